@@ -1,0 +1,579 @@
+// Flash attention forward, bf16 in and out, fp32 accumulation, sm_90a.
+//   O[b,h,i,:] = sum_j softmax_j(scale * Q[b,h,i,:].K[b,h/group,j,:]) V[b,h/group,j,:]      (causal: j <= i)
+//   LSE[b,h,i] = log sum_j exp(scale * Q.K)                                                 (natural logarithm)
+//
+// One block owns QUERY_ROWS = 64 * CONSUMERS query rows of one head at a time and walks the keys from the last tile to
+// the first (so that the tiles that need a mask come first). Persistent: the stream of (tile, key tile) pairs never
+// stops, the first scores of the next tile are computed together with the last values product of the present one.
+//
+//   warpgroup 0       producer: one thread, TMA of Q, K, V into rings of swizzled shared memory
+//   warpgroups 1..C   consumers, 64 rows each. In one step of the stream, a consumer
+//                       issues  S(g+1) = Q K(g+1)^T   (both operands from shared memory)
+//                       issues  O     += P(g) V(g)    (P from registers, V as it lies: MN-major)
+//                       lets the next consumer issue (named barriers in a ring), and meanwhile
+//                       waits for S(g+1), masks it, updates the running maximum, exponentiates, sums
+//                       waits for O, rescales it if the maximum moved far, packs P(g+1)
+//
+// tw-variants: -DHEAD_DIM=64 -DBN=128 -DCONSUMERS=3 -DKV_STAGES=2 -DCAUSAL=0
+// tw-variants: -DHEAD_DIM=64 -DBN=128 -DCONSUMERS=3 -DKV_STAGES=2 -DCAUSAL=1
+// tw-variants: -DHEAD_DIM=128 -DBN=176 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=0
+// tw-variants: -DHEAD_DIM=128 -DBN=128 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=1
+// tw-variants: -DHEAD_DIM=256 -DBN=80 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=0
+// tw-variants: -DHEAD_DIM=256 -DBN=80 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=1
+#include "tw_device.cuh"
+
+using namespace tw;
+
+// ---------------------------------------------------------------- constants of the variant
+
+#ifndef HEAD_DIM
+#define HEAD_DIM 128  // d: 64, 128 or 256
+#endif
+#ifndef BN
+#define BN 128  // keys per tile, a multiple of 16
+#endif
+#ifndef CONSUMERS
+#define CONSUMERS 2  // consumer warpgroups, 64 query rows each
+#endif
+#ifndef KV_STAGES
+#define KV_STAGES 2  // slots of the K ring and of the V ring
+#endif
+#ifndef Q_STAGES
+#define Q_STAGES 1  // slots of each consumer's Q ring
+#endif
+#ifndef CAUSAL
+#define CAUSAL 0
+#endif
+#ifndef PINGPONG
+#define PINGPONG 1  // consumers take turns to issue their matrix products
+#endif
+#ifndef DYNAMIC
+#define DYNAMIC 0  // 1: tiles come from a global counter; 0: tile r of block c is r*grid + c, every other round reversed
+#endif
+#ifndef RESCALE_SLACK
+#define RESCALE_SLACK 8.0f  // O is rescaled only when the maximum has grown by more than this many powers of two
+#endif
+#ifndef POLY_NUM
+#define POLY_NUM 0  // POLY_NUM of every POLY_DEN 8-column groups take exp2 on the FMA pipe instead of the MUFU
+#endif
+#ifndef POLY_DEN
+#define POLY_DEN 4
+#endif
+#ifndef PRODUCER_REGS
+#define PRODUCER_REGS (CONSUMERS == 2 ? 24 : 32)
+#endif
+#ifndef CONSUMER_REGS
+#define CONSUMER_REGS (CONSUMERS == 2 ? 240 : 160)
+#endif
+
+constexpr int WG_ROWS = 64;
+constexpr int QUERY_ROWS = CONSUMERS * WG_ROWS;
+constexpr int THREADS = 128 * (CONSUMERS + 1);
+constexpr int PANELS = HEAD_DIM / 64;               // a panel is 64 bf16 = 128 bytes wide, the swizzle's width
+constexpr int Q_PANEL_BYTES = WG_ROWS * 128;
+constexpr int Q_BYTES = WG_ROWS * HEAD_DIM * 2;     // one consumer's rows
+constexpr int KV_PANEL_BYTES = BN * 128;
+constexpr int KV_BYTES = BN * HEAD_DIM * 2;
+constexpr int KEY_STEPS = HEAD_DIM / 16;            // wgmma k-steps of Q K^T
+constexpr int VALUE_STEPS = BN / 16;                // wgmma k-steps of P V
+
+// Shared memory, from a 1024-byte aligned base.
+constexpr int SMEM_Q = 0;
+constexpr int SMEM_K = SMEM_Q + CONSUMERS * Q_STAGES * Q_BYTES;
+constexpr int SMEM_V = SMEM_K + KV_STAGES * KV_BYTES;
+constexpr int SMEM_BARRIERS = SMEM_V + KV_STAGES * KV_BYTES;
+constexpr int BAR_Q_FULL = SMEM_BARRIERS;                          // [CONSUMERS][Q_STAGES]
+constexpr int BAR_Q_EMPTY = BAR_Q_FULL + 8 * CONSUMERS * Q_STAGES;
+constexpr int BAR_K_FULL = BAR_Q_EMPTY + 8 * CONSUMERS * Q_STAGES; // [KV_STAGES] each
+constexpr int BAR_K_EMPTY = BAR_K_FULL + 8 * KV_STAGES;
+constexpr int BAR_V_FULL = BAR_K_EMPTY + 8 * KV_STAGES;
+constexpr int BAR_V_EMPTY = BAR_V_FULL + 8 * KV_STAGES;
+constexpr int BAR_TILE_FULL = BAR_V_EMPTY + 8 * KV_STAGES;         // [2] each, only with DYNAMIC
+constexpr int BAR_TILE_EMPTY = BAR_TILE_FULL + 16;
+constexpr int SMEM_TILE_INDEX = BAR_TILE_EMPTY + 16;               // int[2]
+constexpr int SMEM_BYTES = SMEM_TILE_INDEX + 8 + 1024;             // + slack for the base alignment
+static_assert(SMEM_BYTES <= 232448, "shared memory of one block");
+static_assert(BN % 16 == 0 && BN <= 256 && HEAD_DIM % 64 == 0, "tile shape");
+
+constexpr int WARPS_PER_CONSUMER = 4;
+constexpr int TURN_BARRIER = 1;  // named barriers TURN_BARRIER + consumer index
+constexpr float NEG_INF = -__builtin_huge_valf();
+constexpr float EXP2_C0 = 0.99992807f, EXP2_C1 = 0.69326099f, EXP2_C2 = 0.24261112f, EXP2_C3 = 0.055171669f;
+
+#define WGMMA_SCORES TW_CAT(TW_CAT(wgmma_m64n, BN), k16_bf16_ss)
+#define WGMMA_VALUES TW_CAT(TW_CAT(wgmma_m64n, HEAD_DIM), k16_bf16_rs)
+
+// ---------------------------------------------------------------- tiles
+
+struct Problem {
+  int batch, heads, group;  // group: query heads per key/value head
+  int queries, keys;        // sequence lengths
+  int section;              // heads that are walked together, longest tiles first (their K and V stay in L2)
+  float scale_log2;         // softmax scale * log2(e)
+};
+
+struct Tile {
+  int batch, head;
+  int row;        // first query row
+  int key_tiles;  // key tiles that some row of the tile attends to
+};
+
+TW_DEVICE int query_blocks(const Problem& pb) { return (pb.queries + QUERY_ROWS - 1) / QUERY_ROWS; }
+TW_DEVICE int tile_count(const Problem& pb) { return query_blocks(pb) * pb.batch * pb.heads; }
+
+// Sections of `section` heads; inside one, blocks of query rows from the longest to the shortest, heads innermost.
+TW_DEVICE Tile tile_at(int index, const Problem& pb) {
+  const int blocks = query_blocks(pb);
+  const int section = index / (pb.section * blocks);
+  const int rest = index - section * pb.section * blocks;
+  const int first_head = section * pb.section;
+  const int heads = min(pb.section, pb.batch * pb.heads - first_head);
+  const int rank = rest / heads;
+  const int flat_head = first_head + rest - rank * heads;
+  Tile t;
+  t.batch = flat_head / pb.heads;
+  t.head = flat_head - t.batch * pb.heads;
+  t.row = (CAUSAL ? blocks - 1 - rank : rank) * QUERY_ROWS;
+  const int keys = CAUSAL ? min(pb.keys, t.row + QUERY_ROWS) : pb.keys;
+  t.key_tiles = (keys + BN - 1) / BN;
+  return t;
+}
+
+TW_DEVICE int static_tile_index(int round) {
+  const int c = (round & 1) ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+  return round * gridDim.x + c;
+}
+
+// ---------------------------------------------------------------- the two products
+
+// S = Q K^T: 64 x BN, both K-major.
+TW_DEVICE void issue_scores(float (&s)[BN / 2], u64 q, u64 k) {
+#pragma unroll
+  for (int step = 0; step < KEY_STEPS; ++step) {
+    const u64 in_panel = (step % 4) * 2;
+    WGMMA_SCORES(s, q + in_panel + (step / 4) * (Q_PANEL_BYTES / 16), k + in_panel + (step / 4) * (KV_PANEL_BYTES / 16),
+                 step != 0);
+  }
+  wgmma_commit();
+}
+
+// O += P V: P is the A fragment in registers, V is MN-major (its rows are keys).
+TW_DEVICE void issue_values(float (&o)[HEAD_DIM / 2], const u32 (&p)[BN / 4], u64 v) {
+#pragma unroll
+  for (int step = 0; step < VALUE_STEPS; ++step) {
+    WGMMA_VALUES<1>(o, p[4 * step], p[4 * step + 1], p[4 * step + 2], p[4 * step + 3], v + step * (2048 / 16), 1);
+  }
+  wgmma_commit();
+}
+
+// ---------------------------------------------------------------- softmax on the accumulator fragment
+// Thread t of a warp holds, of 16 rows x BN columns, rows t/4 and t/4 + 8 (named 0 and 1 below) and columns
+// 8i + 2(t%4) + {0,1}: s[4i], s[4i+1] of row 0, s[4i+2], s[4i+3] of row 1.
+
+// limit0, limit1: columns of this thread's rows that count, relative to the thread's own first column.
+TW_DEVICE void mask_scores(float (&s)[BN / 2], int limit0, int limit1) {
+#pragma unroll
+  for (int i = 0; i < BN / 8; ++i) {
+    s[4 * i + 0] = 8 * i + 0 < limit0 ? s[4 * i + 0] : NEG_INF;
+    s[4 * i + 1] = 8 * i + 1 < limit0 ? s[4 * i + 1] : NEG_INF;
+    s[4 * i + 2] = 8 * i + 0 < limit1 ? s[4 * i + 2] : NEG_INF;
+    s[4 * i + 3] = 8 * i + 1 < limit1 ? s[4 * i + 3] : NEG_INF;
+  }
+}
+
+TW_DEVICE float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+TW_DEVICE float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// 2^x without the MUFU: 2^round(x) by exponent arithmetic, 2^fraction by a cubic (relative error 7.5e-5 on
+// [-1/2, 1/2], a twenty-fifth of a bf16 rounding step). x is at most a few tens; below -125 it is taken as -125.
+TW_DEVICE float exp2_fma(float x) {
+  const float magic = 12582912.0f;  // 1.5 * 2^23: adding it leaves round(x) in the low mantissa bits
+  x = fmaxf(x, -125.0f);
+  const float t = x + magic;
+  const float f = x - (t - magic);
+  float y = fmaf(f, EXP2_C3, EXP2_C2);
+  y = fmaf(y, f, EXP2_C1);
+  y = fmaf(y, f, EXP2_C0);
+  return __uint_as_float((__float_as_uint(t) << 23) + __float_as_uint(y));
+}
+
+// Running state of the thread's two rows. `max` is the reference the exponentials are relative to: a true running
+// maximum up to RESCALE_SLACK; `sum` is this thread's share of the row sum, relative to the same reference.
+struct RowState {
+  float max0, max1, sum0, sum1;
+};
+
+// s := 2^(s*scale - reference); the sums follow. Returns true (warp-uniform) if the reference moved: O must then be
+// multiplied by alpha before anything is added to it.
+TW_DEVICE bool online_softmax(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2) {
+  float a0 = s[0], b0 = s[1], a1 = s[2], b1 = s[3];
+#pragma unroll
+  for (int i = 1; i < BN / 8; ++i) {
+    a0 = fmaxf(a0, s[4 * i + 0]);
+    b0 = fmaxf(b0, s[4 * i + 1]);
+    a1 = fmaxf(a1, s[4 * i + 2]);
+    b1 = fmaxf(b1, s[4 * i + 3]);
+  }
+  const float max0 = fmaxf(r.max0, quad_max(fmaxf(a0, b0)));
+  const float max1 = fmaxf(r.max1, quad_max(fmaxf(a1, b1)));
+  // A row that has seen no column yet has max = -inf; (-inf) - (-inf) is NaN and compares false.
+  const bool moved = __any_sync(0xffffffffu, (max0 - r.max0) * scale_log2 > RESCALE_SLACK ||
+                                                 (max1 - r.max1) * scale_log2 > RESCALE_SLACK);
+  alpha0 = 1.0f;
+  alpha1 = 1.0f;
+  if (moved) {
+    alpha0 = exp2_approx((r.max0 - (max0 == NEG_INF ? 0.0f : max0)) * scale_log2);
+    alpha1 = exp2_approx((r.max1 - (max1 == NEG_INF ? 0.0f : max1)) * scale_log2);
+    r.max0 = max0;
+    r.max1 = max1;
+    r.sum0 *= alpha0;
+    r.sum1 *= alpha1;
+  }
+  const float ref0 = r.max0 == NEG_INF ? 0.0f : r.max0 * scale_log2;
+  const float ref1 = r.max1 == NEG_INF ? 0.0f : r.max1 * scale_log2;
+  float u0 = 0.0f, u1 = 0.0f, w0 = 0.0f, w1 = 0.0f;
+#pragma unroll
+  for (int i = 0; i < BN / 8; ++i) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const float x = fmaf(s[4 * i + c], scale_log2, c < 2 ? -ref0 : -ref1);
+      s[4 * i + c] = i % POLY_DEN < POLY_NUM ? exp2_fma(x) : exp2_approx(x);
+    }
+    u0 += s[4 * i + 0];
+    w0 += s[4 * i + 1];
+    u1 += s[4 * i + 2];
+    w1 += s[4 * i + 3];
+  }
+  r.sum0 += u0 + w0;
+  r.sum1 += u1 + w1;
+  return moved;
+}
+
+TW_DEVICE void rescale(float (&o)[HEAD_DIM / 2], float alpha0, float alpha1) {
+#pragma unroll
+  for (int i = 0; i < HEAD_DIM / 8; ++i) {
+    o[4 * i + 0] *= alpha0;
+    o[4 * i + 1] *= alpha0;
+    o[4 * i + 2] *= alpha1;
+    o[4 * i + 3] *= alpha1;
+  }
+}
+
+// The accumulator's fragment of columns 16k..16k+15 is the A fragment of k-step k.
+TW_DEVICE void pack_probabilities(u32 (&p)[BN / 4], const float (&s)[BN / 2]) {
+#pragma unroll
+  for (int i = 0; i < BN / 4; ++i) p[i] = pack_bf16(s[2 * i], s[2 * i + 1]);
+}
+
+// ---------------------------------------------------------------- output
+
+// 4 x 4 transpose over a quad: in, thread t holds word t of the 16-byte chunks 0..3; out, words 0..3 of chunk t.
+TW_DEVICE void quad_transpose(u32& a0, u32& a1, u32& a2, u32& a3, u32 t) {
+  const bool odd = t & 1, high = t & 2;
+  u32 x = __shfl_xor_sync(0xffffffffu, odd ? a0 : a1, 1);
+  u32 y = __shfl_xor_sync(0xffffffffu, odd ? a2 : a3, 1);
+  (odd ? a0 : a1) = x;
+  (odd ? a2 : a3) = y;
+  x = __shfl_xor_sync(0xffffffffu, high ? a0 : a2, 2);
+  y = __shfl_xor_sync(0xffffffffu, high ? a1 : a3, 2);
+  (high ? a0 : a2) = x;
+  (high ? a1 : a3) = y;
+}
+
+struct Output {
+  u16* o;                                          // bf16
+  float* lse;                                      // [batch, heads, queries]
+  i64 o_batch_stride, o_head_stride, o_row_stride;  // elements
+};
+
+// Divides by the row sums, rounds, and writes the thread's two rows and their LSE. Rows past the end are not written.
+TW_DEVICE void store_tile(const float (&o)[HEAD_DIM / 2], const RowState& r, const Tile& tile, int row, const Output& out,
+                          const Problem& pb, u32 lane) {
+  const float sum0 = quad_sum(r.sum0), sum1 = quad_sum(r.sum1);
+  const float inv0 = 1.0f / sum0, inv1 = 1.0f / sum1;
+  const u32 t = lane % 4;
+  u16* base = out.o + tile.batch * out.o_batch_stride + tile.head * out.o_head_stride + 8 * t;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float inv = half ? inv1 : inv0;
+    const int my_row = row + 8 * half;
+    u16* p = base + my_row * out.o_row_stride;
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 8; i += 4) {
+      const int e = 4 * i + 2 * half;
+      u32 a0 = pack_bf16(o[e] * inv, o[e + 1] * inv), a1 = pack_bf16(o[e + 4] * inv, o[e + 5] * inv);
+      u32 a2 = pack_bf16(o[e + 8] * inv, o[e + 9] * inv), a3 = pack_bf16(o[e + 12] * inv, o[e + 13] * inv);
+      quad_transpose(a0, a1, a2, a3, t);
+      if (my_row < pb.queries) *reinterpret_cast<uint4*>(p + 8 * i) = make_uint4(a0, a1, a2, a3);
+    }
+    if (t == 0 && my_row < pb.queries) {
+      const float max = half ? r.max1 : r.max0;
+      out.lse[(static_cast<i64>(tile.batch) * pb.heads + tile.head) * pb.queries + my_row] =
+          (max * pb.scale_log2 + log2_approx(half ? sum1 : sum0)) * 0.6931471805599453f;
+    }
+  }
+}
+
+// ---------------------------------------------------------------- the kernel
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    attention(const __grid_constant__ TensorMap q_map,  // dims (64, queries, d/64, heads, batch), box (64, 64, d/64, 1, 1)
+              const __grid_constant__ TensorMap k_map,  // dims (64, keys, d/64, kv heads, batch), box (64, BN, d/64, 1, 1)
+              const __grid_constant__ TensorMap v_map,  // as k_map
+              u16* o, float* lse, i64 o_batch_stride, i64 o_head_stride, i64 o_row_stride, int batch, int heads, int group,
+              int queries, int keys, int section, float scale_log2, u32* counter) {
+  extern __shared__ u8 smem_raw[];
+  const u32 smem = (smem_addr(smem_raw) + 1023) & ~1023u;
+  const Problem pb = {batch, heads, group, queries, keys, section, scale_log2};
+  const u32 warp = warp_index();
+  const u32 lane = lane_index();
+  const int tiles = tile_count(pb);
+
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < CONSUMERS * Q_STAGES; ++i) {
+      mbarrier_init(smem + BAR_Q_FULL + 8 * i, 1);
+      mbarrier_init(smem + BAR_Q_EMPTY + 8 * i, WARPS_PER_CONSUMER);
+    }
+    for (int i = 0; i < KV_STAGES; ++i) {
+      mbarrier_init(smem + BAR_K_FULL + 8 * i, 1);
+      mbarrier_init(smem + BAR_V_FULL + 8 * i, 1);
+      mbarrier_init(smem + BAR_K_EMPTY + 8 * i, CONSUMERS * WARPS_PER_CONSUMER);
+      mbarrier_init(smem + BAR_V_EMPTY + 8 * i, CONSUMERS * WARPS_PER_CONSUMER);
+    }
+    for (int i = 0; i < 2; ++i) {
+      mbarrier_init(smem + BAR_TILE_FULL + 8 * i, 1);
+      mbarrier_init(smem + BAR_TILE_EMPTY + 8 * i, CONSUMERS * WARPS_PER_CONSUMER);
+    }
+    fence_mbarrier_init();
+    fence_proxy_async_shared();
+  }
+  __syncthreads();
+
+  if (warp < 4) {
+    // ------------------------------------------------------------ producer
+    TW_SETMAXNREG_DEC(PRODUCER_REGS);
+    if (warp == 0 && elect_one()) {
+      prefetch_tensormap(&q_map);
+      prefetch_tensormap(&k_map);
+      prefetch_tensormap(&v_map);
+      u32 slot = 0, phase = 0;      // K ring; the V ring runs one key tile behind
+      u32 v_slot = 0, v_phase = 0;
+      u32 q_slot = 0, q_phase = 0;
+      bool v_pending = false;
+      int v_row = 0, v_head = 0, v_batch = 0;
+      int index = blockIdx.x;
+      for (int round = 0; index < tiles; ++round) {
+        const Tile tile = tile_at(index, pb);
+        const int kv_head = tile.head / group;
+        for (int n = tile.key_tiles - 1; n >= 0; --n) {
+          mbarrier_wait(smem + BAR_K_EMPTY + 8 * slot, phase ^ 1);
+          mbarrier_arrive_expect_tx(smem + BAR_K_FULL + 8 * slot, KV_BYTES);
+          tma_load_5d(smem + SMEM_K + slot * KV_BYTES, &k_map, smem + BAR_K_FULL + 8 * slot, 0, n * BN, 0, kv_head,
+                      tile.batch);
+          if (++slot == KV_STAGES) slot = 0, phase ^= 1;
+          if (v_pending) {
+            mbarrier_wait(smem + BAR_V_EMPTY + 8 * v_slot, v_phase ^ 1);
+            mbarrier_arrive_expect_tx(smem + BAR_V_FULL + 8 * v_slot, KV_BYTES);
+            tma_load_5d(smem + SMEM_V + v_slot * KV_BYTES, &v_map, smem + BAR_V_FULL + 8 * v_slot, 0, v_row, 0, v_head,
+                        v_batch);
+            if (++v_slot == KV_STAGES) v_slot = 0, v_phase ^= 1;
+          }
+          v_pending = true;
+          v_row = n * BN;
+          v_head = kv_head;
+          v_batch = tile.batch;
+          if (n == tile.key_tiles - 1) {
+            for (int w = 0; w < CONSUMERS; ++w) {
+              const u32 q = w * Q_STAGES + q_slot;
+              mbarrier_wait(smem + BAR_Q_EMPTY + 8 * q, q_phase ^ 1);
+              mbarrier_arrive_expect_tx(smem + BAR_Q_FULL + 8 * q, Q_BYTES);
+              tma_load_5d(smem + SMEM_Q + q * Q_BYTES, &q_map, smem + BAR_Q_FULL + 8 * q, 0, tile.row + w * WG_ROWS, 0,
+                          tile.head, tile.batch);
+            }
+            if (++q_slot == Q_STAGES) q_slot = 0, q_phase ^= 1;
+          }
+        }
+#if DYNAMIC
+        index = gridDim.x + atomicAdd(counter, 1);
+        const u32 t = round & 1;
+        mbarrier_wait(smem + BAR_TILE_EMPTY + 8 * t, ((round >> 1) & 1) ^ 1);
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(smem + SMEM_TILE_INDEX + 4 * t), "r"(index) : "memory");
+        mbarrier_arrive(smem + BAR_TILE_FULL + 8 * t);
+#else
+        index = static_tile_index(round + 1);
+#endif
+      }
+      if (v_pending) {
+        mbarrier_wait(smem + BAR_V_EMPTY + 8 * v_slot, v_phase ^ 1);
+        mbarrier_arrive_expect_tx(smem + BAR_V_FULL + 8 * v_slot, KV_BYTES);
+        tma_load_5d(smem + SMEM_V + v_slot * KV_BYTES, &v_map, smem + BAR_V_FULL + 8 * v_slot, 0, v_row, 0, v_head,
+                    v_batch);
+      }
+#if DYNAMIC
+      // The last block to get here leaves the counters at zero for the next launch.
+      if (atom_add_acq_rel_gpu(counter + 1, 1) == gridDim.x - 1) {
+        counter[0] = 0;
+        counter[1] = 0;
+      }
+#endif
+    }
+  } else {
+    // ------------------------------------------------------------ consumers
+    TW_SETMAXNREG_INC(CONSUMER_REGS);
+    const u32 w = warp / 4 - 1;
+    const Output out = {o, lse, o_batch_stride, o_head_stride, o_row_stride};
+    const int thread_row = w * WG_ROWS + (warp % 4) * 16 + lane / 4;  // of the tile; the other row is 8 below
+    const int thread_col = 2 * (lane % 4);
+    const u64 q_desc = descriptor_k_major_128b(smem + SMEM_Q + w * Q_STAGES * Q_BYTES);
+    const u64 k_desc = descriptor_k_major_128b(smem + SMEM_K);
+    const u64 v_desc = descriptor_mn_major_128b(smem + SMEM_V, KV_PANEL_BYTES);
+    const u32 q_full = smem + BAR_Q_FULL + 8 * w * Q_STAGES, q_empty = smem + BAR_Q_EMPTY + 8 * w * Q_STAGES;
+
+    float s[BN / 2];
+    float acc[HEAD_DIM / 2];
+    u32 p[BN / 4];
+    RowState rows = {NEG_INF, NEG_INF, 0.0f, 0.0f};
+    float alpha0, alpha1;
+    u32 k_slot = 0, k_phase = 0, v_slot = 0, v_phase = 0, q_slot = 0, q_phase = 0;
+
+    int index = blockIdx.x;
+    if (index < tiles) {
+      Tile tile = tile_at(index, pb);
+#if PINGPONG
+      if (w == CONSUMERS - 1) named_barrier_arrive(TURN_BARRIER, 256);  // the first consumer has the first turn
+#endif
+      // Prologue of the stream: scores and softmax of the first key tile of the first tile.
+      mbarrier_wait(q_full, 0);
+      mbarrier_wait(smem + BAR_K_FULL, 0);
+      wgmma_fence();
+      issue_scores(s, q_desc, k_desc);
+      wgmma_wait<0>();
+#pragma unroll
+      for (int i = 0; i < BN / 2; ++i) wgmma_pin(s[i]);
+      if (lane == 0) mbarrier_arrive(smem + BAR_K_EMPTY);
+      if (lane == 0 && tile.key_tiles == 1) mbarrier_arrive(q_empty);
+      if (++k_slot == KV_STAGES) k_slot = 0, k_phase ^= 1;
+      {
+        const int n = tile.key_tiles - 1;
+        const int row = tile.row + thread_row, col = n * BN + thread_col;
+        const int limit0 = (CAUSAL ? min(keys, row + 1) : keys) - col;
+        const int limit1 = (CAUSAL ? min(keys, row + 9) : keys) - col;
+        mask_scores(s, limit0, limit1);
+      }
+      online_softmax(s, rows, alpha0, alpha1, scale_log2);
+      pack_probabilities(p, s);
+#pragma unroll
+      for (int i = 0; i < HEAD_DIM / 2; ++i) acc[i] = 0.0f;
+
+      for (int round = 0;; ++round) {
+        // The key tiles from `unmasked` down need no mask in this consumer's rows.
+        const int unmasked = CAUSAL ? (tile.row + static_cast<int>(w) * WG_ROWS + 1) / BN : tile.key_tiles;
+        for (int n = tile.key_tiles - 2; n >= 0; --n) {
+          mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, k_phase);
+#if PINGPONG
+          named_barrier_sync(TURN_BARRIER + w, 256);
+#endif
+          wgmma_fence();
+          issue_scores(s, q_desc + q_slot * (Q_BYTES / 16), k_desc + k_slot * (KV_BYTES / 16));
+          mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, v_phase);
+          issue_values(acc, p, v_desc + v_slot * (KV_BYTES / 16));
+#if PINGPONG
+          named_barrier_arrive(TURN_BARRIER + (w + 1 == CONSUMERS ? 0 : w + 1), 256);
+#endif
+          wgmma_wait<1>();
+#pragma unroll
+          for (int i = 0; i < BN / 2; ++i) wgmma_pin(s[i]);
+          if (lane == 0) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
+          if (lane == 0 && n == 0) mbarrier_arrive(q_empty + 8 * q_slot);
+          if (++k_slot == KV_STAGES) k_slot = 0, k_phase ^= 1;
+          if (CAUSAL && n >= unmasked) {
+            const int row = tile.row + thread_row, col = n * BN + thread_col;
+            mask_scores(s, row + 1 - col, row + 9 - col);
+          }
+          const bool moved = online_softmax(s, rows, alpha0, alpha1, scale_log2);
+          wgmma_wait<0>();
+#pragma unroll
+          for (int i = 0; i < HEAD_DIM / 2; ++i) wgmma_pin(acc[i]);
+          if (lane == 0) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * v_slot);
+          if (++v_slot == KV_STAGES) v_slot = 0, v_phase ^= 1;
+          if (moved) rescale(acc, alpha0, alpha1);
+          pack_probabilities(p, s);
+        }
+        if (++q_slot == Q_STAGES) q_slot = 0, q_phase ^= 1;
+
+#if DYNAMIC
+        const u32 t = round & 1;
+        mbarrier_wait(smem + BAR_TILE_FULL + 8 * t, (round >> 1) & 1);
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(index) : "r"(smem + SMEM_TILE_INDEX + 4 * t) : "memory");
+        __syncwarp();
+        if (lane == 0) mbarrier_arrive(smem + BAR_TILE_EMPTY + 8 * t);
+#else
+        index = static_tile_index(round + 1);
+#endif
+        if (index >= tiles) break;
+
+        // Between two tiles: the first scores of the next with the last values of this one.
+        const Tile done = tile;
+        const RowState done_rows = rows;
+        tile = tile_at(index, pb);
+        rows = {NEG_INF, NEG_INF, 0.0f, 0.0f};
+        mbarrier_wait(q_full + 8 * q_slot, q_phase);
+        mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, k_phase);
+#if PINGPONG
+        named_barrier_sync(TURN_BARRIER + w, 256);
+#endif
+        wgmma_fence();
+        issue_scores(s, q_desc + q_slot * (Q_BYTES / 16), k_desc + k_slot * (KV_BYTES / 16));
+        mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, v_phase);
+        issue_values(acc, p, v_desc + v_slot * (KV_BYTES / 16));
+#if PINGPONG
+        named_barrier_arrive(TURN_BARRIER + (w + 1 == CONSUMERS ? 0 : w + 1), 256);
+#endif
+        wgmma_wait<1>();
+#pragma unroll
+        for (int i = 0; i < BN / 2; ++i) wgmma_pin(s[i]);
+        if (lane == 0) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
+        if (lane == 0 && tile.key_tiles == 1) mbarrier_arrive(q_empty + 8 * q_slot);
+        if (++k_slot == KV_STAGES) k_slot = 0, k_phase ^= 1;
+        {
+          const int n = tile.key_tiles - 1;
+          const int row = tile.row + thread_row, col = n * BN + thread_col;
+          const int limit0 = (CAUSAL ? min(keys, row + 1) : keys) - col;
+          const int limit1 = (CAUSAL ? min(keys, row + 9) : keys) - col;
+          mask_scores(s, limit0, limit1);
+        }
+        online_softmax(s, rows, alpha0, alpha1, scale_log2);
+        wgmma_wait<0>();
+#pragma unroll
+        for (int i = 0; i < HEAD_DIM / 2; ++i) wgmma_pin(acc[i]);
+        if (lane == 0) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * v_slot);
+        if (++v_slot == KV_STAGES) v_slot = 0, v_phase ^= 1;
+        pack_probabilities(p, s);
+        store_tile(acc, done_rows, done, done.row + thread_row, out, pb, lane);
+#pragma unroll
+        for (int i = 0; i < HEAD_DIM / 2; ++i) acc[i] = 0.0f;
+      }
+
+      // Epilogue of the stream: the last values product.
+      mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, v_phase);
+#if PINGPONG
+      named_barrier_sync(TURN_BARRIER + w, 256);
+#endif
+      wgmma_fence();
+      issue_values(acc, p, v_desc + v_slot * (KV_BYTES / 16));
+#if PINGPONG
+      if (w + 1 < CONSUMERS) named_barrier_arrive(TURN_BARRIER + w + 1, 256);
+#endif
+      wgmma_wait<0>();
+#pragma unroll
+      for (int i = 0; i < HEAD_DIM / 2; ++i) wgmma_pin(acc[i]);
+      store_tile(acc, rows, tile, tile.row + thread_row, out, pb, lane);
+    }
+  }
+}

@@ -1,0 +1,277 @@
+// C[m, n] = bf16(sum over k of A[m, k] * B[n, k]), f32 accumulation. A is M x K, B is N x K, C is M x N, rows contiguous.
+//
+// Roles: warpgroup 0 is the producer (one elected thread issues TMA), warpgroups 1..CONSUMERS compute and store.
+// One FIFO ring of STAGES slots (A tile + B tile); full[slot]: bytes landed, empty[slot]: every reader is done.
+// Persistent: each cluster walks tiles cluster_id, cluster_id + clusters, ... in a grouped, serpentine raster.
+// Preconditions: K % 8 == 0, N % 8 == 0 (TMA row pitch), 16-byte aligned bases. M, N, K need not divide the tile:
+// TMA fills out-of-range loads with zero (the identity of the sum) and clips stores.
+//
+// tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=2
+// tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_M=1 -DEPI_BUFS=2
+// tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_N=2 -DCLUSTER_M=1 -DEPI_BUFS=2
+// tw-variants: -DBM=128 -DBN=128 -DSTAGES=5 -DCLUSTER_M=2 -DPINGPONG=1 -DEPI_BUFS=2
+// tw-variants: -DBM=256 -DBN=128 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=2
+// tw-variants: -DBM=128 -DBN=192 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=3
+#include "tw_device.cuh"
+
+#ifndef BM
+#define BM 128  // tile rows of one CTA
+#endif
+#ifndef BN
+#define BN 256  // tile columns of one CTA: also n of the wgmma
+#endif
+#ifndef BK
+#define BK 64  // k extent of a slot: multiples of 64 bf16 = one 128-byte swizzled row
+#endif
+#ifndef STAGES
+#define STAGES 4
+#endif
+#ifndef CONSUMERS
+#define CONSUMERS 2  // consumer warpgroups
+#endif
+#ifndef PINGPONG
+#define PINGPONG 0  // 0: consumers split the tile's rows; 1: consumers take alternate tiles
+#endif
+#ifndef CLUSTER_M
+#define CLUSTER_M 2  // CTAs along M of a cluster: they share (multicast) the B tile
+#endif
+#ifndef CLUSTER_N
+#define CLUSTER_N 1  // CTAs along N of a cluster: they share (multicast) the A tile
+#endif
+#ifndef GROUP
+#define GROUP 8  // cluster-tile rows per raster group
+#endif
+#ifndef EPI_BUFS
+#define EPI_BUFS 2  // store staging buffers (64 x 64 bf16) per consumer warpgroup
+#endif
+#ifndef STAGGER
+#define STAGGER 0  // consumer 1 starts this many slots behind consumer 0, so that their epilogues do not coincide
+#endif
+#ifndef HINT_A
+#define HINT_A normal  // L2 eviction policy of each stream: first | last | normal
+#endif
+#ifndef HINT_B
+#define HINT_B normal
+#endif
+#ifndef HINT_C
+#define HINT_C first
+#endif
+#ifndef PRODUCER_REGS
+#define PRODUCER_REGS 40
+#endif
+#ifndef CONSUMER_REGS
+#define CONSUMER_REGS 232
+#endif
+
+using tw::i32;
+using tw::u16;
+using tw::u32;
+using tw::u64;
+
+constexpr int THREADS = 128 * (1 + CONSUMERS);
+constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
+constexpr int WG_ROWS = PINGPONG ? BM : BM / CONSUMERS;  // rows of one warpgroup's accumulator
+constexpr int M64 = WG_ROWS / 64;                        // wgmma row blocks of one warpgroup
+constexpr int K_SUB = BK / 64;                           // 128-byte-wide sub-tiles of a slot
+constexpr int A_SUB_BYTES = BM * 128;
+constexpr int B_SUB_BYTES = BN * 128;
+constexpr int A_BYTES = K_SUB * A_SUB_BYTES;
+constexpr int B_BYTES = K_SUB * B_SUB_BYTES;
+constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
+constexpr int EPI_BYTES = 64 * 128;  // one staging buffer
+constexpr int EPI_CHUNKS = BN / 64;
+constexpr int EMPTY_ARRIVALS = 4 * (PINGPONG ? 1 : CONSUMERS) * CLUSTER;  // one per consumer warp that reads the slot
+static_assert(BK % 64 == 0 && WG_ROWS % 64 == 0 && BN % 64 == 0, "tile must be whole wgmma blocks");
+static_assert(M64 * BN / 2 <= 192, "accumulators exceed the register budget");
+static_assert(M64 * EPI_CHUNKS % EPI_BUFS == 0, "staging buffers must be used round robin across tiles");
+static_assert(STAGGER < STAGES, "the stagger must be a slot of the first round");
+
+// Shared memory, from a 1024-byte aligned base (the 128-byte swizzle repeats every 1024 bytes).
+constexpr int SMEM_A = 0;
+constexpr int SMEM_B = SMEM_A + STAGES * A_BYTES;
+constexpr int SMEM_C = SMEM_B + STAGES * B_BYTES;
+constexpr int SMEM_FULL = SMEM_C + CONSUMERS * EPI_BUFS * EPI_BYTES;
+constexpr int SMEM_EMPTY = SMEM_FULL + 8 * STAGES;
+constexpr int SMEM_BYTES = SMEM_EMPTY + 8 * STAGES + 1024;  // + slack to align the base
+static_assert(SMEM_BYTES <= 232448, "shared memory exceeds 227 KiB");
+
+// Linear tile -> (row, column) in cluster tiles: groups of GROUP rows, column by column, alternate groups reversed.
+TW_DEVICE void tile_at(int linear, int tiles_m, int tiles_n, int& tile_m, int& tile_n) {
+  int per_group = GROUP * tiles_n;
+  int group = linear / per_group;
+  int first = group * GROUP;
+  int rows = min(GROUP, tiles_m - first);
+  int inside = linear - group * per_group;
+  tile_m = first + inside % rows;
+  tile_n = inside / rows;
+  if (group & 1) tile_n = tiles_n - 1 - tile_n;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    gemm(const __grid_constant__ tw::TensorMap map_a, const __grid_constant__ tw::TensorMap map_b,
+         const __grid_constant__ tw::TensorMap map_c, int M, int N, int K) {
+  extern __shared__ char smem_raw[];
+  const u32 smem = (tw::smem_addr(smem_raw) + 1023) & ~1023u;
+  const u32 warp = tw::warp_index();
+  const u32 warpgroup = warp / 4;
+  const u32 rank = CLUSTER > 1 ? tw::cluster_cta_rank() : 0;
+  const u32 rank_m = rank % CLUSTER_M;
+  const u32 rank_n = rank / CLUSTER_M;
+  const int cluster_id = blockIdx.x / CLUSTER;
+  const int clusters = gridDim.x / CLUSTER;
+  const int tiles_m = (M + BM * CLUSTER_M - 1) / (BM * CLUSTER_M);
+  const int tiles_n = (N + BN * CLUSTER_N - 1) / (BN * CLUSTER_N);
+  const int tiles = tiles_m * tiles_n;
+  const int k_blocks = (K + BK - 1) / BK;
+
+  if (warp == 0 && tw::elect_one()) {
+    tw::prefetch_tensormap(&map_a);
+    tw::prefetch_tensormap(&map_b);
+    tw::prefetch_tensormap(&map_c);
+    for (int s = 0; s < STAGES; ++s) {
+      tw::mbarrier_init(smem + SMEM_FULL + 8 * s, 1);
+      tw::mbarrier_init(smem + SMEM_EMPTY + 8 * s, EMPTY_ARRIVALS);
+    }
+    tw::fence_mbarrier_init();
+  }
+  if (CLUSTER > 1)
+    tw::cluster_sync();
+  else
+    __syncthreads();
+
+  if (warpgroup == 0) {
+    // ------------------------------------------------------------ producer
+    TW_SETMAXNREG_DEC(PRODUCER_REGS);
+    if (warp == 0 && tw::elect_one()) {
+      const u64 hint_a = TW_CAT(tw::l2_evict_, HINT_A)();
+      const u64 hint_b = TW_CAT(tw::l2_evict_, HINT_B)();
+      u32 slot = 0, parity = 1;  // the first STAGES waits pass: nothing has been put into the ring yet
+      for (int tile = cluster_id; tile < tiles; tile += clusters) {
+        int tile_m, tile_n;
+        tile_at(tile, tiles_m, tiles_n, tile_m, tile_n);
+        const int m0 = (tile_m * CLUSTER_M + rank_m) * BM;
+        const int n0 = (tile_n * CLUSTER_N + rank_n) * BN;
+        for (int kb = 0; kb < k_blocks; ++kb) {
+          const u32 full = smem + SMEM_FULL + 8 * slot;
+          const u32 empty = smem + SMEM_EMPTY + 8 * slot;
+          if (CLUSTER > 1)
+            tw::mbarrier_wait_cluster(empty, parity);
+          else
+            tw::mbarrier_wait(empty, parity);
+          tw::mbarrier_arrive_expect_tx(full, STAGE_BYTES);
+#pragma unroll
+          for (int ks = 0; ks < K_SUB; ++ks) {
+            const int k0 = kb * BK + ks * 64;
+            const u32 a = smem + SMEM_A + slot * A_BYTES + ks * A_SUB_BYTES;
+            const u32 b = smem + SMEM_B + slot * B_BYTES + ks * B_SUB_BYTES;
+            if (CLUSTER_N == 1) {
+              tw::tma_load_2d_hint(a, &map_a, full, k0, m0, hint_a);
+            } else {  // this rank loads its share of the rows for every CTA in its cluster row
+              const u32 part = rank_n * (BM / CLUSTER_N);
+              const u16 mask = static_cast<u16>((CLUSTER_N == 2 ? (1 | 1 << CLUSTER_M) : 1) << rank_m);
+              tw::tma_load_2d_multicast_hint(a + part * 128, &map_a, full, k0, m0 + part, mask, hint_a);
+            }
+            if (CLUSTER_M == 1) {
+              tw::tma_load_2d_hint(b, &map_b, full, k0, n0, hint_b);
+            } else {
+              const u32 part = rank_m * (BN / CLUSTER_M);
+              const u16 mask = static_cast<u16>(((1 << CLUSTER_M) - 1) << (rank_n * CLUSTER_M));
+              tw::tma_load_2d_multicast_hint(b + part * 128, &map_b, full, k0, n0 + part, mask, hint_b);
+            }
+          }
+          if (++slot == STAGES) {
+            slot = 0;
+            parity ^= 1;
+          }
+        }
+      }
+    }
+  } else {
+    // ------------------------------------------------------------ consumers
+    TW_SETMAXNREG_INC(CONSUMER_REGS);
+    const u32 consumer = warpgroup - 1;
+    const u32 lane = tw::lane_index();
+    const bool store_thread = threadIdx.x % 128 == 0;
+    const u64 hint_c = TW_CAT(tw::l2_evict_, HINT_C)();
+    const u32 wg_row = PINGPONG ? 0 : consumer * WG_ROWS;  // first tile row of this warpgroup
+    // stmatrix: lane l addresses row l % 16 of the warp's 16 rows, 16-byte column l / 16; the swizzle XORs row % 8.
+    const u32 staging = smem + SMEM_C + consumer * EPI_BUFS * EPI_BYTES;
+    const u32 stage_row = (warp % 4) * 16 + lane % 16;
+    const u32 stage_addr = staging + stage_row * 128;
+    float acc[M64][BN / 2];
+
+    int ring = PINGPONG ? consumer * k_blocks : 0;  // position in the ring's FIFO sequence
+    if (STAGGER > 0 && consumer == 1 && k_blocks > STAGGER) tw::mbarrier_wait(smem + SMEM_FULL + 8 * STAGGER, 0);
+    for (int tile = cluster_id + (PINGPONG ? consumer * clusters : 0); tile < tiles;
+         tile += (PINGPONG ? CONSUMERS : 1) * clusters) {
+      int tile_m, tile_n;
+      tile_at(tile, tiles_m, tiles_n, tile_m, tile_n);
+      const int m0 = (tile_m * CLUSTER_M + rank_m) * BM + wg_row;
+      const int n0 = (tile_n * CLUSTER_N + rank_n) * BN;
+      u32 slot = ring % STAGES, parity = (ring / STAGES) & 1;
+      u32 previous = slot;
+      for (int kb = 0; kb < k_blocks; ++kb) {
+        tw::mbarrier_wait(smem + SMEM_FULL + 8 * slot, parity);
+        tw::wgmma_fence();
+        const u64 a = tw::descriptor_k_major_128b(smem + SMEM_A + slot * A_BYTES + wg_row * 128);
+        const u64 b = tw::descriptor_k_major_128b(smem + SMEM_B + slot * B_BYTES);
+#pragma unroll
+        for (int kk = 0; kk < BK / 16; ++kk) {
+          const u32 a_step = (kk / 4) * (A_SUB_BYTES >> 4) + (kk % 4) * 2;
+          const u32 b_step = (kk / 4) * (B_SUB_BYTES >> 4) + (kk % 4) * 2;
+#pragma unroll
+          for (int i = 0; i < M64; ++i)
+            TW_CAT(TW_CAT(tw::wgmma_m64n, BN), k16_bf16_ss)
+            (acc[i], a + a_step + i * (64 * 128 >> 4), b + b_step, kk > 0 || kb > 0);
+        }
+        tw::wgmma_commit();
+        tw::wgmma_wait<1>();
+        if (kb > 0) {  // the wgmmas that read the previous slot are complete
+          if (CLUSTER > 1) {
+            if (lane < CLUSTER) tw::mbarrier_arrive_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
+          } else {
+            if (lane == 0) tw::mbarrier_arrive(smem + SMEM_EMPTY + 8 * previous);
+          }
+        }
+        previous = slot;
+        if (++slot == STAGES) {
+          slot = 0;
+          parity ^= 1;
+        }
+      }
+      tw::wgmma_wait<0>();
+      if (CLUSTER > 1) {
+        if (lane < CLUSTER) tw::mbarrier_arrive_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
+      } else {
+        if (lane == 0) tw::mbarrier_arrive(smem + SMEM_EMPTY + 8 * previous);
+      }
+      ring += (PINGPONG ? CONSUMERS : 1) * k_blocks;
+
+      // Epilogue: 64 x 64 chunks through the staging buffers; the stores complete behind the next tile.
+#pragma unroll
+      for (int i = 0; i < M64; ++i) {
+#pragma unroll
+        for (int c = 0; c < EPI_CHUNKS; ++c) {
+          const u32 buf = ((i * EPI_CHUNKS + c) % EPI_BUFS) * EPI_BYTES;
+          if (store_thread) tw::bulk_wait_read<EPI_BUFS - 1>();
+          tw::named_barrier_sync(1 + consumer, 128);
+#pragma unroll
+          for (int j = 0; j < 4; ++j) {
+            const float* d = &acc[i][c * 32 + j * 8];
+            tw::stmatrix_x4(stage_addr + buf + (((2 * j + lane / 16) ^ (lane % 8)) << 4), tw::pack_bf16(d[0], d[1]),
+                            tw::pack_bf16(d[2], d[3]), tw::pack_bf16(d[4], d[5]), tw::pack_bf16(d[6], d[7]));
+          }
+          tw::fence_proxy_async_shared();
+          tw::named_barrier_sync(1 + consumer, 128);
+          if (store_thread) {
+            tw::tma_store_2d_hint(&map_c, staging + buf, n0 + c * 64, m0 + i * 64, hint_c);
+            tw::bulk_commit();
+          }
+        }
+      }
+    }
+    if (store_thread) tw::bulk_wait<0>();
+  }
+  // No CTA leaves while a peer may still write its shared memory or arrive on its barriers.
+  if (CLUSTER > 1) tw::cluster_sync();
+}

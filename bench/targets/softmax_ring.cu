@@ -1,0 +1,272 @@
+// Row softmax, persistent, rows fetched ahead by bulk copies: y[r, :] = exp(x[r, :] - max) / sum.
+//
+// A row belongs to a cluster of CLUSTER blocks; in each block WARPS warps share it; a block holds GROUPS such teams (rows)
+// at a time (GROUPS is 1 when CLUSTER > 1). A warp owns VECS * 512 consecutive bytes of its row and a private ring of STAGES
+// slots of that size in shared memory: it waits for its slot, moves it to registers, and at once refills the slot with the
+// row STAGES rounds ahead. So the current row lives in registers while the next ones are in flight, and no barrier between
+// warps guards the ring at all. The only meeting of a row's warps is one exchange of states (max, sum of exponentials
+// relative to it):
+//   CLUSTER == 1, WARPS == 1   none
+//   CLUSTER == 1, WARPS > 1    through shared memory and one named barrier, two sets of states
+//   CLUSTER > 1                st.async into every block of the cluster, completing a barrier there, two sets and barriers:
+//                              a warp sends row r + 2 only after all warps sent row r + 1, hence after all read row r
+//
+// ROW_KIND as in softmax_rows.cu (0: exact capacity, 1: pitch a multiple of 16 bytes, 2: any n). Slots that a row shares
+// with its neighbours are not fetched ahead; they are read straight from global memory, element by element.
+// Preconditions: x and y 16-byte aligned, dense rows, n (+ 16 / ELEM_BYTES - 1 for kind 2) <= CLUSTER * WARPS * VECS * 512 bytes.
+// Launch: grid a multiple of CLUSTER, any size; dynamic shared memory WARPS * GROUPS * STAGES * VECS * 512 bytes.
+//
+// tw-variants: -DELEM_BYTES=2 -DWARPS=1 -DGROUPS=8 -DVECS=4 -DSTAGES=2 -DCLUSTER=1 -DROW_KIND=0
+// tw-variants: -DELEM_BYTES=2 -DWARPS=4 -DGROUPS=2 -DVECS=4 -DSTAGES=2 -DCLUSTER=1 -DROW_KIND=0
+// tw-variants: -DELEM_BYTES=2 -DWARPS=32 -DGROUPS=1 -DVECS=8 -DSTAGES=1 -DCLUSTER=1 -DROW_KIND=0 -DKEEP_PACKED=1
+// tw-variants: -DELEM_BYTES=2 -DWARPS=16 -DGROUPS=1 -DVECS=8 -DSTAGES=1 -DCLUSTER=2 -DROW_KIND=0
+// tw-variants: -DELEM_BYTES=4 -DWARPS=32 -DGROUPS=1 -DVECS=8 -DSTAGES=1 -DCLUSTER=2 -DROW_KIND=0
+// tw-variants: -DELEM_BYTES=4 -DWARPS=16 -DGROUPS=1 -DVECS=8 -DSTAGES=2 -DCLUSTER=4 -DROW_KIND=2
+#ifndef ELEM_BYTES
+#define ELEM_BYTES 2  // 2: bf16, 4: fp32
+#endif
+#ifndef WARPS
+#define WARPS 4  // warps of one block that share a row
+#endif
+#ifndef GROUPS
+#define GROUPS 2  // rows a block works on at a time
+#endif
+#ifndef VECS
+#define VECS 4  // 16-byte vectors per thread and row
+#endif
+#ifndef STAGES
+#define STAGES 2  // rows in flight per warp
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1  // blocks that share a row
+#endif
+#ifndef ROW_KIND
+#define ROW_KIND 0
+#endif
+#ifndef KEEP_PACKED
+#define KEEP_PACKED 0  // 1: hold the row as it came and compute each exponential twice; halves the registers for bf16
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 1
+#endif
+#ifndef EVICT_FIRST
+#define EVICT_FIRST 0  // 1: rows are fetched with the L2 policy for data that is read once
+#endif
+#include "tw_rows.cuh"
+
+using tw::kLog2E;
+using tw::kPerVec;
+using tw::u32;
+constexpr int kThreads = WARPS * GROUPS * 32;
+constexpr int kSegmentSlots = VECS * 32;           // 16-byte slots of a row that one warp owns
+constexpr int kSegmentBytes = kSegmentSlots * 16;
+constexpr int kStates = CLUSTER * WARPS;           // states that make up a row
+constexpr bool kAnyPitch = ROW_KIND == 2;
+static_assert(CLUSTER == 1 || GROUPS == 1, "the exchange across blocks serves one row at a time");
+static_assert(WARPS == 1 || (WARPS & (WARPS - 1)) == 0, "states are combined by butterflies");
+static_assert(GROUPS <= 16 || WARPS == 1, "one named barrier per team");
+static_assert(kThreads <= 1024, "a block has at most 1024 threads");
+
+// Slots [begin, end) of the row that this warp owns and that are wholly the row's.
+struct Span {
+  int begin, end;
+};
+__device__ __forceinline__ Span owned_full_slots(int first_slot, int shift, int n) {
+  const int begin = shift > 0 && first_slot == 0 ? 1 : first_slot;
+  const int end = min(first_slot + kSegmentSlots, (shift + n) / kPerVec);
+  return {begin, max(begin, end)};
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
+softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) {
+  extern __shared__ __align__(128) char ring_bytes[];
+  __shared__ __align__(8) unsigned long long full_barriers[WARPS * GROUPS][STAGES];
+  __shared__ __align__(16) float2 states[2][GROUPS][kStates];
+#if CLUSTER > 1
+  __shared__ __align__(8) unsigned long long states_barriers[2];
+  const u32 rank = tw::cluster_cta_rank();
+#else
+  constexpr u32 rank = 0;
+#endif
+  const int lane = threadIdx.x % 32;
+  const int warp = tw::warp_index();
+  const int team = warp / WARPS;
+  const int member = rank * WARPS + warp % WARPS;  // index of this warp among the row's warps
+  const int first_slot = member * kSegmentSlots;
+  const u32 ring = tw::smem_addr(ring_bytes) + warp * (STAGES * kSegmentBytes);
+  const u32 full = tw::smem_addr(&full_barriers[warp][0]);
+#if EVICT_FIRST
+  const tw::u64 policy = tw::l2_evict_first();
+#endif
+
+  if (lane == 0) {
+    for (int s = 0; s < STAGES; ++s) tw::mbarrier_init(full + 8 * s, 1);
+  }
+#if CLUSTER > 1
+  const u32 arrived = tw::smem_addr(states_barriers);
+  if (threadIdx.x == 0) {
+    tw::mbarrier_init(arrived, 1);
+    tw::mbarrier_init(arrived + 8, 1);
+  }
+#endif
+  tw::fence_mbarrier_init();
+#if CLUSTER > 1
+  tw::cluster_sync();  // no message may meet an uninitialised barrier
+#else
+  __syncwarp();  // rings and their barriers are private to a warp
+#endif
+
+  const int stride = (int)(gridDim.x / CLUSTER) * GROUPS;
+  const int first_row = (int)(blockIdx.x / CLUSTER) * GROUPS + team;
+
+  // One elected lane asks for this warp's part of `row`; completes full[stage].
+  auto fetch = [&](int row, int stage) {
+    const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
+    const Span span = ROW_KIND == 0 ? Span{first_slot, first_slot + kSegmentSlots} : owned_full_slots(first_slot, slots.shift, n);
+    const u32 bytes = (span.end - span.begin) * 16;
+    tw::mbarrier_arrive_expect_tx(full + 8 * stage, bytes);
+    if (ROW_KIND == 0 || bytes > 0) {
+      const u32 to = ring + stage * kSegmentBytes + (span.begin - first_slot) * 16;
+      const char* from = x + slots.start * ELEM_BYTES + (long long)span.begin * 16;
+#if EVICT_FIRST
+      tw::bulk_load_hint(to, from, bytes, full + 8 * stage, policy);
+#else
+      tw::bulk_load(to, from, bytes, full + 8 * stage);
+#endif
+    }
+  };
+  if (lane == 0) {
+#pragma unroll
+    for (int s = 0; s < STAGES; ++s) {
+      if (first_row + s * stride < rows) fetch(first_row + s * stride, s);
+    }
+  }
+
+  int stage = 0;
+  u32 phase = 0;
+  u32 round = 0;
+  for (int row = first_row; row < rows; row += stride, ++round) {
+#if CLUSTER > 1
+    const u32 set = round & 1;
+    if (threadIdx.x == 0) tw::mbarrier_arrive_expect_tx(arrived + 8 * set, kStates * 8);
+#endif
+    const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
+    tw::mbarrier_wait(full + 8 * stage, phase);
+    uint4 held[VECS];
+#pragma unroll
+    for (int v = 0; v < VECS; ++v) held[v] = tw::ld_shared_16(ring + stage * kSegmentBytes + (lane + v * 32) * 16);
+    __syncwarp();  // the slot has been read by all lanes
+    if (lane == 0 && row + STAGES * stride < rows) fetch(row + STAGES * stride, stage);
+    if (++stage == STAGES) {
+      stage = 0;
+      phase ^= 1;
+    }
+
+#if !KEEP_PACKED
+    float value[VECS * kPerVec];
+#endif
+    float top = tw::minus_infinity();
+#pragma unroll
+    for (int v = 0; v < VECS; ++v) {
+      const int slot = first_slot + lane + v * 32;
+      const int first = slot * kPerVec - slots.shift;
+#if KEEP_PACKED
+      float value[kPerVec];
+      float* part = value;
+#else
+      float* part = value + v * kPerVec;
+#endif
+      if (ROW_KIND == 0 || tw::slot_is_full(first, n)) {
+        tw::unpack(held[v], part);
+      } else {
+        tw::load_clipped(x + slots.start * ELEM_BYTES + (long long)slot * 16, first, kAnyPitch ? n : 0, tw::minus_infinity(), part);
+        if (KEEP_PACKED) held[v] = tw::pack(part);
+      }
+#pragma unroll
+      for (int e = 0; e < kPerVec; ++e) top = fmaxf(top, part[e]);
+    }
+#pragma unroll
+    for (int offset = 16; offset > 0; offset >>= 1) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
+
+    // A part with nothing but -inf has no finite maximum; relative to 0 its exponentials are 0, as they must be.
+    const float base = top == tw::minus_infinity() ? 0.0f : top;
+    float sum = 0.0f;
+#pragma unroll
+    for (int v = 0; v < VECS; ++v) {
+#if KEEP_PACKED
+      float value[kPerVec];
+      tw::forget(held[v]);
+      tw::unpack(held[v], value);
+#pragma unroll
+      for (int e = 0; e < kPerVec; ++e) sum += tw::exp2_approx((value[e] - base) * kLog2E);
+#else
+#pragma unroll
+      for (int e = 0; e < kPerVec; ++e) {
+        value[v * kPerVec + e] = tw::exp2_approx((value[v * kPerVec + e] - base) * kLog2E);
+        sum += value[v * kPerVec + e];
+      }
+#endif
+    }
+#pragma unroll
+    for (int offset = 16; offset > 0; offset >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+
+    float scale;
+    if (kStates == 1) {
+      scale = 1.0f / sum;
+    } else {
+#if CLUSTER > 1
+      if (lane < CLUSTER) {
+        const u32 to = tw::map_to_rank(tw::smem_addr(&states[set][0][member]), lane);
+        tw::st_async_f32x2(to, top, sum, tw::map_to_rank(arrived + 8 * set, lane));
+      }
+      tw::mbarrier_wait_cluster(arrived + 8 * set, (round >> 1) & 1);
+      const float2* row_states = states[set][0];
+#else
+      float2* row_states = states[round & 1][team];
+      if (lane == 0) row_states[member] = make_float2(top, sum);
+      tw::named_barrier_sync(GROUPS == 1 ? 0 : team, WARPS * 32);
+#endif
+      float row_top = tw::minus_infinity();
+#pragma unroll
+      for (int s = 0; s < kStates; s += 32) {
+        if (s + lane < kStates) row_top = fmaxf(row_top, row_states[s + lane].x);
+      }
+#pragma unroll
+      for (int offset = 16; offset > 0; offset >>= 1) row_top = fmaxf(row_top, __shfl_xor_sync(0xffffffffu, row_top, offset));
+      const float row_base = row_top == tw::minus_infinity() ? 0.0f : row_top;
+      float row_sum = 0.0f;
+#pragma unroll
+      for (int s = 0; s < kStates; s += 32) {
+        if (s + lane < kStates) row_sum += row_states[s + lane].y * tw::exp2_approx((row_states[s + lane].x - row_base) * kLog2E);
+      }
+#pragma unroll
+      for (int offset = 16; offset > 0; offset >>= 1) row_sum += __shfl_xor_sync(0xffffffffu, row_sum, offset);
+      scale = tw::exp2_approx((top - row_base) * kLog2E) / row_sum;
+    }
+
+#pragma unroll
+    for (int v = 0; v < VECS; ++v) {
+      const int slot = first_slot + lane + v * 32;
+      const int first = slot * kPerVec - slots.shift;
+      char* out = y + slots.start * ELEM_BYTES + (long long)slot * 16;
+      float scaled[kPerVec];
+#if KEEP_PACKED
+      tw::forget(held[v]);
+      tw::unpack(held[v], scaled);
+#pragma unroll
+      for (int e = 0; e < kPerVec; ++e) scaled[e] = tw::exp2_approx((scaled[e] - base) * kLog2E) * scale;
+#else
+#pragma unroll
+      for (int e = 0; e < kPerVec; ++e) scaled[e] = value[v * kPerVec + e] * scale;
+#endif
+      if (ROW_KIND == 0 || tw::slot_is_full(first, n)) {
+        tw::store_streamed_16(out, tw::pack(scaled));
+      } else if (kAnyPitch) {
+        tw::store_clipped(out, first, n, scaled);
+      }
+    }
+  }
+#if CLUSTER > 1
+  tw::cluster_sync();  // a peer's message may still be on its way into this block's shared memory
+#endif
+}
