@@ -1,0 +1,340 @@
+// The tile IR: the one program that is verified, emulated and printed as CUDA.
+//
+// A kernel is structured code (loops, branches, roles) over tile operations. Every statement is executed by a *group* of
+// threads: the whole block, or inside a Role one *instance* of it (a run of whole warps; a role of two warpgroups has two
+// instances that run the same text with an instance index), or inside Elect a single thread (lane 0 of the group's first
+// warp). All control flow is uniform in the group.
+//
+// In the LAST form (after all lowering steps; `legal_last_form` in ir/legality.h says exactly what that means):
+//   - every fragment has a distribution, every shared buffer a byte offset, strides and a swizzle;
+//   - barriers, phases, elections, commits, waits and fences are statements, never implied;
+//   - one statement is one instruction or one unrolled run of the same instruction in an order that the text determines.
+// So what the verifier reads is what runs: code generation adds no synchronisation and makes no layout decision.
+//
+// Data has three homes, and each statement says which it touches and through which proxy (see target/):
+//   fragments (registers, by group)   shared buffers (bytes of one arena per block)   tensors (global memory).
+//
+// Kinds of asynchrony, and what completes them:
+//   CpAsync        -> CpAsyncCommit / CpAsyncWait, or CpAsyncArrive on an mbarrier     (writes shared through the generic proxy)
+//   TmaLoad        -> transaction bytes on an mbarrier                                 (writes shared through the async proxy)
+//   TmaStore       -> BulkCommit / BulkWait (read: the source may be reused; otherwise: the writes are visible)
+//   Wgmma          -> WgmmaCommit / WgmmaWait; the accumulator and A fragments belong to it until then
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/distribution.h"
+#include "ir/expr.h"
+#include "ir/term.h"
+#include "target/dtype.h"
+#include "target/swizzle.h"
+
+namespace tw::ir {
+
+using target::DType;
+
+// A place in the kernel file, 1-based; line 0: made by the compiler with no single origin.
+struct Loc {
+    int line = 0, column = 0, end_line = 0, end_column = 0;
+};
+
+// ---------------------------------------------------------------------------------------------------------------- homes
+
+struct Variable {
+    enum class Kind : std::uint8_t { loop, scalar, instance };   // instance: which instance of the role this group is
+    std::string name;
+    Kind kind = Kind::scalar;
+};
+
+struct Tensor {                       // a parameter in global memory
+    std::string name;
+    DType dtype = DType::F32;
+    std::vector<Expr> dims;           // over sizes
+    std::vector<Expr> strides;        // elements, over sizes and constants; innermost usually 1
+    bool is_output = false;           // named on the left of `computes`, or stored to
+    bool zero_initialised = false;    // the launcher zeroes it first (destination of atomic adds)
+};
+
+struct ScalarParam {
+    std::string name;
+    DType dtype = DType::F32;
+};
+
+// One element's place: offset = byte_offset + swizzle(sum over dims of digits). Strides are per dimension and nested, so
+// that panels can be told: dimension d with extents {64, 2} and strides {1, 4096} puts index i at (i%64)*1 + (i/64)*4096.
+struct SharedDim {
+    std::vector<int> extents;         // fastest first; the product is the dimension's extent
+    std::vector<int> strides;         // elements
+};
+
+struct SharedBuffer {
+    std::string name;
+    DType dtype = DType::F32;
+    std::vector<SharedDim> dims;
+    target::SwizzleMode swizzle = target::SwizzleMode::None;   // acts on the byte ADDRESS (arena offsets; arena base is 1024-aligned)
+    int byte_offset = -1;             // in the block's arena; buffers may overlap on purpose (overlay)
+    int bytes = 0;
+    int overlay_of = -1;              // the buffer whose bytes this one re-uses, or -1
+    Loc loc;
+    int rank() const { return static_cast<int>(dims.size()); }
+    int extent(int d) const { int n = 1; for (int e : dims[d].extents) n *= e; return n; }
+};
+
+// `slots` mbarriers in shared memory, each expecting `arrivals` arrivals a phase.
+struct BarrierArray {
+    std::string name;
+    int slots = 1;
+    int arrivals = 1;
+    int byte_offset = -1;             // 8 bytes each
+    Loc loc;
+};
+
+struct Fragment {                     // a register tile of the group that defines it
+    std::string name;
+    DType dtype = DType::F32;
+    Distribution dist;                // last form: complete
+    Loc loc;
+};
+
+// How TMA sees a tensor (a CUtensorMap made by the launcher and passed by value).
+struct TensorMap {
+    int tensor = 0;
+    std::vector<int> dims;            // tensor dimensions, innermost (unit stride) first
+    std::vector<int> box;             // extents per entry of `dims`
+    target::SwizzleMode swizzle = target::SwizzleMode::None;
+    bool nan_fill = false;            // out-of-bounds elements read as NaN instead of zero
+    int l2_promotion_bytes = 128;
+};
+
+// ---------------------------------------------------------------------------------------------------------------- views
+
+// A rectangular part of a shared buffer. View dimension i runs along buffer dimension dims[i] from origin[dims[i]]; buffer
+// dimensions not listed are fixed at their origin. A transposed view lists the dimensions in another order.
+struct SharedView {
+    int buffer = 0;
+    std::vector<Expr> origin;         // per buffer dimension
+    std::vector<int> dims;            // per view dimension
+    std::vector<int> extents;         // per view dimension
+    std::optional<Expr> cluster_rank; // another block's shared memory (distributed), else this block's
+};
+
+// A rectangular part of a tensor; dimension i runs along tensor dimension dims[i] from origin[dims[i]]. Elements at or
+// beyond the tensor's bounds, or at or beyond `limit` where given, are masked: loads give `fill`, stores write nothing.
+// gather: tensor dimension `gather_dim` (which must be among dims) takes its index from a 1-D integer fragment, element by
+// element, instead of origin + i.
+struct GlobalView {
+    int tensor = 0;
+    std::vector<Expr> origin;
+    std::vector<int> dims;
+    std::vector<int> extents;
+    std::vector<std::optional<Expr>> limit;   // per view dimension: exclusive bound on the tensor index (besides the tensor's own)
+    int gather_dim = -1;
+    int gather_fragment = -1;
+    // Codegen may drop the bounds test of a view dimension only where this says so; the verifier proves each `true`.
+    std::vector<bool> in_bounds;              // per view dimension
+};
+
+struct BarrierRef {
+    int array = 0;
+    Expr slot;
+    std::optional<Expr> cluster_rank;         // a peer block's barrier
+};
+
+// ------------------------------------------------------------------------------------------------- elementwise expressions
+
+enum class ElementOp : std::uint8_t {
+    // leaves
+    fragment,     // fragment `id`, its dimension i taken along the result's dimension dims[i] (others broadcast)
+    number,       // constant
+    scalar,       // run-time scalar parameter `id`
+    index,        // integer Expr as a value
+    coordinate,   // the result tile's coordinate along dimension `id`, as an integer
+    // arithmetic
+    add, sub, mul, div, neg, fma, min, max, abs, pow, floor, ceil, mod,
+    exp, exp2, log, log2, sqrt, rsqrt, rcp, sin, cos, tanh, erf, sigmoid,
+    // conditions
+    lt, le, gt, ge, eq, ne, logic_and, logic_or, logic_not, select,
+    cast,         // to `dtype`
+};
+const char* name_of(ElementOp op);
+
+struct ElementNode;
+using Element = std::shared_ptr<const ElementNode>;
+struct ElementNode {
+    ElementOp op = ElementOp::number;
+    DType dtype = DType::F32;         // of the result
+    int id = 0;                       // fragment, scalar or coordinate dimension
+    std::vector<int> dims;            // fragment leaf: result dimension per fragment dimension
+    double number = 0;
+    Expr index;
+    std::vector<Element> args;
+    bool approximate = false;         // ex2.approx and friends: the policy the source asked for
+};
+
+// ----------------------------------------------------------------------------------------------------------- statements
+
+struct Stmt;
+using Region = std::vector<Stmt>;
+
+enum class CacheHint : std::uint8_t { none, evict_first, evict_last, streaming };
+
+// control
+struct For { int var = 0; Expr lo, hi, step = 1; int unroll = 0; /* 0: compiler's choice, 1: never, n, -1: fully */ Region body; };
+struct If { Expr condition; Region then, otherwise; };
+struct Role { std::string name; int first_warp = 0, warps_per_instance = 4, instances = 1; int registers = 0; int instance_var = -1; Region body; };
+struct Elect { Region body; };                       // one thread of the group
+struct Assign { int var = 0; Expr value; };          // scalar variable (defines it at its first assignment)
+
+// registers
+struct Compute { int dst = 0; Element value; };      // elementwise; dst may appear in value
+struct Reduce {                                      // dst = fold of src along `dim` inside each warp (thread values, then lanes)
+    int dst = 0, src = 0, dim = 0;                   // dst's dist is sliced(src.dist, dim), where a warp digit along dim (if any)
+    std::string op;                                  // appears in dst as a last dimension `across` (partial results per warp)
+    int across = 1;                                  // extent of that dimension; 1: dst has one dimension less than src
+};
+struct Scan { int dst = 0, src = 0, dim = 0; std::string op; bool reverse = false; };   // inclusive, inside each warp along dim
+struct Shuffle { int dst = 0, src = 0; std::string mode; int lane_arg = 0; };            // idx/up/down/bfly of every value
+
+// global memory
+struct LoadGlobal { int dst = 0; GlobalView src; double fill = 0; bool has_fill = false; int vector_bytes = 0; CacheHint hint = CacheHint::none; };
+struct StoreGlobal { GlobalView dst; int src = 0; int vector_bytes = 0; CacheHint hint = CacheHint::none; };
+struct AtomicAdd { GlobalView dst; int src = 0; int vector_bytes = 0; };
+
+// shared memory. `matrix`: through ldmatrix/stmatrix (count, transposed); otherwise vectors of vector_bytes.
+struct LoadShared { int dst = 0; SharedView src; int vector_bytes = 0; bool matrix = false; bool matrix_transposed = false; };
+struct StoreShared { SharedView dst; int src = 0; int vector_bytes = 0; bool matrix = false; bool matrix_transposed = false; };
+
+// asynchronous copies
+struct CpAsync { SharedView dst; GlobalView src; int bytes = 16; Distribution dist; /* which thread copies what */ bool zero_fill = true; };
+struct CpAsyncCommit {};
+struct CpAsyncWait { int pending = 0; };
+struct CpAsyncArrive { BarrierRef barrier; bool noinc = true; };
+struct TmaLoad { SharedView dst; int map = 0; std::vector<Expr> coordinates; /* as TensorMap::dims */ BarrierRef barrier; std::optional<Expr> multicast_mask; CacheHint hint = CacheHint::none; };
+struct TmaStore { int map = 0; std::vector<Expr> coordinates; SharedView src; bool reduce_add = false; CacheHint hint = CacheHint::none; };
+struct BulkCommit {};
+struct BulkWait { int pending = 0; bool read = false; };
+
+// barriers and fences
+struct BarrierInit { BarrierRef barrier; int arrivals = 1; };
+struct BarrierInitFence {};                                     // fence.mbarrier_init.release.cluster
+struct BarrierArrive { BarrierRef barrier; int count = 1; };
+struct BarrierExpect { BarrierRef barrier; Expr bytes; };       // arrive.expect_tx: one arrival and `bytes` more to come
+struct BarrierWait { BarrierRef barrier; Expr parity; };        // returns when the phase with this parity has completed
+struct BlockSync {};                                            // __syncthreads
+struct NamedSync { Expr id; int threads = 0; };                 // bar.sync id, threads
+struct NamedArrive { Expr id; int threads = 0; };               // bar.arrive id, threads
+struct WarpSync {};
+struct ClusterArrive { bool relaxed = false; };
+struct ClusterWait {};
+struct ProxyFence {};                                           // fence.proxy.async.shared::cta
+struct SetMaxRegisters { int count = 0; bool increase = false; };
+
+// matrix units. acc (+)= a * b^T with a: M x K, b: N x K as *views* (majorness follows from the buffers' strides).
+using WgmmaOperand = std::variant<int, SharedView>;             // a fragment, or shared memory
+struct Wgmma { int acc = 0; WgmmaOperand a; SharedView b; Expr accumulate = 1; /* 0: overwrite */ };
+struct WgmmaFence {};
+struct WgmmaCommit {};
+struct WgmmaWait { int pending = 0; };
+struct Mma { int acc = 0, a = 0, b = 0; };                      // mma.sync; a: M x K, b: N x K, acc: M x N fragments
+
+// invariants: checked, never executed
+struct Expect {
+    enum class Home : std::uint8_t { fragment, shared, condition } home = Home::condition;
+    int fragment = -1;
+    SharedView view;
+    // fragment/shared: for all elements (coordinates are variables `coordinate_vars`), the element's tag equals `tag`;
+    // condition: the integer condition holds here.
+    std::vector<int> coordinate_vars;
+    Term tag;
+    Expr condition;
+    std::string text;
+};
+
+using Operation = std::variant<For, If, Role, Elect, Assign, Compute, Reduce, Scan, Shuffle, LoadGlobal, StoreGlobal, AtomicAdd,
+                               LoadShared, StoreShared, CpAsync, CpAsyncCommit, CpAsyncWait, CpAsyncArrive, TmaLoad, TmaStore,
+                               BulkCommit, BulkWait, BarrierInit, BarrierInitFence, BarrierArrive, BarrierExpect, BarrierWait,
+                               BlockSync, NamedSync, NamedArrive, WarpSync, ClusterArrive, ClusterWait, ProxyFence,
+                               SetMaxRegisters, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Mma, Expect>;
+
+struct Stmt {
+    Operation op;
+    Loc loc;
+    std::string note;      // a short remark the code generator prints beside it, e.g. "pipeline ring: wait until the slot is empty"
+};
+
+// --------------------------------------------------------------------------------------------------------------- kernels
+
+struct ConstParam {                    // a compile-time constant of the source, with the values the tuner may try
+    std::string name;
+    std::int64_t value = 0;
+    std::vector<std::int64_t> choices;
+};
+
+struct Assumption { Expr condition; std::string text; Loc loc; };   // checked by the launcher
+
+struct Kernel {
+    std::string name;
+    std::string arch = "sm_90a";
+    std::string doc;
+    std::vector<std::string> sizes;          // run-time integers by id; each is >= 0 (>= 1 where assumed)
+    std::vector<Tensor> tensors;             // in parameter order (see `parameters` for the mixed order)
+    std::vector<ScalarParam> scalars;
+    std::vector<std::pair<char, int>> parameters;   // ('t', tensor) or ('s', scalar) in source order
+    std::vector<ConstParam> consts;
+    std::vector<Assumption> assumptions;
+
+    int warps = 4;                           // block = 32 * warps threads
+    int cluster[3] = {1, 1, 1};
+    Expr grid[3] = {1, 1, 1};                // over sizes; persistent kernels: grid[0] = min(tiles, resident blocks)
+    bool persistent = false;                 // then block_index(0) / grid_size(0) range over the launcher's choice <= grid[0]
+    int min_blocks_per_sm = 1;
+
+    std::vector<Variable> vars;
+    std::vector<SharedBuffer> buffers;
+    std::vector<BarrierArray> barriers;
+    std::vector<Fragment> fragments;
+    std::vector<TensorMap> tensor_maps;
+    int shared_bytes = 0;                    // whole arena, buffers and barriers
+
+    Computes computes;
+    Region body;
+    Loc loc;
+};
+
+// Several launches with buffers between them.
+struct Launch { int kernel = 0; std::vector<int> arguments; /* program tensor per kernel parameter */ std::vector<Expr> sizes; /* value per kernel size */ };
+struct Program {
+    std::string name;
+    std::vector<std::string> sizes;
+    std::vector<Tensor> tensors;             // parameters first, then buffers
+    int parameter_count = 0;
+    std::vector<ScalarParam> scalars;
+    std::vector<Launch> launches;
+    Computes computes;
+    Loc loc;
+};
+
+struct Module {
+    std::string file;
+    std::vector<Kernel> kernels;             // variants of one name are neighbours, tried in order by their assumptions
+    std::vector<Program> programs;
+};
+
+// Byte address in the arena of a buffer element, swizzle applied. Pre: 0 <= c[d] < extent(d).
+int shared_address(const SharedBuffer& buffer, const std::vector<int>& coordinate);
+
+ExprNames names_of(const Kernel& kernel);
+std::string print(const Kernel& kernel);                 // the IR printer: stable text, one statement a line
+std::string print(const Kernel& kernel, const Stmt& stmt);   // one statement, nested regions elided as {...}
+const char* kind_name(const Operation& op);
+
+// Calls `visit` for every statement, outer before inner, in program order.
+void for_each_stmt(const Region& region, const std::function<void(const Stmt&)>& visit);
+void for_each_stmt(Region& region, const std::function<void(Stmt&)>& visit);
+
+}  // namespace tw::ir

@@ -1,0 +1,66 @@
+// Terms: what a value *is*, as a function of the kernel's inputs. One language for three uses:
+//   - `computes`: the right-hand side of every output equation, resolved (this is the specification);
+//   - tags: the provenance the verifier attaches to elements (hash-consing and normal forms live in verify/);
+//   - the fp64 reference that tests and the emulator compare with.
+//
+// Free index variables are `Expr` variables with ids in the term's own name space (Equation::index_names), never kernel
+// variables, unless the verifier says otherwise.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/expr.h"
+#include "target/dtype.h"
+
+namespace tw::ir {
+
+enum class TermKind : std::uint8_t {
+    element,    // tensor `id` at `indices`
+    scalar,     // run-time scalar parameter `id`
+    constant,   // `number`
+    index,      // the integer expression indices[0] as a value
+    apply,      // function `name` over args: add sub mul div neg exp exp2 log log2 tanh erf sqrt rsqrt abs min max pow floor
+                // ceil sin cos sigmoid select(c,a,b) lt le eq ne and or not fma ... (the names of ir::ElementOp)
+    cast,       // args[0] as `dtype`
+    reduce,     // fold `name` (sum, prod, max, min, argmax, argmin, any) over variable `id` in [indices[0], indices[1]) of args[0]
+};
+
+struct TermNode;
+using Term = std::shared_ptr<const TermNode>;
+
+struct TermNode {
+    TermKind kind = TermKind::constant;
+    int id = 0;
+    double number = 0;
+    std::string name;
+    target::DType dtype = target::DType::F32;
+    std::vector<Expr> indices;
+    std::vector<Term> args;
+};
+
+Term element_term(int tensor, std::vector<Expr> indices);
+Term scalar_term(int id);
+Term constant_term(double value);
+Term index_term(Expr value);
+Term apply_term(std::string name, std::vector<Term> args);
+Term cast_term(target::DType dtype, Term arg);
+Term reduce_term(std::string op, int var, Expr lo, Expr hi, Term body);
+
+// output[indices...] = value, for all index variables in their ranges.
+struct Equation {
+    int output = 0;                          // tensor number
+    std::vector<std::string> index_names;    // index variables by id (reduction variables included)
+    std::vector<int> output_vars;            // per output dimension: the variable that runs over it
+    std::vector<Expr> output_extents;        // per output dimension: the range of that variable is [0, extent)
+    Term value;
+};
+
+struct Computes {
+    std::vector<Equation> equations;
+    std::string text;                        // as the user wrote it
+    bool empty() const { return equations.empty(); }
+};
+
+}  // namespace tw::ir
