@@ -1,8 +1,8 @@
 // Row softmax with the row held in registers: y[r, c] = exp(x[r, c] - m_r) / sum_c exp(x[r, c] - m_r), m_r = max_c x[r, c].
 //
 // LANES threads share one row; a block of THREADS holds THREADS / LANES rows at a time and strides over the rows. A thread
-// holds VECS vectors of 16 bytes, vector v at 16-byte slot (lane + v * LANES) of the row: every access of a warp is 512
-// consecutive bytes, and all VECS loads are issued before the first is used.
+// holds VECS vectors of 16 bytes; a warp owns consecutive 16-byte slots of the row, vector v of its lanes being consecutive
+// too: every access of a warp is 512 consecutive bytes, and all VECS loads are issued before the first is used.
 // Each warp folds its part to a state (max, sum of exponentials relative to that max); states are combined once per row, so
 // a row costs one exchange between warps (none when LANES <= 32), and each exponential is computed once.
 //
@@ -49,12 +49,17 @@ constexpr bool kAnyPitch = ROW_KIND == 2;
 static_assert(THREADS % LANES == 0 && (LANES & (LANES - 1)) == 0, "rows share a block evenly; LANES is a power of two");
 static_assert(LANES <= 32 || kRowsPerBlock <= 16, "one named barrier per row group");
 
-// Issues this thread's loads of one row. Slots that are not wholly the row's are left to load_edges().
+// The 16-byte slot of its row that vector v of thread `lane` holds.
+__device__ __forceinline__ int slot_of(int lane, int v) {
+  return lane / kWarpLanes * (VECS * kWarpLanes) + v * kWarpLanes + lane % kWarpLanes;
+}
+
+// Issues this thread's loads of one row. Slots that are not wholly the row's are read when they are unpacked.
 __device__ __forceinline__ void load_row(uint4 (&held)[VECS], const char* x, int row, int n, int lane) {
   const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
 #pragma unroll
   for (int v = 0; v < VECS; ++v) {
-    const int slot = lane + v * LANES;
+    const int slot = slot_of(lane, v);
     held[v] = make_uint4(0u, 0u, 0u, 0u);
     if (ROW_KIND == 0 || tw::slot_is_full(slot * kPerVec - slots.shift, n)) {
       held[v] = tw::load_streamed_16(x + slots.start * ELEM_BYTES + slot * 16);
@@ -83,7 +88,7 @@ softmax_rows(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
     float value[VECS * kPerVec];
 #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-      const int slot = lane + v * LANES;
+      const int slot = slot_of(lane, v);
       const int first = slot * kPerVec - slots.shift;
       if (ROW_KIND == 0 || tw::slot_is_full(first, n)) {
         tw::unpack(next[v], value + v * kPerVec);
@@ -131,7 +136,7 @@ softmax_rows(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
 
 #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-      const int slot = lane + v * LANES;
+      const int slot = slot_of(lane, v);
       const int first = slot * kPerVec - slots.shift;
       char* out = y + slots.start * ELEM_BYTES + slot * 16;
 #pragma unroll
