@@ -69,7 +69,7 @@ using namespace tw;
 constexpr int WG_ROWS = 64;
 constexpr int QUERY_ROWS = CONSUMERS * WG_ROWS;
 constexpr int THREADS = 128 * (CONSUMERS + 1);
-constexpr int PANELS = HEAD_DIM / 64;               // a panel is 64 bf16 = 128 bytes wide, the swizzle's width
+// Q, K and V lie in shared memory as HEAD_DIM / 64 panels, each 64 bf16 = 128 bytes wide: the swizzle's width.
 constexpr int Q_PANEL_BYTES = WG_ROWS * 128;
 constexpr int Q_BYTES = WG_ROWS * HEAD_DIM * 2;     // one consumer's rows
 constexpr int KV_PANEL_BYTES = BN * 128;
@@ -91,7 +91,8 @@ constexpr int BAR_V_EMPTY = BAR_V_FULL + 8 * KV_STAGES;
 constexpr int BAR_TILE_FULL = BAR_V_EMPTY + 8 * KV_STAGES;         // [2] each, only with DYNAMIC
 constexpr int BAR_TILE_EMPTY = BAR_TILE_FULL + 16;
 constexpr int SMEM_TILE_INDEX = BAR_TILE_EMPTY + 16;               // int[2]
-constexpr int SMEM_BYTES = SMEM_TILE_INDEX + 8 + 1024;             // + slack for the base alignment
+constexpr int SMEM_SCRATCH = SMEM_TILE_INDEX + 8;                  // one word, see finish_before_wait
+constexpr int SMEM_BYTES = SMEM_SCRATCH + 8 + 1024;                // + slack for the base alignment
 static_assert(SMEM_BYTES <= 232448, "shared memory of one block");
 static_assert(BN % 16 == 0 && BN <= 256 && HEAD_DIM % 64 == 0, "tile shape");
 
@@ -271,6 +272,13 @@ TW_DEVICE void pack_probabilities(u32 (&p)[BN / 4], const float (&s)[BN / 2]) {
   for (int i = 0; i < BN / 4; ++i) p[i] = pack_bf16(s[2 * i], s[2 * i + 1]);
 }
 
+// ptxas schedules freely inside a basic block and hoists a wgmma wait above arithmetic that does not need it, which
+// would keep the exponentials from overlapping P V. It does not hoist a wait above a store, and a store of the sums
+// needs every exponential: one lane writes a word that nobody reads.
+TW_DEVICE void finish_before_wait(const RowState& r, u32 scratch, u32 lane) {
+  if (lane == 0) asm volatile("st.shared.f32 [%0], %1;" ::"r"(scratch), "f"(r.sum0 + r.sum1) : "memory");
+}
+
 // ---------------------------------------------------------------- output
 
 // 4 x 4 transpose over a quad: in, thread t holds word t of the 16-byte chunks 0..3; out, words 0..3 of chunk t.
@@ -293,8 +301,11 @@ struct Output {
 };
 
 // Divides by the row sums, rounds, and writes the thread's two rows and their LSE. Rows past the end are not written.
-TW_DEVICE void store_tile(const float (&o)[HEAD_DIM / 2], const RowState& r, const Tile& tile, int row, const Output& out,
+TW_DEVICE void store_tile(const float (&o)[HEAD_DIM / 2], const RowState& r, int index, int thread_row, const Output& out,
                           const Problem& pb, u32 lane) {
+  asm volatile("" : "+r"(index));  // the tile is decoded again here: its fields need no registers in the main loop
+  const Tile tile = tile_at(index, pb);
+  const int row = tile.row + thread_row;
   const float sum0 = quad_sum(r.sum0), sum1 = quad_sum(r.sum1);
   const float inv0 = 1.0f / sum0, inv1 = 1.0f / sum1;
   const u32 t = lane % 4;
@@ -435,6 +446,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const u64 v_desc = descriptor_mn_major_128b(smem + SMEM_V, KV_PANEL_BYTES);
     const u32 q_full = smem + BAR_Q_FULL + 8 * w * Q_STAGES, q_empty = smem + BAR_Q_EMPTY + 8 * w * Q_STAGES;
 
+    const u32 scratch = smem + SMEM_SCRATCH;
+
     float s[BN / 2];
     float acc[HEAD_DIM / 2];
     u32 p[BN / 4];
@@ -482,6 +495,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           wgmma_fence();
           issue_scores(s, q_desc + q_slot * (Q_BYTES / 16), k_desc + k_slot * (KV_BYTES / 16));
           mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, v_phase);
+          wgmma_fence();
           issue_values(acc, p, v_desc + v_slot * (KV_BYTES / 16));
 #if PINGPONG
           named_barrier_arrive(TURN_BARRIER + (w + 1 == CONSUMERS ? 0 : w + 1), 256);
@@ -497,6 +511,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             mask_scores(s, row + 1 - col, row + 9 - col);
           }
           const bool moved = online_softmax(s, rows, alpha0, alpha1, scale_log2);
+          finish_before_wait(rows, scratch, lane);
           wgmma_wait<0>();
 #pragma unroll
           for (int i = 0; i < HEAD_DIM / 2; ++i) wgmma_pin(acc[i]);
@@ -508,19 +523,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         if (++q_slot == Q_STAGES) q_slot = 0, q_phase ^= 1;
 
 #if DYNAMIC
+        int next;
         const u32 t = round & 1;
         mbarrier_wait(smem + BAR_TILE_FULL + 8 * t, (round >> 1) & 1);
-        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(index) : "r"(smem + SMEM_TILE_INDEX + 4 * t) : "memory");
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(next) : "r"(smem + SMEM_TILE_INDEX + 4 * t) : "memory");
         __syncwarp();
         if (lane == 0) mbarrier_arrive(smem + BAR_TILE_EMPTY + 8 * t);
 #else
-        index = static_tile_index(round + 1);
+        const int next = static_tile_index(round + 1);
 #endif
-        if (index >= tiles) break;
+        if (next >= tiles) break;
 
         // Between two tiles: the first scores of the next with the last values of this one.
-        const Tile done = tile;
+        const int done = index;
         const RowState done_rows = rows;
+        index = next;
         tile = tile_at(index, pb);
         rows = {NEG_INF, NEG_INF, 0.0f, 0.0f};
         mbarrier_wait(q_full + 8 * q_slot, q_phase);
@@ -531,6 +548,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         wgmma_fence();
         issue_scores(s, q_desc + q_slot * (Q_BYTES / 16), k_desc + k_slot * (KV_BYTES / 16));
         mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, v_phase);
+        wgmma_fence();
         issue_values(acc, p, v_desc + v_slot * (KV_BYTES / 16));
 #if PINGPONG
         named_barrier_arrive(TURN_BARRIER + (w + 1 == CONSUMERS ? 0 : w + 1), 256);
@@ -549,13 +567,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           mask_scores(s, limit0, limit1);
         }
         online_softmax(s, rows, alpha0, alpha1, scale_log2);
+        finish_before_wait(rows, scratch, lane);
         wgmma_wait<0>();
 #pragma unroll
         for (int i = 0; i < HEAD_DIM / 2; ++i) wgmma_pin(acc[i]);
         if (lane == 0) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * v_slot);
         if (++v_slot == KV_STAGES) v_slot = 0, v_phase ^= 1;
         pack_probabilities(p, s);
-        store_tile(acc, done_rows, done, done.row + thread_row, out, pb, lane);
+        store_tile(acc, done_rows, done, thread_row, out, pb, lane);
 #pragma unroll
         for (int i = 0; i < HEAD_DIM / 2; ++i) acc[i] = 0.0f;
       }
@@ -573,7 +592,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       wgmma_wait<0>();
 #pragma unroll
       for (int i = 0; i < HEAD_DIM / 2; ++i) wgmma_pin(acc[i]);
-      store_tile(acc, rows, tile, tile.row + thread_row, out, pb, lane);
+      store_tile(acc, rows, index, thread_row, out, pb, lane);
     }
   }
 }
