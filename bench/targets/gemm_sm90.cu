@@ -11,7 +11,8 @@
 // tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_N=2 -DCLUSTER_M=1 -DEPI_BUFS=2
 // tw-variants: -DBM=128 -DBN=128 -DSTAGES=5 -DCLUSTER_M=2 -DPINGPONG=1 -DEPI_BUFS=2
 // tw-variants: -DBM=256 -DBN=128 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=2
-// tw-variants: -DBM=128 -DBN=192 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=3
+// tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_M=2 -DSTORE_DIRECT=1
+// tw-variants: -DBM=128 -DBN=192 -DSTAGES=5 -DCLUSTER_M=2 -DEPI_BUFS=1
 #include "tw_device.cuh"
 
 #ifndef BM
@@ -46,6 +47,9 @@
 #endif
 #ifndef STAGGER
 #define STAGGER 0  // consumer 1 starts this many slots behind consumer 0, so that their epilogues do not coincide
+#endif
+#ifndef STORE_DIRECT
+#define STORE_DIRECT 0  // 1: C's rows have any pitch and alignment (N % 8 != 0): ordinary stores instead of TMA
 #endif
 #ifndef HINT_A
 #define HINT_A normal  // L2 eviction policy of each stream: first | last | normal
@@ -109,7 +113,12 @@ TW_DEVICE void tile_at(int linear, int tiles_m, int tiles_n, int& tile_m, int& t
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     gemm(const __grid_constant__ tw::TensorMap map_a, const __grid_constant__ tw::TensorMap map_b,
-         const __grid_constant__ tw::TensorMap map_c, int M, int N, int K) {
+#if STORE_DIRECT
+         u16* __restrict__ c_ptr, int ldc,
+#else
+         const __grid_constant__ tw::TensorMap map_c,
+#endif
+         int M, int N, int K) {
   extern __shared__ char smem_raw[];
   const u32 smem = (tw::smem_addr(smem_raw) + 1023) & ~1023u;
   const u32 warp = tw::warp_index();
@@ -127,7 +136,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   if (warp == 0 && tw::elect_one()) {
     tw::prefetch_tensormap(&map_a);
     tw::prefetch_tensormap(&map_b);
+#if !STORE_DIRECT
     tw::prefetch_tensormap(&map_c);
+#endif
     for (int s = 0; s < STAGES; ++s) {
       tw::mbarrier_init(smem + SMEM_FULL + 8 * s, 1);
       tw::mbarrier_init(smem + SMEM_EMPTY + 8 * s, EMPTY_ARRIVALS);
@@ -191,8 +202,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     TW_SETMAXNREG_INC(CONSUMER_REGS);
     const u32 consumer = warpgroup - 1;
     const u32 lane = tw::lane_index();
+#if !STORE_DIRECT
     const bool store_thread = threadIdx.x % 128 == 0;
     const u64 hint_c = TW_CAT(tw::l2_evict_, HINT_C)();
+#endif
     const u32 wg_row = PINGPONG ? 0 : consumer * WG_ROWS;  // first tile row of this warpgroup
     // stmatrix: lane l addresses row l % 16 of the warp's 16 rows, 16-byte column l / 16; the swizzle XORs row % 8.
     const u32 staging = smem + SMEM_C + consumer * EPI_BUFS * EPI_BYTES;
@@ -253,24 +266,55 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll
         for (int c = 0; c < EPI_CHUNKS; ++c) {
           const u32 buf = ((i * EPI_CHUNKS + c) % EPI_BUFS) * EPI_BYTES;
+#if STORE_DIRECT
+          __syncwarp();  // each warp stages and stores its own 16 rows
+#else
           if (store_thread) tw::bulk_wait_read<EPI_BUFS - 1>();
           tw::named_barrier_sync(1 + consumer, 128);
+#endif
 #pragma unroll
           for (int j = 0; j < 4; ++j) {
             const float* d = &acc[i][c * 32 + j * 8];
             tw::stmatrix_x4(stage_addr + buf + (((2 * j + lane / 16) ^ (lane % 8)) << 4), tw::pack_bf16(d[0], d[1]),
                             tw::pack_bf16(d[2], d[3]), tw::pack_bf16(d[4], d[5]), tw::pack_bf16(d[6], d[7]));
           }
+#if STORE_DIRECT
+          __syncwarp();
+          const int n_first = n0 + c * 64;
+          const int m_first = m0 + i * 64 + (warp % 4) * 16;
+#pragma unroll 4
+          for (int r = 0; r < 16; ++r) {
+            if (m_first + r >= M) break;
+            // Lanes store aligned 4-byte words: a row that starts 2 bytes off a word begins with half a word (element
+            // 0) and ends with half a word (element 63).
+            u16* row = c_ptr + static_cast<tw::i64>(m_first + r) * ldc + n_first;
+            const int off = (reinterpret_cast<u64>(row) >> 1) & 1;
+            const u32 src = staging + buf + ((warp % 4) * 16 + r) * 128;
+            const int e0 = 2 * static_cast<int>(lane) - off, e1 = e0 + 1;
+            const u32 lo = tw::ld_shared_u16(src + ((((e0 & 63) / 8) ^ (r % 8)) << 4) + (e0 & 7) * 2);  // e0 = -1: element 63
+            const u32 hi = tw::ld_shared_u16(src + (((e1 / 8) ^ (r % 8)) << 4) + (e1 & 7) * 2);
+            if (e0 >= 0 && n_first + e1 < N) {
+              *reinterpret_cast<u32*>(row + e0) = lo | hi << 16;
+            } else {
+              if (n_first + e1 < N) row[e1] = static_cast<u16>(hi);
+              const int tail = e0 & 63;
+              if (n_first + tail < N) row[tail] = static_cast<u16>(lo);
+            }
+          }
+#else
           tw::fence_proxy_async_shared();
           tw::named_barrier_sync(1 + consumer, 128);
           if (store_thread) {
             tw::tma_store_2d_hint(&map_c, staging + buf, n0 + c * 64, m0 + i * 64, hint_c);
             tw::bulk_commit();
           }
+#endif
         }
       }
     }
+#if !STORE_DIRECT
     if (store_thread) tw::bulk_wait<0>();
+#endif
   }
   // No CTA leaves while a peer may still write its shared memory or arrive on its barriers.
   if (CLUSTER > 1) tw::cluster_sync();

@@ -338,6 +338,15 @@ TW_DEVICE uint4 ld_shared_16(u32 src) {
   asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(src) : "memory");
   return v;
 }
+TW_DEVICE u32 ld_shared_u16(u32 src) {
+  u16 v;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v) : "r"(src) : "memory");
+  return v;
+}
+TW_DEVICE void st_shared_f32(u32 dst, float v) { asm volatile("st.shared.f32 [%0], %1;" ::"r"(dst), "f"(v) : "memory"); }
+TW_DEVICE void st_shared_f32x2(u32 dst, float a, float b) {
+  asm volatile("st.shared.v2.f32 [%0], {%1,%2};" ::"r"(dst), "f"(a), "f"(b) : "memory");
+}
 TW_DEVICE u32 ld_acquire_gpu(const u32* p) {
   u32 v;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
