@@ -200,6 +200,11 @@ struct Reduce {                                      // dst = fold of src along 
 struct Scan { int dst = 0, src = 0, dim = 0; std::string op; bool reverse = false; };   // inclusive, inside each warp along dim
 struct Shuffle { int dst = 0, src = 0; std::string mode; int lane_arg = 0; };            // idx/up/down/bfly of every value
 
+// Memory and copies. An element that several threads hold (copy digits in the distribution) is stored, or added, ONCE: by
+// the thread whose copy digits are all zero; loads give every copy its value. vector_bytes is the width of one access: the
+// run of values it covers is contiguous and its address is a multiple of it (lowering proves that from constants and
+// assumptions), but a vector may straddle a bound: its elements are masked one by one.
+
 // global memory
 struct LoadGlobal { int dst = 0; GlobalView src; double fill = 0; bool has_fill = false; int vector_bytes = 0; CacheHint hint = CacheHint::none; };
 struct StoreGlobal { GlobalView dst; int src = 0; int vector_bytes = 0; CacheHint hint = CacheHint::none; };
@@ -255,11 +260,15 @@ struct Expect {
     std::string text;
 };
 
+// A construct of the language that a lowering step has still to expand (lower/draft.h holds what it stands for). Never in the
+// last form: every consumer of the last form may treat it as our bug.
+struct Sugar { int id = 0; std::string text; };
+
 using Operation = std::variant<For, If, Role, Elect, Assign, Compute, Reduce, Scan, Shuffle, LoadGlobal, StoreGlobal, AtomicAdd,
                                LoadShared, StoreShared, CpAsync, CpAsyncCommit, CpAsyncWait, CpAsyncArrive, TmaLoad, TmaStore,
                                BulkCommit, BulkWait, BarrierInit, BarrierInitFence, BarrierArrive, BarrierExpect, BarrierWait,
                                BlockSync, NamedSync, NamedArrive, WarpSync, ClusterArrive, ClusterWait, ProxyFence,
-                               SetMaxRegisters, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Mma, Expect>;
+                               SetMaxRegisters, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Mma, Expect, Sugar>;
 
 struct Stmt {
     Operation op;

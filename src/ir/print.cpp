@@ -234,6 +234,7 @@ private:
     std::string text(const WgmmaWait& w) const { return "wgmma_wait " + std::to_string(w.pending); }
     std::string text(const Mma& m) const { return "mma " + frag(m.acc) + " += " + frag(m.a) + " * " + frag(m.b); }
     std::string text(const Expect& e) const { return "expect " + e.text; }
+    std::string text(const Sugar& s) const { return "~ " + s.text; }
 
     const Kernel& k_;
     ExprNames names_;
@@ -247,7 +248,7 @@ const char* kind_name(const Operation& op) {
         "load_shared", "store_shared", "cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive", "tma_load", "tma_store",
         "bulk_commit", "bulk_wait", "mbarrier_init", "fence_mbarrier_init", "mbarrier_arrive", "mbarrier_expect", "mbarrier_wait",
         "block_sync", "named_sync", "named_arrive", "warp_sync", "cluster_arrive", "cluster_wait", "fence_proxy_async",
-        "setmaxnreg", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait", "mma", "expect"};
+        "setmaxnreg", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait", "mma", "expect", "sugar"};
     static_assert(std::size(names) == std::variant_size_v<Operation>);
     return names[op.index()];
 }
