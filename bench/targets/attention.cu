@@ -101,6 +101,12 @@ constexpr int TURN_BARRIER = 1;  // named barriers TURN_BARRIER + consumer index
 constexpr float NEG_INF = -__builtin_huge_valf();
 constexpr float EXP2_C0 = 0.99992807f, EXP2_C1 = 0.69326099f, EXP2_C2 = 0.24261112f, EXP2_C3 = 0.055171669f;
 
+// Whole register arrays: between a wgmma wait and the first use; before the first accumulation.
+#define PIN(array) \
+  _Pragma("unroll") for (int i_ = 0; i_ < int(sizeof(array) / 4); ++i_) wgmma_pin(array[i_])
+#define ZERO(array) \
+  _Pragma("unroll") for (int i_ = 0; i_ < int(sizeof(array) / 4); ++i_) array[i_] = 0.0f
+
 #define WGMMA_SCORES TW_CAT(TW_CAT(wgmma_m64n, BN), k16_bf16_ss)
 #define WGMMA_VALUES TW_CAT(TW_CAT(wgmma_m64n, HEAD_DIM), k16_bf16_rs)
 
@@ -144,6 +150,10 @@ TW_DEVICE int static_tile_index(int round) {
   const int c = (round & 1) ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
   return round * gridDim.x + c;
 }
+
+// The n-th use of a ring of `stages` slots: slot n % stages, in the phase of parity n / stages % 2.
+TW_DEVICE u32 slot_of(u32 n, u32 stages) { return n % stages; }
+TW_DEVICE u32 phase_of(u32 n, u32 stages) { return n / stages & 1; }
 
 // ---------------------------------------------------------------- the two products
 
@@ -373,58 +383,54 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       prefetch_tensormap(&q_map);
       prefetch_tensormap(&k_map);
       prefetch_tensormap(&v_map);
-      u32 slot = 0, phase = 0;      // K ring; the V ring runs one key tile behind
-      u32 v_slot = 0, v_phase = 0;
-      u32 q_slot = 0, q_phase = 0;
-      bool v_pending = false;
+      u32 step = 0;  // key tiles so far: K(step) is loaded together with V(step - 1), in the order of their use
       int v_row = 0, v_head = 0, v_batch = 0;
       int index = blockIdx.x;
-      for (int round = 0; index < tiles; ++round) {
+      u32 round = 0;
+      for (; index < tiles; ++round) {
         const Tile tile = tile_at(index, pb);
         const int kv_head = tile.head / group;
-        for (int n = tile.key_tiles - 1; n >= 0; --n) {
-          mbarrier_wait(smem + BAR_K_EMPTY + 8 * slot, phase ^ 1);
-          mbarrier_arrive_expect_tx(smem + BAR_K_FULL + 8 * slot, KV_BYTES);
-          tma_load_5d(smem + SMEM_K + slot * KV_BYTES, &k_map, smem + BAR_K_FULL + 8 * slot, 0, n * BN, 0, kv_head,
-                      tile.batch);
-          if (++slot == KV_STAGES) slot = 0, phase ^= 1;
-          if (v_pending) {
-            mbarrier_wait(smem + BAR_V_EMPTY + 8 * v_slot, v_phase ^ 1);
-            mbarrier_arrive_expect_tx(smem + BAR_V_FULL + 8 * v_slot, KV_BYTES);
-            tma_load_5d(smem + SMEM_V + v_slot * KV_BYTES, &v_map, smem + BAR_V_FULL + 8 * v_slot, 0, v_row, 0, v_head,
-                        v_batch);
-            if (++v_slot == KV_STAGES) v_slot = 0, v_phase ^= 1;
+        for (int n = tile.key_tiles - 1; n >= 0; --n, ++step) {
+          {
+            const u32 slot = slot_of(step, KV_STAGES), full = smem + BAR_K_FULL + 8 * slot;
+            mbarrier_wait(smem + BAR_K_EMPTY + 8 * slot, phase_of(step, KV_STAGES) ^ 1);
+            mbarrier_arrive_expect_tx(full, KV_BYTES);
+            tma_load_5d(smem + SMEM_K + slot * KV_BYTES, &k_map, full, 0, n * BN, 0, kv_head, tile.batch);
           }
-          v_pending = true;
+          if (step > 0) {
+            const u32 slot = slot_of(step - 1, KV_STAGES), full = smem + BAR_V_FULL + 8 * slot;
+            mbarrier_wait(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
+            mbarrier_arrive_expect_tx(full, KV_BYTES);
+            tma_load_5d(smem + SMEM_V + slot * KV_BYTES, &v_map, full, 0, v_row, 0, v_head, v_batch);
+          }
           v_row = n * BN;
           v_head = kv_head;
           v_batch = tile.batch;
           if (n == tile.key_tiles - 1) {
             for (int w = 0; w < CONSUMERS; ++w) {
-              const u32 q = w * Q_STAGES + q_slot;
-              mbarrier_wait(smem + BAR_Q_EMPTY + 8 * q, q_phase ^ 1);
-              mbarrier_arrive_expect_tx(smem + BAR_Q_FULL + 8 * q, Q_BYTES);
-              tma_load_5d(smem + SMEM_Q + q * Q_BYTES, &q_map, smem + BAR_Q_FULL + 8 * q, 0, tile.row + w * WG_ROWS, 0,
-                          tile.head, tile.batch);
+              const u32 slot = w * Q_STAGES + slot_of(round, Q_STAGES), full = smem + BAR_Q_FULL + 8 * slot;
+              mbarrier_wait(smem + BAR_Q_EMPTY + 8 * slot, phase_of(round, Q_STAGES) ^ 1);
+              mbarrier_arrive_expect_tx(full, Q_BYTES);
+              tma_load_5d(smem + SMEM_Q + slot * Q_BYTES, &q_map, full, 0, tile.row + w * WG_ROWS, 0, tile.head,
+                          tile.batch);
             }
-            if (++q_slot == Q_STAGES) q_slot = 0, q_phase ^= 1;
           }
         }
 #if DYNAMIC
         index = gridDim.x + atomicAdd(counter, 1);
-        const u32 t = round & 1;
-        mbarrier_wait(smem + BAR_TILE_EMPTY + 8 * t, ((round >> 1) & 1) ^ 1);
-        asm volatile("st.shared.u32 [%0], %1;" ::"r"(smem + SMEM_TILE_INDEX + 4 * t), "r"(index) : "memory");
-        mbarrier_arrive(smem + BAR_TILE_FULL + 8 * t);
+        const u32 slot = slot_of(round, 2);
+        mbarrier_wait(smem + BAR_TILE_EMPTY + 8 * slot, phase_of(round, 2) ^ 1);
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(smem + SMEM_TILE_INDEX + 4 * slot), "r"(index) : "memory");
+        mbarrier_arrive(smem + BAR_TILE_FULL + 8 * slot);
 #else
         index = static_tile_index(round + 1);
 #endif
       }
-      if (v_pending) {
-        mbarrier_wait(smem + BAR_V_EMPTY + 8 * v_slot, v_phase ^ 1);
-        mbarrier_arrive_expect_tx(smem + BAR_V_FULL + 8 * v_slot, KV_BYTES);
-        tma_load_5d(smem + SMEM_V + v_slot * KV_BYTES, &v_map, smem + BAR_V_FULL + 8 * v_slot, 0, v_row, 0, v_head,
-                    v_batch);
+      if (step > 0) {
+        const u32 slot = slot_of(step - 1, KV_STAGES), full = smem + BAR_V_FULL + 8 * slot;
+        mbarrier_wait(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
+        mbarrier_arrive_expect_tx(full, KV_BYTES);
+        tma_load_5d(smem + SMEM_V + slot * KV_BYTES, &v_map, full, 0, v_row, 0, v_head, v_batch);
       }
 #if DYNAMIC
       // The last block to get here leaves the counters at zero for the next launch.
@@ -445,15 +451,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const u64 k_desc = descriptor_k_major_128b(smem + SMEM_K);
     const u64 v_desc = descriptor_mn_major_128b(smem + SMEM_V, KV_PANEL_BYTES);
     const u32 q_full = smem + BAR_Q_FULL + 8 * w * Q_STAGES, q_empty = smem + BAR_Q_EMPTY + 8 * w * Q_STAGES;
-
+    const u32 my_turn = TURN_BARRIER + w, next_turn = TURN_BARRIER + (w + 1 == CONSUMERS ? 0 : w + 1);
     const u32 scratch = smem + SMEM_SCRATCH;
 
-    float s[BN / 2];
-    float acc[HEAD_DIM / 2];
-    u32 p[BN / 4];
+    float s[BN / 2];           // scores, then exponentials, of the newest key tile
+    float acc[HEAD_DIM / 2];   // O, unnormalised
+    u32 p[BN / 4];             // P of the key tile before, bf16 pairs
     RowState rows = {NEG_INF, NEG_INF, 0.0f, 0.0f};
     float alpha0, alpha1;
-    u32 k_slot = 0, k_phase = 0, v_slot = 0, v_phase = 0, q_slot = 0, q_phase = 0;
 
     int index = blockIdx.x;
     if (index < tiles) {
@@ -467,45 +472,39 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       wgmma_fence();
       issue_scores(s, q_desc, k_desc);
       wgmma_wait<0>();
-#pragma unroll
-      for (int i = 0; i < BN / 2; ++i) wgmma_pin(s[i]);
+      PIN(s);
       if (lane == 0) mbarrier_arrive(smem + BAR_K_EMPTY);
       if (lane == 0 && tile.key_tiles == 1) mbarrier_arrive(q_empty);
-      if (++k_slot == KV_STAGES) k_slot = 0, k_phase ^= 1;
       {
-        const int n = tile.key_tiles - 1;
-        const int row = tile.row + thread_row, col = n * BN + thread_col;
-        const int limit0 = (CAUSAL ? min(keys, row + 1) : keys) - col;
-        const int limit1 = (CAUSAL ? min(keys, row + 9) : keys) - col;
-        mask_scores(s, limit0, limit1);
+        const int row = tile.row + thread_row, col = (tile.key_tiles - 1) * BN + thread_col;
+        mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
       }
       online_softmax(s, rows, alpha0, alpha1, scale_log2);
       pack_probabilities(p, s);
-#pragma unroll
-      for (int i = 0; i < HEAD_DIM / 2; ++i) acc[i] = 0.0f;
+      ZERO(acc);
 
-      for (int round = 0;; ++round) {
-        // The key tiles from `unmasked` down need no mask in this consumer's rows.
-        const int unmasked = CAUSAL ? (tile.row + static_cast<int>(w) * WG_ROWS + 1) / BN : tile.key_tiles;
-        for (int n = tile.key_tiles - 2; n >= 0; --n) {
-          mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, k_phase);
+      u32 step = 1;  // key tiles so far: a step takes K(step) and V(step - 1)
+      for (u32 round = 0;; ++round) {
+        // The key tiles from `unmasked` up need a mask in this consumer's rows.
+        const int unmasked = CAUSAL ? (tile.row + static_cast<int>(w) * WG_ROWS + 1) / BN : 0;
+        for (int n = tile.key_tiles - 2; n >= 0; --n, ++step) {
+          const u32 k_slot = slot_of(step, KV_STAGES), v_slot = slot_of(step - 1, KV_STAGES);
+          mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, phase_of(step, KV_STAGES));
 #if PINGPONG
-          named_barrier_sync(TURN_BARRIER + w, 256);
+          named_barrier_sync(my_turn, 256);
 #endif
           wgmma_fence();
-          issue_scores(s, q_desc + q_slot * (Q_BYTES / 16), k_desc + k_slot * (KV_BYTES / 16));
-          mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, v_phase);
+          issue_scores(s, q_desc + slot_of(round, Q_STAGES) * (Q_BYTES / 16), k_desc + k_slot * (KV_BYTES / 16));
+          mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, phase_of(step - 1, KV_STAGES));
           wgmma_fence();
           issue_values(acc, p, v_desc + v_slot * (KV_BYTES / 16));
 #if PINGPONG
-          named_barrier_arrive(TURN_BARRIER + (w + 1 == CONSUMERS ? 0 : w + 1), 256);
+          named_barrier_arrive(next_turn, 256);
 #endif
           wgmma_wait<1>();
-#pragma unroll
-          for (int i = 0; i < BN / 2; ++i) wgmma_pin(s[i]);
+          PIN(s);
           if (lane == 0) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
-          if (lane == 0 && n == 0) mbarrier_arrive(q_empty + 8 * q_slot);
-          if (++k_slot == KV_STAGES) k_slot = 0, k_phase ^= 1;
+          if (lane == 0 && n == 0) mbarrier_arrive(q_empty + 8 * slot_of(round, Q_STAGES));
           if (CAUSAL && n >= unmasked) {
             const int row = tile.row + thread_row, col = n * BN + thread_col;
             mask_scores(s, row + 1 - col, row + 9 - col);
@@ -513,22 +512,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           const bool moved = online_softmax(s, rows, alpha0, alpha1, scale_log2);
           finish_before_wait(rows, scratch, lane);
           wgmma_wait<0>();
-#pragma unroll
-          for (int i = 0; i < HEAD_DIM / 2; ++i) wgmma_pin(acc[i]);
+          PIN(acc);
           if (lane == 0) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * v_slot);
-          if (++v_slot == KV_STAGES) v_slot = 0, v_phase ^= 1;
           if (moved) rescale(acc, alpha0, alpha1);
           pack_probabilities(p, s);
         }
-        if (++q_slot == Q_STAGES) q_slot = 0, q_phase ^= 1;
 
 #if DYNAMIC
         int next;
-        const u32 t = round & 1;
-        mbarrier_wait(smem + BAR_TILE_FULL + 8 * t, (round >> 1) & 1);
-        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(next) : "r"(smem + SMEM_TILE_INDEX + 4 * t) : "memory");
+        const u32 slot = slot_of(round, 2);
+        mbarrier_wait(smem + BAR_TILE_FULL + 8 * slot, phase_of(round, 2));
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(next) : "r"(smem + SMEM_TILE_INDEX + 4 * slot) : "memory");
         __syncwarp();
-        if (lane == 0) mbarrier_arrive(smem + BAR_TILE_EMPTY + 8 * t);
+        if (lane == 0) mbarrier_arrive(smem + BAR_TILE_EMPTY + 8 * slot);
 #else
         const int next = static_tile_index(round + 1);
 #endif
@@ -540,58 +536,53 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         index = next;
         tile = tile_at(index, pb);
         rows = {NEG_INF, NEG_INF, 0.0f, 0.0f};
-        mbarrier_wait(q_full + 8 * q_slot, q_phase);
-        mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, k_phase);
+        const u32 k_slot = slot_of(step, KV_STAGES), v_slot = slot_of(step - 1, KV_STAGES);
+        const u32 q_slot = slot_of(round + 1, Q_STAGES);
+        mbarrier_wait(q_full + 8 * q_slot, phase_of(round + 1, Q_STAGES));
+        mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, phase_of(step, KV_STAGES));
 #if PINGPONG
-        named_barrier_sync(TURN_BARRIER + w, 256);
+        named_barrier_sync(my_turn, 256);
 #endif
         wgmma_fence();
         issue_scores(s, q_desc + q_slot * (Q_BYTES / 16), k_desc + k_slot * (KV_BYTES / 16));
-        mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, v_phase);
+        mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, phase_of(step - 1, KV_STAGES));
         wgmma_fence();
         issue_values(acc, p, v_desc + v_slot * (KV_BYTES / 16));
 #if PINGPONG
-        named_barrier_arrive(TURN_BARRIER + (w + 1 == CONSUMERS ? 0 : w + 1), 256);
+        named_barrier_arrive(next_turn, 256);
 #endif
         wgmma_wait<1>();
-#pragma unroll
-        for (int i = 0; i < BN / 2; ++i) wgmma_pin(s[i]);
+        PIN(s);
         if (lane == 0) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
         if (lane == 0 && tile.key_tiles == 1) mbarrier_arrive(q_empty + 8 * q_slot);
-        if (++k_slot == KV_STAGES) k_slot = 0, k_phase ^= 1;
         {
-          const int n = tile.key_tiles - 1;
-          const int row = tile.row + thread_row, col = n * BN + thread_col;
-          const int limit0 = (CAUSAL ? min(keys, row + 1) : keys) - col;
-          const int limit1 = (CAUSAL ? min(keys, row + 9) : keys) - col;
-          mask_scores(s, limit0, limit1);
+          const int row = tile.row + thread_row, col = (tile.key_tiles - 1) * BN + thread_col;
+          mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
         }
         online_softmax(s, rows, alpha0, alpha1, scale_log2);
         finish_before_wait(rows, scratch, lane);
         wgmma_wait<0>();
-#pragma unroll
-        for (int i = 0; i < HEAD_DIM / 2; ++i) wgmma_pin(acc[i]);
+        PIN(acc);
         if (lane == 0) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * v_slot);
-        if (++v_slot == KV_STAGES) v_slot = 0, v_phase ^= 1;
         pack_probabilities(p, s);
         store_tile(acc, done_rows, done, thread_row, out, pb, lane);
-#pragma unroll
-        for (int i = 0; i < HEAD_DIM / 2; ++i) acc[i] = 0.0f;
+        ZERO(acc);
+        ++step;
       }
 
       // Epilogue of the stream: the last values product.
-      mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, v_phase);
+      const u32 v_slot = slot_of(step - 1, KV_STAGES);
+      mbarrier_wait(smem + BAR_V_FULL + 8 * v_slot, phase_of(step - 1, KV_STAGES));
 #if PINGPONG
-      named_barrier_sync(TURN_BARRIER + w, 256);
+      named_barrier_sync(my_turn, 256);
 #endif
       wgmma_fence();
       issue_values(acc, p, v_desc + v_slot * (KV_BYTES / 16));
 #if PINGPONG
-      if (w + 1 < CONSUMERS) named_barrier_arrive(TURN_BARRIER + w + 1, 256);
+      if (w + 1 < CONSUMERS) named_barrier_arrive(next_turn, 256);
 #endif
       wgmma_wait<0>();
-#pragma unroll
-      for (int i = 0; i < HEAD_DIM / 2; ++i) wgmma_pin(acc[i]);
+      PIN(acc);
       store_tile(acc, rows, index, thread_row, out, pb, lane);
     }
   }
