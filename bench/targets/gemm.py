@@ -2,7 +2,9 @@
 """Checks, sweeps and times the GEMM targets against autotuned cuBLASLt.
 
     gemm.py check            every variant, many shapes, poisoned outputs, against an fp32 reference
-    gemm.py sweep [shape..]  every variant on each shape, interleaved with the peer
+    gemm.py sweep [MxNxK..]  every variant on each shape, interleaved with the peer
+    gemm.py skinny           the same for the skinny kernel (T tokens, N = K = 8192)
+    gemm.py misaligned       the same for shapes whose rows TMA cannot address
     gemm.py time             the chosen variant per case, interleaved with the peer; JSON rows for the report
 
 Everything measured is appended to $OUTDIR/gemm.jsonl as it is known. A variant that hangs or faults ends the process
@@ -93,30 +95,27 @@ def smem_bytes(defines):
     return d["STAGES"] * stage + d["CONSUMERS"] * d["EPI_BUFS"] * 8192 + 16 * d["STAGES"] + 1024
 
 
-def compile_gemm(variants):
-    src = os.path.join(HERE, "gemm_sm90.cu")
-    return tw.compile_many([dict(source_path=src, entry="gemm", defines=full(v)) for v in variants], workers=16)
-
-
-def prepare_gemm(kernel, defines, a, b, c):
+def prepare_gemm(kernel, defines, a, b, c, extra=(), k=None):
     """A prepared launch of gemm_sm90 for these tensors (c may have a row pitch that TMA cannot store)."""
     d = full(defines)
-    m, k = a.shape
+    m, k = a.shape[0], k or a.shape[1]
     n = b.shape[0]
     cluster = d["CLUSTER_M"] * d["CLUSTER_N"]
     pitch_a, pitch_b, pitch_c = a.stride(0) * 2, b.stride(0) * 2, c.stride(0) * 2
-    map_a = tw.tensor_map(a, dtype="bf16", dims=[k, m], strides=[pitch_a], box=[64, d["BM"] // d["CLUSTER_N"]], swizzle=128,
+    map_a = tw.tensor_map(a, dtype="bf16", dims=[a.shape[1], m], strides=[pitch_a], box=[64, d["BM"] // d["CLUSTER_N"]], swizzle=128,
                           l2_promotion=256)
-    map_b = tw.tensor_map(b, dtype="bf16", dims=[k, n], strides=[pitch_b], box=[64, d["BN"] // d["CLUSTER_M"]], swizzle=128,
+    map_b = tw.tensor_map(b, dtype="bf16", dims=[b.shape[1], n], strides=[pitch_b], box=[64, d["BN"] // d["CLUSTER_M"]], swizzle=128,
                           l2_promotion=256)
     if d.get("STORE_DIRECT"):
         out = [c, tw.i32(c.stride(0))]
     else:
         out = [tw.tensor_map(c, dtype="bf16", dims=[n, m], strides=[pitch_c], box=[64, 64], swizzle=128)]
     tiles = math.ceil(m / (d["BM"] * d["CLUSTER_M"])) * math.ceil(n / (d["BN"] * d["CLUSTER_N"])) * cluster
-    grid = min(SMS // cluster * cluster, tiles)
+    grid = SMS // cluster * cluster
+    if not d.get("REPACK"):  # a repacking launch uses every SM to copy
+        grid = min(grid, tiles)
     return kernel.prepare(grid=(grid, 1, 1), block=(128 * (1 + d["CONSUMERS"]), 1, 1),
-                          args=[map_a, map_b, *out, tw.i32(m), tw.i32(n), tw.i32(k)], smem=smem_bytes(d),
+                          args=[map_a, map_b, *out, *extra, tw.i32(m), tw.i32(n), tw.i32(k)], smem=smem_bytes(d),
                           cluster=(cluster, 1, 1) if cluster > 1 else None)
 
 
@@ -172,73 +171,191 @@ def choose(m, n, k):
     return dict()
 
 
-def check(journal, variants):
-    kernels = compile_gemm(variants)
-    good = []
-    for v, kern in zip(variants, kernels):
-        name = label(v)
-        if getattr(kern, "error", None):
-            journal.put(key=name, error="compile: " + kern.error[-300:])
-            print(name, "COMPILE ERROR", kern.error[-300:])
-            continue
-        if kern.spill_bytes:
-            print(name, "SPILLS", kern.spill_bytes)
+class Family:
+    """One kernel with its variants: how to compile, launch and check them."""
 
-        def one():
-            worst = 0.0
-            for i, (m, n, k) in enumerate(CHECK_SHAPES):
-                a, b, c = operands(m, n, k, 7 * i + 1)
-                prepare_gemm(kern, v, a, b, c)()
-                torch.cuda.synchronize()
-                r = tw.check(c, reference(a, b), 6e-3)
-                worst = max(worst, r["rel_fro"]) if not r["nan"] else float("nan")
-                if not r["ok"]:
-                    return dict(ok=False, shape=[m, n, k], **{x: r[x] for x in ("rel_fro", "nan")})
-            return dict(ok=True, rel_fro=worst)
+    def __init__(self, name, source, entry, variants, prepare, check_shapes, label):
+        self.name, self.source, self.entry = name, os.path.join(HERE, source), entry
+        self.variants, self.prepare, self.check_shapes, self.label = variants, prepare, check_shapes, label
 
-        r = journal.guarded("check " + name, 15, one)
-        if r is None:
-            continue
-        journal.put(check=name, regs=kern.registers, **r)
-        print("check", name, r, flush=True)
-        if r["ok"]:
-            good.append((v, kern))
-    return good
+    def compiled(self, journal, variants=None):
+        variants = variants or self.variants
+        kernels = tw.compile_many([dict(source_path=self.source, entry=self.entry, defines=v) for v in variants], workers=16)
+        out = []
+        for v, kern in zip(variants, kernels):
+            name = self.label(v)
+            if getattr(kern, "error", None):
+                journal.put(key=name, error="compile: " + kern.error[-300:])
+                print(name, "COMPILE ERROR", kern.error[-300:], flush=True)
+                continue
+            if kern.spill_bytes:
+                print(name, "SPILLS", kern.spill_bytes, flush=True)
+            out.append((v, kern))
+        return out
+
+    def checked(self, journal, variants=None):
+        """The variants that compile and are right on every check shape."""
+        good = []
+        for v, kern in self.compiled(journal, variants):
+            name = f"{self.name} {self.label(v)}"
+
+            def one():
+                worst = 0.0
+                for i, (m, n, k) in enumerate(self.check_shapes(v)):
+                    a, b, c = operands(m, n, k, 7 * i + 1)
+                    launch = self.prepare(kern, v, a, b, c)
+                    for again in range(2):  # twice: a persistent counter or a stale buffer would show the second time
+                        c.fill_(float("nan"))
+                        launch()
+                        torch.cuda.synchronize()
+                        r = tw.check(c, reference(a, b), 6e-3)
+                        if not r["ok"]:
+                            return dict(ok=False, shape=[m, n, k], again=again, rel_fro=float(r["rel_fro"]), nan=int(r["nan"]))
+                        worst = max(worst, float(r["rel_fro"]))
+                return dict(ok=True, rel_fro=worst)
+
+            r = journal.guarded("check " + name, 15, one)
+            if r is None:
+                continue
+            journal.put(check=name, regs=kern.registers, **r)
+            if not r["ok"]:
+                print("check", name, r, flush=True)
+            else:
+                good.append((v, kern))
+        print(f"{self.name}: {len(good)} of {len(variants or self.variants)} variants right", flush=True)
+        return good
 
 
-def sweep(journal, good, shapes, rounds=7):
-    for m, n, k in shapes:
-        data = sets_for(m, n, k)
+def peer_gemm(m, n, k, data):
+    """cuBLASLt, best of its heuristics; torch.mm where cuBLASLt's heuristics return nothing."""
+    try:
         lt = tw.cublaslt_gemm(m, n, k, dtype="bf16", layout="TN", tune=True)
-        fns = {"peer": lambda i: lt.run(*data[i])}
-        for v, kern in good:
-            launches = [prepare_gemm(kern, v, *s) for s in data]
-            fns[label(v)] = lambda i, launches=launches: launches[i]()
+        lt.run(*data[0])
+        torch.cuda.synchronize()
+        return "cuBLASLt", lambda i: lt.run(*data[i])
+    except Exception as e:
+        print("cublaslt:", str(e)[:200], "-> torch.mm", flush=True)
+        return "torch.mm", lambda i: torch.mm(data[i][0], data[i][1].t(), out=data[i][2])
+
+
+def sweep(journal, family, good, shapes, rounds=7):
+    for m, n, k in shapes:
+        usable = [(v, kern) for v, kern in good if m <= v.get("TOKENS", m)]
+        data = sets_for(m, n, k)
+        peer_name, peer_fn = peer_gemm(m, n, k, data)
+        fns = {"peer": peer_fn}
+        for v, kern in usable:
+            launches = [family.prepare(kern, v, *s) for s in data]
+            fns[family.label(v)] = lambda i, launches=launches: launches[i]()
         flop = 2.0 * m * n * k
-        calls = max(len(data), min(20, int(2e-3 / (flop / 7e14))) // len(data) * len(data))
+        floor_s = max(flop / 7e14, 2.0 * (m * k + n * k + m * n) / 4.2e12)
+        calls = max(1, min(24, int(1.5e-3 / floor_s)) // len(data)) * len(data)
         res = tw.interleave(fns, rotations=len(data), calls_per_graph=calls, rounds=rounds)
         peer = res["peer"]["median_us"]
         rows = sorted(((res[x]["median_us"], x) for x in fns))
         for us, x in rows:
-            journal.put(sweep=[m, n, k], variant=x, us=us, lo=res[x]["lo_us"], hi=res[x]["hi_us"], ratio=peer / us)
-        print(f"--- {m}x{n}x{k}  peer {peer:.1f} us {flop / peer * 1e-6:.0f} TF/s  algo {getattr(lt, 'algo', '')}")
+            journal.put(sweep=[m, n, k], family=family.name, variant=x, us=us, lo=res[x]["lo_us"], hi=res[x]["hi_us"], ratio=peer / us)
+        print(f"--- {family.name} {m}x{n}x{k}  {peer_name} {peer:.1f} us {flop / peer * 1e-6:.0f} TF/s")
         for us, x in rows:
-            print(f"   {peer / us:.3f}  {us:9.1f} us {flop / us * 1e-6:6.0f} TF/s  {x}", flush=True)
+            print(f"   {peer / us:.3f}  {us:9.2f} us {flop / us * 1e-6:6.0f} TF/s  [{res[x]['lo_us']:.1f} {res[x]['hi_us']:.1f}]  {x}", flush=True)
         del data, fns
         torch.cuda.empty_cache()
+
+
+# ---------------------------------------------------------------- gemm_skinny
+
+
+def skinny(tokens, rows=64, bk=128, split=1, share=1):
+    stage = (rows + tokens) * bk * 2
+    stages = (232448 - 1024 - 32 - tokens * (rows + 4) * 4) // (stage + 16)
+    return dict(TOKENS=tokens, ROWS=rows, BK=bk, STAGES=stages, SPLIT=split, SHARE=share)
+
+
+def prepare_skinny(kernel, d, x, w, out):
+    t, k = x.shape
+    n = w.shape[0]
+    cluster = d["SPLIT"] * d["SHARE"]
+    smem = d["STAGES"] * (d["ROWS"] + d["TOKENS"]) * d["BK"] * 2 + d["TOKENS"] * (d["ROWS"] + 4) * 4 + 16 * d["STAGES"] + 16 + 1024
+    map_x = tw.tensor_map(x, dtype="bf16", dims=[k, t], strides=[k * 2], box=[64, d["TOKENS"] // d["SHARE"]], swizzle=128, l2_promotion=256)
+    map_w = tw.tensor_map(w, dtype="bf16", dims=[k, n], strides=[k * 2], box=[64, d["ROWS"]], swizzle=128, l2_promotion=256)
+    tiles = math.ceil(n / (d["ROWS"] * d["SHARE"]))
+    grid = min(SMS // cluster, tiles) * cluster
+    return kernel.prepare(grid=(grid, 1, 1), block=(128 * (1 + d["ROWS"] // 64), 1, 1),
+                          args=[map_x, map_w, out, tw.i32(t), tw.i32(n), tw.i32(k)], smem=smem,
+                          cluster=(cluster, 1, 1) if cluster > 1 else None)
+
+
+def skinny_label(d):
+    return " ".join(f"{x.lower()}{d[x]}" for x in ("TOKENS", "ROWS", "BK", "STAGES", "SPLIT", "SHARE"))
+
+
+SKINNY = [skinny(16), skinny(16, bk=64), skinny(16, bk=256), skinny(16, 128, 64, split=2), skinny(16, 128, 128, split=2),
+          skinny(16, 64, 128, split=2), skinny(16, 64, 128, share=2), skinny(8), skinny(8, bk=256), skinny(64), skinny(64, share=2),
+          skinny(64, share=4), skinny(64, 128, 64, split=2), skinny(128), skinny(128, share=2), skinny(128, share=4), skinny(128, 128, 64, split=2)]
+FAMILY_SKINNY = Family("skinny", "gemm_skinny.cu", "gemm_skinny", SKINNY, prepare_skinny,
+                       lambda d: [(d["TOKENS"], 8192, 8192), (d["TOKENS"] - 3, 200, 328), (1, 8, 8), (d["TOKENS"] - 1, 28672, 520)], skinny_label)
+
+
+# ---------------------------------------------------------------- shapes whose rows TMA cannot address
+
+
+def prepare_any(kernel, defines, a, b, c):
+    """gemm_sm90 with REPACK and/or STORE_DIRECT, as the operands need."""
+    d = full(defines)
+    if not d.get("REPACK"):
+        return prepare_gemm(kernel, defines, a, b, c)
+    m, k = a.shape
+    n = b.shape[0]
+    kp = (k + 7) // 8 * 8
+    ap = torch.full((m, kp), float("nan"), device="cuda", dtype=torch.bfloat16)
+    bp = torch.full((n, kp), float("nan"), device="cuda", dtype=torch.bfloat16)
+    arrived = torch.zeros(1, device="cuda", dtype=torch.int32)
+    return prepare_gemm(kernel, defines, ap, bp, c, extra=[a, b, ap, bp, arrived], k=k)
+
+
+MISALIGNED = [
+    dict(BN=192, STAGES=5, EPI_BUFS=1, REPACK=1),
+    dict(BN=192, STAGES=5, EPI_BUFS=1, REPACK=1, CLUSTER_M=1),
+    dict(REPACK=1),
+    dict(BN=128, STAGES=6, REPACK=1, CLUSTER_M=1),
+    dict(REPACK=1, STORE_DIRECT=1),
+    dict(STORE_DIRECT=1),
+    dict(STORE_DIRECT=1, CLUSTER_M=1, GROUP=16),
+    dict(STORE_DIRECT=1, BN=128, STAGES=6, PINGPONG=1),
+]
+
+
+def misaligned_shapes(d):
+    shapes = []
+    for m, n, k in [(1000, 3000, 777), (257, 264, 99), (100, 1001, 333), (4095, 4097, 4104), (129, 71, 72), (5, 3, 1), (777, 640, 1025)]:
+        if (k % 8 == 0 or d.get("REPACK")) and (n % 8 == 0 or d.get("STORE_DIRECT")):
+            shapes.append((m, n, k))
+    return shapes
+
+
+FAMILY_GEMM = Family("gemm", "gemm_sm90.cu", "gemm", [full(v) for v in VARIANTS], prepare_gemm, lambda d: CHECK_SHAPES, label)
+FAMILY_MISALIGNED = Family("misaligned", "gemm_sm90.cu", "gemm", [full(v) for v in MISALIGNED], prepare_any, misaligned_shapes, label)
 
 
 def main():
     verb = sys.argv[1] if len(sys.argv) > 1 else "check"
     journal = Journal("gemm.jsonl")
     t0 = time.time()
-    if verb in ("check", "sweep"):
-        good = check(journal, VARIANTS)
-        print(f"checked {len(good)} of {len(VARIANTS)} in {time.time() - t0:.1f} s", flush=True)
-        if verb == "sweep":
-            shapes = [tuple(int(x) for x in s.split("x")) for s in sys.argv[2:]] or SHAPES
-            sweep(journal, good, shapes)
-    print(f"{time.time() - t0:.1f} s")
+    shapes = [tuple(int(x) for x in s.split("x")) for s in sys.argv[2:]]
+    if verb == "check":
+        for family in (FAMILY_GEMM, FAMILY_SKINNY, FAMILY_MISALIGNED):
+            family.checked(journal)
+    elif verb == "sweep":
+        sweep(journal, FAMILY_GEMM, FAMILY_GEMM.checked(journal), shapes or SHAPES)
+    elif verb == "skinny":
+        good = FAMILY_SKINNY.checked(journal)
+        for t in (16, 8, 64, 128):
+            sweep(journal, FAMILY_SKINNY, [x for x in good if x[0]["TOKENS"] == t], [(t, 8192, 8192)])
+    elif verb == "misaligned":
+        good = FAMILY_MISALIGNED.checked(journal)
+        for shape in [(1000, 3000, 777), (4095, 4097, 4104)]:
+            sweep(journal, FAMILY_MISALIGNED, [x for x in good if shape in misaligned_shapes(x[0])], [shape])
+    print(f"{verb}: {time.time() - t0:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@
 // tw-variants: -DTOKENS=16 -DROWS=64 -DBK=128 -DSTAGES=10
 // tw-variants: -DTOKENS=8 -DROWS=64 -DBK=128 -DSTAGES=11
 // tw-variants: -DTOKENS=64 -DROWS=64 -DBK=128 -DSTAGES=6 -DSHARE=2
-// tw-variants: -DTOKENS=128 -DROWS=128 -DBK=64 -DSTAGES=5 -DSPLIT=2
+// tw-variants: -DTOKENS=128 -DROWS=128 -DBK=64 -DSTAGES=4 -DSPLIT=2
 // tw-variants: -DTOKENS=16 -DROWS=128 -DBK=128 -DSTAGES=5 -DSPLIT=2
 #include "tw_device.cuh"
 

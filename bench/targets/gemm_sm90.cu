@@ -12,6 +12,7 @@
 // tw-variants: -DBM=128 -DBN=128 -DSTAGES=5 -DCLUSTER_M=2 -DPINGPONG=1 -DEPI_BUFS=2
 // tw-variants: -DBM=256 -DBN=128 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=2
 // tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_M=2 -DSTORE_DIRECT=1
+// tw-variants: -DBM=128 -DBN=192 -DSTAGES=5 -DCLUSTER_M=2 -DEPI_BUFS=1 -DREPACK=1
 // tw-variants: -DBM=128 -DBN=192 -DSTAGES=5 -DCLUSTER_M=2 -DEPI_BUFS=1
 #include "tw_device.cuh"
 
@@ -50,6 +51,9 @@
 #endif
 #ifndef STORE_DIRECT
 #define STORE_DIRECT 0  // 1: C's rows have any pitch and alignment (N % 8 != 0): ordinary stores instead of TMA
+#endif
+#ifndef REPACK
+#define REPACK 0  // 1: A's and B's rows have any pitch (K % 8 != 0): first copied to padded buffers, in the same launch
 #endif
 #ifndef HINT_A
 #define HINT_A normal  // L2 eviction policy of each stream: first | last | normal
@@ -111,12 +115,75 @@ TW_DEVICE void tile_at(int linear, int tiles_m, int tiles_n, int& tile_m, int& t
   if (group & 1) tile_n = tiles_n - 1 - tile_n;
 }
 
+#if REPACK
+// Copies the K-element rows of A and then of B to rows of KP = K rounded up to 8 elements, zero filled. A warp moves 32
+// chunks of 16 bytes at a time. A source chunk starts at any even byte: it is cut out of the two aligned 16-byte blocks
+// that hold it. The aligned block may reach past the tensor's ends by less than 16 bytes, within the same 16-byte block.
+constexpr int REPACK_UNROLL = 4;
+TW_DEVICE void repack(const u16* a, const u16* b, u16* a_padded, u16* b_padded, int M, int N, int K) {
+  const int KP = (K + 7) / 8 * 8;
+  const int segments = (KP / 8 + 31) / 32;  // per row
+  const int items = (M + N) * segments;
+  const int lane = threadIdx.x % 32;
+  const int warps = gridDim.x * (THREADS / 32);
+  for (int first = blockIdx.x * (THREADS / 32) + threadIdx.x / 32; first < items; first += warps * REPACK_UNROLL) {
+    uint4 low[REPACK_UNROLL], high[REPACK_UNROLL];
+    u16* to[REPACK_UNROLL];
+    u32 shift[REPACK_UNROLL];
+    int left[REPACK_UNROLL];  // elements of the row from this chunk on
+#pragma unroll
+    for (int i = 0; i < REPACK_UNROLL; ++i) {
+      const int item = first + i * warps;
+      const int row = item / segments;
+      const int k = (item % segments * 32 + lane) * 8;
+      const bool in_a = row < M;
+      const u16* matrix = in_a ? a : b;
+      const int matrix_row = in_a ? row : row - M;
+      const u16* end = matrix + static_cast<tw::i64>(in_a ? M : N) * K;
+      const u64 from = reinterpret_cast<u64>(matrix + static_cast<tw::i64>(matrix_row) * K + k);
+      left[i] = item < items ? K - k : 0;
+      shift[i] = from % 16;
+      to[i] = (in_a ? a_padded : b_padded) + static_cast<tw::i64>(matrix_row) * KP + k;
+      low[i] = high[i] = make_uint4(0, 0, 0, 0);
+      if (left[i] > 0) {
+        const u64 block = from & ~15ull;
+        low[i] = __ldg(reinterpret_cast<const uint4*>(block));
+        if (block + 16 < reinterpret_cast<u64>(end)) high[i] = __ldg(reinterpret_cast<const uint4*>(block + 16));
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < REPACK_UNROLL; ++i) {
+      if (left[i] <= 0) continue;
+      u32 w[8] = {low[i].x, low[i].y, low[i].z, low[i].w, high[i].x, high[i].y, high[i].z, high[i].w};
+      if (shift[i] & 8) {
+#pragma unroll
+        for (int j = 0; j < 6; ++j) w[j] = w[j + 2];
+      }
+      if (shift[i] & 4) {
+#pragma unroll
+        for (int j = 0; j < 5; ++j) w[j] = w[j + 1];
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        w[j] = __funnelshift_r(w[j], w[j + 1], (shift[i] & 2) * 8);
+        if (left[i] <= 2 * j) w[j] = 0;
+        if (left[i] == 2 * j + 1) w[j] &= 0xffffu;
+      }
+      *reinterpret_cast<uint4*>(to[i]) = make_uint4(w[0], w[1], w[2], w[3]);
+    }
+  }
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     gemm(const __grid_constant__ tw::TensorMap map_a, const __grid_constant__ tw::TensorMap map_b,
 #if STORE_DIRECT
          u16* __restrict__ c_ptr, int ldc,
 #else
          const __grid_constant__ tw::TensorMap map_c,
+#endif
+#if REPACK
+         const u16* __restrict__ a_raw, const u16* __restrict__ b_raw, u16* a_padded, u16* b_padded, u32* arrived,
 #endif
          int M, int N, int K) {
   extern __shared__ char smem_raw[];
@@ -150,12 +217,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   else
     __syncthreads();
 
+#if REPACK
+  // Every CTA copies its share and arrives on a counter that grows by gridDim.x per launch; the only waiter is the
+  // producer. The CTAs are all resident (one per SM, grid <= SMs). Ordinary writes, then TMA reads: a proxy fence on
+  // both sides of the counter.
+  repack(a_raw, b_raw, a_padded, b_padded, M, N, K);
+  __threadfence();
+  tw::fence_proxy_async();
+  __syncthreads();
+#endif
+
   if (warpgroup == 0) {
     // ------------------------------------------------------------ producer
     TW_SETMAXNREG_DEC(PRODUCER_REGS);
     if (warp == 0 && tw::elect_one()) {
       const u64 hint_a = TW_CAT(tw::l2_evict_, HINT_A)();
       const u64 hint_b = TW_CAT(tw::l2_evict_, HINT_B)();
+#if REPACK
+      const u32 ticket = tw::atom_add_acq_rel_gpu(arrived, 1);
+      const u32 target = (ticket / gridDim.x + 1) * gridDim.x;
+      while (static_cast<tw::i32>(tw::ld_acquire_gpu(arrived) - target) < 0) {
+      }
+      tw::fence_proxy_async();
+#endif
       u32 slot = 0, parity = 1;  // the first STAGES waits pass: nothing has been put into the ring yet
       for (int tile = cluster_id; tile < tiles; tile += clusters) {
         int tile_m, tile_n;
