@@ -1,0 +1,113 @@
+#include "base/text.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace tw {
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v'; }
+
+std::string reason(std::string_view doing, const std::filesystem::path& path, int error) {
+    return std::string(doing) + " " + path.string() + ": " + std::strerror(error);
+}
+
+}  // namespace
+
+std::vector<std::string_view> split_lines(std::string_view text) {
+    std::vector<std::string_view> lines;
+    while (!text.empty()) {
+        const auto end = text.find('\n');
+        auto line = text.substr(0, end);
+        if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+        lines.push_back(line);
+        if (end == std::string_view::npos) break;
+        text.remove_prefix(end + 1);
+    }
+    return lines;
+}
+
+std::vector<std::string> split_words(std::string_view text) {
+    std::vector<std::string> words;
+    std::size_t at = 0;
+    while (at < text.size()) {
+        while (at < text.size() && is_space(text[at])) ++at;
+        const std::size_t begin = at;
+        while (at < text.size() && !is_space(text[at])) ++at;
+        if (at > begin) words.emplace_back(text.substr(begin, at - begin));
+    }
+    return words;
+}
+
+std::string_view trim(std::string_view text) {
+    while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+    while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+    return text;
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+    std::string out;
+    for (const auto& part : parts) {
+        if (&part != &parts.front()) out += separator;
+        out += part;
+    }
+    return out;
+}
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+Expected<std::string, std::string> read_file(const std::filesystem::path& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return Unexpected{reason("cannot open", path, errno)};
+    std::string content;
+    char buffer[65536];
+    for (;;) {
+        const ssize_t got = ::read(file, buffer, sizeof buffer);
+        if (got == 0) break;
+        if (got < 0) {
+            if (errno == EINTR) continue;
+            const int error = errno;
+            ::close(file);
+            return Unexpected{reason("cannot read", path, error)};
+        }
+        content.append(buffer, static_cast<std::size_t>(got));
+    }
+    ::close(file);
+    return content;
+}
+
+Expected<void, std::string> write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+    static std::atomic<unsigned> serial{0};
+    const std::filesystem::path temporary =
+        path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(serial.fetch_add(1));
+    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (file < 0) return Unexpected{reason("cannot create", temporary, errno)};
+    auto give_up = [&](std::string_view doing, int error) {
+        ::unlink(temporary.c_str());
+        return Unexpected{reason(doing, path, error)};
+    };
+    std::string_view rest = content;
+    while (!rest.empty()) {
+        const ssize_t put = ::write(file, rest.data(), rest.size());
+        if (put < 0) {
+            if (errno == EINTR) continue;
+            const int error = errno;
+            ::close(file);
+            return give_up("cannot write", error);
+        }
+        rest.remove_prefix(static_cast<std::size_t>(put));
+    }
+    if (::close(file) != 0) return give_up("cannot finish writing", errno);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up("cannot rename into place", errno);
+    return {};
+}
+
+}  // namespace tw

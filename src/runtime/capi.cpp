@@ -1,0 +1,238 @@
+#include "runtime/capi.h"
+
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "runtime/blaslt_gemm.h"
+#include "runtime/compile.h"
+#include "runtime/device_kernel.h"
+#include "runtime/machine.h"
+#include "runtime/report_json.h"
+#include "runtime/tensor_map.h"
+
+using nlohmann::json;
+namespace rt = tw::runtime;
+
+struct tw_image {
+    rt::CompiledKernels compiled;
+    std::string report;
+};
+struct tw_kernel {
+    std::unique_ptr<rt::DeviceKernel> kernel;
+};
+struct tw_gemm {
+    std::unique_ptr<rt::BlasltGemm> gemm;
+    std::string report;
+};
+
+namespace {
+
+thread_local std::string last_error;
+thread_local std::string machine_text;
+
+int report(const rt::Failure& failure) {
+    last_error = failure.text();
+    switch (failure.kind) {
+        case rt::FailureKind::bad_input: return TW_ERROR_BAD_INPUT;
+        case rt::FailureKind::missing_library: return TW_ERROR_MISSING_LIBRARY;
+        case rt::FailureKind::compile_error: return TW_ERROR_COMPILE;
+        case rt::FailureKind::device_error: return TW_ERROR_DEVICE;
+        case rt::FailureKind::io_error: return TW_ERROR_IO;
+        case rt::FailureKind::internal: return TW_ERROR_INTERNAL;
+    }
+    return TW_ERROR_INTERNAL;
+}
+
+int bad_input(std::string message) { return report({rt::FailureKind::bad_input, std::move(message), {}}); }
+
+// Runs `body` so that nothing it throws crosses the C boundary.
+template <class Body>
+int guarded(Body body) noexcept {
+    try {
+        return body();
+    } catch (const json::exception& error) {
+        try {
+            return bad_input(std::string("the request is not as expected: ") + error.what());
+        } catch (...) {
+            return TW_ERROR_INTERNAL;
+        }
+    } catch (const std::exception& error) {
+        try {
+            last_error = std::string("internal error in Tilewright, please report it: ") + error.what();
+        } catch (...) {
+        }
+        return TW_ERROR_INTERNAL;
+    } catch (...) {
+        return TW_ERROR_INTERNAL;
+    }
+}
+
+std::string define_text(const json& value) {
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+    return value.dump();
+}
+
+}  // namespace
+
+extern "C" {
+
+int tw_abi_version(void) { return TW_ABI_VERSION; }
+const char* tw_version(void) { return TW_VERSION; }
+const char* tw_last_error(void) { return last_error.c_str(); }
+
+const char* tw_machine_report(void) {
+    const int code = guarded([] {
+        machine_text = rt::to_json(rt::examine_machine()).dump();
+        return TW_OK;
+    });
+    return code == TW_OK ? machine_text.c_str() : "{}";
+}
+
+int tw_compile(const char* request_json, tw_image** image) {
+    return guarded([&]() -> int {
+        if (!request_json || !image) return bad_input("tw_compile: a null pointer was passed");
+        *image = nullptr;
+        const auto request = json::parse(request_json);
+        rt::CompileRequest asked;
+        if (request.contains("path")) {
+            auto from_file = rt::request_from_file(request.at("path").get<std::string>());
+            if (!from_file) return report(from_file.error());
+            asked = *std::move(from_file);
+        } else {
+            asked.source = request.at("source").get<std::string>();
+            asked.name = request.value("name", asked.name);
+        }
+        asked.arch = request.value("arch", asked.arch);
+        if (request.contains("defines"))
+            for (const auto& [name, value] : request.at("defines").items()) asked.defines.emplace_back(name, define_text(value));
+        if (request.contains("options"))
+            for (const auto& option : request.at("options")) asked.options.push_back(option.get<std::string>());
+        if (request.contains("include_folders"))
+            for (const auto& folder : request.at("include_folders")) asked.include_folders.emplace_back(folder.get<std::string>());
+        asked.use_cache = request.value("cache", true);
+        auto compiled = rt::compile(asked);
+        if (!compiled) return report(compiled.error());
+        auto made = std::make_unique<tw_image>();
+        made->compiled = *std::move(compiled);
+        made->report = rt::to_json(made->compiled).dump();
+        *image = made.release();
+        return TW_OK;
+    });
+}
+
+const char* tw_image_report(const tw_image* image) { return image ? image->report.c_str() : "{}"; }
+
+int tw_image_cubin(const tw_image* image, const void** data, size_t* bytes) {
+    return guarded([&]() -> int {
+        if (!image || !data || !bytes) return bad_input("tw_image_cubin: a null pointer was passed");
+        *data = image->compiled.cubin.data();
+        *bytes = image->compiled.cubin.size();
+        return TW_OK;
+    });
+}
+
+void tw_image_free(tw_image* image) { delete image; }
+
+int tw_kernel_load(const tw_image* image, const char* entry, tw_kernel** kernel) {
+    return guarded([&]() -> int {
+        if (!image || !entry || !kernel) return bad_input("tw_kernel_load: a null pointer was passed");
+        *kernel = nullptr;
+        auto loaded = rt::DeviceKernel::load(image->compiled.cubin, entry);
+        if (!loaded) return report(loaded.error());
+        *kernel = new tw_kernel{*std::move(loaded)};
+        return TW_OK;
+    });
+}
+
+void tw_kernel_free(tw_kernel* kernel) { delete kernel; }
+
+int tw_kernel_get_facts(const tw_kernel* kernel, tw_kernel_facts* facts) {
+    return guarded([&]() -> int {
+        if (!kernel || !facts) return bad_input("tw_kernel_get_facts: a null pointer was passed");
+        *facts = {kernel->kernel->registers(), kernel->kernel->local_bytes(), kernel->kernel->static_shared_bytes(),
+                  kernel->kernel->max_threads_per_block()};
+        return TW_OK;
+    });
+}
+
+int tw_kernel_launch(tw_kernel* kernel, const tw_launch_config* config, void** arguments) {
+    return guarded([&]() -> int {
+        if (!kernel || !config) return bad_input("tw_kernel_launch: a null pointer was passed");
+        rt::LaunchShape shape;
+        std::memcpy(shape.grid, config->grid, sizeof shape.grid);
+        std::memcpy(shape.block, config->block, sizeof shape.block);
+        std::memcpy(shape.cluster, config->cluster, sizeof shape.cluster);
+        shape.dynamic_shared_bytes = config->dynamic_shared_bytes;
+        shape.cooperative = config->cooperative != 0;
+        shape.programmatic = config->programmatic != 0;
+        auto launched = kernel->kernel->launch(shape, arguments, static_cast<rt::cu::Stream>(config->stream));
+        return launched ? TW_OK : report(launched.error());
+    });
+}
+
+int tw_tensor_map_encode(const tw_tensor_map_request* request, void* map) {
+    return guarded([&]() -> int {
+        if (!request || !map) return bad_input("tw_tensor_map_encode: a null pointer was passed");
+        if (request->rank < 1 || request->rank > 5) return bad_input("a TMA tensor has 1 to 5 dimensions");
+        rt::TensorMapRequest asked;
+        asked.address = request->address;
+        asked.dtype = request->dtype ? request->dtype : "";
+        asked.sizes.assign(request->sizes, request->sizes + request->rank);
+        asked.byte_strides.assign(request->byte_strides, request->byte_strides + request->rank - 1);
+        asked.box.assign(request->box, request->box + request->rank);
+        asked.swizzle_bytes = static_cast<int>(request->swizzle_bytes);
+        asked.l2_promotion_bytes = static_cast<int>(request->l2_promotion_bytes);
+        asked.interleave_bytes = static_cast<int>(request->interleave_bytes);
+        asked.fill_with_nan = request->fill_with_nan != 0;
+        auto encoded = rt::encode_tensor_map(asked);
+        if (!encoded) return report(encoded.error());
+        std::memcpy(map, &*encoded, sizeof *encoded);
+        return TW_OK;
+    });
+}
+
+int tw_gemm_create(const char* request_json, tw_gemm** gemm) {
+    return guarded([&]() -> int {
+        if (!request_json || !gemm) return bad_input("tw_gemm_create: a null pointer was passed");
+        *gemm = nullptr;
+        const auto request = json::parse(request_json);
+        rt::GemmShape shape;
+        shape.m = request.at("m").get<std::int64_t>();
+        shape.n = request.at("n").get<std::int64_t>();
+        shape.k = request.at("k").get<std::int64_t>();
+        shape.layout = request.value("layout", shape.layout);
+        shape.dtype = request.value("dtype", shape.dtype);
+        shape.out_dtype = request.value("out_dtype", shape.dtype);
+        shape.compute = request.value("compute", shape.compute);
+        rt::GemmTuning tuning;
+        tuning.time_them = request.value("tune", true);
+        tuning.heuristics = tuning.time_them ? request.value("heuristics", tuning.heuristics) : 1;
+        tuning.workspace_bytes = request.value("workspace_bytes", tuning.workspace_bytes);
+        auto created = rt::BlasltGemm::create(shape, tuning);
+        if (!created) return report(created.error());
+        auto made = std::make_unique<tw_gemm>();
+        made->gemm = *std::move(created);
+        made->report = rt::to_json(*made->gemm).dump();
+        *gemm = made.release();
+        return TW_OK;
+    });
+}
+
+const char* tw_gemm_report(const tw_gemm* gemm) { return gemm ? gemm->report.c_str() : "{}"; }
+
+int tw_gemm_run(const tw_gemm* gemm, uint64_t a, uint64_t b, uint64_t d, void* stream) {
+    return guarded([&]() -> int {
+        if (!gemm) return bad_input("tw_gemm_run: a null pointer was passed");
+        auto ran = gemm->gemm->run(a, b, d, static_cast<rt::cu::Stream>(stream));
+        return ran ? TW_OK : report(ran.error());
+    });
+}
+
+void tw_gemm_free(tw_gemm* gemm) { delete gemm; }
+
+}  // extern "C"

@@ -1,0 +1,102 @@
+/* Tilewright's C interface (libtilewright.so), for Python through ctypes and for any other language.
+ *
+ * Every call returns 0 (TW_OK) or a TW_ERROR_* code; tw_last_error() then has the sentence, for this thread. No C++ exception
+ * leaves the library. Strings that come out belong to the object they were asked of, or, for tw_last_error and
+ * tw_machine_report, to the thread, until its next call. Requests that are not on a fast path are JSON, so that they can grow
+ * without breaking callers. Objects may be used from many threads; freeing one while another thread uses it is an error.
+ */
+#ifndef TILEWRIGHT_CAPI_H
+#define TILEWRIGHT_CAPI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TW_API __attribute__((visibility("default")))
+#define TW_ABI_VERSION 1
+
+enum {
+    TW_OK = 0,
+    TW_ERROR_BAD_INPUT = 1,
+    TW_ERROR_MISSING_LIBRARY = 2,
+    TW_ERROR_COMPILE = 3,
+    TW_ERROR_DEVICE = 4,
+    TW_ERROR_IO = 5,
+    TW_ERROR_INTERNAL = 70
+};
+
+typedef struct tw_image tw_image;   /* compiled kernels: a cubin and its report */
+typedef struct tw_kernel tw_kernel; /* one entry, loaded on the GPU */
+typedef struct tw_gemm tw_gemm;     /* one cuBLASLt GEMM with its algorithm */
+
+TW_API int tw_abi_version(void);
+TW_API const char* tw_version(void);
+TW_API const char* tw_last_error(void);
+
+/* What this machine has, as JSON (the doctor command's facts). Never fails. */
+TW_API const char* tw_machine_report(void);
+
+/* request: {"path": file} or {"source": text, "name": for messages}, and optionally "arch": "sm_90a",
+ * "defines": {name: text or number}, "options": [nvrtc options], "include_folders": [..], "cache": true. */
+TW_API int tw_compile(const char* request_json, tw_image** image);
+/* {"kernels": [{name, entry, registers, barriers, stack_bytes, spill_store_bytes, spill_load_bytes, static_shared_bytes}],
+ *  "remarks": [{kind, code, function, text}], "log", "compiler", "key", "from_cache", "cache_note", "seconds", "cubin_bytes"} */
+TW_API const char* tw_image_report(const tw_image* image);
+TW_API int tw_image_cubin(const tw_image* image, const void** data, size_t* bytes);
+TW_API void tw_image_free(tw_image* image);
+
+/* Loads into the current context (torch's, when there is one; else the first GPU's primary context). */
+TW_API int tw_kernel_load(const tw_image* image, const char* entry, tw_kernel** kernel);
+TW_API void tw_kernel_free(tw_kernel* kernel);
+
+typedef struct {
+    int32_t registers;
+    int32_t local_bytes;
+    int32_t static_shared_bytes;
+    int32_t max_threads_per_block;
+} tw_kernel_facts;
+TW_API int tw_kernel_get_facts(const tw_kernel* kernel, tw_kernel_facts* facts);
+
+typedef struct {
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t cluster[3]; /* zeros: no cluster */
+    uint32_t dynamic_shared_bytes;
+    uint32_t cooperative;
+    uint32_t programmatic; /* programmatic dependent launch */
+    void* stream;          /* CUstream; null is the legacy default stream */
+} tw_launch_config;
+/* arguments[i] points at the value of parameter i. Asynchronous; may be captured into a graph. */
+TW_API int tw_kernel_launch(tw_kernel* kernel, const tw_launch_config* config, void** arguments);
+
+typedef struct {
+    uint64_t address;
+    const char* dtype; /* "bf16", "f16", "f32", "tf32", "u8", ... */
+    uint32_t rank;
+    uint32_t swizzle_bytes;
+    uint32_t l2_promotion_bytes;
+    uint32_t interleave_bytes;
+    uint32_t fill_with_nan;
+    uint32_t box[5];
+    uint64_t sizes[5];        /* innermost first, elements */
+    uint64_t byte_strides[4]; /* of dimensions 1.. */
+} tw_tensor_map_request;
+/* Writes 128 bytes. The address the map is passed from must be a multiple of 64. */
+TW_API int tw_tensor_map_encode(const tw_tensor_map_request* request, void* map);
+
+/* request: {"m", "n", "k", "layout": "TN", "dtype": "bf16", "out_dtype": dtype, "compute": "f32"|"tf32", "tune": true,
+ * "heuristics": 64, "workspace_bytes": 67108864}. Layout letters: runtime/blaslt_gemm.h. */
+TW_API int tw_gemm_create(const char* request_json, tw_gemm** gemm);
+/* {"algorithm", "library", "candidates": [{algorithm, first_us, final_us, error}]} */
+TW_API const char* tw_gemm_report(const tw_gemm* gemm);
+TW_API int tw_gemm_run(const tw_gemm* gemm, uint64_t a, uint64_t b, uint64_t d, void* stream);
+TW_API void tw_gemm_free(tw_gemm* gemm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,46 @@
+// CUDA C++ text to a cubin with a report, through the cache.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/compile_log.h"
+#include "runtime/cubin_cache.h"
+#include "runtime/failure.h"
+
+namespace tw::runtime {
+
+struct CompileRequest {
+    std::string source;
+    std::string name = "kernel.cu";  // for messages; its folder is searched for quoted includes
+    std::string arch = "sm_90a";
+    std::vector<std::pair<std::string, std::string>> defines;
+    std::vector<std::string> options;  // more NVRTC options, e.g. "-lineinfo"
+    std::vector<std::filesystem::path> include_folders;
+    bool use_cache = true;
+};
+
+struct CompiledKernels {
+    std::string cubin;
+    std::string log;
+    CompileReport report;
+    std::string compiler;  // "nvrtc 13.0"
+    std::string key;
+    bool from_cache = false;
+    std::string cache_note;  // why the cache did not help, when it should have
+    double seconds = 0;      // wall time of this call
+};
+
+// A file's text as a request: include folder and name set from the path.
+Result<CompileRequest> request_from_file(const std::filesystem::path& path);
+
+// Headers that `source` includes, directly or through one another, and that lie in one of the folders: (name as spelled,
+// text). Others are left to the compiler (the toolkit's own).
+Result<std::vector<std::pair<std::string, std::string>>> collect_headers(
+    const std::string& source, const std::vector<std::filesystem::path>& folders);
+
+Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache& cache = CubinCache::standard());
+
+}  // namespace tw::runtime

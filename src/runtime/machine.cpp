@@ -1,0 +1,96 @@
+#include "runtime/machine.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/text.h"
+#include "runtime/blaslt_calls.h"
+#include "runtime/cubin_cache.h"
+#include "runtime/nvrtc.h"
+
+namespace tw::runtime {
+namespace {
+
+Finding missing(std::string part, const Failure& failure, std::string needed_for) {
+    return {std::move(part), false, failure.message, std::move(needed_for), failure.fix};
+}
+
+// The first executable of that name in PATH, or an empty string.
+std::string find_program(const std::string& name) {
+    const std::string path = environment("PATH");
+    std::size_t begin = 0;
+    while (begin <= path.size()) {
+        const auto end = std::min(path.find(':', begin), path.size());
+        const std::string file = path.substr(begin, end - begin) + "/" + name;
+        if (end > begin && ::access(file.c_str(), X_OK) == 0) return file;
+        begin = end + 1;
+    }
+    return {};
+}
+
+Finding examine_cache() {
+    const auto cache = CubinCache::standard();
+    const std::string purpose = "compiling each kernel once";
+    if (cache.folder().empty())
+        return {"kernel cache", false, "no folder: none of TILEWRIGHT_CACHE, XDG_CACHE_HOME and HOME is set", purpose,
+                "set TILEWRIGHT_CACHE to a folder that can be written"};
+    std::error_code error;
+    std::filesystem::create_directories(cache.folder(), error);
+    if (error || ::access(cache.folder().c_str(), W_OK) != 0)
+        return {"kernel cache", false, cache.folder().string() + " cannot be written", purpose,
+                "set TILEWRIGHT_CACHE to a folder that can be written"};
+    return {"kernel cache", true, cache.folder().string() + ", at most " + std::to_string(cache.max_bytes() >> 20) + " MiB", purpose, {}};
+}
+
+}  // namespace
+
+MachineReport examine_machine() {
+    MachineReport report;
+    const std::string for_gpu = "running kernels on a GPU", for_compile = "compiling kernels (needs no GPU)";
+    if (const auto cuda = driver(); cuda) {
+        const int version = (*cuda)->version;
+        report.findings.push_back({"CUDA driver", true,
+                                   "for CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) + ", " + (*cuda)->path,
+                                   for_gpu, {}});
+        if (auto found = devices(); found) report.gpus = *std::move(found);
+    } else {
+        report.findings.push_back(missing("CUDA driver", cuda.error(), for_gpu));
+    }
+    if (report.gpus.empty())
+        report.findings.push_back({"GPU", false, "none found", for_gpu, "kernels can still be checked, emulated and compiled here"});
+    else
+        for (const auto& gpu : report.gpus) {
+            const bool fits = gpu.compute_major == 9 && gpu.compute_minor == 0;
+            report.findings.push_back({"GPU " + std::to_string(gpu.ordinal), gpu.compute_major >= 8,
+                                       gpu.name + ", compute capability " + std::to_string(gpu.compute_major) + "." +
+                                           std::to_string(gpu.compute_minor) + ", " + std::to_string(gpu.multiprocessors) + " multiprocessors",
+                                       for_gpu, fits ? "" : "only kernels for its own compute capability run on it; sm_90a needs 9.0"});
+        }
+    if (const auto nvrtc = nvrtc_identity(); nvrtc)
+        report.findings.push_back({"NVRTC", true, std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) + ", " + nvrtc->path, for_compile, {}});
+    else
+        report.findings.push_back(missing("NVRTC", nvrtc.error(), for_compile));
+    const std::string for_peer = "comparing with cuBLASLt";
+    if (const auto blas = blaslt::library(); blas)
+        report.findings.push_back({"cuBLASLt", true, std::to_string((*blas)->call.version()) + ", " + (*blas)->path, for_peer, {}});
+    else
+        report.findings.push_back(missing("cuBLASLt", blas.error(), for_peer));
+    struct Program {
+        const char* name;
+        const char* purpose;
+        const char* fix;
+    };
+    for (const auto& [name, purpose, fix] :
+         {Program{"ncu", "profiling kernels", "install Nsight Compute"},
+          Program{"compute-sanitizer", "checking memory and races on the GPU", "install the CUDA toolkit's compute-sanitizer"},
+          Program{"cuobjdump", "reading machine code (SASS)", "install the CUDA toolkit's cuobjdump"}}) {
+        const auto file = find_program(name);
+        report.findings.push_back({name, !file.empty(), file.empty() ? "not in PATH" : file, purpose, file.empty() ? fix : ""});
+    }
+    report.findings.push_back(examine_cache());
+    return report;
+}
+
+}  // namespace tw::runtime

@@ -1,0 +1,39 @@
+// Finding and opening the libraries that the machine may or may not have: the CUDA driver, NVRTC, cuBLASLt.
+//
+// Nothing here is linked: the same binary runs with no GPU and no CUDA at all, and says what is missing when it is asked
+// for something that needs them. Order of the search, first hit wins:
+//   1. the file named by TILEWRIGHT_DRIVER, TILEWRIGHT_NVRTC or TILEWRIGHT_CUBLASLT;
+//   2. the loader's own search (also finds what the process, e.g. torch, has opened already);
+//   3. the library folders of CUDA_HOME, CUDA_PATH and of the toolkit whose nvcc is in PATH;
+//   4. beside our own library or binary, and the project's own environment (.deps/venv) above it;
+//   5. nvidia/*/lib inside the Python package folders of VIRTUAL_ENV and TILEWRIGHT_PYTHON_PATH.
+// TILEWRIGHT_HIDE="driver,nvrtc,cublaslt" makes the named ones invisible, for tests and for honest failure messages.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runtime/failure.h"
+
+namespace tw::runtime {
+
+enum class CudaLibrary { driver, nvrtc, cublaslt };
+
+struct SharedLibrary {
+    void* handle = nullptr;  // never closed: CUDA libraries do not survive being unloaded
+    std::string path;        // of the file that was mapped, as the loader reports it
+};
+
+Result<SharedLibrary> open_cuda_library(CudaLibrary which);
+
+// Address of `symbol`, or nullptr.
+void* find_symbol(const SharedLibrary& library, const char* symbol);
+
+// The toolkit's folder with cuda_fp16.h and the like, or an empty path. NVRTC itself needs none of them.
+std::filesystem::path find_cuda_include_folder();
+
+// The folder that holds libtilewright.so, or the binary when the core is linked into one.
+std::filesystem::path own_folder();
+
+}  // namespace tw::runtime
