@@ -308,9 +308,10 @@ def supervised(make_function, report, limit_s, attempts=4):
     """Runs make_function(skip) in children until one finishes; what a dead one was running is skipped from then on."""
     skip = set()
     for _ in range(attempts):
+        before = len(report.rows())
         status = in_child(make_function(skip), limit_s)
-        rows = report.rows()
-        if rows and rows[-1].get("finished"):
+        rows = report.rows()[before:]
+        if any(r.get("finished") for r in rows):
             return True
         last = next((r["running"] for r in reversed(rows) if "running" in r), None)
         report.add(dict(lost=last, status=status))
