@@ -98,7 +98,7 @@ static_assert(BN % 16 == 0 && BN <= 256 && HEAD_DIM % 64 == 0, "tile shape");
 
 constexpr int WARPS_PER_CONSUMER = 4;
 constexpr int TURN_BARRIER = 1;  // named barriers TURN_BARRIER + consumer index
-constexpr float NEG_INF = -__builtin_huge_valf();
+#define NEG_INF __int_as_float(static_cast<int>(0xff800000u))
 constexpr float EXP2_C0 = 0.99992807f, EXP2_C1 = 0.69326099f, EXP2_C2 = 0.24261112f, EXP2_C3 = 0.055171669f;
 
 // Whole register arrays: between a wgmma wait and the first use; before the first accumulation.
