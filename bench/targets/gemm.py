@@ -250,7 +250,7 @@ def sweep(journal, family, good, shapes, rounds=7):
         flop = 2.0 * m * n * k
         floor_s = max(flop / 7e14, 2.0 * (m * k + n * k + m * n) / 4.2e12)
         calls = max(1, min(24, int(1.5e-3 / floor_s)) // len(data)) * len(data)
-        res = tw.interleave(fns, rotations=len(data), calls_per_graph=calls, rounds=rounds)
+        res = tw.interleave(fns, rotations=len(data), calls_per_graph=calls, rounds=rounds, baseline="peer")
         peer = res["peer"]["median_us"]
         rows = sorted(((res[x]["median_us"], x) for x in fns))
         for us, x in rows:

@@ -67,6 +67,7 @@ constexpr int TOKEN_STEP = 16;
 constexpr int W_BYTES = BW * 128;
 constexpr int X_BYTES = BT * 128;
 constexpr int STAGING_BYTES = TOKEN_CHUNK * 128;  // per consumer: TOKEN_CHUNK tokens x 64 weight rows
+static_assert(BT == 64 || BT == 128 || BT == 192 || BT == 256, "the k loop is written out for these");
 static_assert(BK == 64, "a slot is one 128-byte swizzled row wide");
 static_assert(!GATHER || (CLUSTER == 1 && GATHER_LAG <= STAGES - 2), "gathered rows are not multicast");
 
@@ -284,18 +285,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         case 2: MAINLOOP(32) break;
         case 3: MAINLOOP(48) break;
         case 4: MAINLOOP(64) break;
+#if BT >= 128
         case 5: MAINLOOP(80) break;
         case 6: MAINLOOP(96) break;
         case 7: MAINLOOP(112) break;
         case 8: MAINLOOP(128) break;
+#endif
+#if BT >= 192
         case 9: MAINLOOP(144) break;
         case 10: MAINLOOP(160) break;
         case 11: MAINLOOP(176) break;
         case 12: MAINLOOP(192) break;
+#endif
+#if BT >= 256
         case 13: MAINLOOP(208) break;
         case 14: MAINLOOP(224) break;
         case 15: MAINLOOP(240) break;
-        default: MAINLOOP(256) break;
+        case 16: MAINLOOP(256) break;
+#endif
       }
       release(smem + SMEM_EMPTY + 8 * previous, lane);
 
