@@ -222,7 +222,8 @@ struct RowState {
 
 // s := 2^(s*scale - reference); the sums follow. Returns true (warp-uniform) if the reference moved: O must then be
 // multiplied by alpha before anything is added to it.
-TW_DEVICE bool online_softmax(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2) {
+TW_DEVICE bool online_softmax(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2,
+                            int poly_num) {
   float a0 = s[0], b0 = s[1], a1 = s[2], b1 = s[3];
 #pragma unroll
   for (int i = 1; i < BN / 8; ++i) {
@@ -254,7 +255,7 @@ TW_DEVICE bool online_softmax(float (&s)[BN / 2], RowState& r, float& alpha0, fl
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       const float x = fmaf(s[4 * i + c], scale_log2, c < 2 ? -ref0 : -ref1);
-      s[4 * i + c] = i % POLY_DEN < POLY_NUM ? exp2_fma(x) : exp2_approx(x);
+      s[4 * i + c] = i % POLY_DEN < poly_num ? exp2_fma(x) : exp2_approx(x);
     }
     u0 += s[4 * i + 0];
     w0 += s[4 * i + 1];
@@ -479,7 +480,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         const int row = tile.row + thread_row, col = (tile.key_tiles - 1) * BN + thread_col;
         mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
       }
-      online_softmax(s, rows, alpha0, alpha1, scale_log2);
+      online_softmax(s, rows, alpha0, alpha1, scale_log2, 0);
       pack_probabilities(p, s);
       ZERO(acc);
 
@@ -509,7 +510,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             const int row = tile.row + thread_row, col = n * BN + thread_col;
             mask_scores(s, row + 1 - col, row + 9 - col);
           }
-          const bool moved = online_softmax(s, rows, alpha0, alpha1, scale_log2);
+          const bool moved = online_softmax(s, rows, alpha0, alpha1, scale_log2, POLY_NUM);
           finish_before_wait(rows, scratch, lane);
           wgmma_wait<0>();
           PIN(acc);
@@ -531,7 +532,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         if (next >= tiles) break;
 
         // Between two tiles: the first scores of the next with the last values of this one.
+#if DYNAMIC
         const int done = index;
+#else
+        const int done = static_tile_index(round);  // again, rather than a register across the main loop
+#endif
         const RowState done_rows = rows;
         index = next;
         tile = tile_at(index, pb);
@@ -559,7 +564,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           const int row = tile.row + thread_row, col = (tile.key_tiles - 1) * BN + thread_col;
           mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
         }
-        online_softmax(s, rows, alpha0, alpha1, scale_log2);
+        online_softmax(s, rows, alpha0, alpha1, scale_log2, 0);
         finish_before_wait(rows, scratch, lane);
         wgmma_wait<0>();
         PIN(acc);
