@@ -286,6 +286,54 @@ struct Module {
   }
 };
 
+// Calls visit(ExprId) for each child of an expression, in source order; children that are not there are left out.
+template <class Visit>
+void for_each_child(const ExprNode& node, Visit&& visit) {
+  const auto one = [&](ExprId id) {
+    if (id) visit(id);
+  };
+  const auto all = [&](const std::vector<ExprId>& ids) {
+    for (ExprId id : ids) one(id);
+  };
+  struct Visitor {
+    decltype(one)& one_;
+    decltype(all)& all_;
+    void operator()(const InvalidExpr&) const {}
+    void operator()(const Name&) const {}
+    void operator()(const IntLiteral&) const {}
+    void operator()(const FloatLiteral&) const {}
+    void operator()(const StringLiteral&) const {}
+    void operator()(const BoolLiteral&) const {}
+    void operator()(const NoneLiteral&) const {}
+    void operator()(const EllipsisLiteral&) const {}
+    void operator()(const Tuple& e) const { all_(e.elements); }
+    void operator()(const List& e) const { all_(e.elements); }
+    void operator()(const Dict& e) const {
+      for (std::size_t i = 0; i < e.keys.size(); ++i) one_(e.keys[i]), one_(e.values[i]);
+    }
+    void operator()(const Attribute& e) const { one_(e.base); }
+    void operator()(const Call& e) const {
+      one_(e.callee);
+      for (const Argument& argument : e.arguments) one_(argument.value);
+    }
+    void operator()(const Subscript& e) const { one_(e.base), all_(e.indices); }
+    void operator()(const Slice& e) const { one_(e.lower), one_(e.upper), one_(e.step); }
+    void operator()(const Unary& e) const { one_(e.operand); }
+    void operator()(const Binary& e) const { one_(e.left), one_(e.right); }
+    void operator()(const Compare& e) const {
+      one_(e.first);
+      for (const Comparison& c : e.rest) one_(c.right);
+    }
+    void operator()(const Logical& e) const { all_(e.operands); }
+    void operator()(const Conditional& e) const { one_(e.then_value), one_(e.condition), one_(e.else_value); }
+    void operator()(const Lambda& e) const {
+      for (const Parameter& p : e.parameters) one_(p.annotation), one_(p.default_value);
+      one_(e.body);
+    }
+  };
+  std::visit(Visitor{one, all}, node);
+}
+
 // The string that a block opens with, if it does (the docstring of a function); none otherwise.
 ExprId docstring_of(const Module& module, const std::vector<StmtId>& body);
 
@@ -301,10 +349,11 @@ std::string print(const Module& module);
 std::string print(const Module& module, ExprId expr);
 std::string print(const Module& module, StmtId stmt, int indent = 0);
 
-// One line per node with its fields and line:column, indented by depth: what golden tests compare.
-std::string dump(const Module& module, const SourceMap& sources);
+// One line per node with its fields, indented by depth, and line:column-line:column where `sources` is given: what golden
+// tests compare.
+std::string dump(const Module& module, const SourceMap* sources = nullptr);
 
 // The same tree, spans aside.
-bool same_tree(const Module& a, const Module& b);
+inline bool same_tree(const Module& a, const Module& b) { return dump(a) == dump(b); }
 
 }  // namespace tw::lang
