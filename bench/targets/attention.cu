@@ -201,13 +201,15 @@ TW_DEVICE float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// 2^x without the MUFU: 2^round(x) by exponent arithmetic, 2^fraction by a cubic (relative error 7.5e-5 on
-// [-1/2, 1/2], a twenty-fifth of a bf16 rounding step). x is at most a few tens; below -125 it is taken as -125.
-TW_DEVICE float exp2_fma(float x) {
-  const float magic = 12582912.0f;  // 1.5 * 2^23: adding it leaves round(x) in the low mantissa bits
-  x = fmaxf(x, -125.0f);
-  const float t = x + magic;
-  const float f = x - (t - magic);
+// 2^(s*scale - ref) without the MUFU: 2^round by exponent arithmetic, 2^fraction by a cubic (relative error 7.5e-5 on
+// [-1/2, 1/2], a twenty-fifth of a bf16 rounding step). The exponent is clamped to [-120, 8] by one saturating FMA
+// on the scale of 128 powers of two: scale_128 = scale/128, ref_128 = (120 - ref)/128.
+TW_DEVICE float exp2_fma(float s, float scale_128, float ref_128) {
+  const float magic = 12582912.0f - 120.0f;  // 1.5 * 2^23: adding it leaves the rounded integer in the low mantissa bits
+  float x;
+  asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(x) : "f"(s), "f"(scale_128), "f"(ref_128));
+  const float t = fmaf(x, 128.0f, magic);
+  const float f = fmaf(x, 128.0f, magic - t);
   float y = fmaf(f, EXP2_C3, EXP2_C2);
   y = fmaf(y, f, EXP2_C1);
   y = fmaf(y, f, EXP2_C0);
@@ -254,8 +256,8 @@ TW_DEVICE bool online_softmax(float (&s)[BN / 2], RowState& r, float& alpha0, fl
   for (int i = 0; i < BN / 8; ++i) {
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
-      const float x = fmaf(s[4 * i + c], scale_log2, c < 2 ? -ref0 : -ref1);
-      s[4 * i + c] = i % POLY_DEN < poly_num ? exp2_fma(x) : exp2_approx(x);
+      s[4 * i + c] = i % POLY_DEN < poly_num ? exp2_fma(s[4 * i + c], scale_log2 / 128, (120.0f - (c < 2 ? ref0 : ref1)) / 128)
+                                             : exp2_approx(fmaf(s[4 * i + c], scale_log2, c < 2 ? -ref0 : -ref1));
     }
     u0 += s[4 * i + 0];
     w0 += s[4 * i + 1];
