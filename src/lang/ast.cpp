@@ -58,20 +58,21 @@ ExprId docstring_of(const Module& module, const std::vector<StmtId>& body) {
   return statement->value;
 }
 
-Span source_span(const Module& module, ExprId literal, std::uint32_t begin, std::uint32_t end) {
-  const Span whole = module[literal].span;
-  const auto* text = module.get_if<StringLiteral>(literal);
-  if (text == nullptr || text->pieces.empty()) return whole;
+Span source_span(FileId file, const std::vector<StringPiece>& pieces, std::uint32_t begin, std::uint32_t end) {
   const auto place = [&](std::uint32_t at) {
-    auto next = std::upper_bound(text->pieces.begin(), text->pieces.end(), at,
-                                 [](std::uint32_t value, const StringPiece& piece) { return value < piece.value_begin; });
-    if (next == text->pieces.begin()) return whole.begin;
-    --next;
-    return std::clamp(next->source_begin + (at - next->value_begin), whole.begin, whole.end);
+    auto piece = std::upper_bound(pieces.begin(), pieces.end(), at,
+                                  [](std::uint32_t value, const StringPiece& p) { return value < p.value_begin; });
+    if (piece != pieces.begin()) --piece;
+    return piece->source_begin + (at - piece->value_begin);
   };
   const std::uint32_t first = place(begin);
-  const std::uint32_t last = end > begin ? place(end - 1) + 1 : first;
-  return {whole.file, first, std::clamp(last, first, whole.end)};
+  return {file, first, end > begin ? std::max(place(end - 1) + 1, first) : first};
+}
+
+Span source_span(const Module& module, ExprId literal, std::uint32_t begin, std::uint32_t end) {
+  const auto* text = module.get_if<StringLiteral>(literal);
+  if (text == nullptr || text->pieces.empty()) return module[literal].span;
+  return source_span(module[literal].span.file, text->pieces, begin, end);
 }
 
 std::string_view describe(const ExprNode& node) {

@@ -337,7 +337,8 @@ void for_each_child(const ExprNode& node, Visit&& visit) {
 // The string that a block opens with, if it does (the docstring of a function); none otherwise.
 ExprId docstring_of(const Module& module, const std::vector<StmtId>& body);
 
-// Where bytes [begin, end) of a string literal's value stand in the source. `literal` must be a StringLiteral.
+// Where bytes [begin, end) of a string literal's value stand in the source. `pieces` is not empty.
+Span source_span(FileId file, const std::vector<StringPiece>& pieces, std::uint32_t begin, std::uint32_t end);
 Span source_span(const Module& module, ExprId literal, std::uint32_t begin, std::uint32_t end);
 
 // "a name", "a call", "a tuple", ...: for messages.

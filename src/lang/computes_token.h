@@ -1,0 +1,31 @@
+// Tokens of a `computes` specification. Internal to lang/.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "lang/computes.h"
+
+namespace tw::lang {
+
+enum class ComputesTokenKind : std::uint8_t {
+  end, separator, name, integer, floating,
+  kw_let, kw_in, kw_and, kw_or, kw_not,
+  left_paren, right_paren, left_bracket, right_bracket, comma, colon, assign,
+  plus, minus, star, slash, double_slash, percent, double_star,
+  equal, not_equal, less, less_equal, greater, greater_equal
+};
+
+struct ComputesToken {
+  ComputesTokenKind kind;
+  std::uint32_t begin;  // offsets in the text of the specification
+  std::uint32_t end;
+};
+
+// Ends with `end`. Characters that mean nothing are reported and left out.
+std::vector<ComputesToken> tokenize_computes(const ComputesText& text, DiagnosticSink& sink);
+
+std::string_view describe(ComputesTokenKind kind);
+
+}  // namespace tw::lang
