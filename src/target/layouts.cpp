@@ -32,7 +32,7 @@ layout::Layout two_modes(std::int64_t n0, std::int64_t d0, std::int64_t n1, std:
 layout::ThreadValueLayout thread_value_layout(const FragmentMap& map) {
     const layout::Layout tv =
         ours(layout::make_layout({digits_layout(map.thread_digits, map.rows), digits_layout(map.value_digits, map.rows)}));
-    return ours(layout::ThreadValueLayout::make(tv, layout::make_tuple(map.rows, map.cols)));
+    return ours(layout::ThreadValueLayout::make(tv, layout::tuple(map.rows, map.cols)));
 }
 
 layout::Swizzle byte_swizzle(SwizzleMode mode) { return ours(layout::Swizzle::make(swizzle_bits(mode), 4, 3)); }
