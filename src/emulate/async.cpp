@@ -1,0 +1,415 @@
+// Asynchronous work: cp.async, TMA, bulk stores, wgmma.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "emulate/machine.h"
+
+namespace tw::emulate {
+namespace {
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Byte address before the swizzle.
+int linear_address(const ir::SharedBuffer& b, const std::vector<int>& c) {
+    int elements = 0;
+    for (std::size_t d = 0; d < b.dims.size(); ++d) {
+        int index = c[d];
+        for (std::size_t i = 0; i < b.dims[d].extents.size(); ++i) {
+            elements += (index % b.dims[d].extents[i]) * b.dims[d].strides[i];
+            index /= b.dims[d].extents[i];
+        }
+    }
+    return b.byte_offset + elements * target::bytes(b.dtype);
+}
+
+}  // namespace
+
+void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
+    std::vector<std::int64_t> origin, shared_origin;
+    std::vector<std::optional<std::int64_t>> limits;
+    for (const ir::Expr& e : op.src.origin) origin.push_back(must(w, e, s));
+    for (const ir::Expr& e : op.dst.origin) shared_origin.push_back(must(w, e, s));
+    for (const auto& l : op.src.limit) limits.push_back(l ? std::optional(must(w, *l, s)) : std::nullopt);
+    if (op.src.gather_fragment >= 0 && !readable(w, s, op.src.gather_fragment)) return;
+    const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
+    const int size = target::bytes(buffer.dtype);
+    const TensorData& tensor = tensors_[at(op.src.tensor)];
+    const FragmentTable& table = copy_table_.at(&op);
+    const int first = 32 * warp_in_group(w);
+    int gather_view_dim = -1;
+    for (std::size_t i = 0; i < op.src.dims.size(); ++i) {
+        if (op.src.dims[i] == op.src.gather_dim) gather_view_dim = static_cast<int>(i);
+    }
+    CopyTask task;
+    task.stmt = &s;
+    task.at_issue = w.knows;
+    task.time = ++w.copy_time;
+    const int per_copy = std::max(1, op.bytes / size);
+    for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        for (int v = 0; v < table.values; ++v) {
+            const int* c = table.at(t, v);
+            std::vector<int> place(buffer.dims.size());
+            for (std::size_t d = 0; d < place.size(); ++d) place[d] = static_cast<int>(shared_origin[d]);
+            for (std::size_t i = 0; i < op.dst.dims.size(); ++i) place[at(op.dst.dims[i])] += c[i];
+            for (std::size_t d = 0; d < place.size(); ++d) {
+                if (place[d] < 0 || place[d] >= buffer.extent(static_cast<int>(d))) {
+                    fault(FaultKind::out_of_bounds, "a copy outside shared buffer `" + buffer.name + "`", &w, t % 32, s);
+                    return;
+                }
+            }
+            const int address = ir::shared_address(buffer, place);
+            std::int64_t gathered = 0;
+            if (gather_view_dim >= 0) {
+                // The row index lives in a fragment: find the slot of this thread that holds it.
+                const FragmentTable& rows = tables_[at(op.src.gather_fragment)];
+                int slot = -1;
+                for (int i = 0; i < rows.values; ++i) {
+                    if (rows.at(t, i)[0] == c[gather_view_dim]) slot = i;
+                }
+                if (slot < 0) {
+                    fault(FaultKind::divergence, "thread does not hold the row index it needs", &w, t % 32, s);
+                    return;
+                }
+                gathered = static_cast<std::int64_t>(group_of(w).fragments[at(op.src.gather_fragment)].values[at(t * rows.values + slot)]);
+            }
+            bool oob = false;
+            auto offset = global_offset(op.src, origin, limits, c, gathered, oob, s, w);
+            std::vector<std::uint8_t> bytes(at(size), 0);
+            if (offset) {
+                if (v % per_copy == 0 && ((*offset * size) % op.bytes != 0 || address % op.bytes != 0)) {
+                    fault(FaultKind::out_of_bounds, "a " + std::to_string(op.bytes) + "-byte cp.async is misaligned (global byte " + std::to_string(*offset * size) + ", shared byte " + std::to_string(address) + ")", &w, t % 32, s);
+                    return;
+                }
+                std::memcpy(bytes.data(), &tensor.bytes[static_cast<std::size_t>(*offset * size)], at(size));
+            } else if (!op.zero_fill) {
+                fault(FaultKind::out_of_bounds, "a cp.async beyond the bounds of `" + k_.tensors[at(op.src.tensor)].name + "` has no fill", &w, t % 32, s);
+                return;
+            }
+            task.pieces.emplace_back(address, std::move(bytes));
+            task.lanes.push_back(static_cast<std::uint8_t>(t % 32));
+        }
+    }
+    w.copies_open.push_back(std::move(task));
+    if (!options_.schedule.lazy) land_copies(w, w.copies_open, w.knows);
+}
+
+// Writes through the generic proxy, as an actor of its own that only the covering wait joins.
+void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge&) {
+    for (CopyTask& t : tasks) {
+        for (std::size_t i = 0; i < t.pieces.size(); ++i) {
+            Access a;
+            a.actor = static_cast<std::uint16_t>(actor_copies(w.number));
+            a.lane = 0xff;
+            a.time = t.time;
+            a.stmt = t.stmt;
+            if (!shared_touch(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), true, a, t.at_issue, &w, *t.stmt)) break;
+            std::memcpy(&blocks_[at(w.block)].arena[at(t.pieces[i].first)], t.pieces[i].second.data(), t.pieces[i].second.size());
+        }
+        t.pieces.clear();
+    }
+}
+
+void Machine::tma_issue(Warp& w, const Stmt& s) {
+    TmaTask t;
+    t.stmt = &s;
+    t.block = w.block;
+    t.warp = w.number;
+    t.at_issue = w.knows;
+    const int copies = w.single ? 1 : 32;   // a TMA statement outside `elect` is issued by every lane: shown as what it is
+    if (copies != 1) {
+        fault(FaultKind::divergence, "a TMA instruction is issued by all threads of the group; it must be elected", &w, 0, s);
+        return;
+    }
+    if (auto* load = std::get_if<ir::TmaLoad>(&s.op)) {
+        t.kind = TmaTask::Kind::load;
+        for (const ir::Expr& e : load->coordinates) t.coordinates.push_back(must(w, e, s));
+        for (const ir::Expr& e : load->dst.origin) t.origin.push_back(must(w, e, s));
+        auto place = barrier_slot(w, s, load->barrier);
+        if (!place) return;
+        t.barrier = place->second;
+        t.barrier_block = place->first;
+        if (load->multicast_mask) {
+            const std::int64_t mask = must(w, *load->multicast_mask, s);
+            for (int r = 0; r < cluster_size_; ++r) {
+                if (mask >> r & 1) t.targets.push_back(r);
+            }
+            if (mask >> cluster_size_) fault(FaultKind::out_of_bounds, "the multicast mask names a block outside the cluster", &w, 0, s);
+        } else {
+            t.targets.push_back(w.block);
+        }
+        tma_.push_back(std::move(t));
+        if (!options_.schedule.lazy) tma_load_now(tma_.back());
+        return;
+    }
+    const auto& store = std::get<ir::TmaStore>(s.op);
+    t.kind = TmaTask::Kind::store;
+    for (const ir::Expr& e : store.coordinates) t.coordinates.push_back(must(w, e, s));
+    for (const ir::Expr& e : store.src.origin) t.origin.push_back(must(w, e, s));
+    t.time = ++w.bulk_time;
+    w.bulk_open.push_back(static_cast<int>(tma_.size()));
+    tma_.push_back(std::move(t));
+    if (!options_.schedule.lazy) {
+        // Eager only in its effect: it still counts as reading until a wait covers it.
+        TmaTask& task = tma_.back();
+        tma_store_read(task);
+        task.read_done = false;
+        task.done = true;
+    }
+}
+
+namespace {
+// Calls f(box index per map dimension, dense element number) for every element of a box, innermost first.
+template <class F>
+void for_each_in_box(const std::vector<int>& box, F f) {
+    std::vector<int> index(box.size(), 0);
+    int total = 1;
+    for (int b : box) total *= b;
+    for (int n = 0; n < total; ++n) {
+        f(index, n);
+        for (std::size_t d = 0; d < box.size(); ++d) {
+            if (++index[d] < box[d]) break;
+            index[d] = 0;
+        }
+    }
+}
+}  // namespace
+
+void Machine::tma_load_now(TmaTask& t) {
+    if (t.done) return;
+    t.done = true;
+    const auto& op = std::get<ir::TmaLoad>(t.stmt->op);
+    const ir::TensorMap& map = k_.tensor_maps[at(op.map)];
+    const TensorData& tensor = tensors_[at(map.tensor)];
+    const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
+    const int size = target::bytes(tensor.dtype);
+    std::vector<int> origin;
+    for (std::size_t d = 0; d < t.origin.size(); ++d) {
+        origin.push_back(static_cast<int>(t.origin[d]));
+        if (t.origin[d] < 0 || t.origin[d] >= buffer.extent(static_cast<int>(d))) {
+            fault(FaultKind::out_of_bounds, "a TMA load writes outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0, *t.stmt);
+            return;
+        }
+    }
+    const int base = linear_address(buffer, origin);
+    for (int rank : t.targets) {
+        BarrierSlot& slot = blocks_[at(rank)].barriers[at(t.barrier)];
+        Access a;
+        a.actor = static_cast<std::uint16_t>(actor_slot(rank, t.barrier));
+        a.lane = 0xff;
+        a.async_proxy = true;
+        a.time = slot.tma_time + 1;
+        a.stmt = t.stmt;
+        bool ok = true;
+        int bytes = 0;
+        for_each_in_box(map.box, [&](const std::vector<int>& index, int n) {
+            if (!ok) return;
+            const int address = static_cast<int>(target::swizzled(map.swizzle, static_cast<std::uint32_t>(base + n * size)));
+            bytes += size;
+            ok = shared_touch(rank, address, size, true, a, t.at_issue, &warps_[at(t.warp)], *t.stmt);
+            if (!ok) return;
+            std::int64_t offset = 0;
+            bool inside = true;
+            for (std::size_t i = 0; i < map.dims.size(); ++i) {
+                const std::int64_t c = t.coordinates[i] + index[i];
+                inside &= c >= 0 && c < tensor.dims[at(map.dims[i])];
+                offset += c * tensor.strides[at(map.dims[i])];
+            }
+            std::uint8_t* place = &blocks_[at(rank)].arena[at(address)];
+            if (inside) {
+                std::memcpy(place, &tensor.bytes[static_cast<std::size_t>(offset * size)], at(size));
+            } else {
+                store_value(place, tensor.dtype, map.nan_fill ? std::nan("") : 0.0);
+            }
+        });
+        slot.tx -= bytes;
+        slot.gathering.order.resize(at(actors_), 0);
+        slot.gathering.order[a.actor] = std::max(slot.gathering.order[a.actor], a.time);
+        complete_phase_if_ready(rank, t.barrier);
+    }
+}
+
+// The copy engine reads the source and writes global memory.
+void Machine::tma_store_read(TmaTask& t) {
+    t.read_done = true;
+    if (t.done) return;
+    t.done = true;
+    const auto& op = std::get<ir::TmaStore>(t.stmt->op);
+    const ir::TensorMap& map = k_.tensor_maps[at(op.map)];
+    TensorData& tensor = tensors_[at(map.tensor)];
+    const ir::SharedBuffer& buffer = k_.buffers[at(op.src.buffer)];
+    const int size = target::bytes(tensor.dtype);
+    std::vector<int> origin;
+    for (std::size_t d = 0; d < t.origin.size(); ++d) {
+        origin.push_back(static_cast<int>(t.origin[d]));
+        if (t.origin[d] < 0 || t.origin[d] >= buffer.extent(static_cast<int>(d))) {
+            fault(FaultKind::out_of_bounds, "a TMA store reads outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0, *t.stmt);
+            return;
+        }
+    }
+    const int base = linear_address(buffer, origin);
+    Access a;
+    a.actor = static_cast<std::uint16_t>(actor_bulk(t.warp));
+    a.lane = 0xff;
+    a.async_proxy = true;
+    a.time = t.time;
+    a.stmt = t.stmt;
+    bool ok = true;
+    for_each_in_box(map.box, [&](const std::vector<int>& index, int n) {
+        if (!ok) return;
+        const int address = static_cast<int>(target::swizzled(map.swizzle, static_cast<std::uint32_t>(base + n * size)));
+        ok = shared_touch(t.block, address, size, false, a, t.at_issue, &warps_[at(t.warp)], *t.stmt);
+        if (!ok) return;
+        std::int64_t offset = 0;
+        bool inside = true;
+        for (std::size_t i = 0; i < map.dims.size(); ++i) {
+            const std::int64_t c = t.coordinates[i] + index[i];
+            inside &= c >= 0 && c < tensor.dims[at(map.dims[i])];
+            offset += c * tensor.strides[at(map.dims[i])];
+        }
+        if (!inside) return;
+        global_touch(map.tensor, offset, true, op.reduce_add, warps_[at(t.warp)], 0, *t.stmt, a, t.at_issue);
+        std::uint8_t* place = &tensor.bytes[static_cast<std::size_t>(offset * size)];
+        const double x = load_value(&blocks_[at(t.block)].arena[at(address)], buffer.dtype);
+        store_value(place, tensor.dtype, op.reduce_add ? rounded(load_value(place, tensor.dtype) + x, tensor.dtype) : x);
+    });
+}
+
+void Machine::issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op) {
+    Group& g = group_of(w);
+    const std::size_t i = at(warp_in_group(w));
+    if (w.single) {
+        fault(FaultKind::divergence, "wgmma is executed by one elected thread; all four warps of a warpgroup must execute it", &w, 0, s);
+        return;
+    }
+    WgmmaTask t;
+    t.stmt = &s;
+    t.group = &g;
+    t.accumulate = must(w, op.accumulate, s) != 0;
+    FragmentState& acc = fragment(g, op.acc);
+    const std::string& name = k_.fragments[at(op.acc)].name;
+    if (t.accumulate && !acc.written[i]) {
+        fault(FaultKind::uninitialised, "wgmma adds to fragment `" + name + "`, which has no value yet", &w, 0, s);
+        return;
+    }
+    if (acc.touched[i]) {
+        fault(FaultKind::in_flight, "fragment `" + name + "` was changed by ordinary instructions and no wgmma fence follows before the wgmma", &w, 0, s);
+        return;
+    }
+    if (const int* a = std::get_if<int>(&op.a)) {
+        FragmentState& f = fragment(g, *a);
+        if (!readable(w, s, *a)) return;
+        if (f.touched[i]) {
+            fault(FaultKind::in_flight, "fragment `" + k_.fragments[at(*a)].name + "` was changed by ordinary instructions and no wgmma fence follows before the wgmma", &w, 0, s);
+            return;
+        }
+        ++f.in_flight[i];
+        f.owner = &s;
+    } else {
+        for (const ir::Expr& e : std::get<ir::SharedView>(op.a).origin) t.a_origin.push_back(must(w, e, s));
+    }
+    for (const ir::Expr& e : op.b.origin) t.b_origin.push_back(must(w, e, s));
+    ++acc.in_flight[i];
+    acc.owner = &s;
+    acc.written[i] = 1;
+    t.at_issue = w.knows;
+    t.time = ++w.wgmma_time;
+    if (!options_.schedule.lazy) finish_wgmma(w, t);
+    w.wgmma_open.push_back(std::move(t));
+}
+
+void Machine::release_fragments(Warp& w, const WgmmaTask& t) {
+    const auto& op = std::get<ir::Wgmma>(t.stmt->op);
+    const std::size_t i = at(w.index - t.group->first_warp);
+    --t.group->fragments[at(op.acc)].in_flight[i];
+    if (const int* a = std::get_if<int>(&op.a)) --t.group->fragments[at(*a)].in_flight[i];
+}
+
+void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
+    if (t.done) return;
+    t.done = true;
+    const auto& op = std::get<ir::Wgmma>(t.stmt->op);
+    const FragmentTable& table = tables_[at(op.acc)];
+    const int columns = k_.fragments[at(op.acc)].dist.shape[1];
+    const int first = 32 * (w.index - t.group->first_warp);
+    const int depth = op.b.extents[1];
+    Access a;
+    a.actor = static_cast<std::uint16_t>(actor_wgmma(w.number));
+    a.lane = 0xff;
+    a.async_proxy = true;
+    a.time = t.time;
+    a.stmt = t.stmt;
+    auto fetch = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, int row, int k, double& out) {
+        const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
+        std::vector<int> c(buffer.dims.size());
+        for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);
+        c[at(view.dims[0])] += row;
+        c[at(view.dims[1])] += k;
+        for (std::size_t d = 0; d < c.size(); ++d) {
+            if (c[d] < 0 || c[d] >= buffer.extent(static_cast<int>(d))) {
+                fault(FaultKind::out_of_bounds, "wgmma reads outside shared buffer `" + buffer.name + "`", &w, 0, *t.stmt);
+                return false;
+            }
+        }
+        const int address = ir::shared_address(buffer, c);
+        if (!shared_touch(w.block, address, target::bytes(buffer.dtype), false, a, t.at_issue, &w, *t.stmt)) return false;
+        out = load_value(&blocks_[at(w.block)].arena[at(address)], buffer.dtype);
+        return true;
+    };
+    std::vector<double> b(at(columns * depth));
+    for (int n = 0; n < columns; ++n) {
+        for (int k = 0; k < depth; ++k) {
+            if (!fetch(op.b, t.b_origin, n, k, b[at(n * depth + k)])) return;
+        }
+    }
+    std::map<int, std::vector<double>> rows;   // rows of A this warp needs
+    target::DType a_type = target::DType::BF16;
+    if (const int* frag = std::get_if<int>(&op.a)) {
+        const FragmentTable& from = tables_[at(*frag)];
+        const FragmentState& f = t.group->fragments[at(*frag)];
+        a_type = k_.fragments[at(*frag)].dtype;
+        for (int th = first; th < first + 32 && th < from.threads; ++th) {
+            for (int v = 0; v < from.values; ++v) {
+                auto& row = rows[from.at(th, v)[0]];
+                row.resize(at(depth), std::nan(""));
+                if (from.at(th, v)[1] < depth) row[at(from.at(th, v)[1])] = f.values[at(th * from.values + v)];
+            }
+        }
+    } else {
+        const auto& view = std::get<ir::SharedView>(op.a);
+        a_type = k_.buffers[at(view.buffer)].dtype;
+        for (int th = first; th < first + 32 && th < table.threads; ++th) {
+            for (int v = 0; v < table.values; ++v) {
+                const int m = table.at(th, v)[0];
+                if (rows.count(m)) continue;
+                auto& row = rows[m];
+                row.resize(at(depth));
+                for (int k = 0; k < depth; ++k) {
+                    if (!fetch(view, t.a_origin, m, k, row[at(k)])) return;
+                }
+            }
+        }
+    }
+    const int step = std::max(1, 32 / target::bytes(a_type));
+    FragmentState& acc = t.group->fragments[at(op.acc)];
+    for (int th = first; th < first + 32 && th < table.threads; ++th) {
+        for (int v = 0; v < table.values; ++v) {
+            const int* c = table.at(th, v);
+            const auto& row = rows[c[0]];
+            if (row.empty()) {
+                fault(FaultKind::divergence, "the warp does not hold the A operand rows of its accumulator", &w, th % 32, *t.stmt);
+                return;
+            }
+            double& out = acc.values[at(th * table.values + v)];
+            double sum = t.accumulate ? out : 0.0;
+            const double* col = &b[at(c[1] * depth)];
+            for (int k0 = 0; k0 < depth; k0 += step) {
+                double part = 0;
+                for (int k = k0; k < std::min(depth, k0 + step); ++k) part += row[at(k)] * col[k];
+                sum = static_cast<float>(sum + part);
+            }
+            out = sum;
+        }
+    }
+}
+
+}  // namespace tw::emulate

@@ -1,0 +1,112 @@
+// Vector clocks and the shadow of a memory: who wrote and read each granule last, and may this access follow?
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace tw::emulate {
+
+using Clock = std::vector<std::uint32_t>;
+
+inline void join(Clock& into, const Clock& from) {
+    if (into.size() < from.size()) into.resize(from.size(), 0);
+    for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+// Happens-before knowledge of one actor: `order` for all accesses, `fenced` for generic writes made visible to the async proxy.
+struct Knowledge {
+    Clock order, fenced;
+    void join_from(const Knowledge& other) {
+        join(order, other.order);
+        join(fenced, other.fenced);
+    }
+};
+
+struct Access {
+    std::uint16_t actor = 0xffff;
+    std::uint8_t lane = 0;          // 0xff: not a lane (async work)
+    bool async_proxy = false;
+    std::uint32_t time = 0;         // the actor's own clock component
+    std::uint32_t warp_epoch = 0;   // bumped by warp-level barriers: orders lanes of one warp
+    std::uint64_t serial = 0;       // which execution of a statement: lanes that write copies of one value together do not collide
+    const ir::Stmt* stmt = nullptr;
+};
+
+struct Granule {
+    Access write;
+    std::vector<Access> reads;      // at most one per (actor, lane class)
+    bool initialised = false;
+    bool atomic = false;            // last write was an atomic add
+};
+
+enum class Conflict : std::uint8_t { none, race, proxy };
+
+struct Finding {
+    Conflict conflict = Conflict::none;
+    Access other;
+};
+
+// May `now` (by an actor with knowledge `k`) follow `before`?
+inline bool ordered(const Access& before, const Access& now, const Knowledge& k) {
+    if (before.actor == 0xffff) return true;
+    if (before.actor == now.actor) {
+        if (before.lane == now.lane || before.lane == 0xff || now.lane == 0xff) return true;
+        return before.warp_epoch < now.warp_epoch || before.serial == now.serial;
+    }
+    return before.actor < k.order.size() && k.order[before.actor] >= before.time;
+}
+
+class Shadow {
+public:
+    explicit Shadow(std::size_t granules = 0) : cells_(granules) {}
+    std::size_t size() const { return cells_.size(); }
+    Granule& at(std::size_t i) { return cells_[i]; }
+
+    Finding read(std::size_t i, const Access& now, const Knowledge& k) {
+        Granule& g = cells_[i];
+        if (!ordered(g.write, now, k)) return {Conflict::race, g.write};
+        if (now.async_proxy && g.write.actor != 0xffff && !g.write.async_proxy &&
+            !(g.write.actor < k.fenced.size() && k.fenced[g.write.actor] >= g.write.time)) {
+            return {Conflict::proxy, g.write};
+        }
+        for (Access& r : g.reads) {
+            if (r.actor == now.actor && (r.lane == now.lane || r.warp_epoch == now.warp_epoch)) {
+                if (r.lane != now.lane) r.lane = 0xfe;   // several lanes of this warp read it in this epoch
+                r.time = now.time;
+                r.warp_epoch = now.warp_epoch;
+                r.stmt = now.stmt;
+                return {};
+            }
+        }
+        g.reads.push_back(now);
+        return {};
+    }
+
+    Finding write(std::size_t i, const Access& now, const Knowledge& k) {
+        Granule& g = cells_[i];
+        if (!ordered(g.write, now, k)) return {Conflict::race, g.write};
+        for (const Access& r : g.reads) {
+            if (!ordered(r, now, k)) return {Conflict::race, r};
+        }
+        // An asynchronous write over generic data that was never fenced: the two proxies may reach memory in any order.
+        if (now.async_proxy && g.write.actor != 0xffff && !g.write.async_proxy &&
+            !(g.write.actor < k.fenced.size() && k.fenced[g.write.actor] >= g.write.time)) {
+            return {Conflict::proxy, g.write};
+        }
+        g.write = now;
+        g.reads.clear();
+        g.initialised = true;
+        g.atomic = false;
+        return {};
+    }
+
+private:
+    std::vector<Granule> cells_;
+};
+
+}  // namespace tw::emulate

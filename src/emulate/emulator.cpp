@@ -1,0 +1,626 @@
+#include "emulate/emulator.h"
+
+#include <algorithm>
+
+#include "emulate/machine.h"
+
+namespace tw::emulate {
+
+const char* name_of(FaultKind kind) {
+    switch (kind) {
+        case FaultKind::race: return "race";
+        case FaultKind::deadlock: return "deadlock";
+        case FaultKind::out_of_bounds: return "out_of_bounds";
+        case FaultKind::uninitialised: return "uninitialised";
+        case FaultKind::phase: return "phase";
+        case FaultKind::byte_count: return "byte_count";
+        case FaultKind::proxy: return "proxy";
+        case FaultKind::in_flight: return "in_flight";
+        case FaultKind::barrier: return "barrier";
+        case FaultKind::divergence: return "divergence";
+        case FaultKind::launch: return "launch";
+        case FaultKind::limit: return "limit";
+    }
+    return "?";
+}
+
+std::string Schedule::describe() const {
+    std::string s;
+    switch (order) {
+        case Order::round_robin: s = "round-robin"; break;
+        case Order::reverse: s = "reversed"; break;
+        case Order::random: s = "random seed " + std::to_string(seed); break;
+        case Order::starve: s = "warp " + std::to_string(victim) + " starved"; break;
+    }
+    return s + (lazy ? ", asynchronous work late" : ", asynchronous work at once");
+}
+
+std::vector<Schedule> hostile_schedules(const ir::Kernel& kernel, int random_count, std::uint64_t seed) {
+    std::vector<Schedule> list;
+    for (bool lazy : {false, true}) {
+        list.push_back({Schedule::Order::round_robin, 0, lazy, seed});
+        list.push_back({Schedule::Order::reverse, 0, lazy, seed});
+    }
+    // One victim per role is enough to starve a role; without roles, the first and the last warp.
+    std::vector<int> victims = {0, kernel.warps - 1};
+    ir::for_each_stmt(kernel.body, [&](const ir::Stmt& s) {
+        if (auto* r = std::get_if<ir::Role>(&s.op)) {
+            for (int i = 0; i < r->instances; ++i) victims.push_back(r->first_warp + i * r->warps_per_instance);
+        }
+    });
+    std::sort(victims.begin(), victims.end());
+    victims.erase(std::unique(victims.begin(), victims.end()), victims.end());
+    for (int v : victims) list.push_back({Schedule::Order::starve, v, true, seed});
+    for (int i = 0; i < random_count; ++i) {
+        list.push_back({Schedule::Order::random, 0, (i & 1) != 0, seed + static_cast<std::uint64_t>(i)});
+    }
+    return list;
+}
+
+std::optional<std::int64_t> size_value(const ir::Expr& e, const std::vector<std::int64_t>& sizes) {
+    return ir::evaluate(e, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
+        if (n.kind == ir::ExprKind::size && n.id >= 0 && n.id < static_cast<int>(sizes.size())) return sizes[static_cast<std::size_t>(n.id)];
+        return std::nullopt;
+    });
+}
+
+Outcome run(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
+            std::vector<TensorData>& tensors, const Options& options) {
+    return Machine(kernel, sizes, scalars, tensors, options).run();
+}
+
+Machine::Machine(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
+                 std::vector<TensorData>& tensors, const Options& options)
+    : k_(kernel), sizes_(sizes), scalars_(scalars), tensors_(tensors), options_(options), random_(options.schedule.seed) {}
+
+bool Machine::prepare() {
+    const Stmt nowhere{ir::BlockSync{}, k_.loc, {}};
+    auto refuse = [&](std::string why) {
+        fault(FaultKind::launch, std::move(why), nullptr, -1, nowhere);
+        return false;
+    };
+    if (sizes_.size() != k_.sizes.size()) return refuse("the launch gives " + std::to_string(sizes_.size()) + " sizes, the kernel has " + std::to_string(k_.sizes.size()));
+    if (tensors_.size() != k_.tensors.size()) return refuse("the launch gives " + std::to_string(tensors_.size()) + " tensors, the kernel has " + std::to_string(k_.tensors.size()));
+    if (scalars_.size() != k_.scalars.size()) return refuse("the launch gives " + std::to_string(scalars_.size()) + " scalars, the kernel has " + std::to_string(k_.scalars.size()));
+    for (const ir::Assumption& a : k_.assumptions) {
+        auto v = size_value(a.condition, sizes_);
+        if (!v || *v == 0) return refuse("the launch does not satisfy `assume " + a.text + "`");
+    }
+    for (int i = 0; i < 3; ++i) {
+        auto v = size_value(k_.grid[i], sizes_);
+        if (!v || *v < 0) return refuse("the grid has no valid size along axis " + std::to_string(i));
+        grid_[i] = *v;
+    }
+    cluster_size_ = k_.cluster[0] * k_.cluster[1] * k_.cluster[2];
+    if (k_.persistent) {
+        std::int64_t resident = std::max<std::int64_t>(options_.resident_blocks / cluster_size_, 1) * cluster_size_;
+        grid_[0] = std::min(grid_[0], resident);
+    }
+    for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
+        std::vector<std::int64_t> dims, strides;
+        for (const ir::Expr& e : k_.tensors[i].dims) dims.push_back(size_value(e, sizes_).value_or(-1));
+        for (const ir::Expr& e : k_.tensors[i].strides) strides.push_back(size_value(e, sizes_).value_or(-1));
+        if (dims != tensors_[i].dims) return refuse("argument `" + k_.tensors[i].name + "` does not have the declared shape");
+        dims_.push_back(std::move(dims));
+        strides_.push_back(std::move(strides));
+    }
+    tracked_.assign(k_.tensors.size(), false);
+    bool bytewise = false;
+    ir::for_each_stmt(k_.body, [&](const Stmt& s) {
+        if (auto* st = std::get_if<ir::StoreGlobal>(&s.op)) tracked_[static_cast<std::size_t>(st->dst.tensor)] = true;
+        if (auto* st = std::get_if<ir::AtomicAdd>(&s.op)) tracked_[static_cast<std::size_t>(st->dst.tensor)] = true;
+        if (auto* st = std::get_if<ir::TmaStore>(&s.op)) tracked_[static_cast<std::size_t>(k_.tensor_maps[static_cast<std::size_t>(st->map)].tensor)] = true;
+        if (auto* c = std::get_if<ir::CpAsync>(&s.op)) copy_table_[c] = tabulate(c->dist);
+    });
+    for (const ir::SharedBuffer& b : k_.buffers) bytewise |= target::bytes(b.dtype) == 1;
+    granule_ = bytewise ? 1 : 2;
+    cells_.resize(k_.tensors.size());
+    global_shadow_.resize(k_.tensors.size());
+    for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
+        if (tracked_[i]) cells_[i].resize(tensors_[i].bytes.size() / static_cast<std::size_t>(target::bytes(tensors_[i].dtype)));
+    }
+    for (const ir::Fragment& f : k_.fragments) tables_.push_back(tabulate(f.dist));
+    for (const ir::BarrierArray& b : k_.barriers) {
+        barrier_base_.push_back(slots_);
+        slots_ += b.slots;
+    }
+    return true;
+}
+
+Outcome Machine::run() {
+    if (!prepare()) return outcome_;
+    std::int64_t blocks = grid_[0] * grid_[1] * grid_[2];
+    outcome_.blocks = blocks;
+    for (std::int64_t c = 0; c < blocks / cluster_size_ && !stopped(); ++c) {
+        start_cluster(c);
+        run_cluster();
+    }
+    return outcome_;
+}
+
+void Machine::start_cluster(std::int64_t cluster) {
+    cluster_ = cluster;
+    const int count = cluster_size_;
+    blocks_.clear();
+    blocks_.resize(static_cast<std::size_t>(count));
+    warps_.clear();
+    groups_.clear();
+    tma_.clear();
+    cluster_barrier_ = {};
+    actors_ = 4 * count * k_.warps + count * slots_;
+    const std::int64_t clusters_x = grid_[0] / k_.cluster[0], clusters_y = grid_[1] / k_.cluster[1];
+    const std::int64_t cx = cluster % clusters_x, cy = cluster / clusters_x % clusters_y, cz = cluster / clusters_x / clusters_y;
+    for (int rank = 0; rank < count; ++rank) {
+        Block& b = blocks_[static_cast<std::size_t>(rank)];
+        b.index[0] = cx * k_.cluster[0] + rank % k_.cluster[0];
+        b.index[1] = cy * k_.cluster[1] + rank / k_.cluster[0] % k_.cluster[1];
+        b.index[2] = cz * k_.cluster[2] + rank / k_.cluster[0] / k_.cluster[1];
+        b.arena.assign(static_cast<std::size_t>(k_.shared_bytes), 0xff);   // 0xff.. is NaN in every float type
+        b.shadow = Shadow(static_cast<std::size_t>(k_.shared_bytes / granule_ + 1));
+        b.barriers.assign(static_cast<std::size_t>(slots_), BarrierSlot{});
+        auto group = std::make_unique<Group>();
+        group->block = rank;
+        group->warps = k_.warps;
+        group->fragments.resize(k_.fragments.size());
+        for (int i = 0; i < k_.warps; ++i) {
+            Warp w;
+            w.block = rank;
+            w.index = i;
+            w.number = static_cast<int>(warps_.size());
+            w.vars.assign(k_.vars.size(), 0);
+            w.var_set.assign(k_.vars.size(), 0);
+            w.groups.push_back(group.get());
+            Frame frame;
+            frame.region = &k_.body;
+            w.frames.push_back(frame);
+            w.knows.order.assign(static_cast<std::size_t>(actors_), 0);
+            w.knows.fenced.assign(static_cast<std::size_t>(actors_), 0);
+            w.knows.order[static_cast<std::size_t>(w.number)] = 1;
+            warps_.push_back(std::move(w));
+        }
+        groups_.push_back(std::move(group));
+    }
+    for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
+        if (tracked_[i]) global_shadow_[i] = Shadow(cells_[i].size());
+    }
+}
+
+void Machine::run_cluster() {
+    const Schedule& schedule = options_.schedule;
+    const int n = static_cast<int>(warps_.size());
+    auto try_warp = [&](int i, int burst) {
+        bool moved = false;
+        for (int b = 0; b < burst && !warps_[static_cast<std::size_t>(i)].done && !stopped(); ++b) {
+            if (!step(warps_[static_cast<std::size_t>(i)])) break;
+            moved = true;
+        }
+        return moved;
+    };
+    while (!stopped()) {
+        bool moved = false, running = false;
+        switch (schedule.order) {
+            case Schedule::Order::round_robin:
+                for (int i = 0; i < n; ++i) moved |= try_warp(i, 8);
+                break;
+            case Schedule::Order::reverse:
+                for (int i = n - 1; i >= 0; --i) moved |= try_warp(i, 1 << 20);   // runs until it blocks
+                break;
+            case Schedule::Order::random: {
+                const int i = static_cast<int>(random_() % static_cast<std::uint64_t>(n));
+                moved = try_warp(i, 1 + static_cast<int>(random_() % 24));
+                if (!moved) {
+                    for (int j = 0; j < n && !moved; ++j) moved = try_warp((i + j) % n, 1);
+                }
+                if (random_() % 4 == 0) progress_async(false);
+                break;
+            }
+            case Schedule::Order::starve:
+                for (int i = 0; i < n; ++i) {
+                    if (i % k_.warps != schedule.victim) moved |= try_warp(i, 1 << 20);
+                }
+                if (!moved) {
+                    for (int i = 0; i < n; ++i) {
+                        if (i % k_.warps == schedule.victim) moved |= try_warp(i, 1);
+                    }
+                }
+                break;
+        }
+        if (moved) continue;
+        for (const Warp& w : warps_) running |= !w.done;
+        if (progress_async(true)) continue;
+        if (!running) break;
+        // Nothing can move: say where everybody stands.
+        std::string where;
+        const Warp* first = nullptr;
+        std::map<std::string, int> places;
+        for (const Warp& w : warps_) {
+            if (w.done || !w.waiting_at) continue;
+            if (!first) first = &w;
+            std::string place = "line " + std::to_string(w.waiting_at->loc.line) + ": " + ir::print(k_, *w.waiting_at);
+            if (auto* bw = std::get_if<ir::BarrierWait>(&w.waiting_at->op)) {
+                auto slot = value(w, bw->barrier.slot, *w.waiting_at);
+                if (slot) {
+                    const BarrierSlot& b = blocks_[static_cast<std::size_t>(w.block)].barriers[static_cast<std::size_t>(barrier_base_[static_cast<std::size_t>(bw->barrier.array)] + static_cast<int>(*slot))];
+                    place += " (slot " + std::to_string(*slot) + ": " + std::to_string(b.phase) + " phases done, " + std::to_string(b.pending) +
+                             " arrivals and " + std::to_string(b.tx) + " bytes outstanding)";
+                }
+            }
+            ++places[place];
+        }
+        for (const auto& [place, count] : places) where += "\n    " + std::to_string(count) + " warp(s) wait at " + place;
+        fault(FaultKind::deadlock, "no warp can go on:" + where, first, 0, first ? *first->waiting_at : k_.body.front());
+        return;
+    }
+    if (stopped()) return;
+    // A block may not end while the copy engine still reads or writes its shared memory.
+    for (const TmaTask& t : tma_) {
+        if (t.kind == TmaTask::Kind::store && !t.read_done) {
+            fault(FaultKind::in_flight, "the block ends while a bulk store may still read its shared memory; wait for it (tma_store_wait(0))",
+                  &warps_[static_cast<std::size_t>(t.warp)], 0, *t.stmt);
+        }
+    }
+}
+
+bool Machine::progress_async(bool all) {
+    bool moved = false;
+    for (TmaTask& t : tma_) {
+        if (t.done) continue;
+        if (t.kind == TmaTask::Kind::load) {
+            if (!all && random_() % 2) continue;
+            tma_load_now(t);
+            moved = true;
+            if (!all) return true;
+        }
+    }
+    return moved;
+}
+
+std::optional<std::int64_t> Machine::value(const Warp& w, const ir::Expr& e, const Stmt& s) {
+    const Block& b = blocks_[static_cast<std::size_t>(w.block)];
+    return ir::evaluate(e, [&](const ir::ExprNode& n, const std::vector<std::int64_t>& args) -> std::optional<std::int64_t> {
+        switch (n.kind) {
+            case ir::ExprKind::size: return sizes_[static_cast<std::size_t>(n.id)];
+            case ir::ExprKind::var:
+                if (!w.var_set[static_cast<std::size_t>(n.id)]) return std::nullopt;
+                return w.vars[static_cast<std::size_t>(n.id)];
+            case ir::ExprKind::block_index: return b.index[n.id];
+            case ir::ExprKind::grid_size: return grid_[n.id];
+            case ir::ExprKind::cluster_rank: return w.block;
+            case ir::ExprKind::element: {
+                const TensorData& t = tensors_[static_cast<std::size_t>(n.id)];
+                std::int64_t offset = 0;
+                for (std::size_t i = 0; i < args.size(); ++i) {
+                    if (args[i] < 0 || args[i] >= t.dims[i]) {
+                        fault(FaultKind::out_of_bounds, "index " + std::to_string(args[i]) + " of `" + k_.tensors[static_cast<std::size_t>(n.id)].name + "` is outside [0, " + std::to_string(t.dims[i]) + ")", &w, 0, s);
+                        return std::nullopt;
+                    }
+                    offset += args[i] * t.strides[i];
+                }
+                return static_cast<std::int64_t>(load_value(&t.bytes[static_cast<std::size_t>(offset * target::bytes(t.dtype))], t.dtype));
+            }
+            default: return std::nullopt;
+        }
+    });
+}
+
+std::int64_t Machine::must(const Warp& w, const ir::Expr& e, const Stmt& s) {
+    const std::size_t before = outcome_.faults.size();
+    auto v = value(w, e, s);
+    if (v) return *v;
+    if (outcome_.faults.size() == before) {
+        fault(FaultKind::uninitialised, "the expression " + ir::to_string(e, ir::names_of(k_)) + " has no value here (unset variable, division by zero or overflow)", &w, 0, s);
+    }
+    return 0;
+}
+
+bool Machine::step(Warp& w) {
+    if (w.done) return false;
+    if (++outcome_.steps > options_.step_limit) {
+        if (!limit_hit_) fault(FaultKind::limit, "more than " + std::to_string(options_.step_limit) + " statements executed; the emulator gives up", &w, 0, k_.body.front());
+        limit_hit_ = true;
+        return false;
+    }
+    while (!w.frames.empty()) {
+        Frame& f = w.frames.back();
+        if (f.pc < f.region->size()) break;
+        if (f.loop) {
+            f.index += f.step;
+            if (f.index < f.hi) {
+                f.pc = 0;
+                w.vars[static_cast<std::size_t>(f.loop->var)] = f.index;
+                if (f.region->empty()) continue;
+                break;
+            }
+        }
+        if (f.leaves_role) w.groups.pop_back();
+        if (f.leaves_elect) w.single = false;
+        w.frames.pop_back();
+    }
+    if (w.frames.empty()) {
+        w.done = true;
+        for (const auto& g : w.wgmma_groups) {
+            for (const WgmmaTask& t : g) fault(FaultKind::in_flight, "the kernel ends with an unfinished wgmma", &w, 0, *t.stmt);
+        }
+        return true;
+    }
+    const Stmt& s = (*w.frames.back().region)[w.frames.back().pc];
+    w.waiting_at = &s;
+    ++w.serial;
+    // Control statements push frames, so the program counter moves first.
+    if (auto* f = std::get_if<ir::For>(&s.op)) {
+        ++w.frames.back().pc;
+        Frame frame;
+        frame.region = &f->body;
+        frame.loop = f;
+        frame.index = must(w, f->lo, s);
+        frame.hi = must(w, f->hi, s);
+        frame.step = must(w, f->step, s);
+        if (frame.step <= 0) {
+            fault(FaultKind::launch, "the loop's step is not positive", &w, 0, s);
+            return false;
+        }
+        if (frame.index < frame.hi) {
+            w.vars[static_cast<std::size_t>(f->var)] = frame.index;
+            w.var_set[static_cast<std::size_t>(f->var)] = 1;
+            w.frames.push_back(frame);
+        }
+        return true;
+    }
+    if (auto* i = std::get_if<ir::If>(&s.op)) {
+        ++w.frames.back().pc;
+        Frame frame;
+        frame.region = must(w, i->condition, s) ? &i->then : &i->otherwise;
+        if (!frame.region->empty()) w.frames.push_back(frame);
+        return true;
+    }
+    if (auto* r = std::get_if<ir::Role>(&s.op)) {
+        ++w.frames.back().pc;
+        const int offset = w.index - r->first_warp;
+        if (offset < 0 || offset >= r->warps_per_instance * r->instances) return true;
+        const int instance = offset / r->warps_per_instance;
+        Group* group = nullptr;
+        for (auto& g : groups_) {
+            if (g->region == r && g->block == w.block && g->instance == instance) group = g.get();
+        }
+        if (!group) {
+            auto made = std::make_unique<Group>();
+            made->block = w.block;
+            made->first_warp = r->first_warp + instance * r->warps_per_instance;
+            made->warps = r->warps_per_instance;
+            made->instance = instance;
+            made->region = r;
+            made->fragments.resize(k_.fragments.size());
+            group = made.get();
+            groups_.push_back(std::move(made));
+        }
+        w.groups.push_back(group);
+        if (r->instance_var >= 0) {
+            w.vars[static_cast<std::size_t>(r->instance_var)] = instance;
+            w.var_set[static_cast<std::size_t>(r->instance_var)] = 1;
+        }
+        Frame frame;
+        frame.region = &r->body;
+        frame.leaves_role = true;
+        w.frames.push_back(frame);
+        return true;
+    }
+    if (auto* e = std::get_if<ir::Elect>(&s.op)) {
+        ++w.frames.back().pc;
+        if (w.single || w.index != group_of(w).first_warp) {
+            if (!w.single) return true;
+            Frame nested;
+            nested.region = &e->body;
+            w.frames.push_back(nested);
+            return true;
+        }
+        w.single = true;
+        Frame frame;
+        frame.region = &e->body;
+        frame.leaves_elect = true;
+        w.frames.push_back(frame);
+        return true;
+    }
+    if (!execute(w, s)) return false;
+    ++w.frames.back().pc;
+    return true;
+}
+
+bool Machine::execute(Warp& w, const Stmt& s) {
+    // Work on fragments belongs to a whole group; one elected thread has none.
+    struct Visitor {
+        Machine& m;
+        Warp& w;
+        const Stmt& s;
+        bool operator()(const ir::For&) { return true; }
+        bool operator()(const ir::If&) { return true; }
+        bool operator()(const ir::Role&) { return true; }
+        bool operator()(const ir::Elect&) { return true; }
+        bool operator()(const ir::Expect&) { return true; }
+        bool operator()(const ir::Sugar&) { m.fault(FaultKind::launch, "not the last form: a sugar statement is left", &w, 0, s); return true; }
+        bool operator()(const ir::SetMaxRegisters&) { return true; }
+        bool operator()(const ir::Assign& a) {
+            const std::int64_t v = m.must(w, a.value, s);
+            w.vars[static_cast<std::size_t>(a.var)] = v;
+            w.var_set[static_cast<std::size_t>(a.var)] = 1;
+            return true;
+        }
+        bool operator()(const ir::Compute& op) { m.compute(w, s, op); return true; }
+        bool operator()(const ir::Reduce& op) { m.reduce(w, s, op); return true; }
+        bool operator()(const ir::Scan& op) { m.scan(w, s, op); return true; }
+        bool operator()(const ir::Shuffle& op) { m.shuffle(w, s, op); return true; }
+        bool operator()(const ir::LoadGlobal& op) { m.load_global(w, s, op); return true; }
+        bool operator()(const ir::StoreGlobal& op) { m.store_global(w, s, op.dst, op.src, false); return true; }
+        bool operator()(const ir::AtomicAdd& op) { m.store_global(w, s, op.dst, op.src, true); return true; }
+        bool operator()(const ir::LoadShared& op) { m.load_shared(w, s, op); return true; }
+        bool operator()(const ir::StoreShared& op) { m.store_shared(w, s, op); return true; }
+        bool operator()(const ir::Mma& op) { m.mma(w, s, op); return true; }
+        bool operator()(const ir::CpAsync& op) { m.cp_async(w, s, op); return true; }
+        bool operator()(const ir::CpAsyncCommit&) {
+            w.copy_groups.push_back(std::move(w.copies_open));
+            w.copies_open.clear();
+            return true;
+        }
+        bool operator()(const ir::CpAsyncWait& op) {
+            while (static_cast<int>(w.copy_groups.size()) > op.pending) {
+                m.land_copies(w, w.copy_groups.front(), w.knows);
+                for (const CopyTask& t : w.copy_groups.front()) {
+                    auto& c = w.knows.order[static_cast<std::size_t>(m.actor_copies(w.number))];
+                    c = std::max(c, t.time);
+                }
+                w.copy_groups.pop_front();
+            }
+            return true;
+        }
+        bool operator()(const ir::CpAsyncArrive& op) {
+            // The arrive happens when all of this thread's earlier cp.async have landed.
+            for (auto& g : w.copy_groups) {
+                m.land_copies(w, g, w.knows);
+            }
+            m.land_copies(w, w.copies_open, w.knows);
+            auto place = m.barrier_slot(w, s, op.barrier);
+            if (!place) return true;
+            BarrierSlot& slot = m.blocks_[static_cast<std::size_t>(place->first)].barriers[static_cast<std::size_t>(place->second)];
+            Knowledge copies = w.knows;
+            copies.order[static_cast<std::size_t>(m.actor_copies(w.number))] = w.copy_time;
+            slot.gathering.join_from(copies);
+            m.barrier_arrive(w, s, op.barrier, op.noinc ? 1 : 0, 0);
+            return true;
+        }
+        bool operator()(const ir::TmaLoad&) { m.tma_issue(w, s); return true; }
+        bool operator()(const ir::TmaStore&) { m.tma_issue(w, s); return true; }
+        bool operator()(const ir::BulkCommit&) {
+            w.bulk_groups.push_back(std::move(w.bulk_open));
+            w.bulk_open.clear();
+            return true;
+        }
+        bool operator()(const ir::BulkWait& op) {
+            const std::size_t covered = w.bulk_groups.size() - std::min(w.bulk_groups.size(), static_cast<std::size_t>(op.pending));
+            for (std::size_t g = 0; g < covered; ++g) {
+                for (int id : w.bulk_groups[g]) {
+                    TmaTask& t = m.tma_[static_cast<std::size_t>(id)];
+                    m.tma_store_read(t);
+                    auto& c = w.knows.order[static_cast<std::size_t>(m.actor_bulk(w.number))];
+                    c = std::max(c, t.time);
+                }
+            }
+            w.bulk_groups.erase(w.bulk_groups.begin(), w.bulk_groups.begin() + static_cast<std::ptrdiff_t>(covered));
+            return true;
+        }
+        bool operator()(const ir::BarrierInit& op) {
+            auto place = m.barrier_slot(w, s, op.barrier);
+            if (!place) return true;
+            BarrierSlot& slot = m.blocks_[static_cast<std::size_t>(place->first)].barriers[static_cast<std::size_t>(place->second)];
+            slot = BarrierSlot{};
+            slot.initialised = true;
+            slot.arrivals = slot.pending = op.arrivals;
+            slot.initialiser = w.number;
+            slot.init_time = w.knows.order[static_cast<std::size_t>(w.number)];
+            if (op.arrivals < 1) m.fault(FaultKind::barrier, "an mbarrier must expect at least one arrival", &w, 0, s);
+            return true;
+        }
+        bool operator()(const ir::BarrierInitFence&) {
+            // Makes initialisations visible to the async proxy and the cluster: recorded like a proxy fence.
+            w.knows.fenced[static_cast<std::size_t>(w.number)] = w.knows.order[static_cast<std::size_t>(w.number)];
+            return true;
+        }
+        bool operator()(const ir::BarrierArrive& op) { m.barrier_arrive(w, s, op.barrier, op.count, 0); return true; }
+        bool operator()(const ir::BarrierExpect& op) { m.barrier_arrive(w, s, op.barrier, 1, m.must(w, op.bytes, s)); return true; }
+        bool operator()(const ir::BarrierWait& op) { return m.barrier_wait(w, s, op); }
+        bool operator()(const ir::BlockSync&) {
+            if (w.single) {
+                m.fault(FaultKind::divergence, "one elected thread cannot take part in a block-wide barrier: the others never arrive", &w, 0, s);
+                return true;
+            }
+            return m.named_sync(w, s, 0, 32 * m.k_.warps, true);
+        }
+        bool operator()(const ir::NamedSync& op) { return m.named_sync(w, s, m.must(w, op.id, s), op.threads, true); }
+        bool operator()(const ir::NamedArrive& op) { return m.named_sync(w, s, m.must(w, op.id, s), op.threads, false); }
+        bool operator()(const ir::WarpSync&) { ++w.epoch; return true; }
+        bool operator()(const ir::ClusterArrive&) {
+            m.cluster_barrier_.gathering.join_from(w.knows);
+            m.tick(w);
+            w.wait_generation = m.cluster_barrier_.generation;
+            if (++m.cluster_barrier_.arrived == static_cast<int>(m.warps_.size())) {
+                m.cluster_barrier_.released = std::move(m.cluster_barrier_.gathering);
+                m.cluster_barrier_.gathering = {};
+                m.cluster_barrier_.arrived = 0;
+                ++m.cluster_barrier_.generation;
+            }
+            return true;
+        }
+        bool operator()(const ir::ClusterWait&) {
+            if (m.cluster_barrier_.generation == w.wait_generation) return false;
+            w.knows.join_from(m.cluster_barrier_.released);
+            ++w.epoch;
+            return true;
+        }
+        bool operator()(const ir::ProxyFence&) {
+            // The fence covers what this warp wrote before it.
+            auto n = static_cast<std::size_t>(w.number);
+            w.knows.fenced[n] = w.knows.order[n];
+            m.tick(w);
+            return true;
+        }
+        bool operator()(const ir::Wgmma& op) { m.issue_wgmma(w, s, op); return true; }
+        bool operator()(const ir::WgmmaFence&) {
+            const int i = m.warp_in_group(w);
+            for (FragmentState& f : m.group_of(w).fragments) {
+                if (!f.touched.empty()) f.touched[static_cast<std::size_t>(i)] = 0;
+            }
+            return true;
+        }
+        bool operator()(const ir::WgmmaCommit&) {
+            w.wgmma_groups.push_back(std::move(w.wgmma_open));
+            w.wgmma_open.clear();
+            return true;
+        }
+        bool operator()(const ir::WgmmaWait& op) {
+            while (static_cast<int>(w.wgmma_groups.size()) > op.pending) {
+                for (WgmmaTask& t : w.wgmma_groups.front()) {
+                    m.finish_wgmma(w, t);
+                    m.release_fragments(w, t);
+                    auto& c = w.knows.order[static_cast<std::size_t>(m.actor_wgmma(w.number))];
+                    c = std::max(c, t.time);
+                }
+                w.wgmma_groups.pop_front();
+            }
+            return true;
+        }
+    };
+    return std::visit(Visitor{*this, w, s}, s.op);
+}
+
+void Machine::tick(Warp& w) { ++w.knows.order[static_cast<std::size_t>(w.number)]; }
+
+Access Machine::access_of(const Warp& w, int lane, const Stmt& s) const {
+    Access a;
+    a.actor = static_cast<std::uint16_t>(w.number);
+    a.lane = static_cast<std::uint8_t>(lane);
+    a.time = w.knows.order[static_cast<std::size_t>(w.number)];
+    a.warp_epoch = w.epoch;
+    a.serial = w.serial;
+    a.stmt = &s;
+    return a;
+}
+
+void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other, std::string element) {
+    if (outcome_.faults.size() >= options_.fault_limit) return;
+    Fault f;
+    f.kind = kind;
+    f.message = std::move(message);
+    f.loc = s.loc;
+    f.statement = ir::print(k_, s);
+    if (other) {
+        f.other = other->loc;
+        f.other_statement = ir::print(k_, *other);
+    }
+    if (w) {
+        f.warp = w->index;
+        f.thread = w->index * 32 + std::max(lane, 0);
+        for (int i = 0; i < 3; ++i) f.block[i] = static_cast<int>(blocks_[static_cast<std::size_t>(w->block)].index[i]);
+    }
+    f.element = std::move(element);
+    outcome_.faults.push_back(std::move(f));
+}
+
+}  // namespace tw::emulate

@@ -1,0 +1,91 @@
+// The emulator: the last IR on a CPU, every thread of every role, under schedules chosen to hurt.
+//
+// What is simulated, and at which grain:
+//   - Warps are the units of scheduling; between two statements of one warp any other warp may run for as long as it likes.
+//     Lanes of a warp run a statement together, but two lanes are ordered only by a warp-level or wider barrier, so a value
+//     handed from lane to lane through shared memory without one is a race.
+//   - Asynchronous work (TMA, cp.async, bulk stores, wgmma) is its own actor: it starts at its issue and takes place at any
+//     time until the wait that covers it. `Schedule::lazy` lets it take place at the last moment, otherwise at once.
+//   - Order is kept with vector clocks: one component per warp and per stream of asynchronous work. Barriers, mbarrier
+//     phases, commit groups and cluster barriers are the only edges. Two accesses to one byte, one of them a write, with no
+//     path between them are a race, whichever way this run happened to execute them.
+//   - A generic-proxy write is visible to TMA and wgmma only after its warp executed a proxy fence (a second family of
+//     clocks that advances at fences only).
+//   - Blocks of one cluster run together; clusters run one after another, and any conflict between two clusters is a race
+//     (the language has no inter-cluster synchronisation besides atomic adds).
+//
+// Numerics: every operation rounds to its type as the hardware does; wgmma and mma sum a K step exactly and round once to f32.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace tw::emulate {
+
+// A tensor argument: bytes in memory order with element strides.
+struct TensorData {
+    target::DType dtype = target::DType::F32;
+    std::vector<std::int64_t> dims;
+    std::vector<std::int64_t> strides;   // elements
+    std::vector<std::uint8_t> bytes;
+
+    double get(const std::vector<std::int64_t>& index) const;
+    void set(const std::vector<std::int64_t>& index, double value);
+    std::int64_t elements() const;
+};
+TensorData make_tensor(target::DType dtype, std::vector<std::int64_t> dims, std::vector<std::int64_t> strides);
+
+enum class FaultKind : std::uint8_t {
+    race, deadlock, out_of_bounds, uninitialised, phase, byte_count, proxy, in_flight, barrier, divergence, launch, limit,
+};
+const char* name_of(FaultKind kind);
+
+// One thing that went wrong, with the concrete instance.
+struct Fault {
+    FaultKind kind = FaultKind::launch;
+    std::string message;
+    ir::Loc loc;              // of the statement that noticed
+    ir::Loc other;            // of the statement it collides with, line 0 if none
+    std::string statement;    // printed IR
+    std::string other_statement;
+    int block[3] = {0, 0, 0};
+    int warp = -1, thread = -1;
+    std::string element;      // "sA byte 4096 (slot 1, row 3, column 0)" or "C[5, 7]"
+};
+
+struct Schedule {
+    enum class Order : std::uint8_t { round_robin, reverse, random, starve } order = Order::round_robin;
+    int victim = 0;           // starve: this warp runs only when nothing else can
+    bool lazy = false;        // asynchronous work happens as late as it may
+    std::uint64_t seed = 1;
+    std::string describe() const;
+};
+// The schedules a check runs: fair, reversed, lazy, each warp starved (eager and lazy), and `random_count` seeded ones.
+std::vector<Schedule> hostile_schedules(const ir::Kernel& kernel, int random_count, std::uint64_t seed);
+
+struct Options {
+    Schedule schedule;
+    std::int64_t step_limit = 50'000'000;
+    int resident_blocks = 4;          // grid of a persistent kernel: min(grid, this)
+    std::size_t fault_limit = 4;      // stop after so many
+    bool detect_races = true;
+};
+
+struct Outcome {
+    std::vector<Fault> faults;
+    std::int64_t steps = 0;
+    std::int64_t blocks = 0;
+    bool clean() const { return faults.empty(); }
+};
+
+// Runs one launch. Outputs should be poisoned by the caller (see poison()). Pre: the kernel is in its last form.
+Outcome run(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
+            std::vector<TensorData>& tensors, const Options& options);
+
+// Evaluates an integer expression over sizes only; nothing on failure (division by zero, unbound).
+std::optional<std::int64_t> size_value(const ir::Expr& e, const std::vector<std::int64_t>& sizes);
+
+}  // namespace tw::emulate

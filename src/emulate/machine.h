@@ -1,0 +1,257 @@
+// The state of one cluster of blocks while it runs (internal to emulate/).
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "emulate/clock.h"
+#include "emulate/emulator.h"
+
+namespace tw::emulate {
+
+using ir::Stmt;
+
+// A distribution as a table, so that the inner loops only add.
+struct FragmentTable {
+    int threads = 1, values = 1, rank = 0;
+    std::vector<int> coordinates;   // [thread][value][dim]
+    const int* at(int t, int v) const { return &coordinates[static_cast<std::size_t>((t * values + v) * rank)]; }
+};
+FragmentTable tabulate(const ir::Distribution& d);
+
+struct Frame {
+    const ir::Region* region = nullptr;
+    std::size_t pc = 0;
+    const ir::For* loop = nullptr;
+    std::int64_t index = 0, hi = 0, step = 1;
+    bool leaves_role = false, leaves_elect = false;
+};
+
+// Registers of one group instance: values of a fragment, [thread][value], as doubles that are exact in the fragment's type.
+struct FragmentState {
+    std::vector<double> values;
+    std::vector<char> written;        // per warp of the group: has a defined value
+    std::vector<int> in_flight;       // per warp: wgmmas that own it (as accumulator or A operand)
+    std::vector<char> touched;        // per warp: changed by ordinary instructions since the last wgmma fence
+    const Stmt* owner = nullptr;      // the wgmma that took it last
+};
+
+struct Group {                        // the threads that execute a region together
+    int block = 0;                    // rank in the cluster
+    int first_warp = 0, warps = 0;    // within the block
+    int instance = 0;
+    const void* region = nullptr;     // the role's statement, null for the whole block
+    std::vector<FragmentState> fragments;
+};
+
+struct WgmmaTask {                    // one warp's share: its rows of the accumulator
+    const Stmt* stmt = nullptr;
+    bool accumulate = true;
+    std::vector<std::int64_t> a_origin, b_origin;
+    Group* group = nullptr;
+    Knowledge at_issue;
+    std::uint32_t time = 0;
+    bool done = false;
+};
+
+struct CopyTask {                     // one warp's share of a CpAsync
+    const Stmt* stmt = nullptr;
+    std::vector<std::pair<int, std::vector<std::uint8_t>>> pieces;   // arena byte address, bytes (read at issue: sources are read-only)
+    std::vector<std::uint8_t> lanes;
+    std::uint32_t time = 0;
+    Knowledge at_issue;
+};
+
+struct BarrierSlot {
+    int arrivals = 0;                 // per phase
+    int pending = 0;
+    std::int64_t tx = 0;
+    std::uint64_t phase = 0;          // completed phases
+    bool initialised = false;
+    Knowledge gathering, released;    // of this phase; of the last completed one
+    std::uint32_t tma_time = 0;       // clock component of loads bound to this slot
+    int initialiser = -1;             // warp number, and its clock then: others must have synchronised with it
+    std::uint32_t init_time = 0;
+};
+
+struct TmaTask {
+    enum class Kind : std::uint8_t { load, store } kind = Kind::load;
+    const Stmt* stmt = nullptr;
+    int block = 0;                    // issuing rank
+    int warp = 0;                     // global warp number
+    std::vector<std::int64_t> coordinates;
+    std::vector<std::int64_t> origin;         // of the shared view
+    std::vector<int> targets;                 // ranks that receive (multicast)
+    int barrier = -1;                         // slot number inside a block's barrier table
+    int barrier_block = 0;
+    Knowledge at_issue;
+    std::uint32_t time = 0;
+    bool read_done = false, done = false;
+};
+
+struct NamedBarrier {
+    int expected = 0, arrived = 0;
+    std::uint64_t generation = 0;
+    Knowledge gathering, released;
+};
+
+struct Warp {
+    int block = 0, index = 0, number = 0;     // rank in cluster, warp in block, number in the cluster
+    std::vector<Frame> frames;
+    std::vector<std::int64_t> vars;
+    std::vector<char> var_set;
+    std::vector<Group*> groups;
+    bool single = false;                      // inside Elect
+    bool done = false;
+    // waiting
+    bool blocked = false;
+    const Stmt* waiting_at = nullptr;
+    std::uint64_t wait_generation = 0;
+    bool joined = false;                      // already counted at the barrier it waits for
+    Knowledge knows;
+    std::uint32_t epoch = 0;                  // warp-level barriers passed
+    std::uint64_t serial = 0;
+    // cp.async
+    std::vector<CopyTask> copies_open;
+    std::deque<std::vector<CopyTask>> copy_groups;
+    // wgmma
+    std::vector<WgmmaTask> wgmma_open;
+    std::deque<std::vector<WgmmaTask>> wgmma_groups;
+    std::uint32_t wgmma_time = 0;
+    std::uint32_t copy_time = 0, bulk_time = 0;
+    // bulk stores
+    std::vector<int> bulk_open;
+    std::deque<std::vector<int>> bulk_groups;
+};
+
+struct Block {
+    std::int64_t index[3] = {0, 0, 0};
+    std::vector<std::uint8_t> arena;
+    Shadow shadow;
+    std::vector<BarrierSlot> barriers;
+    std::map<std::int64_t, NamedBarrier> named;   // -1: the whole block
+};
+
+// Which cluster touched a global element first; more than one is a race unless all were atomic adds.
+struct GlobalCell {
+    std::int32_t writer = -1, reader = -1;     // cluster numbers
+    bool atomic = false;
+};
+
+class Machine {
+public:
+    Machine(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
+            std::vector<TensorData>& tensors, const Options& options);
+    Outcome run();
+
+private:
+    // setup
+    bool prepare();
+    void start_cluster(std::int64_t cluster);
+    void run_cluster();
+    bool progress_async(bool all);
+
+    // control
+    bool step(Warp& w);                               // false: blocked
+    bool execute(Warp& w, const Stmt& s);             // false: blocked, to be tried again
+    std::optional<std::int64_t> value(const Warp& w, const ir::Expr& e, const Stmt& s);
+    std::int64_t must(const Warp& w, const ir::Expr& e, const Stmt& s);
+    Group& group_of(Warp& w) { return *w.groups.back(); }
+    int warp_in_group(const Warp& w) const { return w.index - w.groups.back()->first_warp; }
+
+    // data (data.cpp)
+    void compute(Warp& w, const Stmt& s, const ir::Compute& op);
+    void reduce(Warp& w, const Stmt& s, const ir::Reduce& op);
+    void scan(Warp& w, const Stmt& s, const ir::Scan& op);
+    void shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op);
+    void load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op);
+    void store_global(Warp& w, const Stmt& s, const ir::GlobalView& dst, int src, bool atomic);
+    void load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op);
+    void store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op);
+    void cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op);
+    void mma(Warp& w, const Stmt& s, const ir::Mma& op);
+    double element(Warp& w, const Stmt& s, const ir::ElementNode& e, int dst, int t, int v, const int* coordinate);
+    const std::vector<int>& slot_table(int leaf, const std::vector<int>& dims, int dst);
+    void check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok);
+
+    // asynchronous work (async.cpp)
+    void land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge& waiter);
+    void finish_wgmma(Warp& w, WgmmaTask& task);
+    void issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op);
+    void release_fragments(Warp& w, const WgmmaTask& task);
+    void tma_issue(Warp& w, const Stmt& s);
+    void tma_load_now(TmaTask& t);
+    void tma_store_read(TmaTask& t);
+    void complete_phase_if_ready(int block, int slot);
+
+    // barriers (sync.cpp)
+    bool named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, bool wait);
+    bool barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op);
+    void barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, int count, std::int64_t bytes);
+    std::optional<std::pair<int, int>> barrier_slot(Warp& w, const Stmt& s, const ir::BarrierRef& ref);   // block, slot
+
+    // memory access with checks
+    bool shared_touch(int block, int address, int bytes, bool is_write, const Access& access, const Knowledge& k, const Warp* w, const Stmt& s);
+    std::optional<std::int64_t> global_offset(const ir::GlobalView& view, const std::vector<std::int64_t>& origin,
+                                              const std::vector<std::optional<std::int64_t>>& limits, const int* coordinate,
+                                              std::int64_t gathered, bool& oob, const ir::Stmt& s, const Warp& w);
+    void global_touch(int tensor, std::int64_t offset, bool is_write, bool atomic, const Warp& w, int thread, const Stmt& s, const Access& access, const Knowledge& k);
+    FragmentState& fragment(Group& g, int id);
+    bool readable(Warp& w, const Stmt& s, int id);     // initialised and not in flight
+    void written(Warp& w, const Stmt& s, int id);
+    Access access_of(const Warp& w, int lane, const Stmt& s) const;
+    void tick(Warp& w);                                // the warp's own component advances
+
+    void fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr, std::string element = {});
+    std::string arena_place(int address) const;
+    bool stopped() const { return outcome_.faults.size() >= options_.fault_limit || limit_hit_; }
+
+    const ir::Kernel& k_;
+    const std::vector<std::int64_t>& sizes_;
+    const std::vector<double>& scalars_;
+    std::vector<TensorData>& tensors_;
+    Options options_;
+    Outcome outcome_;
+    bool limit_hit_ = false;
+
+    std::vector<FragmentTable> tables_;
+    std::map<std::pair<std::pair<int, int>, std::vector<int>>, std::vector<int>> slot_tables_;
+    std::map<const void*, std::vector<std::vector<std::pair<int, int>>>> fold_tables_;   // per reduce/scan: per (t, v) of dst
+    std::map<const ir::CpAsync*, FragmentTable> copy_table_;
+    std::vector<int> barrier_base_;       // first slot number of each array
+    int slots_ = 0;
+    int granule_ = 2;
+    int cluster_size_ = 1;
+    std::int64_t grid_[3] = {1, 1, 1};
+    std::vector<std::vector<std::int64_t>> dims_;   // of each tensor
+    std::vector<std::vector<std::int64_t>> strides_;
+    std::vector<bool> tracked_;                     // tensors that this launch stores to
+    std::vector<std::vector<GlobalCell>> cells_;
+    std::vector<Shadow> global_shadow_;
+
+    // the running cluster
+    std::int64_t cluster_ = 0;
+    std::vector<Block> blocks_;
+    std::vector<Warp> warps_;
+    std::vector<std::unique_ptr<Group>> groups_;
+    std::vector<TmaTask> tma_;
+    NamedBarrier cluster_barrier_;
+    int actors_ = 0;
+    std::mt19937_64 random_;
+    std::size_t turn_ = 0;
+
+    int actor_copies(int warp) const { return static_cast<int>(warps_.size()) + warp; }
+    int actor_bulk(int warp) const { return 2 * static_cast<int>(warps_.size()) + warp; }
+    int actor_wgmma(int warp) const { return 3 * static_cast<int>(warps_.size()) + warp; }
+    int actor_slot(int block, int slot) const { return 4 * static_cast<int>(warps_.size()) + block * slots_ + slot; }
+};
+
+double load_value(const std::uint8_t* bytes, target::DType type);
+void store_value(std::uint8_t* bytes, target::DType type, double value);
+double rounded(double value, target::DType type);
+
+}  // namespace tw::emulate

@@ -1,0 +1,131 @@
+// Barriers: mbarriers, named barriers, the block barrier.
+#include "emulate/machine.h"
+
+namespace tw::emulate {
+namespace {
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+}  // namespace
+
+std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s, const ir::BarrierRef& ref) {
+    const std::int64_t slot = must(w, ref.slot, s);
+    const ir::BarrierArray& array = k_.barriers[at(ref.array)];
+    if (slot < 0 || slot >= array.slots) {
+        fault(FaultKind::out_of_bounds, "slot " + std::to_string(slot) + " of mbarrier array `" + array.name + "` does not exist (it has " + std::to_string(array.slots) + ")", &w, 0, s);
+        return std::nullopt;
+    }
+    int block = w.block;
+    if (ref.cluster_rank) {
+        const std::int64_t rank = must(w, *ref.cluster_rank, s);
+        if (rank < 0 || rank >= cluster_size_) {
+            fault(FaultKind::out_of_bounds, "cluster rank " + std::to_string(rank) + " does not exist", &w, 0, s);
+            return std::nullopt;
+        }
+        block = static_cast<int>(rank);
+    }
+    const int number = barrier_base_[at(ref.array)] + static_cast<int>(slot);
+    const BarrierSlot& b = blocks_[at(block)].barriers[at(number)];
+    if (!std::holds_alternative<ir::BarrierInit>(s.op)) {
+        if (!b.initialised) {
+            fault(FaultKind::barrier, "mbarrier `" + array.name + "[" + std::to_string(slot) + "]` is used before it is initialised", &w, 0, s);
+            return std::nullopt;
+        }
+        if (b.initialiser != w.number) {
+            const auto who = static_cast<std::size_t>(b.initialiser);
+            if (w.knows.order[who] < b.init_time) {
+                fault(FaultKind::race, "the initialisation of mbarrier `" + array.name + "` is not ordered before its use (a barrier is missing)", &w, 0, s);
+                return std::nullopt;
+            }
+            if (w.knows.fenced[who] < b.init_time) {
+                fault(FaultKind::proxy, "the initialisation of mbarrier `" + array.name + "` was not fenced (fence.mbarrier_init) before its use", &w, 0, s);
+                return std::nullopt;
+            }
+        }
+    }
+    return std::make_pair(block, number);
+}
+
+void Machine::complete_phase_if_ready(int block, int number) {
+    BarrierSlot& b = blocks_[at(block)].barriers[at(number)];
+    if (b.pending != 0 || b.tx != 0) return;
+    ++b.phase;
+    b.pending = b.arrivals;
+    b.released = std::move(b.gathering);
+    b.gathering = {};
+    b.tma_time += 1;
+}
+
+void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, int count, std::int64_t bytes) {
+    auto place = barrier_slot(w, s, ref);
+    if (!place) return;
+    BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
+    const int copies = w.single ? 1 : 32;
+    b.tx += bytes * copies;
+    b.gathering.join_from(w.knows);
+    tick(w);
+    for (int i = 0; i < count * copies; ++i) {
+        if (b.pending == 0) {
+            fault(FaultKind::barrier, "mbarrier `" + k_.barriers[at(ref.array)].name + "` gets more arrivals in a phase than the " + std::to_string(b.arrivals) + " it expects", &w, 0, s);
+            return;
+        }
+        --b.pending;
+        complete_phase_if_ready(place->first, place->second);
+    }
+}
+
+bool Machine::barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op) {
+    auto place = barrier_slot(w, s, op.barrier);
+    if (!place) return true;
+    const std::int64_t parity = must(w, op.parity, s);
+    if (parity != 0 && parity != 1) {
+        fault(FaultKind::phase, "the parity of an mbarrier wait is " + std::to_string(parity), &w, 0, s);
+        return true;
+    }
+    BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
+    if (static_cast<std::int64_t>(b.phase & 1) == parity) return false;
+    w.knows.join_from(b.released);
+    ++w.epoch;
+    return true;
+}
+
+bool Machine::named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, bool wait) {
+    NamedBarrier& b = blocks_[at(w.block)].named[id];
+    if (w.joined) {
+        if (b.generation == w.wait_generation) return false;
+        w.joined = false;
+        w.knows.join_from(b.released);
+        ++w.epoch;
+        return true;
+    }
+    if (w.single) {
+        fault(FaultKind::divergence, "one elected thread executes a barrier that counts whole warps", &w, 0, s);
+        return true;
+    }
+    if (id < 0 || id > 15) {
+        fault(FaultKind::barrier, "named barrier " + std::to_string(id) + " does not exist (0 to 15)", &w, 0, s);
+        return true;
+    }
+    if (b.arrived > 0 && b.expected != threads) {
+        fault(FaultKind::barrier, "named barrier " + std::to_string(id) + " is used with " + std::to_string(threads) + " and " + std::to_string(b.expected) + " threads at the same time", &w, 0, s);
+        return true;
+    }
+    b.expected = threads;
+    b.arrived += 32;
+    b.gathering.join_from(w.knows);
+    tick(w);
+    w.wait_generation = b.generation;
+    if (b.arrived > threads) {
+        fault(FaultKind::barrier, "named barrier " + std::to_string(id) + " gets more threads than the " + std::to_string(threads) + " it expects", &w, 0, s);
+        return true;
+    }
+    if (b.arrived == threads) {
+        b.released = std::move(b.gathering);
+        b.gathering = {};
+        b.arrived = 0;
+        ++b.generation;
+    }
+    if (!wait) return true;
+    w.joined = true;
+    return named_sync(w, s, id, threads, true);
+}
+
+}  // namespace tw::emulate
