@@ -1,0 +1,44 @@
+// The reference: `computes` evaluated in fp64 on the CPU, element by element, straight from the equation.
+//
+// Casts in the equation are honoured only as far as `round_casts` says: with it, bf16(x) rounds as the kernel must; without
+// it every step is fp64, which is what errors are measured against.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/expected.h"
+#include "emulate/emulator.h"
+
+namespace tw::emulate {
+
+struct ReferenceOptions {
+    bool round_casts = false;
+    std::int64_t operation_limit = 2'000'000'000;   // term evaluations; beyond it the reference refuses
+};
+
+// One output's values in row-major order of its equation's extents.
+struct ReferenceOutput {
+    int tensor = 0;
+    std::vector<std::int64_t> dims;
+    std::vector<double> values;
+    std::vector<double> magnitude;   // for each value: sum of |terms| of the outermost sum, the scale of its rounding error
+};
+
+Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes& computes, const std::vector<std::int64_t>& sizes,
+                                                              const std::vector<double>& scalars,
+                                                              const std::vector<TensorData>& tensors,
+                                                              const ReferenceOptions& options = {});
+
+// Largest error of `actual` relative to the output's own scale (root mean square of the reference), and the place.
+struct ErrorSummary {
+    double relative_frobenius = 0;   // ||actual - reference|| / ||reference||
+    double worst = 0;                // max |actual - reference| / max(|reference|, rms)
+    std::vector<std::int64_t> where;
+    double actual = 0, expected = 0;
+    bool has_nan = false;            // in `actual` where the reference has none
+};
+ErrorSummary compare(const ReferenceOutput& reference, const TensorData& actual);
+
+}  // namespace tw::emulate
