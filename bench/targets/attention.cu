@@ -44,6 +44,9 @@ using namespace tw;
 #ifndef CAUSAL
 #define CAUSAL 0
 #endif
+#ifndef CLUSTER
+#define CLUSTER 1  // 2: two blocks on neighbouring query rows of one head load half of each K and V tile for both
+#endif
 #ifndef PINGPONG
 #define PINGPONG 1  // consumers take turns to issue their matrix products
 #endif
@@ -94,6 +97,7 @@ constexpr int SMEM_TILE_INDEX = BAR_TILE_EMPTY + 16;               // int[2]
 constexpr int SMEM_SCRATCH = SMEM_TILE_INDEX + 8;                  // one word, see finish_before_wait
 constexpr int SMEM_BYTES = SMEM_SCRATCH + 8 + 1024;                // + slack for the base alignment
 static_assert(SMEM_BYTES <= 232448, "shared memory of one block");
+static_assert(CLUSTER == 1 || (!CAUSAL && !DYNAMIC && HEAD_DIM % (64 * CLUSTER) == 0), "blocks of a cluster run in step");
 static_assert(BN % 16 == 0 && BN <= 256 && HEAD_DIM % 64 == 0, "tile shape");
 
 constexpr int WARPS_PER_CONSUMER = 4;
@@ -125,7 +129,10 @@ struct Tile {
   int key_tiles;  // key tiles that some row of the tile attends to
 };
 
-TW_DEVICE int query_blocks(const Problem& pb) { return (pb.queries + QUERY_ROWS - 1) / QUERY_ROWS; }
+// Query rows go to clusters: a tile is one block's rows, a tile index names the tiles of the cluster's blocks.
+TW_DEVICE int query_blocks(const Problem& pb) {
+  return (pb.queries + CLUSTER * QUERY_ROWS - 1) / (CLUSTER * QUERY_ROWS);
+}
 TW_DEVICE int tile_count(const Problem& pb) { return query_blocks(pb) * pb.batch * pb.heads; }
 
 // Sections of `section` heads; inside one, blocks of query rows from the longest to the shortest, heads innermost.
@@ -140,15 +147,41 @@ TW_DEVICE Tile tile_at(int index, const Problem& pb) {
   Tile t;
   t.batch = flat_head / pb.heads;
   t.head = flat_head - t.batch * pb.heads;
-  t.row = (CAUSAL ? blocks - 1 - rank : rank) * QUERY_ROWS;
+  t.row = (CAUSAL ? blocks - 1 - rank : rank) * QUERY_ROWS * CLUSTER;
+  if (CLUSTER > 1) t.row += cluster_cta_rank() * QUERY_ROWS;
   const int keys = CAUSAL ? min(pb.keys, t.row + QUERY_ROWS) : pb.keys;
   t.key_tiles = (keys + BN - 1) / BN;
   return t;
 }
 
 TW_DEVICE int static_tile_index(int round) {
-  const int c = (round & 1) ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
-  return round * gridDim.x + c;
+  const int workers = gridDim.x / CLUSTER, me = blockIdx.x / CLUSTER;
+  return round * workers + ((round & 1) ? workers - 1 - me : me);
+}
+
+// K or V: this block's panels of `row`.. go to the same place in every block of the cluster.
+TW_DEVICE void load_kv(u32 dst, const TensorMap* map, u32 full, int row, int kv_head, int batch) {
+#if CLUSTER == 1
+  tma_load_5d(dst, map, full, 0, row, 0, kv_head, batch);
+#else
+  const int panel = cluster_cta_rank() * (HEAD_DIM / 64 / CLUSTER);
+  tma_load_5d_multicast(dst + panel * KV_PANEL_BYTES, map, full, 0, row, panel, kv_head, batch, (1 << CLUSTER) - 1);
+#endif
+}
+// A K or V slot is free when every warp of every consumer in the cluster has said so to every producer.
+TW_DEVICE void release_kv(u32 empty, u32 lane) {
+#if CLUSTER == 1
+  if (lane == 0) mbarrier_arrive(empty);
+#else
+  if (lane < CLUSTER) mbarrier_arrive_cluster(empty, lane);
+#endif
+}
+TW_DEVICE void wait_kv_empty(u32 empty, u32 parity) {
+#if CLUSTER == 1
+  mbarrier_wait(empty, parity);
+#else
+  mbarrier_wait_cluster(empty, parity);
+#endif
 }
 
 // The n-th use of a ring of `stages` slots: slot n % stages, in the phase of parity n / stages % 2.
@@ -348,7 +381,7 @@ TW_DEVICE void store_tile(const float (&o)[HEAD_DIM / 2], const RowState& r, int
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention(const __grid_constant__ TensorMap q_map,  // dims (64, queries, d/64, heads, batch), box (64, 64, d/64, 1, 1)
-              const __grid_constant__ TensorMap k_map,  // dims (64, keys, d/64, kv heads, batch), box (64, BN, d/64, 1, 1)
+              const __grid_constant__ TensorMap k_map,  // dims (64, keys, d/64, kv heads, batch), box (64, BN, d/64/CLUSTER, 1, 1)
               const __grid_constant__ TensorMap v_map,  // as k_map
               u16* o, float* lse, i64 o_batch_stride, i64 o_head_stride, i64 o_row_stride, int batch, int heads, int group,
               int queries, int keys, int section, float scale_log2, u32* counter) {
@@ -367,8 +400,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     for (int i = 0; i < KV_STAGES; ++i) {
       mbarrier_init(smem + BAR_K_FULL + 8 * i, 1);
       mbarrier_init(smem + BAR_V_FULL + 8 * i, 1);
-      mbarrier_init(smem + BAR_K_EMPTY + 8 * i, CONSUMERS * WARPS_PER_CONSUMER);
-      mbarrier_init(smem + BAR_V_EMPTY + 8 * i, CONSUMERS * WARPS_PER_CONSUMER);
+      mbarrier_init(smem + BAR_K_EMPTY + 8 * i, CLUSTER * CONSUMERS * WARPS_PER_CONSUMER);
+      mbarrier_init(smem + BAR_V_EMPTY + 8 * i, CLUSTER * CONSUMERS * WARPS_PER_CONSUMER);
     }
     for (int i = 0; i < 2; ++i) {
       mbarrier_init(smem + BAR_TILE_FULL + 8 * i, 1);
@@ -377,7 +410,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     fence_mbarrier_init();
     fence_proxy_async_shared();
   }
-  __syncthreads();
+  if (CLUSTER == 1) __syncthreads();
+  else cluster_sync();
 
   if (warp < 4) {
     // ------------------------------------------------------------ producer
@@ -388,7 +422,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       prefetch_tensormap(&v_map);
       u32 step = 0;  // key tiles so far: K(step) is loaded together with V(step - 1), in the order of their use
       int v_row = 0, v_head = 0, v_batch = 0;
-      int index = blockIdx.x;
+      int index = static_tile_index(0);
       u32 round = 0;
       for (; index < tiles; ++round) {
         const Tile tile = tile_at(index, pb);
@@ -396,15 +430,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         for (int n = tile.key_tiles - 1; n >= 0; --n, ++step) {
           {
             const u32 slot = slot_of(step, KV_STAGES), full = smem + BAR_K_FULL + 8 * slot;
-            mbarrier_wait(smem + BAR_K_EMPTY + 8 * slot, phase_of(step, KV_STAGES) ^ 1);
+            wait_kv_empty(smem + BAR_K_EMPTY + 8 * slot, phase_of(step, KV_STAGES) ^ 1);
             mbarrier_arrive_expect_tx(full, KV_BYTES);
-            tma_load_5d(smem + SMEM_K + slot * KV_BYTES, &k_map, full, 0, n * BN, 0, kv_head, tile.batch);
+            load_kv(smem + SMEM_K + slot * KV_BYTES, &k_map, full, n * BN, kv_head, tile.batch);
           }
           if (step > 0) {
             const u32 slot = slot_of(step - 1, KV_STAGES), full = smem + BAR_V_FULL + 8 * slot;
-            mbarrier_wait(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
+            wait_kv_empty(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
             mbarrier_arrive_expect_tx(full, KV_BYTES);
-            tma_load_5d(smem + SMEM_V + slot * KV_BYTES, &v_map, full, 0, v_row, 0, v_head, v_batch);
+            load_kv(smem + SMEM_V + slot * KV_BYTES, &v_map, full, v_row, v_head, v_batch);
           }
           v_row = n * BN;
           v_head = kv_head;
@@ -431,9 +465,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       }
       if (step > 0) {
         const u32 slot = slot_of(step - 1, KV_STAGES), full = smem + BAR_V_FULL + 8 * slot;
-        mbarrier_wait(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
+        wait_kv_empty(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
         mbarrier_arrive_expect_tx(full, KV_BYTES);
-        tma_load_5d(smem + SMEM_V + slot * KV_BYTES, &v_map, full, 0, v_row, 0, v_head, v_batch);
+        load_kv(smem + SMEM_V + slot * KV_BYTES, &v_map, full, v_row, v_head, v_batch);
       }
 #if DYNAMIC
       // The last block to get here leaves the counters at zero for the next launch.
@@ -463,7 +497,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     RowState rows = {NEG_INF, NEG_INF, 0.0f, 0.0f};
     float alpha0, alpha1;
 
-    int index = blockIdx.x;
+    int index = static_tile_index(0);
     if (index < tiles) {
       Tile tile = tile_at(index, pb);
 #if PINGPONG
@@ -476,7 +510,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       issue_scores(s, q_desc, k_desc);
       wgmma_wait<0>();
       PIN(s);
-      if (lane == 0) mbarrier_arrive(smem + BAR_K_EMPTY);
+      release_kv(smem + BAR_K_EMPTY, lane);
       if (lane == 0 && tile.key_tiles == 1) mbarrier_arrive(q_empty);
       {
         const int row = tile.row + thread_row, col = (tile.key_tiles - 1) * BN + thread_col;
@@ -506,7 +540,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
           wgmma_wait<1>();
           PIN(s);
-          if (lane == 0) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
+          release_kv(smem + BAR_K_EMPTY + 8 * k_slot, lane);
           if (lane == 0 && n == 0) mbarrier_arrive(q_empty + 8 * slot_of(round, Q_STAGES));
           if (CAUSAL && n >= unmasked) {
             const int row = tile.row + thread_row, col = n * BN + thread_col;
@@ -516,7 +550,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           finish_before_wait(rows, scratch, lane);
           wgmma_wait<0>();
           PIN(acc);
-          if (lane == 0) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * v_slot);
+          release_kv(smem + BAR_V_EMPTY + 8 * v_slot, lane);
           if (moved) rescale(acc, alpha0, alpha1);
           pack_probabilities(p, s);
         }
@@ -560,7 +594,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
         wgmma_wait<1>();
         PIN(s);
-        if (lane == 0) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
+        release_kv(smem + BAR_K_EMPTY + 8 * k_slot, lane);
         if (lane == 0 && tile.key_tiles == 1) mbarrier_arrive(q_empty + 8 * q_slot);
         {
           const int row = tile.row + thread_row, col = (tile.key_tiles - 1) * BN + thread_col;
@@ -570,7 +604,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         finish_before_wait(rows, scratch, lane);
         wgmma_wait<0>();
         PIN(acc);
-        if (lane == 0) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * v_slot);
+        release_kv(smem + BAR_V_EMPTY + 8 * v_slot, lane);
         pack_probabilities(p, s);
         store_tile(acc, done_rows, done, thread_row, out, pb, lane);
         ZERO(acc);
@@ -593,4 +627,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       store_tile(acc, rows, index, thread_row, out, pb, lane);
     }
   }
+#if CLUSTER > 1
+  __syncwarp();
+  cluster_sync();  // no block leaves while another may still write into it or signal it
+#endif
 }

@@ -70,26 +70,27 @@ class Attention:
         self.counter = torch.zeros(2, dtype=torch.int32, device="cuda")
         self.sms = torch.cuda.get_device_properties(0).multi_processor_count
 
-    def map(self, x, rows):
+    def map(self, x, rows, blocks=1):
         b, h, s, d = x.shape
         e = x.element_size()
         return self.tw.tensor_map(x, dtype="bf16", dims=[64, s, d // 64, h, b],
                                   strides=[x.stride(2) * e, 128, x.stride(1) * e, x.stride(0) * e],
-                                  box=[64, rows, d // 64, 1, 1], swizzle=128, l2_promotion=256)
+                                  box=[64, rows, d // 64 // blocks, 1, 1], swizzle=128, l2_promotion=256)
 
     def bind(self, q, k, v, o, lse):
         tw, c = self.tw, self.v
         b, h, sq, d = q.shape
         sk = k.shape[2]
-        tiles = -(-sq // (64 * c["CONSUMERS"])) * b * h
-        grid = min(tiles, self.sms) if c.get("persistent", 1) else tiles
+        cluster = c.get("CLUSTER", 1)
+        tiles = -(-sq // (64 * c["CONSUMERS"] * cluster)) * b * h
+        grid = cluster * (min(tiles, self.sms // cluster) if c.get("persistent", 1) else tiles)
         section_mb = c.get("section_mb", 0)
         section = max(1, min(b * h, int(section_mb * 2**20 // (sk * d * 4) * (h // k.shape[1]))))
-        args = [self.map(q, 64), self.map(k, c["BN"]), self.map(v, c["BN"]), o, lse, tw.i64(o.stride(0)),
+        args = [self.map(q, 64), self.map(k, c["BN"], cluster), self.map(v, c["BN"], cluster), o, lse, tw.i64(o.stride(0)),
                 tw.i64(o.stride(1)), tw.i64(o.stride(2)), tw.i32(b), tw.i32(h), tw.i32(h // k.shape[1]), tw.i32(sq),
                 tw.i32(sk), tw.i32(section), tw.f32(1.0 / math.sqrt(d) / LN2), self.counter]
         return self.kernel.prepare(grid=(grid, 1, 1), block=(128 * (c["CONSUMERS"] + 1), 1, 1), args=args,
-                                   smem=smem_bytes(c))
+                                   smem=smem_bytes(c), cluster=(cluster, 1, 1) if cluster > 1 else None)
 
 
 def reference(q, k, v, causal):

@@ -265,6 +265,15 @@ TW_DEVICE void tma_load_3d_multicast_hint(u32 dst, const TensorMap* map, u32 bar
       : "memory");
 }
 
+TW_DEVICE void tma_load_5d_multicast(u32 dst, const TensorMap* map, u32 bar, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4,
+                                     u16 ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+      "{%3,%4,%5,%6,%7}], [%2], %8;" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "h"(ctas)
+      : "memory");
+}
+
 TW_DEVICE void tma_store_2d(const TensorMap* map, u32 src, i32 c0, i32 c1) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2,%3}], [%1];" ::"l"(map), "r"(src),
                "r"(c0), "r"(c1)
