@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         for (int kb = k_begin; kb < k_end; ++kb) {
           const u32 full = smem + SMEM_FULL + 8 * slot;
           if (SHARE > 1)
-            tw::mbarrier_wait_cluster(smem + SMEM_EMPTY + 8 * slot, parity);
+            tw::mbarrier_wait_relaxed_cluster(smem + SMEM_EMPTY + 8 * slot, parity);
           else
             tw::mbarrier_wait(smem + SMEM_EMPTY + 8 * slot, parity);
           tw::mbarrier_arrive_expect_tx(full, STAGE_BYTES);
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         tw::wgmma_wait<1>();
         if (kb > k_begin) {
           if (SHARE > 1) {
-            if (lane < SHARE) tw::mbarrier_arrive_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
+            if (lane < SHARE) tw::mbarrier_arrive_relaxed_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
           } else {
             if (lane == 0) tw::mbarrier_arrive(smem + SMEM_EMPTY + 8 * previous);
           }
@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       tw::wgmma_wait<0>();
       if (k_end > k_begin) {
         if (SHARE > 1) {
-          if (lane < SHARE) tw::mbarrier_arrive_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
+          if (lane < SHARE) tw::mbarrier_arrive_relaxed_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
         } else {
           if (lane == 0) tw::mbarrier_arrive(smem + SMEM_EMPTY + 8 * previous);
         }

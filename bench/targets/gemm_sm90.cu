@@ -92,6 +92,7 @@ constexpr int EMPTY_ARRIVALS = 4 * (PINGPONG ? 1 : CONSUMERS) * CLUSTER;  // one
 static_assert(BK % 64 == 0 && WG_ROWS % 64 == 0 && BN % 64 == 0, "tile must be whole wgmma blocks");
 static_assert(M64 * BN / 2 <= 192, "accumulators exceed the register budget");
 static_assert(M64 * EPI_CHUNKS % EPI_BUFS == 0, "staging buffers must be used round robin across tiles");
+static_assert(!PINGPONG || CONSUMERS == 2, "ping-pong is between two consumers");
 static_assert(STAGGER < STAGES, "the stagger must be a slot of the first round");
 
 // Shared memory, from a 1024-byte aligned base (the 128-byte swizzle repeats every 1024 bytes).
@@ -250,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           const u32 full = smem + SMEM_FULL + 8 * slot;
           const u32 empty = smem + SMEM_EMPTY + 8 * slot;
           if (CLUSTER > 1)
-            tw::mbarrier_wait_cluster(empty, parity);
+            tw::mbarrier_wait_relaxed_cluster(empty, parity);
           else
             tw::mbarrier_wait(empty, parity);
           tw::mbarrier_arrive_expect_tx(full, STAGE_BYTES);
@@ -307,6 +308,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       const int n0 = (tile_n * CLUSTER_N + rank_n) * BN;
       u32 slot = ring % STAGES, parity = (ring / STAGES) & 1;
       u32 previous = slot;
+      // Ping-pong: the k loops of the two consumers alternate. This also keeps every wait on full[] within one phase of
+      // the slot's current one, without which a parity wait is ambiguous.
+      if (PINGPONG && tile != cluster_id) tw::named_barrier_sync(1 + CONSUMERS + consumer, 256);
       for (int kb = 0; kb < k_blocks; ++kb) {
         tw::mbarrier_wait(smem + SMEM_FULL + 8 * slot, parity);
         tw::wgmma_fence();
@@ -325,7 +329,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         tw::wgmma_wait<1>();
         if (kb > 0) {  // the wgmmas that read the previous slot are complete
           if (CLUSTER > 1) {
-            if (lane < CLUSTER) tw::mbarrier_arrive_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
+            if (lane < CLUSTER) tw::mbarrier_arrive_relaxed_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
           } else {
             if (lane == 0) tw::mbarrier_arrive(smem + SMEM_EMPTY + 8 * previous);
           }
@@ -336,9 +340,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           parity ^= 1;
         }
       }
+      if (PINGPONG && tile + clusters < tiles) tw::named_barrier_arrive(1 + CONSUMERS + (consumer ^ 1), 256);
       tw::wgmma_wait<0>();
       if (CLUSTER > 1) {
-        if (lane < CLUSTER) tw::mbarrier_arrive_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
+        if (lane < CLUSTER) tw::mbarrier_arrive_relaxed_cluster(smem + SMEM_EMPTY + 8 * previous, lane);
       } else {
         if (lane == 0) tw::mbarrier_arrive(smem + SMEM_EMPTY + 8 * previous);
       }

@@ -124,7 +124,7 @@ TW_DEVICE bool seek(Cursor& c, int tile, int weight_tiles, const int* ends, int 
 
 TW_DEVICE void release(u32 empty, u32 lane) {
   if (CLUSTER > 1) {
-    if (lane < CLUSTER) tw::mbarrier_arrive_cluster(empty, lane);
+    if (lane < CLUSTER) tw::mbarrier_arrive_relaxed_cluster(empty, lane);
   } else {
     if (lane == 0) tw::mbarrier_arrive(empty);
   }
@@ -241,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         for (int kb = 0; kb < k_blocks; ++kb) {
           const u32 full = smem + SMEM_FULL + 8 * slot;
           if (CLUSTER > 1)
-            tw::mbarrier_wait_cluster(smem + SMEM_EMPTY + 8 * slot, parity);
+            tw::mbarrier_wait_relaxed_cluster(smem + SMEM_EMPTY + 8 * slot, parity);
           else
             tw::mbarrier_wait(smem + SMEM_EMPTY + 8 * slot, parity);
           tw::mbarrier_arrive_expect_tx(full, W_BYTES + boxes * (TOKEN_BOX * 128));

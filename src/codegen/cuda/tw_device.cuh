@@ -65,12 +65,23 @@ TW_DEVICE void mbarrier_arrive_expect_tx(u32 bar, u32 bytes) {
 TW_DEVICE void mbarrier_expect_tx(u32 bar, u32 bytes) {
   asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
 }
-// Arrives on the barrier at the same offset in the CTA `rank` of the cluster (own rank allowed).
+// Arrives on the barrier at the same offset in the CTA `rank` of the cluster (own rank allowed). Releases this thread's
+// writes at cluster scope, for data handed over through distributed shared memory: it costs a GPU-wide memory barrier
+// (MEMBAR.ALL.GPU in SASS), so never in a k loop.
 TW_DEVICE void mbarrier_arrive_cluster(u32 bar, u32 rank) {
   asm volatile(
       "{\n.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
       "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(bar),
+      "r"(rank)
+      : "memory");
+}
+// The same without releasing anything: for giving back a ring slot whose readers (wgmma, waited for) wrote nothing.
+TW_DEVICE void mbarrier_arrive_relaxed_cluster(u32 bar, u32 rank) {
+  asm volatile(
+      "{\n.reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(bar),
       "r"(rank)
       : "memory");
 }
@@ -90,7 +101,23 @@ TW_DEVICE void mbarrier_wait(u32 bar, u32 parity) {
   while (!mbarrier_try_wait(bar, parity)) {
   }
 }
-// The same, acquiring at cluster scope: for barriers that other CTAs of the cluster arrive on.
+// For barriers that other CTAs of the cluster arrive on with mbarrier_arrive_relaxed_cluster (no data handed over).
+TW_DEVICE bool mbarrier_try_wait_relaxed_cluster(u32 bar, u32 parity) {
+  u32 done;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(bar), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+TW_DEVICE void mbarrier_wait_relaxed_cluster(u32 bar, u32 parity) {
+  while (!mbarrier_try_wait_relaxed_cluster(bar, parity)) {
+  }
+}
+// Acquiring at cluster scope (invalidates L1 in SASS): for data written by other CTAs of the cluster.
 TW_DEVICE bool mbarrier_try_wait_cluster(u32 bar, u32 parity) {
   u32 done;
   asm volatile(
