@@ -266,9 +266,10 @@ def sweep(journal, family, good, shapes, rounds=7):
 # ---------------------------------------------------------------- gemm_skinny
 
 
-def skinny(tokens, rows=64, bk=128, split=1, share=1):
+def skinny(tokens, rows=64, bk=128, split=1, share=1, stages=None):
     stage = (rows + tokens) * bk * 2
-    stages = (232448 - 1024 - 32 - tokens * (rows + 4) * 4) // (stage + 16)
+    most = (232448 - 1024 - 32 - tokens * (rows + 4) * 4) // (stage + 16)
+    stages = min(stages or most, most)
     return dict(TOKENS=tokens, ROWS=rows, BK=bk, STAGES=stages, SPLIT=split, SHARE=share)
 
 
@@ -290,9 +291,11 @@ def skinny_label(d):
     return " ".join(f"{x.lower()}{d[x]}" for x in ("TOKENS", "ROWS", "BK", "STAGES", "SPLIT", "SHARE"))
 
 
-SKINNY = [skinny(16), skinny(16, bk=64), skinny(16, bk=256), skinny(16, 128, 64, split=2), skinny(16, 128, 128, split=2),
-          skinny(16, 64, 128, split=2), skinny(16, 64, 128, share=2), skinny(8), skinny(8, bk=256), skinny(64), skinny(64, share=2),
-          skinny(64, share=4), skinny(64, 128, 64, split=2), skinny(128), skinny(128, share=2), skinny(128, share=4), skinny(128, 128, 64, split=2)]
+SKINNY = ([skinny(16, bk=bk, stages=st) for bk, st in ((128, 4), (128, 6), (128, 8), (128, 11), (256, 3), (256, 4), (256, 5), (512, 2))]
+          + [skinny(16, bk=256, share=2), skinny(16, bk=256, share=4), skinny(16, 128, 128, split=2), skinny(16, 128, 256, split=2)]
+          + [skinny(8), skinny(8, bk=256), skinny(8, bk=256, stages=4)]
+          + [skinny(64), skinny(64, share=2), skinny(64, share=4), skinny(64, 128, 64, split=2), skinny(64, stages=4)]
+          + [skinny(128), skinny(128, bk=64), skinny(128, share=2), skinny(128, bk=64, share=2), skinny(128, share=4), skinny(128, 128, 64, split=2)])
 FAMILY_SKINNY = Family("skinny", "gemm_skinny.cu", "gemm_skinny", SKINNY, prepare_skinny,
                        lambda d: [(d["TOKENS"], 8192, 8192), (d["TOKENS"] - 3, 200, 328), (1, 8, 8), (d["TOKENS"] - 1, 28672, 520)], skinny_label)
 

@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     tw::fence_mbarrier_init();
   }
   if (CLUSTER > 1)
-    tw::cluster_sync();
+    tw::cluster_sync_relaxed();
   else
     __syncthreads();
 
@@ -222,5 +222,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       tile_parity ^= 1;
     }
   }
-  if (CLUSTER > 1) tw::cluster_sync();
+  if (CLUSTER > 1) tw::cluster_sync_relaxed();
 }

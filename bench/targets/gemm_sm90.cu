@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     tw::fence_mbarrier_init();
   }
   if (CLUSTER > 1)
-    tw::cluster_sync();
+    tw::cluster_sync_relaxed();
   else
     __syncthreads();
 
@@ -402,9 +402,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       }
     }
 #if !STORE_DIRECT
-    if (store_thread) tw::bulk_wait<0>();
+    if (store_thread) tw::bulk_wait_read<0>();  // staging may go; the writes land before the grid ends
 #endif
   }
   // No CTA leaves while a peer may still write its shared memory or arrive on its barriers.
-  if (CLUSTER > 1) tw::cluster_sync();
+  if (CLUSTER > 1) tw::cluster_sync_relaxed();
 }

@@ -10,8 +10,8 @@
 // A tile never crosses a group. It may *read* rows past its group's end; it stores only its own rows.
 // Preconditions: K % 8 == 0, N % 8 == 0, 16-byte aligned bases.
 //
-// tw-variants: -DCLUSTER=2 -DTOKEN_BOX=64
-// tw-variants: -DCLUSTER=1 -DTOKEN_BOX=64
+// tw-variants: -DCLUSTER=2 -DTOKEN_BOX=32
+// tw-variants: -DCLUSTER=1 -DTOKEN_BOX=32
 // tw-variants: -DCLUSTER=1 -DTOKEN_BOX=16
 // tw-variants: -DCLUSTER=1 -DGATHER=1
 #include "tw_device.cuh"
@@ -32,7 +32,7 @@
 #define CLUSTER 2  // CTAs along the weight rows that share (multicast) the token tile
 #endif
 #ifndef TOKEN_BOX
-#define TOKEN_BOX 64  // token rows of one TMA box; a tile loads only the boxes it needs
+#define TOKEN_BOX 16  // token rows of one TMA box; a tile loads only the boxes it needs
 #endif
 #ifndef TOKEN_CHUNK
 #define TOKEN_CHUNK 64  // token rows of the store staging buffer
@@ -44,10 +44,10 @@
 #define GATHER_LAG 2  // slots of cp.async in flight per loader thread
 #endif
 #ifndef HINT_W
-#define HINT_W normal
+#define HINT_W first  // weights pass through once; tokens are read by every weight tile
 #endif
 #ifndef HINT_X
-#define HINT_X normal
+#define HINT_X last
 #endif
 #ifndef PRODUCER_REGS
 #define PRODUCER_REGS (GATHER ? 72 : 40)
@@ -160,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     tw::fence_mbarrier_init();
   }
   if (CLUSTER > 1)
-    tw::cluster_sync();
+    tw::cluster_sync_relaxed();
   else
     __syncthreads();
 
@@ -331,5 +331,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       }
     }
   }
-  if (CLUSTER > 1) tw::cluster_sync();
+  if (CLUSTER > 1) tw::cluster_sync_relaxed();
 }

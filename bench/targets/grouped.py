@@ -14,7 +14,7 @@ import torch
 
 from gemm import HERE, OUTDIR, SMS, Journal, tw
 
-DEFAULTS = dict(BW=128, BT=256, BK=64, STAGES=4, CLUSTER=2, TOKEN_BOX=64, TOKEN_CHUNK=64, GATHER=0)
+DEFAULTS = dict(BW=128, BT=256, BK=64, STAGES=4, CLUSTER=2, TOKEN_BOX=16, TOKEN_CHUNK=64, GATHER=0)
 CASES = {  # name: experts, tokens, experts per token, in features, out features
     "E8 T4096 k2 4096->14336": (8, 4096, 2, 4096, 14336),
     "E64 T8192 k6 2048->1408": (64, 8192, 6, 2048, 1408),
@@ -192,9 +192,10 @@ def timed(journal, case, variants, rounds, tag):
     return res
 
 
-VARIANTS = [dict(), dict(CLUSTER=1), dict(TOKEN_BOX=32), dict(TOKEN_BOX=16), dict(CLUSTER=1, TOKEN_BOX=16), dict(CLUSTER=1, TOKEN_BOX=32),
-            dict(CLUSTER=1, GATHER=1), dict(HINT_W="first"), dict(CLUSTER=1, TOKEN_BOX=16, HINT_W="first", HINT_X="last"),
-            dict(BT=192, STAGES=5, CLUSTER=1), dict(BT=128, STAGES=6, CLUSTER=1, TOKEN_BOX=16), dict(BT=64, STAGES=8, CLUSTER=1, TOKEN_BOX=16)]
+VARIANTS = [dict(TOKEN_BOX=box, CLUSTER=c) for box in (16, 32, 64) for c in (1, 2)]
+VARIANTS += [dict(CLUSTER=1, GATHER=1), dict(CLUSTER=1, TOKEN_BOX=16, HINT_W="normal", HINT_X="normal"), dict(CLUSTER=2, TOKEN_BOX=16, HINT_W="normal"),
+             dict(BT=192, STAGES=5, CLUSTER=1, TOKEN_BOX=16), dict(BT=64, STAGES=8, CLUSTER=1, TOKEN_BOX=16), dict(BT=64, STAGES=4, CLUSTER=1, TOKEN_BOX=16),
+             dict(BT=64, STAGES=6, CLUSTER=1, TOKEN_BOX=32)]
 
 
 def choose(experts, rows, n):

@@ -167,6 +167,11 @@ TW_DEVICE void cluster_sync() {
   cluster_arrive();
   cluster_wait();
 }
+// Execution barrier only: no memory is handed over (start-up after fence_mbarrier_init, or before exit).
+TW_DEVICE void cluster_sync_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  cluster_wait();
+}
 // Shared-cluster address of the same offset in the CTA `rank`.
 TW_DEVICE u32 map_to_rank(u32 addr, u32 rank) {
   u32 r;
