@@ -50,6 +50,9 @@ using namespace tw;
 #ifndef PINGPONG
 #define PINGPONG 1  // consumers take turns to issue their matrix products
 #endif
+#ifndef SKIP
+#define SKIP CAUSAL  // a consumer passes over key tiles that lie beyond all of its own rows
+#endif
 #ifndef DYNAMIC
 #define DYNAMIC 0  // 1: tiles come from a global counter; 0: tile r of block c is r*grid + c, every other round reversed
 #endif
@@ -63,10 +66,10 @@ using namespace tw;
 #define POLY_DEN 4
 #endif
 #ifndef PRODUCER_REGS
-#define PRODUCER_REGS (CONSUMERS == 2 ? 24 : 32)
+#define PRODUCER_REGS (CONSUMERS == 2 ? (CLUSTER == 1 ? 24 : 40) : 32)
 #endif
 #ifndef CONSUMER_REGS
-#define CONSUMER_REGS (CONSUMERS == 2 ? 240 : 160)
+#define CONSUMER_REGS (CONSUMERS == 2 ? (CLUSTER == 1 ? 240 : 232) : 160)
 #endif
 
 constexpr int WG_ROWS = 64;
@@ -152,6 +155,12 @@ TW_DEVICE Tile tile_at(int index, const Problem& pb) {
   const int keys = CAUSAL ? min(pb.keys, t.row + QUERY_ROWS) : pb.keys;
   t.key_tiles = (keys + BN - 1) / BN;
   return t;
+}
+
+// The key tiles of the tile, from the last, that lie beyond the rows of consumer w.
+TW_DEVICE u32 skipped_key_tiles(const Tile& tile, u32 w) {
+  if (!SKIP) return 0;
+  return max(0, tile.key_tiles - 1 - (tile.row + static_cast<int>(w) * WG_ROWS + WG_ROWS - 1) / BN);
 }
 
 TW_DEVICE int static_tile_index(int round) {
@@ -504,27 +513,42 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       if (w == CONSUMERS - 1) named_barrier_arrive(TURN_BARRIER, 256);  // the first consumer has the first turn
 #endif
       // Prologue of the stream: scores and softmax of the first key tile of the first tile.
-      mbarrier_wait(q_full, 0);
-      mbarrier_wait(smem + BAR_K_FULL, 0);
-      wgmma_fence();
-      issue_scores(s, q_desc, k_desc);
-      wgmma_wait<0>();
-      PIN(s);
-      release_kv(smem + BAR_K_EMPTY, lane);
-      if (lane == 0 && tile.key_tiles == 1) mbarrier_arrive(q_empty);
-      {
-        const int row = tile.row + thread_row, col = (tile.key_tiles - 1) * BN + thread_col;
-        mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
+      u32 skipped = skipped_key_tiles(tile, w);
+      for (u32 i = 0; i < skipped; ++i) {
+        mbarrier_wait(smem + BAR_K_FULL + 8 * slot_of(i, KV_STAGES), phase_of(i, KV_STAGES));
+        release_kv(smem + BAR_K_EMPTY + 8 * slot_of(i, KV_STAGES), lane);
       }
-      online_softmax(s, rows, alpha0, alpha1, scale_log2, 0);
-      pack_probabilities(p, s);
-      ZERO(acc);
+      u32 step = skipped;  // key tiles of the stream so far: a step takes K(step) and the V before
+      {
+        const u32 k_slot = slot_of(step, KV_STAGES);
+        mbarrier_wait(q_full, 0);
+        mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, phase_of(step, KV_STAGES));
+        wgmma_fence();
+        issue_scores(s, q_desc, k_desc + k_slot * (KV_BYTES / 16));
+        wgmma_wait<0>();
+        PIN(s);
+        release_kv(smem + BAR_K_EMPTY + 8 * k_slot, lane);
+        if (lane == 0 && tile.key_tiles == 1 + skipped) mbarrier_arrive(q_empty);
+        const int row = tile.row + thread_row, col = (tile.key_tiles - 1 - skipped) * BN + thread_col;
+        mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
+        online_softmax(s, rows, alpha0, alpha1, scale_log2, 0);
+        pack_probabilities(p, s);
+        ZERO(acc);
+      }
+      for (u32 i = 0; i < skipped; ++i) {
+#if PINGPONG
+        named_barrier_sync(my_turn, 256);
+        named_barrier_arrive(next_turn, 256);
+#endif
+        mbarrier_wait(smem + BAR_V_FULL + 8 * slot_of(i, KV_STAGES), phase_of(i, KV_STAGES));
+        release_kv(smem + BAR_V_EMPTY + 8 * slot_of(i, KV_STAGES), lane);
+      }
+      ++step;
 
-      u32 step = 1;  // key tiles so far: a step takes K(step) and V(step - 1)
       for (u32 round = 0;; ++round) {
         // The key tiles from `unmasked` up need a mask in this consumer's rows.
         const int unmasked = CAUSAL ? (tile.row + static_cast<int>(w) * WG_ROWS + 1) / BN : 0;
-        for (int n = tile.key_tiles - 2; n >= 0; --n, ++step) {
+        for (int n = tile.key_tiles - 2 - skipped; n >= 0; --n, ++step) {
           const u32 k_slot = slot_of(step, KV_STAGES), v_slot = slot_of(step - 1, KV_STAGES);
           mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, phase_of(step, KV_STAGES));
 #if PINGPONG
@@ -577,10 +601,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         index = next;
         tile = tile_at(index, pb);
         rows = {NEG_INF, NEG_INF, 0.0f, 0.0f};
-        const u32 k_slot = slot_of(step, KV_STAGES), v_slot = slot_of(step - 1, KV_STAGES);
+        skipped = skipped_key_tiles(tile, w);
+        for (u32 i = 0; i < skipped; ++i) {
+          const u32 k_slot = slot_of(step + i, KV_STAGES);
+          mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, phase_of(step + i, KV_STAGES));
+#if PINGPONG
+          named_barrier_sync(my_turn, 256);
+          named_barrier_arrive(next_turn, 256);
+#endif
+          release_kv(smem + BAR_K_EMPTY + 8 * k_slot, lane);
+        }
+        const u32 k_slot = slot_of(step + skipped, KV_STAGES), v_slot = slot_of(step - 1, KV_STAGES);
         const u32 q_slot = slot_of(round + 1, Q_STAGES);
         mbarrier_wait(q_full + 8 * q_slot, phase_of(round + 1, Q_STAGES));
-        mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, phase_of(step, KV_STAGES));
+        mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, phase_of(step + skipped, KV_STAGES));
 #if PINGPONG
         named_barrier_sync(my_turn, 256);
 #endif
@@ -595,9 +629,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         wgmma_wait<1>();
         PIN(s);
         release_kv(smem + BAR_K_EMPTY + 8 * k_slot, lane);
-        if (lane == 0 && tile.key_tiles == 1) mbarrier_arrive(q_empty + 8 * q_slot);
+        if (lane == 0 && tile.key_tiles == 1 + skipped) mbarrier_arrive(q_empty + 8 * q_slot);
         {
-          const int row = tile.row + thread_row, col = (tile.key_tiles - 1) * BN + thread_col;
+          const int row = tile.row + thread_row, col = (tile.key_tiles - 1 - skipped) * BN + thread_col;
           mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
         }
         online_softmax(s, rows, alpha0, alpha1, scale_log2, 0);
@@ -606,9 +640,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         PIN(acc);
         release_kv(smem + BAR_V_EMPTY + 8 * v_slot, lane);
         pack_probabilities(p, s);
+        for (u32 i = 0; i < skipped; ++i) {
+          const u32 slot = slot_of(step + i, KV_STAGES);
+          mbarrier_wait(smem + BAR_V_FULL + 8 * slot, phase_of(step + i, KV_STAGES));
+          release_kv(smem + BAR_V_EMPTY + 8 * slot, lane);
+        }
         store_tile(acc, done_rows, done, thread_row, out, pb, lane);
         ZERO(acc);
-        ++step;
+        step += 1 + skipped;
       }
 
       // Epilogue of the stream: the last values product.

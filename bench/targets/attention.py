@@ -264,6 +264,32 @@ def worker(args):
     say(kind="phase", what="timed", seconds=time.time() - t0)
 
 
+def profile(args):
+    """A few launches of one variant on one size, for a profiler; with "cudnn", lists the kernels of one SDPA call."""
+    import torch
+    import harness as tw
+
+    s = args.sizes[0]
+    if args.profile.startswith("cudnn"):
+        d, causal = map(int, args.profile.split()[1:])
+        q, k, v, _, _ = tensors((16384 // s, 2048 // d, 2048 // d, s, s, 1.0, "bhsd"), d, 1)
+        cudnn(q, k, v, causal)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as p:
+            for _ in range(5):
+                cudnn(q, k, v, causal)
+            torch.cuda.synchronize()
+        for e in p.key_averages():
+            print("cudnn", d, causal, s, e.key[:150], e.count, round(e.device_time, 1), "us")
+        return
+    v = json.loads(args.profile)
+    kernel = tw.compile(SOURCE, entry="attention", defines=defines_of(v))
+    data = tensors((16384 // s, 2048 // v["HEAD_DIM"], 2048 // v["HEAD_DIM"], s, s, 1.0, "bhsd"), v["HEAD_DIM"], 1)
+    run = Attention(tw, kernel, v).bind(*data)
+    for _ in range(4):
+        run()
+    torch.cuda.synchronize()
+
+
 def run_groups(groups, args):
     """Runs the worker; if a variant hangs or breaks the context, drops it and goes on with the rest."""
     skip, end = [], time.time() + args.limit
@@ -341,6 +367,7 @@ def main():
     a.add_argument("--time", action="store_true")
     a.add_argument("--sweep")
     a.add_argument("--worker")
+    a.add_argument("--profile", help="a variant as JSON, or 'cudnn D CAUSAL'")
     a.add_argument("--skip", default="[]")
     a.add_argument("--no-time", action="store_true")
     a.add_argument("--out", default="attention_log.jsonl")
@@ -354,6 +381,8 @@ def main():
     args = a.parse_args()
     if args.worker:
         return worker(args)
+    if args.profile:
+        return profile(args)
     groups = json.load(open(args.sweep)) if args.sweep else [[v] for v in SHIPPED.values()]
     if args.check and not args.time:
         args.no_time = True
