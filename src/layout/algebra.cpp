@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "layout/by_mode.h"
 
@@ -126,7 +127,47 @@ Result<std::int64_t> evaluate_extended(const Layout& a, std::int64_t index) {
     return evaluate_running(running_modes(a), index);
 }
 
-Result<Layout> composition(const Layout& a, const Layout& b) { return compose_tree(a, running_modes(a), b, ""); }
+namespace {
+
+// The largest value of c * step mod period for c < n, or an upper bound of it.
+std::int64_t max_residue(std::int64_t n, std::int64_t step, std::int64_t period) {
+    if (n == 1 || step % period == 0) return 0;
+    if ((n - 1) * step < period) return (n - 1) * step;
+    return period - std::gcd(step, period);
+}
+
+// B's modes were composed one by one; that is A o B only if A(x + y) == A(x) + A(y) for the parts they contribute, that is, if
+// adding them never carries from one mode of A into the next. Enough, and cheap: at each boundary the parts stay below it.
+bool never_carries(const FlatModes& a, const FlatModes& b) {
+    std::int64_t boundary = 1;
+    for (std::size_t i = 0; i + 1 < a.size(); ++i) {
+        boundary *= a[i].shape;
+        std::int64_t sum = 0;
+        for (const Mode& m : b) {
+            sum += max_residue(m.shape, m.stride, boundary);
+            if (sum >= boundary) return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+Result<Layout> composition(const Layout& a, const Layout& b) {
+    const FlatModes modes = running_modes(a);
+    TW_LAYOUT_TRY(result, compose_tree(a, modes, b, ""));
+    if (b.shape().is_leaf() || never_carries(modes, b.modes())) return std::move(result);
+    if (b.size() > kListLimit)
+        return fail(fmt::format("composition of {} with {}: B's modes may carry into each other inside A, and {} offsets are too many to list",
+                                to_string(a), to_string(b), b.size()));
+    for (std::int64_t i = 0; i < b.size(); ++i) {
+        TW_LAYOUT_TRY(offset, evaluate_running(modes, b(i)));
+        if (offset != result(i))
+            return fail(fmt::format("composition of {} with {}: B's modes carry into each other inside A: B({}) = {} is at {} in A, the "
+                                    "sum of its parts at {}", to_string(a), to_string(b), i, b(i), offset, result(i)));
+    }
+    return std::move(result);
+}
 
 Result<Layout> composition(const Layout& a, const Tiler& tiler) {
     return apply_by_mode(a, tiler, "composition", [](const Layout& x, const Layout& y) { return composition(x, y); });

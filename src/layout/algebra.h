@@ -14,8 +14,9 @@
 // tensor (the overhang is masked elsewhere). We do the same, precisely: for an index >= size(A), A is evaluated as its
 // coalesced form with the last mode unbounded. `A^` below is A with this extension; A^(i) == A(i) for i < size(A).
 //
-// What does not exist is refused. A o B is a function always, but a layout only if the strides and extents divide; the error
-// names the modes that do not.
+// What does not exist is refused. A o B is a function always, but a layout only if the strides and extents divide, and if B's
+// modes do not carry into each other inside A: (4,4):(1,100) o (3,2):(1,3) sends (2,1) to A(5) = 101, but a layout that
+// sends (2,0) to 2 and (0,1) to 3 has 5 there. CuTe leaves that to the caller; here it is an error that names the modes.
 #pragma once
 
 #include <variant>
@@ -44,7 +45,8 @@ Result<std::int64_t> evaluate_extended(const Layout& a, std::int64_t index);
 
 // A o B. Post: R(i) == A^(B(i)) for all i < size(B); size(R) == size(B); each leaf of B became a leaf or a flat tuple, so
 // every coordinate of B is one of R.
-// Exact: an error says that no such layout exists (or that deciding it means listing more than 2^16 offsets).
+// Exact: an error says that no such layout exists (or that it does not fit in 64 bits, or that deciding it means listing
+// more than 2^16 offsets).
 Result<Layout> composition(const Layout& a, const Layout& b);
 // By mode. Post: R[i] == composition(A[i], tiler[i]); modes past the tiler are kept.
 Result<Layout> composition(const Layout& a, const Tiler& tiler);
