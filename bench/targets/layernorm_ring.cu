@@ -7,6 +7,7 @@
 //   WEIGHTS 0  not kept: read for every row through L1 and L2 (the only choice for ROW_KIND 2, where columns shift)
 //   WEIGHTS 1  in registers, packed
 //   WEIGHTS 2  in shared memory, one copy per block
+// STAGES 0 leaves the ring out: rows are loaded straight into registers, and other resident blocks hide the latency.
 // Launch: grid a multiple of CLUSTER, any size; dynamic shared memory
 //   (WARPS * GROUPS * STAGES + (WEIGHTS == 2 ? 2 * WARPS : 0)) * VECS * 512 bytes.
 //
@@ -28,7 +29,7 @@
 #define VECS 4  // 16-byte vectors per thread and row
 #endif
 #ifndef STAGES
-#define STAGES 2  // rows in flight per warp
+#define STAGES 2  // rows in flight per warp; 0: no ring, rows go from global memory straight to registers
 #endif
 #ifndef CLUSTER
 #define CLUSTER 1  // blocks that share a row
@@ -51,7 +52,7 @@ using tw::kPerVec;
 using tw::u32;
 constexpr int kThreads = WARPS * GROUPS * 32;
 constexpr int kSegmentSlots = VECS * 32;           // 16-byte slots of a row that one warp owns
-constexpr int kSegmentBytes = kSegmentSlots * 16;
+[[maybe_unused]] constexpr int kSegmentBytes = kSegmentSlots * 16;
 constexpr int kStates = CLUSTER * WARPS;           // states that make up a row
 constexpr bool kAnyPitch = ROW_KIND == 2;
 static_assert(CLUSTER == 1 || GROUPS == 1, "the exchange across blocks serves one row at a time");
@@ -73,7 +74,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
 layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, const char* __restrict__ bias,
                char* __restrict__ y, int rows, int n, float eps) {
   extern __shared__ __align__(128) char ring_bytes[];
+#if STAGES > 0
   __shared__ __align__(8) unsigned long long full_barriers[WARPS * GROUPS][STAGES];
+#endif
 #if WEIGHTS == 2
   __shared__ __align__(8) unsigned long long weights_barriers[WARPS];
 #endif
@@ -89,15 +92,16 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
   const int team = warp / WARPS;
   const int member = rank * WARPS + warp % WARPS;  // index of this warp among the row's warps
   const int first_slot = member * kSegmentSlots;
+#if STAGES > 0
   const u32 ring = tw::smem_addr(ring_bytes) + warp * (STAGES * kSegmentBytes);
   const u32 full = tw::smem_addr(&full_barriers[warp][0]);
 #if EVICT_FIRST
   const tw::u64 policy = tw::l2_evict_first();
 #endif
-
   if (lane == 0) {
     for (int s = 0; s < STAGES; ++s) tw::mbarrier_init(full + 8 * s, 1);
   }
+#endif
 #if WEIGHTS == 2
   // One copy of this block's columns of weight, then of bias, after the rings; the first team's warps fetch them.
   const u32 kept_weight = tw::smem_addr(ring_bytes) + WARPS * GROUPS * STAGES * kSegmentBytes + (warp % WARPS) * kSegmentBytes;
@@ -113,15 +117,17 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
   }
 #endif
   tw::fence_mbarrier_init();
+  __syncwarp();  // rings and their barriers are private to a warp
 #if CLUSTER > 1
-  tw::cluster_sync();  // no message may meet an uninitialised barrier
-#else
-  __syncthreads();
+  tw::cluster_arrive();  // met by the wait before the first message: none may find its barrier uninitialised
+#elif WEIGHTS == 2
+  __syncthreads();  // the other teams wait on the first team's barriers for the weights
 #endif
 
   const int stride = (int)(gridDim.x / CLUSTER) * GROUPS;
   const int first_row = (int)(blockIdx.x / CLUSTER) * GROUPS + team;
 
+#if STAGES > 0
   // One elected lane asks for this warp's part of `row`; completes full[stage].
   auto fetch = [&](int row, int stage) {
     const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
@@ -144,6 +150,9 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
       if (first_row + s * stride < rows) fetch(first_row + s * stride, s);
     }
   }
+  int stage = 0;
+  u32 phase = 0;
+#endif
 
 #if WEIGHTS == 2
   if (team == 0 && lane == 0) {
@@ -170,8 +179,6 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
   }
 #endif
 
-  int stage = 0;
-  u32 phase = 0;
   u32 round = 0;
   for (int row = first_row; row < rows; row += stride, ++round) {
 #if CLUSTER > 1
@@ -179,8 +186,9 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
     if (threadIdx.x == 0) tw::mbarrier_arrive_expect_tx(arrived + 8 * set, kStates * 8);
 #endif
     const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
-    tw::mbarrier_wait(full + 8 * stage, phase);
     uint4 held[VECS];
+#if STAGES > 0
+    tw::mbarrier_wait(full + 8 * stage, phase);
 #pragma unroll
     for (int v = 0; v < VECS; ++v) held[v] = tw::ld_shared_16(ring + stage * kSegmentBytes + (lane + v * 32) * 16);
     __syncwarp();  // the slot has been read by all lanes
@@ -189,6 +197,16 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
       stage = 0;
       phase ^= 1;
     }
+#else
+#pragma unroll
+    for (int v = 0; v < VECS; ++v) {
+      const int slot = first_slot + lane + v * 32;
+      held[v] = make_uint4(0u, 0u, 0u, 0u);
+      if (ROW_KIND == 0 || tw::slot_is_full(slot * kPerVec - slots.shift, n)) {
+        held[v] = tw::load_streamed_16(x + slots.start * ELEM_BYTES + (long long)slot * 16);
+      }
+    }
+#endif
 
     float value[VECS * kPerVec];
 #pragma unroll
@@ -211,21 +229,31 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
 #pragma unroll
     for (int offset = 16; offset > 0; offset >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
     float mean = own > 0 ? sum / (float)own : 0.0f;
-    float squares = 0.0f;
+    float squares = 0.0f, rest = 0.0f;  // of the deviations; `rest` is what rounding left in the mean
 #pragma unroll
     for (int v = 0; v < VECS; ++v) {
       const int first = (first_slot + lane + v * 32) * kPerVec - slots.shift;
 #pragma unroll
       for (int e = 0; e < kPerVec; ++e) {
         const float deviation = value[v * kPerVec + e] - mean;
-        if (ROW_KIND == 0 || (first + e >= 0 && first + e < n)) squares += deviation * deviation;
+        if (ROW_KIND == 0 || (first + e >= 0 && first + e < n)) {
+          squares += deviation * deviation;
+          rest += deviation;
+        }
       }
     }
 #pragma unroll
-    for (int offset = 16; offset > 0; offset >>= 1) squares += __shfl_xor_sync(0xffffffffu, squares, offset);
+    for (int offset = 16; offset > 0; offset >>= 1) {
+      squares += __shfl_xor_sync(0xffffffffu, squares, offset);
+      rest += __shfl_xor_sync(0xffffffffu, rest, offset);
+    }
+    const float correction = own > 0 ? rest / (float)own : 0.0f;
+    mean += correction;
+    squares -= rest * correction;
 
     if (kStates > 1) {
 #if CLUSTER > 1
+      if (round == 0) tw::cluster_wait();
       if (lane < CLUSTER) {
         const u32 to = tw::map_to_rank(tw::smem_addr(&states[set][0][member]), lane);
         tw::st_async_f32x2(to, mean, squares, tw::map_to_rank(arrived + 8 * set, lane));
@@ -299,6 +327,7 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
     }
   }
 #if CLUSTER > 1
-  tw::cluster_sync();  // a peer's message may still be on its way into this block's shared memory
+  // Every message to this block has been waited for, so it may go; one that had no row owes the wait.
+  if (round == 0) tw::cluster_wait();
 #endif
 }

@@ -3,8 +3,9 @@
 //
 // LANES threads share one row; a block of THREADS holds THREADS / LANES rows at a time and strides over the rows. A thread
 // holds VECS vectors of 16 bytes; a warp owns consecutive 16-byte slots of the row.
-// Each warp folds its part to a state (mean, sum of squared deviations from that mean), in two passes over registers, so
-// nothing cancels; a row's states are combined once (count known from the index), so a row costs one exchange between warps.
+// Each warp folds its part to a state (mean, sum of squared deviations from that mean), in two passes over registers, the
+// second of which also corrects the mean, so nothing cancels; a row's states are combined once (count known from the index),
+// so a row costs one exchange between warps.
 //
 // ROW_KIND, preconditions: as softmax_rows.cu; weight and bias are 16-byte aligned too.
 //
@@ -121,18 +122,27 @@ layernorm_rows(const char* __restrict__ x, const char* __restrict__ weight, cons
 #pragma unroll
     for (int offset = kWarpLanes / 2; offset > 0; offset >>= 1) sum += __shfl_xor_sync(sharers, sum, offset);
     float mean = own > 0 ? sum / (float)own : 0.0f;
-    float squares = 0.0f;
+    float squares = 0.0f, rest = 0.0f;  // of the deviations; `rest` is what rounding left in the mean
 #pragma unroll
     for (int v = 0; v < VECS; ++v) {
       const int first = slot_of(lane, v) * kPerVec - slots.shift;
 #pragma unroll
       for (int e = 0; e < kPerVec; ++e) {
         const float deviation = value[v * kPerVec + e] - mean;
-        if (ROW_KIND == 0 || (first + e >= 0 && first + e < n)) squares += deviation * deviation;
+        if (ROW_KIND == 0 || (first + e >= 0 && first + e < n)) {
+          squares += deviation * deviation;
+          rest += deviation;
+        }
       }
     }
 #pragma unroll
-    for (int offset = kWarpLanes / 2; offset > 0; offset >>= 1) squares += __shfl_xor_sync(sharers, squares, offset);
+    for (int offset = kWarpLanes / 2; offset > 0; offset >>= 1) {
+      squares += __shfl_xor_sync(sharers, squares, offset);
+      rest += __shfl_xor_sync(sharers, rest, offset);
+    }
+    const float correction = own > 0 ? rest / (float)own : 0.0f;
+    mean += correction;
+    squares -= rest * correction;
 
 #if LANES > 32
     // One exchange: every warp publishes (mean, squares), every warp combines all states of its row.

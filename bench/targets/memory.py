@@ -10,6 +10,7 @@ A case's figures are interleaved in one run: ours, torch eager, and the streamin
 """
 import argparse
 import json
+import math
 import os
 import signal
 import sys
@@ -19,97 +20,26 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.dirname(HERE))
 
+from memory_ops import (ROW_WISE, TOLERANCE, apply, bytes_moved, error_of, guarded_output, guards_intact,  # noqa: E402
+                        make_input, output_shape, prepare)
 from memory_variants import (BEST_STREAMS, best_variant, read_variants, ring_variant, rows_variant, stream_variants,  # noqa: E402
                              sweep_variants)
 
 SHAPES = [(16384, 4096), (65536, 1024), (4096, 65536)]
 OPS = ["softmax", "layernorm"]
+MORE_OPS = ["cumsum", "transpose", "colsum"]
 DTYPES = {"bf16": 2, "fp32": 4}
-EPS = 1e-5
-# Relative Frobenius error against fp64: rounding of the output to its type, and a few ulp of fp32 arithmetic.
-TOLERANCE = {2: 3e-3, 4: 5e-6}
 
 
 # ------------------------------------------------------------------------------------------------ running
 
 def compile_all(tw, variants):
-    """Kernels by variant name; a failed compilation has .error text."""
-    jobs = [dict(source_path=os.path.join(HERE, v.file), entry=v.entry, defines=v.defines) for v in variants]
-    kernels = tw.compile_many(jobs, workers=min(16, os.cpu_count() or 1))
-    return {v.name: k for v, k in zip(variants, kernels)}
-
-
-def prepare(tw, kernel, v, op, sets, rows, n, sms):
-    """Callables by input set: launches of the variant."""
-    calls = []
-    for x, y, w, b in sets:
-        if op == "stream":
-            args = [x, y, tw.i64(x.numel() * x.element_size())]
-            d = v.defines
-            tile = d["PIECE"] if d["MODE"] == 2 else d["THREADS"] * d["UNROLL"] * 16
-            blocks = x.numel() * x.element_size() // tile
-            if v.waves:
-                blocks = min(blocks, int(v.resident_blocks(kernel, sms) * v.waves))
-            grid = blocks
-        else:
-            args = [x, y, tw.i32(rows), tw.i32(n)] if op == "softmax" else [x, w, b, y, tw.i32(rows), tw.i32(n), tw.f32(EPS)]
-            grid = v.grid(kernel, rows, sms)
-        calls.append(kernel.prepare(grid=(grid, 1, 1), block=(v.threads, 1, 1), args=args, smem=v.shared_bytes,
-                                    cluster=(v.cluster, 1, 1) if v.cluster > 1 else None))
-    return calls
-
-
-def reference(torch, op, x, w, b):
-    x = x.double()
-    if op == "softmax":
-        return torch.softmax(x, -1)
-    return torch.nn.functional.layer_norm(x, (x.shape[-1],), w.double(), b.double(), EPS)
-
-
-def eager(torch, op, x, w, b):
-    if op == "softmax":
-        return torch.softmax(x, -1)
-    return torch.nn.functional.layer_norm(x, (x.shape[-1],), w, b, EPS)
-
-
-def error_of(torch, out, op, x, w, b):
-    """Relative Frobenius error over all rows, in chunks; NaN where NaN does not belong (or is missing) is an infinite error."""
-    num = den = 0.0
-    step = max(1, (1 << 25) // x.shape[-1])
-    for r in range(0, x.shape[0], step):
-        ref = reference(torch, op, x[r:r + step], w, b)
-        got = out[r:r + step].double()
-        bad = torch.isnan(ref) != torch.isnan(got)
-        if bool(bad.any()):
-            return float("inf")
-        ref, got = torch.nan_to_num(ref), torch.nan_to_num(got)
-        num += float(((got - ref) ** 2).sum())
-        den += float((ref ** 2).sum())
-    return (num / den) ** 0.5 if den else num ** 0.5
-
-
-def make_input(torch, kind, rows, n, dtype, generator):
-    x = torch.randn(rows, n, device="cuda", generator=generator)
-    if kind == "large":
-        x *= 1e4
-    elif kind == "offset":
-        x += 300
-    elif kind == "masked":  # a causal-like mask, and one row with nothing left
-        x.masked_fill_(torch.rand(rows, n, device="cuda", generator=generator) < 0.5, float("-inf"))
-        x[rows // 2] = float("-inf")
-        x[0, : max(0, n - 1)] = float("-inf")
-    return x.to(dtype)
-
-
-def guarded_output(torch, rows, n, dtype):
-    """An output between two guards, all NaN; unwritten elements and writes outside both show."""
-    guard = 1024
-    whole = torch.full((rows * n + 2 * guard,), float("nan"), device="cuda", dtype=dtype)
-    return whole, whole[guard:guard + rows * n].view(rows, n)
-
-
-def guards_intact(torch, whole, count):
-    return bool(torch.isnan(whole[:1024]).all()) and bool(torch.isnan(whole[1024 + count:]).all())
+    """One kernel per variant; a failed compilation has .error text. Variants that differ only in their launch share one."""
+    keys = [(v.file, tuple(sorted(v.defines.items()))) for v in variants]
+    unique = dict(zip(keys, variants))
+    jobs = [dict(source_path=os.path.join(HERE, v.file), entry=v.entry, defines=v.defines) for v in unique.values()]
+    kernels = dict(zip(unique, tw.compile_many(jobs, workers=min(16, os.cpu_count() or 1))))
+    return [kernels[k] for k in keys]
 
 
 class Report:
@@ -163,15 +93,24 @@ def time_case(op, dtype, rows, n, variants, report, rounds, full_check):
     sms = torch.cuda.get_device_properties(0).multi_processor_count
     torch_type = torch.bfloat16 if elem == 2 else torch.float32
     generator = torch.Generator(device="cuda").manual_seed(int.from_bytes(os.urandom(4), "little"))
-    bytes_moved = 2 * rows * n * elem
-    rotations = max(2, -(-3 * 60_000_000 // (bytes_moved // 2)) + 1)
+    moved = bytes_moved(op, rows, n, elem)
+    rotations = max(2, -(-3 * 60_000_000 // (rows * n * elem)) + 1)
     w = torch.randn(n, device="cuda", generator=generator).to(torch_type)
     b = torch.randn(n, device="cuda", generator=generator).to(torch_type)
-    sets = [(make_input(torch, "normal", rows, n, torch_type, generator), torch.empty(rows, n, device="cuda", dtype=torch_type), w, b)
-            for _ in range(rotations)]
-    kernels = compile_all(tw, variants)
+    shape = output_shape(op, rows, n)
+    room = max(math.prod(shape), 1 << 20)  # the read ceiling leaves a word per block
+    sets = [(make_input(torch, "normal", rows, n, torch_type, generator),
+             torch.empty(room, device="cuda", dtype=torch_type)[:math.prod(shape)].view(shape), w, b) for _ in range(rotations)]
+    kernels = {v.name: k for v, k in zip(variants, compile_all(tw, variants))}
     calls, info = {}, {}
     edge = min(rows // 2, max(64, (1 << 22) // n))
+    x = sets[0][0]
+    if op == "stream":
+        eager_error = 0.0
+    elif op in ROW_WISE:
+        eager_error = error_of(torch, apply(torch, op, x[:edge], w, b), op, x[:edge], w, b)
+    else:
+        eager_error = error_of(torch, apply(torch, op, x, w, b), op, x, w, b)
     for v in variants:
         kernel = kernels[v.name]
         if getattr(kernel, "error", None):
@@ -183,44 +122,42 @@ def time_case(op, dtype, rows, n, variants, report, rounds, full_check):
         x, y = sets[-1][:2]
         y.fill_(float("nan"))
         try:
-            prepared = prepare(tw, kernel, v, "stream" if is_stream else op, sets, rows, n, sms)
+            prepared = prepare(tw, torch, kernel, v, "stream" if is_stream else op, sets, rows, n, sms)
             prepared[-1]()
         except tw.TilewrightError as e:  # refused at launch: nothing ran
             report.add(dict(case=case, variant=v.name, failed=f"launch: {e}"[:300]))
             continue
         torch.cuda.synchronize()
         if is_stream:
-            right = v.defines["MODE"] == 1 or bool(torch.equal(x, y))
+            right = v.defines["MODE"] == 1 or bool(torch.equal(x.view(-1), y.view(-1)))
         else:
             right = not bool(torch.isnan(y).any())
-            if right and full_check:
+            if right and (full_check or op not in ROW_WISE):
                 error = error_of(torch, y, op, x, w, b)
             elif right:
                 error = max(error_of(torch, y[:edge], op, x[:edge], w, b), error_of(torch, y[-edge:], op, x[-edge:], w, b))
-            right = right and error <= TOLERANCE[elem]
+            right = right and error <= max(TOLERANCE[elem], 2 * eager_error)
         if not right:
             report.add(dict(case=case, variant=v.name, failed=f"wrong result, error {error}"))
             continue
         calls[v.name] = lambda i, p=prepared: p[i]()
         info[v.name] = dict(registers=kernel.registers, spill_bytes=kernel.spill_bytes, error=error)
     if op != "stream":
-        x, y = sets[0][:2]
-        eager_error = max(error_of(torch, eager(torch, op, x[:edge], w, b), op, x[:edge], w, b), 0.0)
-        calls["torch eager"] = lambda i: eager(torch, op, sets[i][0], w, b)
+        calls["torch eager"] = lambda i: apply(torch, op, sets[i][0], w, b)
         info["torch eager"] = dict(error=eager_error)
     report.add(dict(running="timing", case=case))
-    estimate_us = bytes_moved / 4.0e6
+    estimate_us = moved / 4.0e6
     per_graph = rotations * max(1, round(400 / (estimate_us * rotations)))
     if not calls:
         raise RuntimeError("no variant is right")
     baseline = "torch eager" if "torch eager" in calls else next(iter(calls))
     result = tw.interleave(calls, rotations=rotations, calls_per_graph=per_graph, rounds=rounds, baseline=baseline)
     for name in calls:
-        moved = bytes_moved // 2 if name.startswith("stream:MODE=1") else bytes_moved
+        mine = rows * n * elem if name.startswith("stream:MODE=1") else 2 * rows * n * elem if name.startswith("stream") else moved
         t = result[name]
         ratio = result["ratios"].get(f"{baseline}/{name}", {}) if baseline == "torch eager" else {}
         report.add(dict(case=case, variant=name, us=t["median_us"], lo_us=t["lo_us"], hi_us=t["hi_us"],
-                        gbs=moved / t["median_us"] / 1e3, rotations=rotations, eager_ratio=ratio.get("ratio"),
+                        gbs=mine / t["median_us"] / 1e3, rotations=rotations, eager_ratio=ratio.get("ratio"),
                         eager_ratio_interval=[ratio["lo"], ratio["hi"]] if ratio else None, **info.get(name, {})))
     report.add(dict(case=case, finished=True))
 
@@ -269,7 +206,7 @@ def run_checks(report, skip):
     generator = torch.Generator(device="cuda").manual_seed(int.from_bytes(os.urandom(4), "little"))
     plan = [p for p in check_plan() if p[5].name not in skip]
     unique = {p[5].name + str(p[5].defines["ELEM_BYTES"]): p[5] for p in plan}
-    kernels = dict(zip(unique, compile_all_list(tw, list(unique.values()))))
+    kernels = dict(zip(unique, compile_all(tw, list(unique.values()))))
     for op, dtype, rows, n, kind, v in plan:
         elem = DTYPES[dtype]
         kernel = kernels[v.name + str(elem)]
@@ -282,24 +219,19 @@ def run_checks(report, skip):
         x = make_input(torch, kind, rows, n, torch_type, generator)
         w = torch.randn(n, device="cuda", generator=generator).to(torch_type)
         b = torch.randn(n, device="cuda", generator=generator).to(torch_type)
-        whole, y = guarded_output(torch, rows, n, torch_type)
+        whole, y = guarded_output(torch, output_shape(op, rows, n), torch_type)
         try:
-            prepare(tw, kernel, v, op, [(x, y, w, b)], rows, n, sms)[0]()
+            prepare(tw, torch, kernel, v, op, [(x, y, w, b)], rows, n, sms)[0]()
         except tw.TilewrightError as e:
             report.add(dict(row, ok=False, why=f"launch: {e}"[:300]))
             continue
         torch.cuda.synchronize()
         error = error_of(torch, y, op, x, w, b)
-        eager_error = error_of(torch, eager(torch, op, x, w, b), op, x, w, b)
+        eager_error = error_of(torch, apply(torch, op, x, w, b), op, x, w, b)
         # Close to the reference, or no worse than twice torch's own rounding where the input itself is ill-conditioned.
-        ok = error <= max(TOLERANCE[elem], 2 * eager_error) and guards_intact(torch, whole, rows * n)
-        report.add(dict(row, ok=ok, error=error, eager_error=eager_error, guards=guards_intact(torch, whole, rows * n)))
+        ok = error <= max(TOLERANCE[elem], 2 * eager_error) and guards_intact(torch, whole, y.numel())
+        report.add(dict(row, ok=ok, error=error, eager_error=eager_error, guards=guards_intact(torch, whole, y.numel())))
     report.add(dict(finished=True))
-
-
-def compile_all_list(tw, variants):
-    jobs = [dict(source_path=os.path.join(HERE, v.file), entry=v.entry, defines=v.defines) for v in variants]
-    return tw.compile_many(jobs, workers=min(16, os.cpu_count() or 1))
 
 
 # ------------------------------------------------------------------------------------------------ the three commands
@@ -326,12 +258,13 @@ def precompile(variants):
     """In a child, so that the parent never touches the GPU; results lie in the compile cache."""
     def work():
         import harness as tw
-        compile_all_list(tw, variants)
+        compile_all(tw, variants)
     in_child(work, 60)
 
 
 def cases():
-    return [(op, dtype, rows, n) for rows, n in SHAPES for dtype in DTYPES for op in OPS]
+    out = [(op, dtype, rows, n) for rows, n in SHAPES for dtype in DTYPES for op in OPS]
+    return out + [(op, dtype, 16384, 4096) for op in MORE_OPS for dtype in DTYPES] + [("cumsum", "fp32", 65536, 1024)]
 
 
 def run_cases(report, deadline, sweep, only):
@@ -353,34 +286,40 @@ def run_cases(report, deadline, sweep, only):
         if time.time() > deadline:
             print("out of time before", c, flush=True)
             break
-        vs = per_case[c] + BEST_STREAMS
+        vs = per_case[c] + [v for v in BEST_STREAMS if c[0] != "colsum" or v.defines["MODE"] == 1]
         supervised(lambda skip: lambda: time_case(*c, [v for v in vs if v.name not in skip], report, 10 if sweep else 40, not sweep),
                    report, 25)
 
 
+def is_copy(row):
+    return row["variant"].startswith(("stream:MODE=0", "stream:MODE=2"))
+
+
+def is_read(row):
+    return row["variant"].startswith("stream:MODE=1")
+
+
 def summary(rows):
-    """Per case: the best of ours beside eager and the best copy of the same bytes and of the run."""
+    """Per case: the best of ours beside eager and the ceiling (copies; reads for a reduction), of the run and of the same bytes."""
     timed = [r for r in rows if "us" in r]
-    best_copy = max([r["gbs"] for r in timed if r["variant"].startswith("stream:MODE=0") or r["variant"].startswith("stream:MODE=2")],
-                    default=0.0)
-    best_read = max([r["gbs"] for r in timed if r["variant"].startswith("stream:MODE=1")], default=0.0)
+    best = {kind: max([r["gbs"] for r in timed if kind(r)], default=0.0) for kind in (is_copy, is_read)}
     out = []
     for c in dict.fromkeys(r["case"] for r in timed):
         mine = [r for r in timed if r["case"] == c]
         ours = [r for r in mine if not r["variant"].startswith("stream") and r["variant"] != "torch eager"]
-        copy = [r for r in mine if r["variant"].startswith("stream:MODE=0") or r["variant"].startswith("stream:MODE=2")]
         peer = [r for r in mine if r["variant"] == "torch eager"]
         if not ours or not peer:
             continue
+        kind = is_read if c.startswith("colsum") else is_copy
         o, p = min(ours, key=lambda r: r["us"]), peer[0]
-        same = max((r["gbs"] for r in copy), default=0.0)
+        same = max((r["gbs"] for r in mine if kind(r)), default=0.0)
         out.append(dict(case=c, family="memory", ours_us=o["us"], peer="torch eager", peer_us=p["us"], ratio=o["eager_ratio"],
-                        interval=o["eager_ratio_interval"],
-                        l2=f"cold: {o['rotations']} input and output sets rotate", gbs=o["gbs"], copy_gbs_same_bytes=same,
-                        best_copy_gbs=best_copy, of_best_copy=o["gbs"] / best_copy if best_copy else None,
-                        of_copy_same_bytes=o["gbs"] / same if same else None, error=o.get("error"), peer_error=p.get("error"),
+                        interval=o["eager_ratio_interval"], l2=f"cold: {o['rotations']} input and output sets rotate", gbs=o["gbs"],
+                        of_best_stream=o["gbs"] / best[kind] if best[kind] else None,
+                        of_stream_same_bytes=o["gbs"] / same if same else None, stream_same_bytes_gbs=same,
+                        stream="read" if kind is is_read else "copy", error=o.get("error"), peer_error=p.get("error"),
                         registers=o.get("registers"), spill_bytes=o.get("spill_bytes"), notes=o["variant"]))
-    return out, best_copy, best_read
+    return out, best[is_copy], best[is_read]
 
 
 def main():
@@ -411,8 +350,8 @@ def main():
                    best_read_gbs=best_read, command=" ".join(sys.argv)), open(options.out, "w"), indent=1)
     print(f"best copy {best_copy:.0f} GB/s, best read {best_read:.0f} GB/s")
     for r in rows:
-        print(f"{r['case']:28s} {r['ours_us']:8.1f} us {r['gbs']:6.0f} GB/s  {r['of_best_copy']:.3f} of best copy "
-              f"({r['of_copy_same_bytes']:.3f} same bytes)  x{r['ratio']:.2f} eager  err {r['error']:.1e}  {r['notes']}")
+        print(f"{r['case']:26s} {r['ours_us']:7.1f} us {r['gbs']:5.0f} GB/s {r['of_best_stream'] or 0:.3f} of best {r['stream']} "
+              f"({r['of_stream_same_bytes'] or 0:.3f} same bytes) x{r['ratio']:.2f} eager err {r['error']:.1e} {r['notes']}")
     return 0
 
 

@@ -13,7 +13,7 @@ class Variant:
 
     @property
     def entry(self):
-        return "stream" if self.file == "stream.cu" else self.file[:-3]
+        return self.file[:-3]
 
     @property
     def ring(self):
@@ -39,7 +39,7 @@ class Variant:
         if self.file == "stream.cu":
             return d["STAGES"] * d["PIECE"] if d["MODE"] == 2 else 0
         if not self.ring:
-            return 0
+            return 0  # static only
         segments = d["WARPS"] * d["GROUPS"] * d["STAGES"] + (2 * d["WARPS"] if d.get("WEIGHTS") == 2 else 0)
         return segments * d["VECS"] * 512
 
@@ -74,78 +74,96 @@ def ring_variant(op, elem, warps, vecs, stages, cluster=1, groups=1, kind=0, wav
 
 
 def stream_variants():
+    """Copies. Bulk copies and persistent grids are here to be seen losing to one-shot blocks in address order."""
     out = []
-    for threads, unroll in [(256, 4), (512, 4), (1024, 4), (512, 8), (1024, 2), (256, 8), (1024, 1), (512, 2)]:
-        for load, store in [(1, 0), (1, 1), (0, 0), (3, 1)]:
+    for threads, unroll in [(256, 2), (512, 2), (1024, 2), (512, 1), (1024, 1), (512, 4), (1024, 4), (256, 4)]:
+        for load, store in [(0, 0), (0, 1), (0, 2), (1, 0), (3, 0)]:
             out.append(Variant("stream.cu", dict(MODE=0, THREADS=threads, UNROLL=unroll, LOAD_FORM=load, STORE_FORM=store)))
-        out.append(Variant("stream.cu", dict(MODE=0, THREADS=threads, UNROLL=unroll, LOAD_FORM=1, STORE_FORM=1), 1))
-    for piece, stages, waves in [(8192, 4, 1), (16384, 4, 1), (16384, 6, 1), (32768, 4, 1), (16384, 12, 1), (8192, 8, 1)]:
+    for waves in (1, 2, 4):
+        out.append(Variant("stream.cu", dict(MODE=0, THREADS=1024, UNROLL=2, LOAD_FORM=0, STORE_FORM=0), waves))
+    for piece, stages, waves in [(8192, 4, 1), (16384, 4, 1), (4096, 4, 1)]:
         out.append(Variant("stream.cu", dict(MODE=2, THREADS=32, PIECE=piece, STAGES=stages), waves))
     return out
 
 
 def read_variants():
-    return [Variant("stream.cu", dict(MODE=1, THREADS=t, UNROLL=u, LOAD_FORM=f), w)
-            for t, u in [(512, 4), (512, 8), (1024, 4), (256, 8)] for f in (1, 2) for w in (0, 1)]
+    return [Variant("stream.cu", dict(MODE=1, THREADS=t, UNROLL=u, LOAD_FORM=f))
+            for t, u in [(512, 4), (512, 8), (256, 8), (256, 16)] for f in (0, 1)]
 
 
 def sweep_variants(op, elem, n):
     """Candidates for rows of n elements that fill the capacity exactly."""
+    if op == "transpose":
+        return [Variant("transpose.cu", dict(ELEM_BYTES=elem, TILE_R=tile, THREADS=threads, RASTER=raster, LOAD_FORM=load, STORE_FORM=store))
+                for tile, threads in [(32, 128), (64, 128), (64, 256), (128, 256), (128, 512), (256, 512)] for raster in (0, 1)
+                for load, store in ((0, 0), (1, 0)) if (tile, threads) != (32, 128) or elem == 4]
+    if op == "colsum":
+        return [Variant("colsum.cu", dict(ELEM_BYTES=elem, THREADS=threads, LANES=lanes, UNROLL=unroll, LOAD_FORM=load), waves)
+                for threads, lanes in [(256, 32), (256, 64), (512, 64), (512, 128), (256, 256)] for unroll in (4, 8)
+                for load in (0, 1) for waves in (1, 2)]
     slots = n * elem // 16
     out = []
     ln = op == "layernorm"
+    forms = [dict(LOAD_FORM=0, STORE_FORM=0), dict(LOAD_FORM=0, STORE_FORM=1), dict(LOAD_FORM=1, STORE_FORM=1)]
+
+    def registers(threads, blocks):
+        return 65536 // (threads * blocks)
+
     for lanes in (32, 64, 128, 256, 512, 1024):
         vecs = slots // lanes
-        if vecs * lanes != slots or not 1 <= vecs <= (8 if elem == 4 else 4) * (2 if lanes == 1024 else 1):
+        if vecs * lanes != slots or not 1 <= vecs <= 8:
             continue
         values = vecs * 16 // elem
-        for threads in {max(lanes, 128), max(lanes, 256)}:
-            fits = [b for b in (2048 // threads, 1536 // threads, 1024 // threads)
-                    if b and 65536 // (b * threads) >= values + (34 if ln else 24)]
-            if not fits and threads == 1024:
-                continue  # 64 registers a thread cannot hold it
-            blocks = fits[0] if fits else max(1, 512 // threads)
-            out.append(rows_variant(op, elem, lanes, vecs, threads, MIN_BLOCKS=blocks, STORE_FORM=1))
-            if threads == max(lanes, 256):
-                out.append(rows_variant(op, elem, lanes, vecs, threads, MIN_BLOCKS=blocks, STORE_FORM=0))
-                out.append(rows_variant(op, elem, lanes, vecs, threads, waves=1, MIN_BLOCKS=blocks, PREFETCH=1, STORE_FORM=1,
-                                        **({"WEIGHTS": 1} if ln and 65536 // (blocks * threads) >= values + vecs * 8 + 30 else {})))
-                if ln:
-                    out.append(rows_variant(op, elem, lanes, vecs, threads, waves=1, MIN_BLOCKS=blocks, WEIGHTS=1, STORE_FORM=1))
-    kib = n * elem // 1024
-    w = {"WEIGHTS": 2} if ln else {}
-    if kib <= 4:       # a warp or two per row
-        for warps, vecs in [(1, slots // 32), (2, slots // 64)]:
-            for groups, stages in [(8 // warps, 2), (8 // warps, 3), (16 // warps, 2), (4 // warps, 4)]:
-                out.append(ring_variant(op, elem, warps, vecs, stages, groups=groups, STORE_FORM=1,
-                                        **({"WEIGHTS": 1 if vecs <= 4 else 2} if ln else {})))
-    elif kib <= 32:    # part of a block per row
-        for warps in (2, 4, 8):
-            vecs = slots // 32 // warps
-            if vecs > 8:
+        for threads in {lanes, max(lanes, 128), max(lanes, 256)}:
+            if threads < 64:
                 continue
-            for groups, stages in [(1, 2), (1, 3), (max(1, 8 // warps), 2), (max(1, 16 // warps), 2)]:
-                out.append(ring_variant(op, elem, warps, vecs, stages, groups=groups, STORE_FORM=1, **w))
-            if ln and vecs <= 4:
-                out.append(ring_variant(op, elem, warps, vecs, 2, groups=max(1, 8 // warps), STORE_FORM=1, WEIGHTS=1))
+            need = values + (28 if ln else 22)
+            fits = [b for b in (2048 // threads, 1536 // threads, 1280 // threads, 1024 // threads, 768 // threads, 512 // threads)
+                    if b and registers(threads, b) >= need]
+            if not fits:
+                continue
+            for form in forms if vecs <= 4 else forms[:2]:
+                out.append(rows_variant(op, elem, lanes, vecs, threads, MIN_BLOCKS=min(32, fits[0]), **form))
+            if ln:  # weights asked for before the row, or kept over a few rows
+                fits = [b for b in fits if registers(threads, b) >= need + vecs * 8]
+                if fits:
+                    for waves in (0, 1, 2, 4):
+                        out.append(rows_variant(op, elem, lanes, vecs, threads, waves=waves, MIN_BLOCKS=min(32, fits[0]), WEIGHTS=1,
+                                                **forms[1]))
+                    fits = [b for b in fits if registers(threads, b) >= need + vecs * 12]
+                    if fits:
+                        out.append(rows_variant(op, elem, lanes, vecs, threads, waves=2, MIN_BLOCKS=min(32, fits[0]), WEIGHTS=1,
+                                                PREFETCH=1, **forms[1]))
+    kib = n * elem // 1024
+    if op == "cumsum":
+        pass  # rows in registers only
+    elif kib <= 32:  # one ring of each kind, to compare with
+        warps = 1 if kib <= 4 else 4
+        more = {"WEIGHTS": 2} if ln else {}
+        out.append(ring_variant(op, elem, warps, slots // 32 // warps, 2, groups=8 // warps, STORE_FORM=1, **more))
     else:
-        for cluster in (1, 2, 4, 8):
+        for cluster in (2, 4, 8):
             for warps in (8, 16, 32):
                 vecs = slots // 32 // warps // cluster
-                regs = vecs * 16 // elem
-                packed = {}
-                if regs * warps * 32 > 40000 and elem == 2 and not ln:
-                    packed, regs = {"KEEP_PACKED": 1}, vecs * 4
-                if vecs < 1 or vecs > 16 or regs > 64 or regs * warps * 32 > 40000:
+                values = vecs * 16 // elem
+                need = values + (34 if ln else 26)
+                if vecs < 1 or vecs > 16 or values > 64 or need * warps * 32 > 65536:
                     continue
-                for stages in (1, 2, 3, 4):
+                blocks = min(65536 // (warps * 32 * need), 2048 // (warps * 32))
+                for stages, waves in [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2), (1, 4)]:
                     for weights in ([2, 0] if ln else [None]):
-                        more = dict(packed)
-                        if weights is not None:
-                            more["WEIGHTS"] = weights
-                        v = ring_variant(op, elem, warps, vecs, stages, cluster, STORE_FORM=1, **more)
-                        if v.shared_bytes <= 225 * 1024 and (stages <= 2 or v.shared_bytes <= 160 * 1024):
+                        if ln and (weights == 2) != (stages > 0 and waves > 0 and cluster == 2 or waves == 2 and cluster > 2):
+                            continue
+                        more = {} if weights is None else {"WEIGHTS": weights}
+                        v = ring_variant(op, elem, warps, vecs, stages, cluster, waves=waves, LOAD_FORM=0, STORE_FORM=1,
+                                         MIN_BLOCKS=blocks, **more)
+                        if v.shared_bytes <= 225 * 1024:
                             out.append(v)
+                if cluster == 2:
+                    more = {"WEIGHTS": 0} if ln else {}
+                    out.append(ring_variant(op, elem, warps, vecs, 1, 2, waves=1, STORE_FORM=0, MIN_BLOCKS=blocks, **more))
+                    out.append(ring_variant(op, elem, warps, vecs, 1, 2, waves=1, STORE_FORM=1, EVICT_FIRST=1, MIN_BLOCKS=blocks, **more))
+                    out.append(ring_variant(op, elem, warps, vecs, 1, 2, waves=1, STORE_FORM=1, MIN_BLOCKS=blocks, **more))
     seen, unique = set(), []
     for v in out:
         if v.name not in seen:
@@ -156,6 +174,10 @@ def sweep_variants(op, elem, n):
 
 def best_variant(op, elem, n):
     """The choice for rows of n elements: the measured winners of the sweep, widened to the next capacity that holds n."""
+    if op == "transpose":
+        return Variant("transpose.cu", dict(ELEM_BYTES=elem, TILE_R=64, THREADS=256, RASTER=0, LOAD_FORM=0, STORE_FORM=0))
+    if op == "colsum":
+        return Variant("colsum.cu", dict(ELEM_BYTES=elem, THREADS=256, LANES=64, UNROLL=8, LOAD_FORM=1), 1)
     kind = 0
     per_vec = 16 // elem
     aligned = n % per_vec == 0
@@ -198,7 +220,7 @@ def best_variant(op, elem, n):
 
 # Copies that the sweep found fastest; every case is timed beside them, on its own number of bytes.
 BEST_STREAMS = [
-    Variant("stream.cu", dict(MODE=0, THREADS=512, UNROLL=4, LOAD_FORM=1, STORE_FORM=1)),
-    Variant("stream.cu", dict(MODE=0, THREADS=256, UNROLL=4, LOAD_FORM=1, STORE_FORM=1)),
-    Variant("stream.cu", dict(MODE=2, THREADS=32, PIECE=16384, STAGES=4), 1),
+    Variant("stream.cu", dict(MODE=0, THREADS=1024, UNROLL=2, LOAD_FORM=0, STORE_FORM=0)),
+    Variant("stream.cu", dict(MODE=0, THREADS=512, UNROLL=2, LOAD_FORM=0, STORE_FORM=0)),
+    Variant("stream.cu", dict(MODE=1, THREADS=256, UNROLL=8, LOAD_FORM=1)),
 ]

@@ -14,11 +14,12 @@
 // ROW_KIND as in softmax_rows.cu (0: exact capacity, 1: pitch a multiple of 16 bytes, 2: any n). Slots that a row shares
 // with its neighbours are not fetched ahead; they are read straight from global memory, element by element.
 // Preconditions: x and y 16-byte aligned, dense rows, n (+ 16 / ELEM_BYTES - 1 for kind 2) <= CLUSTER * WARPS * VECS * 512 bytes.
+// STAGES 0 leaves the ring out: rows are loaded straight into registers, and other resident blocks hide the latency.
 // Launch: grid a multiple of CLUSTER, any size; dynamic shared memory WARPS * GROUPS * STAGES * VECS * 512 bytes.
 //
 // tw-variants: -DELEM_BYTES=2 -DWARPS=1 -DGROUPS=8 -DVECS=4 -DSTAGES=2 -DCLUSTER=1 -DROW_KIND=0
 // tw-variants: -DELEM_BYTES=2 -DWARPS=4 -DGROUPS=2 -DVECS=4 -DSTAGES=2 -DCLUSTER=1 -DROW_KIND=0
-// tw-variants: -DELEM_BYTES=2 -DWARPS=32 -DGROUPS=1 -DVECS=8 -DSTAGES=1 -DCLUSTER=1 -DROW_KIND=0 -DKEEP_PACKED=1
+// tw-variants: -DELEM_BYTES=2 -DWARPS=16 -DGROUPS=1 -DVECS=4 -DSTAGES=0 -DCLUSTER=4 -DROW_KIND=0 -DMIN_BLOCKS=2
 // tw-variants: -DELEM_BYTES=2 -DWARPS=16 -DGROUPS=1 -DVECS=8 -DSTAGES=1 -DCLUSTER=2 -DROW_KIND=0
 // tw-variants: -DELEM_BYTES=4 -DWARPS=32 -DGROUPS=1 -DVECS=8 -DSTAGES=1 -DCLUSTER=2 -DROW_KIND=0
 // tw-variants: -DELEM_BYTES=4 -DWARPS=16 -DGROUPS=1 -DVECS=8 -DSTAGES=2 -DCLUSTER=4 -DROW_KIND=2
@@ -35,16 +36,13 @@
 #define VECS 4  // 16-byte vectors per thread and row
 #endif
 #ifndef STAGES
-#define STAGES 2  // rows in flight per warp
+#define STAGES 2  // rows in flight per warp; 0: no ring, rows go from global memory straight to registers
 #endif
 #ifndef CLUSTER
 #define CLUSTER 1  // blocks that share a row
 #endif
 #ifndef ROW_KIND
 #define ROW_KIND 0
-#endif
-#ifndef KEEP_PACKED
-#define KEEP_PACKED 0  // 1: hold the row as it came and compute each exponential twice; halves the registers for bf16
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 1
@@ -59,7 +57,7 @@ using tw::kPerVec;
 using tw::u32;
 constexpr int kThreads = WARPS * GROUPS * 32;
 constexpr int kSegmentSlots = VECS * 32;           // 16-byte slots of a row that one warp owns
-constexpr int kSegmentBytes = kSegmentSlots * 16;
+[[maybe_unused]] constexpr int kSegmentBytes = kSegmentSlots * 16;
 constexpr int kStates = CLUSTER * WARPS;           // states that make up a row
 constexpr bool kAnyPitch = ROW_KIND == 2;
 static_assert(CLUSTER == 1 || GROUPS == 1, "the exchange across blocks serves one row at a time");
@@ -80,7 +78,9 @@ __device__ __forceinline__ Span owned_full_slots(int first_slot, int shift, int 
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
 softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) {
   extern __shared__ __align__(128) char ring_bytes[];
+#if STAGES > 0
   __shared__ __align__(8) unsigned long long full_barriers[WARPS * GROUPS][STAGES];
+#endif
   __shared__ __align__(16) float2 states[2][GROUPS][kStates];
 #if CLUSTER > 1
   __shared__ __align__(8) unsigned long long states_barriers[2];
@@ -93,15 +93,16 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
   const int team = warp / WARPS;
   const int member = rank * WARPS + warp % WARPS;  // index of this warp among the row's warps
   const int first_slot = member * kSegmentSlots;
+#if STAGES > 0
   const u32 ring = tw::smem_addr(ring_bytes) + warp * (STAGES * kSegmentBytes);
   const u32 full = tw::smem_addr(&full_barriers[warp][0]);
 #if EVICT_FIRST
   const tw::u64 policy = tw::l2_evict_first();
 #endif
-
   if (lane == 0) {
     for (int s = 0; s < STAGES; ++s) tw::mbarrier_init(full + 8 * s, 1);
   }
+#endif
 #if CLUSTER > 1
   const u32 arrived = tw::smem_addr(states_barriers);
   if (threadIdx.x == 0) {
@@ -110,15 +111,15 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
   }
 #endif
   tw::fence_mbarrier_init();
-#if CLUSTER > 1
-  tw::cluster_sync();  // no message may meet an uninitialised barrier
-#else
   __syncwarp();  // rings and their barriers are private to a warp
+#if CLUSTER > 1
+  tw::cluster_arrive();  // met by the wait before the first message: none may find its barrier uninitialised
 #endif
 
   const int stride = (int)(gridDim.x / CLUSTER) * GROUPS;
   const int first_row = (int)(blockIdx.x / CLUSTER) * GROUPS + team;
 
+#if STAGES > 0
   // One elected lane asks for this warp's part of `row`; completes full[stage].
   auto fetch = [&](int row, int stage) {
     const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
@@ -141,9 +142,10 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
       if (first_row + s * stride < rows) fetch(first_row + s * stride, s);
     }
   }
-
   int stage = 0;
   u32 phase = 0;
+#endif
+
   u32 round = 0;
   for (int row = first_row; row < rows; row += stride, ++round) {
 #if CLUSTER > 1
@@ -151,8 +153,9 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
     if (threadIdx.x == 0) tw::mbarrier_arrive_expect_tx(arrived + 8 * set, kStates * 8);
 #endif
     const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
-    tw::mbarrier_wait(full + 8 * stage, phase);
     uint4 held[VECS];
+#if STAGES > 0
+    tw::mbarrier_wait(full + 8 * stage, phase);
 #pragma unroll
     for (int v = 0; v < VECS; ++v) held[v] = tw::ld_shared_16(ring + stage * kSegmentBytes + (lane + v * 32) * 16);
     __syncwarp();  // the slot has been read by all lanes
@@ -161,26 +164,28 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
       stage = 0;
       phase ^= 1;
     }
-
-#if !KEEP_PACKED
-    float value[VECS * kPerVec];
+#else
+#pragma unroll
+    for (int v = 0; v < VECS; ++v) {
+      const int slot = first_slot + lane + v * 32;
+      held[v] = make_uint4(0u, 0u, 0u, 0u);
+      if (ROW_KIND == 0 || tw::slot_is_full(slot * kPerVec - slots.shift, n)) {
+        held[v] = tw::load_streamed_16(x + slots.start * ELEM_BYTES + (long long)slot * 16);
+      }
+    }
 #endif
+
+    float value[VECS * kPerVec];
     float top = tw::minus_infinity();
 #pragma unroll
     for (int v = 0; v < VECS; ++v) {
       const int slot = first_slot + lane + v * 32;
       const int first = slot * kPerVec - slots.shift;
-#if KEEP_PACKED
-      float value[kPerVec];
-      float* part = value;
-#else
       float* part = value + v * kPerVec;
-#endif
       if (ROW_KIND == 0 || tw::slot_is_full(first, n)) {
         tw::unpack(held[v], part);
       } else {
         tw::load_clipped(x + slots.start * ELEM_BYTES + (long long)slot * 16, first, kAnyPitch ? n : 0, tw::minus_infinity(), part);
-        if (KEEP_PACKED) held[v] = tw::pack(part);
       }
 #pragma unroll
       for (int e = 0; e < kPerVec; ++e) top = fmaxf(top, part[e]);
@@ -193,19 +198,11 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
     float sum = 0.0f;
 #pragma unroll
     for (int v = 0; v < VECS; ++v) {
-#if KEEP_PACKED
-      float value[kPerVec];
-      tw::forget(held[v]);
-      tw::unpack(held[v], value);
-#pragma unroll
-      for (int e = 0; e < kPerVec; ++e) sum += tw::exp2_approx((value[e] - base) * kLog2E);
-#else
 #pragma unroll
       for (int e = 0; e < kPerVec; ++e) {
         value[v * kPerVec + e] = tw::exp2_approx((value[v * kPerVec + e] - base) * kLog2E);
         sum += value[v * kPerVec + e];
       }
-#endif
     }
 #pragma unroll
     for (int offset = 16; offset > 0; offset >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
@@ -215,6 +212,7 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
       scale = 1.0f / sum;
     } else {
 #if CLUSTER > 1
+      if (round == 0) tw::cluster_wait();
       if (lane < CLUSTER) {
         const u32 to = tw::map_to_rank(tw::smem_addr(&states[set][0][member]), lane);
         tw::st_async_f32x2(to, top, sum, tw::map_to_rank(arrived + 8 * set, lane));
@@ -250,15 +248,8 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
       const int first = slot * kPerVec - slots.shift;
       char* out = y + slots.start * ELEM_BYTES + (long long)slot * 16;
       float scaled[kPerVec];
-#if KEEP_PACKED
-      tw::forget(held[v]);
-      tw::unpack(held[v], scaled);
-#pragma unroll
-      for (int e = 0; e < kPerVec; ++e) scaled[e] = tw::exp2_approx((scaled[e] - base) * kLog2E) * scale;
-#else
 #pragma unroll
       for (int e = 0; e < kPerVec; ++e) scaled[e] = value[v * kPerVec + e] * scale;
-#endif
       if (ROW_KIND == 0 || tw::slot_is_full(first, n)) {
         tw::store_streamed_16(out, tw::pack(scaled));
       } else if (kAnyPitch) {
@@ -267,6 +258,7 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
     }
   }
 #if CLUSTER > 1
-  tw::cluster_sync();  // a peer's message may still be on its way into this block's shared memory
+  // Every message to this block has been waited for, so it may go; one that had no row owes the wait.
+  if (round == 0) tw::cluster_wait();
 #endif
 }

@@ -52,10 +52,11 @@ TW_DEVICE uint4 load_streamed_16(const void* p) {
 TW_DEVICE void store_streamed_16(void* p, uint4 v) {
   asm volatile(TW_STORE_GLOBAL ".v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
-// Read again and again (weights): stays in L1.
+// Read again and again (weights): stays in L1. Volatile, so that the compiler does not carry it over a loop in registers
+// (unpacked, even): a kernel that wants that says so.
 TW_DEVICE uint4 load_cached_16(const void* p) {
   uint4 v;
-  asm("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   return v;
 }
 
