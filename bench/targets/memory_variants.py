@@ -117,7 +117,7 @@ def sweep_variants(op, elem, n):
         for threads in {lanes, max(lanes, 128), max(lanes, 256)}:
             if threads < 64:
                 continue
-            need = values + (28 if ln else 22)
+            need = values + (36 if ln else 28 if op == "cumsum" else 22)
             fits = [b for b in (2048 // threads, 1536 // threads, 1280 // threads, 1024 // threads, 768 // threads, 512 // threads)
                     if b and registers(threads, b) >= need]
             if not fits:
