@@ -44,6 +44,12 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     task.stmt = &s;
     task.at_issue = w.knows;
     task.time = ++w.copy_time;
+    if (!options_.values) {
+        task.origin = shared_origin;
+        task.snapshot = snapshot_of(w);
+        w.copies_open.push_back(std::move(task));
+        return;
+    }
     const int per_copy = std::max(1, op.bytes / size);
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         for (int v = 0; v < table.values; ++v) {
@@ -96,6 +102,34 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
 // Writes through the generic proxy, as an actor of its own that only the covering wait joins.
 void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge&) {
     for (CopyTask& t : tasks) {
+        if (!options_.values) {
+            if (t.landed) continue;
+            t.landed = true;
+            const auto& op = std::get<ir::CpAsync>(t.stmt->op);
+            const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
+            const Footprint& f = footprint(w, *t.stmt, t.origin, 0, [&](Footprint& out) {
+                const FragmentTable& table = copy_table_.at(&op);
+                const int first = 32 * (w.index - w.groups.back()->first_warp);
+                for (int th = first; th < first + 32 && th < table.threads; ++th) {
+                    for (int v = 0; v < table.values; ++v) {
+                        std::vector<int> c(buffer.dims.size());
+                        for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(t.origin[d]);
+                        for (std::size_t i = 0; i < op.dst.dims.size(); ++i) c[at(op.dst.dims[i])] += table.at(th, v)[i];
+                        for (std::size_t d = 0; d < c.size(); ++d) out.outside |= c[d] < 0 || c[d] >= buffer.extent(static_cast<int>(d));
+                        if (out.outside) return;
+                        out.touches.emplace_back(static_cast<std::uint8_t>(0xff), ir::shared_address(buffer, c) / granule_);
+                    }
+                }
+            });
+            Access a;
+            a.actor = static_cast<std::uint16_t>(actor_copies(w.number));
+            a.lane = 0xff;
+            a.time = t.time;
+            a.stmt = t.stmt;
+            a.snapshot = t.snapshot;
+            touch(w.block, f, true, a, t.at_issue, w, *t.stmt);
+            continue;
+        }
         for (std::size_t i = 0; i < t.pieces.size(); ++i) {
             Access a;
             a.actor = static_cast<std::uint16_t>(actor_copies(w.number));
@@ -115,6 +149,7 @@ void Machine::tma_issue(Warp& w, const Stmt& s) {
     t.block = w.block;
     t.warp = w.number;
     t.at_issue = w.knows;
+    t.snapshot = options_.values ? 0 : snapshot_of(w);
     const int copies = w.single ? 1 : 32;   // a TMA statement outside `elect` is issued by every lane: shown as what it is
     if (copies != 1) {
         fault(FaultKind::divergence, "a TMA instruction is issued by all threads of the group; it must be elected", &w, 0, s);
@@ -201,7 +236,12 @@ void Machine::tma_load_now(TmaTask& t) {
         a.stmt = t.stmt;
         bool ok = true;
         int bytes = 0;
-        for_each_in_box(map.box, [&](const std::vector<int>& index, int n) {
+        if (!options_.values) {
+            bytes = size;
+            for (int extent : map.box) bytes *= extent;
+            a.snapshot = t.snapshot;
+            skeleton_box(t, rank, op.dst, map, true, a);
+        } else for_each_in_box(map.box, [&](const std::vector<int>& index, int n) {
             if (!ok) return;
             const int address = static_cast<int>(target::swizzled(map.swizzle, static_cast<std::uint32_t>(base + n * size)));
             bytes += size;
@@ -253,6 +293,11 @@ void Machine::tma_store_read(TmaTask& t) {
     a.async_proxy = true;
     a.time = t.time;
     a.stmt = t.stmt;
+    if (!options_.values) {
+        a.snapshot = t.snapshot;
+        skeleton_box(t, t.block, op.src, map, false, a);
+        return;
+    }
     bool ok = true;
     for_each_in_box(map.box, [&](const std::vector<int>& index, int n) {
         if (!ok) return;
@@ -312,6 +357,7 @@ void Machine::issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op) {
     acc.owner = &s;
     acc.written[i] = 1;
     t.at_issue = w.knows;
+    t.snapshot = options_.values ? 0 : snapshot_of(w);
     t.time = ++w.wgmma_time;
     if (!options_.schedule.lazy) finish_wgmma(w, t);
     w.wgmma_open.push_back(std::move(t));
@@ -327,6 +373,7 @@ void Machine::release_fragments(Warp& w, const WgmmaTask& t) {
 void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
     if (t.done) return;
     t.done = true;
+    if (!options_.values) return skeleton_wgmma(w, t);
     const auto& op = std::get<ir::Wgmma>(t.stmt->op);
     const FragmentTable& table = tables_[at(op.acc)];
     const int columns = k_.fragments[at(op.acc)].dist.shape[1];

@@ -35,6 +35,7 @@ struct Access {
     std::uint32_t warp_epoch = 0;   // bumped by warp-level barriers: orders lanes of one warp
     std::uint64_t serial = 0;       // which execution of a statement: lanes that write copies of one value together do not collide
     const ir::Stmt* stmt = nullptr;
+    std::uint32_t snapshot = 0;     // loop variables at that time (skeleton runs)
 };
 
 struct Granule {

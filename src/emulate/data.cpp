@@ -168,6 +168,7 @@ void Machine::compute(Warp& w, const Stmt& s, const ir::Compute& op) {
     bool ok = true;
     check_leaves(w, s, *op.value, ok);
     if (!ok) return;
+    if (!options_.values) return written(w, s, op.dst);
     Group& g = group_of(w);
     const FragmentTable& table = tables_[at(op.dst)];
     const int first = 32 * warp_in_group(w);
@@ -184,6 +185,7 @@ void Machine::compute(Warp& w, const Stmt& s, const ir::Compute& op) {
 
 void Machine::reduce(Warp& w, const Stmt& s, const ir::Reduce& op) {
     if (!readable(w, s, op.src)) return;
+    if (!options_.values) return written(w, s, op.dst);
     Group& g = group_of(w);
     const FragmentTable& from = tables_[at(op.src)];
     const FragmentTable& to = tables_[at(op.dst)];
@@ -229,6 +231,7 @@ void Machine::reduce(Warp& w, const Stmt& s, const ir::Reduce& op) {
 
 void Machine::scan(Warp& w, const Stmt& s, const ir::Scan& op) {
     if (!readable(w, s, op.src)) return;
+    if (!options_.values) return written(w, s, op.dst);
     Group& g = group_of(w);
     const FragmentTable& table = tables_[at(op.src)];
     FragmentState& src = fragment(g, op.src);
@@ -266,6 +269,7 @@ void Machine::scan(Warp& w, const Stmt& s, const ir::Scan& op) {
 
 void Machine::shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op) {
     if (!readable(w, s, op.src)) return;
+    if (!options_.values) return written(w, s, op.dst);
     Group& g = group_of(w);
     const int values = tables_[at(op.src)].values;
     FragmentState& src = fragment(g, op.src);
@@ -370,6 +374,7 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
     for (const ir::Expr& e : op.src.origin) o.origin.push_back(must(w, e, s));
     for (const auto& l : op.src.limit) o.limits.push_back(l ? std::optional(must(w, *l, s)) : std::nullopt);
     if (op.src.gather_fragment >= 0 && !readable(w, s, op.src.gather_fragment)) return;
+    if (!options_.values) return written(w, s, op.dst);
     Group& g = group_of(w);
     const FragmentTable& table = tables_[at(op.dst)];
     FragmentState& dst = fragment(g, op.dst);
@@ -420,6 +425,7 @@ void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, i
     for (const auto& l : view.limit) o.limits.push_back(l ? std::optional(must(w, *l, s)) : std::nullopt);
     if (!readable(w, s, src)) return;
     if (view.gather_fragment >= 0 && !readable(w, s, view.gather_fragment)) return;
+    if (!options_.values) return;
     Group& g = group_of(w);
     const FragmentTable& table = tables_[at(src)];
     FragmentState& values = fragment(g, src);
@@ -514,6 +520,7 @@ std::optional<int> view_address(const ir::SharedBuffer& buffer, const ir::Shared
 }  // namespace
 
 void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
+    if (!options_.values) return skeleton_move(w, s, op.src, op.dst, false);
     std::vector<std::int64_t> origin;
     for (const ir::Expr& e : op.src.origin) origin.push_back(must(w, e, s));
     const int block = op.src.cluster_rank ? static_cast<int>(must(w, *op.src.cluster_rank, s)) : w.block;
@@ -538,6 +545,7 @@ void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
 }
 
 void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
+    if (!options_.values) return skeleton_move(w, s, op.dst, op.src, true);
     std::vector<std::int64_t> origin;
     for (const ir::Expr& e : op.dst.origin) origin.push_back(must(w, e, s));
     if (!readable(w, s, op.src)) return;
@@ -562,6 +570,7 @@ void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
 
 void Machine::mma(Warp& w, const Stmt& s, const ir::Mma& op) {
     if (!readable(w, s, op.a) || !readable(w, s, op.b) || !readable(w, s, op.acc)) return;
+    if (!options_.values) return written(w, s, op.acc);
     Group& g = group_of(w);
     const int first = 32 * warp_in_group(w);
     // A warp multiplies what its own lanes hold.

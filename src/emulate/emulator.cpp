@@ -100,7 +100,7 @@ bool Machine::prepare() {
         std::vector<std::int64_t> dims, strides;
         for (const ir::Expr& e : k_.tensors[i].dims) dims.push_back(size_value(e, sizes_).value_or(-1));
         for (const ir::Expr& e : k_.tensors[i].strides) strides.push_back(size_value(e, sizes_).value_or(-1));
-        if (dims != tensors_[i].dims) return refuse("argument `" + k_.tensors[i].name + "` does not have the declared shape");
+        if (options_.values && dims != tensors_[i].dims) return refuse("argument `" + k_.tensors[i].name + "` does not have the declared shape");
         dims_.push_back(std::move(dims));
         strides_.push_back(std::move(strides));
     }
@@ -113,11 +113,11 @@ bool Machine::prepare() {
         if (auto* c = std::get_if<ir::CpAsync>(&s.op)) copy_table_[c] = tabulate(c->dist);
     });
     for (const ir::SharedBuffer& b : k_.buffers) bytewise |= target::bytes(b.dtype) == 1;
-    granule_ = bytewise ? 1 : 2;
+    granule_ = options_.values ? (bytewise ? 1 : 2) : choose_granule();
     cells_.resize(k_.tensors.size());
     global_shadow_.resize(k_.tensors.size());
     for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
-        if (tracked_[i]) cells_[i].resize(tensors_[i].bytes.size() / static_cast<std::size_t>(target::bytes(tensors_[i].dtype)));
+        if (tracked_[i] && options_.values) cells_[i].resize(tensors_[i].bytes.size() / static_cast<std::size_t>(target::bytes(tensors_[i].dtype)));
     }
     for (const ir::Fragment& f : k_.fragments) tables_.push_back(tabulate(f.dist));
     for (const ir::BarrierArray& b : k_.barriers) {

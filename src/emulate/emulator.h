@@ -18,7 +18,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ir/ir.h"
@@ -72,12 +75,27 @@ struct Options {
     int resident_blocks = 4;          // grid of a persistent kernel: min(grid, this)
     std::size_t fault_limit = 4;      // stop after so many
     bool detect_races = true;
+    // false: the skeleton only. No values, no global traffic; shared memory in granules of whole vectors. Order, phases,
+    // deadlock, proxies and registers in flight are checked as usual, orders of magnitude faster (verify/order uses this).
+    bool values = true;
+};
+
+// Seen in a skeleton run: a read of shared memory found what this write had put there. `at_read` and `at_write` are the
+// loop variables and instance indices in force (variable number, value), outermost first.
+struct DependenceSample {
+    const ir::Stmt* read = nullptr;
+    const ir::Stmt* write = nullptr;
+    std::vector<std::pair<int, std::int64_t>> at_read, at_write;
+    friend bool operator<(const DependenceSample& a, const DependenceSample& b) {
+        return std::tie(a.read, a.write, a.at_read, a.at_write) < std::tie(b.read, b.write, b.at_read, b.at_write);
+    }
 };
 
 struct Outcome {
     std::vector<Fault> faults;
     std::int64_t steps = 0;
     std::int64_t blocks = 0;
+    std::set<DependenceSample> dependences;   // skeleton runs only
     bool clean() const { return faults.empty(); }
 };
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -55,6 +56,7 @@ struct WgmmaTask {                    // one warp's share: its rows of the accum
     Group* group = nullptr;
     Knowledge at_issue;
     std::uint32_t time = 0;
+    std::uint32_t snapshot = 0;
     bool done = false;
 };
 
@@ -62,6 +64,9 @@ struct CopyTask {                     // one warp's share of a CpAsync
     const Stmt* stmt = nullptr;
     std::vector<std::pair<int, std::vector<std::uint8_t>>> pieces;   // arena byte address, bytes (read at issue: sources are read-only)
     std::vector<std::uint8_t> lanes;
+    std::vector<std::int64_t> origin;         // of the shared view (skeleton runs)
+    std::uint32_t snapshot = 0;
+    bool landed = false;
     std::uint32_t time = 0;
     Knowledge at_issue;
 };
@@ -90,6 +95,7 @@ struct TmaTask {
     int barrier_block = 0;
     Knowledge at_issue;
     std::uint32_t time = 0;
+    std::uint32_t snapshot = 0;
     bool read_done = false, done = false;
 };
 
@@ -178,6 +184,20 @@ private:
     const std::vector<int>& slot_table(int leaf, const std::vector<int>& dims, int dst);
     void check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok);
 
+    // skeleton runs (skeleton.cpp): which granules a statement touches, remembered per origin
+    struct Footprint {
+        std::vector<std::pair<std::uint8_t, int>> touches;   // lane (0xff: none), granule
+        bool outside = false;
+    };
+    const Footprint& footprint(const Warp& w, const Stmt& s, const std::vector<std::int64_t>& origin, int which,
+                               const std::function<void(Footprint&)>& make);
+    void touch(int block, const Footprint& f, bool is_write, Access access, const Knowledge& k, const Warp& w, const Stmt& s);
+    void skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, int fragment_id, bool is_write);
+    void skeleton_box(TmaTask& t, int rank, const ir::SharedView& view, const ir::TensorMap& map, bool is_write, const Access& access);
+    void skeleton_wgmma(Warp& w, WgmmaTask& t);
+    std::uint32_t snapshot_of(const Warp& w);
+    int choose_granule() const;
+
     // asynchronous work (async.cpp)
     void land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge& waiter);
     void finish_wgmma(Warp& w, WgmmaTask& task);
@@ -232,6 +252,10 @@ private:
     std::vector<bool> tracked_;                     // tensors that this launch stores to
     std::vector<std::vector<GlobalCell>> cells_;
     std::vector<Shadow> global_shadow_;
+
+    std::map<std::tuple<const Stmt*, int, int, std::vector<std::int64_t>>, Footprint> footprints_;
+    std::vector<std::vector<std::pair<int, std::int64_t>>> snapshots_;
+    std::map<std::vector<std::pair<int, std::int64_t>>, std::uint32_t> snapshot_ids_;
 
     // the running cluster
     std::int64_t cluster_ = 0;

@@ -1,0 +1,190 @@
+// Skeleton runs: the same statements with footprints instead of values.
+#include <algorithm>
+#include <cmath>
+
+#include "emulate/machine.h"
+
+namespace tw::emulate {
+namespace {
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+}  // namespace
+
+// The widest granule that no two lanes of one statement share: the narrowest ordinary access decides.
+int Machine::choose_granule() const {
+    int granule = 16;
+    auto narrow = [&](int buffer, int vector_bytes, bool matrix) {
+        const int element = target::bytes(k_.buffers[at(buffer)].dtype);
+        granule = std::min(granule, matrix ? 16 : std::max(vector_bytes, element));
+    };
+    ir::for_each_stmt(k_.body, [&](const Stmt& s) {
+        if (auto* l = std::get_if<ir::LoadShared>(&s.op)) narrow(l->src.buffer, l->vector_bytes, l->matrix);
+        if (auto* l = std::get_if<ir::StoreShared>(&s.op)) narrow(l->dst.buffer, l->vector_bytes, l->matrix);
+        if (auto* c = std::get_if<ir::CpAsync>(&s.op)) granule = std::min(granule, c->bytes);
+    });
+    return std::max(granule, 1);
+}
+
+std::uint32_t Machine::snapshot_of(const Warp& w) {
+    std::vector<std::pair<int, std::int64_t>> values;
+    for (std::size_t v = 0; v < k_.vars.size(); ++v) {
+        if (k_.vars[v].kind == ir::Variable::Kind::instance && w.var_set[v]) values.emplace_back(static_cast<int>(v), w.vars[v]);
+    }
+    for (const Frame& f : w.frames) {
+        if (f.loop) values.emplace_back(f.loop->var, w.vars[at(f.loop->var)]);
+    }
+    auto found = snapshot_ids_.find(values);
+    if (found != snapshot_ids_.end()) return found->second;
+    const auto id = static_cast<std::uint32_t>(snapshots_.size());
+    snapshots_.push_back(values);
+    snapshot_ids_.emplace(std::move(values), id);
+    return id;
+}
+
+const Machine::Footprint& Machine::footprint(const Warp& w, const Stmt& s, const std::vector<std::int64_t>& origin, int which,
+                                             const std::function<void(Footprint&)>& make) {
+    auto key = std::make_tuple(&s, warp_in_group(w), which, origin);
+    auto found = footprints_.find(key);
+    if (found != footprints_.end()) return found->second;
+    Footprint f;
+    make(f);
+    std::sort(f.touches.begin(), f.touches.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.second, a.first) < std::tie(b.second, b.first);
+    });
+    f.touches.erase(std::unique(f.touches.begin(), f.touches.end()), f.touches.end());
+    return footprints_.emplace(std::move(key), std::move(f)).first->second;
+}
+
+void Machine::touch(int block, const Footprint& f, bool is_write, Access access, const Knowledge& k, const Warp& w, const Stmt& s) {
+    if (f.outside) {
+        fault(FaultKind::out_of_bounds, "an access outside its shared buffer", &w, 0, s);
+        return;
+    }
+    Block& b = blocks_[at(block)];
+    const Stmt* last_writer = nullptr;
+    std::uint32_t last_snapshot = 0;
+    for (const auto& [lane, g] : f.touches) {
+        if (g < 0 || at(g) >= b.shadow.size()) {
+            fault(FaultKind::out_of_bounds, "an access outside the block's shared memory", &w, 0, s);
+            return;
+        }
+        access.lane = lane;
+        Granule& cell = b.shadow.at(at(g));
+        if (!is_write) {
+            if (!cell.initialised) {
+                fault(FaultKind::uninitialised, "shared memory is read before anything was written there", &w, lane, s, nullptr, arena_place(g * granule_));
+                return;
+            }
+            if (cell.write.stmt != last_writer || cell.write.snapshot != last_snapshot) {
+                last_writer = cell.write.stmt;
+                last_snapshot = cell.write.snapshot;
+                if (last_writer) {
+                    outcome_.dependences.insert({&s, last_writer, snapshots_[access.snapshot], snapshots_[last_snapshot]});
+                }
+            }
+        }
+        const Finding found = is_write ? b.shadow.write(at(g), access, k) : b.shadow.read(at(g), access, k);
+        if (found.conflict == Conflict::race) {
+            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", &w, lane, s, found.other.stmt, arena_place(g * granule_));
+            return;
+        }
+        if (found.conflict == Conflict::proxy) {
+            fault(FaultKind::proxy, "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between (tw.fence_async() after the stores, before the barrier)", &w, lane, s, found.other.stmt, arena_place(g * granule_));
+            return;
+        }
+    }
+}
+
+void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, int id, bool is_write) {
+    std::vector<std::int64_t> origin;
+    for (const ir::Expr& e : view.origin) origin.push_back(must(w, e, s));
+    if (is_write && !readable(w, s, id)) return;
+    const int block = view.cluster_rank ? static_cast<int>(must(w, *view.cluster_rank, s)) : w.block;
+    const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
+    const Footprint& f = footprint(w, s, origin, 0, [&](Footprint& out) {
+        const FragmentTable& table = tables_[at(id)];
+        const int first = 32 * warp_in_group(w);
+        for (int t = first; t < first + 32 && t < table.threads; ++t) {
+            for (int v = 0; v < table.values; ++v) {
+                std::vector<int> c(buffer.dims.size());
+                for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);
+                for (std::size_t i = 0; i < view.dims.size(); ++i) c[at(view.dims[i])] += table.at(t, v)[i];
+                for (std::size_t d = 0; d < c.size(); ++d) out.outside |= c[d] < 0 || c[d] >= buffer.extent(static_cast<int>(d));
+                if (out.outside) return;
+                out.touches.emplace_back(static_cast<std::uint8_t>(t % 32), ir::shared_address(buffer, c) / granule_);
+            }
+        }
+    });
+    Access a = access_of(w, 0, s);
+    a.snapshot = snapshot_of(w);
+    touch(block, f, is_write, a, w.knows, w, s);
+    if (!is_write) written(w, s, id);
+}
+
+void Machine::skeleton_box(TmaTask& t, int rank, const ir::SharedView& view, const ir::TensorMap& map, bool is_write, const Access& access) {
+    const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
+    const Warp& w = warps_[at(t.warp)];
+    const Footprint& f = footprint(w, *t.stmt, t.origin, 1, [&](Footprint& out) {
+        int elements = 0;
+        for (std::size_t d = 0; d < buffer.dims.size(); ++d) {
+            int index = static_cast<int>(t.origin[d]);
+            for (std::size_t i = 0; i < buffer.dims[d].extents.size(); ++i) {
+                elements += (index % buffer.dims[d].extents[i]) * buffer.dims[d].strides[i];
+                index /= buffer.dims[d].extents[i];
+            }
+        }
+        const int size = target::bytes(buffer.dtype);
+        const int base = buffer.byte_offset + elements * size;
+        int bytes = size;
+        for (int extent : map.box) bytes *= extent;
+        for (int b = 0; b < bytes; b += granule_) {
+            const auto address = target::swizzled(map.swizzle, static_cast<std::uint32_t>(base + b));
+            out.touches.emplace_back(static_cast<std::uint8_t>(0xff), static_cast<int>(address) / granule_);
+        }
+    });
+    touch(rank, f, is_write, access, t.at_issue, w, *t.stmt);
+}
+
+void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
+    const auto& op = std::get<ir::Wgmma>(t.stmt->op);
+    Access a;
+    a.actor = static_cast<std::uint16_t>(actor_wgmma(w.number));
+    a.lane = 0xff;
+    a.async_proxy = true;
+    a.time = t.time;
+    a.stmt = t.stmt;
+    a.snapshot = t.snapshot;
+    const int depth = op.b.extents[1];
+    auto read = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, const std::vector<int>& rows, int which) {
+        const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
+        const Footprint& f = footprint(w, *t.stmt, origin, which, [&](Footprint& out) {
+            for (int r : rows) {
+                for (int k = 0; k < depth; ++k) {
+                    std::vector<int> c(buffer.dims.size());
+                    for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);
+                    c[at(view.dims[0])] += r;
+                    c[at(view.dims[1])] += k;
+                    for (std::size_t d = 0; d < c.size(); ++d) out.outside |= c[d] < 0 || c[d] >= buffer.extent(static_cast<int>(d));
+                    if (out.outside) return;
+                    out.touches.emplace_back(static_cast<std::uint8_t>(0xff), ir::shared_address(buffer, c) / granule_);
+                }
+            }
+        });
+        touch(w.block, f, false, a, t.at_issue, w, *t.stmt);
+    };
+    std::vector<int> all(at(op.b.extents[0]));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
+    read(op.b, t.b_origin, all, 2);
+    if (auto* view = std::get_if<ir::SharedView>(&op.a)) {
+        const FragmentTable& table = tables_[at(op.acc)];
+        const int first = 32 * (w.index - t.group->first_warp);
+        std::vector<int> rows;
+        for (int th = first; th < first + 32 && th < table.threads; ++th) {
+            for (int v = 0; v < table.values; ++v) rows.push_back(table.at(th, v)[0]);
+        }
+        std::sort(rows.begin(), rows.end());
+        rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+        read(*view, t.a_origin, rows, 3);
+    }
+}
+
+}  // namespace tw::emulate
