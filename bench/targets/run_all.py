@@ -22,11 +22,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-FAMILIES = {  # arguments of the run whose rows are the family's result; {out} is a file in its OUTDIR
+FAMILIES = {  # arguments of the run whose rows are the family's result; {folder} is its OUTDIR
     "gemm": ["time"],
-    "grouped": ["--out", "{out}"],
-    "attention": ["--out", "{out}"],
-    "memory": ["--out", "{out}"],
+    "grouped": ["time"],
+    "attention": ["--time", "--out", "{folder}/attention_log.jsonl", "--rows", "{folder}/attention.json"],
+    "memory": ["--out", "{folder}/memory.json"],
 }
 FIELDS = ["case", "family", "ours_us", "peer", "peer_us", "ratio", "interval", "l2", "notes"]
 
@@ -79,7 +79,7 @@ def read_rows(folder, family):
         if row.get("ratio") is None and row.get("ours_us") and row.get("peer_us"):
             row["ratio"] = row["peer_us"] / row["ours_us"]
         whole = {**{k: row.get(k) for k in FIELDS}, **{k: v for k, v in row.items() if k not in FIELDS}}
-        out[(row["family"], row.get("case"))] = whole  # the last row of a case stands
+        out[(row["family"], row.get("case"), str(row.get("notes")))] = whole  # a row written twice counts once
     return list(out.values()), rest, None if out else "it left no rows"
 
 
@@ -88,11 +88,10 @@ def run_family(family, limit_s, extra):
     if not os.path.exists(script):
         return [], {}, "no such script"
     with tempfile.TemporaryDirectory() as scratch:
-        out = os.path.join(scratch, family + ".json")
         problem = None
         began = time.time()
         try:
-            arguments = [a.replace("{out}", out) for a in FAMILIES.get(family, ["--out", "{out}"])]
+            arguments = [a.replace("{folder}", scratch) for a in FAMILIES[family]]
             done = subprocess.run([sys.executable, script] + arguments + extra, cwd=ROOT, timeout=limit_s,
                                   env=dict(os.environ, OUTDIR=scratch), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
             print(done.stdout[-4000:], flush=True)
@@ -129,7 +128,10 @@ def main():
     merged = dict(cases=[], failed={}, measured=datetime.date.today().isoformat(), versions=versions(),
                   command="python3 bench/targets/run_all.py " + " ".join(
                       a for a in sys.argv[1:] if not os.path.isabs(a) and a != "--out"))
-    for family in [f for f in options.families.split(",") if f]:
+    wanted = [f for f in options.families.split(",") if f]
+    if not set(wanted) <= set(FAMILIES):
+        parser.error("families are " + ", ".join(FAMILIES))
+    for family in wanted:
         rows, rest, problem = run_family(family, options.limit, options.args.split())
         merged["cases"] += rows
         if rest:
