@@ -1,14 +1,16 @@
-#include "cli/cmd_layout.h"
+// `tilewright layout EXPR`: evaluates an expression over layouts, prints the result and draws it.
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <algorithm>
-#include <istream>
+#include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <ostream>
 
 #include "base/text.h"
+#include "cli/command.h"
 #include "layout/banks.h"
 #include "layout/draw.h"
 #include "layout/expression.h"
@@ -23,8 +25,6 @@ namespace {
 using namespace tw::layout;
 using nlohmann::json;
 
-constexpr int kFine = 0;
-constexpr int kBadInput = 2;
 // A table in JSON is for other programs, but not for filling their memory.
 constexpr std::int64_t kMaxJsonOffsets = 65536;
 
@@ -215,19 +215,17 @@ void print_banks(std::ostream& out, const BankView& view, const Options& options
     }
 }
 
-int complain(std::ostream& out, std::ostream& err, const Options& options, const std::string& expression,
-             const std::string& message) {
-    if (options.json)
-        out << json{{"expression", expression}, {"error", message}}.dump(-1, ' ', false, json::error_handler_t::replace)
-            << "\n";
-    else
-        err << "error: " << message << "\n";
-    return kBadInput;
+int reject(const Options& options, const std::string& expression, const std::string& message) {
+    if (!options.json) return complain(exit_bad_input, message);
+    const json j = {{"expression", expression}, {"error", message}};
+    std::cout << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+    return exit_bad_input;
 }
 
-int show(const std::string& expression, const Options& options, std::ostream& out, std::ostream& err) {
+int show(const std::string& expression, const Options& options) {
+    std::ostream& out = std::cout;
     const auto value = evaluate(expression);
-    if (!value) return complain(out, err, options, expression, value.error().message);
+    if (!value) return reject(options, expression, value.error().message);
     // A bare shape is the layout it stands for everywhere else.
     Value shown = *value;
     const IntTuple* shape = std::get_if<IntTuple>(&shown);
@@ -239,21 +237,21 @@ int show(const std::string& expression, const Options& options, std::ostream& ou
 
     std::optional<BankView> banks;
     if (options.banks) {
-        if (!layout) return complain(out, err, options, expression, "--banks needs a layout of shared memory");
+        if (!layout) return reject(options, expression, "--banks needs a layout of shared memory");
         auto view = bank_view(*layout, options);
-        if (!view) return complain(out, err, options, expression, view.error().message);
+        if (!view) return reject(options, expression, view.error().message);
         banks = std::move(*view);
     }
     if (!options.svg.empty()) {
-        if (!layout && !tv) return complain(out, err, options, expression, "only layouts can be drawn");
+        if (!layout && !tv) return reject(options, expression, "only layouts can be drawn");
         DrawOptions draw;
         draw.title = options.title;
         draw.banks = options.banks;
         draw.element_bytes = options.bytes;
         const auto picture = layout ? draw_svg(*layout, draw) : draw_svg(*tv, draw);
-        if (!picture) return complain(out, err, options, expression, picture.error().message);
+        if (!picture) return reject(options, expression, picture.error().message);
         if (auto written = write_file_atomically(options.svg, *picture); !written)
-            return complain(out, err, options, expression, written.error());
+            return reject(options, expression, written.error());
     }
     if (options.json) {
         json j = value_json(shown);
@@ -262,7 +260,7 @@ int show(const std::string& expression, const Options& options, std::ostream& ou
         if (banks) j["banks"] = bank_json(*banks);
         if (!options.svg.empty()) j["svg"] = options.svg;
         out << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
-        return kFine;
+        return exit_fine;
     }
     out << to_string(shown) << "\n";
     if (layout) {
@@ -276,54 +274,47 @@ int show(const std::string& expression, const Options& options, std::ostream& ou
     }
     if (banks) print_banks(out, *banks, options);
     if (!options.svg.empty()) out << "\ndrawn: " << options.svg << "\n";
-    return kFine;
+    return exit_fine;
 }
 
 // One expression a line, one answer a line: the value, or `error: ...`.
-int run_batch(std::istream& in, std::ostream& out) {
+int run_batch() {
     std::string line;
-    while (std::getline(in, line)) {
+    while (std::getline(std::cin, line)) {
         const auto value = evaluate(line);
         std::string text = value ? to_string(*value) : "error: " + value.error().message;
         std::replace(text.begin(), text.end(), '\n', ';');
-        out << text << "\n";
+        std::cout << text << "\n";
     }
-    return kFine;
+    return exit_fine;
 }
 
 }  // namespace
 
-int cmd_layout(std::span<const std::string> arguments, std::istream& in, std::ostream& out, std::ostream& err) {
-    Options options;
-    CLI::App app{"Evaluates an expression over layouts, prints the result and draws it.", "tilewright layout"};
-    app.add_option("expression", options.expressions, "e.g. \"composition((8,8):(8,1), (4,2):(1,4))\"");
-    app.add_option("--svg", options.svg, "draw the result into this file");
-    app.add_option("--title", options.title, "title of the picture");
-    app.add_flag("--json", options.json, "machine-readable output");
-    app.add_flag("--batch", options.batch, "one expression per line of standard input, one answer per line");
-    app.add_flag("--banks", options.banks, "shared-memory banks and the conflicts of warp accesses");
-    app.add_option("--bytes", options.bytes, "bytes per element, for --banks")->check(CLI::Range(1, 16));
-    app.add_option("--vector", options.vector, "elements each lane moves at once, for --banks")->check(CLI::Range(1, 16));
-    app.add_option("--rows", options.rows, "rows of the table to print")->check(CLI::Range(1, 4096));
-    app.add_option("--columns", options.columns, "columns of the table to print")->check(CLI::Range(1, 4096));
-    app.add_flag("--functions", options.list_functions, "list the functions of the expression language");
-    try {
-        std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-        app.parse(std::move(reversed));
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error, out, err) == 0 ? kFine : kBadInput;
-    }
-    if (options.list_functions) {
-        for (const Function& f : functions())
-            out << fmt::format("{:<44} {}\n", fmt::format("{}({})", f.name, f.arguments), f.meaning);
-        return kFine;
-    }
-    if (options.batch) return run_batch(in, out);
-    if (options.expressions.size() != 1) {
-        err << "error: give one expression in quotes; `tilewright layout --functions` lists what it may contain\n";
-        return kBadInput;
-    }
-    return show(options.expressions[0], options, out, err);
+std::function<int()> declare_layout(CLI::App& app) {
+    auto given = std::make_shared<Options>();
+    app.add_option("expression", given->expressions, "e.g. \"composition((8,8):(8,1), (4,2):(1,4))\"");
+    app.add_option("--svg", given->svg, "draw the result into this file");
+    app.add_option("--title", given->title, "title of the picture");
+    app.add_flag("--json", given->json, "machine-readable output");
+    app.add_flag("--batch", given->batch, "one expression per line of standard input, one answer per line");
+    app.add_flag("--banks", given->banks, "shared-memory banks and the conflicts of warp accesses");
+    app.add_option("--bytes", given->bytes, "bytes per element, for --banks")->check(CLI::Range(1, 16));
+    app.add_option("--vector", given->vector, "elements each lane moves at once, for --banks")->check(CLI::Range(1, 16));
+    app.add_option("--rows", given->rows, "rows of the table to print")->check(CLI::Range(1, 4096));
+    app.add_option("--columns", given->columns, "columns of the table to print")->check(CLI::Range(1, 4096));
+    app.add_flag("--functions", given->list_functions, "list the functions of the expression language");
+    return [given] {
+        if (given->list_functions) {
+            for (const Function& f : functions())
+                std::cout << fmt::format("{:<44} {}\n", fmt::format("{}({})", f.name, f.arguments), f.meaning);
+            return static_cast<int>(exit_fine);
+        }
+        if (given->batch) return run_batch();
+        if (given->expressions.size() != 1)
+            return complain(exit_bad_input, "give one expression, in quotes", "`tilewright layout --functions` lists what it may contain");
+        return show(given->expressions[0], *given);
+    };
 }
 
 }  // namespace tw::cli
