@@ -1,0 +1,38 @@
+// The shape of a command. One file per command; the table in commands.cpp names them all.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tw::cli {
+
+enum ExitCode : int {
+    exit_fine = 0,
+    exit_kernel_wrong = 1,  // the kernel does not compile, spills, fails a check or computes something else
+    exit_bad_input = 2,     // bad usage, an unreadable file, or something this machine lacks
+    exit_not_proved = 3,    // nothing wrong was found, but the proof is not complete
+    exit_our_bug = 70
+};
+
+// Adds the command's options to `app` and returns what to do once they are parsed. The result is an ExitCode.
+using Declare = std::function<int()> (*)(CLI::App& app);
+
+struct Command {
+    const char* name;
+    const char* summary;  // one line, for --help
+    Declare declare;
+};
+
+const std::vector<Command>& commands();
+
+std::function<int()> declare_compile(CLI::App& app);
+std::function<int()> declare_doctor(CLI::App& app);
+std::function<int()> declare_layout(CLI::App& app);
+std::function<int()> declare_target(CLI::App& app);
+
+// Prints "tilewright: <message>" and, indented, the fix to standard error. Returns `code`.
+int complain(int code, const std::string& message, const std::string& fix = {});
+
+}  // namespace tw::cli

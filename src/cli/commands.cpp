@@ -1,0 +1,24 @@
+#include <cstdio>
+
+#include "cli/command.h"
+
+namespace tw::cli {
+
+const std::vector<Command>& commands() {
+    static const std::vector<Command> table = {
+        {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings",
+         declare_compile},
+        {"doctor", "what this machine has, what is missing, and how to get it", declare_doctor},
+        {"layout", "evaluate, print and draw layouts", declare_layout},
+        {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},
+    };
+    return table;
+}
+
+int complain(int code, const std::string& message, const std::string& fix) {
+    std::fprintf(stderr, "tilewright: %s\n", message.c_str());
+    if (!fix.empty()) std::fprintf(stderr, "  fix: %s\n", fix.c_str());
+    return code;
+}
+
+}  // namespace tw::cli
