@@ -15,8 +15,8 @@
 // coalesced form with the last mode unbounded. `A^` below is A with this extension; A^(i) == A(i) for i < size(A).
 //
 // What does not exist is refused. A o B is a function always, but a layout only if the strides and extents divide, and if B's
-// modes do not carry into each other inside A: (4,4):(1,100) o (3,2):(1,3) sends (2,1) to A(5) = 101, but a layout that
-// sends (2,0) to 2 and (0,1) to 3 has 5 there. CuTe leaves that to the caller; here it is an error that names the modes.
+// modes do not carry into each other inside A: (4,4):(1,100) o (4,2):(1,2) sends (3,1) to A(5) = 101, but a layout that
+// sends (3,0) to 3 and (0,1) to 2 has 5 there. CuTe leaves that to the caller; here it is an error that names the modes.
 #pragma once
 
 #include <variant>
