@@ -58,6 +58,10 @@ struct Tensor {                       // a parameter in global memory
     std::vector<Expr> strides;        // elements, over sizes and constants; innermost usually 1
     bool is_output = false;           // named on the left of `computes`, or stored to
     bool zero_initialised = false;    // the launcher zeroes it first (destination of atomic adds)
+    // Integer tensors that steer control flow or addressing: what the caller promises of their contents
+    // (`tw.Tensor(i32, E, range=(0, T + 1), sorted=True)`); checked by the launcher in debug runs, assumed by the verifier.
+    std::optional<std::pair<Expr, Expr>> content_range;   // every element e: first <= e < second
+    bool content_sorted = false;      // non-decreasing along the last dimension
 };
 
 struct ScalarParam {

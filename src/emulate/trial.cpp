@@ -1,0 +1,129 @@
+#include "emulate/trial.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "emulate/machine.h"
+
+namespace tw::emulate {
+namespace {
+
+std::vector<std::int64_t> values_of(const std::vector<ir::Expr>& list, const std::vector<std::int64_t>& sizes) {
+    std::vector<std::int64_t> out;
+    for (const ir::Expr& e : list) out.push_back(size_value(e, sizes).value_or(0));
+    return out;
+}
+
+// 2^-fraction_bits of the type: the distance between neighbours relative to the value.
+double unit(target::DType type) {
+    const auto& facts = target::info(type);
+    return facts.is_float ? std::ldexp(1.0, -facts.fraction_bits) : 0.0;
+}
+
+}  // namespace
+
+std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, std::uint64_t seed, bool small_integers) {
+    std::vector<TensorData> tensors;
+    for (std::size_t i = 0; i < k.tensors.size(); ++i) {
+        const ir::Tensor& t = k.tensors[i];
+        TensorData data = make_tensor(t.dtype, values_of(t.dims, sizes), values_of(t.strides, sizes));
+        std::mt19937_64 random(seed * 1000003 + i);
+        const auto count = static_cast<std::int64_t>(data.bytes.size()) / target::bytes(t.dtype);
+        std::vector<double> values(static_cast<std::size_t>(count));
+        const bool is_float = target::info(t.dtype).is_float;
+        std::int64_t lo = 0, hi = 8;
+        if (t.content_range) {
+            lo = size_value(t.content_range->first, sizes).value_or(0);
+            hi = std::max(lo + 1, size_value(t.content_range->second, sizes).value_or(1));
+        }
+        for (double& v : values) {
+            if (!is_float) v = static_cast<double>(lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(hi - lo)));
+            else if (small_integers) v = static_cast<double>(static_cast<int>(random() % 7) - 3);
+            else v = std::uniform_real_distribution<double>(-1.0, 1.0)(random);
+        }
+        if (t.content_sorted) {
+            std::sort(values.begin(), values.end());
+            // The last end of cumulative offsets is the total: hit the upper end so that every row belongs to a group.
+            if (!values.empty() && t.content_range) values.back() = static_cast<double>(hi - 1);
+        }
+        for (std::int64_t n = 0; n < count; ++n) {
+            store_value(&data.bytes[static_cast<std::size_t>(n * target::bytes(t.dtype))], t.dtype, values[static_cast<std::size_t>(n)]);
+        }
+        if (t.is_output) std::fill(data.bytes.begin(), data.bytes.end(), t.zero_initialised ? 0x00 : 0xff);
+        tensors.push_back(std::move(data));
+    }
+    return tensors;
+}
+
+double default_tolerance(const ir::Kernel& k, int tensor) {
+    // Rounding of the result, of intermediate values kept in a narrow type, and f32 accumulation; the same for all shapes,
+    // because errors are taken relative to the output's root mean square.
+    double u = unit(k.tensors[static_cast<std::size_t>(tensor)].dtype);
+    for (const ir::Fragment& f : k.fragments) {
+        if (target::info(f.dtype).is_float) u = std::max(u, unit(f.dtype));
+    }
+    for (const ir::SharedBuffer& b : k.buffers) {
+        if (target::info(b.dtype).is_float) u = std::max(u, unit(b.dtype) / 2);
+    }
+    return std::max(4.0 * u, 1e-5);
+}
+
+Trial run_trial(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
+    Trial trial;
+    trial.sizes = sizes;
+    std::vector<double> scalars;
+    std::mt19937_64 random(options.seed ^ 0x5bd1e995);
+    for (std::size_t i = 0; i < k.scalars.size(); ++i) scalars.push_back(rounded(0.25 + static_cast<double>(random() % 8) / 8.0, k.scalars[i].dtype));
+    trial.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
+    const std::vector<TensorData> inputs = trial.tensors;
+    const auto start = std::chrono::steady_clock::now();
+    trial.outcome = run(k, sizes, scalars, trial.tensors, options.emulator);
+    trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    for (const Fault& f : trial.outcome.faults) {
+        if (f.kind == FaultKind::launch) trial.refused = f.message;
+    }
+    if (!trial.outcome.clean() || k.computes.empty()) return trial;
+    auto expected = reference(k.computes, sizes, scalars, inputs);
+    if (!expected) {
+        trial.refused = expected.error();
+        return trial;
+    }
+    for (const ReferenceOutput& r : *expected) {
+        OutputError e;
+        e.tensor = r.tensor;
+        const TensorData& actual = trial.tensors[static_cast<std::size_t>(r.tensor)];
+        e.error = compare(r, actual);
+        const bool integer = !target::info(actual.dtype).is_float;
+        e.tolerance = integer ? 0.0 : options.tolerance > 0 ? options.tolerance : default_tolerance(k, r.tensor);
+        e.wrong = !(e.error.worst <= e.tolerance);
+        e.unwritten = e.error.has_nan;
+        trial.outputs.push_back(e);
+    }
+    return trial;
+}
+
+bool Trial::failed() const {
+    if (!refused.empty()) return false;
+    if (!outcome.clean()) return true;
+    return std::any_of(outputs.begin(), outputs.end(), [](const OutputError& e) { return e.wrong; });
+}
+
+std::string Trial::summary(const ir::Kernel& k) const {
+    if (!refused.empty()) return "refused: " + refused;
+    if (!outcome.clean()) {
+        const Fault& f = outcome.faults.front();
+        return std::string(name_of(f.kind)) + ": " + f.message;
+    }
+    for (const OutputError& e : outputs) {
+        if (!e.wrong) continue;
+        std::string place = k.tensors[static_cast<std::size_t>(e.tensor)].name + "[";
+        for (std::size_t i = 0; i < e.error.where.size(); ++i) place += (i ? ", " : "") + std::to_string(e.error.where[i]);
+        return place + "] is " + std::to_string(e.error.actual) + ", expected " + std::to_string(e.error.expected) +
+               (e.error.has_nan ? " (never written, or made from something never written)" : "");
+    }
+    return "right";
+}
+
+}  // namespace tw::emulate

@@ -1,0 +1,46 @@
+// One trial: random inputs, poisoned outputs, one launch on the emulator, comparison with the fp64 reference.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulate/emulator.h"
+#include "emulate/reference.h"
+
+namespace tw::emulate {
+
+struct TrialOptions {
+    std::uint64_t seed = 1;
+    Options emulator;
+    double tolerance = 0;            // 0: from the output's type and the depth of its sums
+    bool small_integers = false;     // inputs are small integers, so that sums are exact and any slip is visible
+};
+
+struct OutputError {
+    int tensor = 0;
+    ErrorSummary error;
+    double tolerance = 0;
+    bool unwritten = false;          // a poisoned element was left
+    bool wrong = false;
+};
+
+struct Trial {
+    std::vector<std::int64_t> sizes;
+    Outcome outcome;
+    std::string refused;             // the launch or the reference is impossible; nothing was learned
+    std::vector<OutputError> outputs;
+    std::vector<TensorData> tensors; // after the run
+    double seconds = 0;
+    bool failed() const;
+    // One sentence: the first fault or the worst output.
+    std::string summary(const ir::Kernel& kernel) const;
+};
+
+std::vector<TensorData> random_inputs(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, std::uint64_t seed, bool small_integers);
+Trial run_trial(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const TrialOptions& options);
+
+// The error a correct kernel may have: a few units of the output type plus the accumulation error of its sums in f32.
+double default_tolerance(const ir::Kernel& kernel, int tensor);
+
+}  // namespace tw::emulate
