@@ -226,7 +226,9 @@ def _triple(value):
 
 def _current_stream():
     torch = sys.modules.get("torch")
-    return torch.cuda.current_stream().cuda_stream if torch is not None and torch.cuda.is_available() else 0
+    if torch is None or not torch.cuda.is_initialized():
+        return 0
+    return torch._C._cuda_getCurrentRawStream(torch.cuda.current_device())  # current_stream() takes microseconds
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -32,18 +32,36 @@ public:
     bool has_value() const { return state_.index() == 0; }
     explicit operator bool() const { return has_value(); }
 
-    T& value() & { assert(has_value()); return *std::get_if<0>(&state_); }
-    const T& value() const& { assert(has_value()); return *std::get_if<0>(&state_); }
-    T&& value() && { assert(has_value()); return std::move(*std::get_if<0>(&state_)); }
+    T& value() & {
+        assert(has_value());
+        return *std::get_if<0>(&state_);
+    }
+    const T& value() const& {
+        assert(has_value());
+        return *std::get_if<0>(&state_);
+    }
+    T&& value() && {
+        assert(has_value());
+        return std::move(*std::get_if<0>(&state_));
+    }
     T& operator*() & { return value(); }
     const T& operator*() const& { return value(); }
     T&& operator*() && { return std::move(*this).value(); }
     T* operator->() { return &value(); }
     const T* operator->() const { return &value(); }
 
-    E& error() & { assert(!has_value()); return *std::get_if<1>(&state_); }
-    const E& error() const& { assert(!has_value()); return *std::get_if<1>(&state_); }
-    E&& error() && { assert(!has_value()); return std::move(*std::get_if<1>(&state_)); }
+    E& error() & {
+        assert(!has_value());
+        return *std::get_if<1>(&state_);
+    }
+    const E& error() const& {
+        assert(!has_value());
+        return *std::get_if<1>(&state_);
+    }
+    E&& error() && {
+        assert(!has_value());
+        return std::move(*std::get_if<1>(&state_));
+    }
 
     // The failure, ready to be returned from a function with another value type.
     Unexpected<E> propagate() && { return Unexpected<E>{std::move(*this).error()}; }
@@ -65,9 +83,18 @@ public:
 
     bool has_value() const { return !failed_; }
     explicit operator bool() const { return has_value(); }
-    E& error() & { assert(failed_); return error_; }
-    const E& error() const& { assert(failed_); return error_; }
-    E&& error() && { assert(failed_); return std::move(error_); }
+    E& error() & {
+        assert(failed_);
+        return error_;
+    }
+    const E& error() const& {
+        assert(failed_);
+        return error_;
+    }
+    E&& error() && {
+        assert(failed_);
+        return std::move(error_);
+    }
     Unexpected<E> propagate() && { return Unexpected<E>{std::move(error_)}; }
 
 private:

@@ -9,7 +9,7 @@ const std::vector<Command>& commands() {
         {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings",
          declare_compile},
         {"doctor", "what this machine has, what is missing, and how to get it", declare_doctor},
-        {"layout", "evaluate, print and draw layouts", declare_layout},
+        {"layout", "evaluate an expression over layouts, print it and draw it", declare_layout},
         {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},
     };
     return table;

@@ -109,11 +109,13 @@ int tw_compile(const char* request_json, tw_image** image) {
         }
         asked.arch = request.value("arch", asked.arch);
         if (request.contains("defines"))
-            for (const auto& [name, value] : request.at("defines").items()) asked.defines.emplace_back(name, define_text(value));
+            for (const auto& [name, value] : request.at("defines").items())
+                asked.defines.emplace_back(name, define_text(value));
         if (request.contains("options"))
             for (const auto& option : request.at("options")) asked.options.push_back(option.get<std::string>());
         if (request.contains("include_folders"))
-            for (const auto& folder : request.at("include_folders")) asked.include_folders.emplace_back(folder.get<std::string>());
+            for (const auto& folder : request.at("include_folders"))
+                asked.include_folders.emplace_back(folder.get<std::string>());
         asked.use_cache = request.value("cache", true);
         auto compiled = rt::compile(asked);
         if (!compiled) return report(compiled.error());

@@ -43,7 +43,8 @@ TW_API const char* tw_machine_report(void);
  * "defines": {name: text or number}, "options": [nvrtc options], "include_folders": [..], "cache": true. */
 TW_API int tw_compile(const char* request_json, tw_image** image);
 /* {"kernels": [{name, entry, registers, barriers, stack_bytes, spill_store_bytes, spill_load_bytes, static_shared_bytes}],
- *  "remarks": [{kind, code, function, text}], "log", "compiler", "key", "from_cache", "cache_note", "seconds", "cubin_bytes"} */
+ *  "remarks": [{kind, code, function, text}], "log", "compiler", "key", "from_cache", "cache_note", "seconds", "cubin_bytes"}
+ */
 TW_API const char* tw_image_report(const tw_image* image);
 TW_API int tw_image_cubin(const tw_image* image, const void** data, size_t* bytes);
 TW_API void tw_image_free(tw_image* image);

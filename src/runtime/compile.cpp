@@ -64,6 +64,16 @@ Result<std::vector<std::pair<std::string, std::string>>> collect_headers(const s
     return headers;
 }
 
+std::vector<fs::path> standard_include_folders() {
+    if (const auto folder = environment("TILEWRIGHT_HEADERS"); !folder.empty()) return {folder};
+    std::error_code ignored;
+    fs::path above = own_folder();
+    for (int level = 0; level < 4 && !above.empty(); ++level, above = above.parent_path())
+        for (const char* below : {"share/tilewright/cuda", "src/codegen/cuda"})
+            if (fs::exists(above / below / "tw_device.cuh", ignored)) return {above / below};
+    return {};
+}
+
 Result<CompileRequest> request_from_file(const fs::path& path) {
     auto text = read_file(path);
     if (!text) return fail(FailureKind::bad_input, std::move(text).error());
@@ -78,7 +88,8 @@ Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache&
     const auto begin = std::chrono::steady_clock::now();
     auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
     if (!is_valid_arch(request.arch))
-        return fail(FailureKind::bad_input, "'" + request.arch + "' is not an architecture", "name one such as sm_90a or sm_80");
+        return fail(FailureKind::bad_input, "'" + request.arch + "' is not an architecture",
+                    "name one such as sm_90a or sm_80");
     auto identity = nvrtc_identity();
     if (!identity) return std::move(identity).propagate();
     auto headers = collect_headers(request.source, request.include_folders);

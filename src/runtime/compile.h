@@ -33,13 +33,17 @@ struct CompiledKernels {
     double seconds = 0;      // wall time of this call
 };
 
+// Where our own device headers (tw_device.cuh) are: TILEWRIGHT_HEADERS, else beside the installed program or in the source tree
+// that this build lies in.
+std::vector<std::filesystem::path> standard_include_folders();
+
 // A file's text as a request: include folder and name set from the path.
 Result<CompileRequest> request_from_file(const std::filesystem::path& path);
 
 // Headers that `source` includes, directly or through one another, and that lie in one of the folders: (name as spelled,
 // text). Others are left to the compiler (the toolkit's own).
-Result<std::vector<std::pair<std::string, std::string>>> collect_headers(
-    const std::string& source, const std::vector<std::filesystem::path>& folders);
+Result<std::vector<std::pair<std::string, std::string>>> collect_headers(const std::string& source,
+                                                                         const std::vector<std::filesystem::path>& folders);
 
 Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache& cache = CubinCache::standard());
 

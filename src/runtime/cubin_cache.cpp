@@ -83,7 +83,8 @@ std::string CubinCache::store(const std::string& key, const CachedCubin& entry) 
     if (folder_.empty()) return "no cache folder: none of TILEWRIGHT_CACHE, XDG_CACHE_HOME and HOME is set";
     std::error_code error;
     fs::create_directories(folder_, error);
-    const std::string fix = "; set TILEWRIGHT_CACHE to a folder that can be written (compiling works without, but anew each time)";
+    const std::string fix =
+        "; set TILEWRIGHT_CACHE to a folder that can be written (compiling works without, but anew each time)";
     if (error) return "cannot create the cache folder " + folder_.string() + ": " + error.message() + fix;
     const auto packed = pack(entry);
     if (packed.size() > max_bytes_) return "the entry is larger than the whole cache may be (TILEWRIGHT_CACHE_BYTES)";

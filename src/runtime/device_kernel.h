@@ -43,7 +43,9 @@ private:
     cu::Module module_ = nullptr;
     cu::Function function_ = nullptr;
     int registers_ = 0, local_bytes_ = 0, static_shared_bytes_ = 0, max_threads_per_block_ = 0;
-    std::atomic<std::uint32_t> allowed_dynamic_shared_bytes_{48 * 1024};  // what a kernel may use without asking
+    // What the driver has been asked to allow. Zero: the default allows 48 KiB together with the static part, which is not
+    // worth computing when asking once is cheap.
+    std::atomic<std::uint32_t> allowed_dynamic_shared_bytes_{0};
     std::atomic<bool> large_clusters_allowed_{false};
 };
 

@@ -13,7 +13,7 @@ Result<std::unique_ptr<const Driver>> open_driver() {
     auto driver = std::make_unique<Driver>();
     driver->path = library->path;
     std::string absent;
-#define TW_RESOLVE(name, symbol, parameters)                                                                            \
+#define TW_RESOLVE(name, symbol, parameters)                                                          \
     driver->call.name = reinterpret_cast<decltype(driver->call.name)>(find_symbol(*library, symbol)); \
     if (!driver->call.name) absent += std::string(absent.empty() ? "" : ", ") + symbol;
     TW_DRIVER_CALLS(TW_RESOLVE)
@@ -34,8 +34,9 @@ Failure Driver::failure(const char* doing, cu::Status code) const {
     const char* words = nullptr;
     if (call.error_name) call.error_name(code, &name);
     if (call.error_string) call.error_string(code, &words);
-    Failure failure{FailureKind::device_error, std::string("cannot ") + doing + ": " + (name ? name : "unknown CUDA error") +
-                                                   " (" + std::to_string(code) + (words ? std::string(", ") + words : "") + ")",
+    Failure failure{FailureKind::device_error,
+                    std::string("cannot ") + doing + ": " + (name ? name : "unknown CUDA error") + " (" + std::to_string(code) +
+                        (words ? std::string(", ") + words : "") + ")",
                     {}};
     constexpr int no_device = 100, illegal_address = 700, launch_failed = 719, misaligned = 716, illegal_instruction = 715;
     if (code == no_device) failure.fix = "this machine has a driver but no usable GPU";
@@ -55,7 +56,8 @@ Result<const Driver*> driver_with_context() {
     if (!opened) return opened;
     const Driver& cuda = **opened;
     cu::Context current = nullptr;
-    if (const auto code = cuda.call.context_current(&current)) return Unexpected{cuda.failure("ask for the current context", code)};
+    if (const auto code = cuda.call.context_current(&current))
+        return Unexpected{cuda.failure("ask for the current context", code)};
     if (current) return opened;
     // Retained once for the life of the process: contexts are expensive and the primary one is shared with torch.
     struct Primary {

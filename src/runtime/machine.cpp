@@ -41,7 +41,11 @@ Finding examine_cache() {
     if (error || ::access(cache.folder().c_str(), W_OK) != 0)
         return {"kernel cache", false, cache.folder().string() + " cannot be written", purpose,
                 "set TILEWRIGHT_CACHE to a folder that can be written"};
-    return {"kernel cache", true, cache.folder().string() + ", at most " + std::to_string(cache.max_bytes() >> 20) + " MiB", purpose, {}};
+    return {"kernel cache",
+            true,
+            cache.folder().string() + ", at most " + std::to_string(cache.max_bytes() >> 20) + " MiB",
+            purpose,
+            {}};
 }
 
 }  // namespace
@@ -51,30 +55,40 @@ MachineReport examine_machine() {
     const std::string for_gpu = "running kernels on a GPU", for_compile = "compiling kernels (needs no GPU)";
     if (const auto cuda = driver(); cuda) {
         const int version = (*cuda)->version;
-        report.findings.push_back({"CUDA driver", true,
-                                   "for CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) + ", " + (*cuda)->path,
-                                   for_gpu, {}});
+        report.findings.push_back(
+            {"CUDA driver",
+             true,
+             "for CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) + ", " + (*cuda)->path,
+             for_gpu,
+             {}});
         if (auto found = devices(); found) report.gpus = *std::move(found);
     } else {
         report.findings.push_back(missing("CUDA driver", cuda.error(), for_gpu));
     }
     if (report.gpus.empty())
-        report.findings.push_back({"GPU", false, "none found", for_gpu, "kernels can still be checked, emulated and compiled here"});
+        report.findings.push_back(
+            {"GPU", false, "none found", for_gpu, "kernels can still be checked, emulated and compiled here"});
     else
         for (const auto& gpu : report.gpus) {
             const bool fits = gpu.compute_major == 9 && gpu.compute_minor == 0;
-            report.findings.push_back({"GPU " + std::to_string(gpu.ordinal), gpu.compute_major >= 8,
-                                       gpu.name + ", compute capability " + std::to_string(gpu.compute_major) + "." +
-                                           std::to_string(gpu.compute_minor) + ", " + std::to_string(gpu.multiprocessors) + " multiprocessors",
-                                       for_gpu, fits ? "" : "only kernels for its own compute capability run on it; sm_90a needs 9.0"});
+            report.findings.push_back(
+                {"GPU " + std::to_string(gpu.ordinal), gpu.compute_major >= 8,
+                 gpu.name + ", compute capability " + std::to_string(gpu.compute_major) + "." +
+                     std::to_string(gpu.compute_minor) + ", " + std::to_string(gpu.multiprocessors) + " multiprocessors",
+                 for_gpu, fits ? "" : "only kernels for its own compute capability run on it; sm_90a needs 9.0"});
         }
     if (const auto nvrtc = nvrtc_identity(); nvrtc)
-        report.findings.push_back({"NVRTC", true, std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) + ", " + nvrtc->path, for_compile, {}});
+        report.findings.push_back({"NVRTC",
+                                   true,
+                                   std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) + ", " + nvrtc->path,
+                                   for_compile,
+                                   {}});
     else
         report.findings.push_back(missing("NVRTC", nvrtc.error(), for_compile));
     const std::string for_peer = "comparing with cuBLASLt";
     if (const auto blas = blaslt::library(); blas)
-        report.findings.push_back({"cuBLASLt", true, std::to_string((*blas)->call.version()) + ", " + (*blas)->path, for_peer, {}});
+        report.findings.push_back(
+            {"cuBLASLt", true, std::to_string((*blas)->call.version()) + ", " + (*blas)->path, for_peer, {}});
     else
         report.findings.push_back(missing("cuBLASLt", blas.error(), for_peer));
     struct Program {

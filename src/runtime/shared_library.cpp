@@ -21,21 +21,24 @@ struct LibraryNames {
 };
 
 const LibraryNames& names_of(CudaLibrary which) {
-    static const LibraryNames driver{"driver",
-                                     "TILEWRIGHT_DRIVER",
-                                     {"libcuda.so.1", "libcuda.so"},
-                                     "install the NVIDIA driver for this GPU; without one, kernels can be checked, emulated and "
-                                     "compiled, but not run"};
-    static const LibraryNames nvrtc{"nvrtc",
-                                    "TILEWRIGHT_NVRTC",
-                                    {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
-                                    "run scripts/setup.sh (installs it into .deps/), or `pip install nvidia-cuda-nvrtc`, or set "
-                                    "CUDA_HOME to a CUDA toolkit >= 12.0, or TILEWRIGHT_NVRTC to the library's file"};
-    static const LibraryNames cublaslt{"cublaslt",
-                                       "TILEWRIGHT_CUBLASLT",
-                                       {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
-                                       "`pip install nvidia-cublas`, or set CUDA_HOME to a CUDA toolkit; needed only to compare "
-                                       "with cuBLASLt"};
+    static const LibraryNames driver{
+        "driver",
+        "TILEWRIGHT_DRIVER",
+        {"libcuda.so.1", "libcuda.so"},
+        "install the NVIDIA driver for this GPU; without one, kernels can be checked, emulated and "
+        "compiled, but not run"};
+    static const LibraryNames nvrtc{
+        "nvrtc",
+        "TILEWRIGHT_NVRTC",
+        {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+        "run scripts/setup.sh (installs it into .deps/), or `pip install nvidia-cuda-nvrtc`, or set "
+        "CUDA_HOME to a CUDA toolkit >= 12.0, or TILEWRIGHT_NVRTC to the library's file"};
+    static const LibraryNames cublaslt{
+        "cublaslt",
+        "TILEWRIGHT_CUBLASLT",
+        {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
+        "`pip install nvidia-cublas`, or set CUDA_HOME to a CUDA toolkit; needed only to compare "
+        "with cuBLASLt"};
     switch (which) {
         case CudaLibrary::driver: return driver;
         case CudaLibrary::nvrtc: return nvrtc;
@@ -139,9 +142,10 @@ Result<SharedLibrary> open_cuda_library(CudaLibrary which) {
     if (const auto file = environment(names.override); !file.empty()) {
         if (void* handle = dlopen(file.c_str(), flags)) return SharedLibrary{handle, mapped_file(handle, file)};
         const char* why = dlerror();
-        return fail(FailureKind::missing_library,
-                    std::string(names.override) + " names " + file + ", which cannot be opened: " + (why ? why : "no reason given"),
-                    "correct the variable or unset it");
+        return fail(
+            FailureKind::missing_library,
+            std::string(names.override) + " names " + file + ", which cannot be opened: " + (why ? why : "no reason given"),
+            "correct the variable or unset it");
     }
     std::string last_error;
     for (const char* soname : names.sonames)

@@ -14,10 +14,10 @@ struct ElementType {
 };
 
 constexpr ElementType element_types[] = {
-    {"u8", cu::tensor_u8, 1},    {"i8", cu::tensor_u8, 1},     {"f8e4m3", cu::tensor_u8, 1}, {"f8e5m2", cu::tensor_u8, 1},
-    {"u16", cu::tensor_u16, 2},  {"f16", cu::tensor_f16, 2},   {"bf16", cu::tensor_bf16, 2}, {"u32", cu::tensor_u32, 4},
-    {"i32", cu::tensor_i32, 4},  {"f32", cu::tensor_f32, 4},   {"tf32", cu::tensor_tf32, 4}, {"u64", cu::tensor_u64, 8},
-    {"i64", cu::tensor_i64, 8},  {"f64", cu::tensor_f64, 8},
+    {"u8", cu::tensor_u8, 1},   {"i8", cu::tensor_u8, 1},   {"f8e4m3", cu::tensor_u8, 1}, {"f8e5m2", cu::tensor_u8, 1},
+    {"u16", cu::tensor_u16, 2}, {"f16", cu::tensor_f16, 2}, {"bf16", cu::tensor_bf16, 2}, {"u32", cu::tensor_u32, 4},
+    {"i32", cu::tensor_i32, 4}, {"f32", cu::tensor_f32, 4}, {"tf32", cu::tensor_tf32, 4}, {"u64", cu::tensor_u64, 8},
+    {"i64", cu::tensor_i64, 8}, {"f64", cu::tensor_f64, 8},
 };
 
 const ElementType* find_type(const std::string& name) {
@@ -69,16 +69,17 @@ std::string explain_bad_tensor_map(const TensorMapRequest& request) {
             return "the stride of dimension " + std::to_string(i + 1) + " is " + std::to_string(stride) +
                    " bytes; it must be a multiple of " + std::to_string(address_alignment);
         if (stride >= (1ull << 40))
-            return "the stride of dimension " + std::to_string(i + 1) + " is " + std::to_string(stride) + " bytes; it must be below 2^40";
+            return "the stride of dimension " + std::to_string(i + 1) + " is " + std::to_string(stride) +
+                   " bytes; it must be below 2^40";
     }
     const std::uint64_t inner_bytes = std::uint64_t{request.box[0]} * type->bytes;
     if (request.interleave_bytes == 0 && inner_bytes % 16 != 0)
         return "the box's inner extent is " + std::to_string(inner_bytes) + " bytes; it must be a multiple of 16";
     if (request.interleave_bytes == 0 && request.swizzle_bytes && inner_bytes > static_cast<unsigned>(request.swizzle_bytes))
-        return "the box's inner extent is " + std::to_string(inner_bytes) + " bytes; with a " + std::to_string(request.swizzle_bytes) +
-               "-byte swizzle it can be at most that";
-    const bool is_float = request.dtype == "f16" || request.dtype == "bf16" || request.dtype == "f32" || request.dtype == "tf32" ||
-                          request.dtype == "f64";
+        return "the box's inner extent is " + std::to_string(inner_bytes) + " bytes; with a " +
+               std::to_string(request.swizzle_bytes) + "-byte swizzle it can be at most that";
+    const bool is_float = request.dtype == "f16" || request.dtype == "bf16" || request.dtype == "f32" ||
+                          request.dtype == "tf32" || request.dtype == "f64";
     if (request.fill_with_nan && !is_float) return "fill \"nan\" needs a floating-point dtype, not " + request.dtype;
     return {};
 }

@@ -1,0 +1,53 @@
+# One entry for people; CMake does the work. Every target brings the machine up to date first (scripts/setup.sh).
+JOBS ?= $(shell nproc)
+CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
+
+.PHONY: all setup build demo test test-gpu bench-targets dist sanitize fuzz format clean
+
+all: build
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	@cmake --preset release -Wno-dev >build-configure.log 2>&1 || (cat build-configure.log; exit 1)
+	@rm -f build-configure.log
+	@cmake --build build -j $(JOBS)
+
+# What works today, on any machine.
+demo: build
+	build/bin/tilewright doctor
+	build/bin/tilewright compile --fail-on-spill bench/targets/gemm_sm90.cu
+
+# Everything that needs no GPU.
+test: build
+	@rm -f build/test-results/*.xml
+	@$(CTEST) -LE gpu; status=$$?; python3 scripts/summarize_tests.py build/test-results; exit $$status
+
+# Everything that needs one.
+test-gpu: build
+	@rm -f build/test-results/*.xml
+	@TILEWRIGHT_REQUIRE_GPU=1 $(CTEST) -j 1 -L gpu; status=$$?; python3 scripts/summarize_tests.py build/test-results; exit $$status
+
+# The hand-written kernels against their peers, in one run on this machine's GPU.
+bench-targets: build
+	python3 bench/targets/run_all.py
+
+# A folder that can be copied anywhere.
+dist: build
+	@scripts/make_dist.sh build dist/tilewright
+
+sanitize: setup
+	cmake --preset sanitize -Wno-dev
+	cmake --build build-sanitize -j $(JOBS)
+	ctest --test-dir build-sanitize --output-on-failure --no-tests=error -LE gpu -j $(JOBS)
+
+FUZZ_SECONDS ?= 60
+fuzz: setup
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) JOBS=$(JOBS) scripts/fuzz.sh
+
+format:
+	clang-format -i $$(git ls-files '*.cpp' '*.h')
+
+clean:
+	rm -rf build build-* dist

@@ -1,0 +1,274 @@
+#include "runtime/worker.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string_view>
+
+namespace tw::runtime {
+namespace {
+
+// Statuses by which our own child says what no ordinary program says. Above the range that programs use by habit.
+constexpr int status_out_of_memory = 121, status_threw = 122, status_no_program = 123;
+
+using Clock = std::chrono::steady_clock;
+
+struct Pipe {
+    int read_end = -1, write_end = -1;
+    bool open() {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+        read_end = ends[0], write_end = ends[1];
+        return true;
+    }
+    void close_read() {
+        if (read_end >= 0) ::close(read_end);
+        read_end = -1;
+    }
+    void close_write() {
+        if (write_end >= 0) ::close(write_end);
+        write_end = -1;
+    }
+    ~Pipe() { close_read(), close_write(); }
+};
+
+void write_all(int file, const char* data, std::size_t size) {
+    while (size > 0) {
+        const ssize_t put = ::write(file, data, size);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return;
+        data += put, size -= static_cast<std::size_t>(put);
+    }
+}
+
+std::uint64_t resident_bytes(pid_t process) {
+    char name[64];
+    std::snprintf(name, sizeof name, "/proc/%d/statm", static_cast<int>(process));
+    const int file = ::open(name, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    char text[128];
+    const ssize_t got = ::read(file, text, sizeof text - 1);
+    ::close(file);
+    if (got <= 0) return 0;
+    text[got] = 0;
+    unsigned long long total = 0, resident = 0;
+    if (std::sscanf(text, "%llu %llu", &total, &resident) != 2) return 0;
+    return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// In the child, before the work.
+void enter_child(const WorkerLimits& limits, pid_t parent) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(status_no_program);  // the parent died before the line above
+    ::signal(SIGPIPE, SIG_DFL);
+    ::signal(SIGINT, SIG_DFL);
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    if (limits.memory_bytes) {
+        // Private writable memory, not address space: CUDA and sanitizers reserve far more than they use.
+        const rlimit bound{limits.memory_bytes, limits.memory_bytes};
+        ::setrlimit(RLIMIT_DATA, &bound);
+    }
+}
+
+// Reads what is there without waiting. False at end of file.
+bool drain(int file, std::string& into) {
+    char buffer[65536];
+    for (;;) {
+        const ssize_t got = ::read(file, buffer, sizeof buffer);
+        if (got > 0) {
+            into.append(buffer, static_cast<std::size_t>(got));
+            continue;
+        }
+        if (got < 0 && errno == EINTR) continue;
+        return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    }
+}
+
+void set_non_blocking(int file) { ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) | O_NONBLOCK); }
+
+void keep_end(std::string& text, std::uint64_t bytes) {
+    if (text.size() > bytes) text.erase(0, text.size() - bytes);
+}
+
+WorkerResult supervise(pid_t child, Pipe& answer, Pipe& words, const WorkerLimits& limits) {
+    WorkerResult result;
+    const auto begin = Clock::now();
+    const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    answer.close_write(), words.close_write();
+    set_non_blocking(answer.read_end), set_non_blocking(words.read_end);
+    ::setpgid(child, child);  // also done by the child; whoever is first
+
+    bool answer_open = true, words_open = true, killed = false;
+    int status = 0;
+    const auto kill_all = [&](WorkerEnd why) {
+        result.end = why;
+        killed = true;
+        ::kill(-child, SIGKILL);
+    };
+    for (;;) {
+        constexpr int look_every_ms = 20;
+        pollfd waits[2] = {{answer_open ? answer.read_end : -1, POLLIN, 0}, {words_open ? words.read_end : -1, POLLIN, 0}};
+        ::poll(waits, 2, look_every_ms);
+        if (answer_open && waits[0].revents) answer_open = drain(answer.read_end, result.answer);
+        if (words_open && waits[1].revents) {
+            words_open = drain(words.read_end, result.words);
+            keep_end(result.words, limits.words_bytes);
+        }
+        result.peak_bytes = std::max(result.peak_bytes, resident_bytes(child));
+        const pid_t reaped = ::waitpid(child, &status, WNOHANG);
+        if (reaped == child || (reaped < 0 && errno != EINTR)) break;
+        if (killed) continue;
+        if (limits.memory_bytes && result.peak_bytes > limits.memory_bytes)
+            kill_all(WorkerEnd::out_of_memory);
+        else if (result.answer.size() > limits.answer_bytes)
+            kill_all(WorkerEnd::answer_too_long);
+        else if (elapsed() > limits.seconds)
+            kill_all(WorkerEnd::timed_out);
+        // Both pipes closed but the process still there: poll would return at once and we would spin.
+        if (!answer_open && !words_open) ::usleep(look_every_ms * 1000);
+    }
+    ::kill(-child, SIGKILL);  // what it started and left behind
+    if (answer_open) drain(answer.read_end, result.answer);
+    if (words_open) drain(words.read_end, result.words);
+    keep_end(result.words, limits.words_bytes);
+    result.seconds = elapsed();
+    if (killed) return result;
+    if (result.answer.size() > limits.answer_bytes) {
+        result.end = WorkerEnd::answer_too_long;
+    } else if (WIFSIGNALED(status)) {
+        result.end = WorkerEnd::crashed;
+        result.signal = WTERMSIG(status);
+    } else {
+        result.status = WEXITSTATUS(status);
+        result.end = result.status == 0                      ? WorkerEnd::finished
+                     : result.status == status_out_of_memory ? WorkerEnd::out_of_memory
+                     : result.status == status_no_program    ? WorkerEnd::not_started
+                                                             : WorkerEnd::failed;
+    }
+    return result;
+}
+
+WorkerResult cannot_start(const char* what, int error) {
+    WorkerResult result;
+    result.words = std::string(what) + ": " + std::strerror(error);
+    return result;
+}
+
+}  // namespace
+
+const char* name_of(WorkerEnd end) {
+    switch (end) {
+        case WorkerEnd::finished: return "finished";
+        case WorkerEnd::failed: return "failed";
+        case WorkerEnd::crashed: return "crashed";
+        case WorkerEnd::timed_out: return "timed out";
+        case WorkerEnd::out_of_memory: return "out of memory";
+        case WorkerEnd::answer_too_long: return "answer too long";
+        case WorkerEnd::not_started: return "not started";
+    }
+    return "not started";
+}
+
+std::string WorkerResult::sentence() const {
+    char after[64];
+    std::snprintf(after, sizeof after, " after %.1f s", seconds);
+    switch (end) {
+        case WorkerEnd::finished: return std::string("finished") + after;
+        case WorkerEnd::failed: return "failed with status " + std::to_string(status) + after;
+        case WorkerEnd::crashed:
+            return "crashed with signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")" + after;
+        case WorkerEnd::timed_out: return std::string("was stopped at the time limit") + after;
+        case WorkerEnd::out_of_memory: return std::string("reached the memory limit") + after;
+        case WorkerEnd::answer_too_long: return std::string("answered with more than the limit") + after;
+        case WorkerEnd::not_started: return "could not be started" + (words.empty() ? std::string() : ": " + words);
+    }
+    return {};
+}
+
+WorkerResult run_in_worker(const std::function<std::string()>& job, const WorkerLimits& limits) {
+    Pipe answer, words;
+    if (!answer.open() || !words.open()) return cannot_start("cannot make a pipe", errno);
+    std::fflush(nullptr);  // or the child would write the parent's buffered text again
+    const pid_t parent = ::getpid();
+    const pid_t child = ::fork();
+    if (child < 0) return cannot_start("cannot fork", errno);
+    if (child > 0) return supervise(child, answer, words, limits);
+
+    enter_child(limits, parent);
+    ::dup2(words.write_end, STDERR_FILENO);
+    ::dup2(words.write_end, STDOUT_FILENO);  // stray prints must not mix with the parent's output
+    int status = 0;
+    try {
+        const std::string made = job();
+        write_all(answer.write_end, made.data(), made.size());
+    } catch (const std::bad_alloc&) {
+        status = status_out_of_memory;
+    } catch (const std::exception& error) {
+        const char* text = error.what();
+        write_all(words.write_end, text, std::strlen(text));
+        status = status_threw;
+    } catch (...) {
+        status = status_threw;
+    }
+    std::fflush(nullptr);
+    ::_exit(status);  // no destructors: they belong to the parent
+}
+
+WorkerResult run_program_in_worker(const std::vector<std::string>& argv, const WorkerLimits& limits,
+                                   const std::vector<std::string>& variables) {
+    if (argv.empty()) return cannot_start("no program was named", EINVAL);
+    Pipe answer, words;
+    if (!answer.open() || !words.open()) return cannot_start("cannot make a pipe", errno);
+    // Everything that allocates happens before the fork: another thread may hold the allocator's lock.
+    std::vector<char*> arguments;
+    for (const auto& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    std::vector<char*> surroundings;
+    for (char** entry = environ; *entry; ++entry) {
+        const std::string_view text(*entry);
+        bool replaced = false;
+        for (const auto& variable : variables) {
+            const auto name = variable.substr(0, variable.find('=') + 1);
+            replaced = replaced || text.substr(0, name.size()) == name;
+        }
+        if (!replaced) surroundings.push_back(*entry);
+    }
+    for (const auto& variable : variables) surroundings.push_back(const_cast<char*>(variable.c_str()));
+    surroundings.push_back(nullptr);
+
+    const pid_t parent = ::getpid();
+    const pid_t child = ::fork();
+    if (child < 0) return cannot_start("cannot fork", errno);
+    if (child > 0) return supervise(child, answer, words, limits);
+
+    WorkerLimits without_data_limit = limits;
+    without_data_limit.memory_bytes = 0;  // a program is watched from outside: its own allocator gives no clean sign
+    enter_child(without_data_limit, parent);
+    ::dup2(answer.write_end, STDOUT_FILENO);
+    ::dup2(words.write_end, STDERR_FILENO);
+    const int nothing = ::open("/dev/null", O_RDONLY);
+    if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+    ::execvpe(arguments[0], arguments.data(), surroundings.data());
+    const char* reason = std::strerror(errno);
+    write_all(STDERR_FILENO, arguments[0], std::strlen(arguments[0]));
+    write_all(STDERR_FILENO, ": ", 2);
+    write_all(STDERR_FILENO, reason, std::strlen(reason));
+    ::_exit(status_no_program);
+}
+
+}  // namespace tw::runtime

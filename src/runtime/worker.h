@@ -1,0 +1,55 @@
+// Work that may crash, hang or eat the memory, done in a child process so that it costs one result and not the run.
+//
+// The parent waits with a wall-clock limit, reads the answer through a pipe, and says how the child ended. The child and
+// everything it started are killed when the limit is reached, and when the parent dies.
+//
+// Two forms. `run_in_worker` forks and calls a function: for work on the CPU (the emulator, a prover). It must not be used
+// for work that touches CUDA in a process that has opened CUDA, because a driver context does not survive a fork.
+// `run_program_in_worker` starts a program: for everything that runs on a GPU.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tw::runtime {
+
+struct WorkerLimits {
+    double seconds = 60;                       // wall clock
+    std::uint64_t memory_bytes = 0;            // resident and private memory; 0: no limit
+    std::uint64_t answer_bytes = 64ull << 20;  // a longer answer is an error
+    std::uint64_t words_bytes = 64ull << 10;   // how much of its standard error is kept (the end of it)
+};
+
+enum class WorkerEnd {
+    finished,       // ended by itself with status 0; the answer is whole
+    failed,         // ended by itself with another status, or the function threw
+    crashed,        // killed by a signal that was not ours
+    timed_out,      // killed at the wall-clock limit
+    out_of_memory,  // reached the memory limit
+    answer_too_long,
+    not_started  // no process could be made, or no such program
+};
+const char* name_of(WorkerEnd end);
+
+struct WorkerResult {
+    WorkerEnd end = WorkerEnd::not_started;
+    int status = 0;      // exit status when finished or failed
+    int signal = 0;      // when crashed
+    std::string answer;  // what the function returned, or the program's standard output; may be partial unless finished
+    std::string words;   // the end of standard error
+    double seconds = 0;
+    std::uint64_t peak_bytes = 0;  // largest resident size seen
+
+    // One sentence for a person: "crashed with signal 11 (Segmentation fault) after 0.1 s".
+    std::string sentence() const;
+};
+
+WorkerResult run_in_worker(const std::function<std::string()>& job, const WorkerLimits& limits = {});
+
+// argv[0] is searched in PATH. `variables` ("NAME=value") are added to the environment.
+WorkerResult run_program_in_worker(const std::vector<std::string>& argv, const WorkerLimits& limits = {},
+                                   const std::vector<std::string>& variables = {});
+
+}  // namespace tw::runtime
