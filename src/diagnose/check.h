@@ -1,0 +1,32 @@
+// The whole check of a kernel: synchronisation, data flow, and a concrete counterexample for whatever is not proved.
+#pragma once
+
+#include <optional>
+
+#include "diagnose/counterexample.h"
+#include "verify/flow.h"
+#include "verify/order.h"
+
+namespace tw::diagnose {
+
+struct CheckOptions {
+    double search_seconds = 3.0;    // for a counterexample, per kernel, only when something is not proved
+    std::uint64_t seed = 1;
+    bool search = true;
+};
+
+struct CheckResult {
+    std::vector<verify::Obligation> obligations;
+    std::optional<Counterexample> counterexample;
+    double milliseconds = 0;
+    int instances = 0;
+
+    bool proved() const;            // every obligation is proved, none vacuous
+    bool violated() const { return counterexample.has_value(); }
+    // Lemmas, axioms and preconditions over all obligations, each once, sorted.
+    std::vector<std::string> used() const;
+};
+
+CheckResult check(const ir::Kernel& kernel, const CheckOptions& options);
+
+}  // namespace tw::diagnose

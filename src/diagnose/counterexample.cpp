@@ -1,0 +1,184 @@
+#include "diagnose/counterexample.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "diagnose/provenance.h"
+#include "verify/order.h"
+
+namespace tw::diagnose {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+const char* hint_for(const std::string& kind) {
+    if (kind == "race") return "order the two accesses: a barrier between them, or wait for the asynchronous work before the slot is released or reused";
+    if (kind == "deadlock") return "count arrivals and bytes on both sides of the barrier, and check that every role runs its loop the same number of times";
+    if (kind == "proxy") return "put tw.fence_async() after the ordinary stores and before the barrier that hands them to TMA or wgmma";
+    if (kind == "in_flight") return "wait for the group (tw.wgmma_wait, tw.tma_store_wait) before its registers or shared memory are touched";
+    if (kind == "uninitialised") return "something is read before it is written: look at the first iteration and at the order of load and use";
+    if (kind == "out_of_bounds") return "give the load a fill value or correct the index; shared indices must stay inside the buffer";
+    if (kind == "barrier") return "the number of arrivals must equal the count the barrier was made with";
+    if (kind == "divergence") return "collectives must be reached by every thread of the group that they count";
+    if (kind == "unwritten output") return "some output elements are never stored: check the tile partition, the masks and the number of blocks";
+    if (kind == "wrong value") return "the element is not made from what `computes` names: compare the two tags";
+    return "";
+}
+
+const char* code_for(const std::string& kind) {
+    if (kind == "race") return "TW2001";
+    if (kind == "deadlock") return "TW2002";
+    if (kind == "proxy") return "TW2003";
+    if (kind == "in_flight") return "TW2004";
+    if (kind == "uninitialised") return "TW2005";
+    if (kind == "out_of_bounds") return "TW2006";
+    if (kind == "barrier" || kind == "phase" || kind == "byte_count") return "TW2007";
+    if (kind == "divergence") return "TW2008";
+    if (kind == "wrong value") return "TW1001";
+    if (kind == "unwritten output") return "TW1002";
+    return "TW2009";
+}
+
+// The statement that stores to a tensor, for want of a better place.
+const ir::Stmt* store_of(const ir::Kernel& k, int tensor) {
+    const ir::Stmt* found = nullptr;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* st = std::get_if<ir::StoreGlobal>(&s.op); st && st->dst.tensor == tensor) found = &s;
+        if (auto* st = std::get_if<ir::AtomicAdd>(&s.op); st && st->dst.tensor == tensor) found = &s;
+        if (auto* st = std::get_if<ir::TmaStore>(&s.op); st && k.tensor_maps[static_cast<std::size_t>(st->map)].tensor == tensor) found = &s;
+    });
+    return found;
+}
+
+std::int64_t cost(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
+    double c = 1;
+    for (std::size_t i = 0; i < sizes.size(); ++i) c *= static_cast<double>(std::max<std::int64_t>(sizes[i], 1));
+    (void)k;
+    return static_cast<std::int64_t>(std::min(c, 9e18));
+}
+
+emulate::TrialOptions trial_options(const emulate::Schedule& schedule, std::uint64_t seed) {
+    emulate::TrialOptions o;
+    o.seed = seed;
+    o.emulator.schedule = schedule;
+    o.emulator.resident_blocks = 2;
+    o.emulator.fault_limit = 1;
+    o.emulator.step_limit = 4'000'000;
+    return o;
+}
+
+}  // namespace
+
+std::string sizes_text(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
+    std::string s;
+    for (std::size_t i = 0; i < sizes.size(); ++i) s += (i ? " " : "") + k.sizes[i] + "=" + std::to_string(sizes[i]);
+    return s;
+}
+
+std::vector<std::vector<std::int64_t>> search_instances(const ir::Kernel& k) {
+    std::vector<std::vector<std::int64_t>> list;
+    for (const verify::Instance& i : verify::cutoff_instances(k)) {
+        if (std::find(list.begin(), list.end(), i.sizes) == list.end()) list.push_back(i.sizes);
+    }
+    std::stable_sort(list.begin(), list.end(), [&](const auto& a, const auto& b) { return cost(k, a) < cost(k, b); });
+    return list;
+}
+
+std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const SearchOptions& options) {
+    const auto start = Clock::now();
+    std::vector<std::vector<std::int64_t>> instances = options.first;
+    for (auto& sizes : search_instances(k)) instances.push_back(std::move(sizes));
+    std::vector<emulate::Schedule> schedules = emulate::hostile_schedules(k, options.random_schedules, options.seed);
+    // Late asynchronous work finds most: try it first.
+    std::stable_sort(schedules.begin(), schedules.end(), [](const auto& a, const auto& b) { return a.lazy > b.lazy; });
+    int tried = 0;
+    auto attempt = [&](const std::vector<std::int64_t>& sizes, const emulate::Schedule& schedule) {
+        ++tried;
+        return emulate::run_trial(k, sizes, trial_options(schedule, options.seed));
+    };
+    for (std::size_t round = 0; round < schedules.size(); ++round) {
+        for (const auto& sizes : instances) {
+            if (seconds_since(start) > options.seconds) return std::nullopt;
+            emulate::Trial trial = attempt(sizes, schedules[round]);
+            if (!trial.failed()) continue;
+            // Shrink: the smallest of each size that still fails, greedily.
+            emulate::Schedule schedule = schedules[round];
+            std::vector<std::int64_t> small = sizes;
+            bool shrunk = true;
+            while (shrunk && seconds_since(start) < 2 * options.seconds) {
+                shrunk = false;
+                for (std::size_t i = 0; i < small.size(); ++i) {
+                    for (std::int64_t n : {std::int64_t{1}, small[i] / 4, small[i] / 2, small[i] - 8, small[i] - 1}) {
+                        if (n < 1 || n >= small[i]) continue;
+                        std::vector<std::int64_t> smaller = small;
+                        smaller[i] = n;
+                        emulate::Trial t = attempt(smaller, schedule);
+                        if (!t.failed()) continue;
+                        small = std::move(smaller);
+                        trial = std::move(t);
+                        shrunk = true;
+                        break;
+                    }
+                }
+            }
+            if (schedule.order != emulate::Schedule::Order::round_robin) {
+                emulate::Schedule plain;
+                plain.lazy = schedule.lazy;
+                emulate::Trial t = attempt(small, plain);
+                if (t.failed()) {
+                    trial = std::move(t);
+                    schedule = plain;
+                }
+            }
+            Counterexample c;
+            c.sizes = small;
+            c.sizes_text = sizes_text(k, small);
+            c.schedule = schedule.describe();
+            c.seed = options.seed;
+            c.tried = tried;
+            if (!trial.outcome.clean()) {
+                const emulate::Fault& f = trial.outcome.faults.front();
+                c.kind = emulate::name_of(f.kind);
+                c.message = f.message;
+                c.loc = f.loc;
+                c.other = f.other;
+                c.statement = f.statement;
+                c.other_statement = f.other_statement;
+                c.element = f.element;
+                c.thread = f.thread;
+                for (int i = 0; i < 3; ++i) c.block[i] = f.block[i];
+            } else {
+                for (const emulate::OutputError& e : trial.outputs) {
+                    if (!e.wrong) continue;
+                    const std::string& name = k.tensors[static_cast<std::size_t>(e.tensor)].name;
+                    c.kind = e.unwritten ? "unwritten output" : "wrong value";
+                    c.element = name + "[";
+                    for (std::size_t i = 0; i < e.error.where.size(); ++i) c.element += (i ? ", " : "") + std::to_string(e.error.where[i]);
+                    c.element += "]";
+                    c.actual = e.error.actual;
+                    c.expected = e.error.expected;
+                    c.message = trial.summary(k);
+                    if (const ir::Stmt* s = store_of(k, e.tensor)) {
+                        c.loc = s->loc;
+                        c.statement = ir::print(k, *s);
+                    }
+                    const Provenance p = provenance_of(k, small, trial_options(schedule, options.seed), e.tensor, e.error.where);
+                    c.expected_tag = p.expected;
+                    c.actual_tag = p.actual;
+                    break;
+                }
+            }
+            c.code = code_for(c.kind);
+            c.hint = hint_for(c.kind);
+            // Replay: the same instance once more, from scratch.
+            c.confirmed = attempt(small, schedule).failed();
+            return c;
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace tw::diagnose

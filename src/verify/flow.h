@@ -1,0 +1,20 @@
+// Data flow, for all sizes: every output element is made from exactly the input elements that `computes` names.
+// (The ideas are told in flow.cpp's header and in docs/verifier.md.)
+#pragma once
+
+#include "verify/obligation.h"
+
+namespace tw::verify {
+
+struct FlowInputs {
+    std::vector<Dependence> dependences;   // who wrote what a shared read finds (verify/order)
+};
+
+struct FlowResult {
+    std::vector<Obligation> obligations;
+};
+
+// Only ever answers proved, not_proved or vacuous: violations are shown concretely by diagnose/.
+FlowResult check_flow(const ir::Kernel& kernel, const FlowInputs& inputs);
+
+}  // namespace tw::verify
