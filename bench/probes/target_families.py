@@ -52,6 +52,17 @@ def i32s(values):
     return torch.tensor([v - (1 << 32) if v >= 1 << 31 else v for v in values], dtype=torch.int32)
 
 
+_tensors = {}
+
+
+def table(values):
+    """A list of the cases as a tensor, converted once."""
+    key = id(values)
+    if key not in _tensors:
+        _tensors[key] = (values, torch.tensor(values))  # the list is kept, so its id stays its own
+    return _tensors[key][1]
+
+
 def as_bytes(tensor):
     return tensor.contiguous().reshape(-1).view(torch.uint8)
 
@@ -111,7 +122,7 @@ def one_hot(rows, cols):
 
 def registers(matrix, fragment, dtype):
     """The matrix as each thread's 32-bit registers: int32 [threads, registers]."""
-    at = torch.tensor(fragment["at"]).reshape(fragment["threads"], fragment["values"], 2)
+    at = table(fragment["at"]).reshape(fragment["threads"], fragment["values"], 2)
     patterns = encode(matrix[at[..., 0], at[..., 1]], dtype)
     return patterns.contiguous().view(torch.int32).reshape(fragment["threads"], -1)
 
@@ -120,7 +131,7 @@ def accumulator_values(out, fragment, dtype):
     """int32 [threads, registers] -> the values as int64 and the coordinates they belong to."""
     view = {"f32": torch.float32, "f16": torch.float16, "i32": torch.int32}[dtype]
     values = out.cpu().contiguous().reshape(fragment["threads"], -1).view(view).reshape(fragment["threads"], fragment["values"])
-    at = torch.tensor(fragment["at"]).reshape(fragment["threads"], fragment["values"], 2)
+    at = table(fragment["at"]).reshape(fragment["threads"], fragment["values"], 2)
     return values.to(torch.float64), at
 
 
@@ -239,7 +250,7 @@ def place(image, base, tile, matrix, dtype):
     patterns = encode(matrix, dtype)
     size = patterns.element_size()
     flat = image[base:base + tile["bytes"]].view(patterns.dtype)
-    flat[torch.tensor(tile["addresses"]) // size] = patterns.reshape(-1)
+    flat[table(tile["addresses"]) // size] = patterns.reshape(-1)
 
 
 def wgmma(cases, tool, shard, shards):
@@ -252,7 +263,6 @@ def wgmma(cases, tool, shard, shards):
     tw.compile_many([dict(source=sources[g[0]], entry=f"wgmma_{g[0]}", name="wgmma.cu") for g in groups], workers=6)
     kernels = {}
     totals = {}
-    addresses_checked = 0
     for run in w["runs"]:
         v = run["variant"]
         if v not in sources:
@@ -347,7 +357,7 @@ def matrix_moves(cases, tool):
         torch.cuda.synchronize()
         # Element (matrix, row, col) lies at the address that the lane named for (matrix, row) gives, plus 2 * col.
         lane_of = {tuple(r): lane for lane, r in enumerate(case["row_of_lane"]) if r}
-        at = torch.tensor(fragment["at"]).reshape(32, 2 * count, 2)
+        at = table(fragment["at"]).reshape(32, 2 * count, 2)
         element = torch.zeros((32, 2 * count), dtype=torch.int64)
         for t in range(32):
             for v in range(2 * count):
@@ -805,6 +815,7 @@ def banks(cases, tool):
 
 
 def run(family, tool, cases_path, out_path):
+    torch.set_num_threads(1)  # the tensors are small, and many families run at once
     with open(cases_path) as f:
         cases = json.load(f)
     if family.startswith("wgmma."):
