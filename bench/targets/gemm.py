@@ -111,14 +111,14 @@ def prepare_gemm(kernel, defines, a, b, c, extra=(), k=None):
     if d.get("STORE_DIRECT"):
         out = [c, tw.i32(c.stride(0))]
     else:
-        out = [tw.tensor_map(c, dtype="bf16", dims=[n, m], strides=[pitch_c], box=[64, 64], swizzle=128)]
+        out = [tw.tensor_map(c, dtype="bf16", dims=[n, m], strides=[pitch_c], box=[64, d.get("STORE_ROWS", 64)], swizzle=128)]
     tiles = math.ceil(m / (d["BM"] * d["CLUSTER_M"])) * math.ceil(n / (d["BN"] * d["CLUSTER_N"])) * cluster
     grid = d.get("CTAS", SMS) // cluster * cluster  # CTAS: fewer than the SMs, where that makes the waves even
     if not d.get("REPACK"):  # a repacking launch uses every SM to copy
         grid = min(grid, tiles)
     return kernel.prepare(grid=(grid, 1, 1), block=(128 * (1 + d["CONSUMERS"]), 1, 1),
                           args=[map_a, map_b, *out, *extra, tw.i32(m), tw.i32(n), tw.i32(k)], smem=smem_bytes(d),
-                          cluster=(cluster, 1, 1) if cluster > 1 else None)
+                          cluster=(cluster, 1, 1) if cluster > 1 else None, pdl=bool(d.get("PDL")))
 
 
 def operands(m, n, k, seed):
@@ -141,31 +141,21 @@ def reference(a, b):
 
 # ---------------------------------------------------------------- the three verbs
 
-VARIANTS = [
-    dict(),
-    dict(GROUP=4),
-    dict(GROUP=16),
-    dict(CLUSTER_M=1, GROUP=16),
-    dict(CLUSTER_M=1, GROUP=8),
-    dict(CLUSTER_M=1, CLUSTER_N=2, GROUP=16),
-    dict(CLUSTER_M=1, CLUSTER_N=2, GROUP=8),
-    dict(STAGGER=1),
-    dict(STAGGER=2),
-    dict(STAGGER=3),
-    dict(BN=128, STAGES=5, PINGPONG=1),
-    dict(BN=128, STAGES=6, PINGPONG=1),
-    dict(BN=128, STAGES=6, PINGPONG=1, CLUSTER_M=1, CLUSTER_N=2),
-    dict(BN=128, STAGES=6, PINGPONG=1, CLUSTER_M=1, GROUP=16),
-    dict(BM=64, BN=256, STAGES=4, PINGPONG=1, GROUP=16),
-    dict(BM=256, BN=128, STAGES=4, CLUSTER_M=2, GROUP=4),
-    dict(BM=256, BN=128, STAGES=4, CLUSTER_M=1, CLUSTER_N=2, GROUP=8),
-    dict(BM=128, BN=192, STAGES=5, EPI_BUFS=1),
-    dict(BM=256, BN=192, STAGES=3, EPI_BUFS=3),
-    dict(HINT_A="last", HINT_B="first"),
-    dict(HINT_C="normal"),
-    dict(CTAS=128),
-    dict(CLUSTER_M=2, CLUSTER_N=2, GROUP=4, CTAS=128),
-    dict(CLUSTER_M=2, CLUSTER_N=2, GROUP=4, CTAS=120),
+VARIANTS = [dict(GROUP=g, STAGGER=st) for g in (4, 8, 16) for st in (0, 1, 2, 3)]
+VARIANTS += [dict(GROUP=g, STAGGER=st, STORE_ROWS=16) for g in (4, 8) for st in (0, 2)]
+VARIANTS += [
+    dict(STORE_ROWS=16, EARLY_A=1),
+    dict(STORE_ROWS=16, EARLY_A=1, STAGGER=1),
+    dict(STORE_ROWS=16, EARLY_A=1, GROUP=4),
+    dict(STORE_ROWS=16, EARLY_A=1, GROUP=4, PDL=1),
+    dict(STORE_ROWS=16, EARLY_A=1, GROUP=4, CTAS=128, STAGGER=2),
+    dict(BK=128, STAGES=2, GROUP=4, STORE_ROWS=16),
+    dict(CLUSTER_M=1, CLUSTER_N=2, GROUP=8, STORE_ROWS=16),
+    dict(CLUSTER_M=1, CLUSTER_N=2, GROUP=16, STORE_ROWS=16, STAGGER=2),
+    dict(BN=128, STAGES=5, PINGPONG=1, STORE_ROWS=16),
+    dict(BN=128, STAGES=6, PINGPONG=1, STORE_ROWS=16, EARLY_A=1, GROUP=4),
+    dict(CLUSTER_M=1, GROUP=8, STORE_ROWS=16, STAGGER=2),
+    dict(STAGES=3, EPI_BUFS=4, STORE_ROWS=16, GROUP=4),
 ]
 SHAPES = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (8192, 28672, 8192)]
 CHECK_SHAPES = [(128, 256, 64), (8, 8, 8), (200, 328, 1000), (1000, 3000, 776), (4096, 2048, 512), (129, 264, 4104), (3000, 1032, 200)]
@@ -284,18 +274,16 @@ def prepare_skinny(kernel, d, x, w, out):
     grid = min(SMS // cluster, tiles) * cluster
     return kernel.prepare(grid=(grid, 1, 1), block=(128 * (1 + d["ROWS"] // 64), 1, 1),
                           args=[map_x, map_w, out, tw.i32(t), tw.i32(n), tw.i32(k)], smem=smem,
-                          cluster=(cluster, 1, 1) if cluster > 1 else None)
+                          cluster=(cluster, 1, 1) if cluster > 1 else None, pdl=bool(d.get("PDL")))
 
 
 def skinny_label(d):
-    return " ".join(f"{x.lower()}{d[x]}" for x in ("TOKENS", "ROWS", "BK", "STAGES", "SPLIT", "SHARE"))
+    return " ".join(f"{x.lower()}{d[x]}" for x in ("TOKENS", "ROWS", "BK", "STAGES", "SPLIT", "SHARE")) + (" pdl" if d.get("PDL") else "")
 
 
-SKINNY = ([skinny(16, bk=bk, stages=st) for bk, st in ((128, 4), (128, 6), (128, 8), (128, 11), (256, 3), (256, 4), (256, 5), (512, 2))]
-          + [skinny(16, bk=256, share=2), skinny(16, bk=256, share=4), skinny(16, 128, 128, split=2), skinny(16, 128, 256, split=2)]
-          + [skinny(8), skinny(8, bk=256), skinny(8, bk=256, stages=4)]
-          + [skinny(64), skinny(64, share=2), skinny(64, share=4), skinny(64, 128, 64, split=2), skinny(64, stages=4)]
-          + [skinny(128), skinny(128, bk=64), skinny(128, share=2), skinny(128, bk=64, share=2), skinny(128, share=4), skinny(128, 128, 64, split=2)])
+SKINNY = [skinny(16), skinny(16, bk=256), skinny(16, stages=6), {**skinny(16), "PDL": 1}, {**skinny(16, bk=256), "PDL": 1}, skinny(16, bk=64),
+          skinny(16, 128, 128), skinny(8), skinny(8, bk=256), {**skinny(8, bk=256), "PDL": 1}, skinny(64), {**skinny(64), "PDL": 1}, skinny(64, share=2),
+          skinny(128), skinny(128, 128, 64, split=2), skinny(128, bk=64), {**skinny(128, 128, 64, split=2), "PDL": 1}]
 FAMILY_SKINNY = Family("skinny", "gemm_skinny.cu", "gemm_skinny", SKINNY, prepare_skinny,
                        lambda d: [(d["TOKENS"], 8192, 8192), (d["TOKENS"] - 3, 200, 328), (1, 8, 8), (d["TOKENS"] - 1, 28672, 520)], skinny_label)
 
@@ -319,13 +307,14 @@ def prepare_any(kernel, defines, a, b, c):
 
 MISALIGNED = [
     dict(BN=192, STAGES=5, EPI_BUFS=1, REPACK=1),
-    dict(BN=192, STAGES=5, EPI_BUFS=1, REPACK=1, CLUSTER_M=1),
-    dict(REPACK=1),
-    dict(BN=128, STAGES=6, REPACK=1, CLUSTER_M=1),
+    dict(BN=192, STAGES=5, EPI_BUFS=1, REPACK=1, STORE_ROWS=16),
+    dict(REPACK=1, STORE_ROWS=16),
     dict(REPACK=1, STORE_DIRECT=1),
     dict(STORE_DIRECT=1),
-    dict(STORE_DIRECT=1, CLUSTER_M=1, GROUP=16),
-    dict(STORE_DIRECT=1, BN=128, STAGES=6, PINGPONG=1),
+    dict(STORE_DIRECT=1, EPI_BUFS=1),
+    dict(STORE_DIRECT=1, BM=256, BN=128, GROUP=4),
+    dict(STORE_DIRECT=1, BM=256, BN=128, GROUP=8, STAGGER=2),
+    dict(STORE_DIRECT=1, BM=256, BN=128, GROUP=8, CLUSTER_M=1, CLUSTER_N=1),
 ]
 
 

@@ -7,6 +7,7 @@
 // Preconditions: K % 8 == 0, N % 8 == 0, T <= TOKENS. Ragged N and K: TMA zero fill, masked stores.
 //
 // tw-variants: -DTOKENS=16 -DROWS=64 -DBK=128 -DSTAGES=10
+// tw-variants: -DTOKENS=16 -DROWS=64 -DBK=128 -DSTAGES=10 -DPDL=1
 // tw-variants: -DTOKENS=8 -DROWS=64 -DBK=128 -DSTAGES=11
 // tw-variants: -DTOKENS=64 -DROWS=64 -DBK=128 -DSTAGES=6 -DSHARE=2
 // tw-variants: -DTOKENS=128 -DROWS=128 -DBK=64 -DSTAGES=4 -DSPLIT=2
@@ -30,6 +31,10 @@
 #endif
 #ifndef SHARE
 #define SHARE 1  // CTAs of a cluster that share the X tile
+#endif
+
+#ifndef PDL
+#define PDL 0  // 1: programmatic dependent launch; W must not be written by the previous kernel: it is loaded before its end
 #endif
 
 using tw::u16;
@@ -87,16 +92,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     tw::mbarrier_init(smem + SMEM_FREE, WARPS * SPLIT);
     tw::fence_mbarrier_init();
   }
+  if (PDL) tw::grid_dependency_launch();
   if (CLUSTER > 1)
-    tw::cluster_sync_relaxed();
+    tw::cluster_arrive_relaxed();
   else
     __syncthreads();
+  if (warp == 0 && tw::elect_one() && cluster_id < tiles) {  // the first ring of W needs no other CTA and no X
+    const u64 hint_w = tw::l2_evict_first();
+    for (int s = 0; s < min(STAGES, k_end - k_begin); ++s) {
+      tw::mbarrier_arrive_expect_tx(smem + SMEM_FULL + 8 * s, STAGE_BYTES);
+#pragma unroll
+      for (int ks = 0; ks < K_SUB; ++ks)
+        tw::tma_load_2d_hint(smem + SMEM_W + s * W_BYTES + ks * W_SUB_BYTES, &map_w, smem + SMEM_FULL + 8 * s,
+                             (k_begin + s) * BK + ks * 64, (cluster_id * SHARE + share_rank) * ROWS, hint_w);
+    }
+  }
+  if (CLUSTER > 1) tw::cluster_wait();
 
   if (warp < 4) {
     // ------------------------------------------------------------ producer
     if (warp == 0 && tw::elect_one()) {
       const u64 hint_w = tw::l2_evict_first();
       const u64 hint_x = tw::l2_evict_last();
+      if (PDL) tw::grid_dependency_wait();
       u32 slot = 0, parity = 1;
       for (int tile = cluster_id; tile < tiles; tile += clusters) {
         const int n0 = (tile * SHARE + share_rank) * ROWS;
@@ -106,12 +124,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             tw::mbarrier_wait_relaxed_cluster(smem + SMEM_EMPTY + 8 * slot, parity);
           else
             tw::mbarrier_wait(smem + SMEM_EMPTY + 8 * slot, parity);
-          tw::mbarrier_arrive_expect_tx(full, STAGE_BYTES);
+          const bool w_issued = tile == cluster_id && kb - k_begin < STAGES;
+          if (!w_issued) tw::mbarrier_arrive_expect_tx(full, STAGE_BYTES);
 #pragma unroll
           for (int ks = 0; ks < K_SUB; ++ks) {
             const u32 w = smem + SMEM_W + slot * W_BYTES + ks * W_SUB_BYTES;
             const u32 x = smem + SMEM_X + slot * X_BYTES + ks * X_SUB_BYTES;
-            tw::tma_load_2d_hint(w, &map_w, full, kb * BK + ks * 64, n0, hint_w);
+            if (!w_issued) tw::tma_load_2d_hint(w, &map_w, full, kb * BK + ks * 64, n0, hint_w);
             if (SHARE == 1) {
               tw::tma_load_2d_hint(x, &map_x, full, kb * BK + ks * 64, 0, hint_x);
             } else {
@@ -222,5 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       tile_parity ^= 1;
     }
   }
-  if (CLUSTER > 1) tw::cluster_sync_relaxed();
+  // No CTA leaves while a peer may still read its partial tile (SPLIT) or write its ring (SHARE).
+  if (SPLIT > 1) tw::cluster_sync();
+  if (SHARE > 1) tw::cluster_sync_relaxed();
 }

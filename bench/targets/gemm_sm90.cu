@@ -7,6 +7,8 @@
 // TMA fills out-of-range loads with zero (the identity of the sum) and clips stores.
 //
 // tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=2
+// tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=2 -DSTORE_ROWS=16 -DEARLY_A=1
+// tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=2 -DSTORE_ROWS=16 -DEARLY_A=1 -DPDL=1
 // tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_M=1 -DEPI_BUFS=2
 // tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_N=2 -DCLUSTER_M=1 -DEPI_BUFS=2
 // tw-variants: -DBM=128 -DBN=128 -DSTAGES=5 -DCLUSTER_M=2 -DPINGPONG=1 -DEPI_BUFS=2
@@ -45,6 +47,15 @@
 #endif
 #ifndef EPI_BUFS
 #define EPI_BUFS 2  // store staging buffers (64 x 64 bf16) per consumer warpgroup
+#endif
+#ifndef STORE_ROWS
+#define STORE_ROWS 64  // rows of one TMA store: 64: a warpgroup stages and stores together; 16: each warp on its own
+#endif
+#ifndef EARLY_A
+#define EARLY_A 0  // 1: the first tile's A loads are issued before the cluster barrier (A is not multicast)
+#endif
+#ifndef PDL
+#define PDL 0  // 1: programmatic dependent launch: set-up overlaps the previous kernel's tail; loads wait for its end
 #endif
 #ifndef STAGGER
 #define STAGGER 0  // consumer 1 starts this many slots behind consumer 0, so that their epilogues do not coincide
@@ -92,6 +103,8 @@ constexpr int EMPTY_ARRIVALS = 4 * (PINGPONG ? 1 : CONSUMERS) * CLUSTER;  // one
 static_assert(BK % 64 == 0 && WG_ROWS % 64 == 0 && BN % 64 == 0, "tile must be whole wgmma blocks");
 static_assert(M64 * BN / 2 <= 192, "accumulators exceed the register budget");
 static_assert(M64 * EPI_CHUNKS % EPI_BUFS == 0, "staging buffers must be used round robin across tiles");
+static_assert(!EARLY_A || (CLUSTER_N == 1 && !REPACK), "only a CTA's own loads may precede the cluster barrier");
+static_assert(!PDL || !REPACK, "the copy would have to wait for the previous kernel too");
 static_assert(!PINGPONG || CONSUMERS == 2, "ping-pong is between two consumers");
 static_assert(STAGGER < STAGES, "the stagger must be a slot of the first round");
 
@@ -213,10 +226,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     }
     tw::fence_mbarrier_init();
   }
+  if (PDL) tw::grid_dependency_launch();
   if (CLUSTER > 1)
-    tw::cluster_sync_relaxed();
+    tw::cluster_arrive_relaxed();
   else
     __syncthreads();
+#if EARLY_A
+  if (warp == 0 && tw::elect_one() && cluster_id < tiles) {
+    if (PDL) tw::grid_dependency_wait();
+    const u64 hint_a = TW_CAT(tw::l2_evict_, HINT_A)();
+    int tile_m, tile_n;
+    tile_at(cluster_id, tiles_m, tiles_n, tile_m, tile_n);
+    for (int kb = 0; kb < min(STAGES, k_blocks); ++kb) {
+      tw::mbarrier_arrive_expect_tx(smem + SMEM_FULL + 8 * kb, STAGE_BYTES);
+#pragma unroll
+      for (int ks = 0; ks < K_SUB; ++ks)
+        tw::tma_load_2d_hint(smem + SMEM_A + kb * A_BYTES + ks * A_SUB_BYTES, &map_a, smem + SMEM_FULL + 8 * kb,
+                             kb * BK + ks * 64, (tile_m * CLUSTER_M + rank_m) * BM, hint_a);
+    }
+  }
+#endif
+  if (CLUSTER > 1) tw::cluster_wait();
 
 #if REPACK
   // Every CTA copies its share and arrives on a counter that grows by gridDim.x per launch; the only waiter is the
@@ -234,6 +264,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (warp == 0 && tw::elect_one()) {
       const u64 hint_a = TW_CAT(tw::l2_evict_, HINT_A)();
       const u64 hint_b = TW_CAT(tw::l2_evict_, HINT_B)();
+      if (PDL && !EARLY_A) tw::grid_dependency_wait();
 #if REPACK
       const u32 ticket = tw::atom_add_acq_rel_gpu(arrived, 1);
       const u32 target = (ticket / gridDim.x + 1) * gridDim.x;
@@ -254,14 +285,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             tw::mbarrier_wait_relaxed_cluster(empty, parity);
           else
             tw::mbarrier_wait(empty, parity);
-          tw::mbarrier_arrive_expect_tx(full, STAGE_BYTES);
+          const bool a_issued = EARLY_A && tile == cluster_id && kb < STAGES;
+          if (!a_issued) tw::mbarrier_arrive_expect_tx(full, STAGE_BYTES);
 #pragma unroll
           for (int ks = 0; ks < K_SUB; ++ks) {
             const int k0 = kb * BK + ks * 64;
             const u32 a = smem + SMEM_A + slot * A_BYTES + ks * A_SUB_BYTES;
             const u32 b = smem + SMEM_B + slot * B_BYTES + ks * B_SUB_BYTES;
             if (CLUSTER_N == 1) {
-              tw::tma_load_2d_hint(a, &map_a, full, k0, m0, hint_a);
+              if (!a_issued) tw::tma_load_2d_hint(a, &map_a, full, k0, m0, hint_a);
             } else {  // this rank loads its share of the rows for every CTA in its cluster row
               const u32 part = rank_n * (BM / CLUSTER_N);
               const u16 mask = static_cast<u16>((CLUSTER_N == 2 ? (1 | 1 << CLUSTER_M) : 1) << rank_m);
@@ -288,7 +320,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const u32 consumer = warpgroup - 1;
     const u32 lane = tw::lane_index();
 #if !STORE_DIRECT
-    const bool store_thread = threadIdx.x % 128 == 0;
+    const bool store_thread = STORE_ROWS == 64 ? threadIdx.x % 128 == 0 : lane == 0;
     const u64 hint_c = TW_CAT(tw::l2_evict_, HINT_C)();
 #endif
     const u32 wg_row = PINGPONG ? 0 : consumer * WG_ROWS;  // first tile row of this warpgroup
@@ -359,7 +391,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           __syncwarp();  // each warp stages and stores its own 16 rows
 #else
           if (store_thread) tw::bulk_wait_read<EPI_BUFS - 1>();
-          tw::named_barrier_sync(1 + consumer, 128);
+          if (STORE_ROWS == 64)
+            tw::named_barrier_sync(1 + consumer, 128);
+          else
+            __syncwarp();
 #endif
 #pragma unroll
           for (int j = 0; j < 4; ++j) {
@@ -371,20 +406,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           __syncwarp();
           const int n_first = n0 + c * 64;
           const int m_first = m0 + i * 64 + (warp % 4) * 16;
-#pragma unroll 4
-          for (int r = 0; r < 16; ++r) {
-            if (m_first + r >= M) break;
+          u16* row = c_ptr + static_cast<tw::i64>(m_first) * ldc + n_first;
+#pragma unroll 8
+          for (int r = 0; r < 16; ++r, row += ldc) {
             // Lanes store aligned 4-byte words: a row that starts 2 bytes off a word begins with half a word (element
             // 0) and ends with half a word (element 63).
-            u16* row = c_ptr + static_cast<tw::i64>(m_first + r) * ldc + n_first;
             const int off = (reinterpret_cast<u64>(row) >> 1) & 1;
             const u32 src = staging + buf + ((warp % 4) * 16 + r) * 128;
             const int e0 = 2 * static_cast<int>(lane) - off, e1 = e0 + 1;
             const u32 lo = tw::ld_shared_u16(src + ((((e0 & 63) / 8) ^ (r % 8)) << 4) + (e0 & 7) * 2);  // e0 = -1: element 63
             const u32 hi = tw::ld_shared_u16(src + (((e1 / 8) ^ (r % 8)) << 4) + (e1 & 7) * 2);
-            if (e0 >= 0 && n_first + e1 < N) {
+            const bool in_m = m_first + r < M;
+            if (in_m && e0 >= 0 && n_first + e1 < N) {
               *reinterpret_cast<u32*>(row + e0) = lo | hi << 16;
-            } else {
+            } else if (in_m) {
               if (n_first + e1 < N) row[e1] = static_cast<u16>(hi);
               const int tail = e0 & 63;
               if (n_first + tail < N) row[tail] = static_cast<u16>(lo);
@@ -392,9 +427,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           }
 #else
           tw::fence_proxy_async_shared();
-          tw::named_barrier_sync(1 + consumer, 128);
+          if (STORE_ROWS == 64)
+            tw::named_barrier_sync(1 + consumer, 128);
+          else
+            __syncwarp();
           if (store_thread) {
-            tw::tma_store_2d_hint(&map_c, staging + buf, n0 + c * 64, m0 + i * 64, hint_c);
+            const u32 first = STORE_ROWS == 64 ? 0 : (warp % 4) * 16;
+            tw::tma_store_2d_hint(&map_c, staging + buf + first * 128, n0 + c * 64, m0 + i * 64 + first, hint_c);
             tw::bulk_commit();
           }
 #endif

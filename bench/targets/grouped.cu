@@ -37,6 +37,9 @@
 #ifndef TOKEN_CHUNK
 #define TOKEN_CHUNK 64  // token rows of the store staging buffer
 #endif
+#ifndef STAGGER
+#define STAGGER 0  // consumer 1 starts this many slots behind consumer 0, so that their epilogues do not coincide
+#endif
 #ifndef GATHER
 #define GATHER 0
 #endif
@@ -274,6 +277,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const u32 stage_addr = staging + stage_token * 128 + ((((warp % 4) * 2 + lane / 8 % 2) ^ (lane % 8)) << 4);
     float acc[BT / 2];
     u32 slot = 0, parity = 0;
+    if (STAGGER > 0 && consumer == 1 && k_blocks > STAGGER && cluster_id < weight_tiles * ((__ldg(ends + groups - 1) + BT - 1) / BT))
+      tw::mbarrier_wait(smem + SMEM_FULL + 8 * STAGGER, 0);
     for (int tile = cluster_id; seek(cursor, tile, weight_tiles, ends, groups); tile += clusters) {
       const int inside = tile - cursor.first_tile;
       const int n0 = (inside / cursor.token_tiles * CLUSTER + rank) * BW + consumer * 64;

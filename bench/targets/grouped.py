@@ -146,10 +146,10 @@ def checked(journal, variants):
     return good
 
 
-def timed(journal, case, variants, rounds, tag):
-    """Interleaves the peer and the variants on one case; every timed output is compared with the reference afterwards."""
+def timed(journal, case, variants, rounds, tag, balanced=False):
+    """Interleaves the peer and the variants on one case, after comparing each variant's output with the peer's."""
     experts, tokens, per_token, k, n = CASES[case]
-    sizes = routed_sizes(experts, tokens, per_token, 5)
+    sizes = [tokens * per_token // experts] * experts if balanced else routed_sizes(experts, tokens, per_token, 5)
     rows = sum(sizes)
     x, w, ends, _ = problem(sizes, k, n, 77)
     # for the gathered form: the token matrix and, per output row, its token (rows of x are copies of the tokens)
@@ -192,10 +192,8 @@ def timed(journal, case, variants, rounds, tag):
     return res
 
 
-VARIANTS = [dict(TOKEN_BOX=box, CLUSTER=c) for box in (16, 32, 64) for c in (1, 2)]
-VARIANTS += [dict(CLUSTER=1, GATHER=1), dict(CLUSTER=1, TOKEN_BOX=16, HINT_W="normal", HINT_X="normal"), dict(CLUSTER=2, TOKEN_BOX=16, HINT_W="normal"),
-             dict(BT=192, STAGES=5, CLUSTER=1, TOKEN_BOX=16), dict(BT=64, STAGES=8, CLUSTER=1, TOKEN_BOX=16), dict(BT=64, STAGES=4, CLUSTER=1, TOKEN_BOX=16),
-             dict(BT=64, STAGES=6, CLUSTER=1, TOKEN_BOX=32)]
+VARIANTS = [dict(TOKEN_BOX=box, CLUSTER=1) for box in (16, 32, 64)] + [dict(TOKEN_BOX=32, CLUSTER=2), dict(TOKEN_BOX=64, CLUSTER=2)]
+VARIANTS += [dict(CLUSTER=1, GATHER=1), dict(BT=64, STAGES=8, CLUSTER=1), dict(CLUSTER=1, STAGGER=2), dict(CLUSTER=1, TOKEN_CHUNK=32)]
 
 
 def choose(experts, rows, n):
@@ -207,14 +205,15 @@ def choose(experts, rows, n):
 
 def time_chosen(journal):
     rows = []
-    for case, (experts, tokens, per_token, k, n) in CASES.items():
+    for case, (experts, tokens, per_token, k, n) in [x for x in CASES.items() for _ in range(2)]:
+        balanced = bool(rows) and rows[-1]["case"].startswith(f"grouped bf16 {case} routed")
         v = choose(experts, tokens * per_token, n)
         g = dict(CLUSTER=1, GATHER=1)
         picked = compiled(journal, [v, g])
-        res = timed(journal, case, picked, 21, "time")
+        res = timed(journal, case, picked, 21, "time", balanced)
         for x, note in ((v, ""), (g, "gathered rows; the peer reads rows already gathered")):
             ratio = res["ratios"]["peer/" + label(x)]
-            rows.append(dict(case=f"grouped bf16 {case}" + (" gathered" if note else ""), ours_us=res[label(x)]["median_us"], peer="torch._grouped_mm",
+            rows.append(dict(case=f"grouped bf16 {case} " + ("balanced" if balanced else "routed") + (" gathered" if note else ""), ours_us=res[label(x)]["median_us"], peer="torch._grouped_mm",
                              peer_us=res["peer"]["median_us"], ratio=ratio["ratio"], interval=[ratio["lo"], ratio["hi"]],
                              l2="operands exceed L2", notes=(label(x) + "; " + note).rstrip("; ")))
     with open(os.path.join(OUTDIR, "grouped_rows.json"), "w") as f:
@@ -231,7 +230,8 @@ def main():
     good = checked(journal, VARIANTS)
     if verb == "sweep":
         for case in sys.argv[2:] or CASES:
-            timed(journal, case, good, 5, "sweep")
+            for balanced in (False, True):
+                timed(journal, case, good, 5, "sweep", balanced)
     print(f"grouped {verb}: {time.time() - t0:.1f} s", flush=True)
 
 
