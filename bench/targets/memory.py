@@ -28,6 +28,8 @@ from memory_variants import (BEST_STREAMS, best_variant, read_variants, ring_var
 SHAPES = [(16384, 4096), (65536, 1024), (4096, 65536)]
 OPS = ["softmax", "layernorm"]
 MORE_OPS = ["cumsum", "transpose", "colsum"]
+RAGGED = [("softmax", "bf16", 16384, 4095), ("layernorm", "bf16", 16384, 4095), ("softmax", "fp32", 65536, 1023),
+          ("softmax", "bf16", 16384, 5000), ("layernorm", "fp32", 4096, 65535)]
 DTYPES = {"bf16": 2, "fp32": 4}
 
 
@@ -59,8 +61,11 @@ class Report:
             return [json.loads(line) for line in f if line.strip()]
 
 
-def in_child(function, limit_s):
-    """Runs function() in a forked child; 'ok', 'timeout' or 'died <status>'. CUDA must not be initialised in the parent."""
+def in_child(function, stall_s, report=None, deadline=None):
+    """Runs function() in a forked child; 'ok', 'stalled' (no new row for stall_s), 'out of time' or 'died <status>'.
+
+    CUDA must not be initialised in the parent.
+    """
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
@@ -73,15 +78,20 @@ def in_child(function, limit_s):
         finally:
             sys.stdout.flush()
             os._exit(status)
-    end = time.time() + limit_s
-    while time.time() < end:
+    size, since = -1, time.time()
+    while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return "ok" if status == 0 else f"died {status}"
+        now = os.path.getsize(report.path) if report and os.path.exists(report.path) else -1
+        if now != size:
+            size, since = now, time.time()
+        why = "stalled" if time.time() > since + stall_s else "out of time" if deadline and time.time() > deadline else None
+        if why:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return why
         time.sleep(0.02)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return "timeout"
 
 
 def time_case(op, dtype, rows, n, variants, report, rounds, full_check):
@@ -145,7 +155,7 @@ def time_case(op, dtype, rows, n, variants, report, rounds, full_check):
     if op != "stream":
         calls["torch eager"] = lambda i: apply(torch, op, sets[i][0], w, b)
         info["torch eager"] = dict(error=eager_error)
-    report.add(dict(running="timing", case=case))
+    report.add(dict(running="timing " + case, case=case))
     estimate_us = moved / 4.0e6
     per_graph = rotations * max(1, round(400 / (estimate_us * rotations)))
     if not calls:
@@ -160,6 +170,8 @@ def time_case(op, dtype, rows, n, variants, report, rounds, full_check):
                         gbs=mine / t["median_us"] / 1e3, rotations=rotations, eager_ratio=ratio.get("ratio"),
                         eager_ratio_interval=[ratio["lo"], ratio["hi"]] if ratio else None, **info.get(name, {})))
     report.add(dict(case=case, finished=True))
+    del sets, calls
+    torch.cuda.empty_cache()
 
 
 # ------------------------------------------------------------------------------------------------ correctness
@@ -236,22 +248,20 @@ def run_checks(report, skip):
 
 # ------------------------------------------------------------------------------------------------ the three commands
 
-def supervised(make_function, report, limit_s, attempts=4):
-    """Runs make_function(skip) in children until one finishes; what a dead one was running is skipped from then on."""
+def supervised(work, report, deadline, stall_s=25, attempts=8):
+    """Runs work(skip) in children until one ends well; what a dead one was running (a variant, a case) is skipped from then on."""
     skip = set()
     for _ in range(attempts):
         before = len(report.rows())
-        status = in_child(make_function(skip), limit_s)
-        rows = report.rows()[before:]
-        if any(r.get("finished") for r in rows):
-            return True
-        last = next((r["running"] for r in reversed(rows) if "running" in r), None)
+        status = in_child(lambda: work(skip), stall_s, report, deadline)
+        if status in ("ok", "out of time"):
+            return
+        last = next((r["running"] for r in reversed(report.rows()[before:]) if "running" in r), None)
         report.add(dict(lost=last, status=status))
         print(f"  lost {last}: {status}", flush=True)
-        if last is None or last == "timing" or last in skip:
-            return False
+        if last is None or last in skip:
+            return
         skip.add(last)
-    return False
 
 
 def precompile(variants):
@@ -259,36 +269,46 @@ def precompile(variants):
     def work():
         import harness as tw
         compile_all(tw, variants)
-    in_child(work, 60)
+    in_child(work, 90)
 
 
 def cases():
     out = [(op, dtype, rows, n) for rows, n in SHAPES for dtype in DTYPES for op in OPS]
-    return out + [(op, dtype, 16384, 4096) for op in MORE_OPS for dtype in DTYPES] + [("cumsum", "fp32", 65536, 1024)]
+    out += [(op, dtype, 16384, 4096) for op in MORE_OPS for dtype in DTYPES] + [("cumsum", "fp32", 65536, 1024)]
+    return out + RAGGED
 
 
-def run_cases(report, deadline, sweep, only):
-    chosen = [c for c in cases() if not only or only in f"{c[0]}_{c[1]}_{c[2]}x{c[3]}"]
+def case_name(c):
+    return f"{c[0]}_{c[1]}_{c[2]}x{c[3]}"
+
+
+def parse_case(name):
+    op, dtype, shape = name.split("_")
+    rows, n = shape.split("x")
+    return op, dtype, int(rows), int(n)
+
+
+def run_cases(report, deadline, sweep, chosen):
     if sweep:
         per_case = {c: sweep_variants(c[0], DTYPES[c[1]], c[3]) for c in chosen}
         precompile(stream_variants() + read_variants() + [v for vs in per_case.values() for v in vs])
     else:
         per_case = {c: [best_variant(c[0], DTYPES[c[1]], c[3])] for c in chosen}
         precompile(BEST_STREAMS + [v for vs in per_case.values() for v in vs])
-    if sweep:
-        for rows, n in ((16384, 4096), (4096, 65536)):
+    ceilings = [("stream", "bf16", rows, n) for rows, n in ((16384, 4096), (4096, 65536))] if sweep else []
+
+    def work(skip):
+        finished = {r["case"] for r in report.rows() if r.get("finished")}
+        for c in ceilings + chosen:
+            if case_name(c) in finished or "timing " + case_name(c) in skip:
+                continue
             if time.time() > deadline:
-                break
-            vs = stream_variants() + read_variants()
-            supervised(lambda skip: lambda: time_case("stream", "bf16", rows, n, [v for v in vs if v.name not in skip], report, 12, False),
-                       report, 20)
-    for c in chosen:
-        if time.time() > deadline:
-            print("out of time before", c, flush=True)
-            break
-        vs = per_case[c] + [v for v in BEST_STREAMS if c[0] != "colsum" or v.defines["MODE"] == 1]
-        supervised(lambda skip: lambda: time_case(*c, [v for v in vs if v.name not in skip], report, 10 if sweep else 40, not sweep),
-                   report, 25)
+                print("out of time before", case_name(c), flush=True)
+                return
+            vs = stream_variants() + read_variants() if c in ceilings else per_case[c] + [
+                v for v in BEST_STREAMS if c[0] != "colsum" or v.defines["MODE"] == 1]
+            time_case(*c, [v for v in vs if v.name not in skip], report, 10 if sweep else 40, not sweep)
+    supervised(work, report, deadline + 20)
 
 
 def is_copy(row):
@@ -328,6 +348,7 @@ def main():
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--case", action="append", default=[], help="a case by name, such as softmax_bf16_8192x16384; may be repeated")
     parser.add_argument("--budget", type=float, default=300, help="seconds; no case is started after it")
     options = parser.parse_args()
     deadline = time.time() + options.budget
@@ -335,7 +356,7 @@ def main():
     if os.path.exists(report.path):
         os.remove(report.path)
     if options.check:
-        supervised(lambda skip: lambda: run_checks(report, skip), report, 60)
+        supervised(lambda skip: run_checks(report, skip), report, deadline)
         rows = [r for r in report.rows() if "check" in r]
         bad = [r for r in rows if not r["ok"]]
         print(f"checks: {len(rows) - len(bad)} right, {len(bad)} wrong")
@@ -344,7 +365,8 @@ def main():
         json.dump(dict(checks=rows), open(options.out, "w"))
         return 1 if bad or not rows else 0
     import torch  # before the forks; it initialises no device
-    run_cases(report, deadline, options.sweep, options.only)
+    chosen = [parse_case(c) for c in options.case] or [c for c in cases() if options.only in case_name(c) and not (options.sweep and c in RAGGED)]
+    run_cases(report, deadline, options.sweep, chosen)
     rows, best_copy, best_read = summary(report.rows())
     json.dump(dict(cases=rows, versions=dict(torch=torch.__version__, cuda=torch.version.cuda), best_copy_gbs=best_copy,
                    best_read_gbs=best_read, command=" ".join(sys.argv)), open(options.out, "w"), indent=1)

@@ -73,6 +73,17 @@ def ring_variant(op, elem, warps, vecs, stages, cluster=1, groups=1, kind=0, wav
                                          CLUSTER=cluster, ROW_KIND=kind, **more), waves)
 
 
+def min_blocks(op, elem, vecs, threads, kind=0, kept=0):
+    """How many blocks a multiprocessor must hold, so that the compiler uses few registers but not so few that it spills.
+
+    A thread holds vecs * 16 / elem fp32 values, `kept` more registers, and an overhead seen in the compiler's reports.
+    """
+    need = vecs * 16 // elem + kept + {"layernorm": 36, "cumsum": 28}.get(op, 22) + {0: 0, 1: 6, 2: 24}[kind]
+    fits = [resident // threads for resident in (2048, 1536, 1280, 1024, 768, 512)
+            if resident >= threads and 65536 // (resident // threads * threads) >= need]
+    return min(32, fits[0]) if fits else 0
+
+
 def stream_variants():
     """Copies. Bulk copies and persistent grids are here to be seen losing to one-shot blocks in address order."""
     out = []
@@ -106,64 +117,50 @@ def sweep_variants(op, elem, n):
     ln = op == "layernorm"
     forms = [dict(LOAD_FORM=0, STORE_FORM=0), dict(LOAD_FORM=0, STORE_FORM=1), dict(LOAD_FORM=1, STORE_FORM=1)]
 
-    def registers(threads, blocks):
-        return 65536 // (threads * blocks)
-
     for lanes in (32, 64, 128, 256, 512, 1024):
         vecs = slots // lanes
         if vecs * lanes != slots or not 1 <= vecs <= 8:
             continue
-        values = vecs * 16 // elem
-        for threads in {lanes, max(lanes, 128), max(lanes, 256)}:
-            if threads < 64:
-                continue
-            need = values + (36 if ln else 28 if op == "cumsum" else 22)
-            fits = [b for b in (2048 // threads, 1536 // threads, 1280 // threads, 1024 // threads, 768 // threads, 512 // threads)
-                    if b and registers(threads, b) >= need]
-            if not fits:
+        for threads in {max(lanes, 64), max(lanes, 128), max(lanes, 256)}:
+            blocks = min_blocks(op, elem, vecs, threads)
+            if not blocks:
                 continue
             for form in forms if vecs <= 4 else forms[:2]:
-                out.append(rows_variant(op, elem, lanes, vecs, threads, MIN_BLOCKS=min(32, fits[0]), **form))
-            if ln:  # weights asked for before the row, or kept over a few rows
-                fits = [b for b in fits if registers(threads, b) >= need + vecs * 8]
-                if fits:
-                    for waves in (0, 1, 2, 4):
-                        out.append(rows_variant(op, elem, lanes, vecs, threads, waves=waves, MIN_BLOCKS=min(32, fits[0]), WEIGHTS=1,
-                                                **forms[1]))
-                    fits = [b for b in fits if registers(threads, b) >= need + vecs * 12]
-                    if fits:
-                        out.append(rows_variant(op, elem, lanes, vecs, threads, waves=2, MIN_BLOCKS=min(32, fits[0]), WEIGHTS=1,
-                                                PREFETCH=1, **forms[1]))
-    kib = n * elem // 1024
+                out.append(rows_variant(op, elem, lanes, vecs, threads, MIN_BLOCKS=blocks, **form))
+            blocks = min_blocks(op, elem, vecs, threads, kept=vecs * 8)
+            if ln and blocks:  # weights asked for before the row, or kept over a few rows
+                for waves in (0, 1, 2, 4):
+                    out.append(rows_variant(op, elem, lanes, vecs, threads, waves=waves, MIN_BLOCKS=blocks, WEIGHTS=1, **forms[1]))
+            blocks = min_blocks(op, elem, vecs, threads, kept=vecs * 12)
+            if ln and blocks:
+                out.append(rows_variant(op, elem, lanes, vecs, threads, waves=2, MIN_BLOCKS=blocks, WEIGHTS=1, PREFETCH=1, **forms[1]))
     if op == "cumsum":
-        pass  # rows in registers only
-    elif kib <= 32:  # one ring of each kind, to compare with
-        warps = 1 if kib <= 4 else 4
+        pass  # rows in registers of one block only
+    elif slots <= 2048:  # up to 32 KB: one ring, to compare with
+        warps = 1 if slots <= 256 else 4
         more = {"WEIGHTS": 2} if ln else {}
-        out.append(ring_variant(op, elem, warps, slots // 32 // warps, 2, groups=8 // warps, STORE_FORM=1, **more))
+        if slots // 32 // warps <= 8:
+            out.append(ring_variant(op, elem, warps, slots // 32 // warps, 2, groups=8 // warps, STORE_FORM=1, **more))
     else:
-        for cluster in (2, 4, 8):
+        for cluster in (1, 2, 4, 8):
             for warps in (8, 16, 32):
                 vecs = slots // 32 // warps // cluster
                 values = vecs * 16 // elem
-                need = values + (34 if ln else 26)
-                if vecs < 1 or vecs > 16 or values > 64 or need * warps * 32 > 65536:
+                blocks = min(65536 // (warps * 32 * (values + (32 if ln and values != 32 else 24))), 2048 // (warps * 32))
+                if vecs < 2 or vecs > 16 or values > 64 or blocks < 1:
                     continue
-                blocks = min(65536 // (warps * 32 * need), 2048 // (warps * 32))
-                for stages, waves in [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2), (1, 4)]:
+                for stages, waves in [(1, 1), (1, 4), (2, 1)] + [(s, w) for s in (1, 2) for w in (0.97, 0.94, 0.9) if cluster > 2]:
                     for weights in ([2, 0] if ln else [None]):
-                        if ln and (weights == 2) != (stages > 0 and waves > 0 and cluster == 2 or waves == 2 and cluster > 2):
-                            continue
                         more = {} if weights is None else {"WEIGHTS": weights}
-                        v = ring_variant(op, elem, warps, vecs, stages, cluster, waves=waves, LOAD_FORM=0, STORE_FORM=1,
-                                         MIN_BLOCKS=blocks, **more)
-                        if v.shared_bytes <= 225 * 1024:
-                            out.append(v)
-                if cluster == 2:
-                    more = {"WEIGHTS": 0} if ln else {}
-                    out.append(ring_variant(op, elem, warps, vecs, 1, 2, waves=1, STORE_FORM=0, MIN_BLOCKS=blocks, **more))
-                    out.append(ring_variant(op, elem, warps, vecs, 1, 2, waves=1, STORE_FORM=1, EVICT_FIRST=1, MIN_BLOCKS=blocks, **more))
-                    out.append(ring_variant(op, elem, warps, vecs, 1, 2, waves=1, STORE_FORM=1, MIN_BLOCKS=blocks, **more))
+                        fit = ring_variant(op, elem, warps, vecs, stages, cluster, waves=waves, STORE_FORM=0, MIN_BLOCKS=blocks, **more)
+                        if (fit.shared_bytes + 3000) * blocks <= 227 * 1024 and (weights != 0 or stages == 1 or cluster <= 2):
+                            out.append(fit)
+                if ln and blocks > 1:
+                    more = {"WEIGHTS": 2}
+                    for waves in (1, 0.94, 4):
+                        fit = ring_variant(op, elem, warps, vecs, 1, cluster, waves=waves, STORE_FORM=0, MIN_BLOCKS=1, **more)
+                        if fit.shared_bytes <= 225 * 1024:
+                            out.append(fit)
     seen, unique = set(), []
     for v in out:
         if v.name not in seen:
@@ -175,47 +172,49 @@ def sweep_variants(op, elem, n):
 def best_variant(op, elem, n):
     """The choice for rows of n elements: the measured winners of the sweep, widened to the next capacity that holds n."""
     if op == "transpose":
-        return Variant("transpose.cu", dict(ELEM_BYTES=elem, TILE_R=64, THREADS=256, RASTER=0, LOAD_FORM=0, STORE_FORM=0))
+        return Variant("transpose.cu", dict(ELEM_BYTES=elem, TILE_R=128 if elem == 2 else 64, THREADS=512 if elem == 2 else 256,
+                                            RASTER=1, LOAD_FORM=0, STORE_FORM=0))
     if op == "colsum":
-        return Variant("colsum.cu", dict(ELEM_BYTES=elem, THREADS=256, LANES=64, UNROLL=8, LOAD_FORM=1), 1)
-    kind = 0
+        return Variant("colsum.cu", dict(ELEM_BYTES=elem, THREADS=256, LANES=32, UNROLL=8, LOAD_FORM=1), 1)
     per_vec = 16 // elem
     aligned = n % per_vec == 0
     slots = -(-(n + (0 if aligned else per_vec - 1)) // per_vec)  # 16-byte slots that a row may touch
     ln = op == "layernorm"
 
     def kind_for(capacity_slots):
-        return 2 if not aligned else 0 if capacity_slots == slots else 1
+        return 2 if not aligned else 0 if capacity_slots * per_vec == n else 1
 
-    if slots <= 256:  # up to 4 KB: a warp (or part of one) per row
-        lanes = 32
-        while lanes > 4 and slots <= lanes // 2:
-            lanes //= 2
-        vecs = 1
-        while lanes * vecs < slots:
-            vecs *= 2
-        kind = kind_for(lanes * vecs)
-        return rows_variant(op, elem, lanes, vecs, 128, kind, STORE_FORM=1)
-    if slots <= 2048:  # up to 32 KB: part of a block per row
-        vecs = 4
-        lanes = 64
-        while lanes * vecs < slots:
+    forms = dict(LOAD_FORM=0, STORE_FORM=0)
+    if slots <= 32:  # part of a warp per row
+        lanes = 4
+        while lanes < slots:
             lanes *= 2
-        kind = kind_for(lanes * vecs)
-        return rows_variant(op, elem, lanes, vecs, lanes, kind, STORE_FORM=1)
-    cluster, vecs, warps = 2, 4, 16
-    while cluster * vecs * warps * 32 < slots:
-        if cluster < 4:
-            cluster *= 2
-        elif vecs < 8:
-            vecs *= 2
-        elif cluster < 8:
-            cluster *= 2
+        return rows_variant(op, elem, lanes, 1, 128, kind_for(lanes), **forms, MIN_BLOCKS=min_blocks(op, elem, 1, 128, kind_for(lanes)))
+    if slots <= 4096:  # a warp, a few warps or a whole block per row: two vectors a thread, more where weights come along
+        wanted = (8 if slots > 256 and kind_for(slots) == 0 and slots & (slots - 1) == 0 else 4) if ln and elem == 2 else (4 if slots > 256 else 2) if ln else 2
+        lanes = 32
+        while lanes < 1024 and lanes * wanted < slots:
+            lanes *= 2
+        vecs = -(-slots // lanes)
+        threads, kind = max(lanes, 128 if ln and elem == 2 else 64), kind_for(lanes * vecs)
+        return rows_variant(op, elem, lanes, vecs, threads, kind, **forms, MIN_BLOCKS=max(1, min_blocks(op, elem, vecs, threads, kind)))
+    if op == "cumsum":
+        return None
+    # A block of 32 warps has 64 registers a thread: enough for 32 values and no predicates. Ragged rows take 16 warps.
+    for cluster in (2, 4, 8):
+        for warps, values in ((32, 32), (16, 64 if aligned and not ln else 48)):
+            vecs = -(-slots // (cluster * warps * 32))
+            kind = kind_for(cluster * warps * 32 * vecs)
+            if vecs * 16 // elem <= values and (kind == 0 or warps == 16):
+                break
         else:
-            return None  # longer than a cluster of eight holds in registers
-    kind = kind_for(cluster * vecs * warps * 32)
+            continue
+        break
+    else:
+        return None  # longer than a cluster of eight holds in registers
     more = {"WEIGHTS": 0} if ln else {}
-    return ring_variant(op, elem, warps, vecs, 1, cluster, kind=kind, STORE_FORM=1, **more)
+    return ring_variant(op, elem, warps, vecs, 1, cluster, kind=kind, STORE_FORM=0,
+                        waves=1 if cluster == 2 else 4, **more)
 
 
 # Copies that the sweep found fastest; every case is timed beside them, on its own number of bytes.
