@@ -1,0 +1,63 @@
+// The prover stack for integer conditions: does `goal` follow from the facts? Cheapest first, and the answer says who gave it.
+//
+//   affine   the goal is a fact, or a fact plus a non-negative constant, or two facts added
+//   bounds   lower bounds of every monomial, from constant bounds of atoms, added up
+//   z3       integers with floor division, min, max and uninterpreted index tensors; a private context per query, limited by
+//            rlimit (deterministic), never by wall time. `unknown` is "no".
+//
+// Every "yes" is a proof for all values of the symbols that satisfy the facts; a "no" only means that nothing was proved.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "verify/integer.h"
+
+namespace tw::verify {
+
+struct ProverCounts {
+    std::map<std::string, int> answered;   // prover -> queries it settled positively
+    int refused = 0;
+    double z3_milliseconds = 0;
+};
+
+class Prover {
+public:
+    explicit Prover(Integers& ints) : ints_(ints) {}
+
+    void push() { marks_.push_back(facts_.size()); }
+    void pop() { facts_.resize(marks_.back()); marks_.pop_back(); }
+    void assume(const Condition& c);
+
+    bool holds(const Condition& goal);                  // proved from the facts
+    bool holds_given(const Condition& extra, const Condition& goal);
+    bool contradictory();                               // the facts exclude each other (dead code)
+    // The prover that answered the last positive query.
+    const std::string& last() const { return last_; }
+
+    const ProverCounts& counts() const { return counts_; }
+    const std::vector<Condition>& facts() const { return facts_; }
+    bool use_z3 = true;
+
+private:
+    bool leaf(const Condition& goal);
+    bool by_facts(const Poly& p);
+    bool by_bounds(const Poly& p);
+    bool by_z3(const Condition& goal);
+    bool yes(const char* who);
+    std::optional<std::int64_t> lower_bound(Atom a);
+    std::optional<std::int64_t> upper_bound(Atom a);
+
+    Integers& ints_;
+    std::vector<Condition> facts_;
+    std::vector<std::size_t> marks_;
+    std::string last_;
+    ProverCounts counts_;
+    std::map<std::string, bool> z3_cache_;
+};
+
+// Z3's answer to "facts imply goal"; false where Z3 is not built in. Statistics in milliseconds.
+bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds);
+
+}  // namespace tw::verify

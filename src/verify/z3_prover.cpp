@@ -1,0 +1,118 @@
+#include <chrono>
+
+#include "verify/prove.h"
+
+#ifdef TW_WITH_Z3
+#include <z3++.h>
+
+#include <functional>
+#include <set>
+#endif
+
+namespace tw::verify {
+
+#ifdef TW_WITH_Z3
+
+namespace {
+
+class Translation {
+public:
+    Translation(z3::context& z, const Integers& ints) : z_(z), ints_(ints) {}
+
+    z3::expr poly(const Poly& p) {
+        z3::expr sum = z_.int_val(0);
+        for (const auto& [m, k] : p.terms) {
+            z3::expr product = z_.int_val(k);
+            for (Atom a : m) product = product * atom(a);
+            sum = sum + product;
+        }
+        return sum;
+    }
+
+    z3::expr condition(const Condition& c) {
+        switch (c.kind) {
+            case Condition::Kind::yes: return z_.bool_val(true);
+            case Condition::Kind::no: return z_.bool_val(false);
+            case Condition::Kind::at_least_zero: return poly(c.poly) >= 0;
+            case Condition::Kind::zero: return poly(c.poly) == 0;
+            case Condition::Kind::nonzero: return poly(c.poly) != 0;
+            case Condition::Kind::all:
+            case Condition::Kind::any: {
+                z3::expr_vector parts(z_);
+                for (const Condition& p : c.parts) parts.push_back(condition(p));
+                return c.kind == Condition::Kind::all ? z3::mk_and(parts) : z3::mk_or(parts);
+            }
+        }
+        return z_.bool_val(false);
+    }
+
+    // What is known of the atoms that were met: definitions and constant bounds.
+    std::vector<z3::expr> axioms;
+
+private:
+    z3::expr atom(Atom a) {
+        const AtomInfo& info = ints_.info(a);
+        const std::string name = "x" + std::to_string(a);
+        z3::expr x = z_.int_const(name.c_str());
+        if (!seen_.insert(a).second) return x;
+        if (info.lower) axioms.push_back(x >= z_.int_val(*info.lower));
+        if (info.upper) axioms.push_back(x <= z_.int_val(*info.upper));
+        switch (info.kind) {
+            case AtomInfo::Kind::quotient: {
+                z3::expr n = poly(info.args[0]), d = poly(info.args[1]);
+                // Floor division by a positive divisor; nothing is known otherwise.
+                axioms.push_back(z3::implies(d > 0, d * x <= n && n < d * x + d));
+                break;
+            }
+            case AtomInfo::Kind::minimum:
+            case AtomInfo::Kind::maximum: {
+                z3::expr p = poly(info.args[0]), q = poly(info.args[1]);
+                axioms.push_back(x == (info.kind == AtomInfo::Kind::minimum ? z3::ite(p <= q, p, q) : z3::ite(p >= q, p, q)));
+                break;
+            }
+            case AtomInfo::Kind::choice:
+                axioms.push_back(x == z3::ite(condition(info.condition), poly(info.args[0]), poly(info.args[1])));
+                break;
+            default: break;   // symbols, elements and opaque operations: uninterpreted, equal when interned equal
+        }
+        return x;
+    }
+
+    z3::context& z_;
+    const Integers& ints_;
+    std::set<Atom> seen_;
+};
+
+}  // namespace
+
+bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds) {
+    const auto start = std::chrono::steady_clock::now();
+    bool proved = false;
+    try {
+        z3::context z;
+        z3::solver solver(z);
+        z3::params limits(z);
+        limits.set("rlimit", 400000u);
+        solver.set(limits);
+        Translation t(z, ints);
+        z3::expr claim = t.condition(goal);
+        std::vector<z3::expr> premises;
+        for (const Condition& f : facts) premises.push_back(t.condition(f));
+        for (const z3::expr& p : premises) solver.add(p);
+        for (const z3::expr& a : t.axioms) solver.add(a);
+        solver.add(!claim);
+        proved = solver.check() == z3::unsat;
+    } catch (const z3::exception&) {
+        proved = false;   // out of limits, or beyond what Z3 can parse: not proved
+    }
+    milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return proved;
+}
+
+#else
+
+bool z3_implies(const Integers&, const std::vector<Condition>&, const Condition&, double&) { return false; }
+
+#endif
+
+}  // namespace tw::verify
