@@ -59,6 +59,9 @@ using namespace tw;
 #ifndef RESCALE_SLACK
 #define RESCALE_SLACK 8.0f  // O is rescaled only when the maximum has grown by more than this many powers of two
 #endif
+#ifndef SPLIT
+#define SPLIT (BN / 8)  // 8-column groups of the first part of the softmax; the second part waits until after P V
+#endif
 #ifndef POLY_NUM
 #define POLY_NUM 0  // POLY_NUM of every POLY_DEN 8-column groups take exp2 on the FMA pipe instead of the MUFU
 #endif
@@ -182,14 +185,14 @@ TW_DEVICE void release_kv(u32 empty, u32 lane) {
 #if CLUSTER == 1
   if (lane == 0) mbarrier_arrive(empty);
 #else
-  if (lane < CLUSTER) mbarrier_arrive_cluster(empty, lane);
+  if (lane < CLUSTER) mbarrier_arrive_relaxed_cluster(empty, lane);
 #endif
 }
 TW_DEVICE void wait_kv_empty(u32 empty, u32 parity) {
 #if CLUSTER == 1
   mbarrier_wait(empty, parity);
 #else
-  mbarrier_wait_cluster(empty, parity);
+  mbarrier_wait_relaxed_cluster(empty, parity);
 #endif
 }
 
@@ -264,20 +267,25 @@ struct RowState {
   float max0, max1, sum0, sum1;
 };
 
-// s := 2^(s*scale - reference); the sums follow. Returns true (warp-uniform) if the reference moved: O must then be
-// multiplied by alpha before anything is added to it.
-TW_DEVICE bool online_softmax(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2,
-                            int poly_num) {
-  float a0 = s[0], b0 = s[1], a1 = s[2], b1 = s[3];
+// Largest of the thread's scores in the 8-column groups lo..hi-1, per row.
+TW_DEVICE void part_max(const float (&s)[BN / 2], int lo, int hi, float& max0, float& max1) {
+  float a0 = s[4 * lo], b0 = s[4 * lo + 1], a1 = s[4 * lo + 2], b1 = s[4 * lo + 3];
 #pragma unroll
-  for (int i = 1; i < BN / 8; ++i) {
+  for (int i = lo + 1; i < hi; ++i) {
     a0 = fmaxf(a0, s[4 * i + 0]);
     b0 = fmaxf(b0, s[4 * i + 1]);
     a1 = fmaxf(a1, s[4 * i + 2]);
     b1 = fmaxf(b1, s[4 * i + 3]);
   }
-  const float max0 = fmaxf(r.max0, quad_max(fmaxf(a0, b0)));
-  const float max1 = fmaxf(r.max1, quad_max(fmaxf(a1, b1)));
+  max0 = fmaxf(a0, b0);
+  max1 = fmaxf(a1, b1);
+}
+
+// Takes the part's maxima into account. Returns true (warp-uniform) if the reference moved: what is relative to it (the
+// sums, here; O and earlier exponentials, the caller) must then be multiplied by alpha.
+TW_DEVICE bool move_reference(RowState& r, float part0, float part1, float& alpha0, float& alpha1, float scale_log2) {
+  const float max0 = fmaxf(r.max0, quad_max(part0));
+  const float max1 = fmaxf(r.max1, quad_max(part1));
   // A row that has seen no column yet has max = -inf; (-inf) - (-inf) is NaN and compares false.
   const bool moved = __any_sync(0xffffffffu, (max0 - r.max0) * scale_log2 > RESCALE_SLACK ||
                                                  (max1 - r.max1) * scale_log2 > RESCALE_SLACK);
@@ -291,11 +299,16 @@ TW_DEVICE bool online_softmax(float (&s)[BN / 2], RowState& r, float& alpha0, fl
     r.sum0 *= alpha0;
     r.sum1 *= alpha1;
   }
+  return moved;
+}
+
+// s := 2^(s*scale - reference) in the groups lo..hi-1; the sums follow.
+TW_DEVICE void exponentiate(float (&s)[BN / 2], int lo, int hi, RowState& r, float scale_log2, int poly_num) {
   const float ref0 = r.max0 == NEG_INF ? 0.0f : r.max0 * scale_log2;
   const float ref1 = r.max1 == NEG_INF ? 0.0f : r.max1 * scale_log2;
   float u0 = 0.0f, u1 = 0.0f, w0 = 0.0f, w1 = 0.0f;
 #pragma unroll
-  for (int i = 0; i < BN / 8; ++i) {
+  for (int i = lo; i < hi; ++i) {
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       s[4 * i + c] = i % POLY_DEN < poly_num ? exp2_fma(s[4 * i + c], scale_log2 / 128, (120.0f - (c < 2 ? ref0 : ref1)) / 128)
@@ -308,7 +321,36 @@ TW_DEVICE bool online_softmax(float (&s)[BN / 2], RowState& r, float& alpha0, fl
   }
   r.sum0 += u0 + w0;
   r.sum1 += u1 + w1;
+}
+
+// What of the softmax overlaps with P V: the first part's exponentials and the second part's maxima. The result says
+// whether O must be multiplied by alpha.
+TW_DEVICE bool softmax_before_wait(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2,
+                                   int poly_num) {
+  float max0, max1;
+  part_max(s, 0, SPLIT, max0, max1);
+  bool moved = move_reference(r, max0, max1, alpha0, alpha1, scale_log2);
+  exponentiate(s, 0, SPLIT, r, scale_log2, poly_num);
+  if (SPLIT < BN / 8) {
+    float beta0, beta1;
+    part_max(s, SPLIT, BN / 8, max0, max1);
+    if (move_reference(r, max0, max1, beta0, beta1, scale_log2)) {
+#pragma unroll
+      for (int i = 0; i < 4 * SPLIT; ++i) s[i] *= i % 4 < 2 ? beta0 : beta1;
+      alpha0 *= beta0;
+      alpha1 *= beta1;
+      moved = true;
+    }
+  }
   return moved;
+}
+
+// The rest: the second part's exponentials, and P.
+// The accumulator's fragment of columns 16k..16k+15 is the A fragment of k-step k.
+TW_DEVICE void softmax_after_wait(float (&s)[BN / 2], u32 (&p)[BN / 4], RowState& r, float scale_log2, int poly_num) {
+  if (SPLIT < BN / 8) exponentiate(s, SPLIT, BN / 8, r, scale_log2, poly_num);
+#pragma unroll
+  for (int i = 0; i < BN / 4; ++i) p[i] = pack_bf16(s[2 * i], s[2 * i + 1]);
 }
 
 TW_DEVICE void rescale(float (&o)[HEAD_DIM / 2], float alpha0, float alpha1) {
@@ -319,12 +361,6 @@ TW_DEVICE void rescale(float (&o)[HEAD_DIM / 2], float alpha0, float alpha1) {
     o[4 * i + 2] *= alpha1;
     o[4 * i + 3] *= alpha1;
   }
-}
-
-// The accumulator's fragment of columns 16k..16k+15 is the A fragment of k-step k.
-TW_DEVICE void pack_probabilities(u32 (&p)[BN / 4], const float (&s)[BN / 2]) {
-#pragma unroll
-  for (int i = 0; i < BN / 4; ++i) p[i] = pack_bf16(s[2 * i], s[2 * i + 1]);
 }
 
 // ptxas schedules freely inside a basic block and hoists a wgmma wait above arithmetic that does not need it, which
@@ -531,8 +567,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         if (lane == 0 && tile.key_tiles == 1 + skipped) mbarrier_arrive(q_empty);
         const int row = tile.row + thread_row, col = (tile.key_tiles - 1 - skipped) * BN + thread_col;
         mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
-        online_softmax(s, rows, alpha0, alpha1, scale_log2, 0);
-        pack_probabilities(p, s);
+        softmax_before_wait(s, rows, alpha0, alpha1, scale_log2, 0);
+        softmax_after_wait(s, p, rows, scale_log2, 0);
         ZERO(acc);
       }
       for (u32 i = 0; i < skipped; ++i) {
@@ -570,13 +606,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             const int row = tile.row + thread_row, col = n * BN + thread_col;
             mask_scores(s, row + 1 - col, row + 9 - col);
           }
-          const bool moved = online_softmax(s, rows, alpha0, alpha1, scale_log2, POLY_NUM);
+          const bool moved = softmax_before_wait(s, rows, alpha0, alpha1, scale_log2, POLY_NUM);
           finish_before_wait(rows, scratch, lane);
           wgmma_wait<0>();
           PIN(acc);
           release_kv(smem + BAR_V_EMPTY + 8 * v_slot, lane);
           if (moved) rescale(acc, alpha0, alpha1);
-          pack_probabilities(p, s);
+          softmax_after_wait(s, p, rows, scale_log2, POLY_NUM);
         }
 
 #if DYNAMIC
@@ -634,12 +670,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           const int row = tile.row + thread_row, col = (tile.key_tiles - 1 - skipped) * BN + thread_col;
           mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
         }
-        online_softmax(s, rows, alpha0, alpha1, scale_log2, 0);
+        softmax_before_wait(s, rows, alpha0, alpha1, scale_log2, 0);
         finish_before_wait(rows, scratch, lane);
         wgmma_wait<0>();
         PIN(acc);
         release_kv(smem + BAR_V_EMPTY + 8 * v_slot, lane);
-        pack_probabilities(p, s);
+        softmax_after_wait(s, p, rows, scale_log2, 0);
         for (u32 i = 0; i < skipped; ++i) {
           const u32 slot = slot_of(step + i, KV_STAGES);
           mbarrier_wait(smem + BAR_V_FULL + 8 * slot, phase_of(step + i, KV_STAGES));
