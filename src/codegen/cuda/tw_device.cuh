@@ -85,16 +85,6 @@ TW_DEVICE void mbarrier_arrive_relaxed_cluster(u32 bar, u32 rank) {
       "r"(rank)
       : "memory");
 }
-// The same at the default scope, for an arrive that publishes no writes (a consumer that only read the slot): the
-// cluster-scope release above costs a full MEMBAR.ALL.GPU, a third of the speed of a kernel that arrives every step.
-TW_DEVICE void mbarrier_arrive_remote(u32 bar, u32 rank) {
-  asm volatile(
-      "{\n.reg .b32 remote;\n"
-      "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(bar),
-      "r"(rank)
-      : "memory");
-}
 TW_DEVICE bool mbarrier_try_wait(u32 bar, u32 parity) {
   u32 done;
   asm volatile(
