@@ -1,3 +1,7 @@
+#if defined(__GNUC__) && !defined(__clang__)
+// g++ 12 believes that std::variant destroys alternatives it does not hold.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include "layout/expression.h"
 
 #include <fmt/format.h>
