@@ -130,11 +130,13 @@ TW_DEVICE void tile_at(int linear, int tiles_m, int tiles_n, int& tile_m, int& t
 }
 
 #if REPACK
-// Copies the K-element rows of A and then of B to rows of KP = K rounded up to 8 elements, zero filled. A warp moves 32
+// Copies the K-element rows of A and then of B to rows of KP = K rounded up to 8 elements, zero filled, `pitch` elements
+// apart (a multiple of 64: rows that start on 128-byte lines keep TMA at full rate). A warp moves 32
 // chunks of 16 bytes at a time. A source chunk starts at any even byte: it is cut out of the two aligned 16-byte blocks
 // that hold it. The aligned block may reach past the tensor's ends by less than 16 bytes, within the same 16-byte block.
 constexpr int REPACK_UNROLL = 4;
 TW_DEVICE void repack(const u16* a, const u16* b, u16* a_padded, u16* b_padded, int M, int N, int K) {
+  const int pitch = (K + 63) / 64 * 64;
   const int KP = (K + 7) / 8 * 8;
   const int segments = (KP / 8 + 31) / 32;  // per row
   const int items = (M + N) * segments;
@@ -157,7 +159,7 @@ TW_DEVICE void repack(const u16* a, const u16* b, u16* a_padded, u16* b_padded, 
       const u64 from = reinterpret_cast<u64>(matrix + static_cast<tw::i64>(matrix_row) * K + k);
       left[i] = item < items ? K - k : 0;
       shift[i] = from % 16;
-      to[i] = (in_a ? a_padded : b_padded) + static_cast<tw::i64>(matrix_row) * KP + k;
+      to[i] = (in_a ? a_padded : b_padded) + static_cast<tw::i64>(matrix_row) * pitch + k;
       low[i] = high[i] = make_uint4(0, 0, 0, 0);
       if (left[i] > 0) {
         const u64 block = from & ~15ull;
