@@ -43,14 +43,14 @@ enum class Code : std::uint16_t {
 };
 
 struct CodeInfo {
-  Code code;
-  std::string_view id;           // "TW0012"
-  std::string_view name;         // "unterminated-string" is spelled unterminated_string
-  ProblemKind kind;
-  std::string_view meaning;      // one line, no full stop at the end
-  std::string_view explanation;  // a short paragraph or two
-  std::string_view wrong;        // a small example that raises it; may be empty
-  std::string_view fix;          // the example put right; may be empty
+    Code code;
+    std::string_view id;    // "TW0012"
+    std::string_view name;  // "unterminated-string" is spelled unterminated_string
+    ProblemKind kind;
+    std::string_view meaning;      // one line, no full stop at the end
+    std::string_view explanation;  // a short paragraph or two
+    std::string_view wrong;        // a small example that raises it; may be empty
+    std::string_view fix;          // the example put right; may be empty
 };
 
 // All codes in ascending order.

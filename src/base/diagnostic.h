@@ -27,61 +27,61 @@ enum class Severity : std::uint8_t { error, warning, note };
 std::string_view to_string(Severity severity);
 
 struct DiagnosticNote {
-  Span span;  // may be nowhere
-  std::string message;
+    Span span;  // may be nowhere
+    std::string message;
 };
 
 struct Diagnostic {
-  Code code = Code::internal_error;
-  Severity severity = Severity::error;
-  ProblemKind kind = ProblemKind::internal;
-  Span span;
-  std::string message;  // the concrete reason, no full stop at the end
-  std::vector<DiagnosticNote> notes;
-  std::string hint;     // the usual fix; may be empty
+    Code code = Code::internal_error;
+    Severity severity = Severity::error;
+    ProblemKind kind = ProblemKind::internal;
+    Span span;
+    std::string message;  // the concrete reason, no full stop at the end
+    std::vector<DiagnosticNote> notes;
+    std::string hint;  // the usual fix; may be empty
 
-  // So that a report reads as one sentence: sink.error(code, span, "...").with_hint("...");
-  Diagnostic& with_note(Span where, std::string text);
-  Diagnostic& with_hint(std::string text);
+    // So that a report reads as one sentence: sink.error(code, span, "...").with_hint("...");
+    Diagnostic& with_note(Span where, std::string text);
+    Diagnostic& with_hint(std::string text);
 };
 
 // An error with the kind that the table gives its code.
 Diagnostic make_error(Code code, Span span, std::string message);
 
 class DiagnosticSink {
- public:
-  static constexpr std::size_t kDefaultLimit = 50;
-  explicit DiagnosticSink(std::size_t limit = kDefaultLimit) : limit_(limit) {}
+public:
+    static constexpr std::size_t kDefaultLimit = 50;
+    explicit DiagnosticSink(std::size_t limit = kDefaultLimit) : limit_(limit) {}
 
-  // The returned reference stays valid while the sink lives. A report with the code and place of an earlier one, or past
-  // the limit, is counted and dropped (the reference is then to a scratch value).
-  Diagnostic& report(Diagnostic diagnostic);
-  Diagnostic& error(Code code, Span span, std::string message);
-  Diagnostic& warning(Code code, Span span, std::string message);
+    // The returned reference stays valid while the sink lives. A report with the code and place of an earlier one, or past
+    // the limit, is counted and dropped (the reference is then to a scratch value).
+    Diagnostic& report(Diagnostic diagnostic);
+    Diagnostic& error(Code code, Span span, std::string message);
+    Diagnostic& warning(Code code, Span span, std::string message);
 
-  const std::deque<Diagnostic>& diagnostics() const { return diagnostics_; }
-  bool empty() const { return diagnostics_.empty(); }
-  bool has_errors() const { return error_count_ > 0; }
-  bool has_internal_errors() const { return internal_count_ > 0; }
-  std::size_t error_count() const { return error_count_; }
-  std::size_t dropped_count() const { return dropped_count_; }
-  // True once further reports are dropped: a stage may stop looking.
-  bool full() const { return diagnostics_.size() >= limit_; }
+    const std::deque<Diagnostic>& diagnostics() const { return diagnostics_; }
+    bool empty() const { return diagnostics_.empty(); }
+    bool has_errors() const { return error_count_ > 0; }
+    bool has_internal_errors() const { return internal_count_ > 0; }
+    std::size_t error_count() const { return error_count_; }
+    std::size_t dropped_count() const { return dropped_count_; }
+    // True once further reports are dropped: a stage may stop looking.
+    bool full() const { return diagnostics_.size() >= limit_; }
 
-  // By file and place; stages report in their own order. Reports at one place keep their order.
-  std::vector<const Diagnostic*> in_source_order() const;
+    // By file and place; stages report in their own order. Reports at one place keep their order.
+    std::vector<const Diagnostic*> in_source_order() const;
 
- private:
-  std::size_t limit_;
-  std::deque<Diagnostic> diagnostics_;
-  Diagnostic scratch_;
-  std::size_t error_count_ = 0;
-  std::size_t internal_count_ = 0;
-  std::size_t dropped_count_ = 0;
+private:
+    std::size_t limit_;
+    std::deque<Diagnostic> diagnostics_;
+    Diagnostic scratch_;
+    std::size_t error_count_ = 0;
+    std::size_t internal_count_ = 0;
+    std::size_t dropped_count_ = 0;
 };
 
 struct RenderOptions {
-  bool color = false;  // ANSI colours, for a terminal
+    bool color = false;  // ANSI colours, for a terminal
 };
 
 // Each ends with a newline. Control characters and invalid UTF-8 of the source are shown as '?', and long lines are

@@ -48,11 +48,11 @@ inline constexpr int kMaxExprDepth = 400;
 // An index with a type. The default is "none", which optional children use (`a[:]` has no bounds).
 template <class Tag>
 struct NodeId {
-  static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
-  std::uint32_t index = kNone;
+    static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
+    std::uint32_t index = kNone;
 
-  explicit operator bool() const { return index != kNone; }
-  friend bool operator==(NodeId, NodeId) = default;
+    explicit operator bool() const { return index != kNone; }
+    friend bool operator==(NodeId, NodeId) = default;
 };
 struct ExprTag {};
 struct StmtTag {};
@@ -63,11 +63,21 @@ using StmtId = NodeId<StmtTag>;
 
 enum class UnaryOp : std::uint8_t { negate, plus, invert, logical_not };  // - + ~ not
 enum class BinaryOp : std::uint8_t {
-  add, subtract, multiply, divide, floor_divide, modulo, power, shift_left, shift_right, bit_and, bit_or, bit_xor, matmul
+    add,
+    subtract,
+    multiply,
+    divide,
+    floor_divide,
+    modulo,
+    power,
+    shift_left,
+    shift_right,
+    bit_and,
+    bit_or,
+    bit_xor,
+    matmul
 };
-enum class CompareOp : std::uint8_t {
-  equal, not_equal, less, less_equal, greater, greater_equal, in, not_in, is, is_not
-};
+enum class CompareOp : std::uint8_t { equal, not_equal, less, less_equal, greater, greater_equal, in, not_in, is, is_not };
 enum class LogicalOp : std::uint8_t { logical_and, logical_or };
 
 // What Python writes for the operator: "-", "not", "//", "not in", ...
@@ -78,260 +88,260 @@ std::string_view spelling(LogicalOp op);
 
 struct InvalidExpr {};  // text that was reported as wrong
 struct Name {
-  std::string id;
+    std::string id;
 };
 struct IntLiteral {
-  std::int64_t value = 0;  // not negative
+    std::int64_t value = 0;  // not negative
 };
 struct FloatLiteral {
-  double value = 0;
+    double value = 0;
 };
 // A string after escapes and implicit concatenation. `pieces` says where each stretch of the value came from: from
 // `value_begin` up to the next piece, value byte i is source byte source_begin + (i - value_begin). It lets a diagnostic
 // point inside a `computes` string; see source_span().
 struct StringPiece {
-  std::uint32_t value_begin = 0;
-  std::uint32_t source_begin = 0;
+    std::uint32_t value_begin = 0;
+    std::uint32_t source_begin = 0;
 };
 struct StringLiteral {
-  std::string value;
-  std::vector<StringPiece> pieces;
+    std::string value;
+    std::vector<StringPiece> pieces;
 };
 struct BoolLiteral {
-  bool value = false;
+    bool value = false;
 };
 struct NoneLiteral {};
 struct EllipsisLiteral {};
 struct Tuple {
-  std::vector<ExprId> elements;
+    std::vector<ExprId> elements;
 };
 struct List {
-  std::vector<ExprId> elements;
+    std::vector<ExprId> elements;
 };
 struct Dict {
-  std::vector<ExprId> keys;
-  std::vector<ExprId> values;  // as many as keys
+    std::vector<ExprId> keys;
+    std::vector<ExprId> values;  // as many as keys
 };
 struct Attribute {
-  ExprId base;
-  std::string name;
-  Span name_span;
+    ExprId base;
+    std::string name;
+    Span name_span;
 };
 struct Argument {
-  std::string keyword;  // empty: positional
-  Span keyword_span;
-  ExprId value;
+    std::string keyword;  // empty: positional
+    Span keyword_span;
+    ExprId value;
 };
 struct Call {
-  ExprId callee;
-  std::vector<Argument> arguments;
+    ExprId callee;
+    std::vector<Argument> arguments;
 };
 // `a[i, j:k]` has two indices. `a[(i, j)]` has one, a Tuple, which Python makes no difference of.
 struct Subscript {
-  ExprId base;
-  std::vector<ExprId> indices;  // at least one
+    ExprId base;
+    std::vector<ExprId> indices;  // at least one
 };
 struct Slice {  // lower:upper:step, each may be none
-  ExprId lower, upper, step;
+    ExprId lower, upper, step;
 };
 struct Unary {
-  UnaryOp op;
-  ExprId operand;
+    UnaryOp op;
+    ExprId operand;
 };
 struct Binary {
-  BinaryOp op;
-  ExprId left, right;
+    BinaryOp op;
+    ExprId left, right;
 };
 // `a < b <= c` is first = a, rest = {(less, b), (less_equal, c)}.
 struct Comparison {
-  CompareOp op;
-  ExprId right;
+    CompareOp op;
+    ExprId right;
 };
 struct Compare {
-  ExprId first;
-  std::vector<Comparison> rest;  // at least one
+    ExprId first;
+    std::vector<Comparison> rest;  // at least one
 };
 struct Logical {
-  LogicalOp op;
-  std::vector<ExprId> operands;  // at least two: `a and b and c` is one node
+    LogicalOp op;
+    std::vector<ExprId> operands;  // at least two: `a and b and c` is one node
 };
 struct Conditional {  // then_value if condition else else_value
-  ExprId condition, then_value, else_value;
+    ExprId condition, then_value, else_value;
 };
 struct Parameter {
-  std::string name;
-  Span name_span;
-  ExprId annotation;     // none where not written
-  ExprId default_value;  // none where not written
+    std::string name;
+    Span name_span;
+    ExprId annotation;     // none where not written
+    ExprId default_value;  // none where not written
 };
 struct Lambda {
-  std::vector<Parameter> parameters;  // without annotations
-  ExprId body;
+    std::vector<Parameter> parameters;  // without annotations
+    ExprId body;
 };
 
-using ExprNode = std::variant<InvalidExpr, Name, IntLiteral, FloatLiteral, StringLiteral, BoolLiteral, NoneLiteral,
-                              EllipsisLiteral, Tuple, List, Dict, Attribute, Call, Subscript, Slice, Unary, Binary, Compare,
-                              Logical, Conditional, Lambda>;
+using ExprNode =
+    std::variant<InvalidExpr, Name, IntLiteral, FloatLiteral, StringLiteral, BoolLiteral, NoneLiteral, EllipsisLiteral, Tuple,
+                 List, Dict, Attribute, Call, Subscript, Slice, Unary, Binary, Compare, Logical, Conditional, Lambda>;
 
 struct Expr {
-  Span span;                // parentheses around an expression are not part of it; a Tuple's own are
-  std::uint16_t depth = 1;  // 1 + the deepest child
-  ExprNode node;
+    Span span;                // parentheses around an expression are not part of it; a Tuple's own are
+    std::uint16_t depth = 1;  // 1 + the deepest child
+    ExprNode node;
 };
 
 // ---- statements ------------------------------------------------------------------------------------------------------
 
 // `import tilewright as tw` has module = "tilewright", alias = "tw" (alias = the first dotted part where none is written).
 struct ImportModule {
-  std::string module;
-  std::string alias;
+    std::string module;
+    std::string alias;
 };
 // `from tilewright import bf16, f32 as real`
 struct ImportedName {
-  std::string name;
-  std::string alias;  // = name where none is written
-  Span span;
+    std::string name;
+    std::string alias;  // = name where none is written
+    Span span;
 };
 struct ImportNames {
-  std::string module;
-  std::vector<ImportedName> names;
+    std::string module;
+    std::vector<ImportedName> names;
 };
 struct Assign {
-  ExprId target;
-  ExprId value;
+    ExprId target;
+    ExprId value;
 };
 struct AnnotatedAssign {  // x: int = 3, or a bare declaration
-  ExprId target;
-  ExprId annotation;
-  ExprId value;  // none where not written
+    ExprId target;
+    ExprId annotation;
+    ExprId value;  // none where not written
 };
 struct AugmentedAssign {
-  ExprId target;
-  BinaryOp op;
-  ExprId value;
+    ExprId target;
+    BinaryOp op;
+    ExprId value;
 };
 struct FunctionDef {
-  std::string name;
-  Span name_span;
-  std::vector<ExprId> decorators;  // in the order written, without the '@'
-  std::vector<Parameter> parameters;
-  ExprId returns;  // none where not written
-  std::vector<StmtId> body;
+    std::string name;
+    Span name_span;
+    std::vector<ExprId> decorators;  // in the order written, without the '@'
+    std::vector<Parameter> parameters;
+    ExprId returns;  // none where not written
+    std::vector<StmtId> body;
 };
 struct For {
-  ExprId target;
-  ExprId iterable;
-  std::vector<StmtId> body;
+    ExprId target;
+    ExprId iterable;
+    std::vector<StmtId> body;
 };
 struct While {
-  ExprId condition;
-  std::vector<StmtId> body;
+    ExprId condition;
+    std::vector<StmtId> body;
 };
 struct IfBranch {
-  ExprId condition;
-  std::vector<StmtId> body;
+    ExprId condition;
+    std::vector<StmtId> body;
 };
 struct If {
-  std::vector<IfBranch> branches;  // `if`, then each `elif`; at least one
-  std::vector<StmtId> otherwise;   // `else`; empty where not written
+    std::vector<IfBranch> branches;  // `if`, then each `elif`; at least one
+    std::vector<StmtId> otherwise;   // `else`; empty where not written
 };
 struct WithItem {
-  ExprId context;
-  ExprId target;  // none where there is no `as`
+    ExprId context;
+    ExprId target;  // none where there is no `as`
 };
 struct With {
-  std::vector<WithItem> items;  // at least one
-  std::vector<StmtId> body;
+    std::vector<WithItem> items;  // at least one
+    std::vector<StmtId> body;
 };
 struct Return {
-  ExprId value;  // none for a bare return
+    ExprId value;  // none for a bare return
 };
 struct Pass {};
 struct Break {};
 struct Continue {};
 struct Assert {
-  ExprId condition;
-  ExprId message;  // none where not written
+    ExprId condition;
+    ExprId message;  // none where not written
 };
 struct ExprStmt {  // a call, or a docstring
-  ExprId value;
+    ExprId value;
 };
 
-using StmtNode = std::variant<ImportModule, ImportNames, Assign, AnnotatedAssign, AugmentedAssign, FunctionDef, For, While,
-                              If, With, Return, Pass, Break, Continue, Assert, ExprStmt>;
+using StmtNode = std::variant<ImportModule, ImportNames, Assign, AnnotatedAssign, AugmentedAssign, FunctionDef, For, While, If,
+                              With, Return, Pass, Break, Continue, Assert, ExprStmt>;
 
 struct Stmt {
-  Span span;    // the whole statement, blocks and decorators included
-  Span header;  // of a compound statement: up to its ':'; otherwise the span
-  StmtNode node;
+    Span span;    // the whole statement, blocks and decorators included
+    Span header;  // of a compound statement: up to its ':'; otherwise the span
+    StmtNode node;
 };
 
 // ---- the module ------------------------------------------------------------------------------------------------------
 
 struct Module {
-  FileId file = kNoFile;
-  std::vector<Expr> exprs;
-  std::vector<Stmt> stmts;
-  std::vector<StmtId> body;
-  ExprId docstring;  // the StringLiteral that opens the file, if one does; it is the first statement of `body` as well
+    FileId file = kNoFile;
+    std::vector<Expr> exprs;
+    std::vector<Stmt> stmts;
+    std::vector<StmtId> body;
+    ExprId docstring;  // the StringLiteral that opens the file, if one does; it is the first statement of `body` as well
 
-  const Expr& operator[](ExprId id) const { return exprs[id.index]; }
-  Expr& operator[](ExprId id) { return exprs[id.index]; }
-  const Stmt& operator[](StmtId id) const { return stmts[id.index]; }
-  Stmt& operator[](StmtId id) { return stmts[id.index]; }
+    const Expr& operator[](ExprId id) const { return exprs[id.index]; }
+    Expr& operator[](ExprId id) { return exprs[id.index]; }
+    const Stmt& operator[](StmtId id) const { return stmts[id.index]; }
+    Stmt& operator[](StmtId id) { return stmts[id.index]; }
 
-  template <class Node, class Tag>
-  const Node* get_if(NodeId<Tag> id) const {
-    return id ? std::get_if<Node>(&(*this)[id].node) : nullptr;
-  }
+    template <class Node, class Tag>
+    const Node* get_if(NodeId<Tag> id) const {
+        return id ? std::get_if<Node>(&(*this)[id].node) : nullptr;
+    }
 };
 
 // Calls visit(ExprId) for each child of an expression, in source order; children that are not there are left out.
 template <class Visit>
 void for_each_child(const ExprNode& node, Visit&& visit) {
-  const auto one = [&](ExprId id) {
-    if (id) visit(id);
-  };
-  const auto all = [&](const std::vector<ExprId>& ids) {
-    for (ExprId id : ids) one(id);
-  };
-  struct Visitor {
-    decltype(one)& one_;
-    decltype(all)& all_;
-    void operator()(const InvalidExpr&) const {}
-    void operator()(const Name&) const {}
-    void operator()(const IntLiteral&) const {}
-    void operator()(const FloatLiteral&) const {}
-    void operator()(const StringLiteral&) const {}
-    void operator()(const BoolLiteral&) const {}
-    void operator()(const NoneLiteral&) const {}
-    void operator()(const EllipsisLiteral&) const {}
-    void operator()(const Tuple& e) const { all_(e.elements); }
-    void operator()(const List& e) const { all_(e.elements); }
-    void operator()(const Dict& e) const {
-      for (std::size_t i = 0; i < e.keys.size(); ++i) one_(e.keys[i]), one_(e.values[i]);
-    }
-    void operator()(const Attribute& e) const { one_(e.base); }
-    void operator()(const Call& e) const {
-      one_(e.callee);
-      for (const Argument& argument : e.arguments) one_(argument.value);
-    }
-    void operator()(const Subscript& e) const { one_(e.base), all_(e.indices); }
-    void operator()(const Slice& e) const { one_(e.lower), one_(e.upper), one_(e.step); }
-    void operator()(const Unary& e) const { one_(e.operand); }
-    void operator()(const Binary& e) const { one_(e.left), one_(e.right); }
-    void operator()(const Compare& e) const {
-      one_(e.first);
-      for (const Comparison& c : e.rest) one_(c.right);
-    }
-    void operator()(const Logical& e) const { all_(e.operands); }
-    void operator()(const Conditional& e) const { one_(e.then_value), one_(e.condition), one_(e.else_value); }
-    void operator()(const Lambda& e) const {
-      for (const Parameter& p : e.parameters) one_(p.annotation), one_(p.default_value);
-      one_(e.body);
-    }
-  };
-  std::visit(Visitor{one, all}, node);
+    const auto one = [&](ExprId id) {
+        if (id) visit(id);
+    };
+    const auto all = [&](const std::vector<ExprId>& ids) {
+        for (ExprId id : ids) one(id);
+    };
+    struct Visitor {
+        decltype(one)& one_;
+        decltype(all)& all_;
+        void operator()(const InvalidExpr&) const {}
+        void operator()(const Name&) const {}
+        void operator()(const IntLiteral&) const {}
+        void operator()(const FloatLiteral&) const {}
+        void operator()(const StringLiteral&) const {}
+        void operator()(const BoolLiteral&) const {}
+        void operator()(const NoneLiteral&) const {}
+        void operator()(const EllipsisLiteral&) const {}
+        void operator()(const Tuple& e) const { all_(e.elements); }
+        void operator()(const List& e) const { all_(e.elements); }
+        void operator()(const Dict& e) const {
+            for (std::size_t i = 0; i < e.keys.size(); ++i) one_(e.keys[i]), one_(e.values[i]);
+        }
+        void operator()(const Attribute& e) const { one_(e.base); }
+        void operator()(const Call& e) const {
+            one_(e.callee);
+            for (const Argument& argument : e.arguments) one_(argument.value);
+        }
+        void operator()(const Subscript& e) const { one_(e.base), all_(e.indices); }
+        void operator()(const Slice& e) const { one_(e.lower), one_(e.upper), one_(e.step); }
+        void operator()(const Unary& e) const { one_(e.operand); }
+        void operator()(const Binary& e) const { one_(e.left), one_(e.right); }
+        void operator()(const Compare& e) const {
+            one_(e.first);
+            for (const Comparison& c : e.rest) one_(c.right);
+        }
+        void operator()(const Logical& e) const { all_(e.operands); }
+        void operator()(const Conditional& e) const { one_(e.then_value), one_(e.condition), one_(e.else_value); }
+        void operator()(const Lambda& e) const {
+            for (const Parameter& p : e.parameters) one_(p.annotation), one_(p.default_value);
+            one_(e.body);
+        }
+    };
+    std::visit(Visitor{one, all}, node);
 }
 
 // The string that a block opens with, if it does (the docstring of a function); none otherwise.

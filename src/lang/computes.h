@@ -22,15 +22,18 @@
 //   * An equation defines one element of a tensor for every value of its index variables. A variable without a range runs
 //     over the dimension it indexes, on the left side, or, in a reduction, in the tensors of its body; the semantic stage
 //     infers it and reports when two dimensions disagree. `m in 0:8` gives it outright.
-//   * `let s[i, j] = ...` names an intermediate; `let scale = 0.125` a value. It may be used in later equations, at other indices.
+//   * `let s[i, j] = ...` names an intermediate; `let scale = 0.125` a value. It may be used in later equations, at other
+//   indices.
 //   * Reductions bind their variables in the body, not in their own ranges: sum(j in 0:i+1, e) is a causal sum. Several
 //     variables are folded jointly: sum((i, j in 0:i), e), where a later range may use an earlier variable. Prefix sums are
 //     sums with a dependent range; there is no separate scan.
-//   * max and min are reductions when called with a new name first, max(k, X[k]), or with `k in ...`, and two-argument functions
+//   * max and min are reductions when called with a new name first, max(k, X[k]), or with `k in ...`, and two-argument
+//   functions
 //     otherwise, max(X[i], 0). `maximum` and `minimum` are always the two-argument functions (and are what print() writes).
 //   * softmax(j, e) is exp(e - logsumexp(j, e)) at the j that is bound around it; with a range, it is 0 where that j lies
 //     outside. expand_softmax() rewrites it.
-//   * An index is an integer expression: + - * // % of variables, sizes and integers, minimum and maximum, where(...), and gathers
+//   * An index is an integer expression: + - * // % of variables, sizes and integers, minimum and maximum, where(...), and
+//   gathers
 //     X[idx[r], k]. // and % round towards minus infinity, as in Python. Whether it is affine is for those to say who need it.
 //   * Casts round to the dtype: bf16(e), f32(e), tf32(e), e4m3(e), i32(e), ...
 //
@@ -57,10 +60,23 @@ struct TermTag {};
 using TermId = NodeId<TermTag>;
 
 enum class ComputesOp : std::uint8_t {
-  add, subtract, multiply, divide, floor_divide, modulo, power,
-  equal, not_equal, less, less_equal, greater, greater_equal,
-  logical_and, logical_or,
-  negate, logical_not  // one operand
+    add,
+    subtract,
+    multiply,
+    divide,
+    floor_divide,
+    modulo,
+    power,
+    equal,
+    not_equal,
+    less,
+    less_equal,
+    greater,
+    greater_equal,
+    logical_and,
+    logical_or,
+    negate,
+    logical_not  // one operand
 };
 std::string_view spelling(ComputesOp op);
 
@@ -69,94 +85,94 @@ std::string_view spelling(ReductionKind kind);
 
 // Elementwise functions with their number of arguments; `where(c, a, b)` is the one with three.
 struct ElementwiseFunction {
-  std::string_view name;
-  int arguments;
-  bool integer_valued;  // gives integers for integer arguments, so it may stand in an index
+    std::string_view name;
+    int arguments;
+    bool integer_valued;  // gives integers for integer arguments, so it may stand in an index
 };
 const ElementwiseFunction* find_elementwise(std::string_view name);  // static storage; null when unknown
 
 struct Number {
-  double value = 0;           // may be infinite: inf
-  bool is_integer = false;    // written without point or exponent
-  std::int64_t integer = 0;   // its value then
+    double value = 0;          // may be infinite: inf
+    bool is_integer = false;   // written without point or exponent
+    std::int64_t integer = 0;  // its value then
 };
 struct Variable {  // a bound index variable
-  std::string name;
+    std::string name;
 };
 struct FreeName {  // a size, const, scalar parameter, or a `let` without indices
-  std::string name;
+    std::string name;
 };
 struct Element {
-  std::string tensor;
-  Span tensor_span;
-  std::vector<TermId> indices;  // at least one
+    std::string tensor;
+    Span tensor_span;
+    std::vector<TermId> indices;  // at least one
 };
 struct CastTerm {
-  target::DType dtype;
-  TermId operand;
+    target::DType dtype;
+    TermId operand;
 };
 struct Operation {
-  ComputesOp op;
-  TermId left;
-  TermId right;  // none for negate and logical_not
+    ComputesOp op;
+    TermId left;
+    TermId right;  // none for negate and logical_not
 };
 struct Apply {
-  std::string function;  // one of the elementwise functions
-  std::vector<TermId> arguments;
+    std::string function;  // one of the elementwise functions
+    std::vector<TermId> arguments;
 };
 // A variable with its range; low and high are none where the range is to be inferred. Both or neither are given.
 struct IndexBinding {
-  std::string variable;
-  Span span;
-  TermId low, high;
+    std::string variable;
+    Span span;
+    TermId low, high;
 };
 struct Reduction {
-  ReductionKind kind;
-  std::vector<IndexBinding> over;  // at least one
-  TermId body;
+    ReductionKind kind;
+    std::vector<IndexBinding> over;  // at least one
+    TermId body;
 };
 
 using TermNode = std::variant<Number, Variable, FreeName, Element, CastTerm, Operation, Apply, Reduction>;
 struct TermEntry {
-  Span span;
-  std::uint16_t depth = 1;
-  TermNode node;
+    Span span;
+    std::uint16_t depth = 1;
+    TermNode node;
 };
 
 // One index of a left side: a variable, or a constant.
 struct LeftIndex {
-  IndexBinding binding;       // variable empty: a constant
-  std::int64_t constant = 0;
+    IndexBinding binding;  // variable empty: a constant
+    std::int64_t constant = 0;
 };
 struct ComputesEquation {
-  bool is_let = false;
-  std::string tensor;
-  Span tensor_span;
-  Span span;
-  std::vector<LeftIndex> indices;  // empty: a single value
-  TermId value;
+    bool is_let = false;
+    std::string tensor;
+    Span tensor_span;
+    Span span;
+    std::vector<LeftIndex> indices;  // empty: a single value
+    TermId value;
 };
 
 struct ComputesSpec {
-  std::vector<TermEntry> terms;
-  std::vector<ComputesEquation> equations;  // in the order written
+    std::vector<TermEntry> terms;
+    std::vector<ComputesEquation> equations;  // in the order written
 
-  const TermEntry& operator[](TermId id) const { return terms[id.index]; }
-  template <class Node>
-  const Node* get_if(TermId id) const {
-    return id ? std::get_if<Node>(&terms[id.index].node) : nullptr;
-  }
+    const TermEntry& operator[](TermId id) const { return terms[id.index]; }
+    template <class Node>
+    const Node* get_if(TermId id) const {
+        return id ? std::get_if<Node>(&terms[id.index].node) : nullptr;
+    }
 };
 
 // Where a text stands in the source: `text[i]` is byte `source(i)`. Made from a string literal of a module, or from a whole
 // file of the source map (a task's text).
 struct ComputesText {
-  std::string_view text;
-  FileId file = kNoFile;
-  std::vector<StringPiece> pieces;  // as in StringLiteral
-  Span span(std::size_t begin, std::size_t end) const;
+    std::string_view text;
+    FileId file = kNoFile;
+    std::vector<StringPiece> pieces;  // as in StringLiteral
+    Span span(std::size_t begin, std::size_t end) const;
 };
-ComputesText computes_text(const Module& module, ExprId literal);      // `literal` is a StringLiteral
+ComputesText computes_text(const Module& module, ExprId literal);  // `literal` is a StringLiteral
 ComputesText computes_text(const SourceMap& sources, FileId file);
 
 // Reports TW05xx. Complete when the sink got no error from this call; an equation with an error is left out.

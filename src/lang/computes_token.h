@@ -10,20 +10,46 @@
 namespace tw::lang {
 
 enum class ComputesTokenKind : std::uint8_t {
-  end, separator, name, integer, floating,
-  kw_let, kw_in, kw_and, kw_or, kw_not,
-  left_paren, right_paren, left_bracket, right_bracket, comma, colon, assign,
-  plus, minus, star, slash, double_slash, percent, double_star,
-  equal, not_equal, less, less_equal, greater, greater_equal
+    end,
+    error,  // a character that was reported: the parser gives up on the equation without another report
+    separator,
+    name,
+    integer,
+    floating,
+    kw_let,
+    kw_in,
+    kw_and,
+    kw_or,
+    kw_not,
+    left_paren,
+    right_paren,
+    left_bracket,
+    right_bracket,
+    comma,
+    colon,
+    assign,
+    plus,
+    minus,
+    star,
+    slash,
+    double_slash,
+    percent,
+    double_star,
+    equal,
+    not_equal,
+    less,
+    less_equal,
+    greater,
+    greater_equal
 };
 
 struct ComputesToken {
-  ComputesTokenKind kind;
-  std::uint32_t begin;  // offsets in the text of the specification
-  std::uint32_t end;
+    ComputesTokenKind kind;
+    std::uint32_t begin;  // offsets in the text of the specification
+    std::uint32_t end;
 };
 
-// Ends with `end`. Characters that mean nothing are reported and left out.
+// Ends with `end`. Characters that mean nothing are reported and become `error`.
 std::vector<ComputesToken> tokenize_computes(const ComputesText& text, DiagnosticSink& sink);
 
 std::string_view describe(ComputesTokenKind kind);

@@ -1,0 +1,3 @@
+# expect: TW0007 at 2:8
+name = "gemm
+x = 1

@@ -1,0 +1,2 @@
+# expect: TW0011 at 2:5
+x = 3j

@@ -1,0 +1,2 @@
+# expect: TW0011 at 2:8
+mask = 012

@@ -1,0 +1,2 @@
+# expect: TW0017 at 3:1
+def f():

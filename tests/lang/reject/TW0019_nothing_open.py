@@ -1,0 +1,3 @@
+# expect: TW0019 at 2:6
+x = a)
+y = 1

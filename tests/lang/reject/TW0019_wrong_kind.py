@@ -1,0 +1,3 @@
+# expect: TW0019 at 2:8
+x = f(a]
+y = 1

@@ -1,0 +1,2 @@
+# expect: TW0030 at 2:11
+x = a if b

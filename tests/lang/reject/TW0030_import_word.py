@@ -1,0 +1,2 @@
+# expect: TW0030 at 2:17
+from tilewright bring bf16

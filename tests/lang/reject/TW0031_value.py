@@ -1,0 +1,2 @@
+# expect: TW0031 at 2:4
+x =

@@ -1,0 +1,2 @@
+# expect: TW0032 at 2:8
+import 1

@@ -1,0 +1,3 @@
+# expect: TW0034 at 2:11
+with a as f():
+    pass

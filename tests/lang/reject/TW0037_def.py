@@ -1,0 +1,3 @@
+# expect: TW0037 at 2:10
+def f(a, a):
+    pass

@@ -1,0 +1,2 @@
+# expect: TW0037 at 2:15
+x = lambda y, y: y

@@ -1,0 +1,2 @@
+# expect: TW0043 at 2:1
+break

@@ -1,0 +1,3 @@
+# expect: TW0044 at 2:1
+else:
+    pass

@@ -1,0 +1,3 @@
+# expect: TW0051 at 2:1
+except:
+    pass

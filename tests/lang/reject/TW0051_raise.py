@@ -1,0 +1,2 @@
+# expect: TW0051 at 2:1
+raise ValueError

@@ -1,0 +1,10 @@
+# expect: TW0051 at 2:1
+try:
+    x = 1
+except (A, B) as e:
+    y = 2
+else:
+    pass
+finally:
+    pass
+z = 1

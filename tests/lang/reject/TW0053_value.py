@@ -1,0 +1,3 @@
+# expect: TW0053 at 3:9
+def f():
+    x = yield

@@ -1,0 +1,3 @@
+# expect: TW0062 at 2:7
+def f(*args):
+    pass

@@ -1,0 +1,3 @@
+# expect: TW0062 at 2:10
+def f(a, /, b):
+    pass

@@ -1,0 +1,5 @@
+# expect: TW0063 at 4:1
+for i in x:
+    pass
+else:
+    pass
