@@ -39,7 +39,7 @@ def compare(instruction, variant, got, expected, describe=None):
     wrong = (got != expected).nonzero().reshape(-1)
     first = ""
     if wrong.numel():
-        at = wrong[:4].tolist()
+        at = wrong[:: max(1, wrong.numel() // 8)].tolist()
         first = "; ".join(f"at {describe(i) if describe else i}: got {got[i].item()}, expected {expected[i].item()}" for i in at)
     return row(instruction, variant, expected.numel(), wrong.numel(), first)
 
@@ -493,6 +493,8 @@ def tma_load(cases, tool):
     generator = torch.Generator().manual_seed(5)
     kernel = fixed("probe_tma_load")
     for case in cases["tma"]:
+        if not case["legal"]:
+            continue
         try:
             tensor = payload_bytes(case, tensor_bytes(case), generator)
             on_device = tensor.to(DEVICE)
@@ -513,11 +515,30 @@ def tma_load(cases, tool):
             yield row("tma.load", label(case), 1, 1, str(e))
 
 
+def tma_illegal(cases, tool, index):
+    """A coordinate the table calls illegal must trap; the context is lost, so one case per process."""
+    case = [c for c in cases["tma"] if not c["legal"]][index]
+    tensor = payload_bytes(case, tensor_bytes(case), torch.Generator().manual_seed(5)).to(DEVICE)
+    region = (case["footprint"] + 1023) // 1024 * 1024 + 1024
+    out = torch.zeros(region // 4 + 1, dtype=torch.int32, device=DEVICE)
+    try:
+        fixed("probe_tma_load").launch(grid=1, block=128, smem=96 * 1024,
+                                       args=[tensor_map(case, tensor.data_ptr()), tw.u32(case["rank"])] + coordinates(case) +
+                                            [tw.u32(case["box_bytes"]), tw.u32(region), out])
+        torch.cuda.synchronize()
+        got = out.cpu()
+        same = compare("", "", got[:-1].view(torch.uint8), expected_load(case, tensor.cpu(), region))
+        yield row("tma.load", f"{label(case)}: illegal, must trap", 1, 1,
+                  f"no trap; wait {got[-1].item()}, {same['differences']} of {same['checked']} bytes differ from an unaligned load")
+    except RuntimeError as trap:
+        yield row("tma.load", f"{label(case)}: illegal, must trap", 1, 0 if "illegal instruction" in str(trap) else 1, str(trap)[:200])
+
+
 def tma_store(cases, tool):
     generator = torch.Generator().manual_seed(6)
     kernel = fixed("probe_tma_store")
     for case in cases["tma"]:
-        if case["nan"]:
+        if case["nan"] or not case["legal"]:
             continue
         size = case["element_bytes"]
         region = (case["footprint"] + 1023) // 1024 * 1024
@@ -532,7 +553,7 @@ def tma_store(cases, tool):
         kernel.launch(grid=1, block=128, smem=96 * 1024,
                       args=[made, tw.u32(case["rank"]), tw.u32(0)] + coordinates(case) + [tw.u32(region), image.to(DEVICE)])
         torch.cuda.synchronize()
-        addresses, offsets = torch.tensor(case["addresses"]), torch.tensor(case["offsets"])
+        addresses, offsets = torch.tensor(case["addresses"]), torch.tensor(case["store_offsets"])
         inside = offsets >= 0
         expected = tensor.clone()
         expected[element_bytes_of(offsets[inside], size)] = image[element_bytes_of(addresses[inside], size)]
@@ -820,6 +841,8 @@ def run(family, tool, cases_path, out_path):
         cases = json.load(f)
     if family.startswith("wgmma."):
         rows = wgmma(cases, tool, int(family.split(".")[1]), 4)
+    elif family.startswith("tma_illegal."):
+        rows = tma_illegal(cases, tool, int(family.split(".")[1]))
     else:
         rows = {"mma": mma, "matrix_moves": matrix_moves, "shuffle": shuffle, "barriers": barriers, "mbarrier": mbarrier,
                 "tma_load": tma_load, "tma_store": tma_store, "multicast": multicast, "copies": copies, "reduce": reduce,

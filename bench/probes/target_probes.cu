@@ -343,6 +343,7 @@ extern "C" __global__ void probe_vectors(const u8* source, u8* out) {
 
 // ---------------------------------------------------------------- shared-memory wavefronts, by the clock
 
+// volatile: an ordinary ld.shared of one address would be done once.
 template <int Bytes>
 __device__ u32 timed_loads(u32 address) {
   u32 a0 = 0, a1 = 0, a2 = 0, a3 = 0, sum = 0;
@@ -350,9 +351,9 @@ __device__ u32 timed_loads(u32 address) {
   const u32 begin = clock();
 #pragma unroll 16
   for (int i = 0; i < 256; ++i) {
-    if (Bytes == 4) asm volatile("ld.shared.u32 %0, [%1];" : "=r"(a0) : "r"(address));
-    if (Bytes == 8) asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(a0), "=r"(a1) : "r"(address));
-    if (Bytes == 16) asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(a0), "=r"(a1), "=r"(a2), "=r"(a3) : "r"(address));
+    if (Bytes == 4) asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(a0) : "r"(address));
+    if (Bytes == 8) asm volatile("ld.volatile.shared.v2.u32 {%0,%1}, [%2];" : "=r"(a0), "=r"(a1) : "r"(address));
+    if (Bytes == 16) asm volatile("ld.volatile.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(a0), "=r"(a1), "=r"(a2), "=r"(a3) : "r"(address));
     sum ^= a0;
   }
   __syncthreads();

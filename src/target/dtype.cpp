@@ -36,7 +36,8 @@ struct Format {
     std::uint64_t nan;         // what `cvt` makes of any NaN, sign included
 };
 
-constexpr Format f64_format{11, 52, 1023, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7fffffffffffffff};
+// A narrower NaN becomes 0x7fffffff in f32 first, and cvt.f64.f32 moves that payload up.
+constexpr Format f64_format{11, 52, 1023, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7fffffffe0000000};
 constexpr Format f32_format{8, 23, 127, 0x7f7fffff, 0x7f800000, 0x7fffffff};
 constexpr Format tf32_format{8, 10, 127, 0x3fbff, 0x3fc00, 0x3ffff};
 constexpr Format bf16_format{8, 7, 127, 0x7f7f, 0x7f80, 0x7fff};
@@ -237,10 +238,19 @@ std::uint16_t e5m2_to_f16(std::uint8_t v) {
 }
 std::uint32_t e4m3_to_f32(std::uint8_t v) { return f16_to_f32(e4m3_to_f16(v)); }
 std::uint32_t e5m2_to_f32(std::uint8_t v) { return f16_to_f32(e5m2_to_f16(v)); }
+// Between f32 and f64 a NaN keeps its sign and the upper part of its payload, and becomes quiet.
 std::uint32_t f64_to_f32(std::uint64_t v) {
-    return static_cast<std::uint32_t>(pack(unpack(v, f64_format), f32_format, Rounding::Rn, false));
+    const Unpacked u = unpack(v, f64_format);
+    if (u.kind == Kind::Nan)
+        return static_cast<std::uint32_t>((v >> 32 & 0x80000000) | 0x7fc00000 | (v >> 29 & 0x3fffff));
+    return static_cast<std::uint32_t>(pack(u, f32_format, Rounding::Rn, false));
 }
-std::uint64_t f32_to_f64(std::uint32_t v) { return pack(unpack(v, f32_format), f64_format, Rounding::Rn, false); }
+std::uint64_t f32_to_f64(std::uint32_t v) {
+    const Unpacked u = unpack(v, f32_format);
+    if (u.kind == Kind::Nan)
+        return (std::uint64_t{v} & 0x80000000) << 32 | 0x7ff8000000000000 | (std::uint64_t{v} & 0x3fffff) << 29;
+    return pack(u, f64_format, Rounding::Rn, false);
+}
 
 std::int32_t f32_to_i32(std::uint32_t v, Rounding r) {
     return static_cast<std::int32_t>(to_integer(unpack(v, f32_format), r, INT32_MIN, INT32_MAX, 0));
@@ -272,6 +282,8 @@ std::uint64_t convert(std::uint64_t value, DType from, DType to) {
     value &= storage_mask(from);
     if (from == to && from != DType::TF32 && from != DType::Bool) return value;
     if (from == DType::BF16 && to == DType::F32) return bf16_to_f32(static_cast<std::uint16_t>(value));
+    if (from == DType::F64 && to == DType::F32) return f64_to_f32(value);
+    if (from == DType::F32 && to == DType::F64) return f32_to_f64(static_cast<std::uint32_t>(value));
     if (from == DType::F32 && to == DType::TF32) return f32_to_tf32(static_cast<std::uint32_t>(value));
     if (from == DType::TF32 && (to == DType::F32 || to == DType::TF32))
         return tf32_as_read_by_mma(static_cast<std::uint32_t>(value));

@@ -198,7 +198,7 @@ json shuffle_cases() {
 }
 
 json tma_case(const std::string& what, const TensorMapSpec& t, const TmaCoord& start) {
-    json addresses = json::array(), offsets = json::array();
+    json addresses = json::array(), offsets = json::array(), store_offsets = json::array();
     for (std::int64_t flat = 0; flat < box_elements(t); ++flat) {
         TmaCoord c{};
         std::int64_t rest = flat;
@@ -209,6 +209,8 @@ json tma_case(const std::string& what, const TensorMapSpec& t, const TmaCoord& s
         addresses.push_back(tma_shared_address(t, 0, c));
         const auto offset = tma_global_offset(t, start, c);
         offsets.push_back(offset ? *offset : -1);
+        const auto stored = tma_store_offset(t, start, c);
+        store_offsets.push_back(stored ? *stored : -1);
     }
     const auto head = [&t](const auto& list) { return json(std::vector<std::int64_t>(list.begin(), list.begin() + t.rank)); };
     return {{"what", what},
@@ -227,7 +229,9 @@ json tma_case(const std::string& what, const TensorMapSpec& t, const TmaCoord& s
             {"box_bytes", box_bytes(t)},
             {"footprint", box_footprint(t)},
             {"addresses", addresses},
-            {"offsets", offsets}};
+            {"offsets", offsets},
+            {"store_offsets", store_offsets},
+            {"legal", tma_coordinate_legal(t, start).ok()}};
 }
 
 json tma_cases() {
@@ -250,7 +254,8 @@ json tma_cases() {
                                                              {"right edge", {2 * inner, 1}},
                                                              {"bottom edge", {0, 15}},
                                                              {"corner", {2 * inner, 15}},
-                                                             {"negative", {-3, -2}},
+                                                             {"negative", {-16 / bytes(t.type), -2}},
+                                                             {"far negative", {-inner + 16 / bytes(t.type), -11}},
                                                              {"outside", {3 * inner, 40}}};
     };
     for (const DType type : {DType::BF16, DType::F16, DType::F32, DType::E4M3, DType::I32, DType::I64, DType::F64})
@@ -267,7 +272,7 @@ json tma_cases() {
     // Rows shorter than the swizzle span.
     for (const auto& [swizzle, inner] : {std::pair{SwizzleMode::B128, 64}, {SwizzleMode::B128, 32}, {SwizzleMode::B128, 16},
                                          {SwizzleMode::B128, 48}, {SwizzleMode::B64, 32}, {SwizzleMode::B64, 16}, {SwizzleMode::B32, 16}})
-        out.push_back(tma_case("row of " + std::to_string(inner) + " bytes", matrix(DType::BF16, swizzle, inner), {1, 2}));
+        out.push_back(tma_case("row of " + std::to_string(inner) + " bytes", matrix(DType::BF16, swizzle, inner), {8, 2}));
     // Ranks.
     for (int rank = 1; rank <= 5; ++rank)
         for (const SwizzleMode swizzle : {SwizzleMode::None, SwizzleMode::B64}) {
@@ -282,17 +287,21 @@ json tma_cases() {
                 stride *= t.dims[d];
             }
             t.box = {32, 3, 3, 2, 2};
-            out.push_back(tma_case("rank " + std::to_string(rank), t, {4, 2, 1, 1, 1}));
+            out.push_back(tma_case("rank " + std::to_string(rank), t, {8, 2, 1, 1, 1}));
             out.push_back(tma_case("rank " + std::to_string(rank) + ", ragged", t, {16, 5, 3, 3, 2}));
         }
+    // Start coordinates off the 16-byte grid.
+    for (const std::int64_t c : {1, 2, 4, -4})
+        for (const SwizzleMode swizzle : {SwizzleMode::None, SwizzleMode::B128})
+            out.push_back(tma_case("start " + std::to_string(c), matrix(DType::BF16, swizzle, 64), {c, 2}));
     // Traversal strides.
     for (const std::uint32_t step : {2u, 3u, 5u}) {
         TensorMapSpec t = matrix(DType::BF16, SwizzleMode::None, 64);
         t.dims[1] = 40;
         t.box[1] = 24;
         t.element_strides[1] = step;
-        out.push_back(tma_case("element stride " + std::to_string(step), t, {2, 5}));
-        out.push_back(tma_case("element stride " + std::to_string(step) + ", ragged", t, {2, 30}));
+        out.push_back(tma_case("element stride " + std::to_string(step), t, {8, 5}));
+        out.push_back(tma_case("element stride " + std::to_string(step) + ", ragged", t, {8, 30}));
     }
     return out;
 }

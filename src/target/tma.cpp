@@ -96,6 +96,13 @@ Legality tma_store_legal(const Arch& arch, const TensorMapSpec& t, std::uint32_t
     return Legality::yes();
 }
 
+Legality tma_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start) {
+    if (start[0] * bytes(t.type) % 16 != 0)
+        return Legality::no("the TMA coordinate " + std::to_string(start[0]) + " is " + std::to_string(start[0] * bytes(t.type)) +
+                            " bytes into the row; it must be a multiple of 16 bytes");
+    return Legality::yes();
+}
+
 Legality multicast_legal(const Arch& arch, std::uint32_t cta_mask, int cluster_blocks) {
     if (!arch.has(Feature::Cluster)) return Legality::no("multicast needs clusters, which " + std::string(arch.name) + " has not");
     if (cta_mask == 0) return Legality::no("multicast mask is empty");
@@ -138,15 +145,29 @@ std::uint32_t tma_shared_address(const TensorMapSpec& t, std::uint32_t shared_ba
     return swizzled(t.swizzle, shared_base + static_cast<std::uint32_t>(offset));
 }
 
-std::optional<std::int64_t> tma_global_offset(const TensorMapSpec& t, const TmaCoord& start, const TmaCoord& in_box) {
+static std::optional<std::int64_t> offset_within(const TensorMapSpec& t, const TmaCoord& start, const TmaCoord& in_box,
+                                                 std::int64_t inner_extent) {
     std::int64_t offset = 0;
     for (int d = 0; d < t.rank; ++d) {
         const std::int64_t step = d == 0 ? 1 : t.element_strides[at(d)];
         const std::int64_t position = start[at(d)] + in_box[at(d)] * step;
-        if (position < 0 || position >= static_cast<std::int64_t>(t.dims[at(d)])) return std::nullopt;
+        if (position < 0 || position >= (d == 0 ? inner_extent : static_cast<std::int64_t>(t.dims[at(d)]))) return std::nullopt;
         offset += position * (d == 0 ? bytes(t.type) : static_cast<std::int64_t>(t.strides[at(d)]));
     }
     return offset;
+}
+
+std::optional<std::int64_t> tma_global_offset(const TensorMapSpec& t, const TmaCoord& start, const TmaCoord& in_box) {
+    return offset_within(t, start, in_box, static_cast<std::int64_t>(t.dims[0]));
+}
+
+std::optional<std::int64_t> tma_store_offset(const TensorMapSpec& t, const TmaCoord& start, const TmaCoord& in_box) {
+    return offset_within(t, start, in_box, static_cast<std::int64_t>(t.dims[0]) + tma_store_overrun(t));
+}
+
+int tma_store_overrun(const TensorMapSpec& t) {
+    const auto past = static_cast<int>(t.dims[0] * static_cast<std::uint64_t>(bytes(t.type)) % 16);
+    return past == 0 ? 0 : (16 - past) / bytes(t.type);
 }
 
 std::uint64_t tma_fill_bits(const TensorMapSpec& t) {

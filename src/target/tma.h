@@ -2,7 +2,9 @@
 // fill; the instruction names a start coordinate, a shared-memory address and, for loads, an mbarrier.
 //
 // Dimension 0 is the innermost (contiguous) one everywhere in this file, as in the driver's interface.
-// A load writes the whole box: elements outside the tensor become the fill. A store skips them.
+// A load writes the whole box: elements outside the tensor become the fill, element by element. A store skips them, but along
+// dimension 0 in chunks of 16 bytes: a tensor whose rows are not a multiple of 16 bytes has the rest of its last chunk written
+// (found by the probes; harmless in a row's own padding, a silent overwrite in a view of a wider matrix).
 // The transaction count of a load is the bytes of the *whole* box, outside elements included.
 #pragma once
 
@@ -42,6 +44,8 @@ int tensor_map_data_type(DType type);
 Legality tensor_map_legal(const Arch& arch, const TensorMapSpec& t);
 Legality tma_load_legal(const Arch& arch, const TensorMapSpec& t, std::uint32_t shared_address);
 Legality tma_store_legal(const Arch& arch, const TensorMapSpec& t, std::uint32_t shared_address, TmaReduce reduce);
+// The start coordinate lies on a 16-byte boundary of the row; anything else is an illegal-instruction trap.
+Legality tma_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start);
 // Every rank of the mask exists in the cluster and the mask is not empty.
 Legality multicast_legal(const Arch& arch, std::uint32_t cta_mask, int cluster_blocks);
 // Alignment of the shared base the hardware demands (128), and the one at which a swizzled tile's phase starts at its base.
@@ -62,6 +66,11 @@ std::int64_t box_footprint(const TensorMapSpec& t);
 std::uint32_t tma_shared_address(const TensorMapSpec& t, std::uint32_t shared_base, const TmaCoord& in_box);
 // Byte offset in the tensor of the element that box element `in_box` comes from; nullopt: outside, so fill (or skipped).
 std::optional<std::int64_t> tma_global_offset(const TensorMapSpec& t, const TmaCoord& start, const TmaCoord& in_box);
+// The same for a store: nullopt when the element is not written. Differs from tma_global_offset only in the elements between
+// the end of a row and its next 16-byte boundary, which a store does write.
+std::optional<std::int64_t> tma_store_offset(const TensorMapSpec& t, const TmaCoord& start, const TmaCoord& in_box);
+// Elements past the end of a row that a store may write: 0 when rows are a multiple of 16 bytes.
+int tma_store_overrun(const TensorMapSpec& t);
 // Bit pattern a load writes for an outside element.
 std::uint64_t tma_fill_bits(const TensorMapSpec& t);
 

@@ -123,8 +123,15 @@ TEST(Tma, LoadOfASwizzledRaggedBox) {
             }
         }
     EXPECT_EQ(outside, 16 * 64 - 10 * 36);
-    EXPECT_EQ(tma_global_offset(t, {-1, 0}, {0, 0}), std::nullopt);
-    EXPECT_EQ(tma_global_offset(t, {-1, 0}, {1, 0}), 0);
+    EXPECT_EQ(tma_global_offset(t, {-8, 0}, {7, 0}), std::nullopt);
+    EXPECT_EQ(tma_global_offset(t, {-8, 0}, {8, 0}), 0);
+    // 200-byte rows: a store also writes the four elements up to the next 16-byte boundary, and no more.
+    EXPECT_EQ(tma_store_overrun(t), 4);
+    EXPECT_EQ(tma_store_offset(t, {64, 40}, {39, 0}), 40 * 208 + 103 * 2);
+    EXPECT_EQ(tma_store_offset(t, {64, 40}, {40, 0}), std::nullopt);
+    EXPECT_EQ(tma_store_offset(t, {64, 40}, {0, 10}), std::nullopt);
+    EXPECT_TRUE(tma_coordinate_legal(t, {-8, 3}));
+    EXPECT_FALSE(tma_coordinate_legal(t, {4, 0}));
 }
 
 TEST(Tma, BoxIsABijectionOntoItsFootprint) {
