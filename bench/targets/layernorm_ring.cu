@@ -60,14 +60,10 @@ static_assert(WEIGHTS == 0 || ROW_KIND != 2, "with any pitch a warp's columns ch
 static_assert(GROUPS <= 16 || WARPS == 1, "one named barrier per team");
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
-// Slots [begin, end) of the row that this warp owns and that are wholly the row's.
-struct Span {
-  int begin, end;
-};
-__device__ __forceinline__ Span owned_full_slots(int first_slot, int shift, int n) {
-  const int begin = shift > 0 && first_slot == 0 ? 1 : first_slot;
-  const int end = min(first_slot + kSegmentSlots, (shift + n) / kPerVec);
-  return {begin, max(begin, end)};
+// How many of a warp's slots are fetched: those that the row touches, as far as they lie in the tensor as a whole.
+__device__ __forceinline__ int slots_to_fetch(int first_slot, tw::RowSlots slots, int n) {
+  const int end = min((slots.shift + n + (kAnyPitch ? kPerVec - 1 : 0)) / kPerVec, slots.whole);
+  return max(0, min(kSegmentSlots, end - first_slot));
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
@@ -130,13 +126,12 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
 #if STAGES > 0
   // One elected lane asks for this warp's part of `row`; completes full[stage].
   auto fetch = [&](int row, int stage) {
-    const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
-    const Span span = ROW_KIND == 0 ? Span{first_slot, first_slot + kSegmentSlots} : owned_full_slots(first_slot, slots.shift, n);
-    const u32 bytes = (span.end - span.begin) * 16;
+    const tw::RowSlots slots = tw::row_slots(row, rows, n, kAnyPitch);
+    const u32 bytes = (ROW_KIND == 0 ? kSegmentSlots : slots_to_fetch(first_slot, slots, n)) * 16;
     tw::mbarrier_arrive_expect_tx(full + 8 * stage, bytes);
     if (ROW_KIND == 0 || bytes > 0) {
-      const u32 to = ring + stage * kSegmentBytes + (span.begin - first_slot) * 16;
-      const char* from = x + slots.start * ELEM_BYTES + (long long)span.begin * 16;
+      const u32 to = ring + stage * kSegmentBytes;
+      const char* from = x + slots.start * ELEM_BYTES + (long long)first_slot * 16;
 #if EVICT_FIRST
       tw::bulk_load_hint(to, from, bytes, full + 8 * stage, policy);
 #else
@@ -156,8 +151,7 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
 
 #if WEIGHTS == 2
   if (team == 0 && lane == 0) {
-    const Span span = ROW_KIND == 0 ? Span{first_slot, first_slot + kSegmentSlots} : owned_full_slots(first_slot, 0, n);
-    const u32 bytes = (span.end - span.begin) * 16;
+    const u32 bytes = max(0, min(kSegmentSlots, n / kPerVec - first_slot)) * 16;
     tw::mbarrier_arrive_expect_tx(kept, 2 * bytes);
     if (bytes > 0) {
       tw::bulk_load(kept_weight, weight + (long long)first_slot * 16, bytes, kept);
@@ -185,7 +179,7 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
     const u32 set = round & 1;
     if (threadIdx.x == 0) tw::mbarrier_arrive_expect_tx(arrived + 8 * set, kStates * 8);
 #endif
-    const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
+    const tw::RowSlots slots = tw::row_slots(row, rows, n, kAnyPitch);
     uint4 held[VECS];
 #if STAGES > 0
     tw::mbarrier_wait(full + 8 * stage, phase);
@@ -201,8 +195,9 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
 #pragma unroll
     for (int v = 0; v < VECS; ++v) {
       const int slot = first_slot + lane + v * 32;
+      const int first = slot * kPerVec - slots.shift;
       held[v] = make_uint4(0u, 0u, 0u, 0u);
-      if (ROW_KIND == 0 || tw::slot_is_full(slot * kPerVec - slots.shift, n)) {
+      if (ROW_KIND == 0 || (kAnyPitch ? tw::slot_is_touched(first, n) && slot < slots.whole : tw::slot_is_full(first, n))) {
         held[v] = tw::load_streamed_16(x + slots.start * ELEM_BYTES + (long long)slot * 16);
       }
     }
@@ -213,11 +208,12 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
     for (int v = 0; v < VECS; ++v) {
       const int slot = first_slot + lane + v * 32;
       const int first = slot * kPerVec - slots.shift;
-      if (ROW_KIND == 0 || tw::slot_is_full(first, n)) {
-        tw::unpack(held[v], value + v * kPerVec);
-      } else {
-        const char* edge = x + slots.start * ELEM_BYTES + (long long)slot * 16;
-        tw::load_clipped(edge, first, kAnyPitch ? n : 0, 0.0f, value + v * kPerVec);
+      tw::unpack(held[v], value + v * kPerVec);
+      if (ROW_KIND != 0 && !tw::slot_is_full(first, n)) {
+        if (kAnyPitch && slot >= slots.whole) {  // the end of the tensor is in the middle of this slot
+          tw::load_clipped(x + slots.start * ELEM_BYTES + (long long)slot * 16, first, n, 0.0f, value + v * kPerVec);
+        }
+        tw::mask_clipped(first, n, 0.0f, value + v * kPerVec);
       }
     }
 
@@ -310,8 +306,11 @@ layernorm_ring(const char* __restrict__ x, const char* __restrict__ weight, cons
       tw::unpack(kept_bias[v], b);
 #else
       if (kAnyPitch) {
-        tw::load_clipped(weight + (long long)first * ELEM_BYTES, first, n, 0.0f, w);
-        tw::load_clipped(bias + (long long)first * ELEM_BYTES, first, n, 0.0f, b);
+        // The slot's columns begin `shift` before a 16-byte slot of weight and bias.
+        if (tw::slot_is_touched(first, n)) {
+          tw::unpack(tw::shifted_columns(tw::load_slot(weight, slot - 1, n), tw::load_slot(weight, slot, n), slots.shift), w);
+          tw::unpack(tw::shifted_columns(tw::load_slot(bias, slot - 1, n), tw::load_slot(bias, slot, n), slots.shift), b);
+        }
       } else if (full_slot) {
         tw::unpack(tw::load_cached_16(weight + (long long)slot * 16), w);
         tw::unpack(tw::load_cached_16(bias + (long long)slot * 16), b);

@@ -21,7 +21,7 @@
 #define THREADS 128
 #endif
 #ifndef LANES
-#define LANES 32  // threads per row: a power of two, 2 .. THREADS
+#define LANES 32  // threads per row: a multiple of 32, or a power of two below it
 #endif
 #ifndef VECS
 #define VECS 4  // 16-byte vectors per thread
@@ -43,9 +43,11 @@
 using tw::kPerVec;
 constexpr int kRowsPerBlock = THREADS / LANES;
 [[maybe_unused]] constexpr int kWarpsPerRow = LANES > 32 ? LANES / 32 : 1;
+// Width of the butterflies over a row's warps: the next power of two.
+[[maybe_unused]] constexpr int kWarpsSpan = kWarpsPerRow > 16 ? 32 : kWarpsPerRow > 8 ? 16 : kWarpsPerRow > 4 ? 8 : kWarpsPerRow > 2 ? 4 : kWarpsPerRow;
 constexpr int kWarpLanes = LANES > 32 ? 32 : LANES;  // lanes of one warp that share a row
 constexpr bool kAnyPitch = ROW_KIND == 2;
-static_assert(THREADS % LANES == 0 && (LANES & (LANES - 1)) == 0, "rows share a block evenly; LANES is a power of two");
+static_assert(THREADS % LANES == 0 && (LANES % 32 == 0 || (LANES & (LANES - 1)) == 0), "rows share a block; warps do not straddle rows");
 static_assert(WEIGHTS == 0 || ROW_KIND != 2, "with any pitch a thread's columns change from row to row");
 static_assert(LANES <= 32 || kRowsPerBlock <= 16, "one named barrier per row group");
 
@@ -54,14 +56,15 @@ __device__ __forceinline__ int slot_of(int lane, int v) {
   return lane / kWarpLanes * (VECS * kWarpLanes) + v * kWarpLanes + lane % kWarpLanes;
 }
 
-// Issues this thread's loads of one row. Slots that are not wholly the row's are read when they are unpacked.
-__device__ __forceinline__ void load_row(uint4 (&held)[VECS], const char* x, int row, int n, int lane) {
-  const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
+// Issues this thread's loads of one row. Slots shared with neighbours are read whole; what is not the row's is masked later.
+__device__ __forceinline__ void load_row(uint4 (&held)[VECS], const char* x, int row, int rows, int n, int lane) {
+  const tw::RowSlots slots = tw::row_slots(row, rows, n, kAnyPitch);
 #pragma unroll
   for (int v = 0; v < VECS; ++v) {
     const int slot = slot_of(lane, v);
+    const int first = slot * kPerVec - slots.shift;
     held[v] = make_uint4(0u, 0u, 0u, 0u);
-    if (ROW_KIND == 0 || tw::slot_is_full(slot * kPerVec - slots.shift, n)) {
+    if (ROW_KIND == 0 || (kAnyPitch ? tw::slot_is_touched(first, n) && slot < slots.whole : tw::slot_is_full(first, n))) {
       held[v] = tw::load_streamed_16(x + slots.start * ELEM_BYTES + slot * 16);
     }
   }
@@ -94,24 +97,25 @@ layernorm_rows(const char* __restrict__ x, const char* __restrict__ weight, cons
   }
 #endif
   uint4 next[VECS];
-  if (PREFETCH) load_row(next, x, row, n, lane);
+  if (PREFETCH) load_row(next, x, row, rows, n, lane);
 
   for (; row < rows; row += stride) {
-    if (!PREFETCH) load_row(next, x, row, n, lane);
-    const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
+    if (!PREFETCH) load_row(next, x, row, rows, n, lane);
+    const tw::RowSlots slots = tw::row_slots(row, rows, n, kAnyPitch);
     float value[VECS * kPerVec];
 #pragma unroll
     for (int v = 0; v < VECS; ++v) {
       const int slot = slot_of(lane, v);
       const int first = slot * kPerVec - slots.shift;
-      if (ROW_KIND == 0 || tw::slot_is_full(first, n)) {
-        tw::unpack(next[v], value + v * kPerVec);
-      } else {
-        const char* edge = x + slots.start * ELEM_BYTES + slot * 16;
-        tw::load_clipped(edge, first, kAnyPitch ? n : 0, 0.0f, value + v * kPerVec);
+      tw::unpack(next[v], value + v * kPerVec);
+      if (ROW_KIND != 0 && !tw::slot_is_full(first, n)) {
+        if (kAnyPitch && slot >= slots.whole) {  // the end of the tensor is in the middle of this slot
+          tw::load_clipped(x + slots.start * ELEM_BYTES + slot * 16, first, n, 0.0f, value + v * kPerVec);
+        }
+        tw::mask_clipped(first, n, 0.0f, value + v * kPerVec);
       }
     }
-    if (PREFETCH && row + stride < rows) load_row(next, x, row + stride, n, lane);
+    if (PREFETCH && row + stride < rows) load_row(next, x, row + stride, rows, n, lane);
 
     // This warp's state.
     const int own = ROW_KIND == 0 ? VECS * kWarpLanes * kPerVec
@@ -148,19 +152,20 @@ layernorm_rows(const char* __restrict__ x, const char* __restrict__ weight, cons
     // One exchange: every warp publishes (mean, squares), every warp combines all states of its row.
     if (threadIdx.x % 32 == 0) states[parity][group][lane / 32] = make_float2(mean, squares);
     tw::named_barrier_sync(kRowsPerBlock == 1 ? 0 : group, LANES);
-    const int peer = threadIdx.x % kWarpsPerRow;  // lane l holds warp l % kWarpsPerRow's state
-    const float2 state = states[parity][group][peer];
+    const int peer = threadIdx.x % kWarpsSpan;  // the warp of this row whose state this lane holds
+    const float2 state = peer < kWarpsPerRow ? states[parity][group][peer] : make_float2(0.0f, 0.0f);
     const float pivot = states[parity][group][0].x;
     parity ^= 1;
-    const float count = ROW_KIND == 0 ? (float)(VECS * 32 * kPerVec)
-                                      : (float)tw::elements_in_slots(peer * VECS * 32, VECS * 32, slots.shift, n);
+    const float count = ROW_KIND != 0         ? (float)tw::elements_in_slots(peer * VECS * 32, VECS * 32, slots.shift, n)
+                        : peer < kWarpsPerRow ? (float)(VECS * 32 * kPerVec)
+                                              : 0.0f;
     float moved = count * (state.x - pivot);
 #pragma unroll
-    for (int offset = kWarpsPerRow / 2; offset > 0; offset >>= 1) moved += __shfl_xor_sync(sharers, moved, offset);
+    for (int offset = kWarpsSpan / 2; offset > 0; offset >>= 1) moved += __shfl_xor_sync(sharers, moved, offset);
     mean = pivot + moved / (float)n;
     squares = state.y + count * (state.x - mean) * (state.x - mean);
 #pragma unroll
-    for (int offset = kWarpsPerRow / 2; offset > 0; offset >>= 1) squares += __shfl_xor_sync(sharers, squares, offset);
+    for (int offset = kWarpsSpan / 2; offset > 0; offset >>= 1) squares += __shfl_xor_sync(sharers, squares, offset);
 #endif
     const float scale = rsqrtf(squares / (float)n + eps);
 
@@ -178,8 +183,11 @@ layernorm_rows(const char* __restrict__ x, const char* __restrict__ weight, cons
       tw::unpack(held_bias[v], b);
 #else
       if (kAnyPitch) {
-        tw::load_clipped(weight + (long long)first * ELEM_BYTES, first, n, 0.0f, w);
-        tw::load_clipped(bias + (long long)first * ELEM_BYTES, first, n, 0.0f, b);
+        // The slot's columns begin `shift` before a 16-byte slot of weight and bias.
+        if (tw::slot_is_touched(first, n)) {
+          tw::unpack(tw::shifted_columns(tw::load_slot(weight, slot - 1, n), tw::load_slot(weight, slot, n), slots.shift), w);
+          tw::unpack(tw::shifted_columns(tw::load_slot(bias, slot - 1, n), tw::load_slot(bias, slot, n), slots.shift), b);
+        }
       } else if (full) {
         tw::unpack(tw::load_cached_16(weight + slot * 16), w);
         tw::unpack(tw::load_cached_16(bias + slot * 16), b);

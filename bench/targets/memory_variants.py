@@ -78,9 +78,11 @@ def min_blocks(op, elem, vecs, threads, kind=0, kept=0):
 
     A thread holds vecs * 16 / elem fp32 values, `kept` more registers, and an overhead seen in the compiler's reports.
     """
-    need = vecs * 16 // elem + kept + {"layernorm": 36, "cumsum": 28}.get(op, 22) + {0: 0, 1: 6, 2: 24}[kind]
-    fits = [resident // threads for resident in (2048, 1536, 1280, 1024, 768, 512)
-            if resident >= threads and 65536 // (resident // threads * threads) >= need]
+    need = vecs * 16 // elem + kept + {"layernorm": 36, "cumsum": 28}.get(op, 22)
+    need += {0: 0, 1: 6, 2: 20 if op == "layernorm" else 10}[kind]
+    padded = threads if threads <= 512 else -(-threads // 128) * 128  # the compiler counts large blocks in whole warpgroups
+    fits = [resident // padded for resident in (2048, 1536, 1280, 1024, 768, 512)
+            if resident >= padded and 65536 // (resident // padded * padded) // 8 * 8 >= need]
     return min(32, fits[0]) if fits else 0
 
 
@@ -191,30 +193,29 @@ def best_variant(op, elem, n):
             lanes *= 2
         return rows_variant(op, elem, lanes, 1, 128, kind_for(lanes), **forms, MIN_BLOCKS=min_blocks(op, elem, 1, 128, kind_for(lanes)))
     if slots <= 4096:  # a warp, a few warps or a whole block per row: two vectors a thread, more where weights come along
-        wanted = (8 if slots > 256 and kind_for(slots) == 0 and slots & (slots - 1) == 0 else 4) if ln and elem == 2 else (4 if slots > 256 else 2) if ln else 2
-        lanes = 32
-        while lanes < 1024 and lanes * wanted < slots:
-            lanes *= 2
-        vecs = -(-slots // lanes)
-        threads, kind = max(lanes, 128 if ln and elem == 2 else 64), kind_for(lanes * vecs)
+        wanted = (8 if slots > 256 and slots & (slots - 1) == 0 and aligned else 4) if ln and elem == 2 else (
+            4 if slots > 256 else 2) if ln else 2
+        fewest = -(-slots // 1024)
+        vecs = min((w for w in (wanted, wanted - 1, wanted + 1) if w >= max(1, fewest)), default=fewest,
+                   key=lambda w: -(-slots // (32 * w)) * w * (1.0 if w == wanted else 1.12))  # few empty slots, the wanted width if close
+        lanes = -(-slots // (32 * vecs)) * 32
+        kind = kind_for(lanes * vecs)
+        threads = 128 if ln and elem == 2 and lanes < 128 and 128 % lanes == 0 else max(lanes, 64 if 64 % lanes == 0 else lanes)
         return rows_variant(op, elem, lanes, vecs, threads, kind, **forms, MIN_BLOCKS=max(1, min_blocks(op, elem, vecs, threads, kind)))
     if op == "cumsum":
         return None
+    if elem == 2 and slots == 8192 and aligned:  # the sweep's winner for rows of 128 KB: four blocks a multiprocessor
+        return ring_variant(op, elem, 8, 4, 1, 8, kind=kind_for(8192), STORE_FORM=0, waves=4, MIN_BLOCKS=4,
+                            **({"WEIGHTS": 2} if ln else {}))
     # A block of 32 warps has 64 registers a thread: enough for 32 values and no predicates. Ragged rows take 16 warps.
     for cluster in (2, 4, 8):
         for warps, values in ((32, 32), (16, 64 if aligned and not ln else 48)):
             vecs = -(-slots // (cluster * warps * 32))
             kind = kind_for(cluster * warps * 32 * vecs)
             if vecs * 16 // elem <= values and (kind == 0 or warps == 16):
-                break
-        else:
-            continue
-        break
-    else:
-        return None  # longer than a cluster of eight holds in registers
-    more = {"WEIGHTS": 0} if ln else {}
-    return ring_variant(op, elem, warps, vecs, 1, cluster, kind=kind, STORE_FORM=0,
-                        waves=1 if cluster == 2 else 4, **more)
+                return ring_variant(op, elem, warps, vecs, 1, cluster, kind=kind, STORE_FORM=0, waves=1 if cluster == 2 else 4,
+                                    **({"WEIGHTS": 0} if ln else {}))
+    return None  # longer than a cluster of eight holds in registers
 
 
 # Copies that the sweep found fastest; every case is timed beside them, on its own number of bytes.

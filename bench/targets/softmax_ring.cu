@@ -12,7 +12,7 @@
 //                              a warp sends row r + 2 only after all warps sent row r + 1, hence after all read row r
 //
 // ROW_KIND as in softmax_rows.cu (0: exact capacity, 1: pitch a multiple of 16 bytes, 2: any n). Slots that a row shares
-// with its neighbours are not fetched ahead; they are read straight from global memory, element by element.
+// with its neighbours are fetched whole and masked; only where the tensor ends inside a slot are elements read one by one.
 // Preconditions: x and y 16-byte aligned, dense rows, n (+ 16 / ELEM_BYTES - 1 for kind 2) <= CLUSTER * WARPS * VECS * 512 bytes.
 // STAGES 0 leaves the ring out: rows are loaded straight into registers, and other resident blocks hide the latency.
 // Launch: grid a multiple of CLUSTER, any size; dynamic shared memory WARPS * GROUPS * STAGES * VECS * 512 bytes.
@@ -65,14 +65,10 @@ static_assert(WARPS == 1 || (WARPS & (WARPS - 1)) == 0, "states are combined by 
 static_assert(GROUPS <= 16 || WARPS == 1, "one named barrier per team");
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
 
-// Slots [begin, end) of the row that this warp owns and that are wholly the row's.
-struct Span {
-  int begin, end;
-};
-__device__ __forceinline__ Span owned_full_slots(int first_slot, int shift, int n) {
-  const int begin = shift > 0 && first_slot == 0 ? 1 : first_slot;
-  const int end = min(first_slot + kSegmentSlots, (shift + n) / kPerVec);
-  return {begin, max(begin, end)};
+// How many of a warp's slots are fetched: those that the row touches, as far as they lie in the tensor as a whole.
+__device__ __forceinline__ int slots_to_fetch(int first_slot, tw::RowSlots slots, int n) {
+  const int end = min((slots.shift + n + (kAnyPitch ? kPerVec - 1 : 0)) / kPerVec, slots.whole);
+  return max(0, min(kSegmentSlots, end - first_slot));
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
@@ -122,13 +118,12 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
 #if STAGES > 0
   // One elected lane asks for this warp's part of `row`; completes full[stage].
   auto fetch = [&](int row, int stage) {
-    const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
-    const Span span = ROW_KIND == 0 ? Span{first_slot, first_slot + kSegmentSlots} : owned_full_slots(first_slot, slots.shift, n);
-    const u32 bytes = (span.end - span.begin) * 16;
+    const tw::RowSlots slots = tw::row_slots(row, rows, n, kAnyPitch);
+    const u32 bytes = (ROW_KIND == 0 ? kSegmentSlots : slots_to_fetch(first_slot, slots, n)) * 16;
     tw::mbarrier_arrive_expect_tx(full + 8 * stage, bytes);
     if (ROW_KIND == 0 || bytes > 0) {
-      const u32 to = ring + stage * kSegmentBytes + (span.begin - first_slot) * 16;
-      const char* from = x + slots.start * ELEM_BYTES + (long long)span.begin * 16;
+      const u32 to = ring + stage * kSegmentBytes;
+      const char* from = x + slots.start * ELEM_BYTES + (long long)first_slot * 16;
 #if EVICT_FIRST
       tw::bulk_load_hint(to, from, bytes, full + 8 * stage, policy);
 #else
@@ -152,7 +147,7 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
     const u32 set = round & 1;
     if (threadIdx.x == 0) tw::mbarrier_arrive_expect_tx(arrived + 8 * set, kStates * 8);
 #endif
-    const tw::RowSlots slots = tw::row_slots(row, n, kAnyPitch);
+    const tw::RowSlots slots = tw::row_slots(row, rows, n, kAnyPitch);
     uint4 held[VECS];
 #if STAGES > 0
     tw::mbarrier_wait(full + 8 * stage, phase);
@@ -168,8 +163,9 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
 #pragma unroll
     for (int v = 0; v < VECS; ++v) {
       const int slot = first_slot + lane + v * 32;
+      const int first = slot * kPerVec - slots.shift;
       held[v] = make_uint4(0u, 0u, 0u, 0u);
-      if (ROW_KIND == 0 || tw::slot_is_full(slot * kPerVec - slots.shift, n)) {
+      if (ROW_KIND == 0 || (kAnyPitch ? tw::slot_is_touched(first, n) && slot < slots.whole : tw::slot_is_full(first, n))) {
         held[v] = tw::load_streamed_16(x + slots.start * ELEM_BYTES + (long long)slot * 16);
       }
     }
@@ -182,10 +178,12 @@ softmax_ring(const char* __restrict__ x, char* __restrict__ y, int rows, int n) 
       const int slot = first_slot + lane + v * 32;
       const int first = slot * kPerVec - slots.shift;
       float* part = value + v * kPerVec;
-      if (ROW_KIND == 0 || tw::slot_is_full(first, n)) {
-        tw::unpack(held[v], part);
-      } else {
-        tw::load_clipped(x + slots.start * ELEM_BYTES + (long long)slot * 16, first, kAnyPitch ? n : 0, tw::minus_infinity(), part);
+      tw::unpack(held[v], part);
+      if (ROW_KIND != 0 && !tw::slot_is_full(first, n)) {
+        if (kAnyPitch && slot >= slots.whole) {  // the end of the tensor is in the middle of this slot
+          tw::load_clipped(x + slots.start * ELEM_BYTES + (long long)slot * 16, first, n, tw::minus_infinity(), part);
+        }
+        tw::mask_clipped(first, n, tw::minus_infinity(), part);
       }
 #pragma unroll
       for (int e = 0; e < kPerVec; ++e) top = fmaxf(top, part[e]);

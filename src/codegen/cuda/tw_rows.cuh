@@ -97,17 +97,27 @@ TW_DEVICE void forget(uint4& v) { asm volatile("" : "+r"(v.x), "+r"(v.y), "+r"(v
 
 // A row of n elements seen through 16-byte slots of its tensor: slot s holds the row's elements
 // [s * kPerVec - shift, s * kPerVec - shift + kPerVec), of which those outside [0, n) belong to neighbours.
-// `shift` is 0 for rows whose pitch is a multiple of 16 bytes.
 struct RowSlots {
   i64 start;  // index of slot 0's first element in the tensor, a multiple of kPerVec
-  int shift;  // elements of slot 0 that belong to the row before
+  int shift;  // elements of slot 0 that belong to the row before; 0 for rows whose pitch is a multiple of 16 bytes
+  int whole;  // slots below this one lie in the tensor with all their bytes: they may be read whole, neighbours and all
 };
-TW_DEVICE RowSlots row_slots(int row, int n, bool any_pitch) {
+TW_DEVICE RowSlots row_slots(int row, int rows, int n, bool any_pitch) {
   const i64 begin = static_cast<i64>(row) * n;
   const int shift = any_pitch ? static_cast<int>(begin & (kPerVec - 1)) : 0;
-  return {begin - shift, shift};
+  const i64 left = (static_cast<i64>(rows) * n - (begin - shift)) / kPerVec;
+  return {begin - shift, shift, any_pitch ? static_cast<int>(left < 0x7fffffff ? left : 0x7fffffff) : 0x7fffffff};
 }
+// All elements of a slot whose first is the row's element `first` are the row's; or one of them is.
 TW_DEVICE bool slot_is_full(int first, int n) { return first >= 0 && first + kPerVec <= n; }
+TW_DEVICE bool slot_is_touched(int first, int n) { return first > -kPerVec && first < n; }
+// Puts `fill` where a slot's elements are not the row's.
+TW_DEVICE void mask_clipped(int first, int n, float fill, float* f) {
+#pragma unroll
+  for (int e = 0; e < kPerVec; ++e) {
+    if (first + e < 0 || first + e >= n) f[e] = fill;
+  }
+}
 
 // How many of the row's n elements lie in slots [first_slot, first_slot + slots).
 TW_DEVICE int elements_in_slots(int first_slot, int slots, int shift, int n) {
@@ -123,6 +133,31 @@ TW_DEVICE void load_clipped(const void* slot, int first, int n, float fill, floa
     const int i = first + e;
     f[e] = i >= 0 && i < n ? widen(reinterpret_cast<const RowElem*>(slot)[e]) : fill;
   }
+}
+// The 16-byte slot of a vector of n elements (weight, bias), zeros where there is none.
+TW_DEVICE uint4 load_slot(const void* vector, int slot, int n) {
+  if (slot >= 0 && (slot + 1) * kPerVec <= n) return load_cached_16(static_cast<const char*>(vector) + static_cast<i64>(slot) * 16);
+  float f[kPerVec];
+  load_clipped(static_cast<const char*>(vector) + static_cast<i64>(slot) * 16, slot * kPerVec, n, 0.0f, f);
+  return pack(f);
+}
+// Elements [kPerVec - shift, 2 * kPerVec - shift) of `before` and `here` taken together: the columns of a slot that lies
+// `shift` elements before `here`. A barrel shifter over 32-bit words, then over halves.
+TW_DEVICE uint4 shifted_columns(uint4 before, uint4 here, int shift) {
+  u32 word[9] = {before.x, before.y, before.z, before.w, here.x, here.y, here.z, here.w, 0u};
+  const int skip = ELEM_BYTES == 2 ? 4 - (shift + 1) / 2 : 4 - shift;  // words of `before` that are left out
+#pragma unroll
+  for (int i = 0; i < 5; ++i) word[i] = skip & 4 ? word[i + 4] : word[i];
+#pragma unroll
+  for (int i = 0; i < 6; ++i) word[i] = skip & 2 ? word[i + 2] : word[i];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) word[i] = skip & 1 ? word[i + 1] : word[i];
+#if ELEM_BYTES == 2
+  const u32 half = (shift & 1) * 16;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) word[i] = __funnelshift_r(word[i], word[i + 1], half);
+#endif
+  return make_uint4(word[0], word[1], word[2], word[3]);
 }
 TW_DEVICE void store_clipped(void* slot, int first, int n, const float* f) {
 #pragma unroll
