@@ -185,6 +185,15 @@ LENGTHS = [1, 3, 8, 31, 64, 127, 128, 257, 777, 1000, 1023, 1024, 1025, 2048, 20
 def check_plan():
     """(op, dtype, rows, n, input kind, variant): chosen kernels on every length, and the other forms on lengths that bite."""
     plan = []
+    for dtype, elem in DTYPES.items():
+        for n in LENGTHS:
+            v = best_variant("cumsum", elem, n)
+            if v is not None:
+                plan.append(("cumsum", dtype, 1031 if n <= 128 else 37, n, "normal", v))
+        for rows, n in [(8, 8), (64, 64), (72, 136), (1000, 40), (2048, 4096), (8, 1024)]:
+            plan.append(("transpose", dtype, rows, n, "normal", best_variant("transpose", elem, n)))
+        for rows, n in [(1, 8), (3, 8), (100, 1000), (4097, 512), (777, 4104)]:
+            plan.append(("colsum", dtype, rows, n, "normal", best_variant("colsum", elem, n)))
     for op in OPS:
         kinds = ["normal", "large", "masked"] if op == "softmax" else ["normal", "large", "offset"]
         for dtype, elem in DTYPES.items():
