@@ -35,7 +35,7 @@ Result<std::int64_t> evaluate_running(const FlatModes& modes, std::int64_t index
 }
 
 // A^ o (n:d) by listing all n offsets, for the few cases where neither of two extents divides the other.
-Result<Layout> compose_by_listing(const FlatModes& a, std::int64_t n, std::int64_t d, const std::string& reason) {
+Result<FlatModes> compose_by_listing(const FlatModes& a, std::int64_t n, std::int64_t d, const std::string& reason) {
     if (n > kListLimit) return fail(fmt::format("{}, and {} offsets are too many to list", reason, n));
     std::vector<std::int64_t> table;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -44,16 +44,18 @@ Result<Layout> compose_by_listing(const FlatModes& a, std::int64_t n, std::int64
     }
     auto layout = layout_from_table(table);
     if (!layout) return fail(fmt::format("{}; {}", reason, layout.error().message));
-    return layout;
+    return layout->modes();
 }
 
 // A^ o (n:d). `a` is coalesced; `why(i, text)` makes the message about its mode i.
 template <class Why>
-Result<Layout> compose_leaf(const FlatModes& a, const std::int64_t n, const std::int64_t d, const Why& why) {
-    if (n == 1) return Layout();
-    if (d == 0) return Layout::make_mode(n, 0);
-    if (d < 0) return fail("composition: B has a negative stride, and A has no negative coordinates");
+Result<FlatModes> compose_leaf(const FlatModes& a, const std::int64_t n, const std::int64_t d, const Why& why) {
     FlatModes out;
+    if (n == 1 || d == 0) {
+        out.push_back({n, 0});
+        return out;
+    }
+    if (d < 0) return fail("composition: B has a negative stride, and A has no negative coordinates");
     std::int64_t rest = n;
     std::int64_t step = d;
     for (std::size_t i = 0;; ++i) {
@@ -63,7 +65,7 @@ Result<Layout> compose_leaf(const FlatModes& a, const std::int64_t n, const std:
             const auto stride = checked_mul(step, m.stride);
             if (!stride) return fail("composition: a stride does not fit in 64 bits");
             out.push_back({rest, *stride});
-            return from_modes(out);
+            return out;
         }
         if (step % m.shape == 0) {
             step /= m.shape;
@@ -80,22 +82,41 @@ Result<Layout> compose_leaf(const FlatModes& a, const std::int64_t n, const std:
     }
 }
 
-Result<Layout> compose_tree(const Layout& whole_a, const FlatModes& a, const Layout& b, const std::string& path) {
-    if (b.shape().is_leaf()) {
-        const std::int64_t n = b.shape().value();
-        const std::int64_t d = b.stride().value();
-        return compose_leaf(a, n, d, [&](std::size_t i, const std::string& text) {
-            return fmt::format("composition of {} with {}: {} ({}:{}) of B does not divide mode {} ({}:{}) of coalesced A: {}",
-                               to_string(whole_a), path.empty() ? to_string(b) : "mode " + path,
-                               path.empty() ? "the mode" : "mode " + path, n, d, i, a[i].shape, a[i].stride, text);
-        });
+struct ShapeAndStride {
+    IntTuple shape;
+    IntTuple stride;
+};
+
+// "1.0" for leaf number `leaf` of B, in words.
+std::string name_of_leaf(const Layout& b, int leaf) {
+    return b.shape().is_leaf() ? "B" : describe_leaf(b, leaf) + " of B";
+}
+
+// Each leaf of B becomes what it selects from A; the tree around the leaves stays. `leaf` counts them, for messages.
+Result<ShapeAndStride> compose_tree(const Layout& whole_a, const FlatModes& a, const Layout& whole_b, IntTupleView shape,
+                                    IntTupleView stride, int& leaf) {
+    if (shape.is_leaf()) {
+        const int this_leaf = leaf++;
+        TW_LAYOUT_TRY(modes, compose_leaf(a, shape.value(), stride.value(), [&](std::size_t i, const std::string& text) {
+            return fmt::format("composition of {} with {}: {} does not divide mode {} ({}:{}) of coalesced A: {}", to_string(whole_a),
+                               to_string(whole_b), name_of_leaf(whole_b, this_leaf), i, a[i].shape, a[i].stride, text);
+        }));
+        FlatInts extents, strides;
+        for (const Mode& m : modes) {
+            extents.push_back(m.shape);
+            strides.push_back(m.stride);
+        }
+        return ShapeAndStride{unwrap(extents), unwrap(strides)};
     }
-    std::vector<Layout> modes;
-    for (int i = 0; i < b.rank(); ++i) {
-        TW_LAYOUT_TRY(mode, compose_tree(whole_a, a, b[i], path.empty() ? std::to_string(i) : fmt::format("{}.{}", path, i)));
-        modes.push_back(std::move(mode));
+    ShapeAndStride out{IntTuple::empty(), IntTuple::empty()};
+    auto d = stride.begin();
+    for (IntTupleView s : shape) {
+        TW_LAYOUT_TRY(mode, compose_tree(whole_a, a, whole_b, s, *d, leaf));
+        out.shape.push_back(mode.shape);
+        out.stride.push_back(mode.stride);
+        ++d;
     }
-    return make_layout(modes);
+    return out;
 }
 
 }  // namespace
@@ -155,7 +176,9 @@ bool never_carries(const FlatModes& a, const FlatModes& b) {
 
 Result<Layout> composition(const Layout& a, const Layout& b) {
     const FlatModes modes = running_modes(a);
-    TW_LAYOUT_TRY(result, compose_tree(a, modes, b, ""));
+    int leaf = 0;
+    TW_LAYOUT_TRY(composed, compose_tree(a, modes, b, b.shape(), b.stride(), leaf));
+    TW_LAYOUT_TRY(result, Layout::make(std::move(composed.shape), std::move(composed.stride)));
     if (b.shape().is_leaf() || never_carries(modes, b.modes())) return std::move(result);
     if (b.size() > kListLimit)
         return fail(fmt::format("composition of {} with {}: B's modes may carry into each other inside A, and {} offsets are too many to list",

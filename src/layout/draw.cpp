@@ -53,7 +53,7 @@ std::string escape(const std::string& text) {
 }
 
 std::string svg(const Grid& grid, const std::string& title, int cell_width, const CellAt& cell_at) {
-    const std::int64_t width = std::max<std::int64_t>(kMargin + grid.columns * cell_width + 6, 8 + 7 * static_cast<std::int64_t>(title.size()));
+    const std::int64_t width = std::max<std::int64_t>(kMargin + grid.columns * cell_width + 6, 8 + static_cast<std::int64_t>(title.size()) * 15 / 2);
     const std::int64_t height = kMargin + 16 + grid.rows * kCellHeight + 6;
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "

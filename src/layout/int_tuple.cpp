@@ -36,10 +36,16 @@ IntTuple IntTuple::empty() {
 
 void IntTuple::push_back(IntTupleView child) {
     assert(is_tuple());
-    const IntTuple copy(child);  // the child may be a part of this very tuple
-    nodes_.append(copy.nodes_.begin(), copy.nodes_.end());
+    const IntTupleNode* first = child.node();
+    const std::int32_t count = first->nodes;
+    if (first >= nodes_.begin() && first < nodes_.end()) {  // the child is a part of this very tuple
+        const IntTuple copy(child);
+        nodes_.append(copy.nodes_.begin(), copy.nodes_.end());
+    } else {
+        nodes_.append(first, first + count);
+    }
     nodes_[0].arity += 1;
-    nodes_[0].nodes += static_cast<std::int32_t>(copy.nodes_.size());
+    nodes_[0].nodes += count;
 }
 
 FlatInts leaves(IntTupleView t) {

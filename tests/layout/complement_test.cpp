@@ -46,7 +46,9 @@ TEST(Complement, FillsTheRangeOnceAndInOrder) {
         EXPECT_EQ(*r, coalesce(*r));
         std::set<std::int64_t> all;
         for (std::int64_t j = 0; j < r->size(); ++j) {
-            if (j) ASSERT_GT((*r)(j), (*r)(j - 1)) << to_string(a) << " " << to_string(*r);
+            if (j) {
+                ASSERT_GT((*r)(j), (*r)(j - 1)) << to_string(a) << " " << to_string(*r);
+            }
             for (std::int64_t i = 0; i < a.size(); ++i) all.insert(a(i) + (*r)(j));
         }
         ASSERT_EQ(static_cast<std::int64_t>(all.size()), a.size() * r->size()) << to_string(a) << " " << to_string(*r);

@@ -156,7 +156,9 @@ TEST(Contains, AgreesWithSearching) {
         for (std::int64_t i = 0; i < a.size(); ++i) expected = expected || a(i) == offset;
         const ImageAnswer answer = contains(a, offset);
         ASSERT_EQ(answer.verdict, expected ? Verdict::yes : Verdict::no) << to_string(a) << " " << offset;
-        if (expected) ASSERT_EQ(a(answer.witness->first), offset);
+        if (expected) {
+            ASSERT_EQ(a(answer.witness->first), offset);
+        }
     }
 }
 

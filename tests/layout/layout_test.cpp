@@ -112,7 +112,9 @@ TEST(Coalesce, SameFunctionFewestModes) {
         const FlatModes modes = r.modes();
         for (std::size_t k = 0; k < modes.size(); ++k) {
             EXPECT_TRUE(modes[k].shape > 1 || r == Layout());
-            if (k) EXPECT_NE(modes[k - 1].shape * modes[k - 1].stride, modes[k].stride);
+            if (k) {
+                EXPECT_NE(modes[k - 1].shape * modes[k - 1].stride, modes[k].stride);
+            }
         }
     }
 }
@@ -225,7 +227,9 @@ TEST(Compact, OrdersAreBijectionsInTheGivenOrder) {
         const FlatModes m = l.modes();
         for (std::size_t a = 0; a < m.size(); ++a)
             for (std::size_t b = 0; b < m.size(); ++b)
-                if (m[a].shape > 1 && m[b].shape > 1 && keys[a] < keys[b]) EXPECT_LT(m[a].stride, m[b].stride);
+                if (m[a].shape > 1 && m[b].shape > 1 && keys[a] < keys[b]) {
+                    EXPECT_LT(m[a].stride, m[b].stride);
+                }
         const Layout column = col_major(shape).value();
         for (std::int64_t i = 0; i < column.size(); ++i) ASSERT_EQ(column(i), i);
     }

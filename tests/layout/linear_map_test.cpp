@@ -36,7 +36,9 @@ TEST(AffineMap, IsTheLayoutAtEveryCoordinate) {
             linear = x == c(i);
         }
         // An offset may carry and the sum be affine all the same; without one the conversion is exact.
-        if (c.offset() == 0 || map) ASSERT_EQ(map.has_value(), linear) << to_string(c) << (map ? "" : map.error().message);
+        if (c.offset() == 0 || map) {
+            ASSERT_EQ(map.has_value(), linear) << to_string(c) << (map ? "" : map.error().message);
+        }
         (map ? made : refused) += 1;
         if (!map) continue;
         std::int64_t largest = 0;
@@ -74,7 +76,9 @@ TEST(LinearMap, RankKernelAndSolveAgreeWithCounting) {
         for (std::uint64_t y = 0; y < (1u << out); ++y) {
             const auto x = m.solve(y);
             ASSERT_EQ(x.has_value(), image.count(y) == 1);
-            if (x) ASSERT_EQ(m(*x), y);
+            if (x) {
+                ASSERT_EQ(m(*x), y);
+            }
         }
         ASSERT_EQ(m.transpose().transpose(), m);
         ASSERT_EQ(m.transpose().rank(), m.rank());
