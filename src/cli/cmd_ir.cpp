@@ -1,0 +1,109 @@
+// `tilewright ir FILE`: the tile IR of a kernel file, after every lowering step or after one.
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "lower/lower.h"
+
+namespace tw::cli {
+
+namespace {
+
+struct Options {
+    std::string file, after, kernel;
+    std::vector<std::string> settings;
+    bool json = false, steps = false;
+};
+
+// "BM=64,BN=128" and repeated options alike.
+std::optional<lower::ConstValues> constants(const std::vector<std::string>& settings, std::string& problem) {
+    lower::ConstValues values;
+    for (const std::string& setting : settings) {
+        std::size_t at = 0;
+        while (at <= setting.size()) {
+            const std::size_t end = std::min(setting.find(',', at), setting.size());
+            const std::string one = setting.substr(at, end - at);
+            const std::size_t equals = one.find('=');
+            char* rest = nullptr;
+            const long long value = equals == std::string::npos ? 0 : std::strtoll(one.c_str() + equals + 1, &rest, 10);
+            if (equals == 0 || equals == std::string::npos || rest == one.c_str() + equals + 1 || *rest) {
+                problem = fmt::format("'{}' is not NAME=INTEGER", one);
+                return std::nullopt;
+            }
+            values[one.substr(0, equals)] = value;
+            at = end + 1;
+        }
+    }
+    return values;
+}
+
+int run(const Options& o) {
+    const auto names = lower::step_names();
+    if (o.steps) {
+        for (std::string_view s : names) std::cout << s << "\n";
+        return exit_fine;
+    }
+    const std::string after = o.after.empty() ? std::string(names.back()) : o.after;
+    if (std::find(names.begin(), names.end(), after) == names.end()) {
+        std::string known;
+        for (std::string_view s : names) known += (known.empty() ? "" : ", ") + std::string(s);
+        return complain(exit_bad_input, fmt::format("there is no step '{}'", after), "the steps are " + known);
+    }
+    std::string problem;
+    auto values = constants(o.settings, problem);
+    if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
+    SourceMap sources;
+    DiagnosticSink sink;
+    nlohmann::json kernels = nlohmann::json::array();
+    std::string text;
+    bool found = false;
+    auto observer = [&](std::string_view step, const ir::Kernel& kernel) {
+        if (step != after || (!o.kernel.empty() && kernel.name != o.kernel)) return;
+        found = true;
+        const std::string printed = ir::print(kernel);
+        if (o.json) kernels.push_back({{"kernel", kernel.name}, {"step", step}, {"ir", printed}});
+        else text += printed + "\n";
+    };
+    const auto module = lower::compile_file(sources, o.file, *values, sink, observer);
+    if (o.json) {
+        nlohmann::json out = to_json(sink, sources);
+        out["kernels"] = kernels;
+        std::cout << out.dump(2) << "\n";
+    } else {
+        std::cout << text;
+        if (!sink.empty()) std::cerr << render_text(sink, sources);
+    }
+    if (sink.has_internal_errors()) return exit_our_bug;
+    if (!module) {
+        for (const Diagnostic& d : sink.diagnostics()) {
+            if (d.code == Code::cannot_read_file || d.code == Code::unknown_constant) return exit_bad_input;
+        }
+        return exit_kernel_wrong;
+    }
+    if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
+    return exit_fine;
+}
+
+}  // namespace
+
+std::function<int()> declare_ir(CLI::App& app) {
+    auto options = std::make_shared<Options>();
+    app.add_option("file", options->file, "a kernel file");
+    app.add_option("--after", options->after, "print the IR after this step (default: the last)");
+    app.add_option("--kernel", options->kernel, "only kernels of this name");
+    app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
+    app.add_flag("--json", options->json, "print JSON");
+    app.add_flag("--steps", options->steps, "list the steps");
+    return [options] {
+        if (options->file.empty() && !options->steps) return complain(exit_bad_input, "a kernel file is needed", "tilewright ir kernels/vector_add.py");
+        return run(*options);
+    };
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,195 @@
+#include "ir/legality.h"
+
+#include <set>
+
+namespace tw::ir {
+
+const std::vector<LegalityRule>& legality_table() {
+    using E = Executor;
+    static const std::vector<LegalityRule> table = {
+        {"for", E::anyone, "bounds and step are uniform in the group"},
+        {"if", E::anyone, "the condition is uniform in the group"},
+        {"role", E::block_only, "whole warps of the block; roles do not nest"},
+        {"elect", E::group, "one thread of the group; does not nest"},
+        {"assign", E::anyone, "a scalar variable"},
+        {"compute", E::group, "all leaves have the distribution of the result, or a slice of it"},
+        {"reduce", E::group, "inside each warp; `across` counts the warps along the dimension"},
+        {"scan", E::group, "inside each warp, contiguous runs in thread order"},
+        {"shuffle", E::group, "both fragments have one distribution"},
+        {"load", E::group, "vector width decided"},
+        {"store", E::group, "vector width decided; copies are stored once"},
+        {"atomic_add", E::group, "vector width decided; copies are added once"},
+        {"load_shared", E::group, "vector width decided"},
+        {"store_shared", E::group, "vector width decided; copies are stored once"},
+        {"cp_async", E::group, "4, 8 or 16 bytes per thread, distribution decided"},
+        {"cp_async_commit", E::group, "closes a group of every thread's copies"},
+        {"cp_async_wait", E::group, ""},
+        {"cp_async_arrive", E::group, "every thread arrives when its copies have landed"},
+        {"tma_load", E::one_thread, "one box"},
+        {"tma_store", E::one_thread, "one box"},
+        {"bulk_commit", E::one_thread, ""},
+        {"bulk_wait", E::one_thread, ""},
+        {"mbarrier_init", E::one_thread, ""},
+        {"fence_mbarrier_init", E::one_thread, ""},
+        {"mbarrier_arrive", E::one_thread, ""},
+        {"mbarrier_expect", E::one_thread, ""},
+        {"mbarrier_wait", E::anyone, ""},
+        {"block_sync", E::block_only, ""},
+        {"named_sync", E::group, ""},
+        {"named_arrive", E::group, ""},
+        {"warp_sync", E::group, ""},
+        {"cluster_arrive", E::group, ""},
+        {"cluster_wait", E::group, ""},
+        {"fence_proxy_async", E::anyone, ""},
+        {"setmaxnreg", E::group, "first statement of a role of whole warpgroups"},
+        {"wgmma", E::group, "a group of whole warpgroups"},
+        {"wgmma_fence", E::group, ""},
+        {"wgmma_commit", E::group, ""},
+        {"wgmma_wait", E::group, ""},
+        {"mma", E::group, ""},
+        {"expect", E::anyone, "checked, never executed"},
+        {"sugar", E::anyone, "never in the last form"},
+    };
+    return table;
+}
+
+namespace {
+
+class Check {
+public:
+    explicit Check(const Kernel& kernel) : k_(kernel) {}
+
+    std::vector<LegalityViolation> run() {
+        if (legality_table().size() != std::variant_size_v<Operation>) fail("the legality table does not cover every operation", {});
+        for (const SharedBuffer& b : k_.buffers) {
+            if (b.byte_offset < 0 || b.byte_offset + b.bytes > k_.shared_bytes) fail("buffer " + b.name + " is not inside the arena", b.loc);
+            if (b.swizzle != target::SwizzleMode::None && b.byte_offset % 1024) fail("swizzled buffer " + b.name + " is not aligned to its pattern", b.loc);
+        }
+        for (const BarrierArray& b : k_.barriers) {
+            if (b.byte_offset < 0 || b.byte_offset % 8 || b.byte_offset + 8 * b.slots > k_.shared_bytes) fail("mbarriers " + b.name + " are not inside the arena", b.loc);
+        }
+        region(k_.body, 32 * k_.warps, false, false);
+        return std::move(found_);
+    }
+
+private:
+    void fail(std::string what, const Loc& loc) {
+        if (found_.size() < 20) found_.push_back({std::move(what), loc});
+    }
+
+    void fragment(int f, int threads, const Stmt& s) {
+        if (f < 0 || f >= static_cast<int>(k_.fragments.size())) return fail("a fragment that does not exist", s.loc);
+        const Fragment& fragment = k_.fragments[static_cast<std::size_t>(f)];
+        if (fragment.dist.threads() != threads) {
+            return fail("fragment " + fragment.name + " is spread over " + std::to_string(fragment.dist.threads()) + " threads, executed by " + std::to_string(threads), s.loc);
+        }
+        if (checked_.insert(f).second && !covers_exactly(fragment.dist)) fail("the distribution of " + fragment.name + " does not cover its shape exactly", fragment.loc);
+    }
+
+    // Each leaf of an elementwise statement is the result's distribution with the dimensions it does not have sliced away.
+    void element(const Element& e, int dst, const Stmt& s, int threads) {
+        if (e->op == ElementOp::fragment) {
+            fragment(e->id, threads, s);
+            Distribution d = k_.fragments[static_cast<std::size_t>(dst)].dist;
+            for (int dim = static_cast<int>(d.shape.size()) - 1; dim >= 0; --dim) {
+                bool kept = false;
+                for (int x : e->dims) kept |= x == dim;
+                if (!kept) d = sliced(d, dim);
+            }
+            if (!same_map(d, k_.fragments[static_cast<std::size_t>(e->id)].dist)) fail("fragment " + k_.fragments[static_cast<std::size_t>(e->id)].name + " does not lie as " + k_.fragments[static_cast<std::size_t>(dst)].name + " needs it", s.loc);
+        }
+        for (const Element& a : e->args) element(a, dst, s, threads);
+    }
+
+    void view(const SharedView& v, const Stmt& s) {
+        if (v.buffer < 0 || v.buffer >= static_cast<int>(k_.buffers.size())) return fail("a buffer that does not exist", s.loc);
+        const SharedBuffer& b = k_.buffers[static_cast<std::size_t>(v.buffer)];
+        if (v.origin.size() != b.dims.size() || v.dims.size() != v.extents.size()) fail("a malformed view of " + b.name, s.loc);
+    }
+    void view(const GlobalView& v, const Stmt& s) {
+        if (v.tensor < 0 || v.tensor >= static_cast<int>(k_.tensors.size())) return fail("a tensor that does not exist", s.loc);
+        const Tensor& t = k_.tensors[static_cast<std::size_t>(v.tensor)];
+        if (v.origin.size() != t.dims.size() || v.dims.size() != v.extents.size() || v.limit.size() != v.dims.size() || v.in_bounds.size() != v.dims.size()) fail("a malformed view of " + t.name, s.loc);
+    }
+
+    void statement(const Stmt& s, int threads, bool role, bool elected) {
+        const LegalityRule& rule = legality_table()[s.op.index()];
+        const std::string kind(rule.kind);
+        if (rule.kind != kind_name(s.op)) fail("the legality table is out of order at " + kind, s.loc);
+        if (rule.executor == Executor::one_thread && !elected) fail(kind + " stands outside elect", s.loc);
+        if (rule.executor == Executor::group && elected) fail(kind + " stands inside elect", s.loc);
+        if (rule.executor == Executor::block_only && (role || elected)) fail(kind + " is not executed by the whole block", s.loc);
+        if (std::holds_alternative<Sugar>(s.op)) fail("sugar is left: " + std::get<Sugar>(s.op).text, s.loc);
+        if (auto* c = std::get_if<Compute>(&s.op)) {
+            fragment(c->dst, threads, s);
+            if (found_.empty()) element(c->value, c->dst, s, threads);
+        }
+        if (auto* r = std::get_if<Reduce>(&s.op)) fragment(r->dst, threads, s), fragment(r->src, threads, s);
+        if (auto* r = std::get_if<Scan>(&s.op)) fragment(r->dst, threads, s), fragment(r->src, threads, s);
+        if (auto* l = std::get_if<LoadGlobal>(&s.op)) {
+            fragment(l->dst, threads, s);
+            view(l->src, s);
+            if (l->vector_bytes < 1) fail("a load without a vector width", s.loc);
+        }
+        if (auto* st = std::get_if<StoreGlobal>(&s.op)) {
+            fragment(st->src, threads, s);
+            view(st->dst, s);
+            if (st->vector_bytes < 1) fail("a store without a vector width", s.loc);
+        }
+        if (auto* a = std::get_if<AtomicAdd>(&s.op)) {
+            fragment(a->src, threads, s);
+            view(a->dst, s);
+            if (a->vector_bytes < 1) fail("an atomic add without a vector width", s.loc);
+        }
+        if (auto* l = std::get_if<LoadShared>(&s.op)) {
+            fragment(l->dst, threads, s);
+            view(l->src, s);
+            if (l->vector_bytes < 1) fail("a shared load without a vector width", s.loc);
+        }
+        if (auto* st = std::get_if<StoreShared>(&s.op)) {
+            fragment(st->src, threads, s);
+            view(st->dst, s);
+            if (st->vector_bytes < 1) fail("a shared store without a vector width", s.loc);
+        }
+        if (auto* c = std::get_if<CpAsync>(&s.op)) {
+            view(c->dst, s);
+            view(c->src, s);
+            if (c->dist.threads() != threads) fail("cp_async is spread over other threads than execute it", s.loc);
+            if (c->bytes != 4 && c->bytes != 8 && c->bytes != 16) fail("cp_async of " + std::to_string(c->bytes) + " bytes", s.loc);
+        }
+        auto map = [&](int m, std::size_t coordinates) {
+            if (m < 0 || m >= static_cast<int>(k_.tensor_maps.size())) return fail("a tensor map that does not exist", s.loc);
+            if (k_.tensor_maps[static_cast<std::size_t>(m)].dims.size() != coordinates) fail("a TMA copy with the wrong number of coordinates", s.loc);
+        };
+        if (auto* t = std::get_if<TmaLoad>(&s.op)) map(t->map, t->coordinates.size()), view(t->dst, s);
+        if (auto* t = std::get_if<TmaStore>(&s.op)) map(t->map, t->coordinates.size()), view(t->src, s);
+        if (auto* w = std::get_if<Wgmma>(&s.op)) {
+            fragment(w->acc, threads, s);
+            view(w->b, s);
+            if (auto* a = std::get_if<int>(&w->a)) fragment(*a, threads, s);
+            if (auto* a = std::get_if<SharedView>(&w->a)) view(*a, s);
+            if (threads % 128) fail("wgmma in a group that is no warpgroup", s.loc);
+        }
+        if (auto* m = std::get_if<Mma>(&s.op)) fragment(m->acc, threads, s), fragment(m->a, threads, s), fragment(m->b, threads, s);
+    }
+
+    void region(const Region& body, int threads, bool role, bool elected) {
+        for (const Stmt& s : body) {
+            statement(s, threads, role, elected);
+            if (auto* f = std::get_if<For>(&s.op)) region(f->body, threads, role, elected);
+            if (auto* i = std::get_if<If>(&s.op)) region(i->then, threads, role, elected), region(i->otherwise, threads, role, elected);
+            if (auto* r = std::get_if<Role>(&s.op)) region(r->body, 32 * r->warps_per_instance, true, elected);
+            if (auto* e = std::get_if<Elect>(&s.op)) region(e->body, threads, role, true);
+        }
+    }
+
+    const Kernel& k_;
+    std::vector<LegalityViolation> found_;
+    std::set<int> checked_;
+};
+
+}  // namespace
+
+std::vector<LegalityViolation> legal_last_form(const Kernel& kernel) { return Check(kernel).run(); }
+
+}  // namespace tw::ir

@@ -1,0 +1,33 @@
+// What "the last form" means, as data: for each kind of statement, where it may stand and which of its parts must be decided.
+//
+// The verifier, the emulator and the code generator may rely on all of it without checking again. A violation is a bug of the
+// lowering steps, never the user's: what a user can get wrong is reported earlier, in words about the source.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace tw::ir {
+
+struct LegalityViolation {
+    std::string what;
+    Loc loc;
+};
+
+// Who may execute a statement.
+enum class Executor : std::uint8_t { anyone, group, one_thread, block_only };
+
+struct LegalityRule {
+    std::string_view kind;     // as kind_name()
+    Executor executor;
+    std::string_view meaning;  // one line, for docs/ir.md
+};
+// One row per alternative of Operation, in its order.
+const std::vector<LegalityRule>& legality_table();
+
+std::vector<LegalityViolation> legal_last_form(const Kernel& kernel);
+
+}  // namespace tw::ir

@@ -1,0 +1,36 @@
+// The functions of `tw.`, by family. Each gives nothing when the name is not of its family.
+#pragma once
+
+#include <optional>
+
+#include "lower/resolver.h"
+
+namespace tw::lower {
+
+struct Builtins {
+    Resolver& r;
+
+    std::optional<Value> scalars(const std::string& name, const CallArgs& args);    // cdiv, min, grid, block, assume ...
+    std::optional<Value> tiles(const std::string& name, const CallArgs& args);      // zeros, exp, sum, layouts ...
+    std::optional<Value> memory(const std::string& name, const CallArgs& args);     // shared, load, store, cp_async, tma ...
+    std::optional<Value> sync(const std::string& name, const CallArgs& args);       // barriers, pipelines, wgmma, mma ...
+    std::optional<Value> method(const Value& receiver, const std::string& name, const CallArgs& args);
+
+    // helpers
+    std::optional<LayoutRequest> layout_of(const Bound& b, const char* key);
+    std::optional<ir::CacheHint> hint_of(const Bound& b);
+    std::optional<std::vector<std::optional<ir::Expr>>> limits_of(const Bound& b, std::size_t rank);
+    Value emit_sugar(SugarOp op, std::string text, Span span);
+    Value wgmma(const CallArgs& args);
+    Value mma(const CallArgs& args);
+    Value tma(const std::string& name, const CallArgs& args);
+    Value load(const CallArgs& args);
+    Value store(const std::string& name, const CallArgs& args);
+    Value cp_async(const CallArgs& args);
+    Value shared(const CallArgs& args);
+    Value overlay(const CallArgs& args);
+    Value done() const { return Value::of_none(); }
+    std::string fragment_name(int f) const { return "%" + r.d.kernel.fragments[static_cast<std::size_t>(f)].name; }
+};
+
+}  // namespace tw::lower

@@ -1,0 +1,27 @@
+// `computes` and `tw.expect`: from the parsed specification (lang/computes.h) to IR terms.
+//
+// Sugar is expanded here: mean, logsumexp, softmax, gelu, relu, silu ... become sums, maxima and elementwise functions named
+// as ir::ElementOp names them, so that verifier, emulator and reference deal with one small vocabulary.
+#pragma once
+
+#include "lang/ast.h"
+#include "lower/resolver.h"
+
+namespace tw::lower {
+
+// Resolves the string literal `computes` against the resolver's kernel and stores the result in it.
+void resolve_computes(Resolver& resolver, lang::ExprId literal);
+
+// The same for a program's tensors.
+struct ComputesNames {
+    const std::vector<ir::Tensor>* tensors = nullptr;
+    const std::vector<ir::ScalarParam>* scalars = nullptr;
+    std::function<std::optional<ir::Expr>(const std::string&)> integer;   // sizes, consts
+    std::function<std::optional<double>(const std::string&)> real;        // float constants
+};
+std::optional<ir::Computes> resolve_computes(const lang::Module& ast, lang::ExprId literal, const ComputesNames& names, DiagnosticSink& sink);
+
+// tw.expect(condition), or tw.expect(tile, "term", i, j, ...).
+void resolve_expect(Resolver& resolver, const lang::Call& call, Span span);
+
+}  // namespace tw::lower

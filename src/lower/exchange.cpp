@@ -1,0 +1,243 @@
+// Step 4, exchange: values that must cross warps go through shared memory.
+//
+// A reduction along a dimension that several warps share becomes: partial results per warp (Reduce with `across`), stored to
+// a scratch buffer with one column per warp, a barrier, and a load of all columns that every thread folds for itself. A scan
+// does the same with the totals of the warps and adds those that come before. A relayout stores the tile and loads it with
+// the other distribution. Each place has its own scratch, so that one barrier suffices; inside a loop a second one keeps the
+// next round's stores behind this round's loads.
+#include <fmt/format.h>
+
+#include "lower/groups.h"
+#include "lower/steps.h"
+
+namespace tw::lower {
+namespace {
+
+using ir::DistDigit;
+using ir::Distribution;
+
+// Digits of the thread index from warp on: product of extents before is at least 32.
+std::vector<std::size_t> warp_digits(const Distribution& d, int dim, bool& clean) {
+    std::vector<std::size_t> found;
+    int before = 1;
+    clean = true;
+    for (std::size_t i = 0; i < d.thread.size(); ++i) {
+        if (d.thread[i].dim == dim) {
+            if (before >= 32) found.push_back(i);
+            else if (before * d.thread[i].extent > 32) clean = false;   // one digit spans lanes and warps
+        }
+        before *= d.thread[i].extent;
+    }
+    return found;
+}
+
+// The same map with every thread digit that straddles the lane/warp border cut in two.
+Distribution split_at_warps(Distribution d) {
+    int before = 1;
+    for (std::size_t i = 0; i < d.thread.size(); ++i) {
+        const DistDigit digit = d.thread[i];
+        if (before < 32 && before * digit.extent > 32) {
+            const int inner = 32 / before;
+            if (digit.extent % inner == 0) {
+                d.thread[i].extent = inner;
+                d.thread.insert(d.thread.begin() + static_cast<std::ptrdiff_t>(i) + 1, {digit.extent / inner, digit.dim, digit.step * inner});
+            }
+        }
+        before *= d.thread[i].extent;
+    }
+    return d;
+}
+
+class Exchange {
+public:
+    Exchange(Draft& draft, const Context& context) : d_(draft), k_(draft.kernel), cx_(context) {}
+
+    void run() {
+        rewrite(k_.body, whole_block(d_), [&](ir::Stmt s, const ExecutingGroup& group, ir::Region& out) {
+            if (const auto* r = std::get_if<ir::Reduce>(&s.op)) return reduce(*r, s, group, out);
+            if (const auto* sc = std::get_if<ir::Scan>(&s.op)) return scan(*sc, s, group, out);
+            if (const auto* sugar = std::get_if<ir::Sugar>(&s.op)) {
+                if (const auto* r = std::get_if<Relayout>(&d_.sugar[static_cast<std::size_t>(sugar->id)])) return relayout(*r, s, group, out);
+            }
+            out.push_back(std::move(s));
+        });
+    }
+
+private:
+    const Distribution& dist(int f) const { return k_.fragments[static_cast<std::size_t>(f)].dist; }
+
+    int fragment(const std::string& name, DType dtype, Distribution dist, int like, const ir::Loc& loc) {
+        const int f = d_.add_fragment(name, dtype, dist.shape, d_.notes[static_cast<std::size_t>(like)].group, loc);
+        k_.fragments[static_cast<std::size_t>(f)].dist = std::move(dist);
+        return f;
+    }
+
+    // One scratch per instance of a role: a leading dimension indexed by the instance.
+    ir::SharedView scratch(const std::string& name, DType dtype, std::vector<int> shape, const ExecutingGroup& group, const ir::Loc& loc) {
+        const std::vector<int> extents = shape;
+        const bool many = group.role && group.instances > 1;
+        if (many) shape.insert(shape.begin(), group.instances);
+        if (shape.empty()) shape.push_back(1);
+        ir::SharedView v;
+        v.buffer = d_.add_buffer(name, dtype, shape, target::SwizzleMode::None, 0, loc);
+        v.origin.assign(shape.size(), ir::Expr(0));
+        if (many) v.origin[0] = ir::var_expr(group.instance_var);
+        for (std::size_t i = 0; i < extents.size(); ++i) {
+            v.dims.push_back(static_cast<int>(i) + (many ? 1 : 0));
+            v.extents.push_back(extents[i]);
+        }
+        return v;
+    }
+
+    void reduce(const ir::Reduce& r, const ir::Stmt& s, const ExecutingGroup& group, ir::Region& out) {
+        const Distribution src = split_at_warps(dist(r.src));
+        bool clean = true;
+        const auto digits = warp_digits(src, r.dim, clean);
+        if (!clean) {
+            cx_.error(Code::not_distributable, s.loc, fmt::format("{} elements along the reduced dimension cannot be folded warp by warp", src.shape[static_cast<std::size_t>(r.dim)])).with_hint("use a power of two of elements along it");
+            out.push_back(s);
+            return;
+        }
+        if (digits.empty()) {
+            out.push_back(s);
+            return;
+        }
+        k_.fragments[static_cast<std::size_t>(r.src)].dist = src;
+        const DType dtype = k_.fragments[static_cast<std::size_t>(r.dst)].dtype;
+        const std::string name = k_.fragments[static_cast<std::size_t>(r.dst)].name;
+        // Partial results: the slice of src, with the warps' part of the dimension as a last dimension.
+        Distribution part = ir::sliced(src, r.dim);
+        const int last = static_cast<int>(part.shape.size());
+        int across = 1;
+        for (std::size_t i : digits) {
+            part.thread[i] = {src.thread[i].extent, last, across};
+            across *= src.thread[i].extent;
+        }
+        part.shape.push_back(across);
+        const int partial = fragment(name + "_partial", dtype, part, r.dst, s.loc);
+        out.push_back({ir::Reduce{partial, r.src, r.dim, r.op, across}, s.loc, "inside each warp"});
+        const ir::SharedView view = scratch(name + "_scratch", dtype, part.shape, group, s.loc);
+        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, "the round before has read"));
+        out.push_back({ir::StoreShared{view, partial, target::bytes(dtype), false, false}, s.loc, ""});
+        out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
+        Distribution all = dist(r.dst);
+        all.shape.push_back(across);
+        all.value.insert(all.value.begin(), {across, last, 1});
+        const int gathered = fragment(name + "_all", dtype, all, r.dst, s.loc);
+        out.push_back({ir::LoadShared{gathered, view, target::bytes(dtype), false, false}, s.loc, ""});
+        out.push_back({ir::Reduce{r.dst, gathered, last, r.op, 1}, s.loc, "across the warps"});
+    }
+
+    void scan(const ir::Scan& sc, const ir::Stmt& s, const ExecutingGroup& group, ir::Region& out) {
+        const Distribution src = split_at_warps(dist(sc.src));
+        // Along the dimension: values first, then lanes, then warps, each step continuing the one before.
+        int next = 1;
+        bool ordered = true;
+        for (const DistDigit& digit : src.value) {
+            if (digit.dim != sc.dim) continue;
+            ordered &= digit.step == next;
+            next *= digit.extent;
+        }
+        for (const DistDigit& digit : src.thread) {
+            if (digit.dim != sc.dim) continue;
+            ordered &= digit.step == next;
+            next *= digit.extent;
+        }
+        bool clean = true;
+        const auto digits = warp_digits(src, sc.dim, clean);
+        if (!ordered || !clean) {
+            cx_.error(Code::layout_conflict, s.loc, "a scan needs one contiguous run of elements per thread along its axis, but the tile's layout is another").with_hint("scan a tile that was loaded for it, or move it: tw.relayout(x, tw.blocked(vector=...))");
+            out.push_back(s);
+            return;
+        }
+        if (digits.empty()) {
+            out.push_back(s);
+            return;
+        }
+        k_.fragments[static_cast<std::size_t>(sc.src)].dist = src;
+        const DType dtype = k_.fragments[static_cast<std::size_t>(sc.dst)].dtype;
+        const std::string name = k_.fragments[static_cast<std::size_t>(sc.dst)].name;
+        Distribution part = ir::sliced(src, sc.dim);
+        const int last = static_cast<int>(part.shape.size());
+        int across = 1;
+        for (std::size_t i : digits) {
+            part.thread[i] = {src.thread[i].extent, last, across};
+            across *= src.thread[i].extent;
+        }
+        part.shape.push_back(across);
+        const int per_warp = src.shape[static_cast<std::size_t>(sc.dim)] / across;
+        const int totals = fragment(name + "_totals", dtype, part, sc.dst, s.loc);
+        out.push_back({ir::Reduce{totals, sc.src, sc.dim, sc.op, across}, s.loc, "the total of each warp"});
+        ir::SharedView view = scratch(name + "_scratch", dtype, part.shape, group, s.loc);
+        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, "the round before has read"));
+        out.push_back({ir::StoreShared{view, totals, target::bytes(dtype), false, false}, s.loc, ""});
+        out.push_back({ir::Scan{sc.dst, sc.src, sc.dim, sc.op, sc.reverse}, s.loc, "inside each warp"});
+        out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
+        // dst = dst + sum over warps w before mine of totals[w], where "before mine" is a test on the coordinate.
+        auto node = [](ir::ElementOp op, DType type, std::vector<ir::Element> args) {
+            auto n = std::make_shared<ir::ElementNode>();
+            n->op = op;
+            n->dtype = type;
+            n->args = std::move(args);
+            return n;
+        };
+        const int rank = static_cast<int>(src.shape.size());
+        auto leaf = [&](int f, bool whole) {
+            auto n = node(ir::ElementOp::fragment, dtype, {});
+            n->id = f;
+            for (int i = 0; i < rank; ++i) if (whole || i != sc.dim) n->dims.push_back(i);
+            return n;
+        };
+        auto number = [&](double v, DType type) {
+            auto n = node(ir::ElementOp::number, type, {});
+            n->number = v;
+            return n;
+        };
+        ir::Element sum = leaf(sc.dst, true);
+        for (int w = 0; w < across; ++w) {
+            if (sc.reverse ? w == 0 : w == across - 1) continue;
+            ir::SharedView column = view;
+            const int dim = column.dims.back();
+            column.origin[static_cast<std::size_t>(dim)] = w;
+            column.dims.pop_back();
+            column.extents.pop_back();
+            const int total = fragment(name + "_total" + std::to_string(w), dtype, ir::sliced(src, sc.dim), sc.dst, s.loc);
+            out.push_back({ir::LoadShared{total, column, target::bytes(dtype), false, false}, s.loc, ""});
+            auto coordinate = node(ir::ElementOp::coordinate, DType::I32, {});
+            coordinate->id = sc.dim;
+            ir::Element mine = sc.reverse ? node(ir::ElementOp::lt, DType::Bool, {coordinate, number(w * per_warp, DType::I32)})
+                                          : node(ir::ElementOp::ge, DType::Bool, {coordinate, number((w + 1) * per_warp, DType::I32)});
+            ir::Element added = node(ir::ElementOp::select, dtype, {mine, leaf(total, false), number(sc.op == "sum" ? 0 : 1, dtype)});
+            sum = node(sc.op == "sum" ? ir::ElementOp::add : ir::ElementOp::mul, dtype, {sum, added});
+        }
+        out.push_back({ir::Compute{sc.dst, sum}, s.loc, "across the warps"});
+    }
+
+    void relayout(const Relayout& r, const ir::Stmt& s, const ExecutingGroup& group, ir::Region& out) {
+        if (ir::same_map(dist(r.src), dist(r.dst))) {
+            auto n = std::make_shared<ir::ElementNode>();
+            n->op = ir::ElementOp::fragment;
+            n->dtype = k_.fragments[static_cast<std::size_t>(r.src)].dtype;
+            n->id = r.src;
+            for (std::size_t i = 0; i < dist(r.src).shape.size(); ++i) n->dims.push_back(static_cast<int>(i));
+            out.push_back({ir::Compute{r.dst, n}, s.loc, "the layouts are the same"});
+            return;
+        }
+        const DType dtype = k_.fragments[static_cast<std::size_t>(r.src)].dtype;
+        const ir::SharedView view = scratch(k_.fragments[static_cast<std::size_t>(r.dst)].name + "_scratch", dtype, dist(r.src).shape, group, s.loc);
+        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, "the round before has read"));
+        out.push_back({ir::StoreShared{view, r.src, 0, false, false}, s.loc, ""});
+        out.push_back(group_sync(d_, cx_, group, s.loc, "all threads have stored"));
+        out.push_back({ir::LoadShared{r.dst, view, 0, false, false}, s.loc, ""});
+    }
+
+    Draft& d_;
+    ir::Kernel& k_;
+    const Context& cx_;
+};
+
+}  // namespace
+
+void lower_exchange(Draft& draft, const Context& context) { Exchange(draft, context).run(); }
+
+}  // namespace tw::lower

@@ -1,0 +1,316 @@
+// The module level, and the steps in order.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "ir/legality.h"
+#include "lang/parse.h"
+#include "lower/lower.h"
+#include "lower/program.h"
+#include "lower/resolver.h"
+#include "lower/steps.h"
+
+namespace tw::lower {
+namespace {
+
+using K = Value::Kind;
+
+constexpr std::array<std::string_view, 10> kSteps = {"resolve", "pipelines", "layouts", "exchange", "vectors", "tma", "wgmma", "elect", "arena", "prologue"};
+
+// What a function of the file is, from its decorators.
+enum class Role { kernel, inline_function, program, unknown };
+
+class ModuleReader {
+public:
+    ModuleReader(const lang::Module& ast, const Context& context, ModuleScope& scope) : ast_(ast), cx_(context), scope_(scope), resolver_(ast, scope, context, draft_) {
+        resolver_.module_level = true;
+    }
+
+    std::vector<lang::StmtId> kernels, programs;
+
+    void read() {
+        for (lang::StmtId id : ast_.body) statement(id);
+    }
+
+private:
+    void define(const std::string& name, Value v, Span span) {
+        auto it = scope_.names.find(name);
+        if (it != scope_.names.end()) {
+            cx_.error(Code::redefined, span, fmt::format("'{}' is defined already", name)).with_note(it->second.span, "it is defined here");
+            return;
+        }
+        scope_.names[name] = {std::move(v), span};
+    }
+
+    void statement(lang::StmtId id) {
+        const lang::Stmt& s = ast_[id];
+        if (const auto* i = ast_.get_if<lang::ImportModule>(id)) {
+            if (i->module != "tilewright") {
+                cx_.error(Code::bad_import, s.span, fmt::format("the module '{}' cannot be imported", i->module)).with_hint("import tilewright as tw");
+                return;
+            }
+            define(i->alias, Value::named(K::module, "tilewright"), s.span);
+            return;
+        }
+        if (const auto* i = ast_.get_if<lang::ImportNames>(id)) {
+            if (i->module != "tilewright") {
+                cx_.error(Code::bad_import, s.span, fmt::format("the module '{}' cannot be imported", i->module)).with_hint("from tilewright import bf16, f32");
+                return;
+            }
+            for (const lang::ImportedName& n : i->names) {
+                Value v;
+                if (auto dtype = target::dtype_from_name(n.name)) {
+                    v.kind = K::dtype;
+                    v.dtype = *dtype;
+                } else if (is_builtin_name(n.name)) {
+                    v = Value::named(K::builtin, n.name);
+                } else {
+                    cx_.error(Code::bad_import, n.span, fmt::format("tilewright has no '{}'", n.name));
+                    continue;
+                }
+                define(n.alias, std::move(v), n.span);
+            }
+            return;
+        }
+        if (const auto* a = ast_.get_if<lang::Assign>(id)) return assign(*a, s.span);
+        if (const auto* f = ast_.get_if<lang::FunctionDef>(id)) return function(*f, id, s.header);
+        if (const auto* e = ast_.get_if<lang::ExprStmt>(id)) {
+            if (ast_.get_if<lang::StringLiteral>(e->value)) return;
+        }
+        if (ast_.get_if<lang::Pass>(id)) return;
+        cx_.error(Code::unsupported_statement, s.header, "this statement is not allowed at module level").with_hint("a kernel file holds imports, constants, tw.sizes and functions");
+    }
+
+    void assign(const lang::Assign& a, Span span) {
+        std::vector<std::pair<std::string, Span>> names;
+        if (const auto* n = ast_.get_if<lang::Name>(a.target)) names.emplace_back(n->id, ast_[a.target].span);
+        if (const auto* t = ast_.get_if<lang::Tuple>(a.target)) {
+            for (lang::ExprId x : t->elements) {
+                if (const auto* n = ast_.get_if<lang::Name>(x)) names.emplace_back(n->id, ast_[x].span);
+            }
+        }
+        if (names.empty()) {
+            cx_.error(Code::unsupported_statement, span, "only names can be assigned to");
+            return;
+        }
+        if (const auto* c = ast_.get_if<lang::Call>(a.value)) {
+            Value callee = resolver_.evaluate(c->callee);
+            if (!callee) return;
+            if (callee.is(K::builtin) && callee.text == "sizes") return sizes(*c, names, ast_[a.value].span);
+        }
+        Value v = resolver_.evaluate(a.value);
+        if (!v) {
+            for (const auto& [name, where] : names) define(name, {}, where);
+            return;
+        }
+        auto constant = [](const Value& x) { return x.is(K::integer) || x.is(K::real) || x.is(K::boolean) || x.is(K::string) || x.is(K::dtype) || x.is(K::none); };
+        if (names.size() == 1 && !ast_.get_if<lang::Tuple>(a.target)) {
+            bool ok = constant(v);
+            if (v.is(K::sequence)) ok = std::all_of(v.items.begin(), v.items.end(), constant);
+            if (!ok) {
+                cx_.error(Code::not_constant, ast_[a.value].span, fmt::format("module-level values are constants, not {}", describe(v)));
+                return;
+            }
+            define(names[0].first, std::move(v), names[0].second);
+            return;
+        }
+        if (!v.is(K::sequence) || v.items.size() != names.size()) {
+            cx_.error(Code::unpack_mismatch, span, fmt::format("{} names for {}", names.size(), describe(v)));
+            return;
+        }
+        for (std::size_t i = 0; i < names.size(); ++i) define(names[i].first, v.items[i], names[i].second);
+    }
+
+    void sizes(const lang::Call& c, const std::vector<std::pair<std::string, Span>>& names, Span span) {
+        const lang::StringLiteral* text = c.arguments.size() == 1 ? ast_.get_if<lang::StringLiteral>(c.arguments[0].value) : nullptr;
+        if (!text) {
+            cx_.error(Code::argument_count, span, "tw.sizes takes one string of names").with_hint("M, N = tw.sizes(\"M N\")");
+            return;
+        }
+        const std::vector<std::string> words = split_words(text->value);
+        if (words.size() != names.size()) {
+            cx_.error(Code::unpack_mismatch, span, fmt::format("{} names for {} sizes", names.size(), words.size()));
+            return;
+        }
+        for (std::size_t i = 0; i < words.size(); ++i) {
+            bool good = !words[i].empty() && !std::isdigit(static_cast<unsigned char>(words[i][0]));
+            for (char ch : words[i]) good &= std::isalnum(static_cast<unsigned char>(ch)) || ch == '_';
+            if (!good) {
+                cx_.error(Code::bad_choice, span, fmt::format("'{}' is not a name", words[i]));
+                continue;
+            }
+            if (std::find(scope_.sizes.begin(), scope_.sizes.end(), words[i]) != scope_.sizes.end()) {
+                cx_.error(Code::redefined, span, fmt::format("the size '{}' is declared already", words[i]));
+                continue;
+            }
+            scope_.sizes.push_back(words[i]);
+            define(names[i].first, Value::named(K::size, words[i]), names[i].second);
+        }
+    }
+
+    Role role_of(const lang::FunctionDef& f) {
+        for (lang::ExprId d : f.decorators) {
+            const auto* c = ast_.get_if<lang::Call>(d);
+            const lang::ExprId callee = c ? c->callee : d;
+            Value v = resolver_.evaluate(callee);
+            if (!v.is(K::builtin)) continue;
+            if (v.text == "kernel") return Role::kernel;
+            if (v.text == "inline") return Role::inline_function;
+            if (v.text == "program") return Role::program;
+        }
+        return Role::unknown;
+    }
+
+    void function(const lang::FunctionDef& f, lang::StmtId id, Span header) {
+        switch (role_of(f)) {
+            case Role::kernel: {
+                kernels.push_back(id);
+                Value v;
+                v.kind = K::kernel;
+                v.function = id;
+                v.text = f.name;
+                define(f.name, std::move(v), f.name_span);
+                return;
+            }
+            case Role::inline_function: {
+                Value v;
+                v.kind = K::function;
+                v.function = id;
+                v.text = f.name;
+                define(f.name, std::move(v), f.name_span);
+                return;
+            }
+            case Role::program: {
+                programs.push_back(id);
+                define(f.name, Value::named(K::program, f.name), f.name_span);
+                return;
+            }
+            case Role::unknown:
+                cx_.error(Code::bad_decorator, f.name_span.known() ? f.name_span : header, fmt::format("the function '{}' has no decorator that says what it is", f.name)).with_hint("@tw.kernel(...), @tw.inline or @tw.program(...)");
+        }
+    }
+
+    static bool is_builtin_name(const std::string& name);
+
+    const lang::Module& ast_;
+    const Context& cx_;
+    ModuleScope& scope_;
+    Draft draft_;
+    Resolver resolver_;
+};
+
+}  // namespace
+}  // namespace tw::lower
+
+#include "lower/names.h"
+
+namespace tw::lower {
+namespace {
+
+bool ModuleReader::is_builtin_name(const std::string& name) { return is_builtin(name); }
+
+std::optional<ir::Kernel> compile_kernel(const lang::Module& ast, ModuleScope& scope, const Context& context, lang::StmtId id,
+                                         const ConstValues& constants, const StepObserver& observer) {
+    Draft draft;
+    {
+        Resolver resolver(ast, scope, context, draft);
+        if (!resolver.kernel(id, constants) || context.sink.has_errors()) return std::nullopt;
+    }
+    using Step = void (*)(Draft&, const Context&);
+    constexpr Step steps[] = {nullptr,   lower_pipelines, infer_layouts, lower_exchange, choose_vectors,
+                              lower_tma, lower_wgmma,     elect_threads, place_arena,    add_prologue};
+    static_assert(std::size(steps) == kSteps.size());
+    for (std::size_t i = 0; i < kSteps.size(); ++i) {
+        if (steps[i]) steps[i](draft, context);
+        if (context.sink.has_errors()) return std::nullopt;
+        if (observer) observer(kSteps[i], draft.kernel);
+    }
+    check_target(draft, context);
+    if (context.sink.has_errors()) return std::nullopt;
+    for (const ir::LegalityViolation& v : ir::legal_last_form(draft.kernel)) {
+        context.sink.error(Code::internal_error, context.span(v.loc), "the last form of the kernel is not legal: " + v.what);
+    }
+    if (context.sink.has_errors()) return std::nullopt;
+    return std::move(draft.kernel);
+}
+
+}  // namespace
+
+std::span<const std::string_view> step_names() { return kSteps; }
+
+std::optional<ir::Module> compile_module(const lang::Module& module, const SourceMap& sources, const ConstValues& constants, DiagnosticSink& sink, const StepObserver& observer) {
+    if (sink.has_errors()) return std::nullopt;
+    const Context context{sources, module.file, sink};
+    ModuleScope scope;
+    scope.ast = &module;
+    ModuleReader reader(module, context, scope);
+    reader.read();
+    ir::Module out;
+    out.file = sources.contains(module.file) ? sources.file(module.file).name() : "";
+    bool failed = sink.has_errors();
+    for (const auto& [name, value] : constants) {
+        bool known = false;
+        for (lang::StmtId id : reader.kernels) {
+            for (const lang::Parameter& p : module.get_if<lang::FunctionDef>(id)->parameters) known |= p.name == name;
+        }
+        if (!known) {
+            sink.error(Code::unknown_constant, {}, fmt::format("no kernel of this file has a const parameter '{}'", name));
+            failed = true;
+        }
+    }
+    for (lang::StmtId id : reader.kernels) {
+        // Each kernel reports on its own, so that a mistake in one does not hide those of the next.
+        DiagnosticSink own;
+        const Context inner{sources, module.file, own};
+        auto kernel = failed && sink.full() ? std::nullopt : compile_kernel(module, scope, inner, id, constants, observer);
+        for (const Diagnostic& d : own.diagnostics()) sink.report(d);
+        if (!kernel) {
+            failed = true;
+            continue;
+        }
+        out.kernels.push_back(std::move(*kernel));
+    }
+    if (failed || sink.has_errors()) return std::nullopt;
+    // Variants of one name are neighbours, in the order written.
+    std::vector<ir::Kernel> ordered;
+    std::vector<char> taken(out.kernels.size(), 0);
+    std::map<std::string, int> number_of;   // function name -> kernel number, for programs
+    std::vector<std::string> functions;
+    for (lang::StmtId id : reader.kernels) functions.push_back(module.get_if<lang::FunctionDef>(id)->name);
+    for (std::size_t i = 0; i < out.kernels.size(); ++i) {
+        if (taken[i]) continue;
+        const std::string name = out.kernels[i].name;
+        for (std::size_t j = i; j < out.kernels.size(); ++j) {
+            if (taken[j] || out.kernels[j].name != name) continue;
+            taken[j] = 1;
+            number_of[functions[j]] = static_cast<int>(ordered.size());
+            ordered.push_back(std::move(out.kernels[j]));
+        }
+    }
+    out.kernels = std::move(ordered);
+    for (lang::StmtId id : reader.programs) {
+        auto program = resolve_program(module, scope, context, id, out.kernels, number_of);
+        if (program) out.programs.push_back(std::move(*program));
+    }
+    if (sink.has_errors()) return std::nullopt;
+    return out;
+}
+
+std::optional<ir::Module> compile_file(SourceMap& sources, const std::string& path, const ConstValues& constants, DiagnosticSink& sink, const StepObserver& observer) {
+    auto file = lang::load_source(sources, path, sink);
+    if (!file) return std::nullopt;
+    const lang::Module module = lang::parse_module(sources, *file, sink);
+    if (sink.has_errors()) return std::nullopt;
+    return compile_module(module, sources, constants, sink, observer);
+}
+
+std::optional<ir::Module> compile_text(SourceMap& sources, const std::string& name, const std::string& text, const ConstValues& constants, DiagnosticSink& sink, const StepObserver& observer) {
+    const FileId file = sources.add(name, text);
+    const lang::Module module = lang::parse_module(sources, file, sink);
+    if (sink.has_errors()) return std::nullopt;
+    return compile_module(module, sources, constants, sink, observer);
+}
+
+}  // namespace tw::lower

@@ -1,0 +1,79 @@
+#include "lower/names.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/codes.h"
+
+namespace tw::lower {
+namespace {
+
+constexpr std::string_view kBuiltins[] = {
+    // grid and loops
+    "grid", "tiles", "persistent", "block", "num_blocks", "cluster_rank", "range", "unroll", "cdiv", "assume", "expect",
+    // memory
+    "shared", "overlay", "load", "store", "atomic_add",
+    // tiles
+    "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "minimum", "maximum", "cumsum", "cumprod",
+    "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "rcp", "sin", "cos", "tanh", "erf", "sigmoid", "abs", "floor", "ceil", "pow",
+    "fma", "where",
+    // layouts
+    "blocked", "rows", "warp_rows", "mma_a", "mma_b", "mma_c", "wgmma_c", "like",
+    // sm_80
+    "cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive", "mma", "sync", "syncwarp",
+    // Hopper
+    "mbarrier", "pipeline", "tma_load", "tma_store", "tma_reduce_add", "tma_store_commit", "tma_store_wait", "fence_async", "wgmma",
+    "wgmma_wait", "wgmma_batch", "warpgroups", "warps", "elected", "named_barrier", "cluster_sync", "cluster_arrive", "cluster_wait",
+    // module level
+    "sizes", "kernel", "inline", "program", "Tensor", "scalar", "const", "buffer"};
+
+struct Methods {
+    Value::Kind kind;
+    std::string_view names[8];
+};
+constexpr Methods kMethods[] = {
+    {Value::Kind::tile, {"to"}},
+    {Value::Kind::barrier, {"wait", "arrive", "expect"}},
+    {Value::Kind::ring, {"acquire", "full", "commit", "wait", "release"}},
+    {Value::Kind::named_barrier, {"sync", "arrive"}},
+};
+
+}  // namespace
+
+bool is_builtin(const std::string& name) { return std::find(std::begin(kBuiltins), std::end(kBuiltins), name) != std::end(kBuiltins); }
+
+std::string nearest_builtin_hint(const std::string& name) {
+    std::size_t best = 3;
+    std::string_view nearest;
+    for (std::string_view candidate : kBuiltins) {
+        const std::size_t distance = edit_distance(name, candidate);
+        if (distance < best) best = distance, nearest = candidate;
+    }
+    return nearest.empty() ? "docs/language.md lists every name" : "did you mean tw." + std::string(nearest) + "?";
+}
+
+bool has_method(const Value& v, const std::string& name) {
+    for (const Methods& m : kMethods) {
+        if (m.kind != v.kind) continue;
+        for (std::string_view n : m.names) {
+            if (n == name) return true;
+        }
+    }
+    return false;
+}
+
+std::string method_hint(const Value& v) {
+    for (const Methods& m : kMethods) {
+        if (m.kind != v.kind) continue;
+        std::string s = "it has";
+        for (std::string_view n : m.names) {
+            if (!n.empty()) s += " " + std::string(n);
+        }
+        return s;
+    }
+    if (v.is(Value::Kind::shared)) return "it has T";
+    return "";
+}
+
+}  // namespace tw::lower

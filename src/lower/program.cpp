@@ -1,0 +1,195 @@
+#include "lower/program.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lower/computes.h"
+
+namespace tw::lower {
+
+using K = Value::Kind;
+
+namespace {
+
+// Solves a kernel's sizes from the dimensions of the tensors it is launched with: a dimension that is just a size gives it.
+bool match_sizes(const ir::Kernel& kernel, const std::vector<const ir::Tensor*>& arguments, std::vector<std::optional<ir::Expr>>& sizes) {
+    sizes.assign(kernel.sizes.size(), std::nullopt);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (!arguments[i]) continue;
+        const ir::Tensor& formal = kernel.tensors[static_cast<std::size_t>(kernel.parameters[i].second)];
+        for (std::size_t dim = 0; dim < formal.dims.size(); ++dim) {
+            if (formal.dims[dim].kind() == ir::ExprKind::size && !sizes[static_cast<std::size_t>(formal.dims[dim]->id)]) {
+                sizes[static_cast<std::size_t>(formal.dims[dim]->id)] = arguments[i]->dims[dim];
+            }
+        }
+    }
+    return std::all_of(sizes.begin(), sizes.end(), [](const auto& s) { return s.has_value(); });
+}
+
+}  // namespace
+
+std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope& module, const Context& cx, lang::StmtId id,
+                                           const std::vector<ir::Kernel>& kernels, const std::map<std::string, int>& numbers) {
+    const auto& def = *ast.get_if<lang::FunctionDef>(id);
+    Draft draft;
+    Resolver resolver(ast, module, cx, draft);
+    ir::Program p;
+    p.name = def.name;
+    p.loc = cx.loc(def.name_span);
+    lang::ExprId computes;
+    bool ok = true;
+    for (lang::ExprId decorator : def.decorators) {
+        const auto* c = ast.get_if<lang::Call>(decorator);
+        if (!c) continue;
+        for (const lang::Argument& a : c->arguments) {
+            if (a.keyword == "computes" && ast.get_if<lang::StringLiteral>(a.value)) computes = a.value;
+            else if (a.keyword == "name" && ast.get_if<lang::StringLiteral>(a.value)) p.name = ast.get_if<lang::StringLiteral>(a.value)->value;
+            else cx.error(Code::unknown_keyword, a.keyword.empty() ? ast[a.value].span : a.keyword_span, "@tw.program takes computes= and name=, both strings"), ok = false;
+        }
+    }
+    std::map<std::string, int> tensor_of;
+    std::map<std::string, int> scalar_of;
+    for (const lang::Parameter& parameter : def.parameters) {
+        const auto* c = ast.get_if<lang::Call>(parameter.annotation);
+        Value callee = c ? resolver.evaluate(c->callee) : Value{};
+        if (!callee.is(K::builtin) || (callee.text != "Tensor" && callee.text != "scalar")) {
+            cx.error(Code::bad_parameter, parameter.name_span, fmt::format("the parameter '{}' of a program is tw.Tensor(...) or tw.scalar(dtype)", parameter.name));
+            ok = false;
+            continue;
+        }
+        if (callee.text == "scalar") {
+            Value dtype = c->arguments.size() == 1 ? resolver.evaluate(c->arguments[0].value) : Value{};
+            if (!dtype.is(K::dtype)) {
+                cx.error(Code::type_mismatch, ast[parameter.annotation].span, "tw.scalar takes a dtype");
+                ok = false;
+                continue;
+            }
+            scalar_of[parameter.name] = static_cast<int>(p.scalars.size());
+            p.scalars.push_back({parameter.name, dtype.dtype});
+            continue;
+        }
+        ir::Tensor t;
+        if (!resolver.tensor_parameter(parameter.name, parameter.annotation, t)) {
+            ok = false;
+            continue;
+        }
+        tensor_of[parameter.name] = static_cast<int>(p.tensors.size());
+        p.tensors.push_back(std::move(t));
+    }
+    p.parameter_count = static_cast<int>(p.tensors.size());
+    if (!ok) return std::nullopt;
+    for (lang::StmtId sid : def.body) {
+        const lang::Stmt& s = ast[sid];
+        if (const auto* e = ast.get_if<lang::ExprStmt>(sid)) {
+            if (ast.get_if<lang::StringLiteral>(e->value)) continue;
+            const auto* c = ast.get_if<lang::Call>(e->value);
+            Value callee = c ? resolver.evaluate(c->callee) : Value{};
+            if (!c || !callee.is(K::kernel)) {
+                cx.error(Code::bad_program, s.span, "a program launches kernels of its file").with_hint("write kernel(A, B, C)");
+                return std::nullopt;
+            }
+            auto number = numbers.find(callee.text);
+            if (number == numbers.end()) return std::nullopt;
+            const ir::Kernel& kernel = kernels[static_cast<std::size_t>(number->second)];
+            ir::Launch launch;
+            launch.kernel = number->second;
+            std::vector<const ir::Tensor*> arguments;
+            if (c->arguments.size() != kernel.parameters.size()) {
+                cx.error(Code::argument_count, s.span, fmt::format("{} takes {} arguments, here are {}", kernel.name, kernel.parameters.size(), c->arguments.size()));
+                return std::nullopt;
+            }
+            for (std::size_t i = 0; i < c->arguments.size(); ++i) {
+                const auto* n = ast.get_if<lang::Name>(c->arguments[i].value);
+                const Span where = ast[c->arguments[i].value].span;
+                const bool tensor = kernel.parameters[i].first == 't';
+                const auto& known = tensor ? tensor_of : scalar_of;
+                auto it = n ? known.find(n->id) : known.end();
+                if (it == known.end()) {
+                    cx.error(Code::bad_program, where, fmt::format("argument {} of {} is {} of the program, by name", i + 1, kernel.name, tensor ? "a tensor or buffer" : "a scalar"));
+                    return std::nullopt;
+                }
+                launch.arguments.push_back(it->second);
+                if (!tensor) {
+                    arguments.push_back(nullptr);
+                    continue;
+                }
+                const ir::Tensor& formal = kernel.tensors[static_cast<std::size_t>(kernel.parameters[i].second)];
+                const ir::Tensor& actual = p.tensors[static_cast<std::size_t>(it->second)];
+                if (formal.dtype != actual.dtype || formal.dims.size() != actual.dims.size()) {
+                    cx.error(Code::shape_mismatch, where, fmt::format("{} is {} with {} dimensions, {} needs {} with {}", actual.name, target::name(actual.dtype), actual.dims.size(), kernel.name, target::name(formal.dtype), formal.dims.size()));
+                    return std::nullopt;
+                }
+                arguments.push_back(&p.tensors[static_cast<std::size_t>(it->second)]);
+                if (formal.is_output) p.tensors[static_cast<std::size_t>(it->second)].is_output = true;
+                if (formal.zero_initialised && it->second >= p.parameter_count) p.tensors[static_cast<std::size_t>(it->second)].zero_initialised = true;
+            }
+            std::vector<std::optional<ir::Expr>> sizes;
+            if (!match_sizes(kernel, arguments, sizes)) {
+                cx.error(Code::bad_program, s.span, fmt::format("not every size of {} follows from the tensors it is launched with", kernel.name));
+                return std::nullopt;
+            }
+            for (auto& e2 : sizes) launch.sizes.push_back(*e2);
+            // Dimensions must agree as expressions of the program's sizes.
+            for (std::size_t i = 0; i < arguments.size(); ++i) {
+                if (!arguments[i]) continue;
+                const ir::Tensor& formal = kernel.tensors[static_cast<std::size_t>(kernel.parameters[i].second)];
+                for (std::size_t dim = 0; dim < formal.dims.size(); ++dim) {
+                    const ir::Expr expected = ir::substitute(formal.dims[dim], [&](const ir::ExprNode& n) -> std::optional<ir::Expr> {
+                        if (n.kind == ir::ExprKind::size) return launch.sizes[static_cast<std::size_t>(n.id)];
+                        return std::nullopt;
+                    });
+                    if (!ir::same(expected, arguments[i]->dims[dim])) {
+                        cx.error(Code::shape_mismatch, ast[c->arguments[i].value].span, fmt::format("dimension {} of {} is not what {} expects", dim, arguments[i]->name, kernel.name));
+                        return std::nullopt;
+                    }
+                }
+            }
+            p.launches.push_back(std::move(launch));
+            continue;
+        }
+        const auto* a = ast.get_if<lang::Assign>(sid);
+        const auto* n = a ? ast.get_if<lang::Name>(a->target) : nullptr;
+        const auto* c = a ? ast.get_if<lang::Call>(a->value) : nullptr;
+        Value callee = c ? resolver.evaluate(c->callee) : Value{};
+        if (!n || !callee.is(K::builtin) || callee.text != "buffer") {
+            cx.error(Code::bad_program, s.span, "a program is made of buffers and launches").with_hint("W = tw.buffer(f32, M, N); kernel(A, W)");
+            return std::nullopt;
+        }
+        if (tensor_of.count(n->id)) {
+            cx.error(Code::redefined, s.span, fmt::format("'{}' is defined already", n->id));
+            return std::nullopt;
+        }
+        ir::Tensor t;
+        if (!resolver.tensor_parameter(n->id, a->value, t)) return std::nullopt;
+        tensor_of[n->id] = static_cast<int>(p.tensors.size());
+        p.tensors.push_back(std::move(t));
+    }
+    p.sizes = draft.kernel.sizes;
+    if (computes) {
+        ComputesNames names;
+        names.tensors = &p.tensors;
+        names.scalars = &p.scalars;
+        names.integer = [&](const std::string& name) -> std::optional<ir::Expr> {
+            auto it = module.names.find(name);
+            if (it == module.names.end()) return std::nullopt;
+            if (it->second.value.is(K::integer)) return ir::Expr(it->second.value.integer);
+            if (it->second.value.is(K::size)) {
+                for (std::size_t i = 0; i < p.sizes.size(); ++i) if (p.sizes[i] == it->second.value.text) return ir::size_expr(static_cast<int>(i));
+                p.sizes.push_back(it->second.value.text);
+                return ir::size_expr(static_cast<int>(p.sizes.size()) - 1);
+            }
+            return std::nullopt;
+        };
+        names.real = [&](const std::string& name) -> std::optional<double> {
+            auto it = module.names.find(name);
+            if (it != module.names.end() && it->second.value.is(K::real)) return it->second.value.real;
+            return std::nullopt;
+        };
+        if (auto resolved = resolve_computes(ast, computes, names, cx.sink)) p.computes = std::move(*resolved);
+        for (const ir::Equation& e : p.computes.equations) p.tensors[static_cast<std::size_t>(e.output)].is_output = true;
+    }
+    return p;
+}
+
+}  // namespace tw::lower

@@ -1,0 +1,12 @@
+// @tw.program: several launches with buffers between them.
+#pragma once
+
+#include "lower/resolver.h"
+
+namespace tw::lower {
+
+// `kernel_numbers`: the kernel (first of its variants) that each kernel function became.
+std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope& module, const Context& context, lang::StmtId def,
+                                           const std::vector<ir::Kernel>& kernels, const std::map<std::string, int>& kernel_numbers);
+
+}  // namespace tw::lower

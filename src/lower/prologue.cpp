@@ -1,0 +1,47 @@
+// Step 10, prologue: one thread initialises every mbarrier, a fence makes that visible to the asynchronous proxy and to the
+// cluster, and everybody waits before the first use. Roles with a register budget start by taking or giving registers. In a
+// cluster all blocks also wait for one another at the end, so that nobody's shared memory goes away while a peer may still
+// write to it.
+#include "lower/steps.h"
+#include "target/arch.h"
+#include "target/registers.h"
+
+namespace tw::lower {
+
+void add_prologue(Draft& draft, const Context&) {
+    ir::Kernel& k = draft.kernel;
+    const bool cluster = k.cluster[0] * k.cluster[1] * k.cluster[2] > 1;
+    ir::Region start;
+    if (!k.barriers.empty()) {
+        ir::Elect elect;
+        for (std::size_t i = 0; i < k.barriers.size(); ++i) {
+            for (int slot = 0; slot < k.barriers[i].slots; ++slot) {
+                elect.body.push_back({ir::BarrierInit{{static_cast<int>(i), slot, std::nullopt}, k.barriers[i].arrivals}, k.barriers[i].loc, ""});
+            }
+        }
+        elect.body.push_back({ir::BarrierInitFence{}, {}, ""});
+        start.push_back({std::move(elect), {}, "initialise the mbarriers"});
+    }
+    if (cluster) {
+        start.push_back({ir::ClusterArrive{}, {}, "all blocks of the cluster have started and initialised"});
+        start.push_back({ir::ClusterWait{}, {}, ""});
+    } else if (!k.barriers.empty()) {
+        start.push_back({ir::BlockSync{}, {}, "the mbarriers are initialised"});
+    }
+    const target::Arch& arch = *target::find_arch(k.arch);
+    const int launch = target::max_registers_for_block(arch, 32 * k.warps);
+    for_each_region(k.body, [&](ir::Region& region) {
+        for (ir::Stmt& s : region) {
+            auto* role = std::get_if<ir::Role>(&s.op);
+            if (!role || role->registers == 0) continue;
+            role->body.insert(role->body.begin(), {ir::SetMaxRegisters{role->registers, role->registers > launch}, s.loc, ""});
+        }
+    });
+    k.body.insert(k.body.begin(), std::make_move_iterator(start.begin()), std::make_move_iterator(start.end()));
+    if (cluster) {
+        k.body.push_back({ir::ClusterArrive{}, {}, "no block leaves while a peer may still reach its shared memory"});
+        k.body.push_back({ir::ClusterWait{}, {}, ""});
+    }
+}
+
+}  // namespace tw::lower

@@ -1,0 +1,316 @@
+// A kernel's header: decorator, parameters, launch shape; then its body.
+#include <fmt/format.h>
+
+#include "lower/computes.h"
+#include "lower/lower.h"
+#include "lower/resolver.h"
+#include "target/sync.h"
+
+namespace tw::lower {
+
+using K = Value::Kind;
+
+Resolver::Resolver(const lang::Module& ast_, ModuleScope& module_, const Context& context, Draft& draft)
+    : ast(ast_), module(module_), cx(context), d(draft) {
+    if (d.groups.empty()) d.groups.push_back({});
+}
+
+bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation, ir::Tensor& out) {
+    const auto* c = ast.get_if<lang::Call>(annotation);
+    const CallArgs args = arguments(*c, ast[annotation].span, ast[c->callee].span);
+    out.name = name;
+    if (args.positional.empty() || !args.positional[0]) {
+        if (args.positional.empty()) error(Code::argument_count, args.span, "tw.Tensor needs a dtype");
+        return false;
+    }
+    if (!args.positional[0].is(K::dtype)) {
+        error(Code::type_mismatch, args.positional_spans[0], fmt::format("a dtype is needed, such as bf16, not {}", describe(args.positional[0])));
+        return false;
+    }
+    out.dtype = args.positional[0].dtype;
+    for (std::size_t i = 1; i < args.positional.size(); ++i) {
+        auto e = as_expr(args.positional[i], args.positional_spans[i], "a dimension");
+        if (!e) return false;
+        if (auto v = e->as_constant(); v && (*v < 1 || *v > (std::int64_t{1} << 40))) {
+            error(Code::value_out_of_range, args.positional_spans[i], fmt::format("a dimension of {}", *v));
+            return false;
+        }
+        out.dims.push_back(*e);
+    }
+    if (out.dims.size() > 8) {
+        error(Code::bad_index_count, args.span, "a tensor has at most 8 dimensions");
+        return false;
+    }
+    ir::Expr stride = 1;
+    out.strides.assign(out.dims.size(), ir::Expr(1));
+    for (std::size_t i = out.dims.size(); i-- > 0;) {
+        out.strides[i] = stride;
+        stride = stride * out.dims[i];
+    }
+    for (const auto& [key, v] : args.keyword) {
+        const Span where = args.keyword_spans.at(key);
+        if (!v) return false;
+        if (key == "strides") {
+            if (!v.is(K::sequence) || v.items.size() != out.dims.size()) {
+                error(Code::shape_mismatch, where, fmt::format("strides needs {} entries, one per dimension", out.dims.size()));
+                return false;
+            }
+            for (std::size_t i = 0; i < v.items.size(); ++i) {
+                auto e = as_expr(v.items[i], where, "a stride");
+                if (!e) return false;
+                out.strides[i] = *e;
+            }
+        } else if (key == "zeroed") {
+            auto z = constant_bool(v);
+            if (!z) { error(Code::not_constant, where, "zeroed is True or False"); return false; }
+            out.zero_initialised = *z;
+        } else {
+            error(Code::unknown_keyword, where, fmt::format("tw.Tensor has no parameter '{}'", key), "its parameters are dtype, dimensions, strides= and zeroed=");
+            return false;
+        }
+    }
+    return true;
+}
+
+bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>& overrides) {
+    const auto& def = *ast.get_if<lang::FunctionDef>(id);
+    ir::Kernel& k = d.kernel;
+    k.name = def.name;
+    k.loc = loc(def.name_span);
+    if (auto doc = lang::docstring_of(ast, def.body)) k.doc = ast.get_if<lang::StringLiteral>(doc)->value;
+    lang::ExprId computes;
+    Span threads_span = def.name_span, cluster_span = def.name_span;
+    Frame frame;
+    frame.function = true;
+    frames_.push_back(std::move(frame));
+
+    bool ok = true;
+    for (lang::ExprId decorator : def.decorators) {
+        const auto* c = ast.get_if<lang::Call>(decorator);
+        if (!c) continue;
+        for (const lang::Argument& a : c->arguments) {
+            if (a.keyword.empty()) {
+                error(Code::argument_count, ast[a.value].span, "the arguments of @tw.kernel have names", "for example @tw.kernel(target=\"sm_90a\", computes=\"...\")");
+                ok = false;
+                continue;
+            }
+            const Span where = ast[a.value].span;
+            if (a.keyword == "computes") {
+                if (!ast.get_if<lang::StringLiteral>(a.value)) { error(Code::type_mismatch, where, "computes is a string"); ok = false; continue; }
+                computes = a.value;
+                continue;
+            }
+            Value v = evaluate(a.value);
+            if (!v) { ok = false; continue; }
+            if (a.keyword == "target") {
+                if (!v.is(K::string) || !target::find_arch(v.text)) {
+                    std::string known;
+                    for (const auto& arch : target::all_archs()) known += (known.empty() ? "" : ", ") + std::string(arch.name);
+                    error(Code::not_on_target, where, v.is(K::string) ? fmt::format("the target '{}' is not known", v.text) : "target is a string", "known are " + known);
+                    ok = false;
+                    continue;
+                }
+                k.arch = v.text;
+            } else if (a.keyword == "name") {
+                if (!v.is(K::string) || v.text.empty()) { error(Code::type_mismatch, where, "name is a string"); ok = false; continue; }
+                k.name = v.text;
+            } else if (a.keyword == "threads") {
+                auto n = constant_int(v, where, "threads");
+                if (!n) { ok = false; continue; }
+                threads_span = where;
+                if (*n < 32 || *n > 1024 || *n % 32) { error(Code::bad_block, where, fmt::format("a block of {} threads", *n), "a multiple of 32, up to 1024"); ok = false; continue; }
+                threads_given_ = static_cast<int>(*n);
+            } else if (a.keyword == "cluster") {
+                cluster_span = where;
+                std::vector<Value> items = v.is(K::sequence) ? v.items : std::vector<Value>{v};
+                if (items.empty() || items.size() > 3) { error(Code::bad_cluster, where, "cluster has one to three extents"); ok = false; continue; }
+                for (std::size_t i = 0; i < items.size(); ++i) {
+                    auto n = small_int(items[i], where, "an extent of the cluster", 1, 16);
+                    if (n) k.cluster[i] = *n;
+                    else ok = false;
+                }
+            } else if (a.keyword == "blocks_per_sm") {
+                auto n = small_int(v, where, "blocks_per_sm", 1, 32);
+                if (n) k.min_blocks_per_sm = *n;
+                else ok = false;
+            } else {
+                error(Code::unknown_keyword, a.keyword_span, fmt::format("@tw.kernel has no parameter '{}'", a.keyword), "its parameters are target, computes, name, threads, cluster and blocks_per_sm");
+                ok = false;
+            }
+        }
+    }
+    arch_ = target::find_arch(k.arch);
+    const int cluster = k.cluster[0] * k.cluster[1] * k.cluster[2];
+    if (cluster > 1) {
+        if (auto legal = target::cluster_legal(*arch_, k.cluster[0], k.cluster[1], k.cluster[2]); !legal) {
+            error(Code::bad_cluster, cluster_span, legal.reason);
+            ok = false;
+        }
+    }
+
+    // Constants first: dimensions may use them.
+    for (const auto& p : def.parameters) {
+        const auto* c = ast.get_if<lang::Call>(p.annotation);
+        Value callee = p.annotation ? evaluate(c ? c->callee : p.annotation) : Value{};
+        if (!p.annotation) {
+            error(Code::bad_parameter, p.name_span, fmt::format("the parameter '{}' has no annotation", p.name), "it is tw.Tensor(...), tw.scalar(dtype) or tw.const");
+            ok = false;
+            continue;
+        }
+        if (!callee) { ok = false; continue; }
+        const bool known = callee.is(K::builtin) && (callee.text == "Tensor" || callee.text == "scalar" || callee.text == "const");
+        if (!known || (callee.text != "const" && !c)) {
+            error(Code::bad_parameter, ast[p.annotation].span, fmt::format("'{}' is not a kind of parameter", cx.sources.text(ast[p.annotation].span)), "it is tw.Tensor(...), tw.scalar(dtype) or tw.const");
+            ok = false;
+            continue;
+        }
+        if (d.taken.count(p.name)) {
+            error(Code::redefined, p.name_span, fmt::format("'{}' is a parameter already", p.name));
+            ok = false;
+            continue;
+        }
+        if (module.names.count(p.name) && module.names.at(p.name).value.is(K::size)) {
+            error(Code::redefined, p.name_span, fmt::format("'{}' is a size of this file", p.name), "use another name for the parameter");
+            ok = false;
+            continue;
+        }
+        d.taken[p.name] = 1;
+        if (callee.text != "const") continue;
+        ir::ConstParam constant;
+        constant.name = p.name;
+        if (c) {
+            const CallArgs args = arguments(*c, ast[p.annotation].span, ast[c->callee].span);
+            for (std::size_t i = 0; i < args.positional.size(); ++i) {
+                if (auto v = constant_int(args.positional[i], args.positional_spans[i], "a choice")) constant.choices.push_back(*v);
+                else ok = false;
+            }
+        }
+        if (auto it = overrides.find(p.name); it != overrides.end()) {
+            constant.value = it->second;
+        } else if (p.default_value) {
+            auto v = constant_int(evaluate(p.default_value), ast[p.default_value].span, "the default of a const parameter");
+            if (!v) { ok = false; continue; }
+            constant.value = *v;
+        } else if (!constant.choices.empty()) {
+            constant.value = constant.choices.front();
+        } else {
+            error(Code::bad_parameter, p.name_span, fmt::format("the const parameter '{}' has no value", p.name), fmt::format("give it a default: {}: tw.const = 128", p.name));
+            ok = false;
+            continue;
+        }
+        if (!constant.choices.empty() && std::find(constant.choices.begin(), constant.choices.end(), constant.value) == constant.choices.end()) {
+            std::string choices;
+            for (auto v : constant.choices) choices += (choices.empty() ? "" : ", ") + std::to_string(v);
+            error(Code::not_a_choice, p.name_span, fmt::format("{} = {} is not among its choices {}", p.name, constant.value, choices));
+            ok = false;
+            continue;
+        }
+        declare(p.name, Value::of(constant.value), p.name_span);
+        k.consts.push_back(std::move(constant));
+    }
+    if (!ok) return false;
+    for (const auto& p : def.parameters) {
+        const auto* c = ast.get_if<lang::Call>(p.annotation);
+        const Value callee = evaluate(c ? c->callee : p.annotation);
+        if (callee.text == "const") continue;
+        if (p.default_value) {
+            error(Code::bad_parameter, ast[p.default_value].span, "only const parameters have defaults");
+            ok = false;
+        }
+        if (callee.text == "scalar") {
+            const CallArgs args = arguments(*c, ast[p.annotation].span, ast[c->callee].span);
+            auto b = bind(args, "tw.scalar", "dtype");
+            if (!b || !b->at("dtype").is(K::dtype)) {
+                if (b) error(Code::type_mismatch, b->where("dtype"), "a dtype is needed, such as f32");
+                ok = false;
+                continue;
+            }
+            const int number = static_cast<int>(k.scalars.size());
+            const DType dtype = b->at("dtype").dtype;
+            if (dtype != DType::F32 && dtype != DType::F64 && dtype != DType::I32) {
+                error(Code::bad_dtype, b->where("dtype"), fmt::format("a scalar parameter of {}", target::name(dtype)), "scalar parameters are f32, f64 or i32; integers that size things are tw.sizes");
+                ok = false;
+                continue;
+            }
+            k.scalars.push_back({p.name, dtype});
+            k.parameters.emplace_back('s', number);
+            auto n = std::make_shared<ir::ElementNode>();
+            n->op = ir::ElementOp::scalar;
+            n->dtype = dtype;
+            n->id = number;
+            Tile t;
+            t.element = n;
+            t.dtype = dtype;
+            declare(p.name, Value::of_tile(std::move(t)), p.name_span);
+            continue;
+        }
+        ir::Tensor tensor;
+        if (!tensor_parameter(p.name, p.annotation, tensor)) {
+            ok = false;
+            declare(p.name, {}, p.name_span);
+            continue;
+        }
+        const int number = static_cast<int>(k.tensors.size());
+        k.tensors.push_back(std::move(tensor));
+        k.parameters.emplace_back('t', number);
+        declare(p.name, Value::entity(K::tensor, number), p.name_span);
+    }
+    if (!ok) return false;
+
+    out_ = &k.body;
+    // Launch assumptions hold for the whole kernel, wherever they stand, so nothing here depends on their order.
+    if (computes) resolve_computes(*this, computes);
+    body(def.body);
+
+    if (cx.sink.has_errors()) return false;
+    const bool roles = !role_warps_.empty();
+    int warps = threads_given_ ? threads_given_ / 32 : roles ? (highest_warp_ / 4 + 1) * 4 : 4;
+    if (highest_warp_ >= warps) {
+        error(Code::bad_block, threads_span, fmt::format("the block has {} warps, but a role uses warp {}", warps, highest_warp_));
+        return false;
+    }
+    k.warps = warps;
+    d.groups[0].threads = 32 * warps;
+    if (auto legal = target::block_legal(*arch_, 32 * warps); !legal) {
+        error(Code::bad_block, threads_span, legal.reason);
+        return false;
+    }
+    return !stopped_;
+}
+
+std::optional<ir::Expr> Resolver::integer_named(const std::string& name) {
+    const Binding* b = find(name);
+    if (!b) return std::nullopt;
+    switch (b->value.kind) {
+        case K::integer:
+        case K::boolean: return ir::Expr(b->value.integer);
+        case K::expr: return b->value.expr;
+        case K::size: return size_of(b->value.text);
+        default: return std::nullopt;
+    }
+}
+
+std::optional<double> Resolver::real_named(const std::string& name) const {
+    const Binding* b = find(name);
+    if (b && b->value.is(K::real)) return b->value.real;
+    return std::nullopt;
+}
+
+void Resolver::expression_statement(lang::ExprId value, Span span) {
+    if (ast.get_if<lang::StringLiteral>(value)) return;
+    const auto* c = ast.get_if<lang::Call>(value);
+    if (!c) {
+        error(Code::unsupported_statement, span, "this expression has no effect");
+        return;
+    }
+    if (const auto* a = ast.get_if<lang::Attribute>(c->callee); a && a->name == "expect") {
+        Value callee = evaluate(c->callee);
+        if (callee.is(K::builtin)) {
+            resolve_expect(*this, *c, span);
+            return;
+        }
+    }
+    evaluate(value);
+}
+
+}  // namespace tw::lower
