@@ -1,0 +1,100 @@
+// Tags: what an element is made of, in normal form, so that two tags are equal exactly when their numbers are.
+//
+// A Value is an index into a pool of hash-consed terms over input elements. The normal form is built by the constructors:
+//   sum       number + coefficients * terms; nested sums flattened, equal terms collected
+//   product   bases with powers; exp(a + b) is exp(a) * exp(b), so exp(t) is a base whose power is the coefficient of t.
+//             That is the whole treatment of online softmax: exp(s - m_old) * exp(m_old - m_new) has exp(m_old) to the
+//             power 0, and what is left is relative to m_new. A dropped or doubled rescale leaves a power that is not.
+//   reduce    fold of a body over [lo, hi) of one variable. Factors (sum) and addends (max) that do not depend on the
+//             variable are pulled out; the variable is shifted so that it *is* the index it stands for; masks whose other
+//             side is the identity clip the range, and only then; neighbouring ranges of one body unite (a sum's must meet
+//             exactly: nothing twice, nothing left out; a maximum's may overlap).
+//   where     masks, pulled outwards through elementwise functions, so that a fill value is seen to become what it becomes
+// Float casts are dropped: movement is proved, rounding is tested (docs/trusted-base.md).
+#pragma once
+
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/term.h"
+#include "verify/prove.h"
+
+namespace tw::verify {
+
+using Value = int;
+
+struct ValueNode {
+    enum class Kind : std::uint8_t { number, element, scalar, index, sum, product, function, extreme, reduce, where, unknown } kind = Kind::number;
+    double number = 0;                // number; sum: the constant
+    int id = 0;                       // tensor, scalar, unknown
+    std::string name;                 // function: its name; extreme and reduce: "max", "min", "sum", ...
+    std::vector<Poly> indices;        // element; index: one polynomial
+    std::vector<Value> args;          // terms, bases, arguments; reduce: body; where: then, otherwise
+    std::vector<double> weights;      // sum: coefficients; product: powers
+    Condition condition;              // where
+    Atom variable = -1;               // reduce
+    Poly lo, hi;                      // reduce
+    int height = 0;                   // nesting depth of reduces, to name bound variables
+};
+
+class Values {
+public:
+    Values(Integers& ints, Prover& prover) : ints_(ints), prover_(prover) {}
+
+    Value number(double v);
+    Value element(int tensor, std::vector<Poly> indices);
+    Value scalar(int id);
+    Value index(const Poly& p);
+    Value unknown(const std::string& why);
+    Value sum(double constant, std::vector<std::pair<double, Value>> terms);
+    Value product(std::vector<std::pair<Value, double>> bases);
+    Value apply(const std::string& function, std::vector<Value> args);   // names of ir::ElementOp
+    Value where(const Condition& c, Value then, Value otherwise);
+    Value reduce(const std::string& op, Atom variable, Poly lo, Poly hi, Value body);
+
+    Value add(Value a, Value b) { return sum(0, {{1, a}, {1, b}}); }
+    Value mul(Value a, Value b) { return product({{a, 1}, {b, 1}}); }
+    Value scaled(double c, Value a) { return sum(0, {{c, a}}); }
+
+    // Replaces atoms everywhere (bound variables never clash: they have names of their own).
+    Value replace(Value v, const std::map<Atom, Poly>& with);
+    // Decides masks and ranges that the prover's present facts settle.
+    Value simplified(Value v);
+    Poly simplified(const Poly& p);
+    // Every reduce whose range mentions `k` starts where it started at k = first; elsewhere k becomes k - 1: the state
+    // after the iterations before k, guessed from one iteration (see flow.cpp).
+    Value widened(Value v, Atom k, const Poly& first);
+
+    bool mentions(Value v, Atom a);
+    bool has_unknown(Value v);
+    const ValueNode& node(Value v) const { return nodes_[static_cast<std::size_t>(v)]; }
+    std::string text(Value v, const std::function<std::string(int)>& tensor_name) const;
+    std::optional<double> as_number(Value v) const;
+
+    // From the specification's terms. `leaf` as for Integers::from; reduction variables become fresh symbols.
+    Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
+
+    static double identity(const std::string& op);
+
+private:
+    Value intern(ValueNode n);
+    Value exponential(Value a);
+    Value logarithm(Value a);
+    Value extreme(const std::string& op, std::vector<Value> args);
+    Value lift(const std::vector<Value>& args, const std::function<Value(const std::vector<Value>&)>& make, bool& lifted);
+    Value merged_sums(double constant, std::map<Value, double> terms);
+    bool split_reduce_factor(Value term, Value& reduce, std::vector<std::pair<Value, double>>& others);
+    Condition condition_of(Value v, bool& ok);
+    Value under(const Condition& c, Value v, bool holds);
+
+    Integers& ints_;
+    Prover& prover_;
+    std::vector<ValueNode> nodes_;
+    std::map<std::string, Value> by_key_;
+    int unknowns_ = 0;
+    int merging_ = 0;
+};
+
+}  // namespace tw::verify
