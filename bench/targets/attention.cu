@@ -44,9 +44,6 @@ using namespace tw;
 #ifndef CAUSAL
 #define CAUSAL 0
 #endif
-#ifndef CLUSTER
-#define CLUSTER 1  // 2: two blocks on neighbouring query rows of one head load half of each K and V tile for both
-#endif
 #ifndef PINGPONG
 #define PINGPONG 1  // consumers take turns to issue their matrix products
 #endif
@@ -59,20 +56,14 @@ using namespace tw;
 #ifndef RESCALE_SLACK
 #define RESCALE_SLACK 8.0f  // O is rescaled only when the maximum has grown by more than this many powers of two
 #endif
-#ifndef SPLIT
-#define SPLIT (BN / 8)  // 8-column groups of the first part of the softmax; the second part waits until after P V
-#endif
-#ifndef POLY_NUM
-#define POLY_NUM 0  // POLY_NUM of every POLY_DEN 8-column groups take exp2 on the FMA pipe instead of the MUFU
-#endif
-#ifndef POLY_DEN
-#define POLY_DEN 4
+#ifndef OPTIMISTIC
+#define OPTIMISTIC 1  // unmasked steps keep the reference as it is and check afterwards that nothing grew out of range
 #endif
 #ifndef PRODUCER_REGS
-#define PRODUCER_REGS (CONSUMERS == 2 ? (CLUSTER == 1 ? 24 : 40) : 32)
+#define PRODUCER_REGS (CONSUMERS == 2 ? 24 : 32)
 #endif
 #ifndef CONSUMER_REGS
-#define CONSUMER_REGS (CONSUMERS == 2 ? (CLUSTER == 1 ? 240 : 232) : 160)
+#define CONSUMER_REGS (CONSUMERS == 2 ? 240 : 160)
 #endif
 
 constexpr int WG_ROWS = 64;
@@ -103,13 +94,12 @@ constexpr int SMEM_TILE_INDEX = BAR_TILE_EMPTY + 16;               // int[2]
 constexpr int SMEM_SCRATCH = SMEM_TILE_INDEX + 8;                  // one word, see finish_before_wait
 constexpr int SMEM_BYTES = SMEM_SCRATCH + 8 + 1024;                // + slack for the base alignment
 static_assert(SMEM_BYTES <= 232448, "shared memory of one block");
-static_assert(CLUSTER == 1 || (!CAUSAL && !DYNAMIC && HEAD_DIM % (64 * CLUSTER) == 0), "blocks of a cluster run in step");
 static_assert(BN % 16 == 0 && BN <= 256 && HEAD_DIM % 64 == 0, "tile shape");
 
 constexpr int WARPS_PER_CONSUMER = 4;
 constexpr int TURN_BARRIER = 1;  // named barriers TURN_BARRIER + consumer index
+constexpr float SUM_LIMIT = 1.0e18f;  // 2^60: leaves 2^67 for O's values and for adding up to 2^60 of them
 #define NEG_INF __int_as_float(static_cast<int>(0xff800000u))
-constexpr float EXP2_C0 = 0.99992807f, EXP2_C1 = 0.69326099f, EXP2_C2 = 0.24261112f, EXP2_C3 = 0.055171669f;
 
 // Whole register arrays: between a wgmma wait and the first use; before the first accumulation.
 #define PIN(array) \
@@ -135,10 +125,7 @@ struct Tile {
   int key_tiles;  // key tiles that some row of the tile attends to
 };
 
-// Query rows go to clusters: a tile is one block's rows, a tile index names the tiles of the cluster's blocks.
-TW_DEVICE int query_blocks(const Problem& pb) {
-  return (pb.queries + CLUSTER * QUERY_ROWS - 1) / (CLUSTER * QUERY_ROWS);
-}
+TW_DEVICE int query_blocks(const Problem& pb) { return (pb.queries + QUERY_ROWS - 1) / QUERY_ROWS; }
 TW_DEVICE int tile_count(const Problem& pb) { return query_blocks(pb) * pb.batch * pb.heads; }
 
 // Sections of `section` heads; inside one, blocks of query rows from the longest to the shortest, heads innermost.
@@ -153,8 +140,7 @@ TW_DEVICE Tile tile_at(int index, const Problem& pb) {
   Tile t;
   t.batch = flat_head / pb.heads;
   t.head = flat_head - t.batch * pb.heads;
-  t.row = (CAUSAL ? blocks - 1 - rank : rank) * QUERY_ROWS * CLUSTER;
-  if (CLUSTER > 1) t.row += cluster_cta_rank() * QUERY_ROWS;
+  t.row = (CAUSAL ? blocks - 1 - rank : rank) * QUERY_ROWS;
   const int keys = CAUSAL ? min(pb.keys, t.row + QUERY_ROWS) : pb.keys;
   t.key_tiles = (keys + BN - 1) / BN;
   return t;
@@ -167,38 +153,22 @@ TW_DEVICE u32 skipped_key_tiles(const Tile& tile, u32 w) {
 }
 
 TW_DEVICE int static_tile_index(int round) {
-  const int workers = gridDim.x / CLUSTER, me = blockIdx.x / CLUSTER;
-  return round * workers + ((round & 1) ? workers - 1 - me : me);
-}
-
-// K or V: this block's panels of `row`.. go to the same place in every block of the cluster.
-TW_DEVICE void load_kv(u32 dst, const TensorMap* map, u32 full, int row, int kv_head, int batch) {
-#if CLUSTER == 1
-  tma_load_5d(dst, map, full, 0, row, 0, kv_head, batch);
-#else
-  const int panel = cluster_cta_rank() * (HEAD_DIM / 64 / CLUSTER);
-  tma_load_5d_multicast(dst + panel * KV_PANEL_BYTES, map, full, 0, row, panel, kv_head, batch, (1 << CLUSTER) - 1);
-#endif
-}
-// A K or V slot is free when every warp of every consumer in the cluster has said so to every producer.
-TW_DEVICE void release_kv(u32 empty, u32 lane) {
-#if CLUSTER == 1
-  if (lane == 0) mbarrier_arrive(empty);
-#else
-  if (lane < CLUSTER) mbarrier_arrive_relaxed_cluster(empty, lane);
-#endif
-}
-TW_DEVICE void wait_kv_empty(u32 empty, u32 parity) {
-#if CLUSTER == 1
-  mbarrier_wait(empty, parity);
-#else
-  mbarrier_wait_relaxed_cluster(empty, parity);
-#endif
+  return round * gridDim.x + ((round & 1) ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
 }
 
 // The n-th use of a ring of `stages` slots: slot n % stages, in the phase of parity n / stages % 2.
 TW_DEVICE u32 slot_of(u32 n, u32 stages) { return n % stages; }
 TW_DEVICE u32 phase_of(u32 n, u32 stages) { return n / stages & 1; }
+
+// threadIdx.x, read again at each use: rarely needed values derived from it take no registers in the main loop.
+TW_DEVICE u32 thread_index() {
+  u32 t;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+  return t;
+}
+// Accumulator fragments: the first of the thread's two rows in the tile (the other is 8 below), its first column.
+TW_DEVICE int fragment_row(u32 thread) { return (thread / 32 - 4) * 16 + thread % 32 / 4; }
+TW_DEVICE int fragment_col(u32 thread) { return 2 * (thread % 4); }
 
 // ---------------------------------------------------------------- the two products
 
@@ -226,8 +196,12 @@ TW_DEVICE void issue_values(float (&o)[HEAD_DIM / 2], const u32 (&p)[BN / 4], u6
 // Thread t of a warp holds, of 16 rows x BN columns, rows t/4 and t/4 + 8 (named 0 and 1 below) and columns
 // 8i + 2(t%4) + {0,1}: s[4i], s[4i+1] of row 0, s[4i+2], s[4i+3] of row 1.
 
-// limit0, limit1: columns of this thread's rows that count, relative to the thread's own first column.
-TW_DEVICE void mask_scores(float (&s)[BN / 2], int limit0, int limit1) {
+// first_row, first_col: of the tile and of the key tile. A column counts if it is a key and, causal, not after the row.
+TW_DEVICE void mask_scores(float (&s)[BN / 2], int first_row, int first_col, int keys) {
+  const u32 thread = thread_index();
+  const int row = first_row + fragment_row(thread), col = first_col + fragment_col(thread);
+  const int limit0 = (CAUSAL ? min(keys, row + 1) : keys) - col;
+  const int limit1 = (CAUSAL ? min(keys, row + 9) : keys) - col;
 #pragma unroll
   for (int i = 0; i < BN / 8; ++i) {
     s[4 * i + 0] = 8 * i + 0 < limit0 ? s[4 * i + 0] : NEG_INF;
@@ -246,46 +220,39 @@ TW_DEVICE float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// 2^(s*scale - ref) without the MUFU: 2^round by exponent arithmetic, 2^fraction by a cubic (relative error 7.5e-5 on
-// [-1/2, 1/2], a twenty-fifth of a bf16 rounding step). The exponent is clamped to [-120, 8] by one saturating FMA
-// on the scale of 128 powers of two: scale_128 = scale/128, ref_128 = (120 - ref)/128.
-TW_DEVICE float exp2_fma(float s, float scale_128, float ref_128) {
-  const float magic = 12582912.0f - 120.0f;  // 1.5 * 2^23: adding it leaves the rounded integer in the low mantissa bits
-  float x;
-  asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(x) : "f"(s), "f"(scale_128), "f"(ref_128));
-  const float t = fmaf(x, 128.0f, magic);
-  const float f = fmaf(x, 128.0f, magic - t);
-  float y = fmaf(f, EXP2_C3, EXP2_C2);
-  y = fmaf(y, f, EXP2_C1);
-  y = fmaf(y, f, EXP2_C0);
-  return __uint_as_float((__float_as_uint(t) << 23) + __float_as_uint(y));
-}
-
-// Running state of the thread's two rows. `max` is the reference the exponentials are relative to: a true running
-// maximum up to RESCALE_SLACK; `sum` is this thread's share of the row sum, relative to the same reference.
+// Running state of the thread's two rows. `max` is the reference the exponentials are relative to: some score of the row,
+// not far below the largest so far; `sum` is this thread's share of the row sum, relative to the same reference.
 struct RowState {
   float max0, max1, sum0, sum1;
 };
 
-// Largest of the thread's scores in the 8-column groups lo..hi-1, per row.
-TW_DEVICE void part_max(const float (&s)[BN / 2], int lo, int hi, float& max0, float& max1) {
-  float a0 = s[4 * lo], b0 = s[4 * lo + 1], a1 = s[4 * lo + 2], b1 = s[4 * lo + 3];
+// s := 2^((s - reference) * scale); sum0, sum1: the thread's share of the two row sums of this key tile.
+TW_DEVICE void exponentiate(float (&s)[BN / 2], float ref0, float ref1, float scale_log2, float& sum0, float& sum1) {
+  float u0 = 0.0f, u1 = 0.0f, w0 = 0.0f, w1 = 0.0f;
 #pragma unroll
-  for (int i = lo + 1; i < hi; ++i) {
+  for (int i = 0; i < BN / 8; ++i) {
+    u0 += s[4 * i + 0] = exp2_approx(fmaf(s[4 * i + 0], scale_log2, -ref0));
+    w0 += s[4 * i + 1] = exp2_approx(fmaf(s[4 * i + 1], scale_log2, -ref0));
+    u1 += s[4 * i + 2] = exp2_approx(fmaf(s[4 * i + 2], scale_log2, -ref1));
+    w1 += s[4 * i + 3] = exp2_approx(fmaf(s[4 * i + 3], scale_log2, -ref1));
+  }
+  sum0 = u0 + w0;
+  sum1 = u1 + w1;
+}
+
+// Scores to exponentials with a look at the maximum first. If the maximum has grown by more than RESCALE_SLACK powers of
+// two the reference moves to it. Returns true (warp-uniform) if it moved: O must then be multiplied by alpha.
+TW_DEVICE bool softmax_with_maximum(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2) {
+  float a0 = s[0], b0 = s[1], a1 = s[2], b1 = s[3];
+#pragma unroll
+  for (int i = 1; i < BN / 8; ++i) {
     a0 = fmaxf(a0, s[4 * i + 0]);
     b0 = fmaxf(b0, s[4 * i + 1]);
     a1 = fmaxf(a1, s[4 * i + 2]);
     b1 = fmaxf(b1, s[4 * i + 3]);
   }
-  max0 = fmaxf(a0, b0);
-  max1 = fmaxf(a1, b1);
-}
-
-// Takes the part's maxima into account. Returns true (warp-uniform) if the reference moved: what is relative to it (the
-// sums, here; O and earlier exponentials, the caller) must then be multiplied by alpha.
-TW_DEVICE bool move_reference(RowState& r, float part0, float part1, float& alpha0, float& alpha1, float scale_log2) {
-  const float max0 = fmaxf(r.max0, quad_max(part0));
-  const float max1 = fmaxf(r.max1, quad_max(part1));
+  const float max0 = fmaxf(r.max0, quad_max(fmaxf(a0, b0)));
+  const float max1 = fmaxf(r.max1, quad_max(fmaxf(a1, b1)));
   // A row that has seen no column yet has max = -inf; (-inf) - (-inf) is NaN and compares false.
   const bool moved = __any_sync(0xffffffffu, (max0 - r.max0) * scale_log2 > RESCALE_SLACK ||
                                                  (max1 - r.max1) * scale_log2 > RESCALE_SLACK);
@@ -299,58 +266,51 @@ TW_DEVICE bool move_reference(RowState& r, float part0, float part1, float& alph
     r.sum0 *= alpha0;
     r.sum1 *= alpha1;
   }
+  float sum0, sum1;
+  exponentiate(s, r.max0 == NEG_INF ? 0.0f : r.max0 * scale_log2, r.max1 == NEG_INF ? 0.0f : r.max1 * scale_log2,
+               scale_log2, sum0, sum1);
+  r.sum0 += sum0;
+  r.sum1 += sum1;
   return moved;
 }
 
-// s := 2^(s*scale - reference) in the groups lo..hi-1; the sums follow.
-TW_DEVICE void exponentiate(float (&s)[BN / 2], int lo, int hi, RowState& r, float scale_log2, int poly_num) {
-  const float ref0 = r.max0 == NEG_INF ? 0.0f : r.max0 * scale_log2;
-  const float ref1 = r.max1 == NEG_INF ? 0.0f : r.max1 * scale_log2;
-  float u0 = 0.0f, u1 = 0.0f, w0 = 0.0f, w1 = 0.0f;
+// This warp's scores once more, with mma.sync: the exponentials have overwritten them. q, k: shared addresses of the
+// consumer's Q and of the key tile, both in panels of swizzled 128-byte rows.
+TW_DEVICE void recompute_scores(float (&s)[BN / 2], u32 q, u32 k) {
+  ZERO(s);
+  const u32 lane = thread_index() % 32;
+  q += thread_index() / 32 % 4 * (16 * 128);  // this warp's 16 rows
+  const u32 q_row = lane % 16, k_row = lane % 8 + lane / 16 * 8;
+#pragma unroll 1
+  for (int step = 0; step < KEY_STEPS; ++step) {
+    const u32 chunk = step % 4 * 2;  // 16-byte chunks of a panel's row; chunk c of row r lies at c ^ (r % 8)
+    u32 a0, a1, a2, a3;
+    ldmatrix_x4(a0, a1, a2, a3, q + step / 4 * Q_PANEL_BYTES + q_row * 128 + ((chunk + lane / 16) ^ q_row % 8) * 16);
+    const u32 k_lane = k + step / 4 * KV_PANEL_BYTES + k_row * 128 + ((chunk + lane / 8 % 2) ^ k_row % 8) * 16;
 #pragma unroll
-  for (int i = lo; i < hi; ++i) {
-#pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      s[4 * i + c] = i % POLY_DEN < poly_num ? exp2_fma(s[4 * i + c], scale_log2 / 128, (120.0f - (c < 2 ? ref0 : ref1)) / 128)
-                                             : exp2_approx(fmaf(s[4 * i + c], scale_log2, c < 2 ? -ref0 : -ref1));
-    }
-    u0 += s[4 * i + 0];
-    w0 += s[4 * i + 1];
-    u1 += s[4 * i + 2];
-    w1 += s[4 * i + 3];
-  }
-  r.sum0 += u0 + w0;
-  r.sum1 += u1 + w1;
-}
-
-// What of the softmax overlaps with P V: the first part's exponentials and the second part's maxima. The result says
-// whether O must be multiplied by alpha.
-TW_DEVICE bool softmax_before_wait(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2,
-                                   int poly_num) {
-  float max0, max1;
-  part_max(s, 0, SPLIT, max0, max1);
-  bool moved = move_reference(r, max0, max1, alpha0, alpha1, scale_log2);
-  exponentiate(s, 0, SPLIT, r, scale_log2, poly_num);
-  if (SPLIT < BN / 8) {
-    float beta0, beta1;
-    part_max(s, SPLIT, BN / 8, max0, max1);
-    if (move_reference(r, max0, max1, beta0, beta1, scale_log2)) {
-#pragma unroll
-      for (int i = 0; i < 4 * SPLIT; ++i) s[i] *= i % 4 < 2 ? beta0 : beta1;
-      alpha0 *= beta0;
-      alpha1 *= beta1;
-      moved = true;
+    for (int i = 0; i < BN / 8; i += 2) {
+      u32 b0, b1, b2, b3;
+      ldmatrix_x4(b0, b1, b2, b3, k_lane + i * 8 * 128);
+      mma_m16n8k16_bf16(reinterpret_cast<float(&)[4]>(s[4 * i]), a0, a1, a2, a3, b0, b1);
+      mma_m16n8k16_bf16(reinterpret_cast<float(&)[4]>(s[4 * i + 4]), a0, a1, a2, a3, b2, b3);
     }
   }
-  return moved;
 }
 
-// The rest: the second part's exponentials, and P.
-// The accumulator's fragment of columns 16k..16k+15 is the A fragment of k-step k.
-TW_DEVICE void softmax_after_wait(float (&s)[BN / 2], u32 (&p)[BN / 4], RowState& r, float scale_log2, int poly_num) {
-  if (SPLIT < BN / 8) exponentiate(s, SPLIT, BN / 8, r, scale_log2, poly_num);
-#pragma unroll
-  for (int i = 0; i < BN / 4; ++i) p[i] = pack_bf16(s[2 * i], s[2 * i + 1]);
+// Scores to exponentials without a look at the maximum: any finite reference is right as long as nothing leaves the range of
+// a float, and the sums show whether it did. (A NaN compares false and goes through to the output, as it should.)
+TW_DEVICE bool softmax_optimistic(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2, u32 q,
+                                  u32 k) {
+  float sum0, sum1;
+  exponentiate(s, r.max0 * scale_log2, r.max1 * scale_log2, scale_log2, sum0, sum1);
+  if (__any_sync(0xffffffffu, sum0 > SUM_LIMIT || sum1 > SUM_LIMIT)) {
+    wgmma_wait<0>();  // P is free: its registers are needed
+    recompute_scores(s, q, k);
+    return softmax_with_maximum(s, r, alpha0, alpha1, scale_log2);
+  }
+  r.sum0 += sum0;
+  r.sum1 += sum1;
+  return false;
 }
 
 TW_DEVICE void rescale(float (&o)[HEAD_DIM / 2], float alpha0, float alpha1) {
@@ -363,11 +323,18 @@ TW_DEVICE void rescale(float (&o)[HEAD_DIM / 2], float alpha0, float alpha1) {
   }
 }
 
+// The accumulator's fragment of columns 16k..16k+15 is the A fragment of k-step k.
+TW_DEVICE void pack_probabilities(u32 (&p)[BN / 4], const float (&s)[BN / 2]) {
+#pragma unroll
+  for (int i = 0; i < BN / 4; ++i) p[i] = pack_bf16(s[2 * i], s[2 * i + 1]);
+}
+
 // ptxas schedules freely inside a basic block and hoists a wgmma wait above arithmetic that does not need it, which
 // would keep the exponentials from overlapping P V. It does not hoist a wait above a store, and a store of the sums
-// needs every exponential: one lane writes a word that nobody reads.
-TW_DEVICE void finish_before_wait(const RowState& r, u32 scratch, u32 lane) {
-  if (lane == 0) asm volatile("st.shared.f32 [%0], %1;" ::"r"(scratch), "f"(r.sum0 + r.sum1) : "memory");
+// needs every exponential: one lane writes a word that nobody reads. (The optimistic way ends in a branch on the sums, which
+// does the same.)
+TW_DEVICE void finish_before_wait(const RowState& r, u32 scratch, bool leader) {
+  if (leader) asm volatile("st.shared.f32 [%0], %1;" ::"r"(scratch), "f"(r.sum0 + r.sum1) : "memory");
 }
 
 // ---------------------------------------------------------------- output
@@ -392,14 +359,15 @@ struct Output {
 };
 
 // Divides by the row sums, rounds, and writes the thread's two rows and their LSE. Rows past the end are not written.
-TW_DEVICE void store_tile(const float (&o)[HEAD_DIM / 2], const RowState& r, int index, int thread_row, const Output& out,
-                          const Problem& pb, u32 lane) {
+TW_DEVICE void store_tile(const float (&o)[HEAD_DIM / 2], const RowState& r, int index, const Output& out,
+                          const Problem& pb) {
   asm volatile("" : "+r"(index));  // the tile is decoded again here: its fields need no registers in the main loop
   const Tile tile = tile_at(index, pb);
-  const int row = tile.row + thread_row;
+  const u32 thread = thread_index();
+  const int row = tile.row + fragment_row(thread);
   const float sum0 = quad_sum(r.sum0), sum1 = quad_sum(r.sum1);
   const float inv0 = 1.0f / sum0, inv1 = 1.0f / sum1;
-  const u32 t = lane % 4;
+  const u32 t = thread % 4;
   u16* base = out.o + tile.batch * out.o_batch_stride + tile.head * out.o_head_stride + 8 * t;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -426,7 +394,7 @@ TW_DEVICE void store_tile(const float (&o)[HEAD_DIM / 2], const RowState& r, int
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention(const __grid_constant__ TensorMap q_map,  // dims (64, queries, d/64, heads, batch), box (64, 64, d/64, 1, 1)
-              const __grid_constant__ TensorMap k_map,  // dims (64, keys, d/64, kv heads, batch), box (64, BN, d/64/CLUSTER, 1, 1)
+              const __grid_constant__ TensorMap k_map,  // dims (64, keys, d/64, kv heads, batch), box (64, BN, d/64, 1, 1)
               const __grid_constant__ TensorMap v_map,  // as k_map
               u16* o, float* lse, i64 o_batch_stride, i64 o_head_stride, i64 o_row_stride, int batch, int heads, int group,
               int queries, int keys, int section, float scale_log2, u32* counter) {
@@ -445,8 +413,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     for (int i = 0; i < KV_STAGES; ++i) {
       mbarrier_init(smem + BAR_K_FULL + 8 * i, 1);
       mbarrier_init(smem + BAR_V_FULL + 8 * i, 1);
-      mbarrier_init(smem + BAR_K_EMPTY + 8 * i, CLUSTER * CONSUMERS * WARPS_PER_CONSUMER);
-      mbarrier_init(smem + BAR_V_EMPTY + 8 * i, CLUSTER * CONSUMERS * WARPS_PER_CONSUMER);
+      mbarrier_init(smem + BAR_K_EMPTY + 8 * i, CONSUMERS * WARPS_PER_CONSUMER);
+      mbarrier_init(smem + BAR_V_EMPTY + 8 * i, CONSUMERS * WARPS_PER_CONSUMER);
     }
     for (int i = 0; i < 2; ++i) {
       mbarrier_init(smem + BAR_TILE_FULL + 8 * i, 1);
@@ -455,8 +423,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     fence_mbarrier_init();
     fence_proxy_async_shared();
   }
-  if (CLUSTER == 1) __syncthreads();
-  else cluster_sync();
+  __syncthreads();
 
   if (warp < 4) {
     // ------------------------------------------------------------ producer
@@ -475,15 +442,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         for (int n = tile.key_tiles - 1; n >= 0; --n, ++step) {
           {
             const u32 slot = slot_of(step, KV_STAGES), full = smem + BAR_K_FULL + 8 * slot;
-            wait_kv_empty(smem + BAR_K_EMPTY + 8 * slot, phase_of(step, KV_STAGES) ^ 1);
+            mbarrier_wait(smem + BAR_K_EMPTY + 8 * slot, phase_of(step, KV_STAGES) ^ 1);
             mbarrier_arrive_expect_tx(full, KV_BYTES);
-            load_kv(smem + SMEM_K + slot * KV_BYTES, &k_map, full, n * BN, kv_head, tile.batch);
+            tma_load_5d(smem + SMEM_K + slot * KV_BYTES, &k_map, full, 0, n * BN, 0, kv_head, tile.batch);
           }
           if (step > 0) {
             const u32 slot = slot_of(step - 1, KV_STAGES), full = smem + BAR_V_FULL + 8 * slot;
-            wait_kv_empty(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
+            mbarrier_wait(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
             mbarrier_arrive_expect_tx(full, KV_BYTES);
-            load_kv(smem + SMEM_V + slot * KV_BYTES, &v_map, full, v_row, v_head, v_batch);
+            tma_load_5d(smem + SMEM_V + slot * KV_BYTES, &v_map, full, 0, v_row, 0, v_head, v_batch);
           }
           v_row = n * BN;
           v_head = kv_head;
@@ -502,7 +469,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         index = gridDim.x + atomicAdd(counter, 1);
         const u32 slot = slot_of(round, 2);
         mbarrier_wait(smem + BAR_TILE_EMPTY + 8 * slot, phase_of(round, 2) ^ 1);
-        asm volatile("st.shared.u32 [%0], %1;" ::"r"(smem + SMEM_TILE_INDEX + 4 * slot), "r"(index) : "memory");
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(smem + SMEM_TILE_INDEX + 4 * slot), "r"(index < tiles ? index : -1) : "memory");
         mbarrier_arrive(smem + BAR_TILE_FULL + 8 * slot);
 #else
         index = static_tile_index(round + 1);
@@ -510,9 +477,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       }
       if (step > 0) {
         const u32 slot = slot_of(step - 1, KV_STAGES), full = smem + BAR_V_FULL + 8 * slot;
-        wait_kv_empty(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
+        mbarrier_wait(smem + BAR_V_EMPTY + 8 * slot, phase_of(step - 1, KV_STAGES) ^ 1);
         mbarrier_arrive_expect_tx(full, KV_BYTES);
-        load_kv(smem + SMEM_V + slot * KV_BYTES, &v_map, full, v_row, v_head, v_batch);
+        tma_load_5d(smem + SMEM_V + slot * KV_BYTES, &v_map, full, 0, v_row, 0, v_head, v_batch);
       }
 #if DYNAMIC
       // The last block to get here leaves the counters at zero for the next launch.
@@ -526,9 +493,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     // ------------------------------------------------------------ consumers
     TW_SETMAXNREG_INC(CONSUMER_REGS);
     const u32 w = warp / 4 - 1;
+    const bool leader = lane == 0;  // speaks for its warp
     const Output out = {o, lse, o_batch_stride, o_head_stride, o_row_stride};
-    const int thread_row = w * WG_ROWS + (warp % 4) * 16 + lane / 4;  // of the tile; the other row is 8 below
-    const int thread_col = 2 * (lane % 4);
     const u64 q_desc = descriptor_k_major_128b(smem + SMEM_Q + w * Q_STAGES * Q_BYTES);
     const u64 k_desc = descriptor_k_major_128b(smem + SMEM_K);
     const u64 v_desc = descriptor_mn_major_128b(smem + SMEM_V, KV_PANEL_BYTES);
@@ -552,7 +518,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       u32 skipped = skipped_key_tiles(tile, w);
       for (u32 i = 0; i < skipped; ++i) {
         mbarrier_wait(smem + BAR_K_FULL + 8 * slot_of(i, KV_STAGES), phase_of(i, KV_STAGES));
-        release_kv(smem + BAR_K_EMPTY + 8 * slot_of(i, KV_STAGES), lane);
+        if (leader) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * slot_of(i, KV_STAGES));
       }
       u32 step = skipped;  // key tiles of the stream so far: a step takes K(step) and the V before
       {
@@ -563,12 +529,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         issue_scores(s, q_desc, k_desc + k_slot * (KV_BYTES / 16));
         wgmma_wait<0>();
         PIN(s);
-        release_kv(smem + BAR_K_EMPTY + 8 * k_slot, lane);
-        if (lane == 0 && tile.key_tiles == 1 + skipped) mbarrier_arrive(q_empty);
-        const int row = tile.row + thread_row, col = (tile.key_tiles - 1 - skipped) * BN + thread_col;
-        mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
-        softmax_before_wait(s, rows, alpha0, alpha1, scale_log2, 0);
-        softmax_after_wait(s, p, rows, scale_log2, 0);
+        if (leader) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
+        if (leader && tile.key_tiles == 1 + skipped) mbarrier_arrive(q_empty);
+        mask_scores(s, tile.row, (tile.key_tiles - 1 - skipped) * BN, keys);
+        softmax_with_maximum(s, rows, alpha0, alpha1, scale_log2);
+        pack_probabilities(p, s);
         ZERO(acc);
       }
       for (u32 i = 0; i < skipped; ++i) {
@@ -577,13 +542,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         named_barrier_arrive(next_turn, 256);
 #endif
         mbarrier_wait(smem + BAR_V_FULL + 8 * slot_of(i, KV_STAGES), phase_of(i, KV_STAGES));
-        release_kv(smem + BAR_V_EMPTY + 8 * slot_of(i, KV_STAGES), lane);
+        if (leader) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * slot_of(i, KV_STAGES));
       }
       ++step;
 
       for (u32 round = 0;; ++round) {
-        // The key tiles from `unmasked` up need a mask in this consumer's rows.
-        const int unmasked = CAUSAL ? (tile.row + static_cast<int>(w) * WG_ROWS + 1) / BN : 0;
         for (int n = tile.key_tiles - 2 - skipped; n >= 0; --n, ++step) {
           const u32 k_slot = slot_of(step, KV_STAGES), v_slot = slot_of(step - 1, KV_STAGES);
           mbarrier_wait(smem + BAR_K_FULL + 8 * k_slot, phase_of(step, KV_STAGES));
@@ -600,19 +563,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
           wgmma_wait<1>();
           PIN(s);
-          release_kv(smem + BAR_K_EMPTY + 8 * k_slot, lane);
-          if (lane == 0 && n == 0) mbarrier_arrive(q_empty + 8 * slot_of(round, Q_STAGES));
-          if (CAUSAL && n >= unmasked) {
-            const int row = tile.row + thread_row, col = n * BN + thread_col;
-            mask_scores(s, row + 1 - col, row + 9 - col);
+          // Near the diagonal some columns lie after some of this consumer's rows. Those tiles take the masked way; the last
+          // of them holds a column for every row, so that each row has a reference when the optimistic way begins.
+          const bool masked = CAUSAL && (n + 1) * BN > tile.row + static_cast<int>(w) * WG_ROWS;
+          bool moved;
+          if (!OPTIMISTIC || masked) {
+            if (leader) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
+            if (masked) mask_scores(s, tile.row, n * BN, keys);
+            moved = softmax_with_maximum(s, rows, alpha0, alpha1, scale_log2);
+            finish_before_wait(rows, scratch, leader);
+          } else {
+            moved = softmax_optimistic(s, rows, alpha0, alpha1, scale_log2,
+                                       smem + SMEM_Q + (w * Q_STAGES + slot_of(round, Q_STAGES)) * Q_BYTES,
+                                       smem + SMEM_K + k_slot * KV_BYTES);
+            if (leader) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
           }
-          const bool moved = softmax_before_wait(s, rows, alpha0, alpha1, scale_log2, POLY_NUM);
-          finish_before_wait(rows, scratch, lane);
+          if (leader && n == 0) mbarrier_arrive(q_empty + 8 * slot_of(round, Q_STAGES));
           wgmma_wait<0>();
           PIN(acc);
-          release_kv(smem + BAR_V_EMPTY + 8 * v_slot, lane);
+          if (leader) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * v_slot);
           if (moved) rescale(acc, alpha0, alpha1);
-          softmax_after_wait(s, p, rows, scale_log2, POLY_NUM);
+          pack_probabilities(p, s);
         }
 
 #if DYNAMIC
@@ -621,11 +592,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         mbarrier_wait(smem + BAR_TILE_FULL + 8 * slot, phase_of(round, 2));
         asm volatile("ld.shared.u32 %0, [%1];" : "=r"(next) : "r"(smem + SMEM_TILE_INDEX + 4 * slot) : "memory");
         __syncwarp();
-        if (lane == 0) mbarrier_arrive(smem + BAR_TILE_EMPTY + 8 * slot);
+        if (leader) mbarrier_arrive(smem + BAR_TILE_EMPTY + 8 * slot);
 #else
-        const int next = static_tile_index(round + 1);
+        int next = static_tile_index(round + 1);
+        if (next >= tiles) next = -1;
 #endif
-        if (next >= tiles) break;
+        if (next < 0) break;
 
         // Between two tiles: the first scores of the next with the last values of this one.
 #if DYNAMIC
@@ -645,7 +617,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           named_barrier_sync(my_turn, 256);
           named_barrier_arrive(next_turn, 256);
 #endif
-          release_kv(smem + BAR_K_EMPTY + 8 * k_slot, lane);
+          if (leader) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
         }
         const u32 k_slot = slot_of(step + skipped, KV_STAGES), v_slot = slot_of(step - 1, KV_STAGES);
         const u32 q_slot = slot_of(round + 1, Q_STAGES);
@@ -664,24 +636,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
         wgmma_wait<1>();
         PIN(s);
-        release_kv(smem + BAR_K_EMPTY + 8 * k_slot, lane);
-        if (lane == 0 && tile.key_tiles == 1 + skipped) mbarrier_arrive(q_empty + 8 * q_slot);
-        {
-          const int row = tile.row + thread_row, col = (tile.key_tiles - 1 - skipped) * BN + thread_col;
-          mask_scores(s, (CAUSAL ? min(keys, row + 1) : keys) - col, (CAUSAL ? min(keys, row + 9) : keys) - col);
-        }
-        softmax_before_wait(s, rows, alpha0, alpha1, scale_log2, 0);
-        finish_before_wait(rows, scratch, lane);
+        if (leader) mbarrier_arrive(smem + BAR_K_EMPTY + 8 * k_slot);
+        if (leader && tile.key_tiles == 1 + skipped) mbarrier_arrive(q_empty + 8 * q_slot);
+        mask_scores(s, tile.row, (tile.key_tiles - 1 - skipped) * BN, keys);
+        softmax_with_maximum(s, rows, alpha0, alpha1, scale_log2);
+        finish_before_wait(rows, scratch, leader);
         wgmma_wait<0>();
         PIN(acc);
-        release_kv(smem + BAR_V_EMPTY + 8 * v_slot, lane);
-        softmax_after_wait(s, p, rows, scale_log2, 0);
+        if (leader) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * v_slot);
+        pack_probabilities(p, s);
         for (u32 i = 0; i < skipped; ++i) {
           const u32 slot = slot_of(step + i, KV_STAGES);
           mbarrier_wait(smem + BAR_V_FULL + 8 * slot, phase_of(step + i, KV_STAGES));
-          release_kv(smem + BAR_V_EMPTY + 8 * slot, lane);
+          if (leader) mbarrier_arrive(smem + BAR_V_EMPTY + 8 * slot);
         }
-        store_tile(acc, done_rows, done, thread_row, out, pb, lane);
+        store_tile(acc, done_rows, done, out, pb);
         ZERO(acc);
         step += 1 + skipped;
       }
@@ -699,11 +668,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
       wgmma_wait<0>();
       PIN(acc);
-      store_tile(acc, rows, index, thread_row, out, pb, lane);
+      store_tile(acc, rows, index, out, pb);
     }
   }
-#if CLUSTER > 1
-  __syncwarp();
-  cluster_sync();  // no block leaves while another may still write into it or signal it
-#endif
 }
