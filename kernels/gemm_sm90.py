@@ -13,7 +13,7 @@ def gemm_aligned(
     BM: tw.const(128) = 128,
     BN: tw.const(64, 128, 192, 256) = 256,
     BK: tw.const(64, 128) = 64,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 3,
     GROUP: tw.const(1, 4, 8, 16) = 8,
 ):
     """Persistent blocks walk the tiles in a grouped raster, so that neighbours share rows of A and B in L2."""
