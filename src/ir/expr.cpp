@@ -151,7 +151,7 @@ Expr logic_not(const Expr& a) { return make_expr(ExprKind::logic_not, {a}); }
 Expr select(const Expr& c, const Expr& t, const Expr& o) { return make_expr(ExprKind::select, {c, t, o}); }
 Expr min(const Expr& a, const Expr& b) { return make_expr(ExprKind::min, {a, b}); }
 Expr max(const Expr& a, const Expr& b) { return make_expr(ExprKind::max, {a, b}); }
-Expr ceil_div(const Expr& a, const Expr& b) { return (a + b - Expr(1)) / b; }
+Expr ceil_div(const Expr& a, const Expr& b) { return (a + (b - Expr(1))) / b; }
 
 bool same(const Expr& a, const Expr& b) {
     if (&a.node() == &b.node()) return true;

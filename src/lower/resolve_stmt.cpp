@@ -226,7 +226,7 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
             const ir::ExprKind kind = value.expr.kind();
             if (value.fresh_var >= 0) {
                 auto& variable = d.kernel.vars[static_cast<std::size_t>(value.fresh_var)];
-                if (variable.name != name) variable.name = d.unique(name);
+                if (variable.name.rfind(name, 0) != 0) variable.name = d.unique(name);
                 value.fresh_var = -1;
             } else if (kind == ir::ExprKind::var && d.kernel.vars[static_cast<std::size_t>(value.expr->id)].kind != ir::Variable::Kind::scalar) {
                 // loop variables and instance indices never change: an alias is enough
