@@ -183,10 +183,17 @@ layernorm_rows(const char* __restrict__ x, const char* __restrict__ weight, cons
       tw::unpack(held_bias[v], b);
 #else
       if (kAnyPitch) {
-        // The slot's columns begin `shift` before a 16-byte slot of weight and bias.
-        if (tw::slot_is_touched(first, n)) {
-          tw::unpack(tw::shifted_columns(tw::load_slot(weight, slot - 1, n), tw::load_slot(weight, slot, n), slots.shift), w);
-          tw::unpack(tw::shifted_columns(tw::load_slot(bias, slot - 1, n), tw::load_slot(bias, slot, n), slots.shift), b);
+        // The slot's columns begin `shift` before a 16-byte slot of weight and bias. Past the last whole slot of those, the
+        // loads are clamped and the few columns that are left are read one by one.
+        const int last = n / kPerVec - 1;
+        if (last >= 0) {
+          const long long here = min(slot, last), before = min(max(slot - 1, 0), last);
+          tw::unpack(tw::shifted_columns(tw::load_cached_16(weight + before * 16), tw::load_cached_16(weight + here * 16), slots.shift), w);
+          tw::unpack(tw::shifted_columns(tw::load_cached_16(bias + before * 16), tw::load_cached_16(bias + here * 16), slots.shift), b);
+        }
+        if (slot > last && tw::slot_is_touched(first, n)) {
+          tw::load_clipped(weight + (long long)first * ELEM_BYTES, first, n, 0.0f, w);
+          tw::load_clipped(bias + (long long)first * ELEM_BYTES, first, n, 0.0f, b);
         }
       } else if (full) {
         tw::unpack(tw::load_cached_16(weight + slot * 16), w);

@@ -114,6 +114,8 @@ def sweep_variants(op, elem, n):
         return [Variant("colsum.cu", dict(ELEM_BYTES=elem, THREADS=threads, LANES=lanes, UNROLL=unroll, LOAD_FORM=load), waves)
                 for threads, lanes in [(256, 32), (256, 64), (512, 64), (512, 128), (256, 256)] for unroll in (4, 8)
                 for load in (0, 1) for waves in (1, 2)]
+    if n * elem % 16 or (n * elem // 16) & (n * elem // 16 - 1):
+        return ragged_variants(op, elem, n)
     slots = n * elem // 16
     out = []
     ln = op == "layernorm"
@@ -171,6 +173,30 @@ def sweep_variants(op, elem, n):
     return unique
 
 
+def ragged_variants(op, elem, n):
+    """Candidates for rows that are no power of two long: threads in steps of a warp, vectors to fit."""
+    per_vec = 16 // elem
+    kind = 1 if n % per_vec == 0 else 2
+    slots = -(-(n + (per_vec - 1 if kind == 2 else 0)) // per_vec)
+    out = []
+    for vecs in range(1, 9):
+        lanes = -(-slots // (32 * vecs)) * 32
+        blocks = min_blocks(op, elem, vecs, lanes, kind) if lanes <= 1024 else 0
+        for more in {blocks, blocks + 1} if blocks else ():
+            out.append(rows_variant(op, elem, lanes, vecs, lanes, kind, MIN_BLOCKS=more, LOAD_FORM=0, STORE_FORM=0))
+    if slots > 2048 and op != "cumsum":
+        for cluster in (2, 4, 8):
+            for warps in (8, 16, 32):
+                vecs = -(-slots // (32 * warps * cluster))
+                blocks = min_blocks(op, elem, vecs, warps * 32, kind)
+                for more in {blocks, blocks + 1} if vecs * 16 // elem <= 64 else ():
+                    for waves in (1, 4) if cluster == 2 else (0.9, 4):
+                        if 65536 // (max(1, more) * warps * 32) >= vecs * 16 // elem + 24:
+                            out.append(ring_variant(op, elem, warps, vecs, 1, cluster, kind=kind, waves=waves, MIN_BLOCKS=max(1, more),
+                                                    STORE_FORM=0, **({"WEIGHTS": 0} if op == "layernorm" else {})))
+    return list({v.name: v for v in out}.values())
+
+
 def best_variant(op, elem, n):
     """The choice for rows of n elements: the measured winners of the sweep, widened to the next capacity that holds n."""
     if op == "transpose":
@@ -209,10 +235,10 @@ def best_variant(op, elem, n):
                             **({"WEIGHTS": 2} if ln else {}))
     # A block of 32 warps has 64 registers a thread: enough for 32 values and no predicates. Ragged rows take 16 warps.
     for cluster in (2, 4, 8):
-        for warps, values in ((32, 32), (16, 64 if aligned and not ln else 48)):
+        for warps, exact, ragged in ((32, 32, 20), (16, 64, 64 if aligned and not ln else 48)):
             vecs = -(-slots // (cluster * warps * 32))
             kind = kind_for(cluster * warps * 32 * vecs)
-            if vecs * 16 // elem <= values and (kind == 0 or warps == 16):
+            if vecs * 16 // elem <= (exact if kind == 0 else ragged):
                 return ring_variant(op, elem, warps, vecs, 1, cluster, kind=kind, STORE_FORM=0, waves=1 if cluster == 2 else 4,
                                     **({"WEIGHTS": 0} if ln else {}))
     return None  # longer than a cluster of eight holds in registers

@@ -134,13 +134,6 @@ TW_DEVICE void load_clipped(const void* slot, int first, int n, float fill, floa
     f[e] = i >= 0 && i < n ? widen(reinterpret_cast<const RowElem*>(slot)[e]) : fill;
   }
 }
-// The 16-byte slot of a vector of n elements (weight, bias), zeros where there is none.
-TW_DEVICE uint4 load_slot(const void* vector, int slot, int n) {
-  if (slot >= 0 && (slot + 1) * kPerVec <= n) return load_cached_16(static_cast<const char*>(vector) + static_cast<i64>(slot) * 16);
-  float f[kPerVec];
-  load_clipped(static_cast<const char*>(vector) + static_cast<i64>(slot) * 16, slot * kPerVec, n, 0.0f, f);
-  return pack(f);
-}
 // Elements [kPerVec - shift, 2 * kPerVec - shift) of `before` and `here` taken together: the columns of a slot that lies
 // `shift` elements before `here`. A barrel shifter over 32-bit words, then over halves.
 TW_DEVICE uint4 shifted_columns(uint4 before, uint4 here, int shift) {
