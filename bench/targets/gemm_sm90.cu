@@ -15,6 +15,8 @@
 // tw-variants: -DBM=256 -DBN=128 -DSTAGES=4 -DCLUSTER_M=2 -DEPI_BUFS=2
 // tw-variants: -DBM=128 -DBN=256 -DSTAGES=4 -DCLUSTER_M=2 -DSTORE_DIRECT=1
 // tw-variants: -DBM=128 -DBN=192 -DSTAGES=5 -DCLUSTER_M=2 -DEPI_BUFS=1 -DREPACK=1
+// tw-variants: -DBM=128 -DBN=208 -DSTAGES=5 -DCLUSTER_M=2 -DEPI_BUFS=1 -DSTORE_VECTOR=1 -DPDL=1
+// tw-variants: -DBM=128 -DBN=112 -DSTAGES=7 -DCLUSTER_M=2 -DEPI_BUFS=1 -DSTORE_VECTOR=1 -DPDL=1
 // tw-variants: -DBM=128 -DBN=192 -DSTAGES=5 -DCLUSTER_M=2 -DEPI_BUFS=1
 #include "tw_device.cuh"
 
@@ -61,8 +63,12 @@
 #define STAGGER 0  // consumer 1 starts this many slots behind consumer 0, so that their epilogues do not coincide
 #endif
 #ifndef STORE_DIRECT
-#define STORE_DIRECT 0  // 1: C's rows have any pitch and alignment (N % 8 != 0): ordinary stores instead of TMA
+#define STORE_DIRECT 0  // 1: ordinary 4-byte stores: C's rows have any pitch and alignment (N % 8 != 0)
 #endif
+#ifndef STORE_VECTOR
+#define STORE_VECTOR 0  // 1: ordinary 16-byte stores instead of TMA: BN may be any multiple of 16
+#endif
+#define STORE_TMA (!STORE_DIRECT && !STORE_VECTOR)
 #ifndef REPACK
 #define REPACK 0  // 1: A's and B's rows have any pitch (K % 8 != 0): first copied to padded buffers, in the same launch
 #endif
@@ -98,11 +104,12 @@ constexpr int A_BYTES = K_SUB * A_SUB_BYTES;
 constexpr int B_BYTES = K_SUB * B_SUB_BYTES;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int EPI_BYTES = 64 * 128;  // one staging buffer
-constexpr int EPI_CHUNKS = BN / 64;
+constexpr int EPI_CHUNKS = (BN + 63) / 64;
 constexpr int EMPTY_ARRIVALS = 4 * (PINGPONG ? 1 : CONSUMERS) * CLUSTER;  // one per consumer warp that reads the slot
-static_assert(BK % 64 == 0 && WG_ROWS % 64 == 0 && BN % 64 == 0, "tile must be whole wgmma blocks");
+static_assert(BK % 64 == 0 && WG_ROWS % 64 == 0 && BN % 16 == 0, "tile must be whole wgmma blocks");
+static_assert(BN % 64 == 0 || STORE_VECTOR, "TMA stores whole 64-column chunks");
 static_assert(M64 * BN / 2 <= 192, "accumulators exceed the register budget");
-static_assert(M64 * EPI_CHUNKS % EPI_BUFS == 0, "staging buffers must be used round robin across tiles");
+static_assert(!STORE_TMA || M64 * EPI_CHUNKS % EPI_BUFS == 0, "staging buffers must be used round robin across tiles");
 static_assert(!EARLY_A || (CLUSTER_N == 1 && !REPACK), "only a CTA's own loads may precede the cluster barrier");
 static_assert(!PDL || !REPACK, "the copy would have to wait for the previous kernel too");
 static_assert(!PINGPONG || CONSUMERS == 2, "ping-pong is between two consumers");
@@ -114,7 +121,7 @@ constexpr int SMEM_B = SMEM_A + STAGES * A_BYTES;
 constexpr int SMEM_C = SMEM_B + STAGES * B_BYTES;
 constexpr int SMEM_FULL = SMEM_C + CONSUMERS * EPI_BUFS * EPI_BYTES;
 constexpr int SMEM_EMPTY = SMEM_FULL + 8 * STAGES;
-constexpr int SMEM_BYTES = SMEM_EMPTY + 8 * STAGES + 1024;  // + slack to align the base
+constexpr int SMEM_BYTES = SMEM_EMPTY + 8 * STAGES;
 static_assert(SMEM_BYTES <= 232448, "shared memory exceeds 227 KiB");
 
 // Linear tile -> (row, column) in cluster tiles: groups of GROUP rows, column by column, alternate groups reversed.
@@ -193,7 +200,7 @@ TW_DEVICE void repack(const u16* a, const u16* b, u16* a_padded, u16* b_padded, 
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     gemm(const __grid_constant__ tw::TensorMap map_a, const __grid_constant__ tw::TensorMap map_b,
-#if STORE_DIRECT
+#if !STORE_TMA
          u16* __restrict__ c_ptr, int ldc,
 #else
          const __grid_constant__ tw::TensorMap map_c,
@@ -202,8 +209,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
          const u16* __restrict__ a_raw, const u16* __restrict__ b_raw, u16* a_padded, u16* b_padded, u32* arrived,
 #endif
          int M, int N, int K) {
-  extern __shared__ char smem_raw[];
-  const u32 smem = (tw::smem_addr(smem_raw) + 1023) & ~1023u;
+  extern __shared__ __align__(1024) char smem_raw[];
+  const u32 smem = tw::smem_addr(smem_raw);
+  if (smem % 1024 != 0) __trap();  // the swizzle patterns would be off
   const u32 warp = tw::warp_index();
   const u32 warpgroup = warp / 4;
   const u32 rank = CLUSTER > 1 ? tw::cluster_cta_rank() : 0;
@@ -219,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   if (warp == 0 && tw::elect_one()) {
     tw::prefetch_tensormap(&map_a);
     tw::prefetch_tensormap(&map_b);
-#if !STORE_DIRECT
+#if STORE_TMA
     tw::prefetch_tensormap(&map_c);
 #endif
     for (int s = 0; s < STAGES; ++s) {
@@ -321,7 +329,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     TW_SETMAXNREG_INC(CONSUMER_REGS);
     const u32 consumer = warpgroup - 1;
     const u32 lane = tw::lane_index();
-#if !STORE_DIRECT
+#if STORE_TMA
     const bool store_thread = STORE_ROWS == 64 ? threadIdx.x % 128 == 0 : lane == 0;
     const u64 hint_c = TW_CAT(tw::l2_evict_, HINT_C)();
 #endif
@@ -389,7 +397,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll
         for (int c = 0; c < EPI_CHUNKS; ++c) {
           const u32 buf = ((i * EPI_CHUNKS + c) % EPI_BUFS) * EPI_BYTES;
-#if STORE_DIRECT
+#if !STORE_TMA
           __syncwarp();  // each warp stages and stores its own 16 rows
 #else
           if (store_thread) tw::bulk_wait_read<EPI_BUFS - 1>();
@@ -399,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             __syncwarp();
 #endif
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
+          for (int j = 0; j < min(4, BN / 16 - c * 4); ++j) {
             const float* d = &acc[i][c * 32 + j * 8];
             tw::stmatrix_x4(stage_addr + buf + (((2 * j + lane / 16) ^ (lane % 8)) << 4), tw::pack_bf16(d[0], d[1]),
                             tw::pack_bf16(d[2], d[3]), tw::pack_bf16(d[4], d[5]), tw::pack_bf16(d[6], d[7]));
@@ -427,6 +435,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
               if (n_first + tail < N) row[tail] = static_cast<u16>(lo);
             }
           }
+#elif STORE_VECTOR
+          __syncwarp();
+          const int n_first = n0 + c * 64;
+          const int m_first = m0 + i * 64 + (warp % 4) * 16;
+#pragma unroll
+          for (int r = lane / 8; r < 16; r += 4) {  // eight lanes to a row of up to 64 columns
+            const int column = static_cast<int>(lane % 8) * 8;
+            const uint4 v = tw::ld_shared_16(staging + buf + ((warp % 4) * 16 + r) * 128 + (((lane % 8) ^ (r % 8)) << 4));
+            if (column < BN - c * 64 && n_first + column < N && m_first + r < M)
+              *reinterpret_cast<uint4*>(c_ptr + static_cast<tw::i64>(m_first + r) * ldc + n_first + column) = v;
+          }
 #else
           tw::fence_proxy_async_shared();
           if (STORE_ROWS == 64)
@@ -442,7 +461,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         }
       }
     }
-#if !STORE_DIRECT
+#if STORE_TMA
     if (store_thread) tw::bulk_wait_read<0>();  // staging may go; the writes land before the grid ends
 #endif
   }
