@@ -139,7 +139,7 @@ std::string_view to_string(ProblemKind kind) {
 }
 
 std::string explain_text(const CodeInfo& info) {
-    std::string text = fmt::format("{} {}\n{}\n\n{}", info.id, info.name, wrapped(fmt::format("{}.", info.meaning), 96),
+    std::string text = fmt::format("{} {}\n{}\n{}", info.id, info.name, wrapped(fmt::format("{}.", info.meaning), 96),
                                    wrapped(info.explanation, 96));
     if (!info.wrong.empty()) text += fmt::format("\nWrong:\n\n{}", indented(info.wrong, "    "));
     if (!info.fix.empty()) text += fmt::format("\nRight:\n\n{}", indented(info.fix, "    "));

@@ -442,7 +442,7 @@ private:
                 (peek() | 0x20) == 'e' && (is_digit(peek(1)) || ((peek(1) == '+' || peek(1) == '-') && is_digit(peek(2))));
             if (exponent) {
                 floating = true;
-                at_ += 2;
+                at_ += peek(1) == '+' || peek(1) == '-' ? 2 : 1;
                 good = digits(is_digit) && good;
             }
             const std::string_view whole = std::string_view(text_).substr(begin, integer_end - begin);

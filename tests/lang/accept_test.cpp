@@ -1,5 +1,6 @@
-// Programs that must be accepted. accept/NAME.dump is written by Python's own `ast` (python_ast_dump.py), so these tests compare
-// our parser with Python's: structure, values and places. test_python_agrees.py checks that the dumps are what Python says.
+// Programs that must be accepted. accept/NAME.dump is written by Python's own `ast` (python_ast_dump.py), so these tests
+// compare our parser with Python's: structure, values and places. test_python_agrees.py checks that the dumps are what Python
+// says.
 #include <gtest/gtest.h>
 
 #include "lang_test_support.h"
@@ -32,10 +33,33 @@ TEST(Accept, PrintingAndParsingGivesTheSameTree) {
 
 TEST(Accept, ParenthesesArePrintedOnlyWhereNeeded) {
     const std::vector<std::string> canonical = {
-        "(a + b) * c", "a + b * c", "-a ** b", "(-a) ** b", "a ** -b", "a - (b - c)", "a - b - c", "not a == b",
-        "(not a) == b", "(a < b) < c", "a < b < c", "(a or b) and c", "a or b and c", "(lambda: a)()", "lambda: a if b else c",
-        "(lambda: a) if b else c", "a if b else c if d else e", "(a if b else c) if d else e", "(1).real", "1.5 ** 2",
-        "x[a:b, ::c]", "(a, b)[0]", "(-x).y", "f(lambda x: x, k=lambda: 0)", "(a, (b,), ())", "(a and b) and c", "{a: b}",
+        "(a + b) * c",
+        "a + b * c",
+        "-a ** b",
+        "(-a) ** b",
+        "a ** -b",
+        "a - (b - c)",
+        "a - b - c",
+        "not a == b",
+        "(not a) == b",
+        "(a < b) < c",
+        "a < b < c",
+        "(a or b) and c",
+        "a or b and c",
+        "(lambda: a)()",
+        "lambda: a if b else c",
+        "(lambda: a) if b else c",
+        "a if b else c if d else e",
+        "(a if b else c) if d else e",
+        "(1).real",
+        "1.5 ** 2",
+        "x[a:b, ::c]",
+        "(a, b)[0]",
+        "(-x).y",
+        "f(lambda x: x, k=lambda: 0)",
+        "(a, (b,), ())",
+        "(a and b) and c",
+        "{a: b}",
     };
     for (const std::string& text : canonical) {
         const Parsed parsed = parse_text("x = [" + text + "]\n");

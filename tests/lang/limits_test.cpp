@@ -36,7 +36,8 @@ TEST(Limits, UnreadableFiles) {
 }
 
 TEST(Limits, TenMegabytes) {
-    const auto path = std::filesystem::temp_directory_path() / fmt::format("tilewright-large-{}.py", ::testing::UnitTest::GetInstance()->random_seed());
+    const auto path = std::filesystem::temp_directory_path() /
+                      fmt::format("tilewright-large-{}.py", ::testing::UnitTest::GetInstance()->random_seed());
     std::ofstream(path, std::ios::binary) << repeated("x = 1\n", 10'000'000 / 6);
     SourceMap sources;
     DiagnosticSink sink;
@@ -84,8 +85,8 @@ TEST(Limits, DeepNestingByEveryRoad) {
         const Parsed parsed = parse_text(text);
         ASSERT_TRUE(parsed.sink.has_errors()) << name;
         const Code code = parsed.sink.in_source_order().front()->code;
-        const bool expected = code == Code::nesting_too_deep || code == Code::expression_too_deep || code == Code::unclosed_bracket ||
-                              code == Code::expected_expression;
+        const bool expected = code == Code::nesting_too_deep || code == Code::expression_too_deep ||
+                              code == Code::unclosed_bracket || code == Code::expected_expression;
         EXPECT_TRUE(expected) << name << "\n" << parsed.report();
         EXPECT_FALSE(parsed.sink.has_internal_errors()) << name;
     }
@@ -97,9 +98,10 @@ TEST(Limits, DeepNestingByEveryRoad) {
 
 TEST(Limits, LongFlatProgramsAreFine) {
     const std::size_t n = 50'000;
-    for (const std::string& text : {"x = [" + repeated("1, ", n) + "]\n", "f(" + repeated("a, ", n) + ")\n",
-                                    "if a:\n    pass\n" + repeated("elif b:\n    pass\n", n), "x = " + repeated("a and ", n) + "b\n",
-                                    "x = " + repeated("a < ", n) + "b\n", repeated("x = 1; ", n) + "\n", "x = " + repeated("'a' ", n) + "\n"}) {
+    for (const std::string& text :
+         {"x = [" + repeated("1, ", n) + "]\n", "f(" + repeated("a, ", n) + ")\n",
+          "if a:\n    pass\n" + repeated("elif b:\n    pass\n", n), "x = " + repeated("a and ", n) + "b\n",
+          "x = " + repeated("a < ", n) + "b\n", repeated("x = 1; ", n) + "\n", "x = " + repeated("'a' ", n) + "\n"}) {
         const Parsed parsed = parse_text(text);
         EXPECT_TRUE(parsed.sink.empty()) << text.substr(0, 20) << "\n" << parsed.report().substr(0, 1000);
     }
@@ -138,7 +140,8 @@ TEST(Limits, TimeIsLinear) {
         }
         return best;
     };
-    for (const std::string_view unit : {"f(\ndef\n", "match match\n", "with (a,", "x = f(a=1, b)\n", "((((\n", "a]\n", "'\n", "if a:\n x\n  y\n"}) {
+    for (const std::string_view unit :
+         {"f(\ndef\n", "match match\n", "with (a,", "x = f(a=1, b)\n", "((((\n", "a]\n", "'\n", "if a:\n x\n  y\n"}) {
         const double small = seconds(repeated(unit, 20'000)), large = seconds(repeated(unit, 80'000));
         EXPECT_LT(large, 16 * small + 0.1) << unit << ": " << small << " s, then " << large << " s for four times the text";
     }
@@ -182,11 +185,42 @@ std::uint64_t test_seed() {
 TEST(Random, TokenSoup) {
     const std::uint64_t seed = test_seed();
     std::mt19937_64 random(seed);
-    const std::vector<std::string> words = {
-        "def ", "for ", "in ", "if ", "elif ", "else", "while ", "with ", "as ", "return ", "pass", "break", "assert ", "lambda ", "import ",
-        "from ", "class ", "try", "yield ", "not ", "and ", "or ", "is ", "None", "True", "x", "y", "tw", "f", "1", "2.5", "0x1F", "'s'",
-        "\"\"\"t\n\"\"\"", "f'x'", "(", ")", "[", "]", "{", "}", ",", ":", ";", ".", "=", "==", "+=", "+", "-", "*", "**", "/", "//", "%", "@",
-        "<", ">", "->", ":=", "...", "\n", "\n    ", "\n        ", "\n\t", "\\\n", " ", "#c\n", "$", "\xC3\xA9", "match ", "case "};
+    const std::vector<std::string> words = {"def ",    "for ",
+                                            "in ",     "if ",
+                                            "elif ",   "else",
+                                            "while ",  "with ",
+                                            "as ",     "return ",
+                                            "pass",    "break",
+                                            "assert ", "lambda ",
+                                            "import ", "from ",
+                                            "class ",  "try",
+                                            "yield ",  "not ",
+                                            "and ",    "or ",
+                                            "is ",     "None",
+                                            "True",    "x",
+                                            "y",       "tw",
+                                            "f",       "1",
+                                            "2.5",     "0x1F",
+                                            "'s'",     "\"\"\"t\n\"\"\"",
+                                            "f'x'",    "(",
+                                            ")",       "[",
+                                            "]",       "{",
+                                            "}",       ",",
+                                            ":",       ";",
+                                            ".",       "=",
+                                            "==",      "+=",
+                                            "+",       "-",
+                                            "*",       "**",
+                                            "/",       "//",
+                                            "%",       "@",
+                                            "<",       ">",
+                                            "->",      ":=",
+                                            "...",     "\n",
+                                            "\n    ",  "\n        ",
+                                            "\n\t",    "\\\n",
+                                            " ",       "#c\n",
+                                            "$",       "\xC3\xA9",
+                                            "match ",  "case "};
     for (int round = 0; round < 20'000; ++round) {
         std::string text;
         const int length = static_cast<int>(random() % 40);

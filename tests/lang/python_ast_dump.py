@@ -117,10 +117,16 @@ class Dumper:
 
     def bare_tuple(self, node):
         """A tuple written without parentheses of its own, which is how several indices look."""
-        if not isinstance(node, ast.Tuple) or not node.elts:
+        if not isinstance(node, ast.Tuple):
             return False
-        first = node.elts[0]
-        return (node.lineno, node.col_offset) == (first.lineno, first.col_offset)
+        text = ast.get_source_segment("\n".join(self.lines), node)
+        if not (text.startswith("(") and text.endswith(")")):
+            return True
+        try:  # "(a, b)" without its first and last sign is still a list of elements, "(a), (b)" is not
+            ast.parse("[" + text[1:-1] + "]")
+        except SyntaxError:
+            return True
+        return False
 
     def children(self, node):
         kind = type(node).__name__

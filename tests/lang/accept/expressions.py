@@ -1,5 +1,5 @@
 a = 1; b = 0x1F; c = 0b1010; d = 0o17; e = 1_000_000; z = 00
-f = 1.5; g = .5; h = 1.; i = 1e-5; j = 1_0.5_0e+1_0; tiny = 1e-999
+f = 1.5; g = .5; h = 1.; i = 1e-5; j = 1_0.5_0e+1_0; tiny = 1e-999; short = 1e5; upper = 2E3
 yes, no, nothing, dots = True, False, None, ...
 t0 = ()
 t1 = (a,)

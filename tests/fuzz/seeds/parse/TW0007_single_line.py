@@ -1,0 +1,2 @@
+name = "gemm
+x = 1

@@ -1,0 +1,1 @@
+name = f"gemm_{BM}"

@@ -1,0 +1,1 @@
+name = Rf"gemm_{BM}"

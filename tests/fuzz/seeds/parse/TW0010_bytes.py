@@ -1,0 +1,1 @@
+name = b"gemm"

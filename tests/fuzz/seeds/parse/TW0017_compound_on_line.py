@@ -1,0 +1,1 @@
+if a: for i in b: pass

@@ -1,0 +1,3 @@
+x = f(a, [b
+def g():
+    pass

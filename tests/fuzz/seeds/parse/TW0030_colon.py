@@ -1,0 +1,2 @@
+for i in tw.range(4)
+    pass

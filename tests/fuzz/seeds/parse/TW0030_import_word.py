@@ -1,0 +1,1 @@
+from tilewright bring bf16

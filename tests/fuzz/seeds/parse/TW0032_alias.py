@@ -1,0 +1,1 @@
+import tilewright as

@@ -1,0 +1,1 @@
+from tilewright import bf16,

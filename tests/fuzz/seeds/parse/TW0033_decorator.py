@@ -1,0 +1,3 @@
+@tw.kernel() x
+def f():
+    pass

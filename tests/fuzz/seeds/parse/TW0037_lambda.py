@@ -1,0 +1,1 @@
+x = lambda y, y: y

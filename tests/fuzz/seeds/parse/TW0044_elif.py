@@ -1,0 +1,4 @@
+x = 1
+elif x:
+    pass
+y = 1

@@ -1,0 +1,3 @@
+class Tile:
+    def f(self):
+        self.x = {1, 2}

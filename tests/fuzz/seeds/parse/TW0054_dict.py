@@ -1,0 +1,1 @@
+x = {i: 1 for i in range(4)}

@@ -1,0 +1,1 @@
+x = sum(i * (2) for i in range(4) if [i])

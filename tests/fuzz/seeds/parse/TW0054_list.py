@@ -1,0 +1,2 @@
+x = [i for i in range(4)]
+y = 1

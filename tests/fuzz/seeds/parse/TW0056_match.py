@@ -1,0 +1,5 @@
+match x:
+    case 1 | 2:
+        pass
+    case {"a": b, **rest}:
+        pass

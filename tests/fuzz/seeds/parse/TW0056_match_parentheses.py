@@ -1,0 +1,3 @@
+match (x, y):
+    case _:
+        pass

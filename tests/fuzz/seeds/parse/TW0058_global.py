@@ -1,0 +1,3 @@
+def f():
+    global n
+    n = 1

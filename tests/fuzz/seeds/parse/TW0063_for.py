@@ -1,0 +1,4 @@
+for i in x:
+    pass
+else:
+    pass

@@ -1,0 +1,5 @@
+while x:
+    pass
+else:
+    y = 1
+z = 2

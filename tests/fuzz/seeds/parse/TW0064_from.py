@@ -1,0 +1,2 @@
+if x:
+    from tilewright import bf16

@@ -1,0 +1,2 @@
+﻿# BOM, and a comment
+x = 1
