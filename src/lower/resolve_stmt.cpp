@@ -151,9 +151,12 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
     bool outer = false;
     Binding* existing = find_assignable(name, outer);
     if (!existing) {
-        for (std::size_t i = frames_.size(); i-- > 0 && !frames_[i].function;) {
+        for (std::size_t i = frames_.size(); i-- > 0;) {
             auto it = frames_[i].names.find(name);
-            if (it == frames_[i].names.end()) continue;
+            if (it == frames_[i].names.end()) {
+                if (frames_[i].function) break;
+                continue;
+            }
             auto& diagnostic = cx.error(Code::assigned_in_role, span, fmt::format("'{}' belongs to the whole block and is assigned by some of its threads", name));
             diagnostic.with_note(it->second.span, "it is defined here").with_hint("use another name inside the role");
             return;

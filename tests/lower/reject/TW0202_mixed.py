@@ -1,0 +1,12 @@
+# expect: TW0202 at 12:9
+import tilewright as tw
+from tilewright import bf16, e4m3, f32, i32, i8
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_90a")
+def kernel(A: tw.Tensor(bf16, N), X: tw.Tensor(f32, N)):
+    a = tw.load(A[0:128])
+    b = tw.load(X[0:128])
+    c = a * b

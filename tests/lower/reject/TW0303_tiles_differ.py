@@ -1,0 +1,15 @@
+# expect: TW0303 at 14:9
+import tilewright as tw
+from tilewright import bf16, e4m3, f32, i32, i8
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_90a")
+def kernel(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    with tw.warpgroups(0):
+        for i, j in tw.tiles(M, N, 128, 128):
+            pass
+    with tw.warpgroups(1):
+        for i, j in tw.tiles(M, N, 128, 64):
+            pass

@@ -1,0 +1,12 @@
+# expect: TW0307 at 11:9
+import tilewright as tw
+from tilewright import bf16, e4m3, f32, i32, i8
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_90a")
+def kernel(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    with tw.warpgroups(0):
+        with tw.warps(0):
+            pass

@@ -1,0 +1,13 @@
+# expect: TW0314 at 12:5
+import tilewright as tw
+from tilewright import bf16, e4m3, f32, i32, i8
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_90a")
+def kernel(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    with tw.warpgroups(0, 1):
+        pass
+    with tw.warpgroups(1):
+        pass

@@ -1,0 +1,10 @@
+# expect: TW0317 at 10:5
+import tilewright as tw
+from tilewright import bf16, e4m3, f32, i32, i8
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.program()
+def program(X: tw.Tensor(f32, N)):
+    y = 3
