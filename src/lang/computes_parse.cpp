@@ -13,25 +13,6 @@ namespace {
 
 using Kind = ComputesTokenKind;
 
-std::optional<ReductionKind> find_reduction(std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(ReductionKind::softmax); ++i) {
-        const auto kind = static_cast<ReductionKind>(i);
-        if (name == spelling(kind)) return kind;
-    }
-    return std::nullopt;
-}
-
-constexpr ElementwiseFunction kElementwise[] = {
-    {"exp", 1, false},    {"exp2", 1, false},   {"expm1", 1, false},     {"log", 1, false},   {"log2", 1, false},
-    {"log10", 1, false},  {"log1p", 1, false},  {"tanh", 1, false},      {"sinh", 1, false},  {"cosh", 1, false},
-    {"sin", 1, false},    {"cos", 1, false},    {"tan", 1, false},       {"atan", 1, false},  {"erf", 1, false},
-    {"erfc", 1, false},   {"sqrt", 1, false},   {"rsqrt", 1, false},     {"recip", 1, false}, {"sigmoid", 1, false},
-    {"relu", 1, true},    {"gelu", 1, false},   {"gelu_tanh", 1, false}, {"silu", 1, false},  {"softplus", 1, false},
-    {"floor", 1, false},  {"ceil", 1, false},   {"round", 1, false},     {"trunc", 1, false}, {"isnan", 1, false},
-    {"isinf", 1, false},  {"abs", 1, true},     {"sign", 1, true},       {"pow", 2, false},   {"atan2", 2, false},
-    {"minimum", 2, true}, {"maximum", 2, true}, {"where", 3, true},      {"clamp", 3, true},  {"fma", 3, false},
-};
-
 class Parser {
 public:
     Parser(const ComputesText& text, DiagnosticSink& sink)
@@ -516,25 +497,12 @@ private:
         const ElementwiseFunction* function = find_elementwise(name);
         if (function == nullptr) {
             auto& report = fail(Code::computes_unknown_function, name_span, fmt::format("'{}' is not a function here", name));
-            const std::string_view near = nearest_function(name);
+            const std::string_view near = nearest_computes_function(name);
             if (!near.empty()) report.with_hint(fmt::format("did you mean {}?", near));
             return nothing();
         }
         std::vector<TermId> arguments = parse_arguments(name, name_span, function->arguments);
         return panicking_ ? nothing() : make(since(begin), Apply{std::string(name), std::move(arguments)});
-    }
-
-    static std::string_view nearest_function(std::string_view name) {
-        std::string_view best;
-        std::size_t best_distance = 3;  // further away it is no misspelling
-        const auto consider = [&](std::string_view candidate) {
-            const std::size_t distance = edit_distance(name.substr(0, 40), candidate);
-            if (distance < best_distance) best = candidate, best_distance = distance;
-        };
-        for (const ElementwiseFunction& function : kElementwise) consider(function.name);
-        for (int i = 0; i <= static_cast<int>(ReductionKind::softmax); ++i) consider(spelling(static_cast<ReductionKind>(i)));
-        for (const target::DType dtype : target::all_dtypes) consider(target::name(dtype));
-        return best;
     }
 
     std::vector<TermId> parse_arguments(std::string_view name, Span name_span, int wanted) {
@@ -611,30 +579,6 @@ private:
 };
 
 }  // namespace
-
-std::string_view spelling(ReductionKind kind) {
-    switch (kind) {
-        case ReductionKind::sum: return "sum";
-        case ReductionKind::prod: return "prod";
-        case ReductionKind::mean: return "mean";
-        case ReductionKind::max: return "max";
-        case ReductionKind::min: return "min";
-        case ReductionKind::any: return "any";
-        case ReductionKind::all: return "all";
-        case ReductionKind::argmax: return "argmax";
-        case ReductionKind::argmin: return "argmin";
-        case ReductionKind::logsumexp: return "logsumexp";
-        case ReductionKind::softmax: return "softmax";
-    }
-    return "?";
-}
-
-const ElementwiseFunction* find_elementwise(std::string_view name) {
-    for (const ElementwiseFunction& function : kElementwise) {
-        if (function.name == name) return &function;
-    }
-    return nullptr;
-}
 
 Span ComputesText::span(std::size_t begin, std::size_t end) const {
     if (pieces.empty()) return {};

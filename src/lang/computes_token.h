@@ -1,7 +1,8 @@
-// Tokens of a `computes` specification. Internal to lang/.
+// Tokens and function names of a `computes` specification. Internal to lang/.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -53,5 +54,9 @@ struct ComputesToken {
 std::vector<ComputesToken> tokenize_computes(const ComputesText& text, DiagnosticSink& sink);
 
 std::string_view describe(ComputesTokenKind kind);
+
+std::optional<ReductionKind> find_reduction(std::string_view name);
+// The cast, function or reduction that `name` may be a misspelling of; empty when none is near.
+std::string_view nearest_computes_function(std::string_view name);
 
 }  // namespace tw::lang

@@ -1,0 +1,69 @@
+// The functions that `computes` knows, by name.
+#include "lang/computes.h"
+
+#include "lang/computes_token.h"
+
+namespace tw::lang {
+namespace {
+
+constexpr ElementwiseFunction kElementwise[] = {
+    {"exp", 1, false},    {"exp2", 1, false},   {"expm1", 1, false},     {"log", 1, false},   {"log2", 1, false},
+    {"log10", 1, false},  {"log1p", 1, false},  {"tanh", 1, false},      {"sinh", 1, false},  {"cosh", 1, false},
+    {"sin", 1, false},    {"cos", 1, false},    {"tan", 1, false},       {"atan", 1, false},  {"erf", 1, false},
+    {"erfc", 1, false},   {"sqrt", 1, false},   {"rsqrt", 1, false},     {"recip", 1, false}, {"sigmoid", 1, false},
+    {"relu", 1, true},    {"gelu", 1, false},   {"gelu_tanh", 1, false}, {"silu", 1, false},  {"softplus", 1, false},
+    {"floor", 1, false},  {"ceil", 1, false},   {"round", 1, false},     {"trunc", 1, false}, {"isnan", 1, false},
+    {"isinf", 1, false},  {"abs", 1, true},     {"sign", 1, true},       {"pow", 2, false},   {"atan2", 2, false},
+    {"minimum", 2, true}, {"maximum", 2, true}, {"where", 3, true},      {"clamp", 3, true},  {"fma", 3, false},
+};
+
+constexpr int kReductions = static_cast<int>(ReductionKind::softmax) + 1;
+
+}  // namespace
+
+std::string_view spelling(ReductionKind kind) {
+    switch (kind) {
+        case ReductionKind::sum: return "sum";
+        case ReductionKind::prod: return "prod";
+        case ReductionKind::mean: return "mean";
+        case ReductionKind::max: return "max";
+        case ReductionKind::min: return "min";
+        case ReductionKind::any: return "any";
+        case ReductionKind::all: return "all";
+        case ReductionKind::argmax: return "argmax";
+        case ReductionKind::argmin: return "argmin";
+        case ReductionKind::logsumexp: return "logsumexp";
+        case ReductionKind::softmax: return "softmax";
+    }
+    return "?";
+}
+
+const ElementwiseFunction* find_elementwise(std::string_view name) {
+    for (const ElementwiseFunction& function : kElementwise) {
+        if (function.name == name) return &function;
+    }
+    return nullptr;
+}
+
+std::optional<ReductionKind> find_reduction(std::string_view name) {
+    for (int i = 0; i < kReductions; ++i) {
+        const auto kind = static_cast<ReductionKind>(i);
+        if (name == spelling(kind)) return kind;
+    }
+    return std::nullopt;
+}
+
+std::string_view nearest_computes_function(std::string_view name) {
+    std::string_view best;
+    std::size_t best_distance = 3;  // further away it is no misspelling
+    const auto consider = [&](std::string_view candidate) {
+        const std::size_t distance = edit_distance(name.substr(0, 40), candidate);
+        if (distance < best_distance) best = candidate, best_distance = distance;
+    };
+    for (const ElementwiseFunction& function : kElementwise) consider(function.name);
+    for (int i = 0; i < kReductions; ++i) consider(spelling(static_cast<ReductionKind>(i)));
+    for (const target::DType dtype : target::all_dtypes) consider(target::name(dtype));
+    return best;
+}
+
+}  // namespace tw::lang
