@@ -60,8 +60,8 @@ function(tw_find_dependencies)
         tw_find_z3()
     endif()
     add_library(tw_dependencies INTERFACE)
-    # fmt is compiled in: the libraries we ship run on machines that have no libfmt.
-    target_link_libraries(tw_dependencies INTERFACE tw_flags fmt::fmt-header-only nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
+    # Not fmt's header-only form: it takes 2.5 s more for every file that formats anything. scripts/make_dist.sh ships libfmt.
+    target_link_libraries(tw_dependencies INTERFACE tw_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
     if(TARGET tw_z3)
         target_link_libraries(tw_dependencies INTERFACE tw_z3)
     endif()
