@@ -148,10 +148,9 @@ def wide(bn, **more):
 
 
 VARIANTS = [dict(PDL=1), dict(PDL=1, PROMO=128), dict(PDL=1, CTAS=128), dict(BN=192, STAGES=4, EPI_BUFS=3, PDL=1), dict(BN=192, STAGES=5, EPI_BUFS=1, PDL=1)]
-VARIANTS += [wide(bn) for bn in (112, 128, 144, 160, 176, 192, 208, 224, 240, 256)]
-VARIANTS += [wide(bn, CLUSTER_M=1, CLUSTER_N=2) for bn in (112, 192, 208, 224)] + [wide(bn, GROUP=16) for bn in (112, 192, 208)]
+VARIANTS += [wide(bn) for bn in (112, 192, 208, 224, 256)] + [wide(bn, CLUSTER_M=1, CLUSTER_N=2) for bn in (192, 208, 224)]
 SHAPES = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (8192, 28672, 8192)]
-CHECK_SHAPES = [(128, 256, 64), (8, 8, 8), (200, 328, 1000), (1000, 3000, 776), (4096, 2048, 512), (129, 264, 4104), (3000, 1032, 200)]
+CHECK_SHAPES = [(128, 256, 64), (8, 8, 8), (4096, 4096, 72), (2000, 2008, 128), (200, 328, 1000), (1000, 3000, 776), (4096, 2048, 512), (129, 264, 4104), (3000, 1032, 200)]
 
 
 HOST_ONLY = ("CTAS", "PROMO")  # launch choices: not macros of the kernel
@@ -231,15 +230,16 @@ def peer_gemm(m, n, k, data):
         return "torch.mm", lambda i: torch.mm(data[i][0], data[i][1].t(), out=data[i][2])
 
 
-def sweep(journal, family, good, shapes, rounds=7):
+def sweep(journal, families, shapes, rounds=7):
+    """families: [(family, [(variant, kernel), ...]), ...]; all of them and the peer are interleaved on each shape."""
     for m, n, k in shapes:
-        usable = [(v, kern) for v, kern in good if m <= v.get("TOKENS", m)]
+        usable = [(family, v, kern) for family, good in families for v, kern in good if m <= v.get("TOKENS", m)]
         data = sets_for(m, n, k)
         peer_name, peer_fn = peer_gemm(m, n, k, data)
         fns = {"peer": peer_fn}
-        for v, kern in usable:
+        for family, v, kern in usable:
             launches = [family.prepare(kern, v, *s) for s in data]
-            fns[family.label(v)] = lambda i, launches=launches: launches[i]()
+            fns[f"{family.name} {family.label(v)}"] = lambda i, launches=launches: launches[i]()
         flop = 2.0 * m * n * k
         floor_s = max(flop / 7e14, 2.0 * (m * k + n * k + m * n) / 4.2e12)
         calls = max(1, min(24, int(1.5e-3 / floor_s)) // len(data)) * len(data)
@@ -247,12 +247,43 @@ def sweep(journal, family, good, shapes, rounds=7):
         peer = res["peer"]["median_us"]
         rows = sorted(((res[x]["median_us"], x) for x in fns))
         for us, x in rows:
-            journal.put(sweep=[m, n, k], family=family.name, variant=x, us=us, lo=res[x]["lo_us"], hi=res[x]["hi_us"], ratio=peer / us)
-        print(f"--- {family.name} {m}x{n}x{k}  {peer_name} {peer:.1f} us {flop / peer * 1e-6:.0f} TF/s")
+            journal.put(sweep=[m, n, k], variant=x, us=us, lo=res[x]["lo_us"], hi=res[x]["hi_us"], ratio=peer / us)
+        print(f"--- {m}x{n}x{k}  {peer_name} {peer:.1f} us {flop / peer * 1e-6:.0f} TF/s")
         for us, x in rows:
             print(f"   {peer / us:.3f}  {us:9.2f} us {flop / us * 1e-6:6.0f} TF/s  [{res[x]['lo_us']:.1f} {res[x]['hi_us']:.1f}]  {x}", flush=True)
         del data, fns
         torch.cuda.empty_cache()
+
+
+# ---------------------------------------------------------------- gemm_overlap
+
+
+def overlap(bn, cluster_m=1, cluster_n=2, group=16, **more):
+    stages = min(8, (232448 - 2 * 8192) // ((128 + bn) * 128 + 16))
+    return dict(BN=bn, STAGES=stages, CLUSTER_M=cluster_m, CLUSTER_N=cluster_n, GROUP=group, PDL=1, **more)
+
+
+def overlap_label(d):
+    more = "".join(f" {k}={d[k]}" for k in sorted(d) if k not in ("BN", "STAGES", "CLUSTER_M", "CLUSTER_N", "GROUP", "PDL"))
+    return f"128x{d['BN']} s{d['STAGES']} c{d['CLUSTER_M']}x{d['CLUSTER_N']} g{d['GROUP']}" + (" pdl" if d["PDL"] else "") + more
+
+
+def prepare_overlap(kernel, d, a, b, c):
+    m, k = a.shape
+    n = b.shape[0]
+    cluster = d["CLUSTER_M"] * d["CLUSTER_N"]
+    map_a = tw.tensor_map(a, dtype="bf16", dims=[k, m], strides=[k * 2], box=[64, 128 // d["CLUSTER_N"]], swizzle=128, l2_promotion=256)
+    map_b = tw.tensor_map(b, dtype="bf16", dims=[k, n], strides=[k * 2], box=[64, d["BN"] // d["CLUSTER_M"]], swizzle=128, l2_promotion=256)
+    tiles = math.ceil(m / (128 * d["CLUSTER_M"])) * math.ceil(n / (d["BN"] * d["CLUSTER_N"])) * cluster
+    grid = min(SMS // cluster * cluster, tiles)
+    smem = d["STAGES"] * ((128 + d["BN"]) * 128 + 16) + 2 * 8192
+    return kernel.prepare(grid=(grid, 1, 1), block=(384, 1, 1), args=[map_a, map_b, c, tw.i32(m), tw.i32(n), tw.i32(k)], smem=smem,
+                          cluster=(cluster, 1, 1) if cluster > 1 else None, pdl=bool(d["PDL"]))
+
+
+OVERLAP = ([overlap(bn) for bn in (104, 112, 128, 136, 144, 152, 160, 168, 176)] + [overlap(bn, group=8) for bn in (112, 144, 168, 176)]
+           + [overlap(bn, 2, 1, g) for bn in (112, 128, 144, 176) for g in (8, 16)])
+FAMILY_OVERLAP = Family("overlap", "gemm_overlap.cu", "gemm_overlap", OVERLAP, prepare_overlap, lambda d: CHECK_SHAPES, overlap_label)
 
 
 # ---------------------------------------------------------------- gemm_skinny
@@ -386,18 +417,18 @@ def main():
     t0 = time.time()
     shapes = [tuple(int(x) for x in s.split("x")) for s in sys.argv[2:]]
     if verb == "check":
-        for family in (FAMILY_GEMM, FAMILY_SKINNY, FAMILY_MISALIGNED):
+        for family in (FAMILY_GEMM, FAMILY_OVERLAP, FAMILY_SKINNY, FAMILY_MISALIGNED):
             family.checked(journal)
     elif verb == "sweep":
-        sweep(journal, FAMILY_GEMM, FAMILY_GEMM.checked(journal), shapes or SHAPES)
+        sweep(journal, [(f, f.checked(journal)) for f in (FAMILY_OVERLAP, FAMILY_GEMM)], shapes or SHAPES)
     elif verb == "skinny":
         good = FAMILY_SKINNY.checked(journal)
         for t in (16, 8, 64, 128):
-            sweep(journal, FAMILY_SKINNY, [x for x in good if x[0]["TOKENS"] == t], [(t, 8192, 8192)])
+            sweep(journal, [(FAMILY_SKINNY, [x for x in good if x[0]["TOKENS"] == t])], [(t, 8192, 8192)])
     elif verb == "misaligned":
         good = FAMILY_MISALIGNED.checked(journal)
         for shape in [(1000, 3000, 777), (4095, 4097, 4104), (4096, 4096, 4104)]:
-            sweep(journal, FAMILY_MISALIGNED, [x for x in good if shape in misaligned_shapes(x[0])], [shape])
+            sweep(journal, [(FAMILY_MISALIGNED, [x for x in good if shape in misaligned_shapes(x[0])])], [shape])
     elif verb == "time":
         time_chosen(journal, shapes or TIMED)
     print(f"{verb}: {time.time() - t0:.1f} s", flush=True)

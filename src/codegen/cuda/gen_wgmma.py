@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tw_wgmma.cuh: one wrapper per wgmma shape. Run after changing SHAPES: python3 gen_wgmma.py > tw_wgmma.cuh"""
 
-SHAPES = [8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256]  # n of m64nNk16
+SHAPES = [8, 16, 24, 32, 48, 64, 80, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176, 184, 192, 208, 224, 240, 256]  # n of m64nNk16
 TYPES = ["bf16", "f16"]
 
 

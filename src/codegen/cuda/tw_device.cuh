@@ -426,6 +426,9 @@ TW_DEVICE void stmatrix_x4_trans(u32 addr, u32 a, u32 b, u32 c, u32 d) {
                "r"(d)
                : "memory");
 }
+TW_DEVICE void stmatrix_x2(u32 addr, u32 a, u32 b) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1,%2};" ::"r"(addr), "r"(a), "r"(b) : "memory");
+}
 TW_DEVICE void stmatrix_x2_trans(u32 addr, u32 a, u32 b) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1,%2};" ::"r"(addr), "r"(a), "r"(b) : "memory");
 }
