@@ -17,6 +17,9 @@ Result<BankConflict> bank_conflict(const AffineMap& lane_to_byte, int access_byt
 
     BankConflict result;
     result.lanes_per_pass_group = access_bytes <= 4 ? 32 : 128 / access_bytes;
+    // Two groups are served as one when lane ^ 1, or lane ^ 2, asks for the same everywhere: a lane bit that moves nothing.
+    const bool neighbours_agree = (map.in_bits() > 0 && map.column(0) == 0) || (map.in_bits() > 1 && map.column(1) == 0);
+    if (access_bytes > 4 && neighbours_agree) result.lanes_per_pass_group *= 2;
     const int group_bits = std::min(map.in_bits(), log2_exact(result.lanes_per_pass_group));
     result.groups = 1 << (map.in_bits() - group_bits);
     // The words of one group: its lane bits, and the words inside one lane's vector.

@@ -17,7 +17,7 @@ inline constexpr int kBankBytes = 4;
 inline std::int64_t bank_of(std::int64_t byte_address) { return byte_address / kBankBytes % kBanks; }
 
 struct BankConflict {
-    int lanes_per_pass_group = 32;  // lanes served together: 32, 16 or 8 for accesses of up to 4, 8 or 16 bytes
+    int lanes_per_pass_group = 32;  // lanes served together: 32, 16 or 8 for up to 4, 8 or 16 bytes; twice that if neighbours agree
     int degree = 1;                 // passes per group; 1 is free of conflicts
     int groups = 1;
     int wavefronts() const { return degree * groups; }
