@@ -1,9 +1,10 @@
-// `tilewright target dump|cases|convert|list`: the instruction tables, for people and for the hardware probes.
+// `tilewright target list|dump|cases|convert|sums`: the instruction tables, for people and for the hardware probes.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -35,6 +36,18 @@ int convert_stream(const std::string& name) {
     return complain(exit_bad_input, "there is no conversion '" + name + "'", "names are listed by `tilewright target dump --json` under \"conversions\"");
 }
 
+int sum_stream(const std::string& unit, const std::string& a, const std::string& b, const std::string& acc, int k) {
+    const std::size_t words = 2 * static_cast<std::size_t>(k) + 1;
+    std::vector<std::uint32_t> records(words * 4096);
+    std::string why;
+    for (std::size_t n; (n = std::fread(records.data(), 4 * words, 4096, stdin)) > 0;) {
+        const auto sums = target::matrix_sums(unit, a, b, acc, k, std::span(records).first(n * words), why);
+        if (!why.empty()) return complain(exit_bad_input, why);
+        std::fwrite(sums.data(), 4, sums.size(), stdout);
+    }
+    return exit_fine;
+}
+
 int list_instructions(const std::string& arch_name) {
     const target::Arch* arch = target::find_arch(arch_name);
     if (!arch) {
@@ -53,7 +66,8 @@ int list_instructions(const std::string& arch_name) {
 
 std::function<int()> declare_target(CLI::App& app) {
     struct Options {
-        std::string arch = "sm_90a", conversion;
+        std::string arch = "sm_90a", conversion, unit, a, b, acc;
+        int k = 16;
         bool json = false;
     };
     auto options = std::make_shared<Options>();
@@ -65,10 +79,17 @@ std::function<int()> declare_target(CLI::App& app) {
     CLI::App* cases = app.add_subcommand("cases", "what the hardware probes run and expect, as JSON");
     CLI::App* convert = app.add_subcommand("convert", "converts raw bit patterns from standard input to standard output");
     convert->add_option("name", options->conversion, "for example f32_to_bf16_rn")->required();
+    CLI::App* sums = app.add_subcommand("sums", "elements of D as the tensor cores add them: raw records on standard input (2 K + 1 words), D on standard output");
+    sums->add_option("unit", options->unit, "mma or wgmma")->required();
+    sums->add_option("a", options->a, "type of A")->required();
+    sums->add_option("b", options->b, "type of B")->required();
+    sums->add_option("d", options->acc, "type of the accumulator")->required();
+    sums->add_option("k", options->k, "K steps of one instruction")->required()->check(CLI::Range(1, 64));
     return [=]() -> int {
         if (*dump) fmt::print("{}\n", target::dump_tables().dump(2));
         if (*cases) fmt::print("{}\n", target::dump_probe_cases().dump());
         if (*convert) return convert_stream(options->conversion);
+        if (*sums) return sum_stream(options->unit, options->a, options->b, options->acc, options->k);
         if (*list) return list_instructions(options->arch);
         return exit_fine;
     };

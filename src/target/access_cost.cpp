@@ -19,20 +19,38 @@ int group_wavefronts(const Arch& arch, const std::set<std::uint32_t>& words) {
 
 SharedCost shared_wavefronts(const Arch& arch, LaneAddresses lanes, int bytes_per_lane) {
     const std::size_t group = bytes_per_lane <= 4 ? 32 : bytes_per_lane == 8 ? 16 : 8;
-    std::set<std::uint32_t> all;
-    SharedCost cost{0, 0};
-    for (std::size_t first = 0; first < lanes.size(); first += group) {
+    const auto words_of = [&](std::size_t first, std::size_t count) {
         std::set<std::uint32_t> words;
-        for (std::size_t i = first; i < std::min(first + group, lanes.size()); ++i) {
+        for (std::size_t i = first; i < std::min(first + count, lanes.size()); ++i) {
             if (!lanes[i]) continue;
             const std::uint32_t begin = *lanes[i], end = begin + static_cast<std::uint32_t>(bytes_per_lane);
             for (std::uint32_t w = begin / 4; w <= (end - 1) / 4; ++w) words.insert(w);
         }
-        cost.wavefronts += group_wavefronts(arch, words);
-        all.insert(words.begin(), words.end());
+        return words;
+    };
+    // Whether the two groups from `first` on are served as one.
+    const auto merges = [&](std::size_t first) {
+        for (const std::size_t partner : {std::size_t{1}, std::size_t{2}}) {
+            bool agree = true;
+            for (std::size_t i = first; i < std::min(first + 2 * group, lanes.size()); ++i) {
+                const std::size_t other = i ^ partner;
+                const bool both = other < lanes.size() && lanes[i] && lanes[other];
+                agree = agree && (!both || *lanes[i] == *lanes[other]);
+            }
+            if (agree) return true;
+        }
+        return false;
+    };
+    SharedCost cost{0, 0};
+    const std::size_t step = group == 32 ? 32 : 2 * group;
+    for (std::size_t first = 0; first < lanes.size(); first += step) {
+        if (group == 32 || merges(first))
+            cost.wavefronts += group_wavefronts(arch, words_of(first, step));
+        else
+            cost.wavefronts += group_wavefronts(arch, words_of(first, group)) + group_wavefronts(arch, words_of(first + group, group));
     }
     const auto banks = static_cast<std::size_t>(arch.shared_banks);
-    cost.ideal = static_cast<int>((all.size() + banks - 1) / banks);
+    cost.ideal = static_cast<int>((words_of(0, lanes.size()).size() + banks - 1) / banks);
     return cost;
 }
 

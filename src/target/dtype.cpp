@@ -210,7 +210,7 @@ std::uint16_t f32_to_f16(std::uint32_t v, Rounding r) {
 }
 std::uint32_t f32_to_tf32(std::uint32_t v, Rounding r) {
     const Unpacked u = unpack(v, f32_format);
-    if (u.kind == Kind::Nan) return 0x7fffffff;
+    if (u.kind == Kind::Nan) return v & ~std::uint32_t{0x1fff};  // a payload in the low bits only is lost: infinity
     return static_cast<std::uint32_t>(pack(u, tf32_format, r, false) << 13);
 }
 std::uint32_t tf32_as_read_by_mma(std::uint32_t v) { return v & ~std::uint32_t{0x1fff}; }

@@ -44,7 +44,7 @@ enum class Rounding : std::uint8_t { Rn, Rna, Rz };
 
 std::uint16_t f32_to_bf16(std::uint32_t f32, Rounding r = Rounding::Rn);  // NaN -> 0x7fff
 std::uint16_t f32_to_f16(std::uint32_t f32, Rounding r = Rounding::Rn);   // NaN -> 0x7fff
-std::uint32_t f32_to_tf32(std::uint32_t f32, Rounding r = Rounding::Rna); // cvt.rna.tf32.f32; low 13 bits of the result 0
+std::uint32_t f32_to_tf32(std::uint32_t f32, Rounding r = Rounding::Rna); // cvt.rna.tf32.f32; low 13 bits of the result 0, of a NaN too
 std::uint8_t f32_to_e4m3(std::uint32_t f32);                              // rn.satfinite; NaN -> 0x7f
 std::uint8_t f32_to_e5m2(std::uint32_t f32);                              // rn.satfinite; NaN -> 0x7f
 std::uint8_t f16_to_e4m3(std::uint16_t f16);                              // rn.satfinite

@@ -7,6 +7,7 @@
 #include "target/ldmatrix.h"
 #include "target/mma.h"
 #include "target/sync.h"
+#include "target/tensor_core.h"
 #include "target/wgmma.h"
 
 namespace tw::target {
@@ -95,6 +96,36 @@ constexpr std::array conversions = {
 }  // namespace
 
 std::span<const NamedConversion> named_conversions() { return conversions; }
+
+std::vector<std::uint32_t> matrix_sums(std::string_view unit, std::string_view a, std::string_view b, std::string_view acc, int k,
+                                       std::span<const std::uint32_t> records, std::string& why) {
+    const auto a_type = dtype_from_name(a), b_type = dtype_from_name(b), acc_type = dtype_from_name(acc);
+    if (!a_type || !b_type || !acc_type) {
+        why = "unknown element type";
+        return {};
+    }
+    const bool is_mma = unit == "mma";
+    const Arch& arch = *find_arch("sm_90a");
+    const Legality legal = is_mma ? mma_legal(arch, {16, 8, k}, *a_type, *b_type, *acc_type)
+                                  : wgmma_legal(arch, {.n = 64, .a = *a_type, .b = *b_type, .d = *acc_type, .a_in_registers = false,
+                                                       .a_major = Major::K, .b_major = Major::K});
+    if (!legal || (!is_mma && unit != "wgmma")) {
+        why = legal ? "the unit is mma or wgmma" : legal.reason;
+        return {};
+    }
+    const auto count = static_cast<std::size_t>(k), words = 2 * count + 1;
+    std::vector<std::uint32_t> out;
+    std::vector<MatrixFactor> left(count), right(count);
+    for (std::size_t at = 0; at + words <= records.size(); at += words) {
+        for (std::size_t i = 0; i < count; ++i) {
+            left[i] = matrix_factor(records[at + i], *a_type);
+            right[i] = matrix_factor(records[at + count + i], *b_type);
+        }
+        out.push_back(matrix_sum(is_mma ? MatrixUnit::MmaSync : MatrixUnit::Wgmma, *a_type, *b_type, *acc_type, left, right,
+                                 records[at + 2 * count]));
+    }
+    return out;
+}
 
 json dump_tables() {
     json out;

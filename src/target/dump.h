@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace tw::target {
 
@@ -26,5 +27,10 @@ struct NamedConversion {
     std::uint64_t (*apply)(std::uint64_t);
 };
 std::span<const NamedConversion> named_conversions();
+
+// One element of D, as the hardware adds: records of 2 K + 1 words (the K patterns of a, those of b, c), little-endian 32-bit.
+// unit is "mma" or "wgmma". Empty, with `why` filled, when the words name no instruction.
+std::vector<std::uint32_t> matrix_sums(std::string_view unit, std::string_view a, std::string_view b, std::string_view acc, int k,
+                                       std::span<const std::uint32_t> records, std::string& why);
 
 }  // namespace tw::target

@@ -231,7 +231,8 @@ json tma_case(const std::string& what, const TensorMapSpec& t, const TmaCoord& s
             {"addresses", addresses},
             {"offsets", offsets},
             {"store_offsets", store_offsets},
-            {"legal", tma_coordinate_legal(t, start).ok()}};
+            {"load_legal", tma_load_coordinate_legal(t, start).ok()},
+            {"store_legal", tma_store_coordinate_legal(t, start).ok()}};
 }
 
 json tma_cases() {
@@ -372,6 +373,18 @@ json bank_cases() {
             pairs.push_back(lane / 2 * w);
             interleaved.push_back((lane % 2 * 16 + lane / 2) * w);
         }
+        // Neighbours that agree, with and without conflicts among the rest; and agreement in one half only.
+        for (const std::uint32_t partner : {1u, 2u, 4u})
+            for (int i = 0; i < 3; ++i) {
+                std::vector<std::uint32_t> a(32), half(32);
+                for (std::uint32_t lane = 0; lane < 32; ++lane) {
+                    const std::uint32_t fresh = static_cast<std::uint32_t>(random()) % (4096 / w) * w;
+                    a[lane] = lane & partner ? a[lane ^ partner] : fresh;
+                    half[lane] = lane < 16 && (lane & partner) ? half[lane ^ partner] : fresh;
+                }
+                add("random, lane ^ " + std::to_string(partner) + " agrees", width, a);
+                add("random, lane ^ " + std::to_string(partner) + " agrees in the first half", width, half);
+            }
         add("halves agree", width, halves);
         add("pairs agree", width, pairs);
         add("even and odd lanes apart", width, interleaved);

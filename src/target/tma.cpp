@@ -96,10 +96,19 @@ Legality tma_store_legal(const Arch& arch, const TensorMapSpec& t, std::uint32_t
     return Legality::yes();
 }
 
-Legality tma_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start) {
+Legality tma_load_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start) {
     if (start[0] * bytes(t.type) % 16 != 0)
         return Legality::no("the TMA coordinate " + std::to_string(start[0]) + " is " + std::to_string(start[0] * bytes(t.type)) +
                             " bytes into the row; it must be a multiple of 16 bytes");
+    return Legality::yes();
+}
+
+Legality tma_store_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start) {
+    if (Legality l = tma_load_coordinate_legal(t, start); !l) return l;
+    for (int d = 0; d < t.rank; ++d)
+        if (start[at(d)] < 0)
+            return Legality::no("a TMA store cannot start at the negative coordinate " + std::to_string(start[at(d)]) +
+                                " of dimension " + std::to_string(d));
     return Legality::yes();
 }
 
@@ -172,14 +181,8 @@ int tma_store_overrun(const TensorMapSpec& t) {
 
 std::uint64_t tma_fill_bits(const TensorMapSpec& t) {
     if (t.fill == TmaFill::Zero) return 0;
-    switch (t.type) {
-        case DType::F16:
-        case DType::BF16: return 0x7fff;
-        case DType::F32:
-        case DType::TF32: return 0x7fffffff;
-        case DType::F64: return 0x7fffffffffffffff;
-        default: return 0;
-    }
+    constexpr std::uint64_t pattern = 0x7ff77ff77ff77ff7;
+    return bits(t.type) == 64 ? pattern : pattern & ((std::uint64_t{1} << bits(t.type)) - 1);
 }
 
 std::string tma_load_ptx(int rank, bool multicast, bool cache_hint) {

@@ -44,8 +44,10 @@ int tensor_map_data_type(DType type);
 Legality tensor_map_legal(const Arch& arch, const TensorMapSpec& t);
 Legality tma_load_legal(const Arch& arch, const TensorMapSpec& t, std::uint32_t shared_address);
 Legality tma_store_legal(const Arch& arch, const TensorMapSpec& t, std::uint32_t shared_address, TmaReduce reduce);
-// The start coordinate lies on a 16-byte boundary of the row; anything else is an illegal-instruction trap.
-Legality tma_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start);
+// The start coordinate lies on a 16-byte boundary of the row, and of a store no coordinate is negative; anything else is an
+// illegal-instruction trap. A load may start outside on any side.
+Legality tma_load_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start);
+Legality tma_store_coordinate_legal(const TensorMapSpec& t, const TmaCoord& start);
 // Every rank of the mask exists in the cluster and the mask is not empty.
 Legality multicast_legal(const Arch& arch, std::uint32_t cta_mask, int cluster_blocks);
 // Alignment of the shared base the hardware demands (128), and the one at which a swizzled tile's phase starts at its base.
@@ -71,7 +73,7 @@ std::optional<std::int64_t> tma_global_offset(const TensorMapSpec& t, const TmaC
 std::optional<std::int64_t> tma_store_offset(const TensorMapSpec& t, const TmaCoord& start, const TmaCoord& in_box);
 // Elements past the end of a row that a store may write: 0 when rows are a multiple of 16 bytes.
 int tma_store_overrun(const TensorMapSpec& t);
-// Bit pattern a load writes for an outside element.
+// Bit pattern a load writes for an outside element: zero, or a NaN made of 0x7ff7 in every 16 bits.
 std::uint64_t tma_fill_bits(const TensorMapSpec& t);
 
 // PTX spelling, for example

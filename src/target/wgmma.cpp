@@ -108,6 +108,4 @@ FragmentMap wgmma_a_register_map(DType a) {
 bool accumulator_is_a_fragment(DType a) { return bits(a) == 16; }
 int accumulator_value_of_a(int k_block, int a_value) { return 8 * k_block + a_value; }
 
-int wgmma_accumulator_fraction_bits(DType a) { return is_fp8(a) ? 13 : 23; }
-
 }  // namespace tw::target

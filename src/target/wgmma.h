@@ -54,8 +54,4 @@ FragmentMap wgmma_a_register_map(DType a);       // 64 x k, 128 threads
 bool accumulator_is_a_fragment(DType a);
 int accumulator_value_of_a(int k_block, int a_value);  // 8 * k_block + a_value
 
-// The fact that decides "values": products are exact; sums of a k step are formed in a wider aligned adder and truncated.
-// fp8 inputs keep fewer accumulator bits than f32 has (promotion to a second accumulator is a kernel's business).
-int wgmma_accumulator_fraction_bits(DType a);
-
 }  // namespace tw::target

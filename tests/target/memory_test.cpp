@@ -130,8 +130,11 @@ TEST(Tma, LoadOfASwizzledRaggedBox) {
     EXPECT_EQ(tma_store_offset(t, {64, 40}, {39, 0}), 40 * 208 + 103 * 2);
     EXPECT_EQ(tma_store_offset(t, {64, 40}, {40, 0}), std::nullopt);
     EXPECT_EQ(tma_store_offset(t, {64, 40}, {0, 10}), std::nullopt);
-    EXPECT_TRUE(tma_coordinate_legal(t, {-8, 3}));
-    EXPECT_FALSE(tma_coordinate_legal(t, {4, 0}));
+    EXPECT_TRUE(tma_load_coordinate_legal(t, {-8, 3}));
+    EXPECT_FALSE(tma_load_coordinate_legal(t, {4, 0}));
+    EXPECT_FALSE(tma_store_coordinate_legal(t, {-8, 3}));
+    EXPECT_FALSE(tma_store_coordinate_legal(t, {8, -1}));
+    EXPECT_TRUE(tma_store_coordinate_legal(t, {8, 1000}));
 }
 
 TEST(Tma, BoxIsABijectionOntoItsFootprint) {
@@ -193,6 +196,17 @@ TEST(AccessCost, TextbookBankConflicts) {
     EXPECT_EQ(cost(2, [](auto l) { return 2 * l; }), 1);
     std::vector<std::optional<std::uint32_t>> none(32);
     EXPECT_EQ(shared_wavefronts(sm_90a, none, 4).wavefronts, 0);
+}
+
+// Two groups of lanes become one when neighbours (lane ^ 1, or lane ^ 2) ask for the same.
+TEST(AccessCost, WideBroadcastsMerge) {
+    const auto cost = [](int width, auto f) { return shared_wavefronts(sm_90a, lanes(f), width).wavefronts; };
+    EXPECT_EQ(cost(8, [](auto) { return 0u; }), 1);
+    EXPECT_EQ(cost(8, [](auto l) { return l / 2 * 8; }), 1);
+    EXPECT_EQ(cost(8, [](auto l) { return l % 16 * 8; }), 2);   // halves agree, neighbours do not
+    EXPECT_EQ(cost(16, [](auto) { return 0u; }), 2);
+    EXPECT_EQ(cost(16, [](auto l) { return l / 2 * 16; }), 2);
+    EXPECT_EQ(cost(16, [](auto l) { return l % 16 * 16; }), 4);
 }
 
 TEST(AccessCost, MatrixMove) {
