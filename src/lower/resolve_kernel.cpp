@@ -169,8 +169,8 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
             ok = false;
             continue;
         }
-        if (module.names.count(p.name) && module.names.at(p.name).value.is(K::size)) {
-            error(Code::redefined, p.name_span, fmt::format("'{}' is a size of this file", p.name), "use another name for the parameter");
+        if (module.names.count(p.name)) {
+            error(Code::redefined, p.name_span, fmt::format("'{}' is defined at module level", p.name), "use another name for the parameter");
             ok = false;
             continue;
         }
@@ -212,7 +212,7 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
     for (const auto& p : def.parameters) {
         const auto* c = ast.get_if<lang::Call>(p.annotation);
         const Value callee = evaluate(c ? c->callee : p.annotation);
-        if (callee.text == "const") continue;
+        if (!callee.is(K::builtin) || callee.text == "const") continue;
         if (p.default_value) {
             error(Code::bad_parameter, ast[p.default_value].span, "only const parameters have defaults");
             ok = false;
