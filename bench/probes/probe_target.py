@@ -21,9 +21,9 @@ REPOSITORY = os.path.dirname(os.path.dirname(HERE))
 
 # Family name -> seconds it may take. The order is the order of starting: long ones first.
 FAMILIES = {"wgmma.0": 75, "wgmma.1": 75, "wgmma.2": 75, "wgmma.3": 75, "tma_load": 50, "tma_store": 50, "mma": 50,
-            "convert": 60, "matrix_moves": 40, "shuffle": 40, "copies": 40, "multicast": 40, "mbarrier": 40, "reduce": 40,
-            "barriers": 40, "registers": 40, "banks": 40, "tma_illegal.0": 30, "tma_illegal.1": 30, "tma_illegal.2": 30,
-            "tma_illegal.3": 30, "tma_illegal.4": 30, "tma_illegal.5": 30, "tma_illegal.6": 30, "tma_illegal.7": 30}
+            "convert": 60, "sums_mma": 60, "sums_wgmma": 60, "matrix_moves": 40, "shuffle": 40, "copies": 40, "multicast": 40,
+            "mbarrier": 40, "reduce": 40, "barriers": 40, "registers": 40, "banks": 40,
+            **{f"tma_illegal.{i}": 30 for i in range(16)}}
 
 
 def find_tool():

@@ -256,6 +256,8 @@ json tma_cases() {
                                                              {"bottom edge", {0, 15}},
                                                              {"corner", {2 * inner, 15}},
                                                              {"negative", {-16 / bytes(t.type), -2}},
+                                                             {"negative column", {-16 / bytes(t.type), 2}},
+                                                             {"negative row", {0, -2}},
                                                              {"far negative", {-inner + 16 / bytes(t.type), -11}},
                                                              {"outside", {3 * inner, 40}}};
     };
