@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kernel_file.h"
 #include "lower/lower.h"
 
 namespace tw::cli {
@@ -20,28 +21,6 @@ struct Options {
     std::vector<std::string> settings;
     bool json = false, steps = false;
 };
-
-// "BM=64,BN=128" and repeated options alike.
-std::optional<lower::ConstValues> constants(const std::vector<std::string>& settings, std::string& problem) {
-    lower::ConstValues values;
-    for (const std::string& setting : settings) {
-        std::size_t at = 0;
-        while (at <= setting.size()) {
-            const std::size_t end = std::min(setting.find(',', at), setting.size());
-            const std::string one = setting.substr(at, end - at);
-            const std::size_t equals = one.find('=');
-            char* rest = nullptr;
-            const long long value = equals == std::string::npos ? 0 : std::strtoll(one.c_str() + equals + 1, &rest, 10);
-            if (equals == 0 || equals == std::string::npos || rest == one.c_str() + equals + 1 || *rest) {
-                problem = fmt::format("'{}' is not NAME=INTEGER", one);
-                return std::nullopt;
-            }
-            values[one.substr(0, equals)] = value;
-            at = end + 1;
-        }
-    }
-    return values;
-}
 
 int run(const Options& o) {
     const auto names = lower::step_names();
@@ -56,7 +35,7 @@ int run(const Options& o) {
         return complain(exit_bad_input, fmt::format("there is no step '{}'", after), "the steps are " + known);
     }
     std::string problem;
-    auto values = constants(o.settings, problem);
+    auto values = parse_settings(o.settings, problem);
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
     SourceMap sources;
     DiagnosticSink sink;

@@ -27,11 +27,13 @@ struct Command {
 
 const std::vector<Command>& commands();
 
+std::function<int()> declare_check(CLI::App& app);
 std::function<int()> declare_compile(CLI::App& app);
 std::function<int()> declare_doctor(CLI::App& app);
 std::function<int()> declare_explain(CLI::App& app);
 std::function<int()> declare_ir(CLI::App& app);
 std::function<int()> declare_layout(CLI::App& app);
+std::function<int()> declare_run(CLI::App& app);
 std::function<int()> declare_target(CLI::App& app);
 
 // Prints "tilewright: <message>" and, indented, the fix to standard error. Returns `code`.

@@ -6,12 +6,14 @@ namespace tw::cli {
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
+        {"check", "prove that every kernel of a file moves its data correctly, or show a counterexample", declare_check},
         {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings",
          declare_compile},
         {"doctor", "what this machine has, what is missing, and how to get it", declare_doctor},
         {"explain", "what a diagnostic code means and how to fix it", declare_explain},
         {"ir", "the tile IR of a kernel file, after the last lowering step or after any other", declare_ir},
         {"layout", "evaluate an expression over layouts, print it and draw it", declare_layout},
+        {"run", "execute a kernel on the emulator and compare it with what it should compute", declare_run},
         {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},
     };
     return table;

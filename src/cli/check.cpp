@@ -1,0 +1,139 @@
+// `tilewright check FILE`: prove every kernel of a file, or show where it is wrong.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/kernel_file.h"
+#include "diagnose/check.h"
+
+namespace tw::cli {
+namespace {
+
+struct Options {
+    std::string file, kernel;
+    std::vector<std::string> settings;
+    bool json = false, verbose = false;
+    double seconds = 5;
+    std::uint64_t seed = 1;
+};
+
+nlohmann::json place(const ir::Loc& l) { return {{"line", l.line}, {"column", l.column}}; }
+
+nlohmann::json to_json(const diagnose::Counterexample& c) {
+    nlohmann::json j = {{"kind", c.kind}, {"code", c.code}, {"message", c.message}, {"place", place(c.loc)}, {"statement", c.statement},
+                        {"sizes", c.sizes_text}, {"schedule", c.schedule}, {"seed", c.seed}, {"block", {c.block[0], c.block[1], c.block[2]}},
+                        {"thread", c.thread}, {"element", c.element}, {"hint", c.hint}, {"confirmed", c.confirmed}, {"trials", c.tried}};
+    if (c.other.line) j["other"] = {{"place", place(c.other)}, {"statement", c.other_statement}};
+    if (!c.expected_tag.empty()) {
+        j["expected_tag"] = c.expected_tag;
+        j["actual_tag"] = c.actual_tag;
+        j["expected_value"] = c.expected;
+        j["actual_value"] = c.actual;
+    }
+    return j;
+}
+
+void print_counterexample(const diagnose::Counterexample& c, const std::string& file, const SourceMap& sources) {
+    fmt::print("{}:{}:{}: violated[{}]: {}\n", file, c.loc.line, c.loc.column, c.code, c.message);
+    fmt::print("{}", excerpt(sources, c.loc));
+    if (c.other.line) {
+        fmt::print("  it collides with {}:{}:\n{}", file, c.other.line, excerpt(sources, c.other));
+    }
+    fmt::print("  instance:  {} (schedule: {}, seed {})\n", c.sizes_text, c.schedule, c.seed);
+    if (c.thread >= 0) fmt::print("  where:     block ({}, {}, {}), thread {}, `{}`\n", c.block[0], c.block[1], c.block[2], c.thread, c.statement);
+    if (!c.element.empty()) fmt::print("  element:   {}\n", c.element);
+    if (!c.expected_tag.empty()) {
+        fmt::print("  expected:  made from {}\n", c.expected_tag);
+        fmt::print("  actual:    made from {}\n", c.actual_tag);
+    }
+    fmt::print("  replay:    {}\n", c.confirmed ? "confirmed on the emulator" : "NOT confirmed (this is our bug: please report it)");
+    if (!c.hint.empty()) fmt::print("  hint:      {}\n", c.hint);
+}
+
+int run(const Options& o) {
+    std::string problem;
+    auto values = parse_settings(o.settings, problem);
+    if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
+    LoadedFile loaded;
+    load_kernel_file(loaded, o.file, *values);
+    nlohmann::json out = nlohmann::json::object();
+    if (o.json) {
+        out = tw::to_json(loaded.sink, loaded.sources);
+        out["schema"] = 1;
+        out["file"] = o.file;
+        out["kernels"] = nlohmann::json::array();
+    } else if (!loaded.sink.empty()) {
+        std::cerr << render_text(loaded.sink, loaded.sources);
+    }
+    int exit_code = loaded.exit_code;
+    bool found = false;
+    if (loaded.module) {
+        for (const ir::Kernel& k : loaded.module->kernels) {
+            if (!o.kernel.empty() && k.name != o.kernel) continue;
+            found = true;
+            diagnose::CheckOptions options;
+            options.search_seconds = o.seconds;
+            options.seed = o.seed;
+            const diagnose::CheckResult result = diagnose::check(k, options);
+            int proved = 0;
+            for (const auto& ob : result.obligations) proved += ob.status == verify::Status::proved;
+            const char* verdict = result.violated() ? "violated" : result.proved() ? "proved" : "not_proved";
+            if (result.violated()) exit_code = exit_kernel_wrong;
+            else if (!result.proved() && exit_code == exit_fine) exit_code = exit_not_proved;
+            if (o.json) {
+                nlohmann::json kj = {{"kernel", k.name}, {"line", k.loc.line}, {"verdict", verdict}, {"milliseconds", result.milliseconds},
+                                     {"instances", result.instances}, {"used", result.used()}, {"assertions", nlohmann::json::array()}};
+                for (const auto& ob : result.obligations) {
+                    nlohmann::json a = {{"kind", ob.kind}, {"code", ob.code}, {"text", ob.text}, {"place", place(ob.loc)}, {"status", verify::name_of(ob.status)},
+                                        {"prover", ob.prover}, {"milliseconds", ob.milliseconds}, {"used", ob.used}};
+                    if (!ob.reason.empty()) a["reason"] = ob.reason;
+                    kj["assertions"].push_back(a);
+                }
+                if (result.counterexample) kj["counterexample"] = to_json(*result.counterexample);
+                out["kernels"].push_back(kj);
+                continue;
+            }
+            fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms)\n", o.file, k.loc.line, k.name, verdict, proved, result.obligations.size(), result.instances,
+                       result.milliseconds);
+            for (const auto& ob : result.obligations) {
+                if (ob.status == verify::Status::proved && !o.verbose) continue;
+                if (ob.status == verify::Status::proved) {
+                    fmt::print("  proved      {:<28} {} [{}]\n", ob.kind, ob.text, ob.prover);
+                } else if (!result.violated() || o.verbose) {
+                    fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, ob.text, excerpt(loaded.sources, ob.loc), ob.reason);
+                }
+            }
+            if (result.counterexample) print_counterexample(*result.counterexample, o.file, loaded.sources);
+            if (o.verbose) {
+                for (const std::string& u : result.used()) fmt::print("  used: {}\n", u);
+            }
+        }
+        if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
+    }
+    if (o.json) {
+        out["exit_code"] = exit_code;
+        std::cout << out.dump(2) << "\n";
+    }
+    return exit_code;
+}
+
+}  // namespace
+
+std::function<int()> declare_check(CLI::App& app) {
+    auto options = std::make_shared<Options>();
+    app.add_option("file", options->file, "a kernel file")->required();
+    app.add_option("--kernel", options->kernel, "only kernels of this name");
+    app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
+    app.add_option("--search", options->seconds, "seconds to look for a counterexample to what is not proved");
+    app.add_option("--seed", options->seed, "seed of the search");
+    app.add_flag("--json", options->json, "print JSON (schema in docs/verifier.md)");
+    app.add_flag("-v,--verbose", options->verbose, "print every assertion and what its proof used");
+    app.footer("Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved, 70 our bug.\n"
+               "Example: tilewright check kernels/gemm_sm90.py -v");
+    return [options] { return run(*options); };
+}
+
+}  // namespace tw::cli
