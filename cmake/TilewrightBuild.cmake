@@ -17,7 +17,9 @@ function(tw_configure_compiler)
     set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1" PARENT_SCOPE)
     find_program(TW_CCACHE ccache)
     if(TW_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-        set(CMAKE_CXX_COMPILER_LAUNCHER ${TW_CCACHE} PARENT_SCOPE)
+        # Paths relative to the checkout, so that clones in other places share what is compiled.
+        set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${TW_CCACHE}
+            PARENT_SCOPE)
     endif()
     add_library(tw_flags INTERFACE)
     # g++ 12's maybe-uninitialized fires on correct uses of std::variant; clang and the sanitizers cover the true cases.
@@ -63,7 +65,8 @@ function(tw_find_dependencies)
     # Not fmt's header-only form: it takes 2.5 s more for every file that formats anything. scripts/make_dist.sh ships libfmt.
     target_link_libraries(tw_dependencies INTERFACE tw_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
     if(TARGET tw_z3)
-        target_link_libraries(tw_dependencies INTERFACE tw_z3)
+        # Z3's library exports pieces of the C++ library. Ours must come from the real one, or everything would need Z3.
+        target_link_libraries(tw_dependencies INTERFACE stdc++ tw_z3)
     endif()
     # Used by the folders that need them, when they are there; each such folder says so by a file in its sources.
     find_library(TW_SQLITE3 sqlite3)

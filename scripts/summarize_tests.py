@@ -13,6 +13,8 @@ def cases(path):
     root = ElementTree.parse(path).getroot()
     for case in root.iter("testcase"):
         name = f"{case.get('classname', '')}.{case.get('name', '')}".strip(".")
+        if "DISABLED_" in name:
+            continue  # helpers that other tests start in a process of their own
         problems = case.findall("failure") + case.findall("error")
         skipped = case.find("skipped")
         if problems:

@@ -108,6 +108,8 @@ int tw_compile(const char* request_json, tw_image** image) {
             asked.name = request.value("name", asked.name);
         }
         asked.arch = request.value("arch", asked.arch);
+        if (request.contains("defines") && !request.at("defines").is_object())
+            return bad_input("tw_compile: \"defines\" must be an object of names and values");
         if (request.contains("defines"))
             for (const auto& [name, value] : request.at("defines").items())
                 asked.defines.emplace_back(name, define_text(value));

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.skipif(not PROGRAM, reason="the program is not built")
 
 GOOD = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] *= FACTOR; }\n'
 # Indexed at run time, so it cannot stay in registers.
-LOCAL = 'extern "C" __global__ void k(float* x, int n) { float a[64]; for (int i = 0; i < 64; i++) a[i] = x[i * n]; x[0] = a[n]; }\n'
+LOCAL = ('extern "C" __global__ void k(float* x, int n) { float a[64]; for (int i = 0; i < 64; i++) a[i] = 0; '
+         'for (int i = 0; i < n; i++) a[i * 7 & 63] += x[i]; for (int i = 0; i < 64; i++) x[i] = a[i]; }\n')
 
 
 def tilewright(*words, **variables):
