@@ -11,19 +11,20 @@ def gemm_aligned(
     B: tw.Tensor(bf16, N, K),
     C: tw.Tensor(bf16, M, N),
     BM: tw.const(128) = 128,
-    BN: tw.const(64, 128, 192, 256) = 256,
+    BN: tw.const(128, 256) = 256,
     BK: tw.const(64, 128) = 64,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 3,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
 ):
     """Persistent blocks walk the tiles in a grouped raster, so that neighbours share rows of A and B in L2."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     assert BM == 128, "two consumers of 64 rows each"
+    assert BN % 128 == 0, "an even number of 64-column chunks, so that the two store buffers alternate across tiles"
     HM = BM // 2
     sA = tw.shared(bf16, (STAGES, BM, BK), swizzle=128)
     sB = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
-    sC = tw.shared(bf16, (2, HM, BN), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, HM, 64), swizzle=128)  # two buffers for each consumer
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
@@ -42,11 +43,12 @@ def gemm_aligned(
                 ring.release(keep=1)
             tw.wgmma_wait(0)
             ring.release()
-            tw.tma_store_wait(0, read=True)
-            done.sync()
-            tw.store(sC[w], acc.to(bf16))
-            tw.fence_async()
-            done.sync()
-            tw.tma_store(C[bm * BM + w * HM, bn * BN], sC[w])
-            tw.tma_store_commit()
+            for j in tw.unroll(BN // 64):
+                tw.tma_store_wait(1, read=True)  # the store before last has read this buffer
+                done.sync()
+                tw.store(sC[w, j % 2], acc[:, j * 64 : j * 64 + 64].to(bf16))
+                tw.fence_async()
+                done.sync()
+                tw.tma_store(C[bm * BM + w * HM, bn * BN + j * 64], sC[w, j % 2])
+                tw.tma_store_commit()
         tw.tma_store_wait(0)

@@ -114,6 +114,31 @@ Distribution sliced(const Distribution& d, int dim) {
     return out;
 }
 
+std::optional<Distribution> windowed(const Distribution& d, int dim, int extent) {
+    if (extent < 1 || d.shape[static_cast<std::size_t>(dim)] % extent != 0) return std::nullopt;
+    Distribution out;
+    out.shape = d.shape;
+    out.shape[static_cast<std::size_t>(dim)] = extent;
+    for (const DistDigit& digit : d.thread) {
+        if (digit.dim == dim && digit.step * digit.extent > extent && digit.extent > 1) return std::nullopt;
+        out.thread.push_back(digit);
+    }
+    for (DistDigit digit : d.value) {
+        if (digit.dim != dim || digit.step * digit.extent <= extent) {
+            out.value.push_back(digit);
+            continue;
+        }
+        if (digit.step >= extent) {
+            if (digit.step % extent != 0) return std::nullopt;
+            continue;   // chooses the window
+        }
+        if (extent % digit.step != 0 || digit.extent % (extent / digit.step) != 0) return std::nullopt;
+        digit.extent = extent / digit.step;
+        out.value.push_back(digit);
+    }
+    return out;
+}
+
 Distribution with_unit_dim(const Distribution& d, int dim) {
     Distribution out = d;
     out.shape.insert(out.shape.begin() + dim, 1);

@@ -55,6 +55,9 @@ bool covers_exactly(const Distribution& d);
 
 // The distribution of a reduction along `dim` (dimension removed) where the result is known to every thread that took part.
 Distribution sliced(const Distribution& d, int dim);
+// The distribution of a window of `extent` elements along `dim` that starts at a multiple of `extent`: which windows there are is
+// chosen by value digits alone. Nothing when a thread digit or a straddling digit decides it (then elements would move).
+std::optional<Distribution> windowed(const Distribution& d, int dim, int extent);
 // The same map with a dimension of extent 1 inserted at `dim`.
 Distribution with_unit_dim(const Distribution& d, int dim);
 // Dimensions permuted: result dimension i is old dimension perm[i].

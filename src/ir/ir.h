@@ -174,6 +174,9 @@ struct ElementNode {
     DType dtype = DType::F32;         // of the result
     int id = 0;                       // fragment, scalar or coordinate dimension
     std::vector<int> dims;            // fragment leaf: result dimension per fragment dimension
+    // Fragment leaf: a window. Added to the coordinate per fragment dimension; empty: zeros. The result's distribution is then
+    // windowed(the fragment's): the same threads, other value slots, so nothing moves between threads.
+    std::vector<int> offset;
     double number = 0;
     Expr index;
     std::vector<Element> args;

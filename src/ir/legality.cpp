@@ -91,6 +91,7 @@ private:
         if (e->op == ElementOp::fragment) {
             fragment(e->id, threads, s);
             Distribution d = k_.fragments[static_cast<std::size_t>(dst)].dist;
+            if (!e->offset.empty()) return window(*e, d, s);
             for (int dim = static_cast<int>(d.shape.size()) - 1; dim >= 0; --dim) {
                 bool kept = false;
                 for (int x : e->dims) kept |= x == dim;
@@ -99,6 +100,22 @@ private:
             if (!same_map(d, k_.fragments[static_cast<std::size_t>(e->id)].dist)) fail("fragment " + k_.fragments[static_cast<std::size_t>(e->id)].name + " does not lie as " + k_.fragments[static_cast<std::size_t>(dst)].name + " needs it", s.loc);
         }
         for (const Element& a : e->args) element(a, dst, s, threads);
+    }
+
+    void window(const ElementNode& leaf, Distribution wanted, const Stmt& s) {
+        for (int dim = static_cast<int>(wanted.shape.size()) - 1; dim >= 0; --dim) {
+            bool kept = false;
+            for (int x : leaf.dims) kept |= x == dim;
+            if (!kept) wanted = sliced(wanted, dim);
+        }
+        std::optional<Distribution> part = k_.fragments[static_cast<std::size_t>(leaf.id)].dist;
+        const auto& shape = k_.fragments[static_cast<std::size_t>(leaf.id)].dist.shape;
+        for (std::size_t i = 0; i < leaf.offset.size() && part; ++i) {
+            const int extent = wanted.shape[i];
+            if (leaf.offset[i] % extent || leaf.offset[i] + extent > shape[i]) return fail("a window that is not aligned", s.loc);
+            part = windowed(*part, static_cast<int>(i), extent);
+        }
+        if (!part || !same_map(*part, wanted)) fail("a window of " + k_.fragments[static_cast<std::size_t>(leaf.id)].name + " does not lie as it is needed", s.loc);
     }
 
     void view(const SharedView& v, const Stmt& s) {

@@ -81,6 +81,8 @@ public:
                     for (std::size_t i = 0; i < e->dims.size(); ++i) s += (i ? "," : "") + std::to_string(e->dims[i]);
                     s += ">";
                 }
+                for (std::size_t i = 0; i < e->offset.size(); ++i) s += (i ? "," : "+(") + std::to_string(e->offset[i]);
+                if (!e->offset.empty()) s += ")";
                 return s;
             }
             case ElementOp::number: return number_text(e->number);

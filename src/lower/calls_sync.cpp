@@ -20,7 +20,7 @@ Value Builtins::wgmma(const CallArgs& args) {
     if (!r.can_hold_tiles(args.span, "tw.wgmma")) return {};
     if (!r.needs(target::Feature::Wgmma, args.span, "wgmma")) return {};
     const Value& acc = b->at("acc");
-    if (!acc.is(K::tile) || acc.tile->element->op != ir::ElementOp::fragment || acc.tile->shape.size() != 2) {
+    if (!acc.is(K::tile) || acc.tile->element->op != ir::ElementOp::fragment || !acc.tile->element->offset.empty() || acc.tile->shape.size() != 2) {
         return r.error(Code::type_mismatch, b->where("acc"), fmt::format("the accumulator is the name of a two-dimensional register tile, not {}", describe(acc)));
     }
     ir::Wgmma op;
@@ -65,7 +65,7 @@ Value Builtins::mma(const CallArgs& args) {
     if (!b) return {};
     if (!r.can_hold_tiles(args.span, "tw.mma")) return {};
     const Value& acc = b->at("acc");
-    if (!acc.is(K::tile) || acc.tile->element->op != ir::ElementOp::fragment || acc.tile->shape.size() != 2) {
+    if (!acc.is(K::tile) || acc.tile->element->op != ir::ElementOp::fragment || !acc.tile->element->offset.empty() || acc.tile->shape.size() != 2) {
         return r.error(Code::type_mismatch, b->where("acc"), fmt::format("the accumulator is the name of a two-dimensional register tile, not {}", describe(acc)));
     }
     auto ta = r.as_tile(b->at("a"), b->where("a"), "the first operand of tw.mma"), tb = r.as_tile(b->at("b"), b->where("b"), "the second operand of tw.mma");

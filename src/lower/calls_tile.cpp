@@ -329,7 +329,7 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         }
         if (it->second == LayoutKind::like) {
             const Value& x = b->at("x");
-            if (!x.is(K::tile) || x.tile->element->op != ElementOp::fragment || x.tile->element->dims.size() != x.tile->shape.size()) {
+            if (!x.is(K::tile) || x.tile->element->op != ElementOp::fragment || !x.tile->element->offset.empty() || x.tile->element->dims.size() != x.tile->shape.size()) {
                 return r.error(Code::type_mismatch, b->where("x"), "tw.like takes the name of a register tile");
             }
             v.layout.like = x.tile->element->id;

@@ -551,7 +551,7 @@ void resolve_expect(Resolver& r, const lang::Call& call, Span span) {
         expect.home = ir::Expect::Home::shared;
         expect.view = *first.shared;
         rank = first.shared->extents.size();
-    } else if (first.is(K::tile) && first.tile->element->op == ir::ElementOp::fragment && first.tile->element->dims.size() == first.tile->shape.size()) {
+    } else if (first.is(K::tile) && first.tile->element->op == ir::ElementOp::fragment && first.tile->element->offset.empty() && first.tile->element->dims.size() == first.tile->shape.size()) {
         expect.home = ir::Expect::Home::fragment;
         expect.fragment = first.tile->element->id;
         rank = first.tile->shape.size();

@@ -24,6 +24,7 @@ namespace {
 struct Edge {
     int parent = 0, child = 0;        // nodes
     std::vector<int> missing;         // parent dimensions, descending
+    std::vector<int> window;          // child's extents where it is a window of the parent; empty: not one
     ir::Loc loc;
 };
 
@@ -77,11 +78,20 @@ private:
         accessed_[static_cast<std::size_t>(node)] = true;
     }
     void slice_edge(int parent, int child, const std::vector<int>& kept, const ir::Loc& loc) {
-        Edge e{parent, child, {}, loc};
+        Edge e{parent, child, {}, {}, loc};
         for (int dim = static_cast<int>(shape_[static_cast<std::size_t>(parent)].size()) - 1; dim >= 0; --dim) {
             if (std::find(kept.begin(), kept.end(), dim) == kept.end()) e.missing.push_back(dim);
         }
         edges_.push_back(std::move(e));
+    }
+    // dst takes a window of the leaf's fragment: through a node of the window's shape that dst meets like any other tile.
+    void windows(const ir::ElementNode& leaf, int dst, const ir::Loc& loc) {
+        std::vector<int> extents;
+        for (int dim : leaf.dims) extents.push_back(shape_[static_cast<std::size_t>(dst)][static_cast<std::size_t>(dim)]);
+        const int node = add_node(extents, threads_[static_cast<std::size_t>(dst)]);
+        edges_.push_back({leaf.id, node, {}, extents, loc});
+        if (leaf.dims.size() == shape_[static_cast<std::size_t>(dst)].size()) unite(node, dst);
+        else slice_edge(dst, node, leaf.dims, loc);
     }
     void gather_edge(const ir::GlobalView& view, int node, const ir::Loc& loc) {
         if (view.gather_fragment < 0) return;
@@ -109,7 +119,8 @@ private:
         if (auto* c = std::get_if<ir::Compute>(&s.op)) {
             const std::size_t rank = shape_[static_cast<std::size_t>(c->dst)].size();
             for_each_leaf(c->value, [&](const ir::ElementNode& leaf) {
-                if (leaf.dims.size() == rank) unite(leaf.id, c->dst);
+                if (!leaf.offset.empty()) windows(leaf, c->dst, s.loc);
+                else if (leaf.dims.size() == rank) unite(leaf.id, c->dst);
                 else slice_edge(c->dst, leaf.id, leaf.dims, s.loc);
             });
         } else if (auto* r = std::get_if<ir::Reduce>(&s.op)) {
@@ -256,7 +267,16 @@ private:
         for (const Edge& e : edges_) {
             const int p = find(e.parent), c = find(e.child);
             if (!dist_[static_cast<std::size_t>(p)]) continue;
-            const ir::Distribution wanted = slice(*dist_[static_cast<std::size_t>(p)], e.missing);
+            std::optional<ir::Distribution> part = *dist_[static_cast<std::size_t>(p)];
+            for (std::size_t i = 0; i < e.window.size() && part; ++i) part = ir::windowed(*part, static_cast<int>(i), e.window[i]);
+            if (!part) {
+                if (!cx_.sink.has_errors()) {
+                    cx_.error(Code::layout_conflict, e.loc, fmt::format("a window of shape {} of a tile of shape {} lies in other threads", shape_text(e.window), shape_text(shape_[static_cast<std::size_t>(p)])))
+                        .with_hint("windows run along dimensions that each thread holds several elements of, such as columns of an accumulator; otherwise go through shared memory");
+                }
+                return false;
+            }
+            const ir::Distribution wanted = slice(*part, e.missing);
             if (!dist_[static_cast<std::size_t>(c)]) {
                 dist_[static_cast<std::size_t>(c)] = wanted;
                 reason_[static_cast<std::size_t>(c)] = {"the slice of a tile it meets", e.loc};

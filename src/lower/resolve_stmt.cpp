@@ -119,7 +119,8 @@ void Resolver::assign_target(ExprId target, Value value, Span span) {
         // All right sides are read before any left side changes: a, b = b, a.
         std::vector<Value> items = value.items;
         for (std::size_t i = 0; i < items.size(); ++i) {
-            if (items[i].is(K::tile) && !items[i].tile->fresh && !items[i].tile->weak && items[i].tile->element->op == ir::ElementOp::fragment) {
+            if (items[i].is(K::tile) && !items[i].tile->fresh && !items[i].tile->weak && items[i].tile->element->op == ir::ElementOp::fragment &&
+                items[i].tile->element->dims.size() == items[i].tile->shape.size()) {
                 Tile t = *items[i].tile;
                 const int copy = new_fragment("copy", t.dtype, t.shape, span);
                 emit(ir::Compute{copy, t.element}, span);
@@ -217,7 +218,7 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
                 if (f < 0) return;
                 flat = *fragment_value(f, false).tile;
             }
-            if (flat.element->op == ir::ElementOp::fragment && flat.element->id == target) return;
+            if (flat.element->op == ir::ElementOp::fragment && flat.element->offset.empty() && flat.element->id == target) return;
             emit(ir::Compute{target, flat.element}, span);
             return;
         }
@@ -248,7 +249,7 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
                 Tile fixed = t;
                 fixed.weak = false;
                 value = settled(Value::of_tile(fixed), name, span);
-            } else if (t.element->op == ir::ElementOp::fragment && !t.fresh) {
+            } else if (t.element->op == ir::ElementOp::fragment && t.element->offset.empty() && !t.fresh) {
                 // y = x: a copy, because x may change later.
                 Tile copied = t;
                 std::vector<int> shape;

@@ -270,7 +270,7 @@ Value Resolver::elementwise(ElementOp op, std::vector<Value> operands, Span span
 
 int Resolver::materialize(const Tile& t, const std::string& name, Span span) {
     if (!can_hold_tiles(span, "a register tile")) return -1;
-    bool identity = t.element->op == ElementOp::fragment && t.layout.kind == LayoutKind::none;
+    bool identity = t.element->op == ElementOp::fragment && t.element->offset.empty() && t.layout.kind == LayoutKind::none;
     for (std::size_t i = 0; i < t.shape.size() && identity; ++i) {
         identity &= !t.spread[i] && i < t.element->dims.size() && t.element->dims[i] == static_cast<int>(i);
     }
@@ -297,7 +297,7 @@ int Resolver::materialize(const Tile& t, const std::string& name, Span span) {
 Value Resolver::settled(const Value& v, const std::string& name, Span span) {
     if (!v.is(K::tile) || v.tile->weak) return v;
     const Tile& t = *v.tile;
-    if (t.element->op == ElementOp::fragment || t.element->op == ElementOp::scalar) return v;
+    if ((t.element->op == ElementOp::fragment && t.element->offset.empty()) || t.element->op == ElementOp::scalar) return v;
     const int f = materialize(t, name, span);
     if (f < 0) return {};
     Tile again = *fragment_value(f, true).tile;
@@ -312,8 +312,9 @@ Value Resolver::settled(const Value& v, const std::string& name, Span span) {
     return Value::of_tile(again);
 }
 
-// v[:, None]: full slices keep a dimension, None inserts one that spreads.
-Value Resolver::tile_index(const Tile& t, const lang::Subscript& s, Span span) {
+// v[:, None]: full slices keep a dimension, None inserts one that spreads. acc[:, 64:128]: a window with constant bounds.
+Value Resolver::tile_index(const Tile& whole, const lang::Subscript& s, Span span) {
+    Tile t = whole;
     std::vector<int> to, shape;
     std::vector<char> spread;
     std::vector<lang::ExprId> indices = s.indices;
@@ -330,8 +331,31 @@ Value Resolver::tile_index(const Tile& t, const lang::Subscript& s, Span span) {
         } else if (ast.get_if<lang::NoneLiteral>(id)) {
             shape.push_back(1);
             spread.push_back(1);
+        } else if (ast.get_if<lang::Slice>(id)) {
+            const std::size_t from = to.size();
+            if (from >= t.shape.size()) return error(Code::bad_index_count, span, fmt::format("too many indices for a tile of shape {}", shape_text(t.shape)));
+            auto index = index_of(id, ir::Expr(t.shape[from]));
+            if (!index) return {};
+            auto lo = index->lo.as_constant();
+            if (!lo) return error(Code::not_constant, index->span, "a window of a register tile has constant bounds", "use tw.unroll for the loop around it");
+            if (*lo < 0 || *lo + index->extent > t.shape[from]) return error(Code::value_out_of_range, index->span, fmt::format("{}:{} of a dimension of extent {}", *lo, *lo + index->extent, t.shape[from]));
+            if (*lo % index->extent || t.shape[from] % index->extent) return error(Code::value_out_of_range, index->span, fmt::format("a window of {} elements starts at a multiple of {}", index->extent, index->extent));
+            if (index->extent != t.shape[from]) {
+                for (char made : t.spread) if (made) return error(Code::unsupported_expression, index->span, "a tile with a None dimension has no windows", "take the window first");
+                const int f = materialize(t, "whole", span);
+                if (f < 0) return {};
+                if (t.element->op != ElementOp::fragment || t.element->id != f) t = *fragment_value(f, false).tile;
+                auto leaf = std::make_shared<ir::ElementNode>(*t.element);
+                leaf->offset.resize(leaf->dims.size(), 0);
+                leaf->offset[from] += static_cast<int>(*lo);
+                t.element = leaf;
+                t.shape[from] = index->extent;
+            }
+            to.push_back(static_cast<int>(shape.size()));
+            shape.push_back(t.shape[from]);
+            spread.push_back(0);
         } else {
-            return error(Code::unsupported_expression, ast[id].span, "a register tile is indexed with ':' and None only",
+            return error(Code::unsupported_expression, ast[id].span, "a register tile is indexed with slices and None only",
                          "its elements live in different threads; store it to shared memory to pick parts");
         }
     }

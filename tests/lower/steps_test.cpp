@@ -164,6 +164,15 @@ TEST(Wgmma, ProbabilitiesStayInTheirRegisters) {
     expect_lines(text, {"wgmma %s", "reduce max %s_2 dim 1", "%a = bf16(%p<0,1>)", "wgmma %out += %a * sV"});
 }
 
+TEST(Windows, ColumnsOfAnAccumulatorStayInTheirThreads) {
+    const Compiled c = compile(read_bytes(repository("kernels/gemm_sm90.py")));
+    // 64 x 256 accumulators: 32 column blocks of 8 per thread, 8 of them in a window of 64 columns.
+    expect_lines(last(c), {"fragment %stored: bf16 (64,64) t[4:d1*2 8:d0*1 4:d0*16] v[2:d1*1 2:d0*8 8:d1*8]", "%stored_2 = bf16(%acc<0,1>+(0,64))"});
+    // Rows are spread over threads: a window of them would have to move.
+    const Compiled rows = compile(kernel_text("X: tw.Tensor(f32, 128, 64)", "a = tw.load(X[0:128, 0:64], layout=tw.rows())\ntw.store(X[0:64, 0:64], a[0:64, :])"));
+    EXPECT_EQ(codes_and_places(rows.sink, rows.sources), "TW0208 at 10:5") << rows.report();
+}
+
 TEST(Mma, LdmatrixForBothOperands) {
     const Compiled c = compile(read_bytes(repository("kernels/gemm_sm80.py")));
     expect_lines(last(c), {"fragment %acc: f32 (128,128)", "cp_async sA[0, 0:+128, 0:+32]", "bytes=16 zfill", "load_shared sA[slot, 0:+128, 0:+16] matrix", "load_shared sB[slot, 0:+128, 0:+16] matrix", "mma %acc += %a * %b"});
