@@ -1,0 +1,49 @@
+// Every example of docs/language.md compiles.
+#include <gtest/gtest.h>
+
+#include "lower_test_support.h"
+
+namespace tw::lower {
+namespace {
+
+struct Example {
+    int line;
+    std::string text;
+};
+
+std::vector<Example> examples(const std::string& markdown) {
+    std::vector<Example> found;
+    std::istringstream lines(markdown);
+    std::string line;
+    int number = 0;
+    while (std::getline(lines, line)) {
+        ++number;
+        if (line != "```python") continue;
+        Example example{number, ""};
+        while (std::getline(lines, line) && line != "```") ++number, example.text += line + "\n";
+        ++number;
+        found.push_back(std::move(example));
+    }
+    return found;
+}
+
+// The surrounding that the page states for bodies.
+std::string whole(const std::string& text) {
+    if (text.find("import tilewright") != std::string::npos) return text;
+    return kernel_text(
+        "X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N), A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(bf16, M, N), idx: tw.Tensor(i32, N), "
+        "scale: tw.scalar(f32), BM: tw.const = 64, BN: tw.const = 64, BK: tw.const = 64",
+        text);
+}
+
+TEST(LanguageReference, EveryExampleCompiles) {
+    const auto found = examples(read_bytes(repository("docs/language.md")));
+    EXPECT_GT(found.size(), 20u);
+    for (const Example& example : found) {
+        const Compiled c = compile(whole(example.text));
+        EXPECT_TRUE(c.module.has_value()) << "docs/language.md:" << example.line << "\n" << c.report();
+    }
+}
+
+}  // namespace
+}  // namespace tw::lower
