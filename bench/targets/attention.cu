@@ -11,8 +11,9 @@
 //                       issues  S(g+1) = Q K(g+1)^T   (both operands from shared memory)
 //                       issues  O     += P(g) V(g)    (P from registers, V as it lies: MN-major)
 //                       lets the next consumer issue (named barriers in a ring), and meanwhile
-//                       waits for S(g+1), masks it, updates the running maximum, exponentiates, sums
-//                       waits for O, rescales it if the maximum moved far, packs P(g+1)
+//                       waits for S(g+1), exponentiates it relative to the row's reference, sums (masked tiles: masks
+//                       first, and moves the reference to the maximum)
+//                       waits for O, rescales it if the reference moved, packs P(g+1)
 //
 // tw-variants: -DHEAD_DIM=64 -DBN=128 -DCONSUMERS=3 -DKV_STAGES=2 -DCAUSAL=0
 // tw-variants: -DHEAD_DIM=64 -DBN=128 -DCONSUMERS=3 -DKV_STAGES=2 -DCAUSAL=1
@@ -98,7 +99,7 @@ static_assert(BN % 16 == 0 && BN <= 256 && HEAD_DIM % 64 == 0, "tile shape");
 
 constexpr int WARPS_PER_CONSUMER = 4;
 constexpr int TURN_BARRIER = 1;  // named barriers TURN_BARRIER + consumer index
-constexpr float SUM_LIMIT = 1.0e18f;  // 2^60: leaves 2^67 for O's values and for adding up to 2^60 of them
+constexpr float SUM_LIMIT = 1.0e18f;  // a key tile's sum may reach 2^60; a float has room for 2^67 more
 #define NEG_INF __int_as_float(static_cast<int>(0xff800000u))
 
 // Whole register arrays: between a wgmma wait and the first use; before the first accumulation.
@@ -469,7 +470,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         index = gridDim.x + atomicAdd(counter, 1);
         const u32 slot = slot_of(round, 2);
         mbarrier_wait(smem + BAR_TILE_EMPTY + 8 * slot, phase_of(round, 2) ^ 1);
-        asm volatile("st.shared.u32 [%0], %1;" ::"r"(smem + SMEM_TILE_INDEX + 4 * slot), "r"(index < tiles ? index : -1) : "memory");
+        const int published = index < tiles ? index : -1;
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(smem + SMEM_TILE_INDEX + 4 * slot), "r"(published) : "memory");
         mbarrier_arrive(smem + BAR_TILE_FULL + 8 * slot);
 #else
         index = static_tile_index(round + 1);
@@ -499,7 +501,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const u64 k_desc = descriptor_k_major_128b(smem + SMEM_K);
     const u64 v_desc = descriptor_mn_major_128b(smem + SMEM_V, KV_PANEL_BYTES);
     const u32 q_full = smem + BAR_Q_FULL + 8 * w * Q_STAGES, q_empty = smem + BAR_Q_EMPTY + 8 * w * Q_STAGES;
-    const u32 my_turn = TURN_BARRIER + w, next_turn = TURN_BARRIER + (w + 1 == CONSUMERS ? 0 : w + 1);
+    [[maybe_unused]] const u32 my_turn = TURN_BARRIER + w, next_turn = TURN_BARRIER + (w + 1 == CONSUMERS ? 0 : w + 1);
     const u32 scratch = smem + SMEM_SCRATCH;
 
     float s[BN / 2];           // scores, then exponentials, of the newest key tile
