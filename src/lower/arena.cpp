@@ -23,6 +23,7 @@ void place_arena(Draft& draft, const Context& context) {
         auto& wanted = alignment[root(static_cast<int>(i))];
         if (k.buffers[i].swizzle != target::SwizzleMode::None) wanted = std::max(wanted, 1024);
     }
+    for (const auto& [buffer, wanted] : draft.alignments) alignment[root(buffer)] = std::max(alignment[root(buffer)], wanted);
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         if (auto* l = std::get_if<ir::TmaLoad>(&s.op)) alignment[root(l->dst.buffer)] = std::max(alignment[root(l->dst.buffer)], 128);
         if (auto* st = std::get_if<ir::TmaStore>(&s.op)) alignment[root(st->src.buffer)] = std::max(alignment[root(st->src.buffer)], 128);

@@ -76,7 +76,14 @@ Value Builtins::shared(const CallArgs& args) {
             return r.error(Code::bad_swizzle, b->where("swizzle"), fmt::format("a swizzled buffer has a multiple of 8 rows, not {}", (*shape)[shape->size() - 2]));
         }
     }
+    std::optional<int> align = 16;
+    if (b->has("align")) {
+        align = r.small_int(b->at("align"), b->where("align"), "the alignment", 1, 1024);
+        if (!align) return {};
+        if (*align & (*align - 1)) return r.error(Code::value_out_of_range, b->where("align"), fmt::format("align={} is not a power of two", *align));
+    }
     const int id = r.d.add_buffer(r.assigning_.empty() ? "buffer" : r.assigning_, dtype, *shape, *target::swizzle_from_bytes(span_bytes), pad, r.loc(args.span));
+    if (*align > 16) r.d.alignments[id] = *align;
     Value v;
     v.kind = K::shared;
     v.shared = std::make_shared<ir::SharedView>();
@@ -134,7 +141,7 @@ Value Builtins::load(const CallArgs& args) {
     if (!layout || !hint) return {};
     const Value& src = b->at("src");
     if (src.is(K::shared)) {
-        if (b->has("fill") || b->has("limit")) return r.error(Code::unknown_keyword, args.span, "shared memory has no edges: fill= and limit= are for tensors");
+        if (b->has("fill") || b->has("limit") || b->has("hint")) return r.error(Code::unknown_keyword, args.span, "shared memory has no edges and no cache: fill=, limit= and hint= are for tensors");
         const ir::SharedView& view = *src.shared;
         const auto& buffer = r.d.kernel.buffers[static_cast<std::size_t>(view.buffer)];
         const int f = r.new_fragment("loaded", buffer.dtype, view.extents, args.span);
@@ -188,6 +195,7 @@ Value Builtins::store(const std::string& name, const CallArgs& args) {
     if (to_shared) {
         if (atomic) return r.error(Code::type_mismatch, b->where("dst"), "tw.atomic_add adds to a tensor");
         if (b->has("limit")) return r.error(Code::unknown_keyword, b->where("limit"), "shared memory has no edges: limit= is for tensors");
+        if (b->has("hint")) return r.error(Code::unknown_keyword, b->where("hint"), "shared memory is not cached: hint= is for tensors");
         wanted = r.d.kernel.buffers[static_cast<std::size_t>(dst.shared->buffer)].dtype;
         shape = dst.shared->extents;
     } else {

@@ -89,6 +89,7 @@ struct Draft {
     std::vector<Ring> rings;
     std::vector<int> named_ids;          // constant named-barrier ids the text uses
     bool named_ids_dynamic = false;      // some id is a run-time expression
+    std::map<int, int> alignments;       // buffer -> align= of the text
     std::map<std::pair<int, int>, int> role_barriers;   // (first warp, instances) -> first named barrier the compiler took
     int next_barrier = 15;
     std::map<std::string, int> taken;    // names used so far, for unique ones

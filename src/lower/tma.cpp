@@ -24,13 +24,13 @@ public:
             const auto* sugar = std::get_if<ir::Sugar>(&s.op);
             const SugarOp* op = sugar ? &d_.sugar[static_cast<std::size_t>(sugar->id)] : nullptr;
             if (const auto* l = op ? std::get_if<TileTmaLoad>(op) : nullptr) {
-                split(l->dst, l->tensor, l->origin, l->dims, s.loc, [&](int map, std::vector<ir::Expr> at, ir::SharedView part) {
+                split(l->dst, l->tensor, l->origin, l->dims, false, s.loc, [&](int map, std::vector<ir::Expr> at, ir::SharedView part) {
                     out.push_back({ir::TmaLoad{std::move(part), map, std::move(at), l->barrier, l->multicast, l->hint}, s.loc, s.note});
                 });
                 return;
             }
             if (const auto* st = op ? std::get_if<TileTmaStore>(op) : nullptr) {
-                split(st->src, st->tensor, st->origin, st->dims, s.loc, [&](int map, std::vector<ir::Expr> at, ir::SharedView part) {
+                split(st->src, st->tensor, st->origin, st->dims, true, s.loc, [&](int map, std::vector<ir::Expr> at, ir::SharedView part) {
                     out.push_back({ir::TmaStore{map, std::move(at), std::move(part), st->reduce_add, st->hint}, s.loc, s.note});
                 });
                 return;
@@ -62,7 +62,7 @@ private:
         return true;
     }
 
-    void split(const ir::SharedView& view, int tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims, const ir::Loc& loc, const Emit& emit) {
+    void split(const ir::SharedView& view, int tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims, bool store, const ir::Loc& loc, const Emit& emit) {
         const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(tensor)];
         const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
         if (t.dims.empty() || !tensor_allowed(t, loc)) return;
@@ -77,7 +77,19 @@ private:
                 return;
             }
         }
-        const int size = target::bytes(t.dtype);
+        const int size = target::bytes(t.dtype), needed = 16 / size;
+        if (multiples_.of(origin.back()) < needed) {
+            cx_.error(Code::tma_alignment, loc, fmt::format("a TMA box starts at a multiple of 16 bytes ({} elements) of a row, and {} is not known to be one", needed, to_string(origin.back(), ir::names_of(k_))))
+                .with_hint("use tile widths and offsets that are multiples of it, or state the size's divisibility with tw.assume(...)");
+            return;
+        }
+        // A store writes rows in chunks of 16 bytes, past the end of a row that is not a multiple of them.
+        if (store && multiples_.of(t.dims.back()) < needed) {
+            const std::string extent = to_string(t.dims.back(), ir::names_of(k_));
+            cx_.error(Code::tma_alignment, loc, fmt::format("a TMA store writes chunks of 16 bytes ({} elements), and the rows of {} are not known to be a multiple of them", needed, t.name))
+                .with_hint(fmt::format("state it as a launch precondition: tw.assume({} % {} == 0)", extent, needed));
+            return;
+        }
         // The innermost box: one panel, or the whole row.
         const ir::SharedDim& inner = b.dims[static_cast<std::size_t>(view.dims.back())];
         if (inner.strides[0] != 1) {
