@@ -30,6 +30,7 @@ const std::vector<Command>& commands();
 std::function<int()> declare_check(CLI::App& app);
 std::function<int()> declare_compile(CLI::App& app);
 std::function<int()> declare_doctor(CLI::App& app);
+std::function<int()> declare_emit(CLI::App& app);
 std::function<int()> declare_explain(CLI::App& app);
 std::function<int()> declare_ir(CLI::App& app);
 std::function<int()> declare_layout(CLI::App& app);

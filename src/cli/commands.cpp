@@ -10,6 +10,7 @@ const std::vector<Command>& commands() {
         {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings",
          declare_compile},
         {"doctor", "what this machine has, what is missing, and how to get it", declare_doctor},
+        {"emit", "the CUDA C++ of a kernel file, its launch plan, or what NVRTC makes of it", declare_emit},
         {"explain", "what a diagnostic code means and how to fix it", declare_explain},
         {"ir", "the tile IR of a kernel file, after the last lowering step or after any other", declare_ir},
         {"layout", "evaluate an expression over layouts, print it and draw it", declare_layout},

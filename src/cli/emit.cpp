@@ -1,0 +1,136 @@
+// `tilewright emit FILE`: the CUDA C++ of a kernel file, its launch plan, or what NVRTC makes of it.
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "cli/command.h"
+#include "codegen/plan.h"
+#include "lower/lower.h"
+#include "runtime/compile.h"
+#include "runtime/report_json.h"
+
+namespace tw::cli {
+
+namespace {
+
+struct Options {
+    std::string file, kernel, to = "cuda", arch, out;
+    std::vector<std::string> settings;
+    bool json = false, pasted = false;
+};
+
+std::optional<lower::ConstValues> constants(const std::vector<std::string>& settings, std::string& problem) {
+    lower::ConstValues values;
+    for (const std::string& setting : settings) {
+        std::stringstream list(setting);
+        for (std::string one; std::getline(list, one, ',');) {
+            const std::size_t equals = one.find('=');
+            char* rest = nullptr;
+            const long long value = equals == std::string::npos ? 0 : std::strtoll(one.c_str() + equals + 1, &rest, 10);
+            if (equals == 0 || equals == std::string::npos || rest == one.c_str() + equals + 1 || *rest) {
+                problem = fmt::format("'{}' is not NAME=INTEGER", one);
+                return std::nullopt;
+            }
+            values[one.substr(0, equals)] = value;
+        }
+    }
+    return values;
+}
+
+std::optional<std::string> device_header(const std::string& name) {
+    for (const auto& folder : runtime::standard_include_folders()) {
+        std::ifstream in(folder / name);
+        if (in) return std::string(std::istreambuf_iterator<char>(in), {});
+    }
+    return std::nullopt;
+}
+
+int run(const Options& o) {
+    std::string problem;
+    const auto values = constants(o.settings, problem);
+    if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
+    if (o.to != "cuda" && o.to != "plan" && o.to != "report" && o.to != "cubin") {
+        return complain(exit_bad_input, fmt::format("there is no form '{}'", o.to), "the forms are cuda, plan, report and cubin");
+    }
+    SourceMap sources;
+    DiagnosticSink sink;
+    const auto module = lower::compile_file(sources, o.file, *values, sink);
+    if (!sink.empty()) std::cerr << render_text(sink, sources);
+    if (sink.has_internal_errors()) return exit_our_bug;
+    if (!module) {
+        for (const Diagnostic& d : sink.diagnostics()) {
+            if (d.code == Code::cannot_read_file || d.code == Code::unknown_constant) return exit_bad_input;
+        }
+        return exit_kernel_wrong;
+    }
+    nlohmann::json plans = nlohmann::json::array();
+    bool found = false, bad = false;
+    for (const ir::Kernel& kernel : module->kernels) {
+        if (!o.kernel.empty() && kernel.name != o.kernel) continue;
+        found = true;
+        auto emitted = codegen::emit(kernel, o.file);
+        if (!emitted) return complain(exit_kernel_wrong, fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message));
+        if (o.pasted) emitted->source = codegen::self_contained(emitted->source, device_header);
+        if (o.to == "cuda" && !o.json) {
+            std::cout << emitted->source << "\n";
+            continue;
+        }
+        nlohmann::json plan = codegen::plan(kernel, *emitted);
+        if (o.to == "report" || o.to == "cubin") {
+            runtime::CompileRequest request;
+            request.source = emitted->source;
+            request.name = kernel.name + ".cu";
+            request.arch = o.arch.empty() ? kernel.arch : o.arch;
+            request.include_folders = runtime::standard_include_folders();
+            auto compiled = runtime::compile(request);
+            if (!compiled) {
+                const bool refused = compiled.error().kind == runtime::FailureKind::compile_error;
+                return complain(refused ? exit_our_bug : exit_bad_input, compiled.error().message, compiled.error().fix);
+            }
+            if (o.to == "cubin") {
+                std::ofstream(o.out.empty() ? kernel.name + ".cubin" : o.out, std::ios::binary) << compiled->cubin;
+                continue;
+            }
+            for (const auto& entry : compiled->report.kernels) {
+                if (!entry.is_entry) continue;
+                const int spilled = entry.spill_store_bytes + entry.spill_load_bytes;
+                if (!o.json) {
+                    fmt::print("{} ({}): {} registers, {} bytes spilled, {} bytes local, {} bytes of shared arena\n", entry.name, request.arch, entry.registers,
+                               spilled, entry.stack_bytes, kernel.shared_bytes);
+                }
+                bad |= spilled > 0 || entry.stack_bytes > 0;
+            }
+            for (const auto& remark : compiled->report.remarks) {
+                if (!o.json) fmt::print("  {}\n", remark.text);
+                bad |= remark.kind == runtime::RemarkKind::wgmma_serialized;
+            }
+            plan["report"] = runtime::to_json(*compiled);
+        }
+        plans.push_back(std::move(plan));
+    }
+    if (!found) return complain(exit_bad_input, o.kernel.empty() ? o.file + " has no kernel" : fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
+    if (o.to == "plan" || o.json) std::cout << nlohmann::json{{"file", o.file}, {"kernels", plans}}.dump(2) << "\n";
+    return bad ? exit_kernel_wrong : exit_fine;
+}
+
+}  // namespace
+
+std::function<int()> declare_emit(CLI::App& app) {
+    auto options = std::make_shared<Options>();
+    app.add_option("file", options->file, "a kernel file")->required();
+    app.add_option("--kernel", options->kernel, "only kernels of this name");
+    app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
+    app.add_option("--to", options->to, "cuda (the source), plan (JSON for a launcher), report (registers, spills), cubin");
+    app.add_option("--arch", options->arch, "compile for this architecture instead of the kernel's own");
+    app.add_option("-o,--out", options->out, "file for --to cubin");
+    app.add_flag("--self-contained", options->pasted, "paste the device headers into the source");
+    app.add_flag("--json", options->json, "print JSON");
+    app.footer("Exit status: 0 fine; 1 the kernel does not compile, spills or serialises wgmma; 2 bad usage, or no NVRTC.");
+    return [options] { return run(*options); };
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,135 @@
+// What emitted kernels use beside the instructions of tw_device.cuh: moves of a thread's values, folds, integer helpers.
+//
+// A thread's part of a register tile is an array: one 32-bit word per f32 or integer value, one word per pair of 16-bit values
+// (the even one in the low half). Pointers into such arrays are always constants after unrolling.
+#pragma once
+
+#include "tw_device.cuh"
+
+namespace tw {
+
+TW_DEVICE int floor_div(int a, int b) {
+  int q = a / b;
+  return (a % b != 0 && (a % b < 0) != (b < 0)) ? q - 1 : q;
+}
+TW_DEVICE int floor_mod(int a, int b) {
+  int r = a % b;
+  return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
+}
+
+// Address bits [4, 4 + B) are XORed with bits [7, 7 + B).
+template <int B>
+TW_DEVICE u32 swizzle(u32 address) {
+  return address ^ (address >> 3 & ((1u << B) - 1) << 4);
+}
+
+// ---------------------------------------------------------------- 16-bit values in words
+
+TW_DEVICE float bf16_at(u32 word, int odd) { return __uint_as_float(odd ? word & 0xffff0000u : word << 16); }
+TW_DEVICE float f16_at(u32 word, int odd) {
+  float r;
+  u16 h = static_cast<u16>(odd ? word >> 16 : word);
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(h));
+  return r;
+}
+TW_DEVICE float round_bf16(float x) { return from_bf16(to_bf16(x)); }
+TW_DEVICE float round_f16(float x) {
+  float r;
+  asm("{\n.reg .b16 h;\ncvt.rn.f16.f32 h, %1;\ncvt.f32.f16 %0, h;\n}" : "=f"(r) : "f"(x));
+  return r;
+}
+TW_DEVICE u32 half_of(u32 word, int odd) { return odd ? word >> 16 : word & 0xffffu; }
+
+// ---------------------------------------------------------------- arithmetic
+
+// Two units in the last place over the whole range.
+TW_DEVICE float div_full(float a, float b) {
+  float r;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+TW_DEVICE float sigmoid(float x) { return div_full(1.0f, 1.0f + expf(-x)); }
+TW_DEVICE float mod_floor(float a, float b) { return a - floorf(a / b) * b; }
+
+// ---------------------------------------------------------------- vectors of BYTES bytes between registers and memory
+
+template <int BYTES, class T>
+TW_DEVICE void load_vector(T* x, const void* p) {
+  static_assert(sizeof(T) == 4, "32-bit words");
+  if constexpr (BYTES == 16) {
+    const uint4 v = *reinterpret_cast<const uint4*>(p);
+    x[0] = reinterpret_cast<const T&>(v.x), x[1] = reinterpret_cast<const T&>(v.y);
+    x[2] = reinterpret_cast<const T&>(v.z), x[3] = reinterpret_cast<const T&>(v.w);
+  } else if constexpr (BYTES == 8) {
+    const uint2 v = *reinterpret_cast<const uint2*>(p);
+    x[0] = reinterpret_cast<const T&>(v.x), x[1] = reinterpret_cast<const T&>(v.y);
+  } else {
+    x[0] = *reinterpret_cast<const T*>(p);
+  }
+}
+// Read-only for the whole kernel: through the non-coherent path.
+template <int BYTES, class T>
+TW_DEVICE void load_vector_nc(T* x, const void* p) {
+  static_assert(sizeof(T) == 4, "32-bit words");
+  if constexpr (BYTES == 16) {
+    const uint4 v = __ldg(reinterpret_cast<const uint4*>(p));
+    x[0] = reinterpret_cast<const T&>(v.x), x[1] = reinterpret_cast<const T&>(v.y);
+    x[2] = reinterpret_cast<const T&>(v.z), x[3] = reinterpret_cast<const T&>(v.w);
+  } else if constexpr (BYTES == 8) {
+    const uint2 v = __ldg(reinterpret_cast<const uint2*>(p));
+    x[0] = reinterpret_cast<const T&>(v.x), x[1] = reinterpret_cast<const T&>(v.y);
+  } else {
+    x[0] = __ldg(reinterpret_cast<const T*>(p));
+  }
+}
+template <int BYTES, class T>
+TW_DEVICE void store_vector(void* p, const T* x) {
+  static_assert(sizeof(T) == 4, "32-bit words");
+  if constexpr (BYTES == 16) {
+    *reinterpret_cast<uint4*>(p) = make_uint4(reinterpret_cast<const u32&>(x[0]), reinterpret_cast<const u32&>(x[1]),
+                                              reinterpret_cast<const u32&>(x[2]), reinterpret_cast<const u32&>(x[3]));
+  } else if constexpr (BYTES == 8) {
+    *reinterpret_cast<uint2*>(p) = make_uint2(reinterpret_cast<const u32&>(x[0]), reinterpret_cast<const u32&>(x[1]));
+  } else {
+    *reinterpret_cast<T*>(p) = x[0];
+  }
+}
+
+// N elements of which those from `count` on are not there: loads give `fill`, stores skip them.
+template <int N, class T>
+TW_DEVICE void load_some(T* x, const T* p, int count, T fill) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) x[j] = j < count ? p[j] : fill;
+}
+template <int N>
+TW_DEVICE void load_some(u32* x, const u16* p, int count, u16 fill) {
+#pragma unroll
+  for (int j = 0; j < N; j += 2) {
+    const u32 lo = j < count ? p[j] : fill, hi = j + 1 < count ? p[j + 1] : fill;
+    x[j / 2] = lo | hi << 16;
+  }
+}
+template <int N, class T>
+TW_DEVICE void store_some(T* p, const T* x, int count) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+    if (j < count) p[j] = x[j];
+}
+template <int N>
+TW_DEVICE void store_some(u16* p, const u32* x, int count) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+    if (j < count) p[j] = static_cast<u16>(half_of(x[j / 2], j % 2));
+}
+
+TW_DEVICE void cp_async_8_zfill(u32 dst, const void* src, u32 bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
+}
+TW_DEVICE void ldmatrix_x2(u32& a, u32& b, u32 addr) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(a), "=r"(b) : "r"(addr) : "memory");
+}
+TW_DEVICE void ldmatrix_x2_trans(u32& a, u32& b, u32 addr) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(a), "=r"(b) : "r"(addr) : "memory");
+}
+
+}  // namespace tw

@@ -1,0 +1,158 @@
+// TMA, wgmma, barriers and fences.
+#include "codegen/printer.h"
+
+namespace tw::codegen {
+
+using ir::DType;
+
+std::string Printer::barrier(const ir::BarrierRef& b) {
+    const std::string name = "AT_" + k_.barriers[static_cast<std::size_t>(b.array)].name;
+    if (auto c = b.slot.as_constant()) return *c == 0 ? "smem + " + name : fmt::format("smem + {} + {}", name, 8 * *c);
+    return fmt::format("smem + {} + 8 * {}", name, wrapped(b.slot));
+}
+
+void Printer::tma_load(const ir::TmaLoad& op) {
+    std::string text = fmt::format("tw::tma_load_{}d{}{}(smem + {}, &map_{}, {}", op.coordinates.size(), op.multicast_mask ? "_multicast" : "",
+                                   op.hint == ir::CacheHint::none ? "" : "_hint", shared_origin(op.dst), op.map, barrier(op.barrier));
+    for (const auto& c : op.coordinates) text += ", " + expr(c);
+    if (op.multicast_mask) text += fmt::format(", tw::u16({})", expr(*op.multicast_mask));
+    if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
+    line(text + ");");
+}
+
+void Printer::tma_store(const ir::TmaStore& op) {
+    if (op.reduce_add) return fail("TMA reductions have no CUDA text yet");
+    std::string text = fmt::format("tw::tma_store_{}d{}(&map_{}, smem + {}", op.coordinates.size(), op.hint == ir::CacheHint::none ? "" : "_hint", op.map, shared_origin(op.src));
+    for (const auto& c : op.coordinates) text += ", " + expr(c);
+    if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
+    line(text + ");");
+}
+
+// A matrix operand in shared memory: view dimension 0 is M or N, dimension 1 is K. The descriptor's offsets are distances
+// between elements of the buffer, as target/descriptor.h defines them; here they are read off the buffer itself.
+std::optional<Printer::Operand> Printer::operand(const ir::SharedView& view, int mn_step, int k_elements) {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    const int size = target::bytes(b.dtype), span = target::span_bytes(b.swizzle), chunk = 16 / size, wide = span / size;
+    auto at = [&](int mn, int k) { return *constant_bytes(view, {mn, k}); };
+    Operand o;
+    const int mn_extent = view.extents[0], k_extent = view.extents[1], start = at(0, 0);
+    o.mn_major = k_extent > 1 && at(0, 1) - start != size;
+    static constexpr int codes[] = {0, 3, 2, 1};
+    o.swizzle = codes[static_cast<std::size_t>(b.swizzle)];
+    const bool plain = b.swizzle == target::SwizzleMode::None;
+    if (!o.mn_major) {
+        o.stride = mn_extent > 8 ? at(8, 0) - start : span * 8;
+        o.leading = plain && k_extent > chunk ? at(0, chunk) - start : 16;
+        for (int r = 1; r < 8 && r < mn_extent; ++r) {
+            if (at(r, 0) - start != r * span) return std::nullopt;
+        }
+    } else {
+        o.stride = plain ? (mn_extent > chunk ? at(chunk, 0) - start : 128) : (k_extent > 8 ? at(0, 8) - start : span * 8);
+        o.leading = plain ? (k_extent > 8 ? at(0, 8) - start : 128) : (mn_extent > wide ? at(wide, 0) - start : 16);
+        for (int r = 1; r < 8; ++r) {
+            if (at(0, r) - start != r * span) return std::nullopt;
+        }
+    }
+    for (int mn = 0; mn < mn_extent; mn += mn_step) {
+        o.offset.emplace_back();
+        for (int k = 0; k < k_extent; k += k_elements) o.offset.back().push_back(at(mn, k) - start);
+    }
+    std::int64_t divisor = 0;
+    runtime_bytes(view, divisor);
+    if (!plain && (divisor % target::pattern_bytes(b.swizzle) != 0 || start % target::pattern_bytes(b.swizzle) >= span)) return std::nullopt;
+    o.start = "smem + " + shared_origin(view);
+    return o;
+}
+
+void Printer::wgmma(const ir::Wgmma& op) {
+    const DType type = k_.buffers[static_cast<std::size_t>(op.b.buffer)].dtype;
+    if ((type != DType::BF16 && type != DType::F16) || dtype(op.acc) != DType::F32) return fail("wgmma of these types has no CUDA text yet");
+    const int k_step = 16, m = dist(op.acc).shape[0], n = op.b.extents[0], k = op.b.extents[1];
+    const auto* a_view = std::get_if<ir::SharedView>(&op.a);
+    const int blocks = m / 64, steps = k / k_step;
+    auto b = operand(op.b, n, k_step);
+    std::optional<Operand> a;
+    if (a_view) a = operand(*a_view, 64, k_step);
+    if (!b || (a_view && !a)) return fail("a wgmma operand does not lie as a descriptor can say");
+    if (!a_view) {   // registers: words 4 j .. 4 j + 3 are the A fragment of k step j
+        const ir::Distribution& d = dist(std::get<int>(op.a));
+        for (int j = 0; j < steps * blocks; ++j) {
+            const auto c = d.at(0, 8 * j), c2 = d.at(0, 8 * j + 2), c4 = d.at(0, 8 * j + 4);
+            const int row = 64 * (j / steps), column = 16 * (j % steps);
+            if (c != std::vector<int>{row, column} || c2 != std::vector<int>{row + 8, column} || c4 != std::vector<int>{row, column + 8}) {
+                return fail("the A fragment of a wgmma does not fit");
+            }
+        }
+    }
+    open("");
+    auto descriptor = [&](const Operand& o) { return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle); };
+    if (a) line(fmt::format("const tw::u64 desc_a = {};", descriptor(*a)));
+    line(fmt::format("const tw::u64 desc_b = {};", descriptor(*b)));
+    auto add = [](const std::string& name, int bytes) { return bytes ? fmt::format("{} + {}", name, bytes / 16) : name; };
+    for (int j = 0; j < steps; ++j) {
+        for (int i = 0; i < blocks; ++i) {
+            const std::string acc = blocks == 1 ? fragment_name(op.acc)
+                                                : fmt::format("reinterpret_cast<float(&)[{}]>({}[{}])", n / 2, fragment_name(op.acc), i * n / 2);
+            const std::string trans = b->mn_major || (a && a->mn_major) ? (a ? fmt::format("<{}, {}>", int(a->mn_major), int(b->mn_major)) : fmt::format("<{}>", int(b->mn_major))) : "";
+            std::string left;
+            if (a) left = add("desc_a", a->offset[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)]);
+            else {
+                const std::string& x = fragment_name(std::get<int>(op.a));
+                const int w = 4 * (i * steps + j);
+                left = fmt::format("{0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}]", x, w, w + 1, w + 2, w + 3);
+            }
+            line(fmt::format("tw::wgmma_m64n{}k16_{}_{}{}({}, {}, {}, {});", n, target::name(type), a ? "ss" : "rs", trans, acc, left,
+                             add("desc_b", b->offset[0][static_cast<std::size_t>(j)]), j == 0 ? expr(op.accumulate) : "1"));
+        }
+    }
+    close();
+}
+
+void Printer::synchronise(const ir::Stmt& s) {
+    std::string text;
+    const bool cluster = k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1;
+    if (std::holds_alternative<ir::CpAsyncCommit>(s.op)) text = "tw::cp_async_commit();";
+    else if (auto* w = std::get_if<ir::CpAsyncWait>(&s.op)) text = fmt::format("tw::cp_async_wait<{}>();", w->pending);
+    else if (auto* w = std::get_if<ir::CpAsyncArrive>(&s.op)) text = fmt::format("tw::cp_async_mbarrier_arrive_noinc({});", barrier(w->barrier));
+    else if (std::holds_alternative<ir::BulkCommit>(s.op)) text = "tw::bulk_commit();";
+    else if (auto* w = std::get_if<ir::BulkWait>(&s.op)) text = fmt::format("tw::bulk_wait{}<{}>();", w->read ? "_read" : "", w->pending);
+    else if (auto* b = std::get_if<ir::BarrierInit>(&s.op)) text = fmt::format("tw::mbarrier_init({}, {});", barrier(b->barrier), b->arrivals);
+    else if (std::holds_alternative<ir::BarrierInitFence>(s.op)) text = "tw::fence_mbarrier_init();";
+    else if (auto* b = std::get_if<ir::BarrierArrive>(&s.op)) {
+        if (b->count != 1) return fail("an arrival of more than one has no CUDA text yet");
+        if (!b->barrier.cluster_rank) text = fmt::format("tw::mbarrier_arrive({});", barrier(b->barrier));
+        // Nothing is handed over when only wgmma has read the slot, and that has been waited for.
+        else text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", remote_release_needed_ ? "" : "_relaxed", barrier(b->barrier), expr(*b->barrier.cluster_rank));
+    } else if (auto* b = std::get_if<ir::BarrierExpect>(&s.op)) text = fmt::format("tw::mbarrier_arrive_expect_tx({}, {});", barrier(b->barrier), expr(b->bytes));
+    else if (auto* b = std::get_if<ir::BarrierWait>(&s.op)) {
+        bool remote = false;
+        ir::for_each_stmt(k_.body, [&](const ir::Stmt& other) {
+            if (auto* a = std::get_if<ir::BarrierArrive>(&other.op)) remote |= a->barrier.array == b->barrier.array && a->barrier.cluster_rank.has_value();
+        });
+        const char* form = !cluster || !remote ? "" : remote_release_needed_ ? "_cluster" : "_relaxed_cluster";
+        text = fmt::format("tw::mbarrier_wait{}({}, {});", form, barrier(b->barrier), expr(b->parity));
+    } else if (std::holds_alternative<ir::BlockSync>(s.op)) text = "__syncthreads();";
+    else if (auto* n = std::get_if<ir::NamedSync>(&s.op)) text = fmt::format("tw::named_barrier_sync({}, {});", expr(n->id), n->threads);
+    else if (auto* n = std::get_if<ir::NamedArrive>(&s.op)) text = fmt::format("tw::named_barrier_arrive({}, {});", expr(n->id), n->threads);
+    else if (std::holds_alternative<ir::WarpSync>(s.op)) text = "__syncwarp();";
+    else if (auto* c = std::get_if<ir::ClusterArrive>(&s.op)) text = c->relaxed ? "tw::cluster_arrive_relaxed();" : "tw::cluster_arrive();";
+    else if (std::holds_alternative<ir::ClusterWait>(s.op)) text = "tw::cluster_wait();";
+    else if (std::holds_alternative<ir::ProxyFence>(s.op)) text = "tw::fence_proxy_async_shared();";
+    else if (auto* r = std::get_if<ir::SetMaxRegisters>(&s.op)) text = fmt::format("TW_SETMAXNREG_{}({});", r->increase ? "INC" : "DEC", r->count);
+    else if (std::holds_alternative<ir::WgmmaFence>(s.op)) text = "tw::wgmma_fence();";
+    else if (std::holds_alternative<ir::WgmmaCommit>(s.op)) text = "tw::wgmma_commit();";
+    else if (auto* w = std::get_if<ir::WgmmaWait>(&s.op)) text = fmt::format("tw::wgmma_wait<{}>();", w->pending);
+    else return fail(fmt::format("`{}` has no CUDA text yet", ir::kind_name(s.op)));
+    if (!s.note.empty()) text += "  // " + s.note;
+    line(text);
+    // All groups are complete: from here on the accumulators belong to ordinary code, and none of it may move up.
+    if (auto* w = std::get_if<ir::WgmmaWait>(&s.op); w && w->pending == 0) {
+        for (int f : open_accumulators_) {
+            const std::string v = open_unrolled(values(f));
+            line(fmt::format("tw::wgmma_pin({}[{}]);", fragment_name(f), v));
+            close_unrolled(values(f));
+        }
+    }
+}
+
+}  // namespace tw::codegen

@@ -1,0 +1,460 @@
+// The kernel's frame: parameters, scopes, control flow, roles.
+#include <algorithm>
+
+#include "codegen/printer.h"
+
+namespace tw::codegen {
+
+using ir::Region;
+using ir::Stmt;
+
+const char* name_of(Argument::Kind kind) {
+    switch (kind) {
+        case Argument::Kind::tensor_map: return "tensor_map";
+        case Argument::Kind::tensor: return "tensor";
+        case Argument::Kind::size: return "size";
+        case Argument::Kind::scalar: return "scalar";
+    }
+    return "?";
+}
+
+void Printer::line(const std::string& text) { out_ += std::string(static_cast<std::size_t>(2 * depth_), ' ') + text + "\n"; }
+void Printer::open(const std::string& text) {
+    line(text.empty() ? "{" : text + " {");
+    ++depth_;
+}
+void Printer::close(const std::string& after) {
+    --depth_;
+    line("}" + after);
+}
+void Printer::fail(const std::string& message) {
+    if (!problem_) problem_ = EmitFailure{message, now_};
+}
+void Printer::place(const Stmt& s, const std::string& what) {
+    std::string text = "// " + what;
+    if (s.loc.line) text += fmt::format("   {}:{}", file_, s.loc.line);
+    line(text);
+}
+
+std::string Printer::open_unrolled(int count, const std::string& name) {
+    if (count == 1) return "0";
+    out_ += "#pragma unroll\n";
+    open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", name, count));
+    return name;
+}
+void Printer::close_unrolled(int count) {
+    if (count != 1) close();
+}
+
+UnitText Printer::table_text(const std::vector<int>& table, const std::vector<int>& extents) {
+    if (auto sum = fit_digits(table, extents)) {
+        return [sum = *sum](const std::string& unit) {
+            std::string text = digit_text(sum, unit);
+            if (unit == "0") text = "0";
+            if (sum.base != 0) text = text == "0" ? std::to_string(sum.base) : text + " + " + std::to_string(sum.base);
+            return text;
+        };
+    }
+    const std::string name = fmt::format("table_{}", tables_++);
+    std::string list;
+    for (int v : table) list += (list.empty() ? "" : ", ") + std::to_string(v);
+    line(fmt::format("constexpr int {}[{}] = {{{}}};", name, table.size(), list));
+    return [name](const std::string& unit) { return name + "[" + unit + "]"; };
+}
+
+void Printer::choose_names() {
+    static const std::set<std::string> reserved = {
+        "alignas", "and", "asm", "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double",
+        "else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "new", "not", "operator", "or", "register",
+        "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "true", "typedef", "typename", "union",
+        "unsigned", "using", "void", "volatile", "while", "xor", "min", "max", "tw", "tid", "warp", "smem", "arena", "v", "p", "row", "base",
+        "part", "lane", "cluster_rank", "index", "whole", "desc_a", "desc_b", "bytes", "carry", "r0", "r1", "r2", "r3", "other"};
+    std::set<std::string> taken(reserved);
+    auto pick = [&](const std::string& wanted) {
+        std::string name;
+        for (char c : wanted) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+        if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "_" + name;
+        // left0, at1, ... are this printer's own.
+        const bool own = name.rfind("left", 0) == 0 || name.rfind("at", 0) == 0 || name.rfind("table_", 0) == 0 || name.rfind("map_", 0) == 0;
+        if (own) name += "_";
+        std::string free = name;
+        for (int i = 2; !taken.insert(free).second; ++i) free = fmt::format("{}_{}", name, i);
+        return free;
+    };
+    for (const std::string& s : k_.sizes) size_names_.push_back(pick(s));
+    for (const auto& t : k_.tensors) tensor_names_.push_back(pick(t.name));
+    for (const auto& s : k_.scalars) scalar_names_.push_back(pick(s.name));
+    for (std::size_t i = 0; i < k_.vars.size(); ++i) {
+        var_names_.push_back(pick(k_.vars[i].name));
+        if (ring_[i]) taken.insert(var_names_.back() + "_slot"), taken.insert(var_names_.back() + "_phase");
+    }
+    for (const auto& f : k_.fragments) fragment_names_.push_back(pick(f.name));
+}
+
+namespace {
+
+// Calls the visitors for every fragment and integer variable a statement itself mentions (not its nested regions).
+struct Mentions {
+    std::function<void(int)> fragment, var;
+    void expr(const ir::Expr& e) const {
+        if (e.kind() == ir::ExprKind::var) var(e->id);
+        for (const ir::Expr& a : e->args) expr(a);
+    }
+    void element(const ir::ElementNode& e) const {
+        if (e.op == ir::ElementOp::fragment) fragment(e.id);
+        if (e.op == ir::ElementOp::index) expr(e.index);
+        for (const auto& a : e.args) element(*a);
+    }
+    void view(const ir::SharedView& v) const {
+        for (const auto& e : v.origin) expr(e);
+        if (v.cluster_rank) expr(*v.cluster_rank);
+    }
+    void view(const ir::GlobalView& v) const {
+        for (const auto& e : v.origin) expr(e);
+        for (const auto& l : v.limit) if (l) expr(*l);
+        if (v.gather_fragment >= 0) fragment(v.gather_fragment);
+    }
+    void barrier(const ir::BarrierRef& b) const {
+        expr(b.slot);
+        if (b.cluster_rank) expr(*b.cluster_rank);
+    }
+    void operator()(const ir::For& o) const { var(o.var), expr(o.lo), expr(o.hi), expr(o.step); }
+    void operator()(const ir::If& o) const { expr(o.condition); }
+    void operator()(const ir::Role& o) const { if (o.instance_var >= 0) var(o.instance_var); }
+    void operator()(const ir::Assign& o) const { var(o.var), expr(o.value); }
+    void operator()(const ir::Compute& o) const { fragment(o.dst), element(*o.value); }
+    void operator()(const ir::Reduce& o) const { fragment(o.dst), fragment(o.src); }
+    void operator()(const ir::Scan& o) const { fragment(o.dst), fragment(o.src); }
+    void operator()(const ir::Shuffle& o) const { fragment(o.dst), fragment(o.src); }
+    void operator()(const ir::LoadGlobal& o) const { fragment(o.dst), view(o.src); }
+    void operator()(const ir::StoreGlobal& o) const { fragment(o.src), view(o.dst); }
+    void operator()(const ir::AtomicAdd& o) const { fragment(o.src), view(o.dst); }
+    void operator()(const ir::LoadShared& o) const { fragment(o.dst), view(o.src); }
+    void operator()(const ir::StoreShared& o) const { fragment(o.src), view(o.dst); }
+    void operator()(const ir::CpAsync& o) const { view(o.dst), view(o.src); }
+    void operator()(const ir::CpAsyncArrive& o) const { barrier(o.barrier); }
+    void operator()(const ir::TmaLoad& o) const {
+        view(o.dst), barrier(o.barrier);
+        for (const auto& c : o.coordinates) expr(c);
+        if (o.multicast_mask) expr(*o.multicast_mask);
+    }
+    void operator()(const ir::TmaStore& o) const {
+        view(o.src);
+        for (const auto& c : o.coordinates) expr(c);
+    }
+    void operator()(const ir::BarrierInit& o) const { barrier(o.barrier); }
+    void operator()(const ir::BarrierArrive& o) const { barrier(o.barrier); }
+    void operator()(const ir::BarrierExpect& o) const { barrier(o.barrier), expr(o.bytes); }
+    void operator()(const ir::BarrierWait& o) const { barrier(o.barrier), expr(o.parity); }
+    void operator()(const ir::NamedSync& o) const { expr(o.id); }
+    void operator()(const ir::NamedArrive& o) const { expr(o.id); }
+    void operator()(const ir::Wgmma& o) const {
+        fragment(o.acc), view(o.b), expr(o.accumulate);
+        if (auto* f = std::get_if<int>(&o.a)) fragment(*f);
+        else view(std::get<ir::SharedView>(o.a));
+    }
+    void operator()(const ir::Mma& o) const { fragment(o.acc), fragment(o.a), fragment(o.b); }
+    template <class T>
+    void operator()(const T&) const {}
+};
+
+// The name occurs as a word from `from` on.
+bool mentions(const std::string& text, std::size_t from, const std::string& name) {
+    auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    for (std::size_t at = text.find(name, from); at != std::string::npos; at = text.find(name, at + 1)) {
+        if (!letter(text[at - 1]) && !letter(text[at + name.size()])) return true;
+    }
+    return false;
+}
+
+using Path = std::vector<std::pair<const Region*, std::size_t>>;
+
+// The deepest place that encloses all uses: (region, index of the first statement in it that uses the thing).
+void meet(std::optional<Path>& at, const Path& use) {
+    if (!at) {
+        at = use;
+        return;
+    }
+    std::size_t common = 0;
+    while (common < at->size() && common < use.size() && (*at)[common].first == use[common].first) {
+        const bool same = (*at)[common].second == use[common].second;
+        ++common;
+        if (!same) break;
+    }
+    at->resize(common);
+}
+
+}  // namespace
+
+void Printer::find_scopes() {
+    std::vector<std::optional<Path>> fragments(k_.fragments.size()), vars(k_.vars.size());
+    Path path;
+    std::function<void(const Region&)> walk = [&](const Region& region) {
+        for (std::size_t i = 0; i < region.size(); ++i) {
+            path.emplace_back(&region, i);
+            Mentions m{[&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); }, [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); }};
+            std::visit(m, region[i].op);
+            if (auto* w = std::get_if<ir::Wgmma>(&region[i].op)) accumulators_.insert(w->acc);
+            auto mark = [&](int tensor) { pointer_used_[static_cast<std::size_t>(tensor)] = true; };
+            std::function<void(const ir::Expr&)> elements = [&](const ir::Expr& e) {
+                if (e.kind() == ir::ExprKind::element) mark(e->id);
+                for (const auto& a : e->args) elements(a);
+            };
+            if (auto* o = std::get_if<ir::LoadGlobal>(&region[i].op)) mark(o->src.tensor);
+            if (auto* o = std::get_if<ir::StoreGlobal>(&region[i].op)) mark(o->dst.tensor);
+            if (auto* o = std::get_if<ir::AtomicAdd>(&region[i].op)) mark(o->dst.tensor);
+            if (auto* o = std::get_if<ir::CpAsync>(&region[i].op)) mark(o->src.tensor);
+            if (auto* o = std::get_if<ir::Assign>(&region[i].op)) elements(o->value);
+            if (auto* o = std::get_if<ir::If>(&region[i].op)) elements(o->condition);
+            if (auto* o = std::get_if<ir::For>(&region[i].op)) elements(o->lo), elements(o->hi), elements(o->step);
+            if (auto* o = std::get_if<ir::TmaLoad>(&region[i].op)) for (const auto& c : o->coordinates) elements(c);
+            if (auto* o = std::get_if<ir::TmaStore>(&region[i].op)) for (const auto& c : o->coordinates) elements(c);
+            if (auto* o = std::get_if<ir::For>(&region[i].op)) walk(o->body);
+            if (auto* o = std::get_if<ir::If>(&region[i].op)) walk(o->then), walk(o->otherwise);
+            if (auto* o = std::get_if<ir::Role>(&region[i].op)) walk(o->body);
+            if (auto* o = std::get_if<ir::Elect>(&region[i].op)) walk(o->body);
+            path.pop_back();
+        }
+    };
+    pointer_used_.assign(k_.tensors.size(), false);
+    walk(k_.body);
+    for (std::size_t i = 0; i < fragments.size(); ++i) {
+        if (fragments[i]) fragments_at_[fragments[i]->back().first][fragments[i]->back().second].push_back(static_cast<int>(i));
+    }
+    for (std::size_t i = 0; i < vars.size(); ++i) {
+        if (vars[i] && k_.vars[i].kind == ir::Variable::Kind::scalar) vars_at_[vars[i]->back().first][vars[i]->back().second].push_back(static_cast<int>(i));
+    }
+    var_declared_.assign(k_.vars.size(), false);
+}
+
+void Printer::parameters() {
+    auto add = [&](Argument::Kind kind, std::size_t id, const std::string& text) {
+        arguments_.push_back({kind, static_cast<int>(id)});
+        out_ += (arguments_.size() > 1 ? ",\n    " : "") + text;
+    };
+    for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) {
+        add(Argument::Kind::tensor_map, i, fmt::format("const __grid_constant__ tw::TensorMap map_{}", i));
+    }
+    for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
+        if (!pointer_used_[i]) continue;
+        const ir::Tensor& t = k_.tensors[i];
+        add(Argument::Kind::tensor, i, fmt::format("{}{}* __restrict__ {}", t.is_output ? "" : "const ", dtype_text(t.dtype), tensor_names_[i]));
+    }
+    for (std::size_t i = 0; i < k_.sizes.size(); ++i) add(Argument::Kind::size, i, "int " + size_names_[i]);
+    for (std::size_t i = 0; i < k_.scalars.size(); ++i) add(Argument::Kind::scalar, i, dtype_text(k_.scalars[i].dtype) + " " + scalar_names_[i]);
+}
+
+Expected<EmittedKernel, EmitFailure> Printer::run() {
+    now_ = k_.loc;
+    analyse_variables();
+    choose_names();
+    find_scopes();
+    bool swizzled = false;
+    for (const auto& b : k_.buffers) swizzled |= b.swizzle != target::SwizzleMode::None;
+    ir::for_each_stmt(k_.body, [&](const Stmt& s) {
+        remote_release_needed_ |= std::holds_alternative<ir::LoadShared>(s.op) || std::holds_alternative<ir::StoreShared>(s.op);
+    });
+    out_ += fmt::format("// {} for {}, made by tilewright from {}.\n", k_.name, k_.arch, file_);
+    if (!k_.doc.empty()) {
+        std::string first = k_.doc.substr(0, k_.doc.find('\n'));
+        out_ += "// " + first + "\n";
+    }
+    if (!k_.computes.text.empty()) {
+        std::string text;
+        for (char c : k_.computes.text) {
+            if (c == '\n') c = ' ';
+            if (c == ' ' && (text.empty() || text.back() == ' ')) continue;
+            text += c;
+        }
+        out_ += "// computes " + text + "\n";
+    }
+    for (const auto& a : k_.assumptions) out_ += "// assumes " + a.text + "\n";
+    std::string constants;
+    for (const auto& c : k_.consts) constants += fmt::format("{}{} = {}", constants.empty() ? "" : ", ", c.name, c.value);
+    if (!constants.empty()) out_ += "// with " + constants + "\n";
+    out_ += "#include \"tw_tile.cuh\"\n\n";
+    for (const auto& b : k_.buffers) out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of {}\n", b.name, b.byte_offset, b.bytes, target::name(b.dtype));
+    for (const auto& b : k_.barriers) out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} mbarriers, {} arrivals a phase\n", b.name, b.byte_offset, b.slots, b.arrivals);
+    if (k_.shared_bytes) out_ += "\n";
+    out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", 32 * k_.warps, std::max(1, k_.min_blocks_per_sm), k_.name);
+    parameters();
+    out_ += ") {\n";
+    depth_ = 1;
+    if (k_.shared_bytes) {
+        line("extern __shared__ __align__(1024) char arena[];");
+        line("const tw::u32 smem = tw::smem_addr(arena);");
+        if (swizzled) line("if (smem % 1024 != 0) __trap();  // the swizzle patterns would be off");
+    }
+    const std::string thread = "  const int tid = threadIdx.x;\n";
+    const std::size_t thread_at = out_.size();
+    bool uses_warp = false;
+    ir::for_each_stmt(k_.body, [&](const Stmt& s) { uses_warp |= std::holds_alternative<ir::Role>(s.op) || std::holds_alternative<ir::Elect>(s.op); });
+    if (uses_warp) line("const int warp = tw::warp_index();");
+    if (k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1) line("const int cluster_rank = tw::cluster_cta_rank();");
+    group_threads_ = 32 * k_.warps;
+    elect_condition_ = k_.arch == "sm_80" ? "tid == 0" : "warp == 0 && tw::elect_one()";
+    region(k_.body);
+    out_ += "}\n";
+    if (mentions(out_, thread_at, "tid")) out_.insert(thread_at, thread);
+    if (problem_) return Unexpected<EmitFailure>{*problem_};
+    return EmittedKernel{k_.name, out_, arguments_};
+}
+
+void Printer::declare_at(const Region& body, std::size_t index) {
+    if (auto found = fragments_at_.find(&body); found != fragments_at_.end()) {
+        if (auto here = found->second.find(index); here != found->second.end()) {
+            for (int f : here->second) {
+                line(fmt::format("{} {}[{}];", word_text(dtype(f)), fragment_name(f), std::max(1, words(f))));
+                if (accumulators_.count(f)) open_accumulators_.push_back(f);
+            }
+        }
+    }
+    if (auto found = vars_at_.find(&body); found != vars_at_.end()) {
+        if (auto here = found->second.find(index); here != found->second.end()) {
+            for (int v : here->second) {
+                const auto* a = std::get_if<ir::Assign>(&body[index].op);
+                if (a && a->var == v) continue;   // declared by its assignment
+                line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
+                if (ring_[static_cast<std::size_t>(v)]) line(fmt::format("int {0}_slot = 0, {0}_phase = 0;", var_names_[static_cast<std::size_t>(v)]));
+                var_declared_[static_cast<std::size_t>(v)] = true;
+            }
+        }
+    }
+}
+
+void Printer::assign(const ir::Assign& op, const Region&, std::size_t) {
+    const auto id = static_cast<std::size_t>(op.var);
+    const std::string& name = var_names_[id];
+    const bool first = !var_declared_[id];
+    var_declared_[id] = true;
+    if (ring_[id]) {
+        if (op.value.is_constant(0)) {
+            line(fmt::format("{}{} = 0{} {}_slot = 0{} {}_phase = 0;", first ? "int " : "", name, first ? "," : ";", name, first ? "," : ";", name));
+        } else {
+            line(fmt::format("++{};", name));
+            line(fmt::format("if (++{0}_slot == {1}) {0}_slot = 0, {0}_phase ^= 1;", name, ring_[id]));
+        }
+        return;
+    }
+    const bool once = var_assignments_[id] == 1;
+    line(fmt::format("{}{} = {};", first ? (once ? "const int " : "int ") : "", name, expr(op.value)));
+}
+
+void Printer::for_loop(const ir::For& op) {
+    const std::string& name = var_names_[static_cast<std::size_t>(op.var)];
+    if (op.unroll == -1) out_ += "#pragma unroll\n";
+    else if (op.unroll >= 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
+    const std::string step = op.step.is_constant(1) ? "++" + name : fmt::format("{} += {}", name, expr(op.step));
+    open(fmt::format("for (int {0} = {1}; {0} < {2}; {3})", name, expr(op.lo), wrapped(op.hi), step));
+    region(op.body);
+    close();
+}
+
+void Printer::region(const Region& body) {
+    const std::size_t accumulators = open_accumulators_.size();
+    for (std::size_t i = 0; i < body.size() && !failed(); ++i) {
+        declare_at(body, i);
+        now_ = body[i].loc;
+        if (std::holds_alternative<ir::Role>(body[i].op)) {
+            std::vector<const Stmt*> list;
+            while (i < body.size() && std::holds_alternative<ir::Role>(body[i].op)) {
+                if (!list.empty()) declare_at(body, i);
+                list.push_back(&body[i++]);
+            }
+            --i;
+            roles(list);
+            continue;
+        }
+        if (auto* a = std::get_if<ir::Assign>(&body[i].op)) assign(*a, body, i);
+        else stmt(body[i]);
+    }
+    open_accumulators_.resize(accumulators);
+}
+
+void Printer::roles(const std::vector<const Stmt*>& list) {
+    const int outer_threads = group_threads_;
+    const std::string outer_elect = elect_condition_;
+    bool first = true;
+    for (const Stmt* s : list) {
+        const auto& r = std::get<ir::Role>(s->op);
+        const int last = r.first_warp + r.warps_per_instance * r.instances;
+        const std::string test = r.first_warp == 0 ? fmt::format("warp < {}", last) : fmt::format("warp >= {} && warp < {}", r.first_warp, last);
+        if (first) open("if (" + test + ")");
+        else {
+            --depth_;
+            open("} else if (" + test + ")");
+        }
+        first = false;
+        place(*s, "role " + r.name);
+        const int threads = 32 * r.warps_per_instance;
+        const bool power = (threads & (threads - 1)) == 0 && r.first_warp % r.warps_per_instance == 0;
+        const std::string instance = r.instances == 1 ? "0" : fmt::format("(warp - {}) / {}", r.first_warp, r.warps_per_instance);
+        const std::string thread = power ? fmt::format("const int tid = threadIdx.x % {};", threads)
+                                         : fmt::format("const int tid = threadIdx.x - {} - {} * {};", 32 * r.first_warp, instance, threads);
+        const std::size_t thread_at = out_.size();
+        if (r.instance_var >= 0) line(fmt::format("const int {} = {};", var_names_[static_cast<std::size_t>(r.instance_var)], instance));
+        group_threads_ = threads;
+        elect_condition_ = k_.arch == "sm_80"  ? "tid == 0"
+                           : r.warps_per_instance == 1 ? "tw::elect_one()"
+                           : r.instances == 1 ? fmt::format("warp == {} && tw::elect_one()", r.first_warp)
+                                              : fmt::format("warp % {} == {} && tw::elect_one()", r.warps_per_instance, r.first_warp % r.warps_per_instance);
+        region(r.body);
+        if (mentions(out_, thread_at, "tid")) out_.insert(thread_at, std::string(static_cast<std::size_t>(2 * depth_), ' ') + thread + "\n");
+    }
+    close();
+    group_threads_ = outer_threads;
+    elect_condition_ = outer_elect;
+}
+
+void Printer::elect(const ir::Elect& op) {
+    open("if (" + elect_condition_ + ")");
+    region(op.body);
+    close();
+}
+
+void Printer::if_else(const ir::If& op) {
+    open("if (" + expr(op.condition) + ")");
+    region(op.then);
+    if (!op.otherwise.empty()) {
+        --depth_;
+        open("} else");
+        region(op.otherwise);
+    }
+    close();
+}
+
+void Printer::stmt(const Stmt& s) {
+    const auto& o = s.op;
+    if (std::holds_alternative<ir::Expect>(o)) return;
+    if (std::holds_alternative<ir::Sugar>(o)) return fail("a construct was not lowered");
+    if (auto* x = std::get_if<ir::If>(&o)) return if_else(*x);
+    if (auto* x = std::get_if<ir::Elect>(&o)) return elect(*x);
+    if (auto* x = std::get_if<ir::For>(&o)) {
+        if (!s.note.empty()) place(s, s.note);
+        return for_loop(*x);
+    }
+    const std::size_t before = out_.size();
+    place(s, s.note.empty() ? ir::print(k_, s) : s.note);
+    if (auto* x = std::get_if<ir::Compute>(&o)) compute(*x);
+    else if (auto* x = std::get_if<ir::Reduce>(&o)) reduce(*x);
+    else if (auto* x = std::get_if<ir::Scan>(&o)) scan(*x);
+    else if (auto* x = std::get_if<ir::Shuffle>(&o)) shuffle(*x);
+    else if (auto* x = std::get_if<ir::LoadGlobal>(&o)) load_global(*x);
+    else if (auto* x = std::get_if<ir::StoreGlobal>(&o)) store_global(*x);
+    else if (auto* x = std::get_if<ir::AtomicAdd>(&o)) atomic_add(*x);
+    else if (auto* x = std::get_if<ir::LoadShared>(&o)) load_shared(*x);
+    else if (auto* x = std::get_if<ir::StoreShared>(&o)) store_shared(*x);
+    else if (auto* x = std::get_if<ir::CpAsync>(&o)) cp_async(*x);
+    else if (auto* x = std::get_if<ir::TmaLoad>(&o)) tma_load(*x);
+    else if (auto* x = std::get_if<ir::TmaStore>(&o)) tma_store(*x);
+    else if (auto* x = std::get_if<ir::Wgmma>(&o)) wgmma(*x);
+    else if (auto* x = std::get_if<ir::Mma>(&o)) mma(*x);
+    else {
+        out_.resize(before);   // one line that says it all
+        synchronise(s);
+    }
+}
+
+Expected<EmittedKernel, EmitFailure> emit(const ir::Kernel& kernel, const std::string& file) { return Printer(kernel, file).run(); }
+
+}  // namespace tw::codegen

@@ -1,0 +1,488 @@
+// Ordinary loads and stores, global and shared; ldmatrix and stmatrix; cp.async.
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/printer.h"
+
+namespace tw::codegen {
+
+using ir::DType;
+using ir::Expr;
+
+namespace {
+
+// Extents of the units when `per_unit` values (the lowest digits) make up one.
+std::vector<int> unit_extents(const ir::Distribution& d, int per_unit) {
+    std::vector<int> out;
+    for (const ir::DistDigit& digit : prime_digits(d.value)) {
+        if (per_unit > 1) per_unit /= digit.extent;
+        else out.push_back(digit.extent);
+    }
+    return out;
+}
+
+std::vector<int> per_unit_table(const std::vector<int>& by_value, int per_unit) {
+    std::vector<int> out;
+    for (std::size_t v = 0; v < by_value.size(); v += static_cast<std::size_t>(per_unit)) out.push_back(by_value[v]);
+    return out;
+}
+
+std::string plus(const std::string& a, const std::string& b) {
+    if (a.empty() || a == "0") return b;
+    if (b.empty() || b == "0") return a;
+    return a + " + " + b;
+}
+
+std::string times(const std::string& a, int n) {
+    if (n == 1 || a == "0") return a;
+    return (a.find(' ') == std::string::npos ? a : "(" + a + ")") + " * " + std::to_string(n);
+}
+
+}  // namespace
+
+std::string Printer::copies_zero(const ir::Distribution& d) {
+    std::string text;
+    int stride = 1;
+    const auto digits = prime_digits(d.thread);
+    const int threads = d.threads();
+    for (std::size_t i = 0; i < digits.size();) {
+        if (digits[i].dim >= 0) {
+            stride *= digits[i++].extent;
+            continue;
+        }
+        int extent = 1;
+        const int first = stride;
+        while (i < digits.size() && digits[i].dim < 0) extent *= digits[i].extent, stride *= digits[i].extent, ++i;
+        std::string digit = first == 1 ? "tid" : fmt::format("tid / {}", first);
+        if (first * extent < threads) digit += fmt::format(" % {}", extent);
+        text += (text.empty() ? "" : " && ") + digit + " == 0";
+    }
+    return text;
+}
+
+Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir::Distribution& d, int per_unit, bool read_only) {
+    GlobalUnits g;
+    g.per_unit = per_unit;
+    g.units = std::max(1, d.values() / per_unit);
+    const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
+    const auto extents = unit_extents(d, per_unit);
+    std::vector<bool> in_view(t.dims.size(), false);
+    std::string start;   // element offset of this thread's first element
+    std::vector<UnitText> parts;
+    for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        const auto dim = static_cast<std::size_t>(view.dims[i]);
+        in_view[dim] = true;
+        auto map = split(d, [&](const std::vector<int>& c) { return c[i]; });
+        if (!map) {
+            fail("a tile coordinate is not a sum of digits");
+            return g;
+        }
+        const auto table = per_unit_table(map->value, per_unit);
+        UnitText along = table_text(table, extents);
+        const bool moves = std::any_of(table.begin(), table.end(), [](int x) { return x != 0; });
+        const std::string stride = wrapped(t.strides[dim]);
+        const bool unit_stride = t.strides[dim].is_constant(1);
+        const std::string thread = digit_text(map->thread, "tid");
+        const bool limited = i < view.limit.size() && view.limit[i].has_value();
+        if (view.gather_dim == static_cast<int>(dim)) {
+            auto held = slots(view.gather_fragment, {static_cast<int>(i)}, d);
+            if (!held) {
+                fail("a thread does not hold the row index that it needs");
+                return g;
+            }
+            UnitText slot = table_text(per_unit_table(*held, per_unit), extents);
+            const std::string name = fragment_name(view.gather_fragment);
+            parts.push_back([=](const std::string& u) { return fmt::format("tw::i64({}[{}]) * {}", name, slot(u), stride); });
+            const std::string bound = expr(t.dims[dim]);
+            // Only indices inside the tensor are read.
+            line(fmt::format("const int left{} = {};", i, bound));
+            g.tests.emplace_back([=](const std::string& u) { return fmt::format("tw::u32({}[{}])", name, slot(u)); }, fmt::format("tw::u32(left{})", i));
+            if (limited) {
+                line(fmt::format("const int left{}_limit = {} - ({});", i, wrapped(*view.limit[i]), thread));
+                g.tests.emplace_back(along, fmt::format("left{}_limit", i));
+            }
+            continue;
+        }
+        line(fmt::format("const int at{} = {};", i, plus(expr(view.origin[dim]), thread)));
+        start = plus(start, unit_stride ? fmt::format("at{}", i) : fmt::format("tw::i64(at{}) * {}", i, stride));
+        if (moves) {
+            if (unit_stride) parts.push_back(along);
+            else parts.push_back([=](const std::string& u) {
+                const std::string text = along(u);
+                return text == "0" ? std::string("0") : fmt::format("tw::i64({}) * {}", text, stride);
+            });
+        }
+        const bool checked = limited || i >= view.in_bounds.size() || !view.in_bounds[i];
+        if (checked) {
+            std::string bound = expr(t.dims[dim]);
+            if (limited) bound = fmt::format("min({}, {})", bound, expr(*view.limit[i]));
+            line(fmt::format("const int left{} = {} - at{};", i, bound.find(' ') == std::string::npos || bound.rfind("min(", 0) == 0 ? bound : "(" + bound + ")", i));
+            const bool inner = i + 1 == view.dims.size();
+            if (inner) {
+                g.inner_test = static_cast<int>(g.tests.size());
+                g.straddles = per_unit > 1 && (limited || std::gcd(multiple(t.dims[dim]), multiple(view.origin[dim])) % per_unit != 0);
+            }
+            g.tests.emplace_back(along, fmt::format("left{}", i));
+            g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} + {} <= {}", wrapped(view.origin[dim]), view.extents[i], bound);
+        }
+    }
+    if (view.gather_dim >= 0) g.whole.clear();
+    for (std::size_t dim = 0; dim < t.dims.size(); ++dim) {
+        if (in_view[dim] || view.origin[dim].is_constant(0)) continue;
+        start = plus(start, t.strides[dim].is_constant(1) ? expr(view.origin[dim]) : fmt::format("tw::i64({}) * {}", expr(view.origin[dim]), wrapped(t.strides[dim])));
+    }
+    if (start.empty()) start = "0";
+    line(fmt::format("{}{}* p = {} + ({});", read_only ? "const " : "", dtype_text(t.dtype), tensor_names_[static_cast<std::size_t>(view.tensor)], start));
+    g.offset = [parts](const std::string& u) {
+        std::string text;
+        for (const UnitText& p : parts) text = plus(text, p(u));
+        return text.empty() ? std::string("0") : text;
+    };
+    return g;
+}
+
+std::string Printer::condition(const GlobalUnits& g, const std::string& unit, bool inner) {
+    std::string text;
+    for (std::size_t i = 0; i < g.tests.size(); ++i) {
+        if (static_cast<int>(i) == g.inner_test && !inner) continue;
+        text += (text.empty() ? "" : " && ") + g.tests[i].first(unit) + " < " + g.tests[i].second;
+    }
+    return text;
+}
+
+void Printer::load_global(const ir::LoadGlobal& op) {
+    const ir::Distribution& d = dist(op.dst);
+    const DType type = dtype(op.dst);
+    const std::string& x = fragment_name(op.dst);
+    const bool read_only = !k_.tensors[static_cast<std::size_t>(op.src.tensor)].is_output;
+    const int size = target::bytes(type);
+    int per_unit = std::max(1, op.vector_bytes / size);
+    const bool words32 = size == 4 || (packed(op.dst) && per_unit > 1);
+    if (!words32) per_unit = 1;
+    open("");
+    const GlobalUnits g = global_units(op.src, d, per_unit, true);
+    const std::string fill = packed(op.dst) ? fmt::format("tw::u16({})", target::from_double(op.fill, type)) : number(op.fill, type);
+    const std::string load = fmt::format("tw::load_vector{}<{}>", read_only ? "_nc" : "", per_unit * size);
+    auto place_of = [&](const std::string& u) { return packed(op.dst) ? times(u, per_unit / 2) : times(u, per_unit); };
+    auto loop = [&](bool masked) {
+        const std::string u = open_unrolled(g.units);
+        if (!words32) {   // single 16-bit or 64-bit elements
+            const std::string cond = masked ? condition(g, u, true) : "";
+            const std::string one = read_only ? fmt::format("__ldg(p + ({}))", g.offset(u)) : fmt::format("p[{}]", g.offset(u));
+            const std::string value = cond.empty() ? one : fmt::format("{} ? {} : {}", cond, one, fill);
+            if (!packed(op.dst)) line(fmt::format("{}[{}] = {};", x, u, value));
+            else if (g.units == 1) line(fmt::format("{}[0] = {};", x, value));
+            else {
+                line(fmt::format("const tw::u32 half = {};", value));
+                line(fmt::format("{0}[{1} / 2] = {1} % 2 ? {0}[{1} / 2] | half << 16 : half;", x, u));
+            }
+        } else if (!masked || g.tests.empty()) {
+            line(fmt::format("{}(&{}[{}], p + ({}));", load, x, place_of(u), g.offset(u)));
+        } else if (g.straddles) {
+            const std::string others = condition(g, u, false);
+            const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
+            const std::string count = fmt::format("{} - ({})", left, along(u));
+            line(fmt::format("tw::load_some<{}>(&{}[{}], p + ({}), {}, {});", per_unit, x, place_of(u), g.offset(u),
+                             others.empty() ? count : fmt::format("{} ? {} : 0", others, count), fill));
+        } else {
+            const std::string cond = condition(g, u, true);
+            line(fmt::format("if ({}) {}(&{}[{}], p + ({}));", cond, load, x, place_of(u), g.offset(u)));
+            if (packed(op.dst)) {
+                const std::uint64_t bits = target::from_double(op.fill, type);
+                for (int i = 0; i < per_unit / 2; ++i) line(fmt::format("{}{}[{}] = {:#x}u;", i ? "     " : "else ", x, plus(place_of(u), std::to_string(i)), bits | bits << 16));
+            } else if (per_unit == 1) {
+                line(fmt::format("else {}[{}] = {};", x, place_of(u), fill));
+            } else {
+                std::string all;
+                for (int i = 0; i < per_unit; ++i) all += fmt::format("{}[{}] = ", x, plus(place_of(u), std::to_string(i)));
+                line("else " + all + fill + ";");
+            }
+        }
+        close_unrolled(g.units);
+    };
+    if (!failed()) {
+        if (g.straddles && !g.whole.empty()) {
+            open("if (" + g.whole + ")");
+            loop(false);
+            --depth_;
+            open("} else");
+            loop(true);
+            close();
+        } else {
+            loop(true);
+        }
+    }
+    close();
+}
+
+void Printer::store_global(const ir::StoreGlobal& op) {
+    const ir::Distribution& d = dist(op.src);
+    const DType type = dtype(op.src);
+    const std::string& x = fragment_name(op.src);
+    const int size = target::bytes(type);
+    int per_unit = std::max(1, op.vector_bytes / size);
+    const bool words32 = size == 4 || (packed(op.src) && per_unit > 1);
+    if (!words32) per_unit = 1;
+    const std::string once = copies_zero(d);
+    open(once.empty() ? "" : "if (" + once + ")");
+    const GlobalUnits g = global_units(op.dst, d, per_unit, false);
+    auto place_of = [&](const std::string& u) { return packed(op.src) ? times(u, per_unit / 2) : times(u, per_unit); };
+    auto loop = [&](bool masked) {
+        const std::string u = open_unrolled(g.units);
+        if (words32 && masked && g.straddles) {
+            const std::string others = condition(g, u, false);
+            const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
+            const std::string count = fmt::format("{} - ({})", left, along(u));
+            line(fmt::format("tw::store_some<{}>(p + ({}), &{}[{}], {});", per_unit, g.offset(u), x, place_of(u),
+                             others.empty() ? count : fmt::format("{} ? {} : 0", others, count)));
+        } else {
+            const std::string cond = masked ? condition(g, u, true) : "";
+            const std::string guard = cond.empty() ? "" : "if (" + cond + ") ";
+            if (words32) line(fmt::format("{}tw::store_vector<{}>(p + ({}), &{}[{}]);", guard, per_unit * size, g.offset(u), x, place_of(u)));
+            else if (packed(op.src)) line(fmt::format("{}p[{}] = tw::u16(tw::half_of({}[{} / 2], {} % 2));", guard, g.offset(u), x, u, u));
+            else line(fmt::format("{}p[{}] = {}[{}];", guard, g.offset(u), x, u));
+        }
+        close_unrolled(g.units);
+    };
+    if (!failed()) {
+        if (g.straddles && !g.whole.empty()) {
+            open("if (" + g.whole + ")");
+            loop(false);
+            --depth_;
+            open("} else");
+            loop(true);
+            close();
+        } else {
+            loop(true);
+        }
+    }
+    close();
+}
+
+void Printer::atomic_add(const ir::AtomicAdd& op) {
+    const ir::Distribution& d = dist(op.src);
+    if (packed(op.src)) return fail("atomic adds of 16-bit types have no CUDA text yet");
+    const std::string once = copies_zero(d);
+    open(once.empty() ? "" : "if (" + once + ")");
+    const GlobalUnits g = global_units(op.dst, d, 1, false);
+    if (!failed()) {
+        const std::string u = open_unrolled(g.units);
+        const std::string cond = condition(g, u, true);
+        line(fmt::format("{}atomicAdd(p + ({}), {}[{}]);", cond.empty() ? "" : "if (" + cond + ") ", g.offset(u), fragment_name(op.src), u));
+        close_unrolled(g.units);
+    }
+    close();
+}
+
+// ------------------------------------------------------------------------------------------------------------ shared memory
+
+std::optional<int> Printer::constant_bytes(const ir::SharedView& view, const std::vector<int>& coordinate) const {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    int elements = 0;
+    for (std::size_t dim = 0; dim < b.dims.size(); ++dim) {
+        const ir::SharedDim& sd = b.dims[dim];
+        int index = static_cast<int>(view.origin[dim].as_constant().value_or(0));
+        for (std::size_t i = 0; i < view.dims.size(); ++i) {
+            if (view.dims[i] == static_cast<int>(dim)) index += coordinate[i];
+        }
+        for (std::size_t i = 0; i < sd.extents.size(); ++i) {
+            elements += i + 1 == sd.extents.size() ? index * sd.strides[i] : index % sd.extents[i] * sd.strides[i];
+            index /= sd.extents[i];
+        }
+    }
+    return b.byte_offset + elements * target::bytes(b.dtype);
+}
+
+std::string Printer::runtime_bytes(const ir::SharedView& view, std::int64_t& divisor) {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    const int size = target::bytes(b.dtype);
+    std::string text;
+    divisor = 0;
+    for (std::size_t dim = 0; dim < b.dims.size(); ++dim) {
+        if (view.origin[dim].as_constant()) continue;
+        const ir::SharedDim& sd = b.dims[dim];
+        if (sd.extents.size() == 1) {
+            text = plus(text, fmt::format("{} * {}", wrapped(view.origin[dim]), sd.strides[0] * size));
+            divisor = std::gcd(divisor, multiple(view.origin[dim]) * sd.strides[0] * size);
+        } else if (sd.extents.size() == 2 && multiple(view.origin[dim]) % sd.extents[0] == 0) {
+            text = plus(text, fmt::format("{} / {} * {}", wrapped(view.origin[dim]), sd.extents[0], sd.strides[1] * size));
+            divisor = std::gcd<std::int64_t>(divisor, static_cast<std::int64_t>(sd.strides[1]) * size);
+        } else {
+            fail(fmt::format("a view of `{}` starts inside a panel at a place that is known only at run time", b.name));
+        }
+    }
+    return text;
+}
+
+std::string Printer::shared_origin(const ir::SharedView& view) {
+    std::int64_t divisor = 0;
+    const std::string varies = runtime_bytes(view, divisor);
+    const int fixed = *constant_bytes(view, std::vector<int>(view.dims.size(), 0)) - k_.buffers[static_cast<std::size_t>(view.buffer)].byte_offset;
+    std::string text = "AT_" + k_.buffers[static_cast<std::size_t>(view.buffer)].name;
+    if (fixed) text += " + " + std::to_string(fixed);
+    return plus(text, varies);
+}
+
+UnitText Printer::shared_units(const ir::SharedView& view, const ir::Distribution& d, int per_unit) {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    auto map = split(d, [&](const std::vector<int>& c) { return *constant_bytes(view, c); });
+    const UnitText nowhere = [](const std::string&) { return "0"; };
+    if (!map) {
+        fail(fmt::format("addresses in `{}` are not sums of digits", b.name));
+        return nowhere;
+    }
+    std::int64_t divisor = 0;
+    const auto extents = unit_extents(d, per_unit);
+    auto bytes = per_unit_table(map->value, per_unit);
+    const std::string thread = digit_text(map->thread, "tid");
+    std::string varies = runtime_bytes(view, divisor);
+    if (b.byte_offset % target::pattern_bytes(b.swizzle) == 0) {   // the buffer's own place is added outside the swizzle
+        for (int& x : bytes) x -= b.byte_offset;
+        varies = plus("AT_" + b.name, varies);
+    }
+    if (b.swizzle == target::SwizzleMode::None) {
+        UnitText along = table_text(bytes, extents);
+        const std::string base = plus(varies, thread);
+        return [=](const std::string& u) { return plus(base, along(u)); };
+    }
+    const int pattern = target::pattern_bytes(b.swizzle), bits = target::swizzle_bits(b.swizzle);
+    bool separable = divisor % pattern == 0;
+    std::vector<int> flips, jumps;
+    for (int v : bytes) {
+        const int low = v % pattern;
+        flips.push_back(static_cast<int>(target::swizzled(b.swizzle, static_cast<std::uint32_t>(low))));
+        jumps.push_back(v - low);
+    }
+    for (int t = 0; t < d.threads() && separable; ++t) {
+        const auto base = static_cast<std::uint32_t>(map->thread.at(t));
+        for (std::size_t u = 0; u < bytes.size() && separable; ++u) {
+            const std::uint32_t want = target::swizzled(b.swizzle, base + static_cast<std::uint32_t>(bytes[u]));
+            separable = want == (target::swizzled(b.swizzle, base) ^ static_cast<std::uint32_t>(flips[u])) + static_cast<std::uint32_t>(jumps[u]);
+        }
+    }
+    if (!separable) {
+        UnitText along = table_text(bytes, extents);
+        const std::string base = plus(varies, thread);
+        return [=](const std::string& u) { return fmt::format("tw::swizzle<{}>({})", bits, plus(base, along(u))); };
+    }
+    line(fmt::format("const tw::u32 row = tw::swizzle<{}>({});", bits, thread));
+    if (!varies.empty()) line(fmt::format("const tw::u32 base = {};", varies));
+    UnitText flip = table_text(flips, extents), jump = table_text(jumps, extents);
+    const std::string base = varies.empty() ? "" : "base";
+    return [=](const std::string& u) {
+        const std::string f = flip(u);
+        return plus(plus(base, f == "0" ? "row" : "(row ^ (" + f + "))"), jump(u));
+    };
+}
+
+bool Printer::matrix_distribution(int fragment, bool transposed, ir::Distribution& out, int& count) {
+    const ir::Distribution& d = dist(fragment);
+    const auto threads = prime_digits(d.thread), values = prime_digits(d.value);
+    if (threads.size() < 5 || values.empty()) return false;
+    const int inner = threads[0].dim, outer = threads[2].dim;
+    count = values.size() >= 3 ? 4 : values.size() == 2 ? 2 : 1;
+    if (count == 1) return false;
+    if (values[1].extent != 2 || (count == 4 && values[2].extent != 2)) return false;
+    out.shape = d.shape;
+    out.thread = {{8, transposed ? inner : outer, 1}};
+    out.thread.push_back(values[1]);
+    out.thread.push_back(count == 4 ? values[2] : ir::DistDigit{2, -1, 0});
+    out.thread.insert(out.thread.end(), threads.begin() + 5, threads.end());
+    out.value = {{8, transposed ? outer : inner, 1}};
+    out.value.insert(out.value.end(), values.begin() + (count == 4 ? 3 : 2), values.end());
+    return true;
+}
+
+void Printer::load_shared(const ir::LoadShared& op) {
+    if (op.src.cluster_rank) return fail("loads from another block's shared memory have no CUDA text yet");
+    const DType type = dtype(op.dst);
+    const std::string& x = fragment_name(op.dst);
+    open("");
+    ir::Distribution rows;
+    int count = 0;
+    if (op.matrix && matrix_distribution(op.dst, op.matrix_transposed, rows, count)) {
+        UnitText at = shared_units(op.src, rows, 8);
+        const int moves = words(op.dst) / count;
+        const std::string u = open_unrolled(moves);
+        std::string list;
+        for (int i = 0; i < count; ++i) list += fmt::format("{}[{}], ", x, plus(times(u, count), std::to_string(i)));
+        line(fmt::format("tw::ldmatrix_x{}{}({}smem + ({}));", count, op.matrix_transposed ? "_trans" : "", list, at(u)));
+        close_unrolled(moves);
+        return close();
+    }
+    const int size = target::bytes(type);
+    int per_unit = std::max(1, op.vector_bytes / size);
+    const bool words32 = size == 4 || (packed(op.dst) && per_unit > 1);
+    if (!words32) per_unit = 1;
+    UnitText at = shared_units(op.src, dist(op.dst), per_unit);
+    const int units = std::max(1, values(op.dst) / per_unit);
+    const std::string u = open_unrolled(units);
+    const std::string place_of = packed(op.dst) ? times(u, per_unit / 2) : times(u, per_unit);
+    if (words32) line(fmt::format("tw::load_vector<{}>(&{}[{}], arena + ({}));", per_unit * size, x, place_of, at(u)));
+    else if (packed(op.dst)) {
+        line(fmt::format("const tw::u32 half = *reinterpret_cast<const tw::u16*>(arena + ({}));", at(u)));
+        line(units == 1 ? fmt::format("{}[0] = half;", x) : fmt::format("{0}[{1} / 2] = {1} % 2 ? {0}[{1} / 2] | half << 16 : half;", x, u));
+    } else line(fmt::format("{}[{}] = *reinterpret_cast<const {}*>(arena + ({}));", x, u, dtype_text(type), at(u)));
+    close_unrolled(units);
+    close();
+}
+
+void Printer::store_shared(const ir::StoreShared& op) {
+    if (op.dst.cluster_rank) return fail("stores to another block's shared memory have no CUDA text yet");
+    const DType type = dtype(op.src);
+    const std::string& x = fragment_name(op.src);
+    ir::Distribution rows;
+    int count = 0;
+    const std::string once = copies_zero(dist(op.src));
+    if (op.matrix && once.empty() && matrix_distribution(op.src, op.matrix_transposed, rows, count)) {
+        open("");
+        UnitText at = shared_units(op.dst, rows, 8);
+        const int moves = words(op.src) / count;
+        const std::string u = open_unrolled(moves);
+        std::string list;
+        for (int i = 0; i < count; ++i) list += fmt::format(", {}[{}]", x, plus(times(u, count), std::to_string(i)));
+        line(fmt::format("tw::stmatrix_x{}{}(smem + ({}){});", count, op.matrix_transposed ? "_trans" : "", at(u), list));
+        close_unrolled(moves);
+        return close();
+    }
+    const int size = target::bytes(type);
+    int per_unit = std::max(1, op.vector_bytes / size);
+    const bool words32 = size == 4 || (packed(op.src) && per_unit > 1);
+    if (!words32) per_unit = 1;
+    open(once.empty() ? "" : "if (" + once + ")");
+    UnitText at = shared_units(op.dst, dist(op.src), per_unit);
+    const int units = std::max(1, values(op.src) / per_unit);
+    const std::string u = open_unrolled(units);
+    const std::string place_of = packed(op.src) ? times(u, per_unit / 2) : times(u, per_unit);
+    if (words32) line(fmt::format("tw::store_vector<{}>(arena + ({}), &{}[{}]);", per_unit * size, at(u), x, place_of));
+    else if (packed(op.src)) line(fmt::format("*reinterpret_cast<tw::u16*>(arena + ({})) = tw::u16(tw::half_of({}[{} / 2], {} % 2));", at(u), x, u, u));
+    else line(fmt::format("*reinterpret_cast<{}*>(arena + ({})) = {}[{}];", dtype_text(type), at(u), x, u));
+    close_unrolled(units);
+    close();
+}
+
+void Printer::cp_async(const ir::CpAsync& op) {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(op.dst.buffer)];
+    const int size = target::bytes(b.dtype), per_unit = op.bytes / size;
+    const std::string once = copies_zero(op.dist);
+    open(once.empty() ? "" : "if (" + once + ")");
+    const GlobalUnits g = global_units(op.src, op.dist, per_unit, true);
+    UnitText at = shared_units(op.dst, op.dist, per_unit);
+    if (!failed()) {
+        const std::string u = open_unrolled(g.units);
+        const std::string place_of = fmt::format("smem + ({})", at(u));
+        std::string count = std::to_string(op.bytes);
+        const std::string cond = condition(g, u, !g.straddles);
+        if (g.straddles) {
+            const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
+            count = fmt::format("min(max({} - ({}), 0) * {}, {})", left, along(u), size, op.bytes);
+        }
+        if (!cond.empty()) count = fmt::format("{} ? {} : 0", cond, count);
+        if (op.bytes == 16 && g.tests.empty()) line(fmt::format("tw::cp_async_16({}, p + ({}));", place_of, g.offset(u)));
+        else line(fmt::format("tw::cp_async_{}_zfill({}, p + ({}), {});", op.bytes, place_of, g.offset(u), count));
+        close_unrolled(g.units);
+    }
+    close();
+}
+
+}  // namespace tw::codegen

@@ -1,0 +1,375 @@
+// Statements on register tiles: elementwise, reductions, scans, mma.sync.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "codegen/printer.h"
+
+namespace tw::codegen {
+
+using ir::DType;
+using ir::ElementOp;
+
+bool Printer::packed(int f) const { return dtype(f) == DType::BF16 || dtype(f) == DType::F16; }
+
+std::optional<std::vector<int>> Printer::slots(int leaf, const std::vector<int>& dims, const ir::Distribution& d, const std::vector<int>& offset) {
+    const ir::Distribution& from = dist(leaf);
+    if (from.threads() != d.threads()) return std::nullopt;
+    auto wanted = [&](const std::vector<int>& c) {
+        std::vector<int> want(from.shape.size());
+        for (std::size_t i = 0; i < want.size(); ++i) want[i] = from.shape[i] == 1 ? 0 : c[static_cast<std::size_t>(dims.empty() ? static_cast<int>(i) : dims[i])] + (offset.empty() ? 0 : offset[i]);
+        return want;
+    };
+    std::map<std::vector<int>, int> held;
+    for (int v = 0; v < from.values(); ++v) held.emplace(from.at(0, v), v);
+    std::vector<int> out;
+    for (int v = 0; v < d.values(); ++v) {
+        auto it = held.find(wanted(d.at(0, v)));
+        if (it == held.end()) return std::nullopt;
+        out.push_back(it->second);
+        for (int t = 1; t < d.threads(); ++t) {
+            if (from.at(t, it->second) != wanted(d.at(t, v))) return std::nullopt;
+        }
+    }
+    return out;
+}
+
+std::string Printer::value_text(int f, const std::string& v) {
+    const std::string& name = fragment_name(f);
+    if (!packed(f)) return fmt::format("{}[{}]", name, v);
+    const bool atom = v.find(' ') == std::string::npos;
+    const std::string x = atom ? v : "(" + v + ")";
+    if (words(f) == 1 && values(f) == 1) return fmt::format("tw::{}_at({}[0], 0)", dtype(f) == DType::BF16 ? "bf16" : "f16", name);
+    return fmt::format("tw::{}_at({}[{} / 2], {} % 2)", dtype(f) == DType::BF16 ? "bf16" : "f16", name, x, x);
+}
+
+std::string Printer::number(double value, DType t) {
+    if (!target::info(t).is_float) return t == DType::Bool ? (value != 0 ? "true" : "false") : fmt::format("{}", static_cast<std::int64_t>(value));
+    const bool wide = t == DType::F64;
+    if (std::isinf(value)) {
+        if (wide) return value > 0 ? "__longlong_as_double(0x7ff0000000000000ll)" : "__longlong_as_double(0xfff0000000000000ll)";
+        return value > 0 ? "__uint_as_float(0x7f800000u)" : "__uint_as_float(0xff800000u)";
+    }
+    if (std::isnan(value)) return wide ? "__longlong_as_double(0x7fffffffffffffffll)" : "__uint_as_float(0x7fffffffu)";
+    std::string text = wide ? fmt::format("{:.17g}", value) : fmt::format("{:.9g}", static_cast<float>(value));
+    if (text.find_first_of(".en") == std::string::npos) text += ".0";
+    return wide ? text : text + "f";
+}
+
+void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
+    if (e->op == ElementOp::fragment) {
+        auto table = slots(e->id, e->dims, d, e->offset);
+        if (!table) return fail(fmt::format("a thread does not hold the element of `{}` that it needs", k_.fragments[static_cast<std::size_t>(e->id)].name));
+        leaf_text_[e.get()] = table_text(*table, extents_of(d.value));
+    }
+    if (e->op == ElementOp::coordinate) {
+        auto map = split(d, [&](const std::vector<int>& c) { return c[static_cast<std::size_t>(e->id)]; });
+        if (!map) return fail("a coordinate is not a sum of digits");
+        const std::string base = digit_text(map->thread, "tid");
+        UnitText value = table_text(map->value, extents_of(d.value));
+        leaf_text_[e.get()] = [base, value](const std::string& v) { return "(" + base + " + " + value(v) + ")"; };
+    }
+    for (const auto& a : e->args) prepare_leaves(a, d);
+}
+
+std::string Printer::element(const ir::Element& e, const ir::Distribution& d, const std::string& v, bool keep_wide) {
+    auto arg = [&](std::size_t i) { return element(e->args[i], d, v, false); };
+    const bool wide = e->dtype == DType::F64;
+    const bool is_float = target::info(e->dtype).is_float;
+    auto round = [&](const std::string& text) {   // arithmetic on 16-bit types is done in f32 and rounded
+        if (keep_wide) return text;
+        if (e->dtype == DType::BF16) return "tw::round_bf16(" + strip(text) + ")";
+        if (e->dtype == DType::F16) return "tw::round_f16(" + strip(text) + ")";
+        return text;
+    };
+    auto infix = [&](const char* op) { return round("(" + arg(0) + " " + op + " " + arg(1) + ")"); };
+    auto call = [&](const char* single, const char* twice) {
+        std::string list;
+        for (std::size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + strip(arg(i));
+        return round(std::string(wide ? twice : single) + "(" + list + ")");
+    };
+    switch (e->op) {
+        case ElementOp::fragment: return value_text(e->id, leaf_text_.at(e.get())(v));
+        case ElementOp::coordinate: return leaf_text_.at(e.get())(v);
+        case ElementOp::number: return e->number < 0 ? "(" + number(e->number, e->dtype) + ")" : number(e->number, e->dtype);
+        case ElementOp::scalar: return scalar_names_[static_cast<std::size_t>(e->id)];
+        case ElementOp::index: return wrapped(e->index);
+        case ElementOp::cast: {
+            const DType from = e->args[0]->dtype;
+            if (e->dtype == DType::Bool) return "(" + arg(0) + " != 0)";
+            if (e->dtype == DType::BF16 || e->dtype == DType::F16) {
+                const std::string inner = target::info(from).is_float && from != DType::F64 ? arg(0) : "float(" + strip(arg(0)) + ")";
+                return round(inner);
+            }
+            if (from == e->dtype || (e->dtype == DType::F32 && (from == DType::BF16 || from == DType::F16))) return arg(0);
+            if (e->dtype == DType::TF32 || target::bits(e->dtype) < 16) fail(fmt::format("a cast to {} has no CUDA text yet", target::name(e->dtype)));
+            return dtype_text(e->dtype) + "(" + strip(arg(0)) + ")";
+        }
+        case ElementOp::add: return infix("+");
+        case ElementOp::sub: return infix("-");
+        case ElementOp::mul: return infix("*");
+        case ElementOp::div: return is_float && !wide ? call("tw::div_full", "") : infix("/");
+        case ElementOp::neg: return "(-" + arg(0) + ")";
+        case ElementOp::fma: return call("fmaf", "fma");
+        case ElementOp::min: return is_float ? call("fminf", "fmin") : call("min", "min");
+        case ElementOp::max: return is_float ? call("fmaxf", "fmax") : call("max", "max");
+        case ElementOp::abs: return is_float ? call("fabsf", "fabs") : call("abs", "abs");
+        case ElementOp::pow: return call("powf", "pow");
+        case ElementOp::floor: return call("floorf", "floor");
+        case ElementOp::ceil: return call("ceilf", "ceil");
+        case ElementOp::mod: return is_float ? call("tw::mod_floor", "tw::mod_floor") : call("tw::floor_mod", "tw::floor_mod");
+        case ElementOp::exp: return e->approximate ? call("__expf", "exp") : call("expf", "exp");
+        case ElementOp::exp2: return call("tw::exp2_approx", "exp2");
+        case ElementOp::log: return call("logf", "log");
+        case ElementOp::log2: return call("log2f", "log2");
+        case ElementOp::sqrt: return call("sqrtf", "sqrt");
+        case ElementOp::rsqrt: return call("rsqrtf", "rsqrt");
+        case ElementOp::rcp: return wide ? "(1.0 / " + arg(0) + ")" : round("tw::div_full(1.0f, " + strip(arg(0)) + ")");
+        case ElementOp::sin: return call("sinf", "sin");
+        case ElementOp::cos: return call("cosf", "cos");
+        case ElementOp::tanh: return call("tanhf", "tanh");
+        case ElementOp::erf: return call("erff", "erf");
+        case ElementOp::sigmoid: return call("tw::sigmoid", "tw::sigmoid");
+        case ElementOp::lt: return infix("<");
+        case ElementOp::le: return infix("<=");
+        case ElementOp::gt: return infix(">");
+        case ElementOp::ge: return infix(">=");
+        case ElementOp::eq: return infix("==");
+        case ElementOp::ne: return infix("!=");
+        case ElementOp::logic_and: return infix("&&");
+        case ElementOp::logic_or: return infix("||");
+        case ElementOp::logic_not: return "(!" + arg(0) + ")";
+        case ElementOp::select: return "(" + strip(arg(0)) + " ? " + arg(1) + " : " + arg(2) + ")";
+    }
+    return "0";
+}
+
+void Printer::compute(const ir::Compute& op) {
+    const ir::Distribution& d = dist(op.dst);
+    const std::string& name = fragment_name(op.dst);
+    const int count = d.values();
+    // A braced scope only when tables may be declared.
+    prepare_leaves(op.value, d);
+    if (failed()) return;
+    if (!packed(op.dst)) {
+        const std::string v = open_unrolled(count);
+        line(fmt::format("{}[{}] = {};", name, v, strip(element(op.value, d, v, false))));
+        return close_unrolled(count);
+    }
+    const char* pack = dtype(op.dst) == DType::BF16 ? "bf16" : "f16";
+    // The same packed words: a copy.
+    const std::string v = open_unrolled(words(op.dst));
+    const std::string even = v == "0" ? "0" : "2 * v", odd = v == "0" ? "1" : "2 * v + 1";
+    if (count == 1) {
+        line(fmt::format("{}[0] = tw::pack_{}({}, 0.0f);", name, pack, strip(element(op.value, d, "0", true))));
+    } else {
+        line(fmt::format("{}[{}] = tw::pack_{}({}, {});", name, v, pack, strip(element(op.value, d, even, true)), strip(element(op.value, d, odd, true))));
+    }
+    close_unrolled(words(op.dst));
+}
+
+std::string Printer::fold(const std::string& op, DType t, const std::string& a, const std::string& b) {
+    const bool is_float = target::info(t).is_float, wide = t == DType::F64;
+    if (op == "sum") return a + " + " + b;
+    if (op == "prod") return a + " * " + b;
+    if (op == "any") return a + " || " + b;
+    if (op == "max" || op == "min") return fmt::format("{}{}{}({}, {})", is_float ? "f" : "", op, is_float && !wide ? "f" : "", a, b);
+    fail("reduction `" + op + "` has no CUDA text yet");
+    return a;
+}
+
+void Printer::reduce(const ir::Reduce& op) {
+    const ir::Distribution &from = dist(op.src), &to = dist(op.dst);
+    const DType type = dtype(op.dst);
+    if (packed(op.dst)) return fail(fmt::format("reductions of {} are not printed; convert to f32 first", target::name(type)));
+    // Slot of dst for every value of src, by the coordinates without `dim` (dst may carry the warp's number behind them).
+    std::vector<std::vector<int>> parts(static_cast<std::size_t>(to.values()));
+    for (int v = 0; v < from.values(); ++v) {
+        auto rest = [&](int t) {
+            std::vector<int> c = from.at(t, v);
+            c.erase(c.begin() + op.dim);
+            return c;
+        };
+        int slot = -1;
+        for (int s = 0; s < to.values() && slot < 0; ++s) {
+            std::vector<int> c = to.at(0, s);
+            c.resize(from.shape.size() - 1);
+            if (c == rest(0)) slot = s;
+        }
+        for (int t = 0; t < from.threads() && slot >= 0; ++t) {
+            std::vector<int> c = to.at(t, slot);
+            c.resize(from.shape.size() - 1);
+            if (c != rest(t)) slot = -1;
+        }
+        if (slot < 0) return fail("the layouts of a reduction do not fit");
+        parts[static_cast<std::size_t>(slot)].push_back(v);
+    }
+    // Table over (position in the fold, slot), positions fastest.
+    const int count = static_cast<int>(parts[0].size());
+    std::vector<int> table;
+    for (const auto& p : parts) {
+        if (static_cast<int>(p.size()) != count) return fail("the layouts of a reduction do not fit");
+        table.insert(table.end(), p.begin(), p.end());
+    }
+    UnitText at = table_text(table, {count, to.values()});
+    const std::string word = word_text(type);
+    const std::string slot = open_unrolled(to.values(), "part");
+    auto value = [&](const std::string& i) {
+        std::string unit = to.values() == 1 ? i : (i == "0" ? "" : i + " + ") + fmt::format("{} * part", count);
+        return value_text(op.src, at(unit));
+    };
+    if (to.values() == 1) open("");
+    const int chains = count >= 8 && count % 4 == 0 ? 4 : count >= 4 && count % 2 == 0 ? 2 : 1;
+    std::string first;
+    for (int c = 0; c < chains; ++c) first += fmt::format("{}r{} = {}", c ? ", " : "", c, value(std::to_string(c)));
+    line(fmt::format("{} {};", word, first));
+    if (count > chains) {
+        out_ += "#pragma unroll\n";
+        open(fmt::format("for (int v = {0}; v < {1}; v += {0})", chains, count));
+        for (int c = 0; c < chains; ++c) {
+            const std::string r = fmt::format("r{}", c);
+            line(fmt::format("{} = {};", r, fold(op.op, type, r, value(c ? fmt::format("v + {}", c) : "v"))));
+        }
+        close();
+    }
+    if (chains == 4) {
+        line(fmt::format("r0 = {};", fold(op.op, type, "r0", "r1")));
+        line(fmt::format("r2 = {};", fold(op.op, type, "r2", "r3")));
+        line(fmt::format("r0 = {};", fold(op.op, type, "r0", "r2")));
+    } else if (chains == 2) {
+        line(fmt::format("r0 = {};", fold(op.op, type, "r0", "r1")));
+    }
+    int stride = 1;
+    for (const ir::DistDigit& digit : prime_digits(from.thread)) {
+        if (stride >= 32) break;
+        if (digit.dim == op.dim) {
+            if (digit.extent != 2) return fail("lanes along a reduced dimension are not a power of two");
+            line(fmt::format("r0 = {};", fold(op.op, type, "r0", fmt::format("__shfl_xor_sync(0xffffffffu, r0, {})", stride))));
+        }
+        stride *= digit.extent;
+    }
+    line(fmt::format("{}[{}] = r0;", fragment_name(op.dst), slot));
+    close();
+}
+
+void Printer::scan(const ir::Scan& op) {
+    const ir::Distribution& d = dist(op.src);
+    const DType type = dtype(op.dst);
+    if (packed(op.src) || packed(op.dst)) return fail("scans of 16-bit types are not printed; convert to f32 first");
+    if (!ir::same_map(d, dist(op.dst))) return fail("the layouts of a scan differ");
+    // Lines of this thread: values by their coordinates without dim, in the order of the scan.
+    std::map<std::vector<int>, std::vector<std::pair<int, int>>> lines;
+    for (int v = 0; v < d.values(); ++v) {
+        std::vector<int> c = d.at(0, v);
+        const int along = c[static_cast<std::size_t>(op.dim)];
+        c.erase(c.begin() + op.dim);
+        lines[c].emplace_back(op.reverse ? -along : along, v);
+    }
+    // Lane digits along the dimension: one run of lane bits with growing steps.
+    int low = -1, lanes = 1, stride = 1, step = 0;
+    for (const ir::DistDigit& digit : prime_digits(d.thread)) {
+        if (stride >= 32) break;
+        if (digit.dim == op.dim) {
+            if (low < 0) low = stride, step = digit.step;
+            else if (low * lanes != stride || step * lanes != digit.step) return fail("the lanes of a scan are not in order");
+            lanes *= digit.extent;
+        }
+        stride *= digit.extent;
+    }
+    const std::string& x = fragment_name(op.src);
+    const std::string& y = fragment_name(op.dst);
+    for (auto& [key, list] : lines) {
+        std::sort(list.begin(), list.end());
+        // Runs inside one lane's step, then lanes, then the next run.
+        std::vector<std::vector<int>> runs;
+        int last = 0;
+        for (const auto& [along, v] : list) {
+            const int block = lanes == 1 ? 0 : (op.reverse ? -((-along) / step) : along / step);
+            if (runs.empty() || block != last) runs.emplace_back();
+            last = block;
+            runs.back().push_back(v);
+        }
+        open("");
+        for (std::size_t r = 0; r < runs.size(); ++r) {
+            for (std::size_t i = 0; i < runs[r].size(); ++i) {
+                const int v = runs[r][i];
+                if (i == 0) line(fmt::format("{}[{}] = {}[{}];", y, v, x, v));
+                else line(fmt::format("{}[{}] = {};", y, v, fold(op.op, type, fmt::format("{}[{}]", y, runs[r][i - 1]), fmt::format("{}[{}]", x, v))));
+            }
+            const std::string total = fmt::format("part{}", r), before = fmt::format("before{}", r);
+            const std::string identity = op.op == "prod" ? number(1, type) : number(op.op == "max" ? -INFINITY : op.op == "min" ? INFINITY : 0, type);
+            if (lanes > 1) {
+                const std::string position = fmt::format("(tid / {} % {})", low, lanes);
+                line(fmt::format("{} {} = {}[{}];", word_text(type), total, y, runs[r].back()));
+                for (int s = 1; s < lanes; s *= 2) {
+                    open("");
+                    line(fmt::format("const {} other = __shfl_{}_sync(0xffffffffu, {}, {});", word_text(type), op.reverse ? "down" : "up", total, s * low));
+                    line(fmt::format("if ({} {}) {} = {};", position, op.reverse ? fmt::format("< {}", lanes - s) : fmt::format(">= {}", s), total, fold(op.op, type, "other", total)));
+                    close();
+                }
+                line(fmt::format("{} {} = __shfl_{}_sync(0xffffffffu, {}, {});", word_text(type), before, op.reverse ? "down" : "up", total, low));
+                line(fmt::format("if ({} == {}) {} = {};", position, op.reverse ? lanes - 1 : 0, before, identity));
+            } else {
+                line(fmt::format("{} {} = {};", word_text(type), before, identity));
+                line(fmt::format("{} {} = {}[{}];", word_text(type), total, y, runs[r].back()));
+            }
+            if (r > 0) line(fmt::format("{} = {};", before, fold(op.op, type, "carry", before)));
+            for (int v : runs[r]) line(fmt::format("{}[{}] = {};", y, v, fold(op.op, type, before, fmt::format("{}[{}]", y, v))));
+            if (r + 1 < runs.size()) {
+                if (lanes > 1) {
+                    const std::string source = fmt::format("(tid % 32 - (tid / {} % {}) * {}) + {}", low, lanes, low, op.reverse ? 0 : (lanes - 1) * low);
+                    line(fmt::format("{}carry{} = {};", r == 0 ? word_text(type) + " " : "", "",
+                                     r == 0 ? fmt::format("__shfl_sync(0xffffffffu, {}, {})", total, source)
+                                            : fold(op.op, type, "carry", fmt::format("__shfl_sync(0xffffffffu, {}, {})", total, source))));
+                } else {
+                    line(fmt::format("{}carry = {};", r == 0 ? word_text(type) + " " : "", r == 0 ? total : fold(op.op, type, "carry", total)));
+                }
+            }
+        }
+        close();
+    }
+}
+
+void Printer::shuffle(const ir::Shuffle& op) {
+    const char* call = op.mode == "bfly" ? "xor_" : op.mode == "up" ? "up_" : op.mode == "down" ? "down_" : "";
+    const std::string v = open_unrolled(words(op.dst));
+    line(fmt::format("{}[{}] = __shfl_{}sync(0xffffffffu, {}[{}], {});", fragment_name(op.dst), v, call, fragment_name(op.src), v, op.lane_arg));
+    close_unrolled(words(op.dst));
+}
+
+void Printer::mma(const ir::Mma& op) {
+    const DType type = dtype(op.a);
+    if (!packed(op.a) || dtype(op.b) != type || dtype(op.acc) != DType::F32) return fail("mma of these types has no CUDA text yet");
+    const ir::Distribution &acc = dist(op.acc), &a = dist(op.a), &b = dist(op.b);
+    auto find = [](const ir::Distribution& d, int row, int column) {
+        for (int v = 0; v < d.values(); ++v) {
+            const auto c = d.at(0, v);
+            if (c[0] == row && c[1] == column) return v;
+        }
+        return -1;
+    };
+    std::vector<int> acc_at, a_at, b_at;
+    int instructions = 0;
+    for (int v = 0; v < acc.values(); v += 4) {
+        const auto c = acc.at(0, v);
+        for (int k = 0; k < a.shape[1]; k += 16) {
+            // m16n8k16: A words (row, k) (row + 8, k) (row, k + 8) (row + 8, k + 8), B words (n, k) (n, k + 8), in neighbouring slots.
+            const int av = find(a, c[0], k), bv = find(b, c[1], k);
+            const bool fits = find(acc, c[0], c[1] + 1) == v + 1 && find(acc, c[0] + 8, c[1]) == v + 2 && find(a, c[0] + 8, k) == av + 2 &&
+                              find(a, c[0], k + 8) == av + 4 && find(a, c[0] + 8, k + 8) == av + 6 && find(b, c[1], k + 8) == bv + 2;
+            if (!fits || av < 0 || bv < 0) return fail("the fragments of an mma do not fit");
+            acc_at.push_back(v), a_at.push_back(av / 2), b_at.push_back(bv / 2);
+            ++instructions;
+        }
+    }
+    UnitText at_acc = table_text(acc_at, {instructions}), at_a = table_text(a_at, {instructions}), at_b = table_text(b_at, {instructions});
+    const std::string v = open_unrolled(instructions);
+    const std::string &x = fragment_name(op.a), &y = fragment_name(op.b);
+    line(fmt::format("tw::mma_m16n8k16_{}(reinterpret_cast<float(&)[4]>({}[{}]),", target::name(type), fragment_name(op.acc), at_acc(v)));
+    const std::string i = at_a(v), j = at_b(v);
+    auto plus = [](const std::string& t, int n) { return t == "0" ? std::to_string(n) : n ? t + " + " + std::to_string(n) : t; };
+    line(fmt::format("    {0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}], {5}[{6}], {5}[{7}]);", x, i, plus(i, 1), plus(i, 2), plus(i, 3), y, j, plus(j, 1)));
+    close_unrolled(instructions);
+}
+
+}  // namespace tw::codegen

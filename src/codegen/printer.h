@@ -1,0 +1,157 @@
+// The printer's state and its parts, one file per kind of statement. Internal to codegen.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/emit.h"
+#include "codegen/index_map.h"
+
+namespace tw::codegen {
+
+// Where an access's unit (a vector, a matrix row, a word) lies: text of its byte offset in the arena, by the unit's text.
+using UnitText = std::function<std::string(const std::string& unit)>;
+
+class Printer {
+public:
+    Printer(const ir::Kernel& kernel, std::string file) : k_(kernel), file_(std::move(file)) {}
+    Expected<EmittedKernel, EmitFailure> run();
+
+private:
+    // -- text
+    void line(const std::string& text);
+    void open(const std::string& text);            // text + " {"
+    void close(const std::string& after = "");
+    void place(const ir::Stmt& s, const std::string& what);   // comment with note and source line
+    void fail(const std::string& message);
+    bool failed() const { return problem_.has_value(); }
+    // A fully unrolled loop over `count` units; the text of the counter ("0" when there is only one).
+    std::string open_unrolled(int count, const std::string& name = "v");
+    void close_unrolled(int count);
+    // Text of table[unit]; falls back on a constant array that is declared here.
+    UnitText table_text(const std::vector<int>& table, const std::vector<int>& extents);
+
+    // -- integers (print_expr.cpp)
+    std::string expr(const ir::Expr& e);           // no outer parentheses
+    std::string wrapped(const ir::Expr& e);        // in parentheses unless an atom
+    bool non_negative(const ir::Expr& e) const;
+    std::int64_t multiple(const ir::Expr& e) const;   // a number that divides e; 0: e is 0
+    void analyse_variables();
+    void analyse_ring(int var);
+    std::string dtype_text(ir::DType t);           // element in memory
+    std::string word_text(ir::DType t);            // element of a register array
+
+    // -- names and scopes (print_kernel.cpp)
+    void choose_names();
+    void find_scopes();
+    void parameters();
+    void declare_at(const ir::Region& region, std::size_t index);
+    void region(const ir::Region& body);
+    void stmt(const ir::Stmt& s);
+    void roles(const std::vector<const ir::Stmt*>& list);
+    void if_else(const ir::If& op);
+    void elect(const ir::Elect& op);
+    void assign(const ir::Assign& op, const ir::Region& body, std::size_t index);
+    void for_loop(const ir::For& op);
+
+    // -- registers (print_registers.cpp)
+    bool packed(int fragment) const;
+    int values(int fragment) const { return dist(fragment).values(); }
+    int words(int fragment) const { return packed(fragment) ? (values(fragment) + 1) / 2 : values(fragment); }
+    const ir::Distribution& dist(int fragment) const { return k_.fragments[static_cast<std::size_t>(fragment)].dist; }
+    const std::string& fragment_name(int f) const { return fragment_names_[static_cast<std::size_t>(f)]; }
+    ir::DType dtype(int f) const { return k_.fragments[static_cast<std::size_t>(f)].dtype; }
+    // slot of `leaf` per value of the tile with distribution `d`; dims as ElementNode::dims.
+    std::optional<std::vector<int>> slots(int leaf, const std::vector<int>& dims, const ir::Distribution& d, const std::vector<int>& offset = {});
+    std::string value_text(int fragment, const std::string& v);   // as a C++ value (floats for 16-bit types)
+    std::string element(const ir::Element& e, const ir::Distribution& d, const std::string& v, bool keep_wide);
+    std::string number(double value, ir::DType t);
+    void prepare_leaves(const ir::Element& e, const ir::Distribution& d);
+    void compute(const ir::Compute& op);
+    void reduce(const ir::Reduce& op);
+    void scan(const ir::Scan& op);
+    void shuffle(const ir::Shuffle& op);
+    void mma(const ir::Mma& op);
+    std::string fold(const std::string& op, ir::DType t, const std::string& a, const std::string& b);
+
+    // -- memory (print_memory.cpp)
+    struct GlobalUnits {
+        int units = 1, per_unit = 1;
+        std::string rows_ok;         // condition text template over unit, "" when always true; see condition()
+        UnitText offset;             // elements from `p`
+        std::vector<std::pair<UnitText, std::string>> tests;   // (offset along a checked dimension, name of what is left of it)
+        int inner_test = -1;         // index in tests of the vector's own dimension
+        bool straddles = false;
+        std::string whole;           // uniform condition: the whole tile is in bounds; "" when always
+    };
+    GlobalUnits global_units(const ir::GlobalView& view, const ir::Distribution& d, int per_unit, bool read_only);
+    std::string condition(const GlobalUnits& g, const std::string& unit, bool inner);
+    std::string copies_zero(const ir::Distribution& d);
+    void load_global(const ir::LoadGlobal& op);
+    void store_global(const ir::StoreGlobal& op);
+    void atomic_add(const ir::AtomicAdd& op);
+    UnitText shared_units(const ir::SharedView& view, const ir::Distribution& d, int per_unit);
+    std::string shared_origin(const ir::SharedView& view);   // byte offset of the view's first element, unswizzled
+    std::optional<int> constant_bytes(const ir::SharedView& view, const std::vector<int>& coordinate) const;
+    std::string runtime_bytes(const ir::SharedView& view, std::int64_t& divisor);   // part of the origin that varies, "" if none
+    void load_shared(const ir::LoadShared& op);
+    void store_shared(const ir::StoreShared& op);
+    bool matrix_distribution(int fragment, bool transposed, ir::Distribution& out, int& count);
+    void cp_async(const ir::CpAsync& op);
+
+    // -- asynchronous and synchronising statements (print_async.cpp)
+    std::string barrier(const ir::BarrierRef& b);
+    std::string arena(const ir::SharedView& view, const std::string& offset);
+    void tma_load(const ir::TmaLoad& op);
+    void tma_store(const ir::TmaStore& op);
+    void wgmma(const ir::Wgmma& op);
+    struct Operand {
+        std::string start;           // byte address text of element (0, 0)
+        std::vector<std::vector<int>> offset;   // bytes to element (block, k step)
+        int leading = 16, stride = 1024;
+        bool mn_major = false;
+        int swizzle = 0;             // descriptor code
+    };
+    std::optional<Operand> operand(const ir::SharedView& view, int mn_step, int k_elements);
+    void synchronise(const ir::Stmt& s);
+
+    const ir::Kernel& k_;
+    std::string file_;
+    std::string out_;
+    int depth_ = 0;
+    int tables_ = 0;
+    std::optional<EmitFailure> problem_;
+    ir::Loc now_;
+
+    std::vector<std::string> fragment_names_, var_names_, tensor_names_, size_names_, scalar_names_;
+    std::vector<Argument> arguments_;
+    std::vector<bool> pointer_used_;
+    std::vector<bool> var_non_negative_;
+    std::vector<std::optional<ir::Expr>> var_value_;     // of scalars that are assigned once
+    std::vector<int> var_assignments_;
+    std::vector<std::optional<ir::Expr>> loop_lo_, loop_step_;
+    std::vector<int> ring_;                              // period of a counter that has slot and phase companions, 0 otherwise
+    std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;   // declared before statement i
+    std::vector<bool> var_declared_;
+    std::vector<int> open_accumulators_;                 // fragments in scope that wgmma accumulates into
+    std::set<int> accumulators_;
+    std::map<const ir::ElementNode*, UnitText> leaf_text_;
+    std::map<std::pair<const ir::ElementNode*, int>, UnitText> coordinate_text_;
+    std::vector<std::string> coordinate_base_;
+
+    // the group that executes
+    int group_threads_ = 0;
+    std::string elect_condition_;
+    bool single_ = false;                                // inside Elect
+    bool remote_release_needed_ = false;
+};
+
+std::string strip(const std::string& text);   // outer parentheses off
+
+}  // namespace tw::codegen
