@@ -196,18 +196,18 @@ VARIANTS = [dict(TOKEN_BOX=box, CLUSTER=1) for box in (16, 32, 64)] + [dict(TOKE
 VARIANTS += [dict(CLUSTER=1, GATHER=1), dict(BT=64, STAGES=8, CLUSTER=1), dict(CLUSTER=1, STAGGER=2), dict(CLUSTER=1, TOKEN_CHUNK=32)]
 
 
-def choose(experts, rows, n):
-    """The variant for a problem: from the sweeps in docs/performance/gemm.md."""
+def choose(experts, rows):
+    """The variant for a problem, from the sweeps in docs/performance/gemm.md."""
     if rows / experts <= 64:
-        return dict(CLUSTER=1, TOKEN_BOX=16)
-    return dict()
+        return dict(BT=64, STAGES=8, CLUSTER=1)  # weight bandwidth: the deepest ring of W
+    return dict(CLUSTER=1, TOKEN_BOX=32)
 
 
 def time_chosen(journal):
     rows = []
     for case, (experts, tokens, per_token, k, n) in [x for x in CASES.items() for _ in range(2)]:
         balanced = bool(rows) and rows[-1]["case"].startswith(f"grouped bf16 {case} routed")
-        v = choose(experts, tokens * per_token, n)
+        v = choose(experts, tokens * per_token)
         g = dict(CLUSTER=1, GATHER=1)
         picked = compiled(journal, [v, g])
         res = timed(journal, case, picked, 21, "time", balanced)
