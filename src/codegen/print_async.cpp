@@ -1,4 +1,6 @@
 // TMA, wgmma, barriers and fences.
+#include <algorithm>
+
 #include "codegen/printer.h"
 
 namespace tw::codegen {
@@ -84,6 +86,7 @@ void Printer::wgmma(const ir::Wgmma& op) {
             }
         }
     }
+    if (std::find(in_flight_.begin(), in_flight_.end(), op.acc) == in_flight_.end()) in_flight_.push_back(op.acc);
     open("");
     auto descriptor = [&](const Operand& o) { return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle); };
     if (a) line(fmt::format("const tw::u64 desc_a = {};", descriptor(*a)));
@@ -147,11 +150,12 @@ void Printer::synchronise(const ir::Stmt& s) {
     line(text);
     // All groups are complete: from here on the accumulators belong to ordinary code, and none of it may move up.
     if (auto* w = std::get_if<ir::WgmmaWait>(&s.op); w && w->pending == 0) {
-        for (int f : open_accumulators_) {
+        for (int f : in_flight_) {
             const std::string v = open_unrolled(values(f));
             line(fmt::format("tw::wgmma_pin({}[{}]);", fragment_name(f), v));
             close_unrolled(values(f));
         }
+        in_flight_.clear();
     }
 }
 

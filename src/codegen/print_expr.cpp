@@ -40,7 +40,7 @@ std::string Printer::wrapped(const Expr& e) {
             const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(e->id)];
             for (std::size_t i = 0; i < e->args.size(); ++i) {
                 if (i) offset += " + ";
-                offset += t.strides[i].is_constant(1) ? arg(i) : fmt::format("tw::i64({}) * {}", strip(arg(i)), wrapped(t.strides[i]));
+                offset += t.strides[i].is_constant(1) ? arg(i) : fmt::format("tw::i64({}) * {}", strip(arg(i)), wide(t.strides[i]));
             }
             return fmt::format("int({}[{}])", tensor_names_[static_cast<std::size_t>(e->id)], strip(offset.empty() ? "0" : offset));
         }
@@ -83,6 +83,11 @@ std::string Printer::wrapped(const Expr& e) {
     return "0";
 }
 
+std::string Printer::wide(const Expr& e) {
+    if (e.kind() != ExprKind::mul) return wrapped(e);
+    return fmt::format("({} * {})", e->args[0].kind() == ExprKind::mul ? wide(e->args[0]) : "tw::i64(" + expr(e->args[0]) + ")", wide(e->args[1]));
+}
+
 bool Printer::non_negative(const Expr& e) const {
     auto arg = [&](std::size_t i) { return non_negative(e->args[i]); };
     switch (e.kind()) {
@@ -91,6 +96,12 @@ bool Printer::non_negative(const Expr& e) const {
         case ExprKind::size: case ExprKind::block_index: case ExprKind::grid_size: case ExprKind::cluster_rank: return true;
         case ExprKind::add: case ExprKind::mul: case ExprKind::floor_div: case ExprKind::min:
         case ExprKind::bit_xor: case ExprKind::shift_left: case ExprKind::shift_right: return arg(0) && arg(1);
+        case ExprKind::sub: {   // (x + c) - d with d <= c
+            const auto d = e->args[1].as_constant();
+            if (!d || e->args[0].kind() != ExprKind::add) return false;
+            const auto c = e->args[0]->args[1].as_constant();
+            return c && *c >= *d && non_negative(e->args[0]->args[0]);
+        }
         case ExprKind::max: case ExprKind::bit_and: return arg(0) || arg(1);
         case ExprKind::mod: return arg(1);
         case ExprKind::select: return arg(1) && arg(2);

@@ -194,7 +194,6 @@ void Printer::find_scopes() {
             path.emplace_back(&region, i);
             Mentions m{[&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); }, [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); }};
             std::visit(m, region[i].op);
-            if (auto* w = std::get_if<ir::Wgmma>(&region[i].op)) accumulators_.insert(w->acc);
             auto mark = [&](int tensor) { pointer_used_[static_cast<std::size_t>(tensor)] = true; };
             std::function<void(const ir::Expr&)> elements = [&](const ir::Expr& e) {
                 if (e.kind() == ir::ExprKind::element) mark(e->id);
@@ -305,7 +304,6 @@ void Printer::declare_at(const Region& body, std::size_t index) {
         if (auto here = found->second.find(index); here != found->second.end()) {
             for (int f : here->second) {
                 line(fmt::format("{} {}[{}];", word_text(dtype(f)), fragment_name(f), std::max(1, words(f))));
-                if (accumulators_.count(f)) open_accumulators_.push_back(f);
             }
         }
     }
@@ -346,12 +344,19 @@ void Printer::for_loop(const ir::For& op) {
     else if (op.unroll >= 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
     const std::string step = op.step.is_constant(1) ? "++" + name : fmt::format("{} += {}", name, expr(op.step));
     open(fmt::format("for (int {0} = {1}; {0} < {2}; {3})", name, expr(op.lo), wrapped(op.hi), step));
+    accumulators_at_end(op.body, in_flight_);   // what the round before may have left
     region(op.body);
     close();
 }
 
+void Printer::accumulators_at_end(const Region& body, std::vector<int>& pending) const {
+    ir::for_each_stmt(body, [&](const Stmt& s) {
+        if (auto* w = std::get_if<ir::Wgmma>(&s.op); w && std::find(pending.begin(), pending.end(), w->acc) == pending.end()) pending.push_back(w->acc);
+        if (auto* w = std::get_if<ir::WgmmaWait>(&s.op); w && w->pending == 0) pending.clear();
+    });
+}
+
 void Printer::region(const Region& body) {
-    const std::size_t accumulators = open_accumulators_.size();
     for (std::size_t i = 0; i < body.size() && !failed(); ++i) {
         declare_at(body, i);
         now_ = body[i].loc;
@@ -368,7 +373,6 @@ void Printer::region(const Region& body) {
         if (auto* a = std::get_if<ir::Assign>(&body[i].op)) assign(*a, body, i);
         else stmt(body[i]);
     }
-    open_accumulators_.resize(accumulators);
 }
 
 void Printer::roles(const std::vector<const Stmt*>& list) {

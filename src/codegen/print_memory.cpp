@@ -80,7 +80,7 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
         const auto table = per_unit_table(map->value, per_unit);
         UnitText along = table_text(table, extents);
         const bool moves = std::any_of(table.begin(), table.end(), [](int x) { return x != 0; });
-        const std::string stride = wrapped(t.strides[dim]);
+        const std::string stride = wide(t.strides[dim]);
         const bool unit_stride = t.strides[dim].is_constant(1);
         const std::string thread = digit_text(map->thread, "tid");
         const bool limited = i < view.limit.size() && view.limit[i].has_value();
@@ -129,7 +129,7 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
     if (view.gather_dim >= 0) g.whole.clear();
     for (std::size_t dim = 0; dim < t.dims.size(); ++dim) {
         if (in_view[dim] || view.origin[dim].is_constant(0)) continue;
-        start = plus(start, t.strides[dim].is_constant(1) ? expr(view.origin[dim]) : fmt::format("tw::i64({}) * {}", expr(view.origin[dim]), wrapped(t.strides[dim])));
+        start = plus(start, t.strides[dim].is_constant(1) ? expr(view.origin[dim]) : fmt::format("tw::i64({}) * {}", expr(view.origin[dim]), wide(t.strides[dim])));
     }
     if (start.empty()) start = "0";
     line(fmt::format("{}{}* p = {} + ({});", read_only ? "const " : "", dtype_text(t.dtype), tensor_names_[static_cast<std::size_t>(view.tensor)], start));

@@ -40,6 +40,7 @@ private:
     // -- integers (print_expr.cpp)
     std::string expr(const ir::Expr& e);           // no outer parentheses
     std::string wrapped(const ir::Expr& e);        // in parentheses unless an atom
+    std::string wide(const ir::Expr& e);           // 64-bit where it is a product: strides of large tensors
     bool non_negative(const ir::Expr& e) const;
     std::int64_t multiple(const ir::Expr& e) const;   // a number that divides e; 0: e is 0
     void analyse_variables();
@@ -55,6 +56,7 @@ private:
     void region(const ir::Region& body);
     void stmt(const ir::Stmt& s);
     void roles(const std::vector<const ir::Stmt*>& list);
+    void accumulators_at_end(const ir::Region& body, std::vector<int>& pending) const;
     void if_else(const ir::If& op);
     void elect(const ir::Elect& op);
     void assign(const ir::Assign& op, const ir::Region& body, std::size_t index);
@@ -139,8 +141,7 @@ private:
     std::vector<int> ring_;                              // period of a counter that has slot and phase companions, 0 otherwise
     std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;   // declared before statement i
     std::vector<bool> var_declared_;
-    std::vector<int> open_accumulators_;                 // fragments in scope that wgmma accumulates into
-    std::set<int> accumulators_;
+    std::vector<int> in_flight_;                         // accumulators of wgmmas that no wait has completed yet, in text order
     std::map<const ir::ElementNode*, UnitText> leaf_text_;
     std::map<std::pair<const ir::ElementNode*, int>, UnitText> coordinate_text_;
     std::vector<std::string> coordinate_base_;
