@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.dirname(HERE)]  # the families, and bench/harness.py
 REPOSITORY = os.path.dirname(os.path.dirname(HERE))
 
 # Family name -> seconds it may take. The order is the order of starting: long ones first.
@@ -84,7 +84,7 @@ def main():
         with open(cases, "wb") as f:
             subprocess.run(tool_command(options.tool) + ["cases"], stdout=f, check=True)
     wanted = options.only.split(",") if options.only else list(FAMILIES)
-    versions = subprocess.run([sys.executable, "-c", "import target_families as t, json; print(json.dumps(t.versions()))"],
+    versions = subprocess.run([sys.executable, "-c", "import probe_common as t, json; print(json.dumps(t.versions()))"],
                               capture_output=True, text=True, cwd=HERE)
     versions = json.loads(versions.stdout) if versions.returncode == 0 else {"error": versions.stderr[-300:]}
     command = "python3 bench/probes/probe_target.py"

@@ -6,7 +6,6 @@ import torch
 import probe_matrix
 import probe_memory
 import probe_warp
-from probe_common import versions  # noqa: F401  (asked for by probe_target.py)
 
 FAMILIES = {"mma": probe_matrix.mma, "matrix_moves": probe_matrix.matrix_moves, "sums_mma": probe_matrix.sums_mma,
             "sums_wgmma": probe_matrix.sums_wgmma, "tma_load": probe_memory.tma_load, "tma_store": probe_memory.tma_store,
