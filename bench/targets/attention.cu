@@ -15,12 +15,12 @@
 //                       first, and moves the reference to the maximum)
 //                       waits for O, rescales it if the reference moved, packs P(g+1)
 //
-// tw-variants: -DHEAD_DIM=64 -DBN=128 -DCONSUMERS=3 -DKV_STAGES=2 -DCAUSAL=0
-// tw-variants: -DHEAD_DIM=64 -DBN=128 -DCONSUMERS=3 -DKV_STAGES=2 -DCAUSAL=1
-// tw-variants: -DHEAD_DIM=128 -DBN=176 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=0
-// tw-variants: -DHEAD_DIM=128 -DBN=128 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=1
-// tw-variants: -DHEAD_DIM=256 -DBN=80 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=0
-// tw-variants: -DHEAD_DIM=256 -DBN=80 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=1
+// tw-variants: -DHEAD_DIM=64 -DBN=128 -DCONSUMERS=3 -DKV_STAGES=4 -DQ_STAGES=2 -DCAUSAL=0
+// tw-variants: -DHEAD_DIM=64 -DBN=128 -DCONSUMERS=3 -DKV_STAGES=3 -DQ_STAGES=2 -DCAUSAL=1 -DDYNAMIC=1
+// tw-variants: -DHEAD_DIM=128 -DBN=80 -DCONSUMERS=3 -DKV_STAGES=4 -DCAUSAL=0
+// tw-variants: -DHEAD_DIM=128 -DBN=80 -DCONSUMERS=3 -DKV_STAGES=4 -DCAUSAL=1 -DDYNAMIC=1 -DPINGPONG=0
+// tw-variants: -DHEAD_DIM=256 -DBN=64 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=0
+// tw-variants: -DHEAD_DIM=256 -DBN=64 -DCONSUMERS=2 -DKV_STAGES=2 -DCAUSAL=1 -DDYNAMIC=1
 #include "tw_device.cuh"
 
 using namespace tw;
@@ -52,7 +52,7 @@ using namespace tw;
 #define SKIP CAUSAL  // a consumer passes over key tiles that lie beyond all of its own rows
 #endif
 #ifndef DYNAMIC
-#define DYNAMIC 0  // 1: tiles come from a global counter; 0: tile r of block c is r*grid + c, every other round reversed
+#define DYNAMIC 0  // 1: tiles come from a global counter; 0: tile r of block c is r*grid + c, odd rounds reversed
 #endif
 #ifndef RESCALE_SLACK
 #define RESCALE_SLACK 8.0f  // O is rescaled only when the maximum has grown by more than this many powers of two
@@ -221,8 +221,8 @@ TW_DEVICE float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// Running state of the thread's two rows. `max` is the reference the exponentials are relative to: some score of the row,
-// not far below the largest so far; `sum` is this thread's share of the row sum, relative to the same reference.
+// Running state of the thread's two rows. `max` is the reference the exponentials are relative to: some score of the
+// row, not far below the largest so far; `sum` is this thread's share of the row sum, relative to the same reference.
 struct RowState {
   float max0, max1, sum0, sum1;
 };
@@ -241,8 +241,8 @@ TW_DEVICE void exponentiate(float (&s)[BN / 2], float ref0, float ref1, float sc
   sum1 = u1 + w1;
 }
 
-// Scores to exponentials with a look at the maximum first. If the maximum has grown by more than RESCALE_SLACK powers of
-// two the reference moves to it. Returns true (warp-uniform) if it moved: O must then be multiplied by alpha.
+// Scores to exponentials with a look at the maximum first. If the maximum has grown by more than RESCALE_SLACK powers
+// of two the reference moves to it. Returns true (warp-uniform) if it moved: O must then be multiplied by alpha.
 TW_DEVICE bool softmax_with_maximum(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2) {
   float a0 = s[0], b0 = s[1], a1 = s[2], b1 = s[3];
 #pragma unroll
@@ -298,10 +298,11 @@ TW_DEVICE void recompute_scores(float (&s)[BN / 2], u32 q, u32 k) {
   }
 }
 
-// Scores to exponentials without a look at the maximum: any finite reference is right as long as nothing leaves the range of
-// a float, and the sums show whether it did. (A NaN compares false and goes through to the output, as it should.)
-TW_DEVICE bool softmax_optimistic(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2, u32 q,
-                                  u32 k) {
+// Scores to exponentials without a look at the maximum: any finite reference is right as long as nothing leaves the
+// range of a float, and the sums show whether it did. (A NaN compares false and goes through to the output, as it
+// should.)
+TW_DEVICE bool softmax_optimistic(float (&s)[BN / 2], RowState& r, float& alpha0, float& alpha1, float scale_log2,
+                                  u32 q, u32 k) {
   float sum0, sum1;
   exponentiate(s, r.max0 * scale_log2, r.max1 * scale_log2, scale_log2, sum0, sum1);
   if (__any_sync(0xffffffffu, sum0 > SUM_LIMIT || sum1 > SUM_LIMIT)) {
@@ -332,8 +333,8 @@ TW_DEVICE void pack_probabilities(u32 (&p)[BN / 4], const float (&s)[BN / 2]) {
 
 // ptxas schedules freely inside a basic block and hoists a wgmma wait above arithmetic that does not need it, which
 // would keep the exponentials from overlapping P V. It does not hoist a wait above a store, and a store of the sums
-// needs every exponential: one lane writes a word that nobody reads. (The optimistic way ends in a branch on the sums, which
-// does the same.)
+// needs every exponential: one lane writes a word that nobody reads. (The optimistic way ends in a branch on the sums,
+// which does the same.)
 TW_DEVICE void finish_before_wait(const RowState& r, u32 scratch, bool leader) {
   if (leader) asm volatile("st.shared.f32 [%0], %1;" ::"r"(scratch), "f"(r.sum0 + r.sum1) : "memory");
 }
@@ -392,13 +393,16 @@ TW_DEVICE void store_tile(const float (&o)[HEAD_DIM / 2], const RowState& r, int
 }
 
 // ---------------------------------------------------------------- the kernel
+// q_map:        dims (64, queries, d/64, heads, batch),  box (64, 64, d/64, 1, 1), 128-byte swizzle
+// k_map, v_map: dims (64, keys, d/64, kv heads, batch),  box (64, BN, d/64, 1, 1), 128-byte swizzle
+// counter:      two words, zero before the first launch (DYNAMIC)
+// Launch: THREADS threads, SMEM_BYTES of dynamic shared memory, at most one block per multiprocessor or per tile.
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    attention(const __grid_constant__ TensorMap q_map,  // dims (64, queries, d/64, heads, batch), box (64, 64, d/64, 1, 1)
-              const __grid_constant__ TensorMap k_map,  // dims (64, keys, d/64, kv heads, batch), box (64, BN, d/64, 1, 1)
-              const __grid_constant__ TensorMap v_map,  // as k_map
-              u16* o, float* lse, i64 o_batch_stride, i64 o_head_stride, i64 o_row_stride, int batch, int heads, int group,
-              int queries, int keys, int section, float scale_log2, u32* counter) {
+    attention(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
+              const __grid_constant__ TensorMap v_map, u16* o, float* lse, i64 o_batch_stride, i64 o_head_stride,
+              i64 o_row_stride, int batch, int heads, int group, int queries, int keys, int section, float scale_log2,
+              u32* counter) {
   extern __shared__ u8 smem_raw[];
   const u32 smem = (smem_addr(smem_raw) + 1023) & ~1023u;
   const Problem pb = {batch, heads, group, queries, keys, section, scale_log2};
@@ -565,8 +569,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
           wgmma_wait<1>();
           PIN(s);
-          // Near the diagonal some columns lie after some of this consumer's rows. Those tiles take the masked way; the last
-          // of them holds a column for every row, so that each row has a reference when the optimistic way begins.
+          // Near the diagonal some columns lie after some of this consumer's rows. Those tiles take the masked way; the
+          // last of them holds a column for every row: each row has a reference when the optimistic way begins.
           const bool masked = CAUSAL && (n + 1) * BN > tile.row + static_cast<int>(w) * WG_ROWS;
           bool moved;
           if (!OPTIMISTIC || masked) {

@@ -2,7 +2,7 @@
 """Checks and times bench/targets/attention.cu on a GPU, next to torch's scaled_dot_product_attention (cuDNN).
 
     attention.py --check                     correctness of the shipped variants, small shapes
-    attention.py --time [--out rows.json]    the shipped variants against cuDNN, interleaved
+    attention.py --time [--rows rows.json]   the shipped variants against cuDNN, interleaved
     attention.py --sweep FILE [--out ...]    both, for every variant listed in FILE (JSON: groups of variants)
 
 FLOPs are counted as 4 B H S^2 d, half of it for causal. Layout of Q, K, V, O: [B, H, S, d]; LSE: [B, H, S], fp32.
@@ -24,12 +24,12 @@ LN2 = math.log(2.0)
 #   persistent  1: one block per multiprocessor, 0: one block per tile
 #   section_mb  heads whose K and V fit in so many MiB are walked together, longest tiles first; 0: one head at a time
 SHIPPED = {
-    (64, 0): dict(HEAD_DIM=64, BN=128, CONSUMERS=3, KV_STAGES=2, CAUSAL=0),
-    (64, 1): dict(HEAD_DIM=64, BN=128, CONSUMERS=3, KV_STAGES=2, CAUSAL=1, section_mb=32),
-    (128, 0): dict(HEAD_DIM=128, BN=176, CONSUMERS=2, KV_STAGES=2, CAUSAL=0),
-    (128, 1): dict(HEAD_DIM=128, BN=128, CONSUMERS=2, KV_STAGES=2, CAUSAL=1, section_mb=32),
-    (256, 0): dict(HEAD_DIM=256, BN=80, CONSUMERS=2, KV_STAGES=2, CAUSAL=0),
-    (256, 1): dict(HEAD_DIM=256, BN=80, CONSUMERS=2, KV_STAGES=2, CAUSAL=1, section_mb=32),
+    (64, 0): dict(HEAD_DIM=64, BN=128, CONSUMERS=3, CAUSAL=0, KV_STAGES=4, Q_STAGES=2),
+    (64, 1): dict(HEAD_DIM=64, BN=128, CONSUMERS=3, CAUSAL=1, KV_STAGES=3, Q_STAGES=2, DYNAMIC=1, section_mb=32),
+    (128, 0): dict(HEAD_DIM=128, BN=80, CONSUMERS=3, CAUSAL=0, KV_STAGES=4),
+    (128, 1): dict(HEAD_DIM=128, BN=80, CONSUMERS=3, CAUSAL=1, KV_STAGES=4, PINGPONG=0, DYNAMIC=1, section_mb=32),
+    (256, 0): dict(HEAD_DIM=256, BN=64, CONSUMERS=2, CAUSAL=0, KV_STAGES=2),
+    (256, 1): dict(HEAD_DIM=256, BN=64, CONSUMERS=2, CAUSAL=1, KV_STAGES=2, DYNAMIC=1, section_mb=32),
 }
 
 # batch, query heads, key/value heads, queries, keys, input scale, layout
