@@ -78,11 +78,12 @@ def min_blocks(op, elem, vecs, threads, kind=0, kept=0):
 
     A thread holds vecs * 16 / elem fp32 values, `kept` more registers, and an overhead seen in the compiler's reports.
     """
-    need = vecs * 16 // elem + kept + {"layernorm": 36, "cumsum": 28}.get(op, 22)
-    need += {0: 0, 1: 6, 2: 20 if op == "layernorm" else 10}[kind]
-    padded = threads if threads <= 512 else -(-threads // 128) * 128  # the compiler counts large blocks in whole warpgroups
-    fits = [resident // padded for resident in (2048, 1536, 1280, 1024, 768, 512)
-            if resident >= padded and 65536 // (resident // padded * padded) // 8 * 8 >= need]
+    values = vecs * 16 // elem
+    need = values + kept + {"layernorm": 42 if values > 16 else 36, "cumsum": 28}.get(op, 22)
+    need += {0: 0, 1: 6, 2: 26 if op == "layernorm" else 14}[kind]
+    warps = -(-threads // 32)
+    # A quarter of a multiprocessor has 16384 registers, given out in eights a thread.
+    fits = [blocks for blocks in range(2048 // threads, 0, -1) if 16384 // (32 * -(-blocks * warps // 4)) // 8 * 8 >= need]
     return min(32, fits[0]) if fits else 0
 
 
@@ -219,11 +220,12 @@ def best_variant(op, elem, n):
             lanes *= 2
         return rows_variant(op, elem, lanes, 1, 128, kind_for(lanes), **forms, MIN_BLOCKS=min_blocks(op, elem, 1, 128, kind_for(lanes)))
     if slots <= 4096:  # a warp, a few warps or a whole block per row: two vectors a thread, more where weights come along
-        wanted = (8 if slots > 256 and slots & (slots - 1) == 0 and aligned else 4) if ln and elem == 2 else (
-            4 if slots > 256 else 2) if ln else 2
         fewest = -(-slots // 1024)
-        vecs = min((w for w in (wanted, wanted - 1, wanted + 1) if w >= max(1, fewest)), default=fewest,
-                   key=lambda w: -(-slots // (32 * w)) * w * (1.0 if w == wanted else 1.12))  # few empty slots, the wanted width if close
+        if slots & (slots - 1) == 0 and aligned:
+            vecs = max(fewest, ((8 if slots > 256 else 4) if elem == 2 else (4 if slots > 256 else 2)) if ln else 2)
+        else:  # ragged: fat threads; of three widths, the one that leaves the fewest slots empty
+            widths = (5, 4, 6) if ln and not aligned else (4, 3, 5)
+            vecs = min((w for w in widths if w >= fewest), default=fewest, key=lambda w: -(-slots // (32 * w)) * w)
         lanes = -(-slots // (32 * vecs)) * 32
         kind = kind_for(lanes * vecs)
         threads = 128 if ln and elem == 2 and lanes < 128 and 128 % lanes == 0 else max(lanes, 64 if 64 % lanes == 0 else lanes)
@@ -239,7 +241,7 @@ def best_variant(op, elem, n):
             vecs = -(-slots // (cluster * warps * 32))
             kind = kind_for(cluster * warps * 32 * vecs)
             if vecs * 16 // elem <= (exact if kind == 0 else ragged):
-                return ring_variant(op, elem, warps, vecs, 1, cluster, kind=kind, STORE_FORM=0, waves=1 if cluster == 2 else 4,
+                return ring_variant(op, elem, warps, vecs, 1, cluster, kind=kind, STORE_FORM=0, waves={2: 1, 4: 0.9, 8: 4}[cluster],
                                     **({"WEIGHTS": 0} if ln else {}))
     return None  # longer than a cluster of eight holds in registers
 
