@@ -105,9 +105,9 @@ def prepare_gemm(kernel, defines, a, b, c, extra=(), k=None):
     cluster = d["CLUSTER_M"] * d["CLUSTER_N"]
     pitch_a, pitch_b, pitch_c = a.stride(0) * 2, b.stride(0) * 2, c.stride(0) * 2
     map_a = tw.tensor_map(a, dtype="bf16", dims=[a.shape[1], m], strides=[pitch_a], box=[64, d["BM"] // d["CLUSTER_N"]], swizzle=128,
-                          l2_promotion=d.get("PROMO", 256))
+                          l2_promotion=d.get("PROMO", 128))
     map_b = tw.tensor_map(b, dtype="bf16", dims=[b.shape[1], n], strides=[pitch_b], box=[64, d["BN"] // d["CLUSTER_M"]], swizzle=128,
-                          l2_promotion=d.get("PROMO", 256))
+                          l2_promotion=d.get("PROMO", 128))
     if d.get("STORE_DIRECT") or d.get("STORE_VECTOR"):
         out = [c, tw.i32(c.stride(0))]
     else:
@@ -147,8 +147,7 @@ def wide(bn, **more):
     return dict(BN=bn, STAGES=stages, EPI_BUFS=1, STORE_VECTOR=1, PDL=1, **more)
 
 
-VARIANTS = [dict(PDL=1), dict(PDL=1, PROMO=128), dict(PDL=1, CTAS=128), dict(BN=192, STAGES=4, EPI_BUFS=3, PDL=1), dict(BN=192, STAGES=5, EPI_BUFS=1, PDL=1)]
-VARIANTS += [wide(bn) for bn in (112, 192, 208, 224, 256)] + [wide(bn, CLUSTER_M=1, CLUSTER_N=2) for bn in (192, 208, 224)]
+VARIANTS = [dict(PDL=1), dict(PDL=1, GROUP=4), dict(BN=192, STAGES=4, EPI_BUFS=3, PDL=1), wide(192), wide(208), wide(224), wide(256)]
 SHAPES = [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (8192, 28672, 8192)]
 CHECK_SHAPES = [(128, 256, 64), (8, 8, 8), (4096, 4096, 72), (2000, 2008, 128), (200, 328, 1000), (1000, 3000, 776), (4096, 2048, 512), (129, 264, 4104), (3000, 1032, 200)]
 
@@ -272,8 +271,8 @@ def prepare_overlap(kernel, d, a, b, c):
     m, k = a.shape
     n = b.shape[0]
     cluster = d["CLUSTER_M"] * d["CLUSTER_N"]
-    map_a = tw.tensor_map(a, dtype="bf16", dims=[k, m], strides=[k * 2], box=[64, 128 // d["CLUSTER_N"]], swizzle=128, l2_promotion=256)
-    map_b = tw.tensor_map(b, dtype="bf16", dims=[k, n], strides=[k * 2], box=[64, d["BN"] // d["CLUSTER_M"]], swizzle=128, l2_promotion=256)
+    map_a = tw.tensor_map(a, dtype="bf16", dims=[k, m], strides=[k * 2], box=[64, 128 // d["CLUSTER_N"]], swizzle=128, l2_promotion=128)
+    map_b = tw.tensor_map(b, dtype="bf16", dims=[k, n], strides=[k * 2], box=[64, d["BN"] // d["CLUSTER_M"]], swizzle=128, l2_promotion=128)
     tiles = math.ceil(m / (128 * d["CLUSTER_M"])) * math.ceil(n / (d["BN"] * d["CLUSTER_N"])) * cluster
     grid = min(SMS // cluster * cluster, tiles)
     smem = d["STAGES"] * ((128 + d["BN"]) * 128 + 16) + 2 * 8192
@@ -281,8 +280,8 @@ def prepare_overlap(kernel, d, a, b, c):
                           cluster=(cluster, 1, 1) if cluster > 1 else None, pdl=bool(d["PDL"]))
 
 
-OVERLAP = ([overlap(bn) for bn in (104, 112, 128, 136, 144, 152, 160, 168, 176)] + [overlap(bn, group=8) for bn in (112, 144, 168, 176)]
-           + [overlap(bn, 2, 1, g) for bn in (112, 128, 144, 176) for g in (8, 16)])
+OVERLAP = ([overlap(bn, 2, 1, g) for bn in (128, 168, 176) for g in (6, 8)] + [overlap(144, 2, 1, 8), overlap(112, 2, 1, 8)]
+           + [overlap(bn, 1, 2, 16) for bn in (128, 152, 168)])
 FAMILY_OVERLAP = Family("overlap", "gemm_overlap.cu", "gemm_overlap", OVERLAP, prepare_overlap, lambda d: CHECK_SHAPES, overlap_label)
 
 
@@ -301,8 +300,8 @@ def prepare_skinny(kernel, d, x, w, out):
     n = w.shape[0]
     cluster = d["SPLIT"] * d["SHARE"]
     smem = d["STAGES"] * (d["ROWS"] + d["TOKENS"]) * d["BK"] * 2 + d["TOKENS"] * (d["ROWS"] + 4) * 4 + 16 * d["STAGES"] + 16 + 1024
-    map_x = tw.tensor_map(x, dtype="bf16", dims=[k, t], strides=[k * 2], box=[64, d["TOKENS"] // d["SHARE"]], swizzle=128, l2_promotion=256)
-    map_w = tw.tensor_map(w, dtype="bf16", dims=[k, n], strides=[k * 2], box=[64, d["ROWS"]], swizzle=128, l2_promotion=256)
+    map_x = tw.tensor_map(x, dtype="bf16", dims=[k, t], strides=[k * 2], box=[64, d["TOKENS"] // d["SHARE"]], swizzle=128, l2_promotion=128)
+    map_w = tw.tensor_map(w, dtype="bf16", dims=[k, n], strides=[k * 2], box=[64, d["ROWS"]], swizzle=128, l2_promotion=128)
     tiles = math.ceil(n / (d["ROWS"] * d["SHARE"]))
     grid = min(SMS // cluster, tiles) * cluster
     return kernel.prepare(grid=(grid, 1, 1), block=(128 * (1 + d["ROWS"] // 64), 1, 1),
@@ -314,9 +313,8 @@ def skinny_label(d):
     return " ".join(f"{x.lower()}{d[x]}" for x in ("TOKENS", "ROWS", "BK", "STAGES", "SPLIT", "SHARE")) + (" pdl" if d.get("PDL") else "")
 
 
-SKINNY = [skinny(16), skinny(16, bk=256), skinny(16, stages=6), {**skinny(16), "PDL": 1}, {**skinny(16, bk=256), "PDL": 1}, skinny(16, bk=64),
-          skinny(16, 128, 128), skinny(8), skinny(8, bk=256), {**skinny(8, bk=256), "PDL": 1}, skinny(64), {**skinny(64), "PDL": 1}, skinny(64, share=2),
-          skinny(128), skinny(128, 128, 64, split=2), skinny(128, bk=64), {**skinny(128, 128, 64, split=2), "PDL": 1}]
+SKINNY = [{**v, "PDL": 1} for v in (skinny(16), skinny(16, bk=256), skinny(8), skinny(8, bk=256), skinny(64), skinny(128, 128, 64, split=2),
+                                    skinny(128, bk=64))]
 FAMILY_SKINNY = Family("skinny", "gemm_skinny.cu", "gemm_skinny", SKINNY, prepare_skinny,
                        lambda d: [(d["TOKENS"], 8192, 8192), (d["TOKENS"] - 3, 200, 328), (1, 8, 8), (d["TOKENS"] - 1, 28672, 520)], skinny_label)
 
@@ -339,16 +337,10 @@ def prepare_any(kernel, defines, a, b, c):
 
 
 MISALIGNED = [
-    dict(),
-    dict(PROMO=128),
-    dict(PROMO=0),
     dict(BN=192, STAGES=5, EPI_BUFS=1, REPACK=1),
-    dict(BN=192, STAGES=5, EPI_BUFS=1, REPACK=1, PROMO=128),
     dict(BN=192, STAGES=5, EPI_BUFS=1, REPACK=1, STORE_DIRECT=1),
     dict(REPACK=1, STORE_DIRECT=1, BM=256, BN=128),
     dict(STORE_DIRECT=1, BM=256, BN=128),
-    dict(STORE_DIRECT=1, BM=256, BN=128, PROMO=128),
-    dict(STORE_DIRECT=1, BM=256, BN=128, PROMO=0),
 ]
 
 
@@ -463,7 +455,7 @@ def main():
             sweep(journal, [(FAMILY_SKINNY, [x for x in good if x[0]["TOKENS"] == t])], [(t, 8192, 8192)])
     elif verb == "misaligned":
         good = FAMILY_MISALIGNED.checked(journal)
-        for shape in [(1000, 3000, 777), (4095, 4097, 4104), (4096, 4096, 4104)]:
+        for shape in [(1000, 3000, 777), (4095, 4097, 4104)]:
             sweep(journal, [(FAMILY_MISALIGNED, [x for x in good if shape in misaligned_shapes(x[0])])], [shape])
     elif verb == "time":
         time_chosen(journal, shapes or TIMED)

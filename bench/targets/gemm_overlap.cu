@@ -5,7 +5,7 @@
 // multiple of 8 (16 when B is multicast), chosen so that the tiles fill whole waves of SMs.
 // Roles, ring and raster: as in gemm_sm90.cu. Preconditions: K % 8 == 0, N % 8 == 0, 16-byte aligned bases.
 //
-// tw-variants: -DBN=168 -DSTAGES=5 -DCLUSTER_M=1 -DCLUSTER_N=2
+// tw-variants: -DBN=168 -DSTAGES=5 -DCLUSTER_M=2 -DCLUSTER_N=1
 // tw-variants: -DBN=112 -DSTAGES=7 -DCLUSTER_M=1 -DCLUSTER_N=2
 // tw-variants: -DBN=176 -DSTAGES=5 -DCLUSTER_M=2 -DCLUSTER_N=1
 // tw-variants: -DBN=144 -DSTAGES=6 -DCLUSTER_M=2 -DCLUSTER_N=1
@@ -63,7 +63,7 @@ constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int EPI_CHUNKS = (BN + 63) / 64;
 static_assert(BM == 128 && BK == 64, "two consumers of 64 rows, one swizzled row of k per slot");
 static_assert(BN % 8 == 0 && BN <= 176, "two accumulator sets of BN / 2 registers");
-static_assert(CLUSTER_M == 1 || BN % 16 == 0, "each CTA loads whole 8-row swizzle groups of B");
+static_assert(BN / CLUSTER_M * CLUSTER_M == BN, "each CTA loads an equal share of B");
 
 // Shared memory, from a 1024-byte aligned base (the 128-byte swizzle repeats every 1024 bytes).
 constexpr int SMEM_A = 0;
@@ -73,6 +73,9 @@ constexpr int SMEM_FULL = SMEM_C + CONSUMERS * 64 * 128;
 constexpr int SMEM_EMPTY = SMEM_FULL + 8 * STAGES;
 constexpr int SMEM_BYTES = SMEM_EMPTY + 8 * STAGES;
 static_assert(SMEM_BYTES <= 232448, "shared memory exceeds 227 KiB");
+
+// First row of a load: a box that lies wholly outside the matrix is moved to its start.
+TW_DEVICE int inside(int row, int rows) { return row < rows ? row : 0; }
 
 // Linear tile -> (row, column) in cluster tiles: groups of GROUP rows, column by column, alternate groups reversed.
 TW_DEVICE void tile_at(int linear, int tiles_m, int tiles_n, int& tile_m, int& tile_n) {
@@ -195,6 +198,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         tile_at(tile, tiles_m, tiles_n, tile_m, tile_n);
         const int m0 = (tile_m * CLUSTER_M + rank_m) * BM;
         const int n0 = (tile_n * CLUSTER_N + rank_n) * BN;
+        // A box that lies wholly outside the matrix is very slow to fill, so it is taken from the matrix's start
+        // instead; rows and columns past the end are never stored, whatever they were computed from.
         for (int kb = 0; kb < k_blocks; ++kb) {
           const u32 full = smem + SMEM_FULL + 8 * slot;
           if (CLUSTER > 1)
@@ -205,18 +210,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
           const u32 a = smem + SMEM_A + slot * A_BYTES;
           const u32 b = smem + SMEM_B + slot * B_BYTES;
           if (CLUSTER_N == 1) {
-            tw::tma_load_2d_hint(a, &map_a, full, kb * BK, m0, hint_a);
+            tw::tma_load_2d_hint(a, &map_a, full, kb * BK, inside(m0, M), hint_a);
           } else {  // this rank loads its share of the rows for every CTA in its cluster row
             const u32 part = rank_n * (BM / CLUSTER_N);
             const u16 mask = static_cast<u16>((CLUSTER_N == 2 ? (1 | 1 << CLUSTER_M) : 1) << rank_m);
-            tw::tma_load_2d_multicast_hint(a + part * 128, &map_a, full, kb * BK, m0 + part, mask, hint_a);
+            tw::tma_load_2d_multicast_hint(a + part * 128, &map_a, full, kb * BK, inside(m0 + part, M), mask,
+                                           hint_a);
           }
           if (CLUSTER_M == 1) {
-            tw::tma_load_2d_hint(b, &map_b, full, kb * BK, n0, hint_b);
+            tw::tma_load_2d_hint(b, &map_b, full, kb * BK, inside(n0, N), hint_b);
           } else {
             const u32 part = rank_m * (BN / CLUSTER_M);
             const u16 mask = static_cast<u16>(((1 << CLUSTER_M) - 1) << (rank_n * CLUSTER_M));
-            tw::tma_load_2d_multicast_hint(b + part * 128, &map_b, full, kb * BK, n0 + part, mask, hint_b);
+            tw::tma_load_2d_multicast_hint(b + part * 128, &map_b, full, kb * BK, inside(n0 + part, N), mask,
+                                           hint_b);
           }
           if (++slot == STAGES) {
             slot = 0;
