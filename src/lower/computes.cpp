@@ -220,8 +220,21 @@ private:
             --let_depth_;
             return nullptr;
         }
+        // Equal uses are one term, so that an evaluator can keep its value.
+        // Its size counts each time: whoever walks the tree walks it each time.
+        for (const auto& [from, used, known, size] : expanded_) {
+            bool same_use = from == &l && used.size() == env.size();
+            for (auto a = used.begin(), b = env.begin(); same_use && a != used.end(); ++a, ++b) same_use = a->first == b->first && ir::same(a->second, b->second);
+            if (same_use) {
+                --let_depth_;
+                nodes_ += size;
+                return nodes_ > kMaxNodes ? (too_large(l.value), nullptr) : known;
+            }
+        }
+        const int before = nodes_;
         Term t = value(l.value, env);
         --let_depth_;
+        if (t && expanded_.size() < 64) expanded_.push_back({&l, env, t, nodes_ - before});
         return t;
     }
 
@@ -384,19 +397,16 @@ private:
                 count_depth_ = 0;
                 return call("div", {t, count});
             }
-            case R::logsumexp: {   // log(sum(exp(e - m))) + m with m = max e
-                Term m = fold("max", r, env);
-                if (!m) return nullptr;
-                Term s = fold("sum", r, env, [&](const Term& e) { return call("exp", {call("sub", {e, m})}); });
-                return s ? call("add", {call("log", {s}), m}) : nullptr;
+            // Not shifted by a maximum: the specification is about exact values, and fp64 holds exp up to 709.
+            case R::logsumexp: {
+                Term s = fold("sum", r, env, [](const Term& e) { return call("exp", {e}); });
+                return s ? call("log", {s}) : nullptr;
             }
-            case R::softmax: {     // exp(e - m) / sum(exp(e - m)) at the j that is bound around it
-                Term m = fold("max", r, env);
-                if (!m) return nullptr;
-                Term s = fold("sum", r, env, [&](const Term& e) { return call("exp", {call("sub", {e, m})}); });
+            case R::softmax: {     // at the j that is bound around it
+                Term s = fold("sum", r, env, [](const Term& e) { return call("exp", {e}); });
                 Term e = value(r.body, env);
                 if (!s || !e) return nullptr;
-                Term p = call("div", {call("exp", {call("sub", {e, m})}), s});
+                Term p = call("div", {call("exp", {e}), s});
                 if (r.over[0].low) {
                     auto lo = index(r.over[0].low, env), hi = index(r.over[0].high, env);
                     auto j = env.find(r.over[0].variable);
@@ -414,6 +424,8 @@ private:
     const ComputesNames& names_;
     DiagnosticSink& sink_;
     std::function<int(const std::string&)> new_var_;
+    struct Expansion { const lang::ComputesEquation* let; Env env; Term term; int nodes; };
+    std::vector<Expansion> expanded_;
     int nodes_ = 0, let_depth_ = 0, count_depth_ = 0;
     bool reported_ = false;
 };

@@ -1,4 +1,4 @@
-# expect: TW0526 at 8:161
+# expect: TW0526 at 8:448
 import tilewright as tw
 from tilewright import bf16, e4m3, f32, i32, i8
 

@@ -11,7 +11,7 @@ LN2 = 0.6931471805599453
     name="attention",
     computes="""
         let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d]))
-        O[b, h, i, d] = bf16(sum(j, softmax(j, s[b, h, i, j]) * f32(V[b, h, j, d])))
+        O[b, h, i, d] = bf16(sum(j, exp(s[b, h, i, j]) * f32(V[b, h, j, d])) / sum(j, exp(s[b, h, i, j])))
         LSE[b, h, i] = logsumexp(j, s[b, h, i, j])
     """,
 )
