@@ -9,7 +9,9 @@
 
 #include "runtime/blaslt_gemm.h"
 #include "runtime/compile.h"
+#include "codegen/emit.h"
 #include "runtime/device_kernel.h"
+#include "runtime/launch.h"
 #include "runtime/machine.h"
 #include "runtime/report_json.h"
 #include "runtime/tensor_map.h"
@@ -24,6 +26,10 @@ struct tw_image {
 struct tw_kernel {
     std::unique_ptr<rt::DeviceKernel> kernel;
 };
+struct tw_module {
+    std::unique_ptr<rt::KernelModule> module;
+    std::string description;
+};
 struct tw_gemm {
     std::unique_ptr<rt::BlasltGemm> gemm;
     std::string report;
@@ -33,6 +39,7 @@ namespace {
 
 thread_local std::string last_error;
 thread_local std::string machine_text;
+thread_local std::string source_text;
 
 int report(const rt::Failure& failure) {
     last_error = failure.text();
@@ -238,5 +245,71 @@ int tw_gemm_run(const tw_gemm* gemm, uint64_t a, uint64_t b, uint64_t d, void* s
 }
 
 void tw_gemm_free(tw_gemm* gemm) { delete gemm; }
+
+int tw_module_load(const char* request_json, tw_module** module) {
+    return guarded([&]() -> int {
+        if (!request_json || !module) return bad_input("tw_module_load: a null pointer was passed");
+        *module = nullptr;
+        const auto request = json::parse(request_json);
+        tw::lower::ConstValues constants;
+        if (request.contains("constants")) {
+            for (const auto& [name, value] : request.at("constants").items()) constants[name] = value.get<std::int64_t>();
+        }
+        auto loaded = request.contains("path") ? rt::KernelModule::from_file(request.at("path").get<std::string>(), constants)
+                                               : rt::KernelModule::from_text(request.value("name", "kernel.py"), request.at("source").get<std::string>(), constants);
+        if (!loaded) return report(loaded.error());
+        auto made = std::make_unique<tw_module>();
+        made->module = *std::move(loaded);
+        json kernels = json::array();
+        for (const auto& k : made->module->ir().kernels) {
+            json parameters = json::array(), values = json::object();
+            for (const auto& [kind, id] : k.parameters) {
+                const auto i = static_cast<std::size_t>(id);
+                if (kind == 't') parameters.push_back({{"kind", "tensor"}, {"name", k.tensors[i].name}, {"dtype", tw::target::name(k.tensors[i].dtype)}, {"output", k.tensors[i].is_output}});
+                else parameters.push_back({{"kind", "scalar"}, {"name", k.scalars[i].name}, {"dtype", tw::target::name(k.scalars[i].dtype)}});
+            }
+            for (const auto& c : k.consts) values[c.name] = c.value;
+            kernels.push_back({{"name", k.name}, {"arch", k.arch}, {"doc", k.doc}, {"parameters", parameters}, {"constants", values}, {"computes", k.computes.text}});
+        }
+        made->description = json{{"file", made->module->ir().file}, {"kernels", kernels}}.dump();
+        *module = made.release();
+        return TW_OK;
+    });
+}
+
+const char* tw_module_describe(const tw_module* module) { return module ? module->description.c_str() : "{}"; }
+
+int tw_module_source(const tw_module* module, uint32_t index, const char** text) {
+    return guarded([&]() -> int {
+        if (!module || !text) return bad_input("tw_module_source: a null pointer was passed");
+        const auto& ir = module->module->ir();
+        if (index >= ir.kernels.size()) return bad_input("tw_module_source: there is no kernel of this number");
+        auto emitted = tw::codegen::emit(ir.kernels[index], ir.file);
+        if (!emitted) return report({rt::FailureKind::internal, emitted.error().message, {}});
+        source_text = emitted->source;
+        *text = source_text.c_str();
+        return TW_OK;
+    });
+}
+
+void tw_module_free(tw_module* module) { delete module; }
+
+int tw_module_launch(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
+                     uint32_t scalar_count, void* stream) {
+    return guarded([&]() -> int {
+        if (!module || !kernel || (tensor_count && !tensors) || (scalar_count && !scalars)) return bad_input("tw_module_launch: a null pointer was passed");
+        rt::LaunchArguments arguments;
+        for (uint32_t i = 0; i < tensor_count; ++i) {
+            const tw_tensor& t = tensors[i];
+            const auto dtype = tw::target::dtype_from_name(t.dtype ? t.dtype : "");
+            if (!dtype) return bad_input("tensor argument " + std::to_string(i) + " has the unknown type '" + (t.dtype ? t.dtype : "") + "'");
+            if (t.rank > 8) return bad_input("tensor argument " + std::to_string(i) + " has more than 8 dimensions");
+            arguments.tensors.push_back({t.address, *dtype, {t.dims, t.dims + t.rank}, {t.strides, t.strides + t.rank}});
+        }
+        if (scalar_count) arguments.scalars.assign(scalars, scalars + scalar_count);
+        auto launched = module->module->launch(kernel, arguments, static_cast<rt::cu::Stream>(stream));
+        return launched ? TW_OK : report(launched.error());
+    });
+}
 
 }  // extern "C"

@@ -31,6 +31,7 @@ enum {
 typedef struct tw_image tw_image;   /* compiled kernels: a cubin and its report */
 typedef struct tw_kernel tw_kernel; /* one entry, loaded on the GPU */
 typedef struct tw_gemm tw_gemm;     /* one cuBLASLt GEMM with its algorithm */
+typedef struct tw_module tw_module; /* a kernel file of the tile language, its kernels callable by name */
 
 TW_API int tw_abi_version(void);
 TW_API const char* tw_version(void);
@@ -95,6 +96,28 @@ TW_API int tw_gemm_create(const char* request_json, tw_gemm** gemm);
 TW_API const char* tw_gemm_report(const tw_gemm* gemm);
 TW_API int tw_gemm_run(const tw_gemm* gemm, uint64_t a, uint64_t b, uint64_t d, void* stream);
 TW_API void tw_gemm_free(tw_gemm* gemm);
+
+/* request: {"path": file} or {"source": text, "name": for messages}, and optionally "constants": {name: integer}. A file that
+ * the language rejects is TW_ERROR_BAD_INPUT with the rendered diagnostics. */
+TW_API int tw_module_load(const char* request_json, tw_module** module);
+/* {"file", "kernels": [{name, arch, doc, parameters: [{kind: "tensor"|"scalar", name, dtype}], constants, computes}]}; variants of
+ * one name follow one another. */
+TW_API const char* tw_module_describe(const tw_module* module);
+/* The CUDA C++ of kernel number `index` (as in tw_module_describe). The text belongs to the thread, until its next call. */
+TW_API int tw_module_source(const tw_module* module, uint32_t index, const char** text);
+TW_API void tw_module_free(tw_module* module);
+
+typedef struct {
+    uint64_t address;
+    const char* dtype; /* "f32", "bf16", "i32", ... */
+    uint32_t rank;
+    int64_t dims[8];
+    int64_t strides[8]; /* elements */
+} tw_tensor;
+/* Tensors and scalars in the order of the kernel's parameters of each kind. Launches the first variant of the name whose
+ * assumptions the arguments meet; what does not fit is TW_ERROR_BAD_INPUT and names the argument. Asynchronous on `stream`. */
+TW_API int tw_module_launch(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
+                            uint32_t scalar_count, void* stream);
 
 #ifdef __cplusplus
 }

@@ -121,6 +121,7 @@ constexpr int capture_thread_local = 1;
     X(copy_to_host, "cuMemcpyDtoH_v2", (void* to, DevicePointer from, std::size_t bytes))                          \
     X(copy_on_device, "cuMemcpyDtoD_v2", (DevicePointer to, DevicePointer from, std::size_t bytes))                \
     X(fill_bytes, "cuMemsetD8_v2", (DevicePointer to, unsigned char value, std::size_t bytes))                     \
+    X(fill_bytes_async, "cuMemsetD8Async", (DevicePointer to, unsigned char value, std::size_t bytes, Stream stream)) \
     X(module_load, "cuModuleLoadData", (Module * module, const void* image))                                       \
     X(module_unload, "cuModuleUnload", (Module module))                                                            \
     X(module_function, "cuModuleGetFunction", (Function * function, Module module, const char* name))              \

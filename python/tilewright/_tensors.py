@@ -1,0 +1,69 @@
+"""What a tensor argument is: address, type, dimensions and strides, from torch or through DLPack."""
+import ctypes
+import sys
+
+from ._library import Tensor, TilewrightError
+
+_TORCH = {"torch.float32": b"f32", "torch.float16": b"f16", "torch.bfloat16": b"bf16", "torch.float64": b"f64", "torch.int32": b"i32",
+          "torch.int64": b"i64", "torch.int16": b"i16", "torch.int8": b"i8", "torch.uint8": b"u8", "torch.bool": b"bool",
+          "torch.float8_e4m3fn": b"e4m3", "torch.float8_e5m2": b"e5m2"}
+# (DLPack type code, bits): 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool
+_DLPACK = {(0, 8): b"i8", (0, 16): b"i16", (0, 32): b"i32", (0, 64): b"i64", (1, 8): b"u8", (1, 32): b"u32", (2, 16): b"f16", (2, 32): b"f32",
+           (2, 64): b"f64", (4, 16): b"bf16", (6, 8): b"bool"}
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+def _fill(out, name, address, dtype, dims, strides):
+    if len(dims) > 8:
+        raise TilewrightError(1, f"{name} has {len(dims)} dimensions; up to 8 are taken")
+    out.address, out.dtype, out.rank = address, dtype, len(dims)
+    out.dims[:len(dims)] = dims
+    out.strides[:len(dims)] = strides
+
+
+def describe(out, name, value):
+    """Fills `out`; what must stay alive until the launch is returned."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        if not value.is_cuda:
+            raise TilewrightError(1, f"{name} is on {value.device}\n  fix: move it to the GPU: {name}.cuda()")
+        dtype = _TORCH.get(str(value.dtype))
+        if dtype is None:
+            raise TilewrightError(1, f"{name} has the type {value.dtype}, which kernels do not take")
+        _fill(out, name, value.data_ptr(), dtype, value.shape, value.stride())
+        return value
+    if not hasattr(value, "__dlpack__"):
+        raise TilewrightError(1, f"{name} is {type(value).__name__}; a tensor (torch, or anything with __dlpack__) is expected")
+    capsule = value.__dlpack__()
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    t = ctypes.cast(get(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
+    if t.device_type not in (2, 13):  # CUDA, CUDA managed
+        raise TilewrightError(1, f"{name} is not in CUDA memory")
+    dtype = _DLPACK.get((t.code, t.bits)) if t.lanes == 1 else None
+    if dtype is None:
+        raise TilewrightError(1, f"{name} has a type that kernels do not take (DLPack code {t.code}, {t.bits} bits)")
+    dims = [t.shape[i] for i in range(t.ndim)]
+    strides = [t.strides[i] for i in range(t.ndim)] if t.strides else _row_major(dims)
+    _fill(out, name, t.data + t.byte_offset, dtype, dims, strides)
+    return capsule, value
+
+
+def _row_major(dims):
+    strides, step = [], 1
+    for d in reversed(dims):
+        strides.append(step)
+        step *= d
+    return strides[::-1]
+
+
+def current_stream():
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return 0
+    return torch._C._cuda_getCurrentRawStream(torch.cuda.current_device())

@@ -1,0 +1,122 @@
+// Every kernel of kernels/: text is printed, twice the same, and NVRTC takes it with no spill and no serialised wgmma.
+#include "codegen/emit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "codegen/plan.h"
+#include "lower/lower.h"
+#include "runtime/compile.h"
+
+namespace tw::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path source_folder() { return TW_SOURCE_DIR; }
+
+std::string read(const fs::path& path) {
+    std::ifstream in(path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+ir::Module lowered(const std::string& name, const std::string& text) {
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto module = lower::compile_text(sources, name, text, {}, sink);
+    EXPECT_TRUE(module) << render_text(sink, sources);
+    return module ? *std::move(module) : ir::Module{};
+}
+
+std::vector<std::string> kernel_files() {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(source_folder() / "kernels")) {
+        if (entry.path().extension() == ".py") names.push_back(entry.path().filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+class EveryKernel : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryKernel, IsPrintedDeterministically) {
+    const ir::Module module = lowered("kernels/" + GetParam(), read(source_folder() / "kernels" / GetParam()));
+    ASSERT_FALSE(module.kernels.empty());
+    for (const ir::Kernel& kernel : module.kernels) {
+        auto once = emit(kernel, "kernels/" + GetParam());
+        ASSERT_TRUE(once) << once.error().message << " at line " << once.error().loc.line;
+        auto again = emit(kernel, "kernels/" + GetParam());
+        EXPECT_EQ(once->source, again->source);
+        // Every tensor reaches the kernel, as a pointer or through a map.
+        const auto described = plan(kernel, *once);
+        std::set<int> reached;
+        for (const Argument& a : once->arguments) {
+            if (a.kind == Argument::Kind::tensor) reached.insert(a.id);
+            if (a.kind == Argument::Kind::tensor_map) reached.insert(kernel.tensor_maps[static_cast<std::size_t>(a.id)].tensor);
+        }
+        EXPECT_EQ(reached.size(), kernel.tensors.size());
+        EXPECT_EQ(described["arguments"].size(), once->arguments.size());
+    }
+}
+
+TEST_P(EveryKernel, CompilesWithoutSpills) {
+    const ir::Module module = lowered("kernels/" + GetParam(), read(source_folder() / "kernels" / GetParam()));
+    for (const ir::Kernel& kernel : module.kernels) {
+        auto emitted = emit(kernel, "kernels/" + GetParam());
+        ASSERT_TRUE(emitted);
+        runtime::CompileRequest request;
+        request.source = emitted->source;
+        request.name = kernel.name + ".cu";
+        request.arch = kernel.arch;
+        request.include_folders = {source_folder() / "src/codegen/cuda"};
+        auto compiled = runtime::compile(request);
+        if (!compiled && compiled.error().kind == runtime::FailureKind::missing_library) GTEST_SKIP() << compiled.error().message;
+        ASSERT_TRUE(compiled) << compiled.error().message;
+        for (const auto& entry : compiled->report.kernels) {
+            EXPECT_EQ(entry.spill_store_bytes + entry.spill_load_bytes, 0) << entry.name;
+            EXPECT_EQ(entry.stack_bytes, 0) << entry.name;
+        }
+        for (const auto& remark : compiled->report.remarks) EXPECT_NE(remark.kind, runtime::RemarkKind::wgmma_serialized) << remark.text;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, EveryKernel, testing::ValuesIn(kernel_files()), [](const auto& info) {
+    return info.param.substr(0, info.param.size() - 3);
+});
+
+// The text of small kernels, as a person would read it. TILEWRIGHT_UPDATE_GOLDEN=1 writes it anew.
+TEST(Golden, SmallKernels) {
+    for (const char* name : {"vector_add", "transpose"}) {
+        const std::string file = std::string("kernels/") + name + ".py";
+        const ir::Module module = lowered(file, read(source_folder() / file));
+        std::string text;
+        for (const ir::Kernel& kernel : module.kernels) {
+            auto emitted = emit(kernel, file);
+            ASSERT_TRUE(emitted);
+            text += emitted->source;
+        }
+        const fs::path golden = source_folder() / "tests/codegen/golden" / (std::string(name) + ".cu");
+        if (std::getenv("TILEWRIGHT_UPDATE_GOLDEN")) {
+            fs::create_directories(golden.parent_path());
+            std::ofstream(golden) << text;
+        }
+        EXPECT_EQ(text, read(golden)) << name;
+    }
+}
+
+TEST(SelfContained, PastesEachHeaderOnce) {
+    auto header = [](const std::string& name) -> std::optional<std::string> {
+        if (name == "a.cuh") return "#pragma once\n#include \"b.cuh\"\nint a;\n";
+        if (name == "b.cuh") return "#pragma once\nint b;\n";
+        return std::nullopt;
+    };
+    EXPECT_EQ(self_contained("#include \"a.cuh\"\n#include \"b.cuh\"\n#include \"other.h\"\nint c;\n", header), "int b;\nint a;\n#include \"other.h\"\nint c;\n");
+}
+
+}  // namespace
+}  // namespace tw::codegen

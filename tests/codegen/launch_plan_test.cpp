@@ -1,0 +1,104 @@
+// Arguments that do not fit are refused in words that name them.
+#include "runtime/launch_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "lower/lower.h"
+
+namespace tw::runtime {
+namespace {
+
+ir::Module kernels_of(const std::string& file) {
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto module = lower::compile_file(sources, std::string(TW_SOURCE_DIR) + "/kernels/" + file, {}, sink);
+    EXPECT_TRUE(module) << render_text(sink, sources);
+    return module ? *std::move(module) : ir::Module{};
+}
+
+TensorArgument matrix(std::uint64_t address, std::int64_t m, std::int64_t n, target::DType dtype = target::DType::BF16) {
+    return {address, dtype, {m, n}, {n, 1}};
+}
+
+LaunchArguments gemm_arguments(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return {{matrix(1 << 20, m, k), matrix(1 << 24, n, k), matrix(1 << 28, m, n)}, {}};
+}
+
+struct Gemm : testing::Test {
+    ir::Module module = kernels_of("gemm_sm90.py");
+    const ir::Kernel& kernel = module.kernels[0];
+
+    std::string refusal(const LaunchArguments& a) {
+        auto bound = bind(kernel, a);
+        return bound ? "accepted" : bound.error().text();
+    }
+};
+
+TEST_F(Gemm, BindsSizesAndGrid) {
+    auto bound = bind(kernel, gemm_arguments(300, 520, 136));
+    ASSERT_TRUE(bound) << bound.error().text();
+    for (std::size_t i = 0; i < kernel.sizes.size(); ++i) {
+        EXPECT_EQ(bound->sizes[i], kernel.sizes[i] == "M" ? 300 : kernel.sizes[i] == "N" ? 520 : 136);
+    }
+    EXPECT_EQ(bound->grid[0], 3u * 3u);
+    EXPECT_EQ(resident_grid(kernel, bound->grid[0], 132), 9u);
+    EXPECT_EQ(resident_grid(kernel, 1000, 132), 132u);
+}
+
+TEST_F(Gemm, NamesTheArgumentThatDoesNotFit) {
+    auto a = gemm_arguments(128, 256, 64);
+    a.tensors[1] = matrix(1 << 24, 256, 72);
+    EXPECT_NE(refusal(a).find("K is 72 as dimension 1 of B, but 64 as dimension 1 of A"), std::string::npos) << refusal(a);
+    a = gemm_arguments(128, 256, 64);
+    a.tensors[0].dtype = target::DType::F32;
+    EXPECT_NE(refusal(a).find("A is f32, bf16 is expected"), std::string::npos) << refusal(a);
+    a = gemm_arguments(128, 256, 64);
+    a.tensors[2].strides = {1, 128};
+    EXPECT_NE(refusal(a).find("pass C.contiguous()"), std::string::npos) << refusal(a);
+    a = gemm_arguments(128, 256, 64);
+    a.tensors[0].address += 2;
+    EXPECT_NE(refusal(a).find("A starts at an address that is not a multiple of 16"), std::string::npos) << refusal(a);
+    a = gemm_arguments(128, 256, 64);
+    a.tensors[2].address = a.tensors[0].address + 64;
+    EXPECT_NE(refusal(a).find("C and A share memory"), std::string::npos) << refusal(a);
+    EXPECT_NE(refusal(gemm_arguments(128, 256, 63)).find("K % 8 == 0"), std::string::npos) << refusal(gemm_arguments(128, 256, 63));
+    a = gemm_arguments(128, 256, 64);
+    a.tensors.pop_back();
+    EXPECT_NE(refusal(a).find("takes 3 tensors"), std::string::npos) << refusal(a);
+}
+
+TEST_F(Gemm, InputsMayShareMemory) {
+    auto a = gemm_arguments(256, 256, 64);
+    a.tensors[1].address = a.tensors[0].address;
+    EXPECT_EQ(refusal(a), "accepted");
+}
+
+TEST_F(Gemm, AnEmptyOutputIsNoLaunch) {
+    auto bound = bind(kernel, gemm_arguments(0, 256, 64));
+    ASSERT_TRUE(bound) << bound.error().text();
+    EXPECT_TRUE(bound->empty);
+}
+
+TEST(Variants, TheFirstThatFitsIsTaken) {
+    const ir::Module module = kernels_of("bias_gelu.py");
+    std::vector<const ir::Kernel*> variants;
+    for (const auto& k : module.kernels) variants.push_back(&k);
+    ASSERT_EQ(variants.size(), 2u);
+    auto arguments = [](std::int64_t n) {
+        return LaunchArguments{{matrix(1 << 20, 4, n), {1 << 24, target::DType::BF16, {n}, {1}}, matrix(1 << 28, 4, n)}, {}};
+    };
+    auto aligned = choose(variants, arguments(64)), any = choose(variants, arguments(63));
+    ASSERT_TRUE(aligned && any);
+    EXPECT_EQ(aligned->variant, 0u);
+    EXPECT_EQ(any->variant, 1u);
+    auto wrong = arguments(64);
+    wrong.tensors[1].dims = {65};
+    auto none = choose(variants, wrong);
+    ASSERT_FALSE(none);
+    EXPECT_NE(none.error().message.find("N is 65"), std::string::npos) << none.error().message;
+}
+
+}  // namespace
+}  // namespace tw::runtime
