@@ -100,8 +100,8 @@ void Machine::written(Warp& w, const Stmt& s, int id) {
     f.touched[i] = 1;
 }
 
-const std::vector<int>& Machine::slot_table(int leaf, const std::vector<int>& dims, int dst) {
-    auto key = std::make_pair(std::make_pair(leaf, dst), dims);
+const std::vector<int>& Machine::slot_table(int leaf, const std::vector<int>& dims, int dst, const std::vector<int>& offset) {
+    auto key = std::make_tuple(leaf, dst, dims, offset);
     auto found = slot_tables_.find(key);
     if (found != slot_tables_.end()) return found->second;
     const FragmentTable& from = tables_[at(leaf)];
@@ -117,7 +117,7 @@ const std::vector<int>& Machine::slot_table(int leaf, const std::vector<int>& di
             std::vector<int> want(at(from.rank));
             for (int d = 0; d < from.rank; ++d) {
                 const int extent = k_.fragments[at(leaf)].dist.shape[at(d)];
-                want[at(d)] = extent == 1 ? 0 : to.at(t, v)[dims.empty() ? d : dims[at(d)]];
+                want[at(d)] = extent == 1 ? 0 : to.at(t, v)[dims.empty() ? d : dims[at(d)]] + (offset.empty() ? 0 : offset[at(d)]);
             }
             auto it = held.find(want);
             if (it != held.end()) table[at(t * to.values + v)] = it->second;
@@ -134,7 +134,7 @@ void Machine::check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, boo
 double Machine::element(Warp& w, const Stmt& s, const ir::ElementNode& e, int dst, int t, int v, const int* coordinate) {
     switch (e.op) {
         case ElementOp::fragment: {
-            const std::vector<int>& slots = slot_table(e.id, e.dims, dst);
+            const std::vector<int>& slots = slot_table(e.id, e.dims, dst, e.offset);
             const int slot = slots[at(t * tables_[at(dst)].values + v)];
             if (slot < 0) {
                 fault(FaultKind::divergence, "thread does not hold the element of `" + k_.fragments[at(e.id)].name + "` that it needs: the layouts do not fit", &w, t % 32, s);

@@ -575,13 +575,32 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             return true;
         }
         bool operator()(const ir::WgmmaWait& op) {
-            while (static_cast<int>(w.wgmma_groups.size()) > op.pending) {
-                for (WgmmaTask& t : w.wgmma_groups.front()) {
-                    m.finish_wgmma(w, t);
-                    m.release_fragments(w, t);
-                    auto& c = w.knows.order[static_cast<std::size_t>(m.actor_wgmma(w.number))];
-                    c = std::max(c, t.time);
+            // A wgmma is one operation of the whole warpgroup: it is complete for a warp when it is complete for all four.
+            const Group& g = m.group_of(w);
+            const int first = w.number - m.warp_in_group(w);
+            const std::size_t covered = w.wgmma_groups.size() - std::min(w.wgmma_groups.size(), static_cast<std::size_t>(op.pending));
+            std::uint32_t last = 0;
+            for (std::size_t i = 0; i < covered; ++i) {
+                for (const WgmmaTask& t : w.wgmma_groups[i]) last = std::max(last, t.time);
+            }
+            for (int i = 0; i < g.warps; ++i) {
+                if (m.warps_[static_cast<std::size_t>(first + i)].wgmma_time < last) return false;
+            }
+            for (int i = 0; i < g.warps && last > 0; ++i) {
+                Warp& peer = m.warps_[static_cast<std::size_t>(first + i)];
+                for (auto& list : peer.wgmma_groups) {
+                    for (WgmmaTask& t : list) {
+                        if (t.time <= last) m.finish_wgmma(peer, t);
+                    }
                 }
+                for (WgmmaTask& t : peer.wgmma_open) {
+                    if (t.time <= last) m.finish_wgmma(peer, t);
+                }
+                auto& c = w.knows.order[static_cast<std::size_t>(m.actor_wgmma(peer.number))];
+                c = std::max(c, last);
+            }
+            for (std::size_t i = 0; i < covered; ++i) {
+                for (WgmmaTask& t : w.wgmma_groups.front()) m.release_fragments(w, t);
                 w.wgmma_groups.pop_front();
             }
             return true;

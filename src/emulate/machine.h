@@ -181,7 +181,7 @@ private:
     void cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op);
     void mma(Warp& w, const Stmt& s, const ir::Mma& op);
     double element(Warp& w, const Stmt& s, const ir::ElementNode& e, int dst, int t, int v, const int* coordinate);
-    const std::vector<int>& slot_table(int leaf, const std::vector<int>& dims, int dst);
+    const std::vector<int>& slot_table(int leaf, const std::vector<int>& dims, int dst, const std::vector<int>& offset = {});
     void check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok);
 
     // skeleton runs (skeleton.cpp): which granules a statement touches, remembered per origin
@@ -239,7 +239,7 @@ private:
     bool limit_hit_ = false;
 
     std::vector<FragmentTable> tables_;
-    std::map<std::pair<std::pair<int, int>, std::vector<int>>, std::vector<int>> slot_tables_;
+    std::map<std::tuple<int, int, std::vector<int>, std::vector<int>>, std::vector<int>> slot_tables_;
     std::map<const void*, std::vector<std::vector<std::pair<int, int>>>> fold_tables_;   // per reduce/scan: per (t, v) of dst
     std::map<const ir::CpAsync*, FragmentTable> copy_table_;
     std::vector<int> barrier_base_;       // first slot number of each array

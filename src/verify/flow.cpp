@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 
 #include "verify/value.h"
@@ -179,15 +181,38 @@ private:
 
     void run(const ir::Assign& a, const ir::Stmt&, State& s) {
         const Poly value = values_.simplified(poly(a.value, s));
-        // Tile coordinates derived from a persistent loop's index become symbols, tied to their definition by a fact.
-        if (in_tile_loop_ >= 0 && ints_.mentions(value, in_tile_loop_) && !(value == Poly::of(in_tile_loop_))) {
-            const Atom name = ints_.symbol(k_.vars[at(a.var)].name + "$" + std::to_string(a.var) + "@tile");
-            prover_.assume(equals(Poly::of(name), value));
+        // Tile coordinates derived from a persistent loop's index become symbols with a definition.
+        if (in_tile_loop_ >= 0 && derived_from_tile(value) && !(value == Poly::of(in_tile_loop_))) {
+            // Its range is part of the lemma on the tile order (tiles_are_a_bijection), not of every query.
+            const Atom name = ints_.symbol(k_.vars[at(a.var)].name + "$" + std::to_string(a.var) + "@tile", 0);
             tile_definition_[name] = value;
             s.scalars[a.var] = Poly::of(name);
             return;
         }
         s.scalars[a.var] = value;
+    }
+
+    bool derived_from_tile(const Poly& p) {
+        if (ints_.mentions(p, in_tile_loop_)) return true;
+        std::vector<Atom> atoms;
+        ints_.collect(p, atoms);
+        return std::any_of(atoms.begin(), atoms.end(), [&](Atom a) { return tile_definition_.count(a) > 0; });
+    }
+    // A tile symbol in terms of the tile loop's variable and sizes alone.
+    Poly expanded(const Poly& p) {
+        Poly now = p;
+        for (int depth = 0; depth < 16; ++depth) {
+            std::vector<Atom> atoms;
+            ints_.collect(now, atoms);
+            std::map<Atom, Poly> with;
+            for (Atom a : atoms) {
+                auto it = tile_definition_.find(a);
+                if (it != tile_definition_.end()) with[a] = it->second;
+            }
+            if (with.empty()) break;
+            now = ints_.replace(now, with);
+        }
+        return now;
     }
 
     static void collect_assigned(const ir::Region& region, std::set<int>& fragments, std::set<int>& scalars) {
@@ -234,6 +259,7 @@ private:
         std::set<int> known_fragments, known_scalars;
         if (unit) {
             const State once = body(s);
+            std::map<int, Value> guessed;
             for (int id : fragments) {
                 auto before = s.fragments.find(id);
                 auto after = once.fragments.find(id);
@@ -241,9 +267,18 @@ private:
                     forget_fragment(id);
                     continue;
                 }
-                head.fragments[id] = values_.widened(after->second, k, lo);
+                guessed[id] = after->second;
                 known_fragments.insert(id);
             }
+            // The guess must also make sense at k = hi, so it is formed without the facts of an iteration.
+            prover_.pop();
+            prover_.push();
+            prover_.assume(at_least(Poly::of(k), lo));
+            for (const auto& [id, value] : guessed) head.fragments[id] = values_.widened(value, k, lo);
+            prover_.pop();
+            prover_.push();
+            prover_.assume(at_least(Poly::of(k), lo));
+            prover_.assume(less(Poly::of(k), hi));
             for (int id : scalars) {
                 auto before = s.scalars.find(id);
                 auto after = once.scalars.find(id);
@@ -273,7 +308,13 @@ private:
                     prover_.pop();
                     const Value start = values_.simplified(values_.replace(guess, begin));
                     const Value initial = values_.simplified(s.fragments.at(id));
-                    if (want != got || start != initial) failed_fragments.push_back(id);
+                    if (want != got || start != initial) {
+                        failed_fragments.push_back(id);
+                        if (trace_) {
+                            std::fprintf(stderr, "flow: %s is not inductive\n  guess   %s\n  next    %s\n  wanted  %s\n  start   %s\n  initial %s\n", k_.fragments[at(id)].name.c_str(), show(guess).c_str(),
+                                         show(got).c_str(), show(want).c_str(), show(start).c_str(), show(initial).c_str());
+                        }
+                    }
                 }
                 for (int id : known_scalars) {
                     const Poly guess = head.scalars.at(id);
@@ -333,7 +374,7 @@ private:
                 const auto& shape = k_.fragments[at(e->id)].dist.shape;
                 std::vector<Poly> mine;
                 for (std::size_t d = 0; d < shape.size(); ++d) {
-                    mine.push_back(shape[d] == 1 ? Poly(0) : c[e->dims.empty() ? d : at(e->dims[d])]);
+                    mine.push_back(shape[d] == 1 ? Poly(0) : c[e->dims.empty() ? d : at(e->dims[d])] + Poly(e->offset.empty() ? 0 : e->offset[d]));
                 }
                 return fragment_at(e->id, s, mine);
             }
@@ -732,19 +773,23 @@ private:
         return x.byte_offset < y.byte_offset + y.bytes && y.byte_offset < x.byte_offset + x.bytes;
     }
 
-    // Two roles walk the same tiles: symbols with equal definitions after the loop variables are matched are equal.
+    // Two roles walk the same tiles: symbols whose definitions agree once the loop variables are matched are equal.
     void match_tiles(const Dependence&, std::map<Atom, Poly>& with, const State& s) {
+        std::map<Atom, Poly> mine;   // the reader's tile symbols
+        for (const auto& [id, value] : s.scalars) {
+            (void)id;
+            if (value.terms.size() != 1 || value.terms.begin()->first.size() != 1 || value.terms.begin()->second != 1) continue;
+            const Atom a = value.terms.begin()->first[0];
+            if (tile_definition_.count(a)) mine[a] = expanded(value);
+        }
         for (const auto& [name, definition] : tile_definition_) {
-            const Poly moved = ints_.replace(definition, with);
-            if (moved == definition) continue;
-            for (const auto& [id, value] : s.scalars) {
-                (void)id;
-                if (value.terms.size() != 1) continue;
-                for (const auto& [other, theirs] : tile_definition_) {
-                    if (value == Poly::of(other) && theirs == moved) with[name] = Poly::of(other);
+            const Poly moved = ints_.replace(expanded(Poly::of(name)), with);
+            for (const auto& [other, theirs] : mine) {
+                if (theirs == moved) {
+                    with[name] = Poly::of(other);
+                    break;
                 }
             }
-            // Definitions may build on one another (bn from a remainder that bm has too): also try with the matches so far.
         }
     }
 
@@ -976,6 +1021,11 @@ private:
                     if (!v || *v < 0 || *v >= counts[j]) return why = "a tile coordinate leaves its range", false;
                     tile.push_back(*v);
                 }
+                for (const auto& [symbol, definition] : tile_definition_) {   // every symbol was taken to be non-negative
+                    if (!ints_.mentions(expanded(definition), t)) continue;
+                    auto v = evaluate(definition, env);
+                    if (!v || *v < 0) return why = "a value derived from the tile loop is negative", false;
+                }
                 if (!seen.insert(tile).second) return why = "two iterations of the tile loop give one tile", false;
             }
             std::size_t d = 0;
@@ -1032,6 +1082,7 @@ private:
     Values values_;
     FlowResult result_;
     bool recording_ = false;
+    const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
     std::vector<Atom> size_atoms_;
     Atom block_[3] = {}, grid_[3] = {};
     std::vector<Digit> digits_;

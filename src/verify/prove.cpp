@@ -138,6 +138,110 @@ bool Prover::by_bounds(const Poly& p) {
     return sum >= 0;
 }
 
+std::optional<std::int64_t> Prover::value(const Poly& p, std::map<Atom, std::int64_t>& env) {
+    std::int64_t sum = 0;
+    for (const auto& [m, k] : p.terms) {
+        std::int64_t product = k;
+        for (Atom a : m) {
+            auto it = env.find(a);
+            if (it == env.end()) {
+                const AtomInfo& i = ints_.info(a);
+                std::optional<std::int64_t> v;
+                switch (i.kind) {
+                    case AtomInfo::Kind::quotient: {
+                        auto n = value(i.args[0], env), d = value(i.args[1], env);
+                        if (n && d && *d != 0) v = ir::floor_div(*n, *d);
+                        break;
+                    }
+                    case AtomInfo::Kind::minimum:
+                    case AtomInfo::Kind::maximum: {
+                        auto x = value(i.args[0], env), y = value(i.args[1], env);
+                        if (x && y) v = i.kind == AtomInfo::Kind::minimum ? std::min(*x, *y) : std::max(*x, *y);
+                        break;
+                    }
+                    case AtomInfo::Kind::choice: {
+                        auto c = truth(i.condition, env);
+                        if (c) v = value(i.args[*c ? 0 : 1], env);
+                        break;
+                    }
+                    default: break;
+                }
+                if (!v) return std::nullopt;
+                it = env.emplace(a, *v).first;
+            }
+            if (__builtin_mul_overflow(product, it->second, &product)) return std::nullopt;
+        }
+        if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+    }
+    return sum;
+}
+
+std::optional<bool> Prover::truth(const Condition& c, std::map<Atom, std::int64_t>& env) {
+    switch (c.kind) {
+        case Condition::Kind::yes: return true;
+        case Condition::Kind::no: return false;
+        case Condition::Kind::all:
+        case Condition::Kind::any: {
+            const bool all = c.kind == Condition::Kind::all;
+            for (const Condition& p : c.parts) {
+                auto t = truth(p, env);
+                if (!t) return std::nullopt;
+                if (*t != all) return !all;
+            }
+            return all;
+        }
+        default: {
+            auto v = value(c.poly, env);
+            if (!v) return std::nullopt;
+            return c.kind == Condition::Kind::at_least_zero ? *v >= 0 : c.kind == Condition::Kind::zero ? *v == 0 : *v != 0;
+        }
+    }
+}
+
+bool Prover::refuted_by_sample(const Condition& goal) {
+    std::vector<Atom> all;
+    ints_.collect(goal, all);
+    for (const Condition& f : facts_) ints_.collect(f, all);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    std::vector<Atom> symbols;
+    for (Atom a : all) {
+        const auto kind = ints_.info(a).kind;
+        if (kind == AtomInfo::Kind::symbol || kind == AtomInfo::Kind::element || kind == AtomInfo::Kind::opaque) symbols.push_back(a);
+    }
+    static constexpr std::int64_t common[] = {0, 1, 2, 3, 8, 64, 65, 128, 130, 192, 256, 1000, 1024, 1025, 2048, 5000};
+    std::uint64_t state = 88172645463325252ull;   // fixed: answers are reproducible
+    auto next = [&] {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return state;
+    };
+    for (int round = 0; round < 400; ++round) {
+        std::map<Atom, std::int64_t> env;
+        for (Atom a : symbols) {
+            const AtomInfo& i = ints_.info(a);
+            std::int64_t v;
+            if (i.lower && i.upper) v = *i.lower + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(*i.upper - *i.lower + 1));
+            else if (next() % 2) v = i.lower.value_or(0) + static_cast<std::int64_t>(next() % 4);
+            else v = std::max(i.lower.value_or(0), common[next() % std::size(common)]);
+            env[a] = v;
+        }
+        bool possible = true;
+        for (const Condition& f : facts_) {
+            auto t = truth(f, env);
+            if (!t || !*t) {
+                possible = false;
+                break;
+            }
+        }
+        if (!possible) continue;
+        auto t = truth(goal, env);
+        if (t && !*t) return true;
+    }
+    return false;
+}
+
 bool Prover::by_z3(const Condition& goal) {
     if (!use_z3) {
         ++counts_.refused;
@@ -148,6 +252,12 @@ bool Prover::by_z3(const Condition& goal) {
     auto found = z3_cache_.find(key);
     if (found == z3_cache_.end()) {
         double ms = 0;
+        if (refuted_by_sample(goal)) {
+            ++counts_.sampled;
+            ++counts_.refused;
+            z3_cache_.emplace(std::move(key), false);
+            return false;
+        }
         const bool answer = z3_implies(ints_, facts_, goal, ms);
         counts_.z3_milliseconds += ms;
         found = z3_cache_.emplace(std::move(key), answer).first;

@@ -2,7 +2,8 @@
 //
 //   affine   the goal is a fact, or a fact plus a non-negative constant, or two facts added
 //   bounds   lower bounds of every monomial, from constant bounds of atoms, added up
-//   z3       integers with floor division, min, max and uninterpreted index tensors; a private context per query, limited by
+//   sample   (answers "no" only) a few hundred small assignments; one that satisfies the facts and breaks the goal ends the matter
+//   z3       integers with floor division, min, max and uninterpreted index tensors; limited by
 //            rlimit (deterministic), never by wall time. `unknown` is "no".
 //
 // Every "yes" is a proof for all values of the symbols that satisfy the facts; a "no" only means that nothing was proved.
@@ -19,6 +20,7 @@ namespace tw::verify {
 struct ProverCounts {
     std::map<std::string, int> answered;   // prover -> queries it settled positively
     int refused = 0;
+    int sampled = 0;                       // refused by a sample, without asking Z3
     double z3_milliseconds = 0;
 };
 
@@ -45,6 +47,9 @@ private:
     bool by_facts(const Poly& p);
     bool by_bounds(const Poly& p);
     bool by_z3(const Condition& goal);
+    bool refuted_by_sample(const Condition& goal);
+    std::optional<std::int64_t> value(const Poly& p, std::map<Atom, std::int64_t>& env);
+    std::optional<bool> truth(const Condition& c, std::map<Atom, std::int64_t>& env);
     bool yes(const char* who);
     std::optional<std::int64_t> lower_bound(Atom a);
     std::optional<std::int64_t> upper_bound(Atom a);

@@ -244,7 +244,7 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
                 if (i == j || snapped(i->second) != snapped(j->second) || !split_reduce_factor(j->first, r2, o2) || o1 != o2) continue;
                 const ValueNode a = node(r1), b = node(r2);
                 if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
-                if (!(simplified(a.hi) == simplified(b.lo))) continue;
+                if (!(a.hi == b.lo) && !(simplified(a.hi) == simplified(b.lo))) continue;
                 ++merging_;
                 ValueNode whole = a;
                 whole.hi = b.hi;
@@ -283,11 +283,13 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
     }, lifted);
     if (lifted) return masked;
     double coefficient = 1;
+    bool zero = false;   // an empty sum: whatever it is multiplied with (a power of an empty maximum, say) stays empty
     std::map<Value, double> collected;
     std::function<void(Value, double)> multiply = [&](Value v, double p) {
         const ValueNode n = node(v);
         if (p == 0) return;
         if (n.kind == Kind::number) {
+            zero |= n.number == 0 && p > 0;
             coefficient *= std::pow(n.number, p);
         } else if (n.kind == Kind::product) {
             for (std::size_t i = 0; i < n.args.size(); ++i) multiply(n.args[i], p * n.weights[i]);
@@ -299,7 +301,7 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
         }
     };
     for (const auto& [v, p] : bases) multiply(v, p);
-    if (coefficient == 0) return number(0);
+    if (zero || coefficient == 0) return number(0);
     // A sum times anything else is spread out, so that sums of products have one form; powers of sums up to 2 as well.
     for (auto it = collected.begin(); it != collected.end(); ++it) {
         const ValueNode s = node(it->first);
@@ -639,23 +641,46 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
     // Two digits of one index: sum_u sum_v f(u * n + v), v < n, is one sum.
     if (n.kind == Kind::reduce && n.name == op) {
         const ValueNode inner = n;
-        auto width = (inner.hi - inner.lo).constant();
-        // Inner range [c + x*w, c + x*w + w) with the body free of x otherwise: consecutive x tile a longer range.
-        if (width && inner.lo.linear_in(x) == *width && !mentions(inner.args[0], x)) {
+        // Inner range [c + x*w, c + x*w + w), perhaps cut off at an end that does not move with x, with the body free of x
+        // otherwise: consecutive x tile a longer range.
+        Poly end = inner.hi;
+        std::optional<Poly> cut;
+        if (inner.hi.terms.size() == 1 && inner.hi.terms.begin()->first.size() == 1 && inner.hi.terms.begin()->second == 1) {
+            const AtomInfo info = ints_.info(inner.hi.terms.begin()->first[0]);
+            if (info.kind == AtomInfo::Kind::minimum) {
+                for (std::size_t i = 0; i < 2; ++i) {
+                    if ((info.args[i] - inner.lo).constant() && !ints_.mentions(info.args[1 - i], x)) {
+                        end = info.args[i];
+                        cut = info.args[1 - i];
+                    }
+                }
+            }
+        }
+        auto width = (end - inner.lo).constant();
+        if (width && *width > 0 && inner.lo.linear_in(x) == *width && !mentions(inner.args[0], x)) {
             const Poly base = inner.lo - Poly(*width) * Poly::of(x);
             if (!ints_.mentions(base, x)) {
-                ValueNode whole = inner;
-                whole.lo = base + Poly(*width) * lo;
-                whole.hi = base + Poly(*width) * hi;
-                return intern(std::move(whole));
+                const Atom y = ints_.fresh("i");
+                Poly far = base + Poly(*width) * hi;
+                if (cut) far = ints_.minimum(far, *cut);
+                return reduce(op, y, base + Poly(*width) * lo, far, replace(inner.args[0], {{inner.variable, Poly::of(y)}}));
+            }
+        }
+        // The digit may stand further in: exchange the two folds when that lets it join.
+        if (!ints_.mentions(inner.lo, x) && !ints_.mentions(inner.hi, x) && node(inner.args[0]).kind == Kind::reduce) {
+            const Atom y = ints_.fresh("i");
+            const Value further = replace(inner.args[0], {{inner.variable, Poly::of(y)}});
+            if (node(further).kind == Kind::reduce && node(further).name == op) {
+                const Value joined = reduce(op, x, lo, hi, further);
+                if (node(joined).height == node(further).height) return reduce(op, y, inner.lo, inner.hi, joined);
             }
         }
     }
     ValueNode r;
     r.kind = Kind::reduce;
     r.name = op;
-    r.lo = simplified(lo);
-    r.hi = simplified(hi);
+    r.lo = absorbed(simplified(absorbed(lo)));
+    r.hi = absorbed(simplified(absorbed(hi)));
     const Atom bound = ints_.symbol("#" + std::to_string(node(body).height));
     r.args = {bound == x ? body : replace(body, {{x, Poly::of(bound)}})};
     r.variable = bound;
@@ -711,6 +736,18 @@ Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
         }
     }
     return v;
+}
+
+Poly Values::absorbed(const Poly& p) {
+    for (const auto& [m, k] : p.terms) {
+        if (m.size() != 1 || k != 1 || p.terms.size() == 1) continue;
+        const AtomInfo info = ints_.info(m[0]);
+        if (info.kind != AtomInfo::Kind::minimum && info.kind != AtomInfo::Kind::maximum) continue;
+        const Poly rest = p - Poly::of(m[0]);
+        const Poly a = info.args[0] + rest, b = info.args[1] + rest;
+        return info.kind == AtomInfo::Kind::minimum ? ints_.minimum(a, b) : ints_.maximum(a, b);
+    }
+    return p;
 }
 
 Poly Values::simplified(const Poly& p) {

@@ -63,6 +63,8 @@ public:
     // Decides masks and ranges that the prover's present facts settle.
     Value simplified(Value v);
     Poly simplified(const Poly& p);
+    // rest + min(a, b) as min(a + rest, b + rest): one form for the ends of ranges.
+    Poly absorbed(const Poly& p);
     // Every reduce whose range mentions `k` starts where it started at k = first; elsewhere k becomes k - 1: the state
     // after the iterations before k, guessed from one iteration (see flow.cpp).
     Value widened(Value v, Atom k, const Poly& first);

@@ -6,6 +6,7 @@
 #include <z3++.h>
 
 #include <functional>
+#include <memory>
 #include <set>
 #endif
 
@@ -89,7 +90,11 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
     const auto start = std::chrono::steady_clock::now();
     bool proved = false;
     try {
-        z3::context z;
+        // One context per thread, renewed now and then: making one costs more than a typical query.
+        static thread_local std::unique_ptr<z3::context> context;
+        static thread_local int queries = 0;
+        if (!context || ++queries % 256 == 0) context = std::make_unique<z3::context>();
+        z3::context& z = *context;
         z3::solver solver(z);
         z3::params limits(z);
         limits.set("rlimit", 400000u);
