@@ -33,6 +33,15 @@ std::string plus(const std::string& a, const std::string& b) {
     return a + " + " + b;
 }
 
+// A pointer text moved by an offset text.
+std::string moved(const std::string& pointer, const std::string& offset) { return plus(pointer, offset); }
+
+// What is left of a dimension from an offset on.
+std::string rest(const std::string& left, const std::string& offset) {
+    if (offset == "0") return left;
+    return left + " - " + (offset.find(' ') == std::string::npos ? offset : "(" + offset + ")");
+}
+
 std::string times(const std::string& a, int n) {
     if (n == 1 || a == "0") return a;
     return (a.find(' ') == std::string::npos ? a : "(" + a + ")") + " * " + std::to_string(n);
@@ -123,7 +132,7 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
                 g.straddles = per_unit > 1 && (limited || std::gcd(multiple(t.dims[dim]), multiple(view.origin[dim])) % per_unit != 0);
             }
             g.tests.emplace_back(along, fmt::format("left{}", i));
-            g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} + {} <= {}", wrapped(view.origin[dim]), view.extents[i], bound);
+            g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} - {} >= {}", bound, wrapped(view.origin[dim]), view.extents[i]);
         }
     }
     if (view.gather_dim >= 0) g.whole.clear();
@@ -132,7 +141,7 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
         start = plus(start, t.strides[dim].is_constant(1) ? expr(view.origin[dim]) : fmt::format("tw::i64({}) * {}", expr(view.origin[dim]), wide(t.strides[dim])));
     }
     if (start.empty()) start = "0";
-    line(fmt::format("{}{}* p = {} + ({});", read_only ? "const " : "", dtype_text(t.dtype), tensor_names_[static_cast<std::size_t>(view.tensor)], start));
+    line(fmt::format("{}{}* p = {} + {};", read_only ? "const " : "", dtype_text(t.dtype), tensor_names_[static_cast<std::size_t>(view.tensor)], start));
     g.offset = [parts](const std::string& u) {
         std::string text;
         for (const UnitText& p : parts) text = plus(text, p(u));
@@ -168,7 +177,7 @@ void Printer::load_global(const ir::LoadGlobal& op) {
         const std::string u = open_unrolled(g.units);
         if (!words32) {   // single 16-bit or 64-bit elements
             const std::string cond = masked ? condition(g, u, true) : "";
-            const std::string one = read_only ? fmt::format("__ldg(p + ({}))", g.offset(u)) : fmt::format("p[{}]", g.offset(u));
+            const std::string one = read_only ? fmt::format("__ldg({})", moved("p", g.offset(u))) : fmt::format("p[{}]", g.offset(u));
             const std::string value = cond.empty() ? one : fmt::format("{} ? {} : {}", cond, one, fill);
             if (!packed(op.dst)) line(fmt::format("{}[{}] = {};", x, u, value));
             else if (g.units == 1) line(fmt::format("{}[0] = {};", x, value));
@@ -177,26 +186,20 @@ void Printer::load_global(const ir::LoadGlobal& op) {
                 line(fmt::format("{0}[{1} / 2] = {1} % 2 ? {0}[{1} / 2] | half << 16 : half;", x, u));
             }
         } else if (!masked || g.tests.empty()) {
-            line(fmt::format("{}(&{}[{}], p + ({}));", load, x, place_of(u), g.offset(u)));
+            line(fmt::format("{}(&{}[{}], {});", load, x, place_of(u), moved("p", g.offset(u))));
         } else if (g.straddles) {
             const std::string others = condition(g, u, false);
             const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
-            const std::string count = fmt::format("{} - ({})", left, along(u));
-            line(fmt::format("tw::load_some<{}>(&{}[{}], p + ({}), {}, {});", per_unit, x, place_of(u), g.offset(u),
+            const std::string count = rest(left, along(u));
+            line(fmt::format("tw::load_some<{}>(&{}[{}], {}, {}, {});", per_unit, x, place_of(u), moved("p", g.offset(u)),
                              others.empty() ? count : fmt::format("{} ? {} : 0", others, count), fill));
         } else {
             const std::string cond = condition(g, u, true);
-            line(fmt::format("if ({}) {}(&{}[{}], p + ({}));", cond, load, x, place_of(u), g.offset(u)));
-            if (packed(op.dst)) {
-                const std::uint64_t bits = target::from_double(op.fill, type);
-                for (int i = 0; i < per_unit / 2; ++i) line(fmt::format("{}{}[{}] = {:#x}u;", i ? "     " : "else ", x, plus(place_of(u), std::to_string(i)), bits | bits << 16));
-            } else if (per_unit == 1) {
-                line(fmt::format("else {}[{}] = {};", x, place_of(u), fill));
-            } else {
-                std::string all;
-                for (int i = 0; i < per_unit; ++i) all += fmt::format("{}[{}] = ", x, plus(place_of(u), std::to_string(i)));
-                line("else " + all + fill + ";");
-            }
+            line(fmt::format("if ({}) {}(&{}[{}], {});", cond, load, x, place_of(u), moved("p", g.offset(u))));
+            const std::uint64_t bits = packed(op.dst) ? target::from_double(op.fill, type) : 0;
+            std::string all;
+            for (int i = 0; i < (packed(op.dst) ? per_unit / 2 : per_unit); ++i) all += fmt::format("{}[{}] = ", x, plus(place_of(u), std::to_string(i)));
+            line("else " + all + (packed(op.dst) ? fmt::format("{:#x}u", bits | bits << 16) : fill) + ";");
         }
         close_unrolled(g.units);
     };
@@ -232,13 +235,13 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         if (words32 && masked && g.straddles) {
             const std::string others = condition(g, u, false);
             const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
-            const std::string count = fmt::format("{} - ({})", left, along(u));
-            line(fmt::format("tw::store_some<{}>(p + ({}), &{}[{}], {});", per_unit, g.offset(u), x, place_of(u),
+            const std::string count = rest(left, along(u));
+            line(fmt::format("tw::store_some<{}>({}, &{}[{}], {});", per_unit, moved("p", g.offset(u)), x, place_of(u),
                              others.empty() ? count : fmt::format("{} ? {} : 0", others, count)));
         } else {
             const std::string cond = masked ? condition(g, u, true) : "";
             const std::string guard = cond.empty() ? "" : "if (" + cond + ") ";
-            if (words32) line(fmt::format("{}tw::store_vector<{}>(p + ({}), &{}[{}]);", guard, per_unit * size, g.offset(u), x, place_of(u)));
+            if (words32) line(fmt::format("{}tw::store_vector<{}>({}, &{}[{}]);", guard, per_unit * size, moved("p", g.offset(u)), x, place_of(u)));
             else if (packed(op.src)) line(fmt::format("{}p[{}] = tw::u16(tw::half_of({}[{} / 2], {} % 2));", guard, g.offset(u), x, u, u));
             else line(fmt::format("{}p[{}] = {}[{}];", guard, g.offset(u), x, u));
         }
@@ -268,7 +271,7 @@ void Printer::atomic_add(const ir::AtomicAdd& op) {
     if (!failed()) {
         const std::string u = open_unrolled(g.units);
         const std::string cond = condition(g, u, true);
-        line(fmt::format("{}atomicAdd(p + ({}), {}[{}]);", cond.empty() ? "" : "if (" + cond + ") ", g.offset(u), fragment_name(op.src), u));
+        line(fmt::format("{}atomicAdd({}, {}[{}]);", cond.empty() ? "" : "if (" + cond + ") ", moved("p", g.offset(u)), fragment_name(op.src), u));
         close_unrolled(g.units);
     }
     close();
@@ -406,7 +409,7 @@ void Printer::load_shared(const ir::LoadShared& op) {
         const std::string u = open_unrolled(moves);
         std::string list;
         for (int i = 0; i < count; ++i) list += fmt::format("{}[{}], ", x, plus(times(u, count), std::to_string(i)));
-        line(fmt::format("tw::ldmatrix_x{}{}({}smem + ({}));", count, op.matrix_transposed ? "_trans" : "", list, at(u)));
+        line(fmt::format("tw::ldmatrix_x{}{}({}smem + {});", count, op.matrix_transposed ? "_trans" : "", list, at(u)));
         close_unrolled(moves);
         return close();
     }
@@ -418,11 +421,11 @@ void Printer::load_shared(const ir::LoadShared& op) {
     const int units = std::max(1, values(op.dst) / per_unit);
     const std::string u = open_unrolled(units);
     const std::string place_of = packed(op.dst) ? times(u, per_unit / 2) : times(u, per_unit);
-    if (words32) line(fmt::format("tw::load_vector<{}>(&{}[{}], arena + ({}));", per_unit * size, x, place_of, at(u)));
+    if (words32) line(fmt::format("tw::load_vector<{}>(&{}[{}], arena + {});", per_unit * size, x, place_of, at(u)));
     else if (packed(op.dst)) {
-        line(fmt::format("const tw::u32 half = *reinterpret_cast<const tw::u16*>(arena + ({}));", at(u)));
+        line(fmt::format("const tw::u32 half = *reinterpret_cast<const tw::u16*>(arena + {});", at(u)));
         line(units == 1 ? fmt::format("{}[0] = half;", x) : fmt::format("{0}[{1} / 2] = {1} % 2 ? {0}[{1} / 2] | half << 16 : half;", x, u));
-    } else line(fmt::format("{}[{}] = *reinterpret_cast<const {}*>(arena + ({}));", x, u, dtype_text(type), at(u)));
+    } else line(fmt::format("{}[{}] = *reinterpret_cast<const {}*>(arena + {});", x, u, dtype_text(type), at(u)));
     close_unrolled(units);
     close();
 }
@@ -441,7 +444,7 @@ void Printer::store_shared(const ir::StoreShared& op) {
         const std::string u = open_unrolled(moves);
         std::string list;
         for (int i = 0; i < count; ++i) list += fmt::format(", {}[{}]", x, plus(times(u, count), std::to_string(i)));
-        line(fmt::format("tw::stmatrix_x{}{}(smem + ({}){});", count, op.matrix_transposed ? "_trans" : "", at(u), list));
+        line(fmt::format("tw::stmatrix_x{}{}(smem + {}{});", count, op.matrix_transposed ? "_trans" : "", at(u), list));
         close_unrolled(moves);
         return close();
     }
@@ -454,9 +457,9 @@ void Printer::store_shared(const ir::StoreShared& op) {
     const int units = std::max(1, values(op.src) / per_unit);
     const std::string u = open_unrolled(units);
     const std::string place_of = packed(op.src) ? times(u, per_unit / 2) : times(u, per_unit);
-    if (words32) line(fmt::format("tw::store_vector<{}>(arena + ({}), &{}[{}]);", per_unit * size, at(u), x, place_of));
-    else if (packed(op.src)) line(fmt::format("*reinterpret_cast<tw::u16*>(arena + ({})) = tw::u16(tw::half_of({}[{} / 2], {} % 2));", at(u), x, u, u));
-    else line(fmt::format("*reinterpret_cast<{}*>(arena + ({})) = {}[{}];", dtype_text(type), at(u), x, u));
+    if (words32) line(fmt::format("tw::store_vector<{}>(arena + {}, &{}[{}]);", per_unit * size, at(u), x, place_of));
+    else if (packed(op.src)) line(fmt::format("*reinterpret_cast<tw::u16*>(arena + {}) = tw::u16(tw::half_of({}[{} / 2], {} % 2));", at(u), x, u, u));
+    else line(fmt::format("*reinterpret_cast<{}*>(arena + {}) = {}[{}];", dtype_text(type), at(u), x, u));
     close_unrolled(units);
     close();
 }
@@ -470,16 +473,16 @@ void Printer::cp_async(const ir::CpAsync& op) {
     UnitText at = shared_units(op.dst, op.dist, per_unit);
     if (!failed()) {
         const std::string u = open_unrolled(g.units);
-        const std::string place_of = fmt::format("smem + ({})", at(u));
+        const std::string place_of = fmt::format("smem + {}", at(u));
         std::string count = std::to_string(op.bytes);
         const std::string cond = condition(g, u, !g.straddles);
         if (g.straddles) {
             const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
-            count = fmt::format("min(max({} - ({}), 0) * {}, {})", left, along(u), size, op.bytes);
+            count = fmt::format("min(max({}, 0) * {}, {})", rest(left, along(u)), size, op.bytes);
         }
         if (!cond.empty()) count = fmt::format("{} ? {} : 0", cond, count);
-        if (op.bytes == 16 && g.tests.empty()) line(fmt::format("tw::cp_async_16({}, p + ({}));", place_of, g.offset(u)));
-        else line(fmt::format("tw::cp_async_{}_zfill({}, p + ({}), {});", op.bytes, place_of, g.offset(u), count));
+        if (op.bytes == 16 && g.tests.empty()) line(fmt::format("tw::cp_async_16({}, {});", place_of, moved("p", g.offset(u))));
+        else line(fmt::format("tw::cp_async_{}_zfill({}, {}, {});", op.bytes, place_of, moved("p", g.offset(u)), count));
         close_unrolled(g.units);
     }
     close();

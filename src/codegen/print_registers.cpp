@@ -36,9 +36,9 @@ std::optional<std::vector<int>> Printer::slots(int leaf, const std::vector<int>&
 
 std::string Printer::value_text(int f, const std::string& v) {
     const std::string& name = fragment_name(f);
-    if (!packed(f)) return fmt::format("{}[{}]", name, v);
+    if (!packed(f)) return fmt::format("{}[{}]", name, strip(v));
     const bool atom = v.find(' ') == std::string::npos;
-    const std::string x = atom ? v : "(" + v + ")";
+    const std::string x = atom ? v : "(" + strip(v) + ")";
     if (words(f) == 1 && values(f) == 1) return fmt::format("tw::{}_at({}[0], 0)", dtype(f) == DType::BF16 ? "bf16" : "f16", name);
     return fmt::format("tw::{}_at({}[{} / 2], {} % 2)", dtype(f) == DType::BF16 ? "bf16" : "f16", name, x, x);
 }
@@ -204,19 +204,25 @@ void Printer::reduce(const ir::Reduce& op) {
         if (slot < 0) return fail("the layouts of a reduction do not fit");
         parts[static_cast<std::size_t>(slot)].push_back(v);
     }
-    // Table over (position in the fold, slot), positions fastest.
+    // Value of position i of slot p: along[i] + shift[p].
     const int count = static_cast<int>(parts[0].size());
-    std::vector<int> table;
+    std::vector<int> along = parts[0], shift;
     for (const auto& p : parts) {
-        if (static_cast<int>(p.size()) != count) return fail("the layouts of a reduction do not fit");
-        table.insert(table.end(), p.begin(), p.end());
+        if (p.size() != along.size()) return fail("the layouts of a reduction do not fit");
+        shift.push_back(p[0] - along[0]);
+        for (std::size_t i = 0; i < p.size(); ++i) {
+            if (p[i] != along[i] + shift.back()) return fail("the layouts of a reduction do not fit");
+        }
     }
-    UnitText at = table_text(table, {count, to.values()});
+    UnitText at = table_text(along, {count}), moved = table_text(shift, {to.values()});
     const std::string word = word_text(type);
     const std::string slot = open_unrolled(to.values(), "part");
     auto value = [&](const std::string& i) {
-        std::string unit = to.values() == 1 ? i : (i == "0" ? "" : i + " + ") + fmt::format("{} * part", count);
-        return value_text(op.src, at(unit));
+        std::string index = at(i);
+        if (i.find_first_not_of("0123456789") == std::string::npos) index = std::to_string(along[std::stoul(i)]);
+        const std::string by = moved(slot);
+        if (by != "0") index = index == "0" ? by : index + " + " + by;
+        return value_text(op.src, index);
     };
     if (to.values() == 1) open("");
     const int chains = count >= 8 && count % 4 == 0 ? 4 : count >= 4 && count % 2 == 0 ? 2 : 1;
@@ -299,7 +305,7 @@ void Printer::scan(const ir::Scan& op) {
             const std::string total = fmt::format("part{}", r), before = fmt::format("before{}", r);
             const std::string identity = op.op == "prod" ? number(1, type) : number(op.op == "max" ? -INFINITY : op.op == "min" ? INFINITY : 0, type);
             if (lanes > 1) {
-                const std::string position = fmt::format("(tid / {} % {})", low, lanes);
+                const std::string position = low == 1 ? fmt::format("tid % {}", lanes) : fmt::format("tid / {} % {}", low, lanes);
                 line(fmt::format("{} {} = {}[{}];", word_text(type), total, y, runs[r].back()));
                 for (int s = 1; s < lanes; s *= 2) {
                     open("");
@@ -317,7 +323,7 @@ void Printer::scan(const ir::Scan& op) {
             for (int v : runs[r]) line(fmt::format("{}[{}] = {};", y, v, fold(op.op, type, before, fmt::format("{}[{}]", y, v))));
             if (r + 1 < runs.size()) {
                 if (lanes > 1) {
-                    const std::string source = fmt::format("(tid % 32 - (tid / {} % {}) * {}) + {}", low, lanes, low, op.reverse ? 0 : (lanes - 1) * low);
+                    const std::string source = fmt::format("tid % 32 - tid / {} % {} * {} + {}", low, lanes, low, op.reverse ? 0 : (lanes - 1) * low);
                     line(fmt::format("{}carry{} = {};", r == 0 ? word_text(type) + " " : "", "",
                                      r == 0 ? fmt::format("__shfl_sync(0xffffffffu, {}, {})", total, source)
                                             : fold(op.op, type, "carry", fmt::format("__shfl_sync(0xffffffffu, {}, {})", total, source))));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "tw_device.cuh"
+#include "tw_tile_ptx.cuh"
 
 namespace tw {
 
@@ -26,28 +27,11 @@ TW_DEVICE u32 swizzle(u32 address) {
 // ---------------------------------------------------------------- 16-bit values in words
 
 TW_DEVICE float bf16_at(u32 word, int odd) { return __uint_as_float(odd ? word & 0xffff0000u : word << 16); }
-TW_DEVICE float f16_at(u32 word, int odd) {
-  float r;
-  u16 h = static_cast<u16>(odd ? word >> 16 : word);
-  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(h));
-  return r;
-}
 TW_DEVICE float round_bf16(float x) { return from_bf16(to_bf16(x)); }
-TW_DEVICE float round_f16(float x) {
-  float r;
-  asm("{\n.reg .b16 h;\ncvt.rn.f16.f32 h, %1;\ncvt.f32.f16 %0, h;\n}" : "=f"(r) : "f"(x));
-  return r;
-}
 TW_DEVICE u32 half_of(u32 word, int odd) { return odd ? word >> 16 : word & 0xffffu; }
 
 // ---------------------------------------------------------------- arithmetic
 
-// Two units in the last place over the whole range.
-TW_DEVICE float div_full(float a, float b) {
-  float r;
-  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-  return r;
-}
 TW_DEVICE float sigmoid(float x) { return div_full(1.0f, 1.0f + expf(-x)); }
 TW_DEVICE float mod_floor(float a, float b) { return a - floorf(a / b) * b; }
 
@@ -122,14 +106,5 @@ TW_DEVICE void store_some(u16* p, const u32* x, int count) {
     if (j < count) p[j] = static_cast<u16>(half_of(x[j / 2], j % 2));
 }
 
-TW_DEVICE void cp_async_8_zfill(u32 dst, const void* src, u32 bytes) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
-}
-TW_DEVICE void ldmatrix_x2(u32& a, u32& b, u32 addr) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(a), "=r"(b) : "r"(addr) : "memory");
-}
-TW_DEVICE void ldmatrix_x2_trans(u32& a, u32& b, u32 addr) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(a), "=r"(b) : "r"(addr) : "memory");
-}
 
 }  // namespace tw

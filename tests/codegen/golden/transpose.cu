@@ -21,10 +21,10 @@ extern "C" __global__ void __launch_bounds__(256, 1) transpose(
     const int left0 = M - at0;
     const int at1 = int(blockIdx.x) * 32 + tid % 32;
     const int left1 = N - at1;
-    const float* p = X + (tw::i64(at0) * N + at1);
+    const float* p = X + tw::i64(at0) * N + at1;
 #pragma unroll
     for (int v = 0; v < 4; ++v) {
-      if (v * 8 < left0 && 0 < left1) tw::load_vector_nc<4>(&loaded[v], p + (tw::i64(v * 8) * N));
+      if (v * 8 < left0 && 0 < left1) tw::load_vector_nc<4>(&loaded[v], p + tw::i64(v * 8) * N);
       else loaded[v] = 0.0f;
     }
   }
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) transpose(
   {
 #pragma unroll
     for (int v = 0; v < 4; ++v) {
-      tw::store_vector<4>(arena + (AT_s + tid % 32 * 4 + tid / 32 * 132 + v * 1056), &loaded[v]);
+      tw::store_vector<4>(arena + AT_s + tid % 32 * 4 + tid / 32 * 132 + v * 1056, &loaded[v]);
     }
   }
   __syncthreads();
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) transpose(
   {
 #pragma unroll
     for (int v = 0; v < 4; ++v) {
-      tw::load_vector<4>(&loaded_2[v], arena + (AT_s + tid % 32 * 132 + tid / 32 * 4 + v * 32));
+      tw::load_vector<4>(&loaded_2[v], arena + AT_s + tid % 32 * 132 + tid / 32 * 4 + v * 32);
     }
   }
   // store Y[(block.x * 32):+32, (block.y * 32):+32] = %loaded_2 vec=4B   kernels/transpose.py:15
@@ -50,10 +50,10 @@ extern "C" __global__ void __launch_bounds__(256, 1) transpose(
     const int left0 = N - at0;
     const int at1 = int(blockIdx.y) * 32 + tid % 32;
     const int left1 = M - at1;
-    float* p = Y + (tw::i64(at0) * M + at1);
+    float* p = Y + tw::i64(at0) * M + at1;
 #pragma unroll
     for (int v = 0; v < 4; ++v) {
-      if (v * 8 < left0 && 0 < left1) tw::store_vector<4>(p + (tw::i64(v * 8) * M), &loaded_2[v]);
+      if (v * 8 < left0 && 0 < left1) tw::store_vector<4>(p + tw::i64(v * 8) * M, &loaded_2[v]);
     }
   }
 }
