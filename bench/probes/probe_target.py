@@ -97,8 +97,10 @@ def main():
             rows[family] = got
             merged = [r for f in FAMILIES for r in rows.get(f, [])]
             with open(options.out, "w") as f:
-                json.dump(summarise(merged, versions, command), f, indent=1)
-                f.write("\n")
+                summary = summarise(merged, versions, command)
+                listed = summary.pop("rows")
+                lines = ",\n".join(json.dumps(r) for r in listed)  # one row a line: a diff shows the row that changed
+                f.write(json.dumps(summary)[:-1] + ', "rows": [\n' + lines + "\n]}\n")
             bad = [r for r in got if r["differences"]]
             print(f"{family}: {len(got)} rows, {sum(r['checked'] for r in got)} checked, {len(bad)} rows differ", flush=True)
             for r in bad[:8]:
