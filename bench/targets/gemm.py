@@ -393,7 +393,12 @@ def table(m, n, k):
         if n % 8:
             v.update(STORE_DIRECT=1)
         return FAMILY_MISALIGNED, full(v)
-    return FAMILY_GEMM, full(dict(PDL=1))
+    def waves(bn):  # of 66 clusters of two 128 x bn tiles
+        return math.ceil(math.ceil(m / 256) * math.ceil(n / bn) / (SMS // 2))
+
+    if waves(256) <= 4:  # too few tiles for a narrower one to fill the last wave better
+        return FAMILY_GEMM, full(dict(PDL=1, GROUP=4))
+    return FAMILY_OVERLAP, overlap(min((168, 176), key=lambda bn: waves(bn) * bn), 2, 1, 8)
 
 
 TIMED = SHAPES + [(1, 8192, 8192), (8, 8192, 8192), (16, 8192, 8192), (64, 8192, 8192), (128, 8192, 8192), (1000, 3000, 777), (4095, 4097, 4104)]
