@@ -385,10 +385,10 @@ def choose(m, n, k):
 def table(m, n, k):
     if m <= 128 and n >= 1024 and k % 8 == 0 and n % 8 == 0:
         t = 8 if m <= 8 else 16 if m <= 16 else 64 if m <= 64 else 128
-        return FAMILY_SKINNY, {**(skinny(128, 128, 64, split=2) if t == 128 else skinny(t)), "PDL": 1}
+        return FAMILY_SKINNY, {**skinny(t, bk=64 if t == 128 else 128), "PDL": 1}
     if k % 8 or n % 8:
         v = dict(BM=256, BN=128) if m >= 2048 else dict(BN=192, STAGES=5, EPI_BUFS=1)
-        if k % 8:
+        if k % 64:  # k % 8: TMA cannot address the rows; k % 64: they do not start on 128-byte lines, and loads are slow
             v.update(REPACK=1)
         if n % 8:
             v.update(STORE_DIRECT=1)
