@@ -116,6 +116,16 @@ std::vector<fs::path> library_folders() {
     return folders;
 }
 
+// NVRTC opens its builtins by name while it compiles. Packages from PyPI do not tell the loader where they are, so the file
+// beside the library is opened first: the loader then knows the name.
+void open_companions(CudaLibrary which, const fs::path& library) {
+    if (which != CudaLibrary::nvrtc) return;
+    std::error_code error;
+    for (fs::directory_iterator entry(library.parent_path(), error), end; !error && entry != end; entry.increment(error))
+        if (entry->path().filename().string().rfind("libnvrtc-builtins.so.", 0) == 0)
+            dlopen(entry->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 std::string mapped_file(void* handle, const std::string& fallback) {
     link_map* map = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name && *map->l_name) return map->l_name;
@@ -140,6 +150,7 @@ Result<SharedLibrary> open_cuda_library(CudaLibrary which) {
         return fail(FailureKind::missing_library, std::string(names.sonames[0]) + " is hidden by TILEWRIGHT_HIDE", names.fix);
     const int flags = RTLD_NOW | RTLD_LOCAL;
     if (const auto file = environment(names.override); !file.empty()) {
+        open_companions(which, file);
         if (void* handle = dlopen(file.c_str(), flags)) return SharedLibrary{handle, mapped_file(handle, file)};
         const char* why = dlerror();
         return fail(
@@ -155,6 +166,7 @@ Result<SharedLibrary> open_cuda_library(CudaLibrary which) {
             const auto file = folder / soname;
             std::error_code ignored;
             if (!fs::exists(file, ignored)) continue;
+            open_companions(which, file);
             if (void* handle = dlopen(file.c_str(), flags)) return SharedLibrary{handle, mapped_file(handle, file.string())};
             if (const char* why = dlerror()) last_error = why;
         }

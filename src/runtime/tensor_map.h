@@ -23,6 +23,9 @@ struct TensorMapRequest {
     bool fill_with_nan = false;               // what out-of-bounds elements read as; otherwise zero
 };
 
+// One rule is about the instruction and not the descriptor: a kernel that starts a box at an innermost coordinate which is not
+// a multiple of 16 bytes faults with "illegal instruction" (seen on an H200, with and without swizzle, no interleave).
+//
 // The rules of cuTensorMapEncodeTiled, without the driver. An empty result means the request is encodable.
 std::string explain_bad_tensor_map(const TensorMapRequest& request);
 
