@@ -82,19 +82,35 @@ bool same_map(const Distribution& a, const Distribution& b) {
 }
 
 bool covers_exactly(const Distribution& d) {
-    std::set<std::vector<int>> seen;
-    for (int t = 0; t < d.threads(); ++t) {
-        std::set<std::vector<int>> mine;
-        for (int v = 0; v < d.values(); ++v) {
-            std::vector<int> c = d.at(t, v);
-            for (std::size_t i = 0; i < c.size(); ++i) {
-                if (c[i] < 0 || c[i] >= d.shape[i]) return false;
+    // Tables of what threads and values contribute, so that the product of both costs one addition per dimension.
+    const std::size_t rank = d.shape.size();
+    auto table = [&](const std::vector<DistDigit>& digits, int count) {
+        std::vector<int> coordinates(static_cast<std::size_t>(count) * rank, 0), one(rank);
+        for (int i = 0; i < count; ++i) {
+            std::fill(one.begin(), one.end(), 0);
+            add_digits(digits, i, one);
+            std::copy(one.begin(), one.end(), coordinates.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * rank));
+        }
+        return coordinates;
+    };
+    const int threads = d.threads(), values = d.values();
+    const std::vector<int> of_thread = table(d.thread, threads), of_value = table(d.value, values);
+    std::vector<int> holder(static_cast<std::size_t>(d.elements()), -1);   // the last thread seen with the element
+    int covered = 0;
+    for (int t = 0; t < threads; ++t) {
+        for (int v = 0; v < values; ++v) {
+            std::size_t index = 0;
+            for (std::size_t i = 0; i < rank; ++i) {
+                const int c = of_thread[static_cast<std::size_t>(t) * rank + i] + of_value[static_cast<std::size_t>(v) * rank + i];
+                if (c < 0 || c >= d.shape[i]) return false;
+                index = index * static_cast<std::size_t>(d.shape[i]) + static_cast<std::size_t>(c);
             }
-            if (!mine.insert(c).second) return false;
-            seen.insert(std::move(c));
+            if (holder[index] == t) return false;
+            if (holder[index] < 0) ++covered;
+            holder[index] = t;
         }
     }
-    return static_cast<int>(seen.size()) == d.elements();
+    return covered == d.elements();
 }
 
 Distribution sliced(const Distribution& d, int dim) {

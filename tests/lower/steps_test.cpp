@@ -2,6 +2,8 @@
 // construct, not off a run.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "ir/legality.h"
 #include "lower_test_support.h"
 
@@ -36,6 +38,22 @@ TEST(Kernels, EveryShippedKernelReachesTheLastForm) {
             EXPECT_FALSE(kernel.doc.empty()) << path.filename() << ": " << kernel.name;
         }
     }
+}
+
+// The agent loop lives on this latency: parse, check and lower of the Hopper GEMM take about a millisecond. The bound is loose
+// (best of ten, sanitizers and busy machines included); it catches a step that turns quadratic.
+TEST(Kernels, TheHopperGemmCompilesInMilliseconds) {
+    const std::string text = read_bytes(repository("kernels/gemm_sm90.py"));
+    double best = 1e9;
+    for (int i = 0; i < 10; ++i) {
+        SourceMap sources;
+        DiagnosticSink sink;
+        const auto start = std::chrono::steady_clock::now();
+        const auto module = compile_text(sources, "gemm.py", text, {}, sink);
+        best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+        ASSERT_TRUE(module.has_value());
+    }
+    EXPECT_LT(best, 20.0);
 }
 
 // Every value a const parameter declares is one the kernel is meant for: it compiles, or an assertion or a resource says why not.
