@@ -16,7 +16,7 @@ struct Builtins {
     std::optional<Value> sync(const std::string& name, const CallArgs& args);       // barriers, pipelines, wgmma, mma ...
     std::optional<Value> method(const Value& receiver, const std::string& name, const CallArgs& args);
 
-    // helpers
+    // shared by the families
     std::optional<LayoutRequest> layout_of(const Bound& b, const char* key);
     std::optional<ir::CacheHint> hint_of(const Bound& b);
     std::optional<std::vector<std::optional<ir::Expr>>> limits_of(const Bound& b, std::size_t rank);

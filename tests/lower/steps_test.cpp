@@ -40,7 +40,7 @@ TEST(Kernels, EveryShippedKernelReachesTheLastForm) {
     }
 }
 
-// The agent loop lives on this latency: parse, check and lower of the Hopper GEMM take about a millisecond. The bound is loose
+// Tuning loops live on this latency: parse, check and lower of the Hopper GEMM take about a millisecond. The bound is loose
 // (best of ten, sanitizers and busy machines included); it catches a step that turns quadratic.
 TEST(Kernels, TheHopperGemmCompilesInMilliseconds) {
     const std::string text = read_bytes(repository("kernels/gemm_sm90.py"));
