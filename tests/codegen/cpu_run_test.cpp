@@ -1,0 +1,169 @@
+// Emitted text, run: the CUDA C++ of every sm_80 kernel is compiled for this CPU against stand-in headers (cpu/) and must give
+// what the emulator gives for the same IR, on tiny, ragged and larger shapes. Two executions that share nothing but the IR.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "codegen/emit.h"
+#include "emulate/trial.h"
+#include "lower/lower.h"
+
+namespace tw::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& path) {
+    std::ifstream in(path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+using Entry = void (*)(const unsigned* grid, void** arguments);
+
+// The kernel as a function of this process. `folder` gets the files.
+Entry compiled(const ir::Kernel& k, const EmittedKernel& emitted, const fs::path& folder) {
+    std::string text = emitted.source;
+    const std::string declaration = "extern __shared__ __align__(1024) char arena[];";
+    if (const auto at = text.find(declaration); at != std::string::npos) text.erase(at, declaration.size());   // the stand-in has its own
+    std::string call;
+    for (std::size_t i = 0; i < emitted.arguments.size(); ++i) {
+        const Argument& a = emitted.arguments[i];
+        std::string type = "int";
+        if (a.kind == Argument::Kind::tensor) {
+            const auto dtype = k.tensors[static_cast<std::size_t>(a.id)].dtype;
+            type = dtype == ir::DType::F32 ? "float*" : dtype == ir::DType::I32 ? "int*" : "tw::u16*";
+        } else if (a.kind == Argument::Kind::scalar) {
+            type = "float";
+        }
+        call += fmt::format("{}*({}*)a[{}]", i ? ", " : "", type, i);
+    }
+    text += fmt::format("\nextern \"C\" void run(const unsigned* grid, void** a) {{ tw::cpu::launch(grid, {}, {}, [&] {{ {}({}); }}); }}\n", 32 * k.warps,
+                        k.shared_bytes, k.name, call);
+    std::ofstream(folder / "kernel.cpp") << text;
+    const std::string command = fmt::format("g++ -std=c++17 -O1 -shared -fPIC -w -I{} {} -o {} 2> {}", folder.string(), (folder / "kernel.cpp").string(),
+                                            (folder / "kernel.so").string(), (folder / "log").string());
+    if (std::system(command.c_str()) != 0) {
+        ADD_FAILURE() << k.name << ": " << read(folder / "log").substr(0, 2000);
+        return nullptr;
+    }
+    void* library = dlopen((folder / "kernel.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        ADD_FAILURE() << dlerror();
+        return nullptr;
+    }
+    return reinterpret_cast<Entry>(dlsym(library, "run"));
+}
+
+struct Case {
+    std::string file;
+    int kernel;   // number in the file
+    std::vector<std::vector<std::int64_t>> sizes;   // in the order of Kernel::sizes
+    std::map<std::string, std::int64_t> constants;
+    friend void PrintTo(const Case& c, std::ostream* out) { *out << c.file << " kernel " << c.kernel; }
+};
+
+class OnCpu : public testing::TestWithParam<Case> {};
+
+TEST_P(OnCpu, AgreesWithTheEmulator) {
+    if (std::system("g++ --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no g++ on this machine";
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto module = lower::compile_file(sources, std::string(TW_SOURCE_DIR) + "/kernels/" + GetParam().file + ".py", GetParam().constants, sink);
+    ASSERT_TRUE(module) << render_text(sink, sources);
+    const ir::Kernel& k = module->kernels.at(static_cast<std::size_t>(GetParam().kernel));
+    auto emitted = emit(k, GetParam().file);
+    ASSERT_TRUE(emitted) << emitted.error().message;
+    std::string pattern = (fs::temp_directory_path() / "tilewright-cpu-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    const fs::path folder = pattern;
+    const fs::path headers = fs::path(TW_SOURCE_DIR) / "tests/codegen/cpu";
+    for (const char* name : {"tw_device.cuh", "tw_tile_ptx.cuh"}) fs::copy_file(headers / name, folder / name);
+    fs::copy_file(fs::path(TW_SOURCE_DIR) / "src/codegen/cuda/tw_tile.cuh", folder / "tw_tile.cuh");   // the real one
+    const Entry entry = compiled(k, *emitted, folder);
+    ASSERT_NE(entry, nullptr);
+
+    for (const auto& sizes : GetParam().sizes) {
+        ASSERT_EQ(sizes.size(), k.sizes.size());
+        emulate::TrialOptions options;
+        options.small_integers = false;
+        const auto trial = emulate::run_trial(k, sizes, options);
+        ASSERT_TRUE(trial.refused.empty()) << trial.refused;
+        ASSERT_FALSE(trial.failed()) << trial.summary(k);
+        auto tensors = emulate::random_inputs(k, sizes, options.seed, options.small_integers);
+        constexpr std::size_t guard = 256;
+        std::vector<std::vector<std::uint8_t>> memory;
+        for (std::size_t i = 0; i < tensors.size(); ++i) {
+            std::vector<std::uint8_t> bytes(tensors[i].bytes.size() + 2 * guard + 16, 0xff);   // all ones: NaN in every float type
+            memory.push_back(std::move(bytes));
+        }
+        auto first = [&](std::size_t i) { return (reinterpret_cast<std::uintptr_t>(memory[i].data()) + guard + 15) / 16 * 16 - reinterpret_cast<std::uintptr_t>(memory[i].data()); };
+        for (std::size_t i = 0; i < tensors.size(); ++i) {
+            if (!k.tensors[i].is_output) std::copy(tensors[i].bytes.begin(), tensors[i].bytes.end(), memory[i].begin() + static_cast<std::ptrdiff_t>(first(i)));
+            if (k.tensors[i].zero_initialised) std::fill_n(memory[i].begin() + static_cast<std::ptrdiff_t>(first(i)), tensors[i].bytes.size(), 0);
+        }
+        std::vector<std::uint64_t> words(emitted->arguments.size());
+        std::vector<void*> pointers;
+        for (std::size_t i = 0; i < emitted->arguments.size(); ++i) {
+            const Argument& a = emitted->arguments[i];
+            const auto id = static_cast<std::size_t>(a.id);
+            if (a.kind == Argument::Kind::tensor) words[i] = reinterpret_cast<std::uint64_t>(memory[id].data() + first(id));
+            if (a.kind == Argument::Kind::size) words[i] = static_cast<std::uint64_t>(sizes[id]);
+            pointers.push_back(&words[i]);
+        }
+        ASSERT_TRUE(k.scalars.empty());
+        unsigned grid[3];
+        for (int axis = 0; axis < 3; ++axis) grid[axis] = static_cast<unsigned>(emulate::size_value(k.grid[axis], sizes).value());
+        entry(grid, pointers.data());
+
+        for (std::size_t i = 0; i < tensors.size(); ++i) {
+            const std::size_t bytes = tensors[i].bytes.size(), at = first(i);
+            for (std::size_t b = 0; b < at; ++b) ASSERT_EQ(memory[i][b], 0xff) << "wrote before " << k.tensors[i].name;
+            for (std::size_t b = at + bytes; b < memory[i].size(); ++b) ASSERT_EQ(memory[i][b], 0xff) << "wrote behind " << k.tensors[i].name;
+            if (!k.tensors[i].is_output) continue;
+            emulate::TensorData got = tensors[i];
+            std::copy_n(memory[i].begin() + static_cast<std::ptrdiff_t>(at), bytes, got.bytes.begin());
+            double worst = 0, size = 0;
+            const std::int64_t count = got.elements();
+            for (std::int64_t e = 0; e < count; ++e) {
+                std::vector<std::int64_t> index(got.dims.size());
+                for (std::int64_t rest = e, d = static_cast<std::int64_t>(index.size()) - 1; d >= 0; --d) {
+                    index[static_cast<std::size_t>(d)] = rest % got.dims[static_cast<std::size_t>(d)];
+                    rest /= got.dims[static_cast<std::size_t>(d)];
+                }
+                const double x = got.get(index), y = trial.tensors[i].get(index);
+                ASSERT_FALSE(std::isnan(x)) << k.tensors[i].name << " element " << e << " was not written";
+                worst += (x - y) * (x - y);
+                size += y * y;
+            }
+            const double tolerance = target::bytes(k.tensors[i].dtype) == 2 ? 4e-3 : 2e-6;
+            EXPECT_LE(std::sqrt(worst), tolerance * std::sqrt(size) + 1e-12) << k.name << " " << k.tensors[i].name;
+        }
+    }
+    fs::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu, testing::ValuesIn(std::vector<Case>{
+    {"vector_add", 0, {{1}, {7}, {1024}, {2500}}, {}},
+    {"bias_gelu", 0, {{1, 8}, {9, 264}, {3, 512}}, {}},
+    {"bias_gelu", 1, {{1, 1}, {5, 263}}, {}},
+    {"softmax", 0, {{1, 1}, {5, 1000}, {4, 1024}}, {}},
+    {"softmax", 1, {{2, 5}, {2, 1500}}, {}},
+    {"cumsum", 0, {{1, 1}, {2, 1500}}, {}},
+    {"transpose", 0, {{1, 1}, {33, 65}}, {}},
+    {"reductions", 0, {{1, 1}, {6, 700}}, {}},
+    {"reductions", 1, {{1, 1}, {70, 45}}, {}},
+    {"reductions", 2, {{1, 1}, {70, 45}}, {}},
+    {"split_k", 1, {{1, 1}, {2, 700}}, {}},
+    {"gemm_sm80", 0, {{8, 8, 8}, {70, 72, 136}}, {{"BM", 64}, {"BN", 64}}},
+    {"gemm_sm80", 0, {{130, 40, 136}}, {}},
+}), [](const auto& info) { return info.param.file + "_" + std::to_string(info.index); });
+
+}  // namespace
+}  // namespace tw::codegen
