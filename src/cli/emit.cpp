@@ -1,7 +1,12 @@
 // `tilewright emit FILE`: the CUDA C++ of a kernel file, its launch plan, or what NVRTC makes of it.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <CLI/App.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -11,6 +16,7 @@
 #include "codegen/plan.h"
 #include "lower/lower.h"
 #include "runtime/compile.h"
+#include "runtime/nvrtc.h"
 #include "runtime/report_json.h"
 
 namespace tw::cli {
@@ -49,72 +55,126 @@ std::optional<std::string> device_header(const std::string& name) {
     return std::nullopt;
 }
 
-int run(const Options& o) {
-    std::string problem;
-    const auto values = constants(o.settings, problem);
-    if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
-    if (o.to != "cuda" && o.to != "plan" && o.to != "report" && o.to != "cubin") {
-        return complain(exit_bad_input, fmt::format("there is no form '{}'", o.to), "the forms are cuda, plan, report and cubin");
+// What NVRTC makes of one kernel, for the machine forms (everything but cuda and plan).
+struct Machine {
+    int code = exit_fine;
+    std::string text;          // to print
+    nlohmann::json report;
+};
+
+runtime::CompileRequest request_for(const Options& o, const ir::Kernel& kernel, const codegen::EmittedKernel& emitted) {
+    runtime::CompileRequest request;
+    request.source = emitted.source;
+    request.name = kernel.name + ".cu";
+    request.arch = o.arch.empty() ? kernel.arch : o.arch;
+    request.include_folders = runtime::standard_include_folders();
+    return request;
+}
+
+Machine refused(const runtime::Failure& why) {
+    // Text of ours that NVRTC does not take is our bug.
+    return {complain(why.kind == runtime::FailureKind::compile_error ? exit_our_bug : exit_bad_input, why.message, why.fix), {}, {}};
+}
+
+Machine to_ptx(const runtime::CompileRequest& request) {
+    auto headers = runtime::collect_headers(request.source, request.include_folders);
+    if (!headers) return refused(headers.error());
+    auto output = runtime::nvrtc_compile(request.source, request.name, *headers, {"--gpu-architecture=" + request.arch, "--std=c++17"}, true);
+    if (!output) return refused(output.error());
+    return {exit_fine, output->ptx + "\n", {}};
+}
+
+Machine to_sass(const std::string& cubin) {
+    std::string path = (std::filesystem::temp_directory_path() / "tilewright-XXXXXX").string();
+    const int file = mkstemp(path.data());
+    if (file < 0) return {complain(exit_bad_input, "no temporary file can be made"), {}, {}};
+    close(file);
+    std::ofstream(path, std::ios::binary) << cubin;
+    Machine out;
+    if (FILE* pipe = popen(("cuobjdump -sass " + path + " 2>/dev/null").c_str(), "r")) {
+        char buffer[4096];
+        while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe)) out.text.append(buffer, n);
+        if (pclose(pipe) != 0) out.text.clear();
     }
-    SourceMap sources;
-    DiagnosticSink sink;
-    const auto module = lower::compile_file(sources, o.file, *values, sink);
-    if (!sink.empty()) std::cerr << render_text(sink, sources);
-    if (sink.has_internal_errors()) return exit_our_bug;
-    if (!module) {
-        for (const Diagnostic& d : sink.diagnostics()) {
-            if (d.code == Code::cannot_read_file || d.code == Code::unknown_constant) return exit_bad_input;
-        }
-        return exit_kernel_wrong;
+    std::filesystem::remove(path);
+    if (out.text.empty()) out.code = complain(exit_bad_input, "cuobjdump did not disassemble the cubin", "put the CUDA toolkit's bin folder on PATH");
+    return out;
+}
+
+Machine compiled_form(const Options& o, const ir::Kernel& kernel, const codegen::EmittedKernel& emitted) {
+    const auto request = request_for(o, kernel, emitted);
+    if (o.to == "ptx") return to_ptx(request);
+    auto compiled = runtime::compile(request);
+    if (!compiled) return refused(compiled.error());
+    if (o.to == "sass") return to_sass(compiled->cubin);
+    Machine out;
+    if (o.to == "cubin") {
+        const std::string path = o.out.empty() ? kernel.name + ".cubin" : o.out;
+        std::ofstream file(path, std::ios::binary);
+        if (!(file << compiled->cubin)) out.code = complain(exit_bad_input, "cannot write " + path);
+        return out;
     }
+    for (const auto& entry : compiled->report.kernels) {
+        if (!entry.is_entry) continue;
+        const int spilled = entry.spill_store_bytes + entry.spill_load_bytes;
+        out.text += fmt::format("{} ({}): {} registers, {} bytes spilled, {} bytes local, {} bytes of shared arena\n", entry.name, request.arch,
+                                entry.registers, spilled, entry.stack_bytes, kernel.shared_bytes);
+        if (spilled > 0 || entry.stack_bytes > 0) out.code = exit_kernel_wrong;
+    }
+    for (const auto& remark : compiled->report.remarks) {
+        out.text += "  " + remark.text + "\n";
+        if (remark.kind == runtime::RemarkKind::wgmma_serialized) out.code = exit_kernel_wrong;
+    }
+    out.report = runtime::to_json(*compiled);
+    return out;
+}
+
+int emit_module(const Options& o, const ir::Module& module) {
     nlohmann::json plans = nlohmann::json::array();
-    bool found = false, bad = false;
-    for (const ir::Kernel& kernel : module->kernels) {
+    bool found = false;
+    int code = exit_fine;
+    for (const ir::Kernel& kernel : module.kernels) {
         if (!o.kernel.empty() && kernel.name != o.kernel) continue;
         found = true;
         auto emitted = codegen::emit(kernel, o.file);
         if (!emitted) return complain(exit_kernel_wrong, fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message));
         if (o.pasted) emitted->source = codegen::self_contained(emitted->source, device_header);
-        if (o.to == "cuda" && !o.json) {
-            std::cout << emitted->source << "\n";
-            continue;
-        }
         nlohmann::json plan = codegen::plan(kernel, *emitted);
-        if (o.to == "report" || o.to == "cubin") {
-            runtime::CompileRequest request;
-            request.source = emitted->source;
-            request.name = kernel.name + ".cu";
-            request.arch = o.arch.empty() ? kernel.arch : o.arch;
-            request.include_folders = runtime::standard_include_folders();
-            auto compiled = runtime::compile(request);
-            if (!compiled) {
-                const bool refused = compiled.error().kind == runtime::FailureKind::compile_error;
-                return complain(refused ? exit_our_bug : exit_bad_input, compiled.error().message, compiled.error().fix);
-            }
-            if (o.to == "cubin") {
-                std::ofstream(o.out.empty() ? kernel.name + ".cubin" : o.out, std::ios::binary) << compiled->cubin;
-                continue;
-            }
-            for (const auto& entry : compiled->report.kernels) {
-                if (!entry.is_entry) continue;
-                const int spilled = entry.spill_store_bytes + entry.spill_load_bytes;
-                if (!o.json) {
-                    fmt::print("{} ({}): {} registers, {} bytes spilled, {} bytes local, {} bytes of shared arena\n", entry.name, request.arch, entry.registers,
-                               spilled, entry.stack_bytes, kernel.shared_bytes);
-                }
-                bad |= spilled > 0 || entry.stack_bytes > 0;
-            }
-            for (const auto& remark : compiled->report.remarks) {
-                if (!o.json) fmt::print("  {}\n", remark.text);
-                bad |= remark.kind == runtime::RemarkKind::wgmma_serialized;
-            }
-            plan["report"] = runtime::to_json(*compiled);
+        if (o.to == "cuda") {
+            if (!o.json) std::cout << emitted->source << "\n";
+        } else if (o.to != "plan") {
+            const Machine made = compiled_form(o, kernel, *emitted);
+            if (made.code > exit_kernel_wrong) return made.code;
+            code = std::max(code, made.code);
+            if (!o.json) std::cout << made.text;
+            else if (!made.report.is_null()) plan["report"] = made.report;
+            else if (!made.text.empty()) plan[o.to] = made.text;
         }
         plans.push_back(std::move(plan));
     }
     if (!found) return complain(exit_bad_input, o.kernel.empty() ? o.file + " has no kernel" : fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
     if (o.to == "plan" || o.json) std::cout << nlohmann::json{{"file", o.file}, {"kernels", plans}}.dump(2) << "\n";
-    return bad ? exit_kernel_wrong : exit_fine;
+    return code;
+}
+
+int run(const Options& o) {
+    static constexpr std::string_view forms[] = {"cuda", "plan", "report", "cubin", "ptx", "sass"};
+    if (std::find(std::begin(forms), std::end(forms), o.to) == std::end(forms)) {
+        return complain(exit_bad_input, fmt::format("there is no form '{}'", o.to), "the forms are cuda, plan, report, cubin, ptx and sass");
+    }
+    std::string problem;
+    const auto values = constants(o.settings, problem);
+    if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
+    SourceMap sources;
+    DiagnosticSink sink;
+    const auto module = lower::compile_file(sources, o.file, *values, sink);
+    if (!sink.empty()) std::cerr << render_text(sink, sources);
+    if (sink.has_internal_errors()) return exit_our_bug;
+    if (module) return emit_module(o, *module);
+    for (const Diagnostic& d : sink.diagnostics()) {
+        if (d.code == Code::cannot_read_file || d.code == Code::unknown_constant) return exit_bad_input;
+    }
+    return exit_kernel_wrong;
 }
 
 }  // namespace
@@ -124,7 +184,7 @@ std::function<int()> declare_emit(CLI::App& app) {
     app.add_option("file", options->file, "a kernel file")->required();
     app.add_option("--kernel", options->kernel, "only kernels of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
-    app.add_option("--to", options->to, "cuda (the source), plan (JSON for a launcher), report (registers, spills), cubin");
+    app.add_option("--to", options->to, "cuda (the source), plan (JSON for a launcher), report (registers, spills), cubin, ptx, sass");
     app.add_option("--arch", options->arch, "compile for this architecture instead of the kernel's own");
     app.add_option("-o,--out", options->out, "file for --to cubin");
     app.add_flag("--self-contained", options->pasted, "paste the device headers into the source");

@@ -320,7 +320,7 @@ void Printer::declare_at(const Region& body, std::size_t index) {
     }
 }
 
-void Printer::assign(const ir::Assign& op, const Region&, std::size_t) {
+void Printer::assign(const ir::Assign& op) {
     const auto id = static_cast<std::size_t>(op.var);
     const std::string& name = var_names_[id];
     const bool first = !var_declared_[id];
@@ -405,7 +405,7 @@ void Printer::region(const Region& body) {
             i += 2;
             continue;
         }
-        if (auto* a = std::get_if<ir::Assign>(&body[i].op)) assign(*a, body, i);
+        if (auto* a = std::get_if<ir::Assign>(&body[i].op)) assign(*a);
         else stmt(body[i]);
     }
 }

@@ -61,7 +61,7 @@ private:
     void accumulators_at_end(const ir::Region& body, std::vector<int>& pending) const;
     void if_else(const ir::If& op);
     void elect(const ir::Elect& op);
-    void assign(const ir::Assign& op, const ir::Region& body, std::size_t index);
+    void assign(const ir::Assign& op);
     void for_loop(const ir::For& op);
 
     // -- registers (print_registers.cpp)
@@ -87,7 +87,6 @@ private:
     // -- memory (print_memory.cpp)
     struct GlobalUnits {
         int units = 1, per_unit = 1;
-        std::string rows_ok;         // condition text template over unit, "" when always true; see condition()
         UnitText offset;             // elements from `p`
         std::vector<std::pair<UnitText, std::string>> tests;   // (offset along a checked dimension, name of what is left of it)
         int inner_test = -1;         // index in tests of the vector's own dimension
@@ -111,7 +110,6 @@ private:
 
     // -- asynchronous and synchronising statements (print_async.cpp)
     std::string barrier(const ir::BarrierRef& b);
-    std::string arena(const ir::SharedView& view, const std::string& offset);
     void tma_load(const ir::TmaLoad& op);
     void tma_store(const ir::TmaStore& op);
     void wgmma(const ir::Wgmma& op);
@@ -147,14 +145,11 @@ private:
     std::map<int, std::string> overwritten_in_;
     std::vector<int> in_flight_;                         // accumulators of wgmmas that no wait has completed yet, in text order
     std::map<const ir::ElementNode*, UnitText> leaf_text_;
-    std::map<std::pair<const ir::ElementNode*, int>, UnitText> coordinate_text_;
-    std::vector<std::string> coordinate_base_;
 
     // the group that executes
     int group_threads_ = 0;
     std::string elect_condition_;
-    bool single_ = false;                                // inside Elect
-    bool remote_release_needed_ = false;
+    bool remote_release_needed_ = false;                 // ordinary code touches shared memory: an arrival at a peer must order it
 };
 
 std::string strip(const std::string& text);   // outer parentheses off

@@ -70,10 +70,9 @@ TEST_P(EveryKernel, CompilesWithoutSpills) {
         auto emitted = emit(kernel, "kernels/" + GetParam());
         ASSERT_TRUE(emitted);
         runtime::CompileRequest request;
-        request.source = emitted->source;
+        request.source = self_contained(emitted->source, [](const std::string& name) { return std::optional(read(source_folder() / "src/codegen/cuda" / name)); });
         request.name = kernel.name + ".cu";
         request.arch = kernel.arch;
-        request.include_folders = {source_folder() / "src/codegen/cuda"};
         auto compiled = runtime::compile(request);
         if (!compiled && compiled.error().kind == runtime::FailureKind::missing_library) GTEST_SKIP() << compiled.error().message;
         ASSERT_TRUE(compiled) << compiled.error().message;
@@ -109,13 +108,15 @@ TEST(Golden, SmallKernels) {
     }
 }
 
-TEST(SelfContained, PastesEachHeaderOnce) {
+TEST(SelfContained, PastesEachHeaderOnceAndWhatIsUsed) {
     auto header = [](const std::string& name) -> std::optional<std::string> {
-        if (name == "a.cuh") return "#pragma once\n#include \"b.cuh\"\nint a;\n";
-        if (name == "b.cuh") return "#pragma once\nint b;\n";
+        if (name == "a.cuh") return "#pragma once\n#include \"b.cuh\"\n// doubles\nTW_DEVICE int twice(int x) { return add(x, x); }\n// never\nTW_DEVICE int unused() {\n  return 0;\n}\n";
+        if (name == "b.cuh") return "#pragma once\ntemplate <class T>\nTW_DEVICE T add(T a, T b) {\n  return a + b;\n}\nint kept;\n";
         return std::nullopt;
     };
-    EXPECT_EQ(self_contained("#include \"a.cuh\"\n#include \"b.cuh\"\n#include \"other.h\"\nint c;\n", header), "int b;\nint a;\n#include \"other.h\"\nint c;\n");
+    EXPECT_EQ(self_contained("#include \"a.cuh\"\n#include \"b.cuh\"\n#include \"other.h\"\nint c = twice(1);\n", header),
+              "template <class T>\nTW_DEVICE T add(T a, T b) {\n  return a + b;\n}\nint kept;\n// doubles\nTW_DEVICE int twice(int x) { return add(x, x); }\n"
+              "#include \"other.h\"\nint c = twice(1);\n");
 }
 
 }  // namespace

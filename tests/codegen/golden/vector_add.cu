@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) vector_add(
     const int at0 = i + tid * 4;
     const int left0 = N - at0;
     const float* p = A + at0;
-    if (i + 1024 <= N) {
+    if (N - i >= 1024) {
       tw::load_vector_nc<16>(&a[0], p);
     } else {
       tw::load_some<4>(&a[0], p, left0, 0.0f);
@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) vector_add(
     const int at0 = i + tid * 4;
     const int left0 = N - at0;
     const float* p = B + at0;
-    if (i + 1024 <= N) {
+    if (N - i >= 1024) {
       tw::load_vector_nc<16>(&b[0], p);
     } else {
       tw::load_some<4>(&b[0], p, left0, 0.0f);
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) vector_add(
     const int at0 = i + tid * 4;
     const int left0 = N - at0;
     float* p = C + at0;
-    if (i + 1024 <= N) {
+    if (N - i >= 1024) {
       tw::store_vector<16>(p, &stored[0]);
     } else {
       tw::store_some<4>(p, &stored[0], left0);
