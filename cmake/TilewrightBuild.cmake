@@ -40,15 +40,15 @@ endfunction()
 function(tw_find_z3)
     file(GLOB packages ${CMAKE_SOURCE_DIR}/.deps/venv/lib/python3*/site-packages/z3)
     # Not the system's: proofs are reproducible only with the pinned version.
-    find_path(TW_Z3_INCLUDE z3++.h PATHS ${packages} PATH_SUFFIXES include NO_DEFAULT_PATH)
-    find_library(TW_Z3_LIBRARY z3 PATHS ${packages} PATH_SUFFIXES lib NO_DEFAULT_PATH)
-    if(TW_Z3_INCLUDE AND TW_Z3_LIBRARY)
+    find_path(TW_PINNED_Z3_INCLUDE z3++.h PATHS ${packages} PATH_SUFFIXES include NO_DEFAULT_PATH)
+    find_library(TW_PINNED_Z3_LIBRARY z3 PATHS ${packages} PATH_SUFFIXES lib NO_DEFAULT_PATH)
+    if(TW_PINNED_Z3_INCLUDE AND TW_PINNED_Z3_LIBRARY)
         add_library(tw_z3 UNKNOWN IMPORTED GLOBAL)
         set_target_properties(tw_z3 PROPERTIES
-            IMPORTED_LOCATION ${TW_Z3_LIBRARY}
-            INTERFACE_INCLUDE_DIRECTORIES ${TW_Z3_INCLUDE}
+            IMPORTED_LOCATION ${TW_PINNED_Z3_LIBRARY}
+            INTERFACE_INCLUDE_DIRECTORIES ${TW_PINNED_Z3_INCLUDE}
             INTERFACE_COMPILE_DEFINITIONS TW_WITH_Z3=1)
-        message(STATUS "Z3: ${TW_Z3_LIBRARY}")
+        message(STATUS "Z3: ${TW_PINNED_Z3_LIBRARY}")
     else()
         message(STATUS "Z3: not found; run scripts/setup.sh. Building without the last prover.")
     endif()
