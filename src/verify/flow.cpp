@@ -274,7 +274,22 @@ private:
             prover_.pop();
             prover_.push();
             prover_.assume(at_least(Poly::of(k), lo));
-            for (const auto& [id, value] : guessed) head.fragments[id] = values_.widened(value, k, lo);
+            for (const auto& [id, value] : guessed) {
+                Value guess = values_.widened(value, k, lo);
+                const ValueNode outer = values_.node(guess);
+                const bool still = outer.kind == ValueNode::Kind::where && !ints_.mentions(outer.condition, k);
+                const auto initial = values_.as_number(values_.simplified(s.fragments.at(id)));
+                if (!values_.mentions(guess, k) || (initial && *initial == 0 && !has_moving_range(value, k))) {
+                    // Nothing in it grows: one term an iteration, added up (an accumulator that is not a matrix product).
+                    if (initial && *initial == 0 && values_.mentions(value, k)) {
+                        const Atom i = ints_.fresh("i");
+                        guess = values_.reduce("sum", i, lo, Poly::of(k), values_.replace(value, {{k, Poly::of(i)}}));
+                    }
+                } else if (still && outer.args[1] != s.fragments.at(id)) {
+                    guess = values_.where(outer.condition, outer.args[0], values_.unknown("outside the mask"));
+                }
+                head.fragments[id] = guess;
+            }
             prover_.pop();
             prover_.push();
             prover_.assume(at_least(Poly::of(k), lo));
@@ -302,13 +317,17 @@ private:
                 std::vector<int> failed_fragments, failed_scalars;
                 for (int id : known_fragments) {
                     const Value guess = head.fragments.at(id);
+                    // Elements outside a mask that does not move are unknown in the guess: nothing is claimed of them.
+                    const ValueNode outer = values_.node(guess);
+                    const bool masked = outer.kind == ValueNode::Kind::where && values_.node(outer.args[1]).kind == ValueNode::Kind::unknown;
                     prover_.push();
+                    if (masked) prover_.assume(outer.condition);
                     const Value want = values_.simplified(values_.replace(guess, advance));
                     const Value got = values_.simplified(next.fragments.at(id));
-                    prover_.pop();
                     const Value start = values_.simplified(values_.replace(guess, begin));
                     const Value initial = values_.simplified(s.fragments.at(id));
-                    if (want != got || start != initial) {
+                    prover_.pop();
+                    if (!agree(want, got, masked ? outer.condition : Condition{}, 3) || !agree(start, initial, masked ? outer.condition : Condition{}, 2)) {
                         failed_fragments.push_back(id);
                         if (trace_) {
                             std::fprintf(stderr, "flow: %s is not inductive\n  guess   %s\n  next    %s\n  wanted  %s\n  start   %s\n  initial %s\n", k_.fragments[at(id)].name.c_str(), show(guess).c_str(),
@@ -349,6 +368,42 @@ private:
         }
         in_tile_loop_ = outer_tile;
         digits_.resize(mark);
+    }
+
+    // Equal tags, if need be case by case of the masks at their top.
+    bool agree(Value a, Value b, const Condition& given, int depth) {
+        if (a == b) return true;
+        if (depth == 0) return false;
+        {
+            const ValueNode m = values_.node(a), n = values_.node(b);
+            if (m.kind == n.kind && m.kind != ValueNode::Kind::where && m.name == n.name && m.id == n.id && m.number == n.number && m.weights == n.weights && m.args.size() == n.args.size() &&
+                m.indices == n.indices && !m.args.empty()) {
+                bool same = m.kind != ValueNode::Kind::reduce || (m.variable == n.variable && prover_.holds(equals(m.lo, n.lo)) && prover_.holds(equals(m.hi, n.hi)));
+                for (std::size_t i = 0; i < m.args.size() && same; ++i) same = agree(m.args[i], n.args[i], given, m.kind == ValueNode::Kind::reduce ? 0 : depth - 1);
+                if (same) return true;
+            }
+        }
+        for (Value v : {a, b}) {
+            const ValueNode n = values_.node(v);
+            if (n.kind != ValueNode::Kind::where) continue;
+            for (const Condition& side : {n.condition, negated(n.condition)}) {
+                prover_.push();
+                prover_.assume(given);
+                prover_.assume(side);
+                const bool same = agree(values_.simplified(a), values_.simplified(b), both(given, side), depth - 1);
+                prover_.pop();
+                if (!same) return false;
+            }
+            return true;
+        }
+        return false;
+    }
+
+    // Does a reduce in it have a range that depends on k?
+    bool has_moving_range(Value v, Atom k) {
+        const ValueNode n = values_.node(v);
+        if (n.kind == ValueNode::Kind::reduce && (ints_.mentions(n.lo, k) || ints_.mentions(n.hi, k))) return true;
+        return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has_moving_range(a, k); });
     }
 
     // ---------------------------------------------------------------------------------------------------------- registers
@@ -578,7 +633,7 @@ private:
         if (atomic) {
             oblige("output value", "TW1001", name + " is what `computes` says", stmt, false, "sums formed by atomic adds are not proved yet");
         } else {
-            oblige("output value", "TW1001", name + " is what `computes` says", stmt, want == got && !values_.has_unknown(got),
+            oblige("output value", "TW1001", name + " is what `computes` says", stmt, agree(want, got, p.inside, 3) && !values_.has_unknown(got),
                    "expected " + show(want) + "\n      but it is " + show(got));
         }
         prover_.pop();
@@ -656,6 +711,14 @@ private:
         return result;
     }
 
+    // A number that divides the expression, whatever its variables are.
+    static std::int64_t multiple_of(const ir::Expr& e) {
+        if (auto c = e.as_constant()) return *c < 0 ? -*c : *c;
+        if (e.kind() == ir::ExprKind::mul) return multiple_of(e->args[0]) * multiple_of(e->args[1]);
+        if (e.kind() == ir::ExprKind::add || e.kind() == ir::ExprKind::sub) return std::__gcd(multiple_of(e->args[0]), multiple_of(e->args[1]));
+        return 1;
+    }
+
     // TMA writes its box densely with the map's swizzle on the address. Is that where the buffer's layout has the elements?
     bool box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map, std::string& why) {
         const ir::SharedBuffer& b = k_.buffers[at(view.buffer)];
@@ -673,8 +736,9 @@ private:
         const int pattern = target::pattern_bytes(b.swizzle);
         for (std::size_t d = 0; d < origin.size(); ++d) {
             if (view.origin[d].as_constant()) continue;
+            const std::int64_t steps = multiple_of(view.origin[d]);
             for (std::size_t i = 0; i < b.dims[d].strides.size(); ++i) {
-                if (b.dims[d].strides[i] * target::bytes(b.dtype) % pattern != 0) why = "a moving origin is not a multiple of the swizzle pattern";
+                if (steps * b.dims[d].strides[i] * target::bytes(b.dtype) % pattern != 0) why = "a moving origin is not a multiple of the swizzle pattern";
             }
         }
         auto linear = [&](const std::vector<int>& c) {
@@ -711,6 +775,7 @@ private:
     // The tag a read of shared memory finds, over the coordinates of its view.
     Value read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c) {
         Value result = -1;
+        std::map<Condition, std::vector<std::pair<Condition, Value>>> groups;   // by the iterations or instances they are for
         std::vector<Poly> origin;
         for (const ir::Expr& e : v.origin) origin.push_back(poly(e, s));
         std::string missing = "no write of `" + k_.buffers[at(v.buffer)].name + "` reaches this read";
@@ -744,7 +809,7 @@ private:
             for (const Poly& p : w.origin) base.push_back(ints_.replace(p, with));
             // Coordinates inside the written view.
             std::map<Atom, Poly> place = with;
-            Condition covered;
+            Condition covered, special;
             for (std::size_t i = 0; i < w.dims.size(); ++i) {
                 const std::size_t dim = at(w.dims[i]);
                 Poly where = origin[dim] - base[dim];
@@ -756,9 +821,43 @@ private:
                 const Condition in = both(at_least(where, Poly(0)), less(where, Poly(w.extents[i])));
                 if (!prover_.holds(in)) covered = both(covered, in);
             }
+            for (std::size_t dim = 0; dim < origin.size(); ++dim) {   // fixed dimensions: ring slots agree because the run saw it; instances are compared
+                if (std::find(w.dims.begin(), w.dims.end(), static_cast<int>(dim)) != w.dims.end()) continue;
+                Poly difference = origin[dim] - base[dim];
+                for (std::size_t j = 0; j < v.dims.size(); ++j) {
+                    if (v.dims[j] == static_cast<int>(dim)) difference = difference + c[j];
+                }
+                std::vector<Atom> atoms;
+                ints_.collect(difference, atoms);
+                const bool bounded = std::all_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).lower && ints_.info(a).upper; });
+                if (bounded) special = both(special, equals(difference, Poly(0)));
+            }
+            for (const auto& [var, value] : d.only_when) {
+                const Poly here = poly(ir::var_expr(var), s);
+                if (here.constant()) continue;
+                special = both(special, equals(here, Poly(value)));
+            }
+            if (covered.is_no() || special.is_no()) continue;
             const Value tag = values_.replace(w.value, place);
-            result = result < 0 ? (covered.is_yes() ? tag : values_.where(covered, tag, values_.unknown("not written"))) : values_.where(covered, tag, result);
+            groups[special].emplace_back(covered, tag);
         }
+        // Writers that hold for every iteration and instance come first (`special` is then "yes" and sorts first); peeled
+        // iterations and single instances are exceptions to them.
+        Condition somewhere;
+        somewhere.kind = Condition::Kind::no;
+        for (const auto& [special, list] : groups) {
+            Value mine = -1;
+            Condition anywhere;
+            anywhere.kind = Condition::Kind::no;
+            for (const auto& [covered, tag] : list) {
+                mine = mine < 0 || mine == tag ? tag : values_.where(covered, tag, mine);
+                anywhere = either(anywhere, covered);
+            }
+            if (!prover_.holds_given(special, anywhere)) mine = values_.where(anywhere, mine, values_.unknown("not written"));
+            result = result < 0 ? mine : values_.where(special, mine, result);
+            somewhere = either(somewhere, special);
+        }
+        if (!groups.empty() && !prover_.holds(somewhere)) result = values_.where(somewhere, result, values_.unknown("not written"));
         return result < 0 ? values_.unknown(missing) : result;
     }
 

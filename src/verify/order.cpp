@@ -270,6 +270,12 @@ std::vector<Dependence> fit(const std::set<emulate::DependenceSample>& samples) 
             if (value) d.writer_vars.emplace_back(variable, *value);
             else d.exact = false;
         }
+        // A write that only some iterations of the reader find (a peeled prologue): say which.
+        for (std::size_t j = 0; j < first.at_read.size(); ++j) {
+            bool all = true;
+            for (const auto* s : list) all = all && s->at_read.size() == first.at_read.size() && s->at_read[j].second == first.at_read[j].second;
+            if (all) d.only_when.push_back(first.at_read[j]);
+        }
         result.push_back(std::move(d));
     }
     return result;

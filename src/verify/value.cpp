@@ -147,6 +147,27 @@ Value Values::where(const Condition& c, Value then, Value otherwise) {
     then = under(c, then, true);
     otherwise = under(c, otherwise, false);
     if (then == otherwise) return then;
+    if (c.kind == Condition::Kind::zero) {   // where(x == v, a, b)
+        for (const auto& [m, k] : c.poly.terms) {
+            if (m.size() != 1 || (k != 1 && k != -1)) continue;
+            const Atom x = m[0];
+            if (ints_.info(x).kind != AtomInfo::Kind::symbol) continue;
+            const Poly v = k == 1 ? Poly::of(x) - c.poly : Poly::of(x) + c.poly;
+            if (ints_.mentions(v, x)) continue;
+            if (merging_ < 4) {
+                ++merging_;
+                const bool same = replace(otherwise, {{x, v}}) == then;   // b at x = v is a: the mask says nothing
+                --merging_;
+                if (same) return otherwise;
+            }
+            const AtomInfo info = ints_.info(x);
+            auto at = v.constant();
+            if (at && info.lower && info.upper && *info.upper == *info.lower + 1) {
+                auto blended = *at == *info.upper ? interpolated(otherwise, then, x, *info.lower) : interpolated(then, otherwise, x, *info.lower);
+                if (blended) return *blended;
+            }
+        }
+    }
     // One order for nested masks with the same fill: where(a, where(b, x, f), f) == where(a and b, x, f).
     if (node(then).kind == Kind::where && node(then).args[1] == otherwise) {
         const ValueNode inner = node(then);
@@ -231,33 +252,125 @@ bool Values::split_reduce_factor(Value term, Value& reduce, std::vector<std::pai
     return found;
 }
 
+// Do the ranges meet exactly? [a, b) and [b, d); or both cut off at one end E: [a, min(b, E)) and [b, min(d, E)), b <= d.
+bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
+    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo)) return true;
+    auto cut = [&](const Poly& p) -> std::optional<std::vector<Poly>> {
+        if (p.terms.size() != 1 || p.terms.begin()->first.size() != 1 || p.terms.begin()->second != 1) return std::nullopt;
+        const AtomInfo& i = ints_.info(p.terms.begin()->first[0]);
+        if (i.kind != AtomInfo::Kind::minimum) return std::nullopt;
+        return i.args;
+    };
+    auto x = cut(a.hi), y = cut(b.hi);
+    if (!x || !y) return false;
+    for (std::size_t i = 0; i < 2; ++i) {
+        if (!((*x)[i] == b.lo)) continue;
+        const Poly& end = (*x)[1 - i];
+        for (std::size_t j = 0; j < 2; ++j) {
+            if ((*y)[j] == end && prover_.holds(at_least((*y)[1 - j], b.lo))) return true;
+        }
+    }
+    return false;
+}
+
+// Two tags of one shape whose integers differ by constants, as one tag in x: the first at x = zero, the second at zero + 1.
+std::optional<Value> Values::interpolated(Value a, Value b, Atom x, std::int64_t zero) {
+    if (a == b) return a;
+    const ValueNode m = node(a), n = node(b);
+    if (m.kind != n.kind || m.name != n.name || m.id != n.id || m.weights != n.weights || m.args.size() != n.args.size() || m.indices.size() != n.indices.size()) return std::nullopt;
+    if (m.number != n.number) return std::nullopt;
+    bool ok = true;
+    auto blend = [&](const Poly& p, const Poly& q) {
+        auto d = (q - p).constant();
+        if (!d) ok = false;
+        return ok && *d ? p + Poly(*d) * (Poly::of(x) - Poly(zero)) : p;
+    };
+    std::vector<Value> args;
+    for (std::size_t i = 0; i < m.args.size(); ++i) {
+        auto v = interpolated(m.args[i], n.args[i], x, zero);
+        if (!v) return std::nullopt;
+        args.push_back(*v);
+    }
+    std::vector<Poly> indices;
+    for (std::size_t i = 0; i < m.indices.size(); ++i) indices.push_back(blend(m.indices[i], n.indices[i]));
+    if (!ok) return std::nullopt;
+    switch (m.kind) {
+        case Kind::element: return element(m.id, indices);
+        case Kind::index: return index(indices[0]);
+        case Kind::function: return apply(m.name, args);
+        case Kind::where: {
+            if (m.condition.kind != n.condition.kind || m.condition.parts.size() != n.condition.parts.size()) return std::nullopt;
+            Condition c;
+            auto part = [&](const Condition& p, const Condition& q) {
+                if (p.kind != q.kind || !p.parts.empty() || !q.parts.empty()) ok = false;
+                const Poly r = blend(p.poly, q.poly);
+                Condition out = p;
+                out.poly = r;
+                return out;
+            };
+            if (m.condition.parts.empty()) c = part(m.condition, n.condition);
+            else {
+                for (std::size_t i = 0; i < m.condition.parts.size(); ++i) c = both(c, part(m.condition.parts[i], n.condition.parts[i]));
+            }
+            if (!ok) return std::nullopt;
+            return where(c, args[0], args[1]);
+        }
+        default: return std::nullopt;
+    }
+}
+
 // Unites sums over neighbouring ranges: c * f * sum[a,b) + c * f * sum[b,d) == c * f * sum[a,d).
 Value Values::merged_sums(double constant, std::map<Value, double> terms) {
-    bool changed = merging_ < 8;
-    while (changed) {
-        changed = false;
-        for (auto i = terms.begin(); i != terms.end() && !changed; ++i) {
+    auto unite_two = [&] {
+        for (auto i = terms.begin(); i != terms.end(); ++i) {
             Value r1 = 0, r2 = 0;
             std::vector<std::pair<Value, double>> o1, o2;
             if (i->second == 0 || !split_reduce_factor(i->first, r1, o1)) continue;
-            for (auto j = terms.begin(); j != terms.end() && !changed; ++j) {
+            for (auto j = terms.begin(); j != terms.end(); ++j) {
                 if (i == j || snapped(i->second) != snapped(j->second) || !split_reduce_factor(j->first, r2, o2) || o1 != o2) continue;
                 const ValueNode a = node(r1), b = node(r2);
                 if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
-                if (!(a.hi == b.lo) && !(simplified(a.hi) == simplified(b.lo))) continue;
+                if (!adjacent(a, b)) continue;
                 ++merging_;
                 ValueNode whole = a;
                 whole.hi = b.hi;
                 const double c = i->second;
-                terms.erase(j);
-                terms.erase(i);
+                const Value first = i->first, second = j->first;
                 auto bases = o1;
                 bases.emplace_back(intern(std::move(whole)), 1.0);
-                terms[product(std::move(bases))] += c;
+                const Value united = product(std::move(bases));
+                terms.erase(first);
+                terms.erase(second);
+                terms[united] += c;
                 --merging_;
-                changed = true;
+                return true;
             }
         }
+        return false;
+    };
+    // f(b) joins the sum of f over [a, b).
+    auto unite_one = [&] {
+        for (auto i = terms.begin(); i != terms.end(); ++i) {
+            Value r = 0;
+            std::vector<std::pair<Value, double>> others;
+            if (i->second == 0 || !split_reduce_factor(i->first, r, others) || !others.empty()) continue;
+            const ValueNode a = node(r);
+            ++merging_;
+            const Value next = replace(a.args[0], {{a.variable, a.hi}});
+            --merging_;
+            auto j = terms.find(next);
+            if (j == terms.end() || snapped(j->second) != snapped(i->second)) continue;
+            ValueNode whole = a;
+            whole.hi = a.hi + Poly(1);
+            const double c = i->second;
+            terms.erase(r);
+            terms.erase(next);
+            terms[intern(std::move(whole))] += c;
+            return true;
+        }
+        return false;
+    };
+    while (merging_ < 8 && (unite_two() || unite_one())) {
     }
     ValueNode n;
     n.kind = Kind::sum;
@@ -548,11 +661,12 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
         auto clip = [&](const std::vector<Condition>& parts, Poly& a, Poly& b) {
             for (const Condition& p : parts) {
                 auto k = p.poly.linear_in(x);
-                if (p.kind != Condition::Kind::at_least_zero || !k || (*k != 1 && *k != -1)) return false;
+                if (p.kind != Condition::Kind::at_least_zero || !k || *k == 0) return false;
                 const Poly rest = p.poly - Poly(*k) * Poly::of(x);
                 if (ints_.mentions(rest, x)) return false;
-                if (*k == 1) a = simplified(ints_.maximum(a, Poly(-1) * rest));
-                else b = simplified(ints_.minimum(b, rest + Poly(1)));
+                // k x + rest >= 0: x >= -(rest // k) for k > 0, x <= rest // -k for k < 0.
+                if (*k > 0) a = simplified(ints_.maximum(a, Poly(-1) * ints_.quotient(rest, Poly(*k))));
+                else b = simplified(ints_.minimum(b, ints_.quotient(rest, Poly(-*k)) + Poly(1)));
             }
             return true;
         };
@@ -572,11 +686,17 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             return where(gather(outside), reduce(op, x, a, b, kept), id);
         }
         sort_parts(n.condition);
+        if (!inside.empty() && !outside.empty()) {   // the part that does not depend on the variable comes out
+            const Condition out = gather(outside), in = gather(inside);
+            return where(out, reduce(op, x, lo, hi, where(in, n.args[0], n.args[1])), reduce(op, x, lo, hi, n.args[1]));
+        }
         if (inside.empty()) return where(n.condition, reduce(op, x, lo, hi, n.args[0]), reduce(op, x, lo, hi, n.args[1]));
         if (n.condition.kind == Condition::Kind::at_least_zero && (op == "sum" || op == "max" || op == "min")) {
             // Two ranges, one after the other.
             Poly a1 = lo, b1 = hi, a2 = lo, b2 = hi;
             if (clip({n.condition}, a1, b1) && clip({negated(n.condition)}, a2, b2)) {
+                if (prover_.holds(at_least(a2, b2))) return reduce(op, x, a1, b1, n.args[0]);
+                if (prover_.holds(at_least(a1, b1))) return reduce(op, x, a2, b2, n.args[1]);
                 const Value first = reduce(op, x, a1, b1, n.args[0]), second = reduce(op, x, a2, b2, n.args[1]);
                 return op == "sum" ? add(first, second) : extreme(op, {first, second});
             }
@@ -626,10 +746,12 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
                 }
             }
         }
-        if (m.kind == Kind::reduce) return std::nullopt;
         const std::vector<Value> args = m.args;
+        const bool binds = m.kind == Kind::reduce;
+        const Atom bound_here = m.variable;
         for (Value a : args) {
-            if (auto p = beside(a)) return p;
+            auto p = beside(a);
+            if (p && !(binds && ints_.mentions(*p, bound_here))) return p;   // never shift by a variable bound further in
         }
         return std::nullopt;
     };
@@ -675,6 +797,47 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
                 if (node(joined).height == node(further).height) return reduce(op, y, inner.lo, inner.hi, joined);
             }
         }
+    }
+    if (n.kind == Kind::reduce && n.name == op && merging_ == 0 && !ints_.mentions(n.lo, x) && ints_.mentions(n.hi, x)) {
+        // The inner end is a strided clip, min(E, (A - x) // m + 1): as a mask again, A - x - m*i >= 0, the folds can change places.
+        const ValueNode inner = n;
+        const Poly absorbed_hi = absorbed(inner.hi);
+        std::vector<Poly> ends = {absorbed_hi};
+        if (absorbed_hi.terms.size() == 1 && absorbed_hi.terms.begin()->first.size() == 1) {
+            const AtomInfo info = ints_.info(absorbed_hi.terms.begin()->first[0]);
+            if (info.kind == AtomInfo::Kind::minimum) ends = info.args;
+        }
+        if (ends.size() == 2 && ints_.mentions(ends[0], x)) std::swap(ends[0], ends[1]);
+        if (ends.size() == 2 && !ints_.mentions(ends[0], x)) {
+            const Poly q = ends[1] - Poly(1);
+            // q = whole + one quotient atom
+            for (const auto& [m, k] : q.terms) {
+                if (m.size() != 1 || k != 1 || ints_.info(m[0]).kind != AtomInfo::Kind::quotient) continue;
+                const AtomInfo info = ints_.info(m[0]);
+                auto step = info.args[1].constant();
+                const Poly whole_part = q - Poly::of(m[0]);
+                if (!step || *step <= 0) continue;
+                const Poly numerator = info.args[0] + Poly(*step) * whole_part;
+                const Atom y = ints_.fresh("i");
+                ++merging_;
+                const Value masked = where(at_least(numerator - Poly(*step) * Poly::of(y), Poly(0)), replace(inner.args[0], {{inner.variable, Poly::of(y)}}), number(identity(op)));
+                const Value within = reduce(op, x, lo, hi, masked);
+                const Value whole = reduce(op, y, inner.lo, ends[0], within);
+                --merging_;
+                if (node(whole).height <= node(body).height) return whole;
+                break;
+            }
+        }
+    }
+    if (n.kind == Kind::reduce && n.name == op && merging_ == 0 && !ints_.mentions(n.lo, x) && !ints_.mentions(n.hi, x)) {
+        // sum_c sum_i f(n*i + c): folded the other way round the two may join.
+        const ValueNode inner = n;
+        const Atom y = ints_.fresh("i");
+        ++merging_;
+        const Value within = reduce(op, x, lo, hi, replace(inner.args[0], {{inner.variable, Poly::of(y)}}));
+        const Value whole = reduce(op, y, inner.lo, inner.hi, within);
+        --merging_;
+        if (node(whole).height <= node(body).height) return whole;
     }
     ValueNode r;
     r.kind = Kind::reduce;

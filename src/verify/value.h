@@ -90,6 +90,8 @@ private:
     bool split_reduce_factor(Value term, Value& reduce, std::vector<std::pair<Value, double>>& others);
     Condition condition_of(Value v, bool& ok);
     Value under(const Condition& c, Value v, bool holds);
+    bool adjacent(const ValueNode& a, const ValueNode& b);
+    std::optional<Value> interpolated(Value at_zero, Value at_one, Atom x, std::int64_t zero);
 
     Integers& ints_;
     Prover& prover_;
