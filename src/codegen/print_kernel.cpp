@@ -340,10 +340,21 @@ void Printer::assign(const ir::Assign& op) {
 
 void Printer::for_loop(const ir::For& op) {
     const std::string& name = var_names_[static_cast<std::size_t>(op.var)];
+    // The bounds are those at the entry, whatever the body assigns.
+    auto changes = [&](const ir::Expr& e) {
+        bool found = false;
+        ir::for_each_stmt(op.body, [&](const Stmt& s) {
+            if (auto* a = std::get_if<ir::Assign>(&s.op)) found |= ir::mentions_var(e, a->var);
+        });
+        return found;
+    };
+    std::string bounds, end = wrapped(op.hi), by = expr(op.step);
+    if (changes(op.hi)) bounds += fmt::format(", {}_end = {}", name, end), end = name + "_end";
+    if (changes(op.step)) bounds += fmt::format(", {}_step = {}", name, by), by = name + "_step";
+    const std::string step = op.step.is_constant(1) ? "++" + name : fmt::format("{} += {}", name, by);
     if (op.unroll == -1) out_ += "#pragma unroll\n";
     else if (op.unroll >= 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
-    const std::string step = op.step.is_constant(1) ? "++" + name : fmt::format("{} += {}", name, expr(op.step));
-    open(fmt::format("for (int {0} = {1}; {0} < {2}; {3})", name, expr(op.lo), wrapped(op.hi), step));
+    open(fmt::format("for (int {0} = {1}{2}; {0} < {3}; {4})", name, expr(op.lo), bounds, end, step));
     accumulators_at_end(op.body, in_flight_);   // what the round before may have left
     region(op.body);
     close();
