@@ -1096,6 +1096,11 @@ private:
             }
         }
         if (order.size() > 3 || sizes.size() > 4) return why = "too many tile dimensions to check their order", false;
+        std::vector<Poly> derived;
+        for (const auto& [symbol, definition] : tile_definition_) {
+            const Poly whole = expanded(definition);
+            if (ints_.mentions(whole, t)) derived.push_back(whole);
+        }
         std::vector<std::int64_t> counts(order.size(), 1);
         const int top = order.size() == 1 ? 40 : order.size() == 2 ? 18 : 6;
         for (;;) {
@@ -1120,8 +1125,7 @@ private:
                     if (!v || *v < 0 || *v >= counts[j]) return why = "a tile coordinate leaves its range", false;
                     tile.push_back(*v);
                 }
-                for (const auto& [symbol, definition] : tile_definition_) {   // every symbol was taken to be non-negative
-                    if (!ints_.mentions(expanded(definition), t)) continue;
+                for (const Poly& definition : derived) {   // every symbol was taken to be non-negative
                     auto v = evaluate(definition, env);
                     if (!v || *v < 0) return why = "a value derived from the tile loop is negative", false;
                 }

@@ -807,6 +807,7 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             const AtomInfo info = ints_.info(absorbed_hi.terms.begin()->first[0]);
             if (info.kind == AtomInfo::Kind::minimum) ends = info.args;
         }
+        if (ends.size() == 1) ends.insert(ends.begin(), ints_.replace(ends[0], {{x, lo}}));   // the furthest of them, if it falls with x (checked below)
         if (ends.size() == 2 && ints_.mentions(ends[0], x)) std::swap(ends[0], ends[1]);
         if (ends.size() == 2 && !ints_.mentions(ends[0], x)) {
             const Poly q = ends[1] - Poly(1);
@@ -818,6 +819,8 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
                 const Poly whole_part = q - Poly::of(m[0]);
                 if (!step || *step <= 0) continue;
                 const Poly numerator = info.args[0] + Poly(*step) * whole_part;
+                auto slope = numerator.linear_in(x);
+                if (!slope || *slope >= 0) continue;
                 const Atom y = ints_.fresh("i");
                 ++merging_;
                 const Value masked = where(at_least(numerator - Poly(*step) * Poly::of(y), Poly(0)), replace(inner.args[0], {{inner.variable, Poly::of(y)}}), number(identity(op)));
