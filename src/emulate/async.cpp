@@ -52,6 +52,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     }
     const int per_copy = std::max(1, op.bytes / size);
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        if (holds_a_copy(op.dist, t)) continue;
         for (int v = 0; v < table.values; ++v) {
             const int* c = table.at(t, v);
             std::vector<int> place(buffer.dims.size());
@@ -111,6 +112,7 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
                 const FragmentTable& table = copy_table_.at(&op);
                 const int first = 32 * (w.index - w.groups.back()->first_warp);
                 for (int th = first; th < first + 32 && th < table.threads; ++th) {
+                    if (holds_a_copy(op.dist, th)) continue;
                     for (int v = 0; v < table.values; ++v) {
                         std::vector<int> c(buffer.dims.size());
                         for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(t.origin[d]);

@@ -439,13 +439,7 @@ void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, i
     // Copies of an element in several threads are stored once, by the first thread that holds it.
     const ir::Distribution& dist = k_.fragments[at(src)].dist;
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
-        bool copy = false;
-        int rest = t;
-        for (const ir::DistDigit& d : dist.thread) {
-            if (d.dim < 0 && rest % d.extent != 0) copy = true;
-            rest /= d.extent;
-        }
-        if (copy) continue;
+        if (holds_a_copy(dist, t)) continue;
         for (int v = 0; v < table.values && !stopped(); ++v) {
             std::int64_t gathered = 0;
             if (gather_view_dim >= 0) {
@@ -556,6 +550,7 @@ void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
     FragmentState& src = fragment(group_of(w), op.src);
     const int first = 32 * warp_in_group(w);
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        if (holds_a_copy(k_.fragments[at(op.src)].dist, t)) continue;
         for (int v = 0; v < table.values; ++v) {
             auto address = view_address(buffer, op.dst, origin, table.at(t, v));
             if (!address) {

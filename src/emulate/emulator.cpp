@@ -635,7 +635,7 @@ void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane
     }
     if (w) {
         f.warp = w->index;
-        f.thread = w->index * 32 + std::max(lane, 0);
+        f.thread = w->index * 32 + (lane >= 0 && lane < 32 ? lane : 0);   // the engines have no lane: the warp's first stands for them
         for (int i = 0; i < 3; ++i) f.block[i] = static_cast<int>(blocks_[static_cast<std::size_t>(w->block)].index[i]);
     }
     f.element = std::move(element);

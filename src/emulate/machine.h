@@ -148,6 +148,15 @@ struct GlobalCell {
     bool atomic = false;
 };
 
+// An element that several threads hold is stored once: not by this thread, when one of its copy digits is not zero.
+inline bool holds_a_copy(const ir::Distribution& dist, int thread) {
+    for (const ir::DistDigit& d : dist.thread) {
+        if (d.dim < 0 && thread % d.extent != 0) return true;
+        thread /= d.extent;
+    }
+    return false;
+}
+
 class Machine {
 public:
     Machine(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,

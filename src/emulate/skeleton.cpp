@@ -104,6 +104,7 @@ void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, 
         const FragmentTable& table = tables_[at(id)];
         const int first = 32 * warp_in_group(w);
         for (int t = first; t < first + 32 && t < table.threads; ++t) {
+            if (is_write && holds_a_copy(k_.fragments[at(id)].dist, t)) continue;
             for (int v = 0; v < table.values; ++v) {
                 std::vector<int> c(buffer.dims.size());
                 for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);

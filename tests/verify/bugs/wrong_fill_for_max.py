@@ -1,0 +1,15 @@
+# expect: TW1001
+"""The tail of the row is filled with 0, which wins over negative numbers."""
+import tilewright as tw
+from tilewright import f32
+
+M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_80", computes="Y[m] = max(n, X[m, n])", threads=128)
+def row_max(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M)):
+    tw.assume(N <= 128)
+    tw.assume(N >= 1)
+    m = tw.grid(tw.cdiv(M, 4)) * 4
+    x = tw.load(X[m : m + 4, 0:128], fill=0.0)
+    tw.store(Y[m : m + 4], tw.max(x, axis=1))  # here
