@@ -146,26 +146,43 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
 
 void Printer::compute(const ir::Compute& op) {
     const ir::Distribution& d = dist(op.dst);
-    const std::string& name = fragment_name(op.dst);
-    const int count = d.values();
-    // A braced scope only when tables may be declared.
     prepare_leaves(op.value, d);
     if (failed()) return;
-    if (!packed(op.dst)) {
+    // A mask `coordinate < bound` that is true for the whole tile costs one uniform test instead of one per element.
+    const ir::Element& value = op.value;
+    if (value->op == ElementOp::select && value->args[0]->op == ElementOp::lt && d.values() > 1) {
+        const ir::Element &left = value->args[0]->args[0], &right = value->args[0]->args[1];
+        if (left->op == ElementOp::coordinate && right->op == ElementOp::index && !right->index.as_constant()) {
+            open(fmt::format("if ({} >= {})", wrapped(right->index), d.shape[static_cast<std::size_t>(left->id)]));
+            elementwise(op.dst, value->args[1]);
+            --depth_;
+            open("} else");
+            elementwise(op.dst, value);
+            return close();
+        }
+    }
+    elementwise(op.dst, value);
+}
+
+// Pre: prepare_leaves was called for `value`, or for what it is a part of.
+void Printer::elementwise(int dst, const ir::Element& value) {
+    const ir::Distribution& d = dist(dst);
+    const std::string& name = fragment_name(dst);
+    const int count = d.values();
+    if (!packed(dst)) {
         const std::string v = open_unrolled(count);
-        line(fmt::format("{}[{}] = {};", name, v, strip(element(op.value, d, v, false))));
+        line(fmt::format("{}[{}] = {};", name, v, strip(element(value, d, v, false))));
         return close_unrolled(count);
     }
-    const char* pack = dtype(op.dst) == DType::BF16 ? "bf16" : "f16";
-    // The same packed words: a copy.
-    const std::string v = open_unrolled(words(op.dst));
+    const char* pack = dtype(dst) == DType::BF16 ? "bf16" : "f16";
+    const std::string v = open_unrolled(words(dst));
     const std::string even = v == "0" ? "0" : "2 * v", odd = v == "0" ? "1" : "2 * v + 1";
     if (count == 1) {
-        line(fmt::format("{}[0] = tw::pack_{}({}, 0.0f);", name, pack, strip(element(op.value, d, "0", true))));
+        line(fmt::format("{}[0] = tw::pack_{}({}, 0.0f);", name, pack, strip(element(value, d, "0", true))));
     } else {
-        line(fmt::format("{}[{}] = tw::pack_{}({}, {});", name, v, pack, strip(element(op.value, d, even, true)), strip(element(op.value, d, odd, true))));
+        line(fmt::format("{}[{}] = tw::pack_{}({}, {});", name, v, pack, strip(element(value, d, even, true)), strip(element(value, d, odd, true))));
     }
-    close_unrolled(words(op.dst));
+    close_unrolled(words(dst));
 }
 
 std::string Printer::fold(const std::string& op, DType t, const std::string& a, const std::string& b) {

@@ -78,6 +78,7 @@ private:
     std::string number(double value, ir::DType t);
     void prepare_leaves(const ir::Element& e, const ir::Distribution& d);
     void compute(const ir::Compute& op);
+    void elementwise(int dst, const ir::Element& value);
     void reduce(const ir::Reduce& op);
     void scan(const ir::Scan& op);
     void shuffle(const ir::Shuffle& op);
