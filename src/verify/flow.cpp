@@ -788,7 +788,8 @@ private:
             }
             const SharedWrite& w = it->second;
             if (w.buffer != v.buffer) {
-                if (overlaps(w.buffer, v.buffer)) missing = "the bytes were written through another view of them";
+                // A run saw this read find those bytes: they are not what the other writers put there.
+                if (overlaps(w.buffer, v.buffer)) return values_.unknown("the bytes were written through another view of them");
                 continue;
             }
             if (!d.exact) return values_.unknown("the iteration that wrote it has no affine relation to the one that reads it");
