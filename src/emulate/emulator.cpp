@@ -71,7 +71,9 @@ Outcome run(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, co
 
 Machine::Machine(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
                  std::vector<TensorData>& tensors, const Options& options)
-    : k_(kernel), sizes_(sizes), scalars_(scalars), tensors_(tensors), options_(options), random_(options.schedule.seed) {}
+    : k_(kernel), sizes_(sizes), scalars_(scalars), tensors_(tensors), options_(options), random_(options.schedule.seed) {
+    if (!options_.cache) options_.cache = make_skeleton_cache();
+}
 
 bool Machine::prepare() {
     const Stmt nowhere{ir::BlockSync{}, k_.loc, {}};
@@ -110,7 +112,11 @@ bool Machine::prepare() {
         if (auto* st = std::get_if<ir::StoreGlobal>(&s.op)) tracked_[static_cast<std::size_t>(st->dst.tensor)] = true;
         if (auto* st = std::get_if<ir::AtomicAdd>(&s.op)) tracked_[static_cast<std::size_t>(st->dst.tensor)] = true;
         if (auto* st = std::get_if<ir::TmaStore>(&s.op)) tracked_[static_cast<std::size_t>(k_.tensor_maps[static_cast<std::size_t>(st->map)].tensor)] = true;
-        if (auto* c = std::get_if<ir::CpAsync>(&s.op)) copy_table_[c] = tabulate(c->dist);
+        if (auto* c = std::get_if<ir::CpAsync>(&s.op)) {
+            auto [it, fresh] = options_.cache->copies.try_emplace(c);
+            if (fresh) it->second = tabulate(c->dist);
+            copy_table_[c] = it->second;
+        }
     });
     for (const ir::SharedBuffer& b : k_.buffers) bytewise |= target::bytes(b.dtype) == 1;
     granule_ = options_.values ? (bytewise ? 1 : 2) : choose_granule();
@@ -119,7 +125,10 @@ bool Machine::prepare() {
     for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
         if (tracked_[i] && options_.values) cells_[i].resize(tensors_[i].bytes.size() / static_cast<std::size_t>(target::bytes(tensors_[i].dtype)));
     }
-    for (const ir::Fragment& f : k_.fragments) tables_.push_back(tabulate(f.dist));
+    if (options_.cache->tables.empty()) {
+        for (const ir::Fragment& f : k_.fragments) options_.cache->tables.push_back(tabulate(f.dist));
+    }
+    tables_ = options_.cache->tables;
     for (const ir::BarrierArray& b : k_.barriers) {
         barrier_base_.push_back(slots_);
         slots_ += b.slots;

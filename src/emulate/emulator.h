@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -69,6 +70,9 @@ struct Schedule {
 // The schedules a check runs: fair, reversed, lazy, each warp starved (eager and lazy), and `random_count` seeded ones.
 std::vector<Schedule> hostile_schedules(const ir::Kernel& kernel, int random_count, std::uint64_t seed);
 
+struct SkeletonCache;   // footprints that several skeleton runs of one kernel share
+std::shared_ptr<SkeletonCache> make_skeleton_cache();
+
 struct Options {
     Schedule schedule;
     std::int64_t step_limit = 50'000'000;
@@ -78,6 +82,7 @@ struct Options {
     // false: the skeleton only. No values, no global traffic; shared memory in granules of whole vectors. Order, phases,
     // deadlock, proxies and registers in flight are checked as usual, orders of magnitude faster (verify/order uses this).
     bool values = true;
+    std::shared_ptr<SkeletonCache> cache;   // optional; only for runs of the same kernel object
 };
 
 // Seen in a skeleton run: a read of shared memory found what this write had put there. `at_read` and `at_write` are the

@@ -157,6 +157,17 @@ inline bool holds_a_copy(const ir::Distribution& dist, int thread) {
     return false;
 }
 
+struct Footprint {
+    std::vector<std::pair<std::uint8_t, int>> touches;   // lane (0xff: none), granule
+    bool outside = false;
+};
+
+struct SkeletonCache {
+    std::map<std::tuple<const Stmt*, int, int, std::vector<std::int64_t>>, Footprint> footprints;
+    std::vector<FragmentTable> tables;
+    std::map<const ir::CpAsync*, FragmentTable> copies;
+};
+
 class Machine {
 public:
     Machine(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
@@ -194,10 +205,6 @@ private:
     void check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok);
 
     // skeleton runs (skeleton.cpp): which granules a statement touches, remembered per origin
-    struct Footprint {
-        std::vector<std::pair<std::uint8_t, int>> touches;   // lane (0xff: none), granule
-        bool outside = false;
-    };
     const Footprint& footprint(const Warp& w, const Stmt& s, const std::vector<std::int64_t>& origin, int which,
                                const std::function<void(Footprint&)>& make);
     void touch(int block, const Footprint& f, bool is_write, Access access, const Knowledge& k, const Warp& w, const Stmt& s);
@@ -262,7 +269,6 @@ private:
     std::vector<std::vector<GlobalCell>> cells_;
     std::vector<Shadow> global_shadow_;
 
-    std::map<std::tuple<const Stmt*, int, int, std::vector<std::int64_t>>, Footprint> footprints_;
     std::vector<std::vector<std::pair<int, std::int64_t>>> snapshots_;
     std::map<std::vector<std::pair<int, std::int64_t>>, std::uint32_t> snapshot_ids_;
 

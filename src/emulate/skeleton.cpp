@@ -5,6 +5,9 @@
 #include "emulate/machine.h"
 
 namespace tw::emulate {
+
+std::shared_ptr<SkeletonCache> make_skeleton_cache() { return std::make_shared<SkeletonCache>(); }
+
 namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 }  // namespace
@@ -40,18 +43,19 @@ std::uint32_t Machine::snapshot_of(const Warp& w) {
     return id;
 }
 
-const Machine::Footprint& Machine::footprint(const Warp& w, const Stmt& s, const std::vector<std::int64_t>& origin, int which,
+const Footprint& Machine::footprint(const Warp& w, const Stmt& s, const std::vector<std::int64_t>& origin, int which,
                                              const std::function<void(Footprint&)>& make) {
     auto key = std::make_tuple(&s, warp_in_group(w), which, origin);
-    auto found = footprints_.find(key);
-    if (found != footprints_.end()) return found->second;
+    auto& known = options_.cache->footprints;
+    auto found = known.find(key);
+    if (found != known.end()) return found->second;
     Footprint f;
     make(f);
     std::sort(f.touches.begin(), f.touches.end(), [](const auto& a, const auto& b) {
         return std::tie(a.second, a.first) < std::tie(b.second, b.first);
     });
     f.touches.erase(std::unique(f.touches.begin(), f.touches.end()), f.touches.end());
-    return footprints_.emplace(std::move(key), std::move(f)).first->second;
+    return known.emplace(std::move(key), std::move(f)).first->second;
 }
 
 void Machine::touch(int block, const Footprint& f, bool is_write, Access access, const Knowledge& k, const Warp& w, const Stmt& s) {
@@ -158,8 +162,13 @@ void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
     auto read = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, const std::vector<int>& rows, int which) {
         const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
         const Footprint& f = footprint(w, *t.stmt, origin, which, [&](Footprint& out) {
+            // Neighbours along the contiguous dimension share granules: step over them.
+            const int stride = std::max(1, granule_ / target::bytes(buffer.dtype));
+            const int along_k = buffer.dims[at(view.dims[1])].strides[0] == 1 ? stride : 1;
+            const int along_rows = along_k == 1 && buffer.dims[at(view.dims[0])].strides[0] == 1 ? stride : 1;
             for (int r : rows) {
-                for (int k = 0; k < depth; ++k) {
+                if (r % along_rows != 0) continue;
+                for (int k = 0; k < depth; k += along_k) {
                     std::vector<int> c(buffer.dims.size());
                     for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);
                     c[at(view.dims[0])] += r;

@@ -321,6 +321,7 @@ OrderResult check_order(const ir::Kernel& k) {
     const std::string obstacle = cutoff_obstacle(k);
     const std::vector<Instance> instances = cutoff_instances(k);
     std::set<emulate::DependenceSample> samples;
+    const auto cache = emulate::make_skeleton_cache();
     for (const Instance& instance : instances) {
         std::vector<emulate::TensorData> tensors(k.tensors.size());
         for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -333,6 +334,7 @@ OrderResult check_order(const ir::Kernel& k) {
         }
         emulate::Options options;
         options.values = false;
+        options.cache = cache;
         options.resident_blocks = instance.resident_blocks;
         options.fault_limit = 1;
         options.step_limit = 5'000'000;

@@ -242,6 +242,38 @@ bool Prover::refuted_by_sample(const Condition& goal) {
     return false;
 }
 
+// Leaving facts out is always sound. What shares no symbol with the goal, even through other facts, cannot help; products of
+// symbols (the number of tiles of a raster) only help a goal that has products itself, and make everything slow.
+std::vector<Condition> Prover::relevant_facts(const Condition& goal) const {
+    std::function<bool(const Condition&)> has_product = [&](const Condition& c) {
+        for (const auto& [m, k] : c.poly.terms) {
+            if (m.size() > 1) return true;
+        }
+        return std::any_of(c.parts.begin(), c.parts.end(), has_product);
+    };
+    const bool products = has_product(goal);
+    std::vector<Atom> reached;
+    ints_.collect(goal, reached);
+    std::sort(reached.begin(), reached.end());
+    std::vector<Condition> chosen;
+    std::vector<char> taken(facts_.size(), 0);
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (std::size_t i = 0; i < facts_.size(); ++i) {
+            if (taken[i] || (!products && has_product(facts_[i]))) continue;
+            std::vector<Atom> mine;
+            ints_.collect(facts_[i], mine);
+            if (!reached.empty() && std::none_of(mine.begin(), mine.end(), [&](Atom a) { return std::binary_search(reached.begin(), reached.end(), a); })) continue;
+            taken[i] = 1;
+            grew = true;
+            chosen.push_back(facts_[i]);
+            reached.insert(reached.end(), mine.begin(), mine.end());
+            std::sort(reached.begin(), reached.end());
+        }
+    }
+    return chosen;
+}
+
 bool Prover::by_z3(const Condition& goal) {
     if (!use_z3) {
         ++counts_.refused;
@@ -258,7 +290,7 @@ bool Prover::by_z3(const Condition& goal) {
             z3_cache_.emplace(std::move(key), false);
             return false;
         }
-        const bool answer = z3_implies(ints_, facts_, goal, ms);
+        const bool answer = z3_implies(ints_, relevant_facts(goal), goal, ms);
         counts_.z3_milliseconds += ms;
         found = z3_cache_.emplace(std::move(key), answer).first;
     }

@@ -48,6 +48,7 @@ private:
     bool by_bounds(const Poly& p);
     bool by_z3(const Condition& goal);
     bool refuted_by_sample(const Condition& goal);
+    std::vector<Condition> relevant_facts(const Condition& goal) const;
     std::optional<std::int64_t> value(const Poly& p, std::map<Atom, std::int64_t>& env);
     std::optional<bool> truth(const Condition& c, std::map<Atom, std::int64_t>& env);
     bool yes(const char* who);

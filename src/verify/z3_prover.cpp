@@ -95,7 +95,7 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
         static thread_local int queries = 0;
         if (!context || ++queries % 256 == 0) context = std::make_unique<z3::context>();
         z3::context& z = *context;
-        z3::solver solver(z);
+        z3::solver solver(z, z3::solver::simple());   // no preprocessing tactics: queries are tiny
         z3::params limits(z);
         limits.set("rlimit", 400000u);
         solver.set(limits);

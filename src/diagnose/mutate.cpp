@@ -1,0 +1,260 @@
+#include "diagnose/mutate.h"
+
+#include <algorithm>
+#include <map>
+
+#include "diagnose/mutate_sites.h"
+
+namespace tw::diagnose {
+
+const std::vector<MutationOperator>& mutation_operators() {
+    static const std::vector<MutationOperator> table = {
+        {"layout/swizzle", "a shared buffer loses its swizzle or gets another"},
+        {"layout/map_swizzle", "a tensor map loses its swizzle or gets another"},
+        {"layout/overlap", "a shared buffer starts inside its neighbour"},
+        {"layout/view_dims", "a view runs along swapped dimensions"},
+        {"layout/warp_offset", "an index forgets which instance of the role it is for, or takes the next one's"},
+        {"layout/distribution", "two thread digits of a fragment or a copy trade places"},
+        {"layout/matrix", "ldmatrix or stmatrix transposed, or not"},
+        {"sync/drop", "a wait or a barrier is dropped"},
+        {"sync/move", "a wait, a barrier or an arrival trades places with its neighbour"},
+        {"sync/barrier", "the wrong slot or the wrong mbarrier"},
+        {"sync/parity", "the other parity"},
+        {"sync/arrivals", "an mbarrier expects one arrival more or fewer, or gets one twice"},
+        {"sync/bytes", "a wrong number of bytes is announced"},
+        {"sync/init", "an mbarrier is not initialised, or the fence after it is missing"},
+        {"sync/named", "a named barrier with another id or thread count"},
+        {"pipeline/stages", "a ring counts modulo the wrong number"},
+        {"pipeline/groups", "one group more may be pending, or a commit is missing"},
+        {"pipeline/wait", "a wait for asynchronous work is dropped"},
+        {"pipeline/arrive", "an arrival that frees a slot is dropped"},
+        {"pipeline/final_arrive", "the last arrival of the program is dropped"},
+        {"pipeline/counter", "a counter is not advanced, or twice"},
+        {"pipeline/guard", "a condition is off by one, or always true"},
+        {"proxy/fence", "a proxy fence is dropped"},
+        {"proxy/order", "a proxy fence comes one statement too late or too early"},
+        {"cluster/mask", "a multicast reaches other blocks"},
+        {"cluster/rank", "an arrival goes to another block"},
+        {"cluster/barrier", "a cluster barrier is dropped or relaxed"},
+        {"collective/elect", "a collective is reached by one thread only"},
+        {"collective/instance", "a collective is reached by the first instance of the role only"},
+        {"index/element", "an index is off by one element"},
+        {"index/tile", "an index is off by one tile"},
+        {"index/shared", "an index into shared memory is off by one tile, or stays at the first"},
+        {"index/fill", "masked elements read as something else"},
+        {"index/bound", "a bounds test or a limit is missing"},
+        {"index/loop", "a loop starts or ends one iteration off"},
+        {"index/grid", "one block too few"},
+        {"index/operands", "operands trade places"},
+        {"index/axis", "the wrong block index"},
+        {"index/arith", "quotient for remainder, or a wrong divisor"},
+        {"index/access", "a load, a store or a copy is dropped"},
+        {"values/factor", "a factor is dropped or applied twice"},
+        {"values/term", "a term of a sum or difference is dropped"},
+        {"values/constant", "another constant"},
+        {"values/function", "another function: min for max, an exponential replaced by 1"},
+        {"values/reduce", "another reduction"},
+        {"values/accumulate", "an accumulation overwrites, or is dropped"},
+        {"values/drop", "a computation is dropped"},
+        {"values/fragment", "another variable of the same shape"},
+    };
+    return table;
+}
+
+namespace {
+
+void collect(ir::Kernel& kernel, ir::Region& region, std::vector<Site>& sites) {
+    for (std::size_t i = 0; i < region.size(); ++i) {
+        sites.push_back({kernel, region, i});
+        ir::Operation& op = region[i].op;
+        if (auto* f = std::get_if<ir::For>(&op)) collect(kernel, f->body, sites);
+        if (auto* c = std::get_if<ir::If>(&op)) collect(kernel, c->then, sites), collect(kernel, c->otherwise, sites);
+        if (auto* r = std::get_if<ir::Role>(&op)) collect(kernel, r->body, sites);
+        if (auto* e = std::get_if<ir::Elect>(&op)) collect(kernel, e->body, sites);
+    }
+}
+
+// The instance variable of the role around a statement, -1 when there is no role of several instances.
+int instance_variable(const ir::Region& region, const ir::Stmt* inside) {
+    for (const ir::Stmt& s : region) {
+        const auto* role = std::get_if<ir::Role>(&s.op);
+        if (!role || role->instances < 2 || role->instance_var < 0) continue;
+        bool found = false;
+        ir::for_each_stmt(role->body, [&](const ir::Stmt& t) { found |= &t == inside; });
+        if (found) return role->instance_var;
+    }
+    return -1;
+}
+
+std::string one_line(std::string text) {
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    const std::size_t begin = text.find_first_not_of(' ');
+    text = begin == std::string::npos ? "" : text.substr(begin);
+    return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+std::vector<Site> sites_of(ir::Kernel& kernel) {
+    std::vector<Site> sites;
+    collect(kernel, kernel.body, sites);
+    return sites;
+}
+
+void MutantList::change(const char* operation, const std::function<void(ir::Stmt&)>& apply) {
+    if (!wants(operation)) return;
+    Mutant m{operation, {}, {}, original_};
+    ir::Stmt& stmt = sites_of(m.kernel)[static_cast<std::size_t>(place_)].stmt();
+    const std::string before = one_line(ir::print(original_, stmt));
+    m.loc = stmt.loc;
+    apply(stmt);
+    m.change = "`" + before + "` became `" + one_line(ir::print(m.kernel, stmt)) + "`";
+    mutants_.push_back(std::move(m));
+}
+
+void MutantList::edit(const char* operation, const std::string& verb, const std::function<void(Site&)>& apply) {
+    if (!wants(operation)) return;
+    Mutant m{operation, {}, {}, original_};
+    Site site = sites_of(m.kernel)[static_cast<std::size_t>(place_)];
+    m.loc = site.stmt().loc;
+    m.change = verb + " `" + one_line(ir::print(original_, site.stmt())) + "`";
+    apply(site);
+    mutants_.push_back(std::move(m));
+}
+
+void MutantList::declare(const char* operation, const std::string& what, ir::Loc loc, const std::function<void(ir::Kernel&)>& apply) {
+    if (!wants(operation)) return;
+    Mutant m{operation, what, loc, original_};
+    apply(m.kernel);
+    mutants_.push_back(std::move(m));
+}
+
+std::vector<Mutant> mutants_of(const ir::Kernel& kernel, const std::string& operation) {
+    MutantList list(kernel, operation);
+    mutate_declarations(list);
+    ir::Kernel copy = kernel;
+    std::vector<Site> sites = sites_of(copy);
+    std::size_t last_arrive = sites.size();
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+        if (std::holds_alternative<ir::BarrierArrive>(sites[i].stmt().op)) last_arrive = i;
+    }
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+        list.stand_at(static_cast<int>(i));
+        mutate_synchronisation(list, sites[i].stmt(), sites[i].region, sites[i].at, {i == last_arrive, instance_variable(copy.body, &sites[i].stmt())});
+        mutate_indices(list, sites[i].stmt());
+        mutate_values(list, sites[i].stmt());
+    }
+    std::vector<Mutant> mutants = list.take();
+    std::map<std::string, std::size_t> rank;
+    for (std::size_t i = 0; i < mutation_operators().size(); ++i) rank[mutation_operators()[i].name] = i;
+    std::stable_sort(mutants.begin(), mutants.end(), [&](const Mutant& a, const Mutant& b) { return rank[a.operation] < rank[b.operation]; });
+    return mutants;
+}
+
+std::vector<Mutant> sampled(std::vector<Mutant> mutants, int limit) {
+    if (limit <= 0) return mutants;
+    std::map<std::string, std::size_t> count, seen;
+    for (const Mutant& m : mutants) ++count[m.operation];
+    std::vector<Mutant> chosen;
+    const auto most = static_cast<std::size_t>(limit);
+    for (Mutant& m : mutants) {
+        const std::size_t n = count[m.operation], i = seen[m.operation]++;
+        // Keeps i when it is the first of its n/limit-th part.
+        if (n <= most || i * most / n != (i + 1) * most / n) chosen.push_back(std::move(m));
+    }
+    return chosen;
+}
+
+// ------------------------------------------------------------------------------------------------- parts of a statement
+
+std::vector<ir::BarrierRef*> barriers_of(ir::Stmt& stmt) {
+    if (auto* s = std::get_if<ir::TmaLoad>(&stmt.op)) return {&s->barrier};
+    if (auto* s = std::get_if<ir::CpAsyncArrive>(&stmt.op)) return {&s->barrier};
+    if (auto* s = std::get_if<ir::BarrierInit>(&stmt.op)) return {&s->barrier};
+    if (auto* s = std::get_if<ir::BarrierArrive>(&stmt.op)) return {&s->barrier};
+    if (auto* s = std::get_if<ir::BarrierExpect>(&stmt.op)) return {&s->barrier};
+    if (auto* s = std::get_if<ir::BarrierWait>(&stmt.op)) return {&s->barrier};
+    return {};
+}
+
+std::vector<ir::SharedView*> shared_views_of(ir::Stmt& stmt) {
+    if (auto* s = std::get_if<ir::LoadShared>(&stmt.op)) return {&s->src};
+    if (auto* s = std::get_if<ir::StoreShared>(&stmt.op)) return {&s->dst};
+    if (auto* s = std::get_if<ir::CpAsync>(&stmt.op)) return {&s->dst};
+    if (auto* s = std::get_if<ir::TmaLoad>(&stmt.op)) return {&s->dst};
+    if (auto* s = std::get_if<ir::TmaStore>(&stmt.op)) return {&s->src};
+    if (auto* s = std::get_if<ir::Wgmma>(&stmt.op)) {
+        if (auto* a = std::get_if<ir::SharedView>(&s->a)) return {a, &s->b};
+        return {&s->b};
+    }
+    return {};
+}
+
+ir::GlobalView* global_view_of(ir::Stmt& stmt) {
+    if (auto* s = std::get_if<ir::LoadGlobal>(&stmt.op)) return &s->src;
+    if (auto* s = std::get_if<ir::StoreGlobal>(&stmt.op)) return &s->dst;
+    if (auto* s = std::get_if<ir::AtomicAdd>(&stmt.op)) return &s->dst;
+    if (auto* s = std::get_if<ir::CpAsync>(&stmt.op)) return &s->src;
+    return nullptr;
+}
+
+std::vector<ExprPlace> expressions_of(ir::Stmt& stmt) {
+    std::vector<ExprPlace> places;
+    auto add = [&](ExprRole role, ir::Expr& e) { places.push_back({role, &e}); };
+    if (auto* s = std::get_if<ir::For>(&stmt.op)) add(ExprRole::bound, s->lo), add(ExprRole::bound, s->hi), add(ExprRole::bound, s->step);
+    if (auto* s = std::get_if<ir::If>(&stmt.op)) add(ExprRole::condition, s->condition);
+    if (auto* s = std::get_if<ir::Assign>(&stmt.op)) add(ExprRole::assigned, s->value);
+    if (ir::GlobalView* v = global_view_of(stmt)) {
+        for (ir::Expr& e : v->origin) add(ExprRole::origin, e);
+    }
+    for (ir::SharedView* v : shared_views_of(stmt)) {
+        for (ir::Expr& e : v->origin) add(ExprRole::shared_origin, e);
+        if (v->cluster_rank) add(ExprRole::rank, *v->cluster_rank);
+    }
+    for (ir::BarrierRef* b : barriers_of(stmt)) {
+        add(ExprRole::slot, b->slot);
+        if (b->cluster_rank) add(ExprRole::rank, *b->cluster_rank);
+    }
+    if (auto* s = std::get_if<ir::TmaLoad>(&stmt.op)) {
+        for (ir::Expr& e : s->coordinates) add(ExprRole::coordinate, e);
+        if (s->multicast_mask) add(ExprRole::mask, *s->multicast_mask);
+    }
+    if (auto* s = std::get_if<ir::TmaStore>(&stmt.op)) {
+        for (ir::Expr& e : s->coordinates) add(ExprRole::coordinate, e);
+    }
+    if (auto* s = std::get_if<ir::BarrierWait>(&stmt.op)) add(ExprRole::parity, s->parity);
+    if (auto* s = std::get_if<ir::BarrierExpect>(&stmt.op)) add(ExprRole::bytes, s->bytes);
+    if (auto* s = std::get_if<ir::NamedSync>(&stmt.op)) add(ExprRole::id, s->id);
+    if (auto* s = std::get_if<ir::NamedArrive>(&stmt.op)) add(ExprRole::id, s->id);
+    if (auto* s = std::get_if<ir::Wgmma>(&stmt.op)) add(ExprRole::accumulate, s->accumulate);
+    return places;
+}
+
+// ---------------------------------------------------------------------------------------------------------- rewriting
+
+std::vector<ir::Expr> rewrites(const ir::Expr& e, const std::function<std::vector<ir::Expr>(const ir::Expr&)>& options) {
+    std::vector<ir::Expr> results = options(e);
+    for (std::size_t i = 0; i < e->args.size(); ++i) {
+        for (const ir::Expr& inner : rewrites(e->args[i], options)) {
+            std::vector<ir::Expr> args = e->args;
+            args[i] = inner;
+            results.push_back(e.kind() == ir::ExprKind::element ? ir::element_expr(e->id, std::move(args)) : ir::make_expr(e.kind(), std::move(args)));
+        }
+    }
+    std::erase_if(results, [&](const ir::Expr& r) { return ir::same(r, e); });
+    return results;
+}
+
+std::vector<ir::Element> rewrites(const ir::Element& e, const std::function<std::vector<ir::Element>(const ir::Element&)>& options) {
+    std::vector<ir::Element> results = options(e);
+    for (std::size_t i = 0; i < e->args.size(); ++i) {
+        for (const ir::Element& inner : rewrites(e->args[i], options)) {
+            auto node = std::make_shared<ir::ElementNode>(*e);
+            node->args[i] = inner;
+            results.push_back(std::move(node));
+        }
+    }
+    return results;
+}
+
+}  // namespace tw::diagnose
