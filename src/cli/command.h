@@ -34,6 +34,7 @@ std::function<int()> declare_emit(CLI::App& app);
 std::function<int()> declare_explain(CLI::App& app);
 std::function<int()> declare_ir(CLI::App& app);
 std::function<int()> declare_layout(CLI::App& app);
+std::function<int()> declare_mutate(CLI::App& app);
 std::function<int()> declare_run(CLI::App& app);
 std::function<int()> declare_target(CLI::App& app);
 

@@ -14,6 +14,7 @@ const std::vector<Command>& commands() {
         {"explain", "what a diagnostic code means and how to fix it", declare_explain},
         {"ir", "the tile IR of a kernel file, after the last lowering step or after any other", declare_ir},
         {"layout", "evaluate an expression over layouts, print it and draw it", declare_layout},
+        {"mutate", "break the kernels of a file in many small ways and see whether the check notices", declare_mutate},
         {"run", "execute a kernel on the emulator and compare it with what it should compute", declare_run},
         {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},
     };
