@@ -66,7 +66,7 @@ public:
             if (k_.persistent && axis == 0) prover_.assume(at_least(wanted, Poly::of(grid_[axis])));
             else prover_.assume(equals(Poly::of(grid_[axis]), wanted));
             if (!k_.persistent || axis > 0) {
-                if (!wanted.constant()) digits_.push_back({block_[axis], wanted, false});
+                if (wanted.constant() != 1) digits_.push_back({block_[axis], wanted, false});
             }
         }
         // The first passes record what is written to shared memory, so that a reader may come before its writer in the text.
@@ -158,13 +158,18 @@ private:
     void run(const ir::If& i, const ir::Stmt&, State& s) {
         const Condition c = ints_.condition_from(i.condition, leaf(s));
         State yes = s, no = s;
+        const bool always = prover_.holds(c), never = !always && prover_.holds(negated(c));
         prover_.push();
         prover_.assume(c);
+        conditional_ += !always;
         execute(i.then, yes);
+        conditional_ -= !always;
         prover_.pop();
         prover_.push();
         prover_.assume(negated(c));
+        conditional_ += !never;
         execute(i.otherwise, no);
+        conditional_ -= !never;
         prover_.pop();
         for (auto& [id, v] : yes.fragments) {
             auto it = no.fragments.find(id);
@@ -236,9 +241,13 @@ private:
         collect_assigned(f.body, fragments, scalars);
         const bool recording = recording_;
         const bool unit = step.constant() == 1;
-        const bool tile_loop = !unit && in_tile_loop_ < 0;
+        // A persistent loop visits every t in [0, hi) once over all blocks exactly when it is block, block + grid, ...
+        const bool whole_grid = lo == Poly::of(block_[0]) && step == Poly::of(grid_[0]) && k_.persistent;
+        const bool tile_loop = !unit && in_tile_loop_ < 0 && whole_grid;
         const auto mark = digits_.size();
-        digits_.push_back({k, unit ? hi - lo : hi, tile_loop});
+        // A digit counts from 0; a loop that does not gets a symbol of its own, which no index can use.
+        if (unit) digits_.push_back({lo.constant() == 0 ? k : ints_.fresh("iteration"), hi - lo, false});
+        else digits_.push_back({tile_loop ? k : ints_.fresh("iteration"), hi, tile_loop});
         const Atom outer_tile = in_tile_loop_;
         if (tile_loop) in_tile_loop_ = k;
         prover_.push();
@@ -604,7 +613,7 @@ private:
         std::vector<Digit> digits;
         bool atomic;
         std::vector<Condition> facts;
-        Condition mask;
+        std::string partial;     // why not every execution stores every element in bounds
     };
 
     void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic) {
@@ -618,9 +627,17 @@ private:
             oblige("output value", "TW1001", name + " is what `computes` says", stmt, false, "`computes` has no equation for " + name);
             return;
         }
+        State empty;
+        // Only the tensor's own bounds may mask a store: anything else leaves elements out.
+        std::string partial;
+        {
+            Condition bounds;
+            for (std::size_t d = 0; d < p.index.size(); ++d) bounds = both(bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
+            if (!prover_.holds_given(bounds, p.inside)) partial = "a mask leaves elements out: " + ints_.text(p.inside);
+            if (conditional_ > 0) partial = "the store is under a condition";
+        }
         prover_.push();
         prover_.assume(p.inside);
-        State empty;
         for (std::size_t d = 0; d < p.index.size(); ++d) {
             prover_.assume(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)));
             prover_.assume(at_least(p.index[d], Poly(0)));
@@ -638,7 +655,7 @@ private:
         }
         prover_.pop();
         for (const Digit& d : digits_) coordinates.push_back(d);
-        stores_.push_back({&stmt, tensor, p.index, std::move(coordinates), atomic, prover_.facts(), p.inside});
+        stores_.push_back({&stmt, tensor, p.index, std::move(coordinates), atomic, prover_.facts(), partial});
     }
 
     void run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {
@@ -659,6 +676,7 @@ private:
 
     void record_write(const ir::Stmt& stmt, const ir::SharedView& v, const State& s, Value value) {
         SharedWrite w;
+        if (v.cluster_rank) value = values_.unknown("written to another block's shared memory");
         w.value = value;
         w.buffer = v.buffer;
         w.dims = v.dims;
@@ -690,6 +708,7 @@ private:
         const Value v = values_.where(inside, values_.element(map.tensor, index), map.nan_fill ? values_.unknown("NaN fill") : values_.number(0));
         record_write(stmt, op.dst, s, v);
         SharedWrite& w = writes_[&stmt];
+        if (op.multicast_mask) why = "a multicast load comes from another block's coordinates, which is not followed yet";
         w.faithful = why.empty() && box_is_faithful(op.dst, map, why);
         w.why = why;
     }
@@ -775,6 +794,7 @@ private:
     // The tag a read of shared memory finds, over the coordinates of its view.
     Value read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c) {
         Value result = -1;
+        if (v.cluster_rank) return values_.unknown("another block's shared memory");
         std::map<Condition, std::vector<std::pair<Condition, Value>>> groups;   // by the iterations or instances they are for
         std::vector<Poly> origin;
         for (const ir::Expr& e : v.origin) origin.push_back(poly(e, s));
@@ -985,6 +1005,13 @@ private:
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas) {
         // Several store statements (panels): their constant offsets form one more digit.
         const Store& first = *stores.front();
+        for (const Store* s : stores) {
+            if (!s->partial.empty()) return why = s->partial, false;
+            const bool same = s->digits.size() == first.digits.size() && std::equal(s->digits.begin(), s->digits.end(), first.digits.begin(), [](const Digit& x, const Digit& y) {
+                return x.atom == y.atom && x.extent == y.extent;
+            });
+            if (!same) return why = "two statements store to it in different ways", false;
+        }
         std::vector<Digit> digits = first.digits;
         std::vector<Poly> index = first.index;
         if (stores.size() > 1) {
@@ -1186,6 +1213,7 @@ private:
     Values values_;
     FlowResult result_;
     bool recording_ = false;
+    int conditional_ = 0;         // how many undecided conditions surround the statement
     const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
     std::vector<Atom> size_atoms_;
     Atom block_[3] = {}, grid_[3] = {};

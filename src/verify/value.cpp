@@ -254,7 +254,9 @@ bool Values::split_reduce_factor(Value term, Value& reduce, std::vector<std::pai
 
 // Do the ranges meet exactly? [a, b) and [b, d); or both cut off at one end E: [a, min(b, E)) and [b, min(d, E)), b <= d.
 bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
-    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo)) return true;
+    // An empty range that ends before it starts would make the union too long or too short.
+    auto forwards = [&](const Poly& from, const Poly& to) { return prover_.holds(at_least(to, from)); };
+    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo)) return forwards(a.lo, b.lo) && forwards(b.lo, b.hi);
     auto cut = [&](const Poly& p) -> std::optional<std::vector<Poly>> {
         if (p.terms.size() != 1 || p.terms.begin()->first.size() != 1 || p.terms.begin()->second != 1) return std::nullopt;
         const AtomInfo& i = ints_.info(p.terms.begin()->first[0]);
@@ -267,7 +269,7 @@ bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
         if (!((*x)[i] == b.lo)) continue;
         const Poly& end = (*x)[1 - i];
         for (std::size_t j = 0; j < 2; ++j) {
-            if ((*y)[j] == end && prover_.holds(at_least((*y)[1 - j], b.lo))) return true;
+            if ((*y)[j] == end && forwards(b.lo, (*y)[1 - j]) && forwards(a.lo, b.lo)) return true;
         }
     }
     return false;
@@ -359,7 +361,7 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
             const Value next = replace(a.args[0], {{a.variable, a.hi}});
             --merging_;
             auto j = terms.find(next);
-            if (j == terms.end() || snapped(j->second) != snapped(i->second)) continue;
+            if (j == terms.end() || snapped(j->second) != snapped(i->second) || !prover_.holds(at_least(a.hi, a.lo))) continue;
             ValueNode whole = a;
             whole.hi = a.hi + Poly(1);
             const double c = i->second;
@@ -526,9 +528,10 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
                 const ValueNode a = node(v1), b = node(v2);
                 if (a.kind != Kind::reduce || b.kind != Kind::reduce || a.name != op || b.name != op || c1 != c2) continue;
                 if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
-                if (!(simplified(a.hi) == simplified(b.lo)) && !(a.lo == b.lo && prover_.holds(at_least(a.hi, b.hi)))) continue;
+                const bool meet = adjacent(a, b);
+                if (!meet && !(a.lo == b.lo && prover_.holds(at_least(a.hi, b.hi)))) continue;
                 ValueNode whole = a;
-                if (simplified(a.hi) == simplified(b.lo)) whole.hi = b.hi;
+                if (meet) whole.hi = b.hi;
                 Value united = intern(std::move(whole));
                 if (c1 != 1) united = sum(0, {{c1, united}});
                 flat.erase(flat.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
