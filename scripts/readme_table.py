@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Writes the tables of README.md and docs/performance-notes.md from the recorded results.
+
+    python3 scripts/readme_table.py                       rewrite the text between the markers
+    python3 scripts/readme_table.py --check               exit status 1 when a table is stale (a test runs this)
+    python3 scripts/readme_table.py --verdicts PROGRAM    run `PROGRAM check` on every file of kernels/ first
+
+Sources: bench/results/h200/targets.json (measured), bench/results/h200/probes.json (probes of the instruction tables),
+bench/results/verdicts.json (what `tilewright check` says of every shipped kernel), bench/results/mutation.json
+(`tilewright mutate --json`). A source that does not exist yet gives a
+sentence that says so. A table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`; nothing in it is typed by hand.
+"""
+import argparse
+import glob
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TARGETS = "bench/results/h200/targets.json"
+PROBES = "bench/results/h200/probes.json"
+VERDICTS = "bench/results/verdicts.json"
+MUTATION = "bench/results/mutation.json"
+PAGES = ["README.md", "docs/performance-notes.md", "docs/trusted-base.md", "docs/verifier.md"]
+
+
+def read(path):
+    try:
+        with open(os.path.join(ROOT, path)) as f:
+            return json.load(f)
+    except FileNotFoundError:
+        return None
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
+    return "\n".join(lines + ["| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in rows])
+
+
+def geometric_mean(values):
+    return math.exp(sum(math.log(v) for v in values) / len(values))
+
+
+def workload(row):
+    """The group a measured case is summarised in."""
+    case, family = row["case"], row.get("family") or ""
+    later = ", dependent launch" if "dependent launch" in case else ""
+    if family == "gemm":
+        m, n, k = map(int, re.search(r"(\d+)x(\d+)x(\d+)", case).groups())
+        if n % 8 or k % 8:
+            return "GEMM bf16, rows that TMA cannot read or write" + later
+        return ("GEMM bf16, 1 to 128 rows" if m <= 128 else "GEMM bf16") + later
+    if family == "grouped":
+        routing = "routed" if "routed" in case else "balanced"
+        return f"grouped GEMM bf16, {routing}" + (", rows gathered by index" if "gathered" in case else "")
+    if family == "attention":
+        head, mask = re.search(r"d(\d+) (full|causal)", case).groups()
+        return f"attention forward bf16, head dimension {head}, {mask}"
+    return case.split("_")[0] + " over rows" if family == "memory" else family
+
+
+def measured_rows():
+    data = read(TARGETS)
+    rows = [r for r in (data or {}).get("cases", []) if r.get("ratio")]
+    return data, rows
+
+
+def measured_summary():
+    data, rows = measured_rows()
+    if not rows:
+        return f"`{TARGETS}` has not been recorded yet; docs/performance/ holds the measurements of the sweeps."
+    groups = {}
+    for row in rows:
+        groups.setdefault(workload(row), []).append(row)
+    out = []
+    for name, members in groups.items():
+        ratios = [r["ratio"] for r in members]
+        streams = [r["of_best_stream"] for r in members if r.get("of_best_stream")]
+        share = f"{100 * min(streams):.0f} to {100 * max(streams):.0f}%" if streams else ""
+        out.append([name, len(members), ", ".join(sorted({str(r["peer"]) for r in members})), f"**{geometric_mean(ratios):.3f}**",
+                    f"{min(ratios):.3f} to {max(ratios):.3f}", share])
+    versions = data.get("versions") or {}
+    made = ", ".join(f"{k} {versions[k]}" for k in ("gpu", "torch", "cuda", "cudnn", "driver") if versions.get(k))
+    failed = "".join(f" The family {name} did not finish in that run." for name in data.get("failed") or {})
+    return (table(["workload", "cases", "peer", "peer time / ours", "worst to best", "of the best copy"], out)
+            + f"\n\n{data.get('measured', 'date not recorded')}; {made}. `{data.get('command', '')}`.{failed}")
+
+
+def measured_cases():
+    data, rows = measured_rows()
+    if not rows:
+        return f"`{TARGETS}` has not been recorded yet."
+    out = []
+    for r in rows:
+        interval = r.get("interval") or []
+        out.append([r["case"], f"{r['ours_us']:.1f}", r["peer"], f"{r['peer_us']:.1f}", f"{r['ratio']:.3f}",
+                    f"{interval[0]:.3f} to {interval[1]:.3f}" if len(interval) == 2 else ""])
+    return table(["case", "ours, us", "peer", "peer, us", "ratio", "95% interval"], out)
+
+
+def probes():
+    data = read(PROBES)
+    if not data:
+        return f"`{PROBES}` has not been recorded yet."
+    return (f"{len(data['rows']):,} rows of the instruction tables were run on an {data['versions']['gpu']}: {data['checked']:,} values compared, "
+            f"{data['differences']:,} differences (`{data['command']}`).")
+
+
+def run_checks(program):
+    kernels = []
+    for path in sorted(glob.glob(os.path.join(ROOT, "kernels", "*.py"))):
+        name = os.path.relpath(path, ROOT)
+        done = subprocess.run([program, "check", name, "--json"], cwd=ROOT, capture_output=True, text=True)
+        for k in json.loads(done.stdout)["kernels"]:
+            provers = {}
+            for a in k["assertions"]:
+                if a["status"] == "proved":
+                    provers[a["prover"]] = provers.get(a["prover"], 0) + 1
+            kernels.append({
+                "file": name, "kernel": k["kernel"], "line": k["line"], "verdict": k["verdict"], "assertions": len(k["assertions"]),
+                "proved": sum(a["status"] == "proved" for a in k["assertions"]), "instances": k["instances"], "provers": provers,
+                "open": [{"kind": a["kind"], "status": a["status"], "reason": (a.get("reason") or "").split("\n")[-1].strip()[:240]} for a in k["assertions"]
+                         if a["status"] != "proved"],
+                "used": k["used"],
+            })
+        print(name, "exit status", done.returncode, flush=True)
+    with open(os.path.join(ROOT, VERDICTS), "w") as f:
+        json.dump({"command": "tilewright check kernels/*.py --json", "kernels": kernels}, f, indent=1)
+        f.write("\n")
+
+
+def verdicts():
+    data = read(VERDICTS)
+    if not data:
+        return f"`{VERDICTS}` has not been recorded yet."
+    rows = []
+    for k in data["kernels"]:
+        kinds = [o["kind"] for o in k["open"]]
+        still = ", ".join(f"{kind} ({kinds.count(kind)})" if kinds.count(kind) > 1 else kind for kind in dict.fromkeys(kinds))
+        rows.append([f"[{k['file']}]({k['file']}):{k['line']} `{k['kernel']}`", k["verdict"].replace("_", " "), f"{k['proved']} of {k['assertions']}", still])
+    good = sum(k["verdict"] == "proved" for k in data["kernels"])
+    return f"{good} of {len(rows)} kernels are proved for all sizes.\n\n" + table(["kernel", "verdict", "assertions proved", "open"], rows)
+
+
+def prover_counts():
+    data = read(VERDICTS)
+    if not data:
+        return f"`{VERDICTS}` has not been recorded yet."
+    total = {}
+    for k in data["kernels"]:
+        for p, n in k["provers"].items():
+            total[p] = total.get(p, 0) + n
+    return ", ".join(f"{p} {n}" for p, n in sorted(total.items(), key=lambda x: -x[1])) + "."
+
+
+def mutation():
+    data = read(MUTATION)
+    if not data:
+        return f"`{MUTATION}` has not been recorded yet; `tilewright mutate FILE` judges the mutants of one file."
+    keys = ["mutants", "real", "caught", "unproved", "missed", "false_alarms"]
+    kernels = {}
+    for row in data["rows"]:
+        sums = kernels.setdefault(row["kernel"], dict.fromkeys(keys, 0))
+        for key in keys:
+            sums[key] += row[key]
+    rows = [[name] + [sums[k] for k in keys] for name, sums in kernels.items()]
+    rows.append(["**all**"] + [f"**{data['totals'][k]}**" for k in keys])
+    return table(["kernel", "mutants", "real", "caught with a counterexample", "refused as unproved", "missed", "false alarms"], rows)
+
+
+TABLES = {"measured": measured_summary, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "provers": prover_counts, "mutation": mutation}
+
+
+def rewritten(text):
+    for name, make in TABLES.items():
+        pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.S)
+        text = pattern.sub(lambda m: m.group(1) + make() + "\n" + m.group(2), text)
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--verdicts", metavar="PROGRAM")
+    options = parser.parse_args()
+    if options.verdicts:
+        run_checks(os.path.abspath(options.verdicts))
+    stale = []
+    for page in PAGES:
+        path = os.path.join(ROOT, page)
+        with open(path) as f:
+            before = f.read()
+        after = rewritten(before)
+        if after != before:
+            stale.append(page)
+            if not options.check:
+                with open(path, "w") as f:
+                    f.write(after)
+    for page in stale:
+        print(f"{page}: {'stale; run python3 scripts/readme_table.py' if options.check else 'rewritten'}")
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

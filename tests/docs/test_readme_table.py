@@ -1,0 +1,59 @@
+"""The tables of the documentation are what scripts/readme_table.py makes of the recorded results."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM")
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+import readme_table  # noqa: E402
+
+
+def test_no_table_is_stale():
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "readme_table.py"), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_changed_number_is_noticed():
+    with open(os.path.join(ROOT, "README.md")) as f:
+        text = f.read()
+    body = re.search(r"<!-- probes:begin -->\n(.*?)<!-- probes:end -->", text, re.S).group(1)
+    changed = text.replace(body, re.sub(r"\d", "7", body, count=1) if not body.startswith("7") else "0" + body)
+    assert changed != text and readme_table.rewritten(changed) != changed
+
+
+def test_every_marker_has_a_table_and_an_end():
+    for page in readme_table.PAGES:
+        with open(os.path.join(ROOT, page)) as f:
+            text = f.read()
+        begins, ends = re.findall(r"<!-- (\w+):begin -->", text), re.findall(r"<!-- (\w+):end -->", text)
+        assert begins == ends and set(begins) <= set(readme_table.TABLES), page
+
+
+def test_measured_cases_find_a_group():
+    rows = [dict(case="gemm bf16 TN 2048x2048x2048", family="gemm"), dict(case="gemm bf16 TN 1000x3000x777", family="gemm"),
+            dict(case="gemm bf16 TN 16x8192x8192 (dependent launch)", family="gemm"), dict(case="attention d64 causal S2048", family="attention"),
+            dict(case="grouped bf16 E8 T64 k2 4096->14336 routed gathered", family="grouped"), dict(case="softmax_bf16_16384x4096", family="memory")]
+    assert [readme_table.workload(r) for r in rows] == [
+        "GEMM bf16", "GEMM bf16, rows that TMA cannot read or write", "GEMM bf16, 1 to 128 rows, dependent launch",
+        "attention forward bf16, head dimension 64, causal", "grouped GEMM bf16, routed, rows gathered by index", "softmax over rows"]
+
+
+def test_every_shipped_kernel_file_has_a_verdict():
+    recorded = {k["file"] for k in readme_table.read(readme_table.VERDICTS)["kernels"]}
+    assert recorded == {"kernels/" + n for n in os.listdir(os.path.join(ROOT, "kernels")) if n.endswith(".py")}
+
+
+@pytest.mark.skipif(not PROGRAM, reason="the program is not built")
+@pytest.mark.parametrize("name", ["vector_add", "bias_gelu", "softmax", "layernorm", "rmsnorm", "transpose", "gemm_sm80"])
+def test_recorded_verdicts_are_what_check_says(name):
+    """The quick files here; scripts/readme_table.py --verdicts records all of them."""
+    file = f"kernels/{name}.py"
+    done = subprocess.run([PROGRAM, "check", file, "--json"], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    now = [(k["kernel"], k["line"], k["verdict"]) for k in json.loads(done.stdout)["kernels"]]
+    recorded = [(k["kernel"], k["line"], k["verdict"]) for k in readme_table.read(readme_table.VERDICTS)["kernels"] if k["file"] == file]
+    assert now == recorded
