@@ -392,6 +392,15 @@ private:
                 if (same) return true;
             }
         }
+        for (Value v : {a, b}) {   // a short sum of constant length against the same written out
+            const ValueNode n = values_.node(v);
+            auto first = n.lo.constant(), end = n.hi.constant();
+            if (n.kind != ValueNode::Kind::reduce || n.name != "sum" || !first || !end || *end - *first > 32) continue;
+            std::vector<std::pair<double, Value>> terms;
+            for (std::int64_t i = *first; i < *end; ++i) terms.emplace_back(1.0, values_.replace(n.args[0], {{n.variable, Poly(i)}}));
+            const Value spread = values_.sum(0, std::move(terms));
+            if (spread == (v == a ? b : a)) return true;
+        }
         for (Value v : {a, b}) {
             const ValueNode n = values_.node(v);
             if (n.kind != ValueNode::Kind::where) continue;

@@ -87,55 +87,52 @@ bool Prover::by_facts(const Poly& p) {
     return false;
 }
 
-std::optional<std::int64_t> Prover::lower_bound(Atom a) {
+std::optional<std::int64_t> Prover::lower_bound(Atom a, int depth) {
     std::optional<std::int64_t> best = ints_.info(a).lower;
-    for (const Condition& f : facts_) {   // a + c >= 0
-        if (f.kind == Condition::Kind::at_least_zero && f.poly.linear_in(a) == 1) {
-            if (auto c = (f.poly - Poly::of(a)).constant()) best = std::max(best.value_or(-*c), -*c);
-        }
+    for (const Condition& f : facts_) {   // a + rest >= 0: a >= -rest
+        if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != 1) continue;
+        const Poly rest = f.poly - Poly::of(a);
+        if (ints_.mentions(rest, a)) continue;
+        if (auto low = lowest(Poly(-1) * rest, depth)) best = std::max(best.value_or(*low), *low);
     }
     return best;
 }
 
-std::optional<std::int64_t> Prover::upper_bound(Atom a) {
+std::optional<std::int64_t> Prover::upper_bound(Atom a, int depth) {
     std::optional<std::int64_t> best = ints_.info(a).upper;
-    for (const Condition& f : facts_) {   // c - a >= 0
-        if (f.kind == Condition::Kind::at_least_zero && f.poly.linear_in(a) == -1) {
-            if (auto c = (f.poly + Poly::of(a)).constant()) best = std::min(best.value_or(*c), *c);
-        }
+    for (const Condition& f : facts_) {   // rest - a >= 0: a <= rest
+        if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != -1) continue;
+        const Poly rest = f.poly + Poly::of(a);
+        if (ints_.mentions(rest, a)) continue;
+        if (auto low = lowest(Poly(-1) * rest, depth)) best = std::min(best.value_or(-*low), -*low);
     }
     return best;
 }
 
-// Sum of lower bounds of the monomials; products only of non-negative atoms.
-bool Prover::by_bounds(const Poly& p) {
+// A lower bound: the sum of lower bounds of the monomials; products only of non-negative atoms.
+std::optional<std::int64_t> Prover::lowest(const Poly& p, int depth) {
+    if (auto c = p.constant()) return c;
+    if (depth <= 0) return std::nullopt;
     std::int64_t sum = 0;
     for (const auto& [m, k] : p.terms) {
-        if (m.empty()) {
-            sum += k;
-            continue;
-        }
-        std::int64_t lo = 1;
-        std::optional<std::int64_t> hi = 1;
+        std::int64_t low = 1, high = 1;
+        bool has_low = true, has_high = true;
         for (Atom a : m) {
-            auto l = lower_bound(a);
-            auto u = upper_bound(a);
-            if (m.size() > 1) {
-                if (!l || *l < 0) return false;
-                if (__builtin_mul_overflow(lo, *l, &lo)) return false;
-                if (hi && u) hi = *hi * *u;
-                else hi.reset();
-            } else {
-                if (k > 0 && !l) return false;
-                if (k < 0 && !u) return false;
-                lo = l.value_or(0);
-                hi = u;
-            }
+            const auto l = lower_bound(a, depth - 1), u = upper_bound(a, depth - 1);
+            if (m.size() > 1 && (!l || *l < 0)) return std::nullopt;
+            has_low = has_low && l && !__builtin_mul_overflow(low, l.value_or(0), &low);
+            has_high = has_high && u && !__builtin_mul_overflow(high, u.value_or(0), &high);
         }
-        if (k < 0 && !hi) return false;
-        sum += k * (k > 0 ? lo : *hi);
+        if (k > 0 ? !has_low : !has_high) return std::nullopt;
+        std::int64_t part = 0;
+        if (__builtin_mul_overflow(k, m.empty() ? 1 : k > 0 ? low : high, &part) || __builtin_add_overflow(sum, part, &sum)) return std::nullopt;
     }
-    return sum >= 0;
+    return sum;
+}
+
+bool Prover::by_bounds(const Poly& p) {
+    const auto low = lowest(p, 2);
+    return low && *low >= 0;
 }
 
 std::optional<std::int64_t> Prover::value(const Poly& p, std::map<Atom, std::int64_t>& env) {

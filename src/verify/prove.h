@@ -52,8 +52,9 @@ private:
     std::optional<std::int64_t> value(const Poly& p, std::map<Atom, std::int64_t>& env);
     std::optional<bool> truth(const Condition& c, std::map<Atom, std::int64_t>& env);
     bool yes(const char* who);
-    std::optional<std::int64_t> lower_bound(Atom a);
-    std::optional<std::int64_t> upper_bound(Atom a);
+    std::optional<std::int64_t> lower_bound(Atom a, int depth);
+    std::optional<std::int64_t> upper_bound(Atom a, int depth);
+    std::optional<std::int64_t> lowest(const Poly& p, int depth);
 
     Integers& ints_;
     std::vector<Condition> facts_;

@@ -399,12 +399,14 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
     if (lifted) return masked;
     double coefficient = 1;
     bool zero = false;   // an empty sum: whatever it is multiplied with (a power of an empty maximum, say) stays empty
+    bool infinite = false;
     std::map<Value, double> collected;
     std::function<void(Value, double)> multiply = [&](Value v, double p) {
         const ValueNode n = node(v);
         if (p == 0) return;
         if (n.kind == Kind::number) {
             zero |= n.number == 0 && p > 0;
+            infinite |= std::isinf(n.number) && p > 0;
             coefficient *= std::pow(n.number, p);
         } else if (n.kind == Kind::product) {
             for (std::size_t i = 0; i < n.args.size(); ++i) multiply(n.args[i], p * n.weights[i]);
@@ -416,7 +418,13 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
         }
     };
     for (const auto& [v, p] : bases) multiply(v, p);
-    if (zero || coefficient == 0) return number(0);
+    if (zero || coefficient == 0) {
+        // Of an unknown factor not even finiteness is known: 0 * NaN is NaN, and so is 0 times an infinite fill.
+        for (const auto& [v, p] : collected) {
+            if (has_unknown(v)) return v;
+        }
+        return infinite ? unknown("0 times infinity") : number(0);
+    }
     // A sum times anything else is spread out, so that sums of products have one form; powers of sums up to 2 as well.
     for (auto it = collected.begin(); it != collected.end(); ++it) {
         const ValueNode s = node(it->first);
