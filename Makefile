@@ -14,10 +14,13 @@ build: setup
 	@rm -f build-configure.log
 	@cmake --build build -j $(JOBS)
 
-# What works today, on any machine.
+# The main job on an embedded default. With no GPU the emulator and the compiler's figures stand in, and the commands say so.
 demo: build
-	build/bin/tilewright doctor
-	build/bin/tilewright compile --fail-on-spill bench/targets/gemm_sm90.cu
+	@echo "== what this machine has"; build/bin/tilewright doctor
+	@echo; echo "== a Hopper GEMM, proved for all sizes"; build/bin/tilewright check kernels/gemm_sm90.py
+	@echo; echo "== the same kernel on the CPU emulator, under hostile schedules, against fp64"; build/bin/tilewright run kernels/gemm_sm90.py --set M=200,N=264,K=136 --schedules 2
+	@echo; echo "== its CUDA, compiled (no GPU needed): registers and spills"; build/bin/tilewright emit kernels/gemm_sm90.py --to report
+	@echo; echo "== a kernel with a bug: the counterexample"; build/bin/tilewright check examples/missing_barrier.py || test $$? -eq 1
 
 # Everything that needs no GPU.
 test: build
