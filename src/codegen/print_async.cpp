@@ -87,7 +87,6 @@ void Printer::wgmma(const ir::Wgmma& op) {
         }
     }
     if (std::find(in_flight_.begin(), in_flight_.end(), op.acc) == in_flight_.end()) in_flight_.push_back(op.acc);
-    const auto overwritten = overwritten_in_.find(op.acc);
     open("");
     auto descriptor = [&](const Operand& o) { return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle); };
     if (a) line(fmt::format("const tw::u64 desc_a = {};", descriptor(*a)));
@@ -106,7 +105,7 @@ void Printer::wgmma(const ir::Wgmma& op) {
                 left = fmt::format("{0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}]", x, w, w + 1, w + 2, w + 3);
             }
             line(fmt::format("tw::wgmma_m64n{}k16_{}_{}{}({}, {}, {}, {});", n, target::name(type), a ? "ss" : "rs", trans, acc, left,
-                             add("desc_b", b->offset[0][static_cast<std::size_t>(j)]), j > 0 ? "1" : overwritten != overwritten_in_.end() ? overwritten->second : expr(op.accumulate)));
+                             add("desc_b", b->offset[0][static_cast<std::size_t>(j)]), j == 0 ? expr(op.accumulate) : "1"));
         }
     }
     close();

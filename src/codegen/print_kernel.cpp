@@ -360,26 +360,6 @@ void Printer::for_loop(const ir::For& op) {
     close();
 }
 
-int Printer::zeroed_for_loop(const Region& body, std::size_t index) const {
-    const auto* zero = std::get_if<ir::Compute>(&body[index].op);
-    if (!zero || zero->value->op != ir::ElementOp::number || zero->value->number != 0 || index + 2 >= body.size()) return -1;
-    // The wait must come next: zeros for a loop of no rounds are written behind it, when no wgmma owns the registers.
-    const auto* wait = std::get_if<ir::WgmmaWait>(&body[index + 2].op);
-    if (!wait || wait->pending != 0) return -1;
-    const auto* loop = std::get_if<ir::For>(&body[index + 1].op);
-    if (!loop) return -1;
-    int uses = 0, sums = 0;
-    ir::for_each_stmt(loop->body, [&](const Stmt& s) {
-        Mentions count{[&](int f) { uses += f == zero->dst; }, [](int) {}};
-        std::visit(count, s.op);
-    });
-    for (const Stmt& s : loop->body) {
-        const auto* w = std::get_if<ir::Wgmma>(&s.op);
-        if (w && w->acc == zero->dst && w->accumulate.is_constant(1)) ++sums;
-    }
-    return uses == 1 && sums == 1 ? zero->dst : -1;
-}
-
 void Printer::accumulators_at_end(const Region& body, std::vector<int>& pending) const {
     ir::for_each_stmt(body, [&](const Stmt& s) {
         if (auto* w = std::get_if<ir::Wgmma>(&s.op); w && std::find(pending.begin(), pending.end(), w->acc) == pending.end()) pending.push_back(w->acc);
@@ -399,21 +379,6 @@ void Printer::region(const Region& body) {
             }
             --i;
             roles(list);
-            continue;
-        }
-        if (const int acc = zeroed_for_loop(body, i); acc >= 0) {
-            const auto& loop = std::get<ir::For>(body[i + 1].op);
-            overwritten_in_[acc] = fmt::format("{} != {}", var_names_[static_cast<std::size_t>(loop.var)], wrapped(loop.lo));
-            place(body[i], fragment_name(acc) + " starts at zero: the first round of the loop overwrites it");
-            declare_at(body, i + 1);
-            stmt(body[i + 1]);
-            overwritten_in_.erase(acc);
-            declare_at(body, i + 2);
-            stmt(body[i + 2]);
-            open(fmt::format("if ({} >= {})", wrapped(loop.lo), wrapped(loop.hi)));   // there was no round
-            compute(std::get<ir::Compute>(body[i].op));
-            close();
-            i += 2;
             continue;
         }
         if (auto* a = std::get_if<ir::Assign>(&body[i].op)) assign(*a);

@@ -56,8 +56,6 @@ private:
     void region(const ir::Region& body);
     void stmt(const ir::Stmt& s);
     void roles(const std::vector<const ir::Stmt*>& list);
-    // The accumulator when statement `index` zeroes one, a loop follows whose only use of it is one wgmma, and then the wait; -1 otherwise.
-    int zeroed_for_loop(const ir::Region& body, std::size_t index) const;
     void accumulators_at_end(const ir::Region& body, std::vector<int>& pending) const;
     void if_else(const ir::If& op);
     void elect(const ir::Elect& op);
@@ -142,8 +140,6 @@ private:
     std::vector<int> ring_;                              // period of a counter that has slot and phase companions, 0 otherwise
     std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;   // declared before statement i
     std::vector<bool> var_declared_;
-    // An accumulator that is zeroed right before a loop of wgmmas: the first round overwrites it instead (text of `not the first`).
-    std::map<int, std::string> overwritten_in_;
     std::vector<int> in_flight_;                         // accumulators of wgmmas that no wait has completed yet, in text order
     std::map<const ir::ElementNode*, UnitText> leaf_text_;
 
