@@ -1,0 +1,199 @@
+// Every shipped kernel on the emulator: against the fp64 reference, over tiny, ragged and multi-tile shapes, under schedules
+// chosen to hurt. Constants are made small where that only saves time: the text that runs is the same.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "emulate/trial.h"
+#include "verify/kernel_test_support.h"
+
+namespace tw::emulate {
+namespace {
+
+using namespace testing_kernels;
+
+struct Case {
+    const char* file;
+    std::size_t number;   // which kernel of the file
+    lower::ConstValues constants;
+    std::map<std::string, std::int64_t> sizes;
+    int random_schedules = 1;
+    bool every_schedule = true;   // false: fair, and lazy reversed only, for the large ones
+};
+
+std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
+    std::string name = fmt::format("{}{}", info.param.file, info.param.number);
+    for (const auto& [size, value] : info.param.sizes) name += fmt::format("_{}{}", size, value);
+    return name;
+}
+
+std::vector<std::int64_t> sizes_in_order(const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& by_name) {
+    std::vector<std::int64_t> sizes;
+    for (const std::string& name : kernel.sizes) {
+        auto it = by_name.find(name);
+        if (it == by_name.end()) ADD_FAILURE() << kernel.name << " has a size " << name << " that the case does not give";
+        sizes.push_back(it == by_name.end() ? 1 : it->second);
+    }
+    return sizes;
+}
+
+std::vector<Schedule> schedules_for(const ir::Kernel& kernel, const Case& c) {
+    if (c.every_schedule) return hostile_schedules(kernel, c.random_schedules, 7);
+    Schedule late;
+    late.order = Schedule::Order::reverse;
+    late.lazy = true;
+    return {Schedule{}, late};
+}
+
+class ShippedKernel : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ShippedKernel, AgreesWithTheReferenceUnderHostileSchedules) {
+    const Case& c = GetParam();
+    const ir::Kernel kernel = kernel_of(fmt::format("kernels/{}.py", c.file), c.constants, c.number);
+    const auto sizes = sizes_in_order(kernel, c.sizes);
+    for (const ir::Assumption& a : kernel.assumptions) {
+        ASSERT_TRUE(size_value(a.condition, sizes).value_or(0)) << "the case breaks " << a.text;
+    }
+    for (const Schedule& schedule : schedules_for(kernel, c)) {
+        TrialOptions options;
+        options.seed = 11;
+        options.emulator.schedule = schedule;
+        options.emulator.resident_blocks = 3;
+        const Trial trial = run_trial(kernel, sizes, options);
+        ASSERT_EQ(trial.refused, "") << schedule.describe();
+        ASSERT_FALSE(trial.failed()) << schedule.describe() << ": " << trial.summary(kernel);
+        ASSERT_FALSE(trial.outputs.empty());
+        for (const OutputError& e : trial.outputs) EXPECT_FALSE(e.unwritten) << schedule.describe();
+    }
+}
+
+const Case kCases[] = {
+    {"vector_add", 0, {{"BLOCK", 256}}, {{"N", 1}}},
+    {"vector_add", 0, {{"BLOCK", 256}}, {{"N", 255}}},
+    {"vector_add", 0, {{"BLOCK", 256}}, {{"N", 257}}},
+    {"vector_add", 0, {}, {{"N", 2500}}},
+    {"bias_gelu", 0, {}, {{"M", 1}, {"N", 8}}},
+    {"bias_gelu", 0, {}, {{"M", 9}, {"N", 264}}},
+    {"bias_gelu", 1, {}, {{"M", 1}, {"N", 1}}},
+    {"bias_gelu", 1, {}, {{"M", 5}, {"N", 259}}},
+    {"softmax", 0, {{"BN", 256}}, {{"M", 1}, {"N", 1}}},
+    {"softmax", 0, {{"BN", 256}}, {{"M", 5}, {"N", 250}}},
+    {"softmax", 0, {{"BN", 256}}, {{"M", 8}, {"N", 256}}},
+    {"softmax", 1, {}, {{"M", 1}, {"N", 1}}},
+    {"softmax", 1, {}, {{"M", 2}, {"N", 1025}}},
+    {"softmax", 1, {}, {{"M", 1}, {"N", 3000}}},
+    {"layernorm", 0, {{"BN", 512}}, {{"M", 1}, {"N", 8}}},
+    {"layernorm", 0, {{"BN", 512}}, {{"M", 5}, {"N", 504}}},
+    {"layernorm", 0, {{"BN", 512}}, {{"M", 9}, {"N", 512}}},
+    {"rmsnorm", 0, {{"BN", 512}}, {{"M", 1}, {"N", 8}}},
+    {"rmsnorm", 0, {{"BN", 512}}, {{"M", 5}, {"N", 504}}},
+    {"transpose", 0, {}, {{"M", 1}, {"N", 1}}},
+    {"transpose", 0, {}, {{"M", 33}, {"N", 31}}},
+    {"transpose", 0, {}, {{"M", 40}, {"N", 70}}},
+    {"cumsum", 0, {{"BN", 512}}, {{"M", 1}, {"N", 1}}},
+    {"cumsum", 0, {{"BN", 512}}, {{"M", 2}, {"N", 513}}},
+    {"cumsum", 0, {{"BN", 512}}, {{"M", 1}, {"N", 1500}}},
+    {"reductions", 0, {}, {{"M", 1}, {"N", 1}}},
+    {"reductions", 0, {}, {{"M", 5}, {"N", 700}}},
+    {"reductions", 1, {}, {{"M", 1}, {"N", 1}}},
+    {"reductions", 1, {}, {{"M", 70}, {"N", 33}}},
+    {"reductions", 2, {}, {{"M", 1}, {"N", 1}}},
+    {"reductions", 2, {}, {{"M", 130}, {"N", 33}}},
+    {"split_k", 0, {}, {{"M", 1}, {"N", 1}, {"K", 8}}},
+    {"split_k", 0, {}, {{"M", 65}, {"N", 33}, {"K", 136}}, 0, false},
+    {"split_k", 1, {}, {{"M", 1}, {"N", 1}}},
+    {"split_k", 1, {}, {{"M", 3}, {"N", 700}}},
+    {"gemm_sm80", 0, {{"BM", 64}, {"BN", 64}}, {{"M", 1}, {"N", 8}, {"K", 8}}},
+    {"gemm_sm80", 0, {{"BM", 64}, {"BN", 64}, {"STAGES", 2}}, {{"M", 65}, {"N", 72}, {"K", 40}}},
+    {"gemm_sm80", 0, {}, {{"M", 130}, {"N", 40}, {"K", 168}}, 0, false},
+    {"gemm_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}},
+    {"gemm_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 65}, {"N", 136}, {"K", 72}}, 0, false},
+    {"gemm_sm90", 0, {{"BN", 128}, {"STAGES", 2}, {"GROUP", 1}}, {{"M", 257}, {"N", 256}, {"K", 200}}, 0, false},
+    {"gemm_cluster_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}, 0, false},
+    {"gemm_cluster_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 200}, {"N", 136}, {"K", 200}}, 0, false},
+    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"H", 1}, {"S", 1}, {"T", 1}}, 0, false},
+    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"H", 2}, {"S", 70}, {"T", 65}}, 0, false},
+    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 2}, {"H", 1}, {"S", 129}, {"T", 200}}, 0, false},
+};
+INSTANTIATE_TEST_SUITE_P(Table, ShippedKernel, ::testing::ValuesIn(kCases), name_of_case);
+
+TEST(ShippedKernels, EveryFileIsInTheTable) {
+    for (const auto& entry : std::filesystem::directory_iterator(repository("kernels"))) {
+        if (entry.path().extension() != ".py") continue;
+        const std::string stem = entry.path().stem().string();
+        const std::size_t kernels = kernels_of("kernels/" + stem + ".py").size();
+        for (std::size_t n = 0; n < kernels && stem != "grouped_gemm_sm80"; ++n) {
+            const bool listed = std::any_of(std::begin(kCases), std::end(kCases), [&](const Case& c) { return stem == c.file && c.number == n; });
+            EXPECT_TRUE(listed) << "kernel number " << n << " of " << stem << " runs in no case";
+        }
+    }
+}
+
+// Index tables that belong together: positions sorted by expert, tiles of BM positions that end where their expert ends.
+struct Routing {
+    std::vector<std::int64_t> positions_of_expert;   // how many each expert gets
+    std::int64_t tokens = 1, columns = 8, depth = 8;
+};
+
+class GroupedGemm : public ::testing::TestWithParam<Routing> {};
+
+TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
+    const Routing& r = GetParam();
+    constexpr std::int64_t kTileRows = 64;
+    const ir::Kernel kernel = kernel_of("kernels/grouped_gemm_sm80.py", {{"BM", kTileRows}, {"BN", 64}, {"STAGES", 2}});
+    std::vector<std::int64_t> expert, first, end;
+    for (std::size_t e = 0; e < r.positions_of_expert.size(); ++e) {
+        const auto begin = static_cast<std::int64_t>(expert.size());
+        const std::int64_t stop = begin + r.positions_of_expert[e];
+        for (std::int64_t p = begin; p < stop; ++p) expert.push_back(static_cast<std::int64_t>(e));
+        for (std::int64_t p = begin; p < stop; p += kTileRows) first.push_back(p), end.push_back(stop);
+    }
+    const auto positions = static_cast<std::int64_t>(expert.size());
+    const auto sizes = sizes_in_order(kernel, {{"T", r.tokens}, {"P", positions}, {"E", static_cast<std::int64_t>(r.positions_of_expert.size())},
+                                               {"N", r.columns}, {"K", r.depth}, {"TILES", static_cast<std::int64_t>(first.size())}});
+    auto fill = [&](std::vector<TensorData>& tensors, const std::string& name, const std::function<std::int64_t(std::int64_t)>& value) {
+        for (std::size_t i = 0; i < kernel.tensors.size(); ++i) {
+            if (kernel.tensors[i].name != name) continue;
+            for (std::int64_t n = 0; n < tensors[i].dims[0]; ++n) tensors[i].set({n}, static_cast<double>(value(n)));
+            return;
+        }
+        FAIL() << "no tensor " << name;
+    };
+    for (const Schedule& schedule : hostile_schedules(kernel, 0, 3)) {
+        if (schedule.order == Schedule::Order::starve && schedule.victim > 0) continue;
+        std::vector<TensorData> tensors = random_inputs(kernel, sizes, 5, false);
+        fill(tensors, "expert", [&](std::int64_t p) { return expert[static_cast<std::size_t>(p)]; });
+        fill(tensors, "rows", [&](std::int64_t p) { return (p * 7 + 3) % r.tokens; });
+        fill(tensors, "tile_first", [&](std::int64_t t) { return first[static_cast<std::size_t>(t)]; });
+        fill(tensors, "tile_end", [&](std::int64_t t) { return end[static_cast<std::size_t>(t)]; });
+        const auto expected = reference(kernel.computes, sizes, {}, tensors);
+        ASSERT_TRUE(expected.has_value());
+        Options options;
+        options.schedule = schedule;
+        const Outcome outcome = run(kernel, sizes, {}, tensors, options);
+        ASSERT_TRUE(outcome.clean()) << schedule.describe() << ": " << outcome.faults[0].message << " " << outcome.faults[0].element;
+        for (const ReferenceOutput& out : *expected) {
+            const ErrorSummary error = compare(out, tensors[static_cast<std::size_t>(out.tensor)]);
+            EXPECT_FALSE(error.has_nan) << schedule.describe();
+            EXPECT_LT(error.worst, default_tolerance(kernel, out.tensor)) << schedule.describe() << " at " << error.where[0] << ", " << error.where[1];
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, GroupedGemm, ::testing::Values(Routing{{1}, 1, 8, 8}, Routing{{3, 0, 70}, 9, 72, 40}, Routing{{65, 1}, 5, 8, 72}));
+
+// Controls: the harness notices an error in the tables, and one in a kernel.
+TEST(Controls, AKernelWithOneStatementLessIsNoticed) {
+    ir::Kernel kernel = kernel_of("kernels/transpose.py");
+    ASSERT_EQ(remove_all<ir::BlockSync>(kernel), 1);
+    EXPECT_TRUE(run_trial(kernel, {33, 31}, {}).failed());
+}
+
+TEST(Controls, AWrongFillIsNoticed) {
+    ir::Kernel kernel = kernel_of("kernels/softmax.py", {{"BN", 256}});
+    ASSERT_EQ(edit_all<ir::LoadGlobal>(kernel, [](ir::LoadGlobal& l) { l.fill = 0; }), 1);
+    EXPECT_TRUE(run_trial(kernel, {5, 250}, {}).failed());
+}
+
+}  // namespace
+}  // namespace tw::emulate
