@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup build demo test test-gpu bench-targets dist sanitize fuzz format clean
+.PHONY: all setup build demo test test-gpu mutation bench-targets dist sanitize fuzz format clean
 
 all: build
 
@@ -35,6 +35,10 @@ test-gpu: build
 # The hand-written kernels against their peers, in one run on this machine's GPU.
 bench-targets: build
 	python3 bench/targets/run_all.py
+
+# The mutation table: every shipped kernel broken in many small ways (bench/results/mutation.json).
+mutation: build
+	build/bin/tilewright mutate kernels/vector_add.py kernels/transpose.py kernels/rmsnorm.py kernels/layernorm.py kernels/bias_gelu.py kernels/softmax.py kernels/gemm_sm80.py@BM=64,BN=64 kernels/gemm_sm90.py@BN=128,STAGES=2 --limit 0 --jobs $(JOBS) --search 2 --trials 2 --json bench/results/mutation.json
 
 # A folder that can be copied anywhere.
 dist: build

@@ -1,0 +1,126 @@
+// Kernels broken on purpose: the check must refute every real mutant of a fixed sample, and prove none of them.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "diagnose/mutate.h"
+#include "ir/legality.h"
+#include "lower/lower.h"
+
+namespace tw::diagnose {
+namespace {
+
+struct Loaded {
+    SourceMap sources;
+    DiagnosticSink sink;
+    std::optional<ir::Module> module;
+};
+
+Loaded load(const std::string& file, const lower::ConstValues& constants = {}) {
+    Loaded l;
+    l.module = lower::compile_file(l.sources, std::string(TW_SOURCE_DIR) + "/kernels/" + file, constants, l.sink);
+    return l;
+}
+
+JudgeOptions quick() {
+    JudgeOptions o;
+    o.search_seconds = 1;
+    o.trial_seconds = 0.3;
+    return o;
+}
+
+TEST(Mutate, TheSameMutantsEveryTimeAndOnlyOfTheOperatorAsked) {
+    const Loaded l = load("gemm_sm90.py");
+    ASSERT_TRUE(l.module) << render_text(l.sink, l.sources);
+    const ir::Kernel& k = l.module->kernels[0];
+    const auto once = mutants_of(k), again = mutants_of(k);
+    ASSERT_EQ(once.size(), again.size());
+    ASSERT_GT(once.size(), 200u);
+    std::set<std::string> families, known;
+    for (const auto& op : mutation_operators()) known.insert(op.name);
+    std::size_t parities = 0;
+    for (std::size_t i = 0; i < once.size(); ++i) {
+        EXPECT_EQ(once[i].change, again[i].change);
+        EXPECT_TRUE(known.count(once[i].operation)) << once[i].operation;
+        families.insert(once[i].operation.substr(0, once[i].operation.find('/')));
+        parities += once[i].operation == "sync/parity";
+    }
+    EXPECT_EQ(families, (std::set<std::string>{"collective", "index", "layout", "pipeline", "proxy", "sync", "values"}));
+    EXPECT_EQ(parities, 2u);   // one wait for full slots, one for empty ones
+    EXPECT_EQ(mutants_of(k, "sync/parity").size(), parities);
+    EXPECT_EQ(sampled(mutants_of(k, "index/element"), 2).size(), 2u);
+}
+
+TEST(Mutate, AMutantDiffersAndTheOriginalIsLeftAlone) {
+    const Loaded l = load("transpose.py");
+    ASSERT_TRUE(l.module);
+    const ir::Kernel& k = l.module->kernels[0];
+    const std::string before = ir::print(k);
+    for (const Mutant& m : mutants_of(k)) {
+        if (m.operation == "index/bound") continue;   // a promise of the code generator's that is not printed
+        EXPECT_NE(ir::print(m.kernel), before) << m.operation << ": " << m.change;
+    }
+    EXPECT_EQ(ir::print(k), before);
+}
+
+// The kind of failure each change must be refuted with, by a counterexample that replays.
+struct Known {
+    const char* file;
+    const char* operation;
+    const char* change;      // a part of the mutant's text
+    const char* kind;        // a part of the evidence
+};
+
+TEST(Mutate, KnownMistakesAreRefutedForTheRightReason) {
+    const Known table[] = {
+        {"transpose.py", "sync/drop", "dropped `block_sync", "race"},
+        {"vector_add.py", "index/element", "load A", "wrong value"},
+        {"vector_add.py", "index/access", "store C", "unwritten output"},
+        {"softmax.py", "index/fill", "fill=0", "wrong value"},
+    };
+    for (const Known& known : table) {
+        const Loaded l = load(known.file);
+        ASSERT_TRUE(l.module);
+        bool found = false;
+        for (const Mutant& m : mutants_of(l.module->kernels[0], known.operation)) {
+            if (m.change.find(known.change) == std::string::npos) continue;
+            if (m.operation == "index/fill" && m.change.find(known.change) < m.change.find("became")) continue;
+            found = true;
+            const Judgement j = judge(m.kernel, quick());
+            EXPECT_STREQ(name_of(j.verdict), "caught") << m.change << ": " << j.evidence;
+            EXPECT_EQ(j.evidence.rfind(known.kind, 0), 0u) << m.change << ": " << j.evidence;
+            break;
+        }
+        EXPECT_TRUE(found) << known.file << " " << known.operation;
+    }
+}
+
+TEST(Mutate, NoRealMutantOfTheSampleIsProved) {
+    int real = 0, caught = 0, missed = 0, false_alarms = 0;
+    // `family`: only these operators, to keep the sample short.
+    struct Sample { const char* file; lower::ConstValues constants; int limit; std::string family; };
+    const Sample samples[] = {{"vector_add.py", {}, 3, ""}, {"transpose.py", {}, 2, ""}, {"rmsnorm.py", {}, 2, ""}, {"gemm_sm80.py", {{"BM", 64}, {"BN", 64}}, 1, "pipeline"}};
+    for (const Sample& sample : samples) {
+        const Loaded l = load(sample.file, sample.constants);
+        ASSERT_TRUE(l.module) << render_text(l.sink, l.sources);
+        const ir::Kernel& k = l.module->kernels[0];
+        ASSERT_EQ(judge(k, quick()).verdict, MutantVerdict::equivalent) << sample.file << " itself is not proved";
+        for (const Mutant& m : sampled(mutants_of(k), sample.limit)) {
+            if (m.operation.rfind(sample.family, 0) != 0) continue;
+            const Judgement j = judge(m.kernel, quick());
+            real += j.real;
+            caught += j.verdict == MutantVerdict::caught;
+            missed += j.verdict == MutantVerdict::missed;
+            false_alarms += j.verdict == MutantVerdict::false_alarm;
+            EXPECT_NE(j.verdict, MutantVerdict::missed) << sample.file << ":" << m.loc.line << ": " << m.operation << ": " << m.change << ": " << j.evidence;
+            EXPECT_NE(j.verdict, MutantVerdict::false_alarm) << sample.file << ": " << m.change;
+        }
+    }
+    EXPECT_GE(real, 50);
+    EXPECT_GE(caught * 100, real * 95) << caught << " of " << real;
+    EXPECT_EQ(missed, 0);
+    EXPECT_EQ(false_alarms, 0);
+}
+
+}  // namespace
+}  // namespace tw::diagnose
