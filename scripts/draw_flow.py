@@ -16,8 +16,8 @@ BOXES = {  # name: (x, y, label, second line, filled)
 }
 ARROWS = [("file", "lower"), ("lower", "ir"), ("ir", "verify"), ("ir", "emulate"), ("ir", "codegen"), ("verify", "diagnose"),
           ("emulate", "diagnose"), ("codegen", "runtime")]
-TEXT = [(750, 150, "counterexample: thread, element, line"), (750, 300, "GPU: timed beside its peer"),
-        (512, 300, "shared by lower, verify, emulate and codegen;"), (512, 318, "every row probed on an H200")]
+TEXT = [(750, 142, "counterexample: thread, element, line"), (750, 290, "GPU: timed beside its peer"),
+        (505, 322, "shared by lower, verify, emulate and codegen;"), (505, 340, "every row probed on an H200")]
 
 
 def main():
