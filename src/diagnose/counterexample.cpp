@@ -60,9 +60,10 @@ std::int64_t cost(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
     return static_cast<std::int64_t>(std::min(c, 9e18));
 }
 
-emulate::TrialOptions trial_options(const emulate::Schedule& schedule, std::uint64_t seed) {
+emulate::TrialOptions trial_options(const emulate::Schedule& schedule, std::uint64_t seed, bool small_integers) {
     emulate::TrialOptions o;
     o.seed = seed;
+    o.small_integers = small_integers;
     o.emulator.schedule = schedule;
     o.emulator.resident_blocks = 2;
     o.emulator.fault_limit = 1;
@@ -105,13 +106,16 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
         return kind == emulate::FaultKind::out_of_bounds || kind == emulate::FaultKind::uninitialised;
     };
     int tried = 0;
-    std::uint64_t seed = options.seed;   // other data in every round: a slip that one set of numbers hides, another shows
+    // Other data in every round: a slip that one set of numbers hides, another shows.
+    std::uint64_t seed = options.seed;
+    bool small_integers = false;
     auto attempt = [&](const std::vector<std::int64_t>& sizes, const emulate::Schedule& schedule) {
         ++tried;
-        return emulate::run_trial(k, sizes, trial_options(schedule, seed));
+        return emulate::run_trial(k, sizes, trial_options(schedule, seed, small_integers));
     };
     for (std::size_t round = 0; round < schedules.size(); ++round) {
         seed = options.seed + round;
+        small_integers = round % 2 == 1;
         for (const auto& sizes : instances) {
             if (seconds_since(start) > options.seconds) return std::nullopt;
             emulate::Trial trial = attempt(sizes, schedules[round]);
@@ -148,7 +152,7 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
             Counterexample c;
             c.sizes = small;
             c.sizes_text = sizes_text(k, small);
-            c.schedule = schedule.describe();
+            c.schedule = schedule.describe() + (small_integers ? ", small integers as data" : "");
             c.seed = seed;
             c.tried = tried;
             if (!trial.outcome.clean()) {
@@ -177,7 +181,7 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
                         c.loc = s->loc;
                         c.statement = ir::print(k, *s);
                     }
-                    const Provenance p = provenance_of(k, small, trial_options(schedule, seed), e.tensor, e.error.where);
+                    const Provenance p = provenance_of(k, small, trial_options(schedule, seed, small_integers), e.tensor, e.error.where);
                     c.expected_tag = p.expected;
                     c.actual_tag = p.actual;
                     break;
