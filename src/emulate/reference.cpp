@@ -1,7 +1,9 @@
 #include "emulate/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 #include "emulate/machine.h"
 
@@ -86,7 +88,40 @@ private:
         return v.value_or(0);
     }
 
+    // A reduction whose free variables have the values they had last time has its last value: the mean of a row is computed
+    // once a row, not once an element.
     double fold(const Term& t) {
+        auto [it, is_new] = remembered_.try_emplace(t.get());
+        Remembered& r = it->second;   // stays where it is: references to elements survive insertions
+        if (is_new) collect_free(t, r.free);
+        std::vector<std::int64_t> now;
+        for (int v : r.free) now.push_back(vars_[static_cast<std::size_t>(v)]);
+        if (r.known && r.at == now) {
+            if (t->name == "sum") magnitude = r.magnitude;
+            return r.value;
+        }
+        const double result = computed_fold(t);
+        r.known = error.empty();
+        r.at = std::move(now);
+        r.value = result;
+        r.magnitude = magnitude;
+        return result;
+    }
+
+    static void collect_free(const ir::Expr& e, const std::vector<int>& bound, std::vector<int>& free) {
+        if (e.kind() == ir::ExprKind::var && std::find(bound.begin(), bound.end(), e->id) == bound.end() &&
+            std::find(free.begin(), free.end(), e->id) == free.end()) {
+            free.push_back(e->id);
+        }
+        for (const ir::Expr& a : e->args) collect_free(a, bound, free);
+    }
+    static void collect_free(const Term& t, std::vector<int>& free, std::vector<int> bound = {}) {
+        for (const ir::Expr& e : t->indices) collect_free(e, bound, free);   // a reduction's bounds lie outside its variable
+        if (t->kind == TermKind::reduce) bound.push_back(t->id);
+        for (const Term& a : t->args) collect_free(a, free, bound);
+    }
+
+    double computed_fold(const Term& t) {
         const std::int64_t lo = must(t->indices[0]), hi = must(t->indices[1]);
         const auto var = static_cast<std::size_t>(t->id);
         const std::int64_t saved = vars_[var];
@@ -173,6 +208,13 @@ private:
     std::vector<std::int64_t> vars_;
     std::vector<char> bound_;
     std::int64_t operations_ = 0;
+    struct Remembered {
+        std::vector<int> free;
+        std::vector<std::int64_t> at;
+        double value = 0, magnitude = 0;
+        bool known = false;
+    };
+    std::unordered_map<const ir::TermNode*, Remembered> remembered_;
 };
 
 }  // namespace
