@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "verify/operands.h"
 #include "verify/value.h"
 
 namespace tw::verify {
@@ -932,7 +933,16 @@ private:
         return values_.reduce("sum", x, 0, depth, values_.mul(a(m, Poly::of(x)), b(n, Poly::of(x))));
     }
 
+    template <class Multiply>
+    void operands(const Multiply& op, const ir::Stmt& stmt) {
+        if (!recording_) return;
+        const std::string obstacle = operand_obstacle(k_, op);
+        oblige("operands", "TW1011", "the register operands lie as the instruction takes them", stmt, obstacle.empty(), obstacle);
+        if (obstacle.empty()) result_.obligations.back().prover = "layout";
+    }
+
     void run(const ir::Wgmma& op, const ir::Stmt& stmt, State& s) {
+        operands(op, stmt);
         const auto& shape = k_.fragments[at(op.acc)].dist.shape;
         const Value made = matrix_product(
             [&](const Poly& m, const Poly& x) {
@@ -944,7 +954,8 @@ private:
         const Value old = keep.is_no() ? values_.number(0) : fragment_at(op.acc, s, own_coordinates(shape));
         s.fragments[op.acc] = values_.simplified(values_.where(keep, values_.add(old, made), made));
     }
-    void run(const ir::Mma& op, const ir::Stmt&, State& s) {
+    void run(const ir::Mma& op, const ir::Stmt& stmt, State& s) {
+        operands(op, stmt);
         const auto& shape = k_.fragments[at(op.acc)].dist.shape;
         const Value made = matrix_product([&](const Poly& m, const Poly& x) { return fragment_at(op.a, s, {m, x}); },
                                           [&](const Poly& n, const Poly& x) { return fragment_at(op.b, s, {n, x}); }, shape[0], shape[1],
