@@ -354,6 +354,8 @@ OrderResult check_order(const ir::Kernel& k) {
         emulate::FaultKind::race, emulate::FaultKind::deadlock, emulate::FaultKind::proxy, emulate::FaultKind::in_flight,
         emulate::FaultKind::uninitialised, emulate::FaultKind::out_of_bounds, emulate::FaultKind::barrier, emulate::FaultKind::divergence};
     const double elapsed = since(start);
+    bool has_wgmma = false;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) { has_wgmma |= std::holds_alternative<ir::Wgmma>(s.op); });
     for (emulate::FaultKind kind : kinds) {
         Obligation o;
         o.kind = obligation_of(kind);
@@ -363,6 +365,7 @@ OrderResult check_order(const ir::Kernel& k) {
         o.prover = "happens-before";
         o.milliseconds = elapsed / std::size(kinds);
         o.used = {"lemma: order of events is schedule-independent", "lemma: periodic cut-off (" + std::to_string(result.instances) + " instances)"};
+        if (has_wgmma) o.used.push_back("axiom: a wgmma that is complete for one warp of its warpgroup is complete for all four");
         o.status = Status::proved;
         if (!obstacle.empty()) {
             o.status = Status::not_proved;

@@ -7,8 +7,8 @@
 // What remains is to go from instances to all sizes. Sizes enter the order of events only through trip counts; slots and
 // parities are counters modulo small constants. So the sequence of events of a loop is periodic in its iteration with period
 // P = 2 * (the largest number of slots), and any conflict between two iterations further apart than P repeats between two
-// that are not. The *periodic cut-off lemma*: if the instances in which every loop runs 0, 1, 2, ... up to P + 2 times (in
-// combination, and with one, two and three tiles per block) are free of faults, all instances are.
+// that are not. The *periodic cut-off lemma*: if a family of instances in which each size in turn is tiny, one tile, a few
+// tiles and P + 2 tiles, while the others are at one tile or at a few, is free of faults, all instances are.
 // Its side conditions are checked on the text (`cutoff_obstacle`): every slot, parity, shared origin and synchronisation
 // condition is built from loop variables and unit-step counters by + - * // % and comparisons that hold the same truth value
 // after a shift of all iterations by P, except within P of either end of a loop. Where they fail the answer is "not proved".
