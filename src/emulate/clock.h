@@ -66,6 +66,14 @@ class Shadow {
 public:
     explicit Shadow(std::size_t granules = 0) : cells_(granules) {}
     std::size_t size() const { return cells_.size(); }
+    // As new, but the lists keep their memory.
+    void reset() {
+        for (Granule& g : cells_) {
+            g.write = Access{};
+            g.reads.clear();
+            g.initialised = g.atomic = false;
+        }
+    }
     Granule& at(std::size_t i) { return cells_[i]; }
 
     Finding read(std::size_t i, const Access& now, const Knowledge& k) {

@@ -144,12 +144,15 @@ Outcome Machine::run() {
         start_cluster(c);
         run_cluster();
     }
+    for (Block& b : blocks_) options_.cache->shadows.push_back(std::move(b.shadow));
     return outcome_;
 }
 
 void Machine::start_cluster(std::int64_t cluster) {
     cluster_ = cluster;
     const int count = cluster_size_;
+    auto& spare = options_.cache->shadows;
+    for (Block& b : blocks_) spare.push_back(std::move(b.shadow));
     blocks_.clear();
     blocks_.resize(static_cast<std::size_t>(count));
     warps_.clear();
@@ -165,7 +168,14 @@ void Machine::start_cluster(std::int64_t cluster) {
         b.index[1] = cy * k_.cluster[1] + rank / k_.cluster[0] % k_.cluster[1];
         b.index[2] = cz * k_.cluster[2] + rank / k_.cluster[0] / k_.cluster[1];
         b.arena.assign(static_cast<std::size_t>(k_.shared_bytes), 0xff);   // 0xff.. is NaN in every float type
-        b.shadow = Shadow(static_cast<std::size_t>(k_.shared_bytes / granule_ + 1));
+        const auto granules = static_cast<std::size_t>(k_.shared_bytes / granule_ + 1);
+        if (!spare.empty() && spare.back().size() == granules) {
+            b.shadow = std::move(spare.back());
+            b.shadow.reset();
+            spare.pop_back();
+        } else {
+            b.shadow = Shadow(granules);
+        }
         b.barriers.assign(static_cast<std::size_t>(slots_), BarrierSlot{});
         auto group = std::make_unique<Group>();
         group->block = rank;

@@ -166,6 +166,7 @@ struct SkeletonCache {
     std::map<std::tuple<const Stmt*, int, int, std::vector<std::int64_t>>, Footprint> footprints;
     std::vector<FragmentTable> tables;
     std::map<const ir::CpAsync*, FragmentTable> copies;
+    std::vector<Shadow> shadows;          // to be used again by the next cluster or run
 };
 
 class Machine {
