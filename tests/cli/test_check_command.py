@@ -1,0 +1,115 @@
+"""`tilewright check` as a user meets it: verdicts, exit status, JSON."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM")
+SOURCE = pathlib.Path(os.environ.get("TILEWRIGHT_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+BUGS = SOURCE / "tests" / "verify" / "bugs"
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="the program is not built")
+
+# True, and outside of what the provers know: sin of a sum is not expanded.
+TRUE_BUT_NOT_PROVED = '''import tilewright as tw
+from tilewright import f32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="Y[i] = sin(X[i] + X[i])", threads=128)
+def double_angle(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=0.0)
+    tw.store(Y[i : i + 128], 2.0 * tw.sin(x) * tw.cos(x))
+'''
+
+
+def check(*words):
+    return subprocess.run([PROGRAM, "check", *map(str, words)], capture_output=True, text=True, timeout=300)
+
+
+def test_proved_is_status_0_and_says_what_the_proof_used():
+    done = check(SOURCE / "kernels" / "vector_add.py", "-v")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "vector_add: proved" in done.stdout
+    assert "output value" in done.stdout and "used:" in done.stdout
+
+
+def test_wrong_is_status_1_with_place_instance_and_hint():
+    file = BUGS / "missing_sync_between_write_and_read.py"
+    done = check(file)
+    assert done.returncode == 1
+    assert f"{file}:14:" in done.stdout and "violated[TW2001]" in done.stdout
+    for part in ("instance:", "confirmed on the emulator", "hint:", "it collides with"):
+        assert part in done.stdout
+
+
+def test_not_proved_is_status_3_and_says_what_was_tried(tmp_path):
+    file = tmp_path / "double_angle.py"
+    file.write_text(TRUE_BUT_NOT_PROVED)
+    done = check(file, "--search", "0.5")
+    assert done.returncode == 3, done.stdout
+    assert "not_proved" in done.stdout and "expected" in done.stdout
+
+
+def test_json_has_the_documented_keys():
+    done = check(BUGS / "swapped_operands.py", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == report["exit_code"] == 1
+    assert report["schema"] == 1 and report["file"].endswith("swapped_operands.py")
+    (kernel,) = report["kernels"]
+    assert kernel["verdict"] == "violated"
+    assert {"kernel", "line", "verdict", "milliseconds", "instances", "used", "assertions", "counterexample"} <= kernel.keys()
+    for assertion in kernel["assertions"]:
+        assert {"kind", "code", "text", "place", "status", "prover", "milliseconds", "used"} <= assertion.keys()
+        assert assertion["status"] in ("proved", "violated", "not_proved", "vacuous")
+        if assertion["status"] != "proved":
+            assert assertion["reason"]
+    assert [a["status"] for a in kernel["assertions"]].count("violated") == 1
+    example = kernel["counterexample"]
+    assert {"kind", "code", "message", "place", "statement", "sizes", "schedule", "seed", "block", "thread", "element", "hint", "confirmed",
+            "trials", "expected_tag", "actual_tag", "expected_value", "actual_value"} <= example.keys()
+    assert example["confirmed"] is True and example["code"] == "TW1001"
+
+
+def test_json_of_a_proof_has_no_counterexample():
+    report = json.loads(check(SOURCE / "kernels" / "softmax.py", "--json").stdout)
+    assert report["exit_code"] == 0
+    assert [k["verdict"] for k in report["kernels"]] == ["proved", "proved"]
+    assert all("counterexample" not in k for k in report["kernels"])
+
+
+def test_the_same_seed_finds_the_same_counterexample():
+    runs = [json.loads(check(BUGS / "wrong_fill_for_max.py", "--json", "--seed", "7").stdout)["kernels"][0]["counterexample"] for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+def test_a_constant_is_set():
+    done = check(SOURCE / "kernels" / "vector_add.py", "--set", "BLOCK=256")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("words", [
+    ["no-such-file.py"],
+    [SOURCE / "kernels" / "vector_add.py", "--set", "BLOCK"],
+    [SOURCE / "kernels" / "vector_add.py", "--set", "BLOCK=abc"],
+    [SOURCE / "kernels" / "vector_add.py", "--set", "=3"],
+    [SOURCE / "kernels" / "vector_add.py", "--set", "NOSUCH=3"],
+    [SOURCE / "kernels" / "vector_add.py", "--kernel", "nosuch"],
+    [SOURCE / "kernels" / "vector_add.py", "--no-such-option"],
+    [],
+])
+def test_bad_input_is_status_2_and_explained(words):
+    done = check(*words)
+    assert done.returncode == 2
+    assert done.stderr.strip()
+
+
+def test_a_kernel_that_does_not_compile_is_status_1(tmp_path):
+    file = tmp_path / "broken.py"
+    file.write_text(TRUE_BUT_NOT_PROVED.replace("tw.cos(x)", "tw.cos(y)"))
+    done = check(file)
+    assert done.returncode == 1
+    assert "broken.py:11" in done.stderr

@@ -1,0 +1,177 @@
+// The emulator itself: schedules, clocks, faults with their instance, the reference, and the numbers of the hardware.
+#include <cmath>
+
+#include "emulate/trial.h"
+#include "verify/kernel_test_support.h"
+
+namespace tw::emulate {
+namespace {
+
+using namespace testing_kernels;
+
+TEST(Tensors, StridesAndRoundingAreTheTypes) {
+    TensorData t = make_tensor(target::DType::BF16, {2, 3}, {4, 1});
+    t.set({1, 2}, 1.0 + 1.0 / 512);   // half a unit of bf16's 8 significant bits: to even
+    EXPECT_EQ(t.get({1, 2}), 1.0);
+    t.set({0, 0}, 3.0);
+    EXPECT_EQ(t.get({0, 0}), 3.0);
+    EXPECT_EQ(t.get({1, 2}), 1.0);
+    EXPECT_EQ(t.elements(), 6);
+    EXPECT_GE(t.bytes.size(), 2u * (4 + 3)) << "rows have a gap of one element";
+}
+
+TEST(Schedules, CoverEveryWarpAndLazyWork) {
+    const ir::Kernel k = kernel_of("kernels/transpose.py");
+    const auto all = hostile_schedules(k, 2, 1);
+    std::vector<int> starved(static_cast<std::size_t>(k.warps));
+    int lazy = 0, random = 0;
+    for (const Schedule& s : all) {
+        if (s.order == Schedule::Order::starve) ++starved.at(static_cast<std::size_t>(s.victim));
+        lazy += s.lazy;
+        random += s.order == Schedule::Order::random;
+        EXPECT_FALSE(s.describe().empty());
+    }
+    for (int n : starved) EXPECT_GE(n, 1);
+    EXPECT_GT(lazy, 0);
+    EXPECT_GE(random, 2);
+}
+
+TEST(Run, IsDeterministic) {
+    const ir::Kernel k = kernel_of("kernels/softmax.py");
+    TrialOptions options;
+    options.emulator.schedule.order = Schedule::Order::random;
+    options.emulator.schedule.seed = 42;
+    const Trial a = run_trial(k, {3, 100}, options), b = run_trial(k, {3, 100}, options);
+    ASSERT_EQ(a.tensors.size(), b.tensors.size());
+    for (std::size_t i = 0; i < a.tensors.size(); ++i) EXPECT_EQ(a.tensors[i].bytes, b.tensors[i].bytes);
+    EXPECT_EQ(a.outcome.steps, b.outcome.steps);
+}
+
+TEST(Run, ScheduleDoesNotChangeAResult) {
+    const ir::Kernel k = kernel_of("kernels/transpose.py");
+    std::vector<std::uint8_t> first;
+    for (const Schedule& s : hostile_schedules(k, 1, 9)) {
+        TrialOptions options;
+        options.emulator.schedule = s;
+        const Trial t = run_trial(k, {33, 40}, options);
+        ASSERT_FALSE(t.failed()) << s.describe();
+        if (first.empty()) first = t.tensors.back().bytes;
+        EXPECT_EQ(t.tensors.back().bytes, first) << s.describe();
+    }
+}
+
+TEST(Run, BlocksAreTheGrid) {
+    EXPECT_EQ(run_trial(kernel_of("kernels/transpose.py"), {33, 65}, {}).outcome.blocks, 2 * 3);
+}
+
+TEST(Faults, TellTheInstance) {
+    ir::Kernel k = kernel_of("kernels/transpose.py");
+    ASSERT_EQ(remove_all<ir::BlockSync>(k), 1);
+    const Trial t = run_trial(k, {33, 31}, {});
+    ASSERT_FALSE(t.outcome.clean());
+    const Fault& f = t.outcome.faults[0];
+    EXPECT_EQ(f.kind, FaultKind::race);
+    EXPECT_EQ(f.loc.line, 15) << "the read of `s`";
+    EXPECT_EQ(f.other.line, 13) << "the write of `s`";
+    EXPECT_GE(f.thread, 0);
+    EXPECT_LT(f.thread, 256);
+    EXPECT_NE(f.element.find("`s`"), std::string::npos) << f.element;
+    EXPECT_FALSE(t.summary(k).empty());
+}
+
+TEST(Faults, StopAtTheLimit) {
+    ir::Kernel k = kernel_of("kernels/transpose.py");
+    remove_all<ir::BlockSync>(k);
+    TrialOptions options;
+    options.emulator.fault_limit = 1;
+    EXPECT_EQ(run_trial(k, {128, 128}, options).outcome.faults.size(), 1u);
+}
+
+TEST(Faults, AStepLimitIsAFaultAndNoHang) {
+    TrialOptions options;
+    options.emulator.step_limit = 10;
+    const Trial t = run_trial(kernel_of("kernels/softmax.py", {}, 1), {4, 4000}, options);
+    ASSERT_FALSE(t.outcome.clean());
+    EXPECT_EQ(t.outcome.faults[0].kind, FaultKind::limit);
+}
+
+TEST(Faults, AnOutputLeftAloneIsUnwritten) {
+    ir::Kernel k = kernel_of("kernels/vector_add.py");
+    ASSERT_EQ(remove_all<ir::StoreGlobal>(k), 1);
+    const Trial t = run_trial(k, {10}, {});
+    ASSERT_EQ(t.outputs.size(), 1u);
+    EXPECT_TRUE(t.outputs[0].unwritten);
+    EXPECT_TRUE(t.failed());
+}
+
+TEST(Faults, AThreadNumberIsAThreadOfTheBlock) {
+    const ir::Kernel k = kernel_of("tests/verify/bugs/copy_into_the_stage_being_read.py");
+    TrialOptions options;
+    options.emulator.schedule.lazy = true;
+    const Trial t = run_trial(k, {32, 32, 160}, options);
+    ASSERT_FALSE(t.outcome.clean());
+    EXPECT_LT(t.outcome.faults[0].thread, 32 * k.warps);
+}
+
+TEST(Skeleton, SeesTheSameRaceWithoutValues) {
+    ir::Kernel k = kernel_of("kernels/transpose.py");
+    Options options;
+    options.values = false;
+    std::vector<TensorData> tensors = random_inputs(k, {64, 64}, 1, false);
+    EXPECT_TRUE(run(k, {64, 64}, {}, tensors, options).clean());
+    remove_all<ir::BlockSync>(k);
+    const Outcome broken = run(k, {64, 64}, {}, tensors, options);
+    ASSERT_FALSE(broken.clean());
+    EXPECT_EQ(broken.faults[0].kind, FaultKind::race);
+}
+
+TEST(Reference, IsTheEquationInDoublePrecision) {
+    const ir::Kernel k = kernel_of("kernels/layernorm.py", {{"BN", 512}});
+    const std::vector<std::int64_t> sizes = {2, 16};
+    const auto tensors = random_inputs(k, sizes, 3, false);
+    const double eps = 0.5;
+    const auto outputs = reference(k.computes, sizes, {eps}, tensors);
+    ASSERT_TRUE(outputs.has_value());
+    ASSERT_EQ(outputs->size(), 1u);
+    for (std::int64_t m = 0; m < 2; ++m) {
+        double mean = 0, variance = 0;
+        for (std::int64_t n = 0; n < 16; ++n) mean += tensors[0].get({m, n}) / 16;
+        for (std::int64_t n = 0; n < 16; ++n) variance += std::pow(tensors[0].get({m, n}) - mean, 2) / 16;
+        for (std::int64_t n = 0; n < 16; ++n) {
+            const double expected = (tensors[0].get({m, n}) - mean) / std::sqrt(variance + eps) * tensors[1].get({n}) + tensors[2].get({n});
+            EXPECT_NEAR((*outputs)[0].values[static_cast<std::size_t>(m * 16 + n)], expected, 1e-12) << m << ", " << n;
+        }
+    }
+}
+
+TEST(Reference, RefusesWhatIsTooLarge) {
+    const ir::Kernel k = kernel_of("kernels/vector_add.py");
+    const auto tensors = random_inputs(k, {100}, 1, false);
+    ReferenceOptions options;
+    options.operation_limit = 50;
+    EXPECT_FALSE(reference(k.computes, {100}, {}, tensors, options).has_value());
+}
+
+TEST(Compare, MeasuresAgainstTheOutputsOwnScale) {
+    const ir::Kernel k = kernel_of("kernels/vector_add.py");
+    auto tensors = random_inputs(k, {4}, 1, false);
+    const auto outputs = reference(k.computes, {4}, {}, tensors);
+    ASSERT_TRUE(outputs.has_value());
+    for (std::int64_t i = 0; i < 4; ++i) tensors[2].set({i}, (*outputs)[0].values[static_cast<std::size_t>(i)]);
+    EXPECT_LT(compare((*outputs)[0], tensors[2]).worst, 1e-6);
+    tensors[2].set({3}, 100);
+    const ErrorSummary error = compare((*outputs)[0], tensors[2]);
+    EXPECT_GT(error.worst, 1);
+    EXPECT_EQ(error.where, (std::vector<std::int64_t>{3}));
+    tensors[2].set({3}, std::nan(""));
+    EXPECT_TRUE(compare((*outputs)[0], tensors[2]).has_nan);
+}
+
+// The error allowed is small enough to see one wrong term of a sum.
+TEST(Tolerance, SeesOneMissingStepOfAProduct) {
+    ir::Kernel k = kernel_of("tests/verify/bugs/wrong_k_offset.py");
+    EXPECT_TRUE(run_trial(k, {64, 64, 512}, {}).failed());
+}
+
+}  // namespace
+}  // namespace tw::emulate
