@@ -40,6 +40,11 @@ bench-targets: build
 mutation: build
 	build/bin/tilewright mutate kernels/vector_add.py kernels/transpose.py kernels/rmsnorm.py kernels/layernorm.py kernels/bias_gelu.py kernels/softmax.py kernels/gemm_sm80.py@BM=64,BN=64 kernels/gemm_sm90.py@BN=128,STAGES=2 --limit 0 --jobs $(JOBS) --search 2 --trials 2 --json bench/results/mutation.json
 
+# How long parsing, lowering, proving, printing and emulating take on one core.
+bench-stages: build
+	@cmake --build build --target stages_bench
+	build/bin/stages_bench --benchmark_out=bench/results/stages.json --benchmark_out_format=json
+
 # A folder that can be copied anywhere.
 dist: build
 	@scripts/make_dist.sh build dist/tilewright
