@@ -71,8 +71,9 @@ public:
             }
         }
         // The first passes record what is written to shared memory, so that a reader may come before its writer in the text.
-        for (int pass = 0; pass < 3; ++pass) {
-            recording_ = pass == 2;
+        for (int pass = 0; pass < 3 && !recording_; ++pass) {
+            recording_ = pass == 2 || (pass == 1 && !writer_missing_);
+            writer_missing_ = false;
             State s = state;
             execute(k_.body, s);
         }
@@ -696,6 +697,7 @@ private:
     }
 
     void run(const ir::StoreShared& op, const ir::Stmt& stmt, State& s) {
+        if (op.matrix) operands(op, stmt);
         record_write(stmt, op.dst, s, fragment_at(op.src, s, own_coordinates(op.dst.extents)));
     }
     void run(const ir::CpAsync& op, const ir::Stmt& stmt, State& s) {
@@ -813,6 +815,7 @@ private:
             if (d.read != &stmt) continue;
             auto it = writes_.find(d.write);
             if (it == writes_.end()) {
+                writer_missing_ = true;
                 if (destination(d.write) == v.buffer) missing = "its writer has not been interpreted";
                 continue;
             }
@@ -924,6 +927,7 @@ private:
     }
 
     void run(const ir::LoadShared& op, const ir::Stmt& stmt, State& s) {
+        if (op.matrix) operands(op, stmt);
         s.fragments[op.dst] = read_shared(op.src, stmt, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape));
     }
 
@@ -1150,7 +1154,7 @@ private:
             if (ints_.mentions(whole, t)) derived.push_back(whole);
         }
         std::vector<std::int64_t> counts(order.size(), 1);
-        const int top = order.size() == 1 ? 40 : order.size() == 2 ? 18 : 6;
+        const int top = order.size() == 1 ? 40 : order.size() == 2 ? 12 : 6;
         for (;;) {
             std::map<Atom, std::int64_t> env;
             for (std::size_t i = 0; i < order.size(); ++i) {
@@ -1233,6 +1237,7 @@ private:
     Values values_;
     FlowResult result_;
     bool recording_ = false;
+    bool writer_missing_ = false; // a read came before its writer in this pass
     int conditional_ = 0;         // how many undecided conditions surround the statement
     const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
     std::vector<Atom> size_atoms_;

@@ -19,7 +19,44 @@ ir::Distribution over_warps(const target::FragmentMap& map, const std::vector<in
     return d;
 }
 
+// A matrix move takes 8 rows of 16 contiguous bytes. Lane t holds the two 2-byte units 2 * (t % 4) and the next of row t / 4;
+// transposed, units 2 * (t % 4) and the next of *column* t / 4.
+std::string matrix_move_obstacle(const ir::Kernel& k, const ir::SharedView& view, const ir::Fragment& f, bool transposed) {
+    const ir::SharedBuffer& buffer = k.buffers[static_cast<std::size_t>(view.buffer)];
+    const int bytes = target::bytes(buffer.dtype);
+    if (bytes > 2 || (transposed && bytes != 2) || f.dist.shape.size() != 2 || view.dims.size() != 2) return "ldmatrix and stmatrix move matrices of 2-byte units";
+    const int unit = 2 / bytes;   // elements
+    int along = -1;               // the view dimension whose elements are neighbours in memory
+    for (int i = 0; i < 2; ++i) {
+        const ir::SharedDim& d = buffer.dims[static_cast<std::size_t>(view.dims[static_cast<std::size_t>(i)])];
+        if (d.strides[0] == 1 && d.extents[0] % (8 * unit) == 0) along = i;
+    }
+    if (along < 0) return "the rows of " + buffer.name + " are not contiguous runs of 16 bytes";
+    const int pairs = transposed ? 1 - along : along;   // the dimension along which one register holds its elements
+    const int per_register = 2 * unit, threads = f.dist.threads(), values = f.dist.values();
+    if (values % per_register || threads % 32) return "a part of a register of " + f.name + " would be moved";
+    for (int t = 0; t < threads; ++t) {
+        for (int v = 0; v < values; ++v) {
+            const std::vector<int> base = f.dist.at(t - t % 32, v - v % per_register), c = f.dist.at(t, v);
+            const int lane = t % 32, in_register = v % per_register;
+            const auto p = static_cast<std::size_t>(pairs), q = static_cast<std::size_t>(1 - pairs), a = static_cast<std::size_t>(along);
+            if (c[p] - base[p] != per_register * (lane % 4) + in_register || c[q] - base[q] != lane / 4 || base[a] % (8 * unit)) {
+                return std::string(transposed ? "transposed " : "") + "matrix moves do not leave " + f.name + " as " + ir::to_string(f.dist);
+            }
+        }
+    }
+    return {};
+}
+
 }  // namespace
+
+std::string operand_obstacle(const ir::Kernel& k, const ir::LoadShared& op) {
+    return op.matrix ? matrix_move_obstacle(k, op.src, fragment(k, op.dst), op.matrix_transposed) : std::string();
+}
+
+std::string operand_obstacle(const ir::Kernel& k, const ir::StoreShared& op) {
+    return op.matrix ? matrix_move_obstacle(k, op.dst, fragment(k, op.src), op.matrix_transposed) : std::string();
+}
 
 std::string operand_obstacle(const ir::Kernel& k, const ir::Mma& op) {
     const ir::Fragment &acc = fragment(k, op.acc), &a = fragment(k, op.a), &b = fragment(k, op.b);

@@ -12,5 +12,8 @@ namespace tw::verify {
 // arrangement of the group's warps; otherwise what does not fit.
 std::string operand_obstacle(const ir::Kernel& kernel, const ir::Mma& op);
 std::string operand_obstacle(const ir::Kernel& kernel, const ir::Wgmma& op);
+// The same for ldmatrix and stmatrix (target/ldmatrix.h); empty for ordinary shared loads and stores.
+std::string operand_obstacle(const ir::Kernel& kernel, const ir::LoadShared& op);
+std::string operand_obstacle(const ir::Kernel& kernel, const ir::StoreShared& op);
 
 }  // namespace tw::verify
