@@ -67,7 +67,8 @@ struct Schedule {
     std::uint64_t seed = 1;
     std::string describe() const;
 };
-// The schedules a check runs: fair, reversed, lazy, each warp starved (eager and lazy), and `random_count` seeded ones.
+// The schedules a check runs: fair and reversed, each eager and lazy; the first and the last warp and the first of each role's
+// instances starved, lazy; and `random_count` seeded ones.
 std::vector<Schedule> hostile_schedules(const ir::Kernel& kernel, int random_count, std::uint64_t seed);
 
 struct SkeletonCache;   // footprints that several skeleton runs of one kernel share

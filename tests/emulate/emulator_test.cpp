@@ -1,5 +1,6 @@
 // The emulator itself: schedules, clocks, faults with their instance, the reference, and the numbers of the hardware.
 #include <cmath>
+#include <set>
 
 #include "emulate/trial.h"
 #include "verify/kernel_test_support.h"
@@ -20,20 +21,19 @@ TEST(Tensors, StridesAndRoundingAreTheTypes) {
     EXPECT_GE(t.bytes.size(), 2u * (4 + 3)) << "rows have a gap of one element";
 }
 
-TEST(Schedules, CoverEveryWarpAndLazyWork) {
-    const ir::Kernel k = kernel_of("kernels/transpose.py");
-    const auto all = hostile_schedules(k, 2, 1);
-    std::vector<int> starved(static_cast<std::size_t>(k.warps));
-    int lazy = 0, random = 0;
-    for (const Schedule& s : all) {
-        if (s.order == Schedule::Order::starve) ++starved.at(static_cast<std::size_t>(s.victim));
-        lazy += s.lazy;
-        random += s.order == Schedule::Order::random;
+TEST(Schedules, StarveEveryRoleAndDelayAsynchronousWork) {
+    const ir::Kernel k = kernel_of("kernels/gemm_sm90.py");   // warps 0-3 produce, 4-7 and 8-11 consume
+    std::set<int> starved;
+    std::set<std::pair<Schedule::Order, bool>> kinds;
+    for (const Schedule& s : hostile_schedules(k, 2, 1)) {
+        if (s.order == Schedule::Order::starve) starved.insert(s.victim);
+        kinds.insert({s.order, s.lazy});
         EXPECT_FALSE(s.describe().empty());
     }
-    for (int n : starved) EXPECT_GE(n, 1);
-    EXPECT_GT(lazy, 0);
-    EXPECT_GE(random, 2);
+    EXPECT_EQ(starved, (std::set<int>{0, 4, 8, 11}));
+    for (const auto order : {Schedule::Order::round_robin, Schedule::Order::reverse, Schedule::Order::random}) {
+        for (const bool lazy : {false, true}) EXPECT_TRUE(kinds.count({order, lazy}));
+    }
 }
 
 TEST(Run, IsDeterministic) {
@@ -108,7 +108,7 @@ TEST(Faults, AThreadNumberIsAThreadOfTheBlock) {
     const ir::Kernel k = kernel_of("tests/verify/bugs/copy_into_the_stage_being_read.py");
     TrialOptions options;
     options.emulator.schedule.lazy = true;
-    const Trial t = run_trial(k, {32, 32, 160}, options);
+    const Trial t = run_trial(k, named_sizes(k, {{"M", 32}, {"N", 32}, {"K", 160}}), options);
     ASSERT_FALSE(t.outcome.clean());
     EXPECT_LT(t.outcome.faults[0].thread, 32 * k.warps);
 }
@@ -170,7 +170,7 @@ TEST(Compare, MeasuresAgainstTheOutputsOwnScale) {
 // The error allowed is small enough to see one wrong term of a sum.
 TEST(Tolerance, SeesOneMissingStepOfAProduct) {
     ir::Kernel k = kernel_of("tests/verify/bugs/wrong_k_offset.py");
-    EXPECT_TRUE(run_trial(k, {64, 64, 512}, {}).failed());
+    EXPECT_TRUE(run_trial(k, named_sizes(k, {{"M", 64}, {"N", 64}, {"K", 512}}), {}).failed());
 }
 
 }  // namespace

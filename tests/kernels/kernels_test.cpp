@@ -32,16 +32,6 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
     return name;
 }
 
-std::vector<std::int64_t> sizes_in_order(const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& by_name) {
-    std::vector<std::int64_t> sizes;
-    for (const std::string& name : kernel.sizes) {
-        auto it = by_name.find(name);
-        if (it == by_name.end()) ADD_FAILURE() << kernel.name << " has a size " << name << " that the case does not give";
-        sizes.push_back(it == by_name.end() ? 1 : it->second);
-    }
-    return sizes;
-}
-
 std::vector<Schedule> schedules_for(const ir::Kernel& kernel, const Case& c) {
     if (c.every_schedule) return hostile_schedules(kernel, c.random_schedules, 7);
     Schedule late;
@@ -55,7 +45,7 @@ class ShippedKernel : public ::testing::TestWithParam<Case> {};
 TEST_P(ShippedKernel, AgreesWithTheReferenceUnderHostileSchedules) {
     const Case& c = GetParam();
     const ir::Kernel kernel = kernel_of(fmt::format("kernels/{}.py", c.file), c.constants, c.number);
-    const auto sizes = sizes_in_order(kernel, c.sizes);
+    const auto sizes = named_sizes(kernel, c.sizes);
     for (const ir::Assumption& a : kernel.assumptions) {
         ASSERT_TRUE(size_value(a.condition, sizes).value_or(0)) << "the case breaks " << a.text;
     }
@@ -154,7 +144,7 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
         for (std::int64_t p = begin; p < stop; p += kTileRows) first.push_back(p), end.push_back(stop);
     }
     const auto positions = static_cast<std::int64_t>(expert.size());
-    const auto sizes = sizes_in_order(kernel, {{"T", r.tokens}, {"P", positions}, {"E", static_cast<std::int64_t>(r.positions_of_expert.size())},
+    const auto sizes = named_sizes(kernel, {{"T", r.tokens}, {"P", positions}, {"E", static_cast<std::int64_t>(r.positions_of_expert.size())},
                                                {"N", r.columns}, {"K", r.depth}, {"TILES", static_cast<std::int64_t>(first.size())}});
     auto fill = [&](std::vector<TensorData>& tensors, const std::string& name, const std::function<std::int64_t(std::int64_t)>& value) {
         for (std::size_t i = 0; i < kernel.tensors.size(); ++i) {

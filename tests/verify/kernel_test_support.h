@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -40,6 +41,17 @@ inline ir::Kernel kernel_of(const std::string& file, const lower::ConstValues& c
         return {};
     }
     return all[n];
+}
+
+// Sizes in the kernel's own order, which is that of first use.
+inline std::vector<std::int64_t> named_sizes(const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& by_name) {
+    std::vector<std::int64_t> sizes;
+    for (const std::string& name : kernel.sizes) {
+        auto it = by_name.find(name);
+        if (it == by_name.end()) ADD_FAILURE() << kernel.name << " has a size " << name << " that was not given";
+        sizes.push_back(it == by_name.end() ? 1 : it->second);
+    }
+    return sizes;
 }
 
 inline ir::Kernel kernel_of_text(const std::string& text) {

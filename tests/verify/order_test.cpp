@@ -125,7 +125,8 @@ TEST(Order, InstancesReachPastTheRing) {
     // The slots of a ring must be used again, or nothing was learned of reuse.
     const ir::Kernel k = kernel_of("kernels/gemm_sm90.py");
     std::int64_t deepest = 0;
-    for (const Instance& i : cutoff_instances(k)) deepest = std::max(deepest, i.sizes.at(2));
+    const auto depth = static_cast<std::size_t>(std::find(k.sizes.begin(), k.sizes.end(), "K") - k.sizes.begin());
+    for (const Instance& i : cutoff_instances(k)) deepest = std::max(deepest, i.sizes.at(depth));
     EXPECT_GE(deepest, 64 * (2 * 4 + 1)) << "K in tiles of 64, a ring of 4";
     EXPECT_EQ(cutoff_obstacle(k), "");
 }
@@ -148,9 +149,9 @@ TEST(NegativeControl, WithoutLazyCopiesAMissingWaitComputesTheRightNumbers) {
     const ir::Kernel k = kernel_of("tests/verify/bugs/missing_cp_async_wait.py");
     emulate::TrialOptions options;
     options.emulator.detect_races = false;
-    EXPECT_FALSE(emulate::run_trial(k, {32, 32, 64}, options).failed());
+    EXPECT_FALSE(emulate::run_trial(k, named_sizes(k, {{"M", 32}, {"N", 32}, {"K", 64}}), options).failed());
     options.emulator.schedule.lazy = true;
-    EXPECT_TRUE(emulate::run_trial(k, {32, 32, 64}, options).failed());
+    EXPECT_TRUE(emulate::run_trial(k, named_sizes(k, {{"M", 32}, {"N", 32}, {"K", 64}}), options).failed());
 }
 
 TEST(NegativeControl, WithoutDependencesNothingReadFromSharedMemoryIsKnown) {
