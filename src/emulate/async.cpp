@@ -119,7 +119,7 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
                         for (std::size_t i = 0; i < op.dst.dims.size(); ++i) c[at(op.dst.dims[i])] += table.at(th, v)[i];
                         for (std::size_t d = 0; d < c.size(); ++d) out.outside |= c[d] < 0 || c[d] >= buffer.extent(static_cast<int>(d));
                         if (out.outside) return;
-                        out.touches.emplace_back(static_cast<std::uint8_t>(0xff), ir::shared_address(buffer, c) / granule_);
+                        out.touches.emplace_back(static_cast<std::uint8_t>(th % 32), ir::shared_address(buffer, c) / granule_);
                     }
                 }
             });
@@ -135,7 +135,7 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
         for (std::size_t i = 0; i < t.pieces.size(); ++i) {
             Access a;
             a.actor = static_cast<std::uint16_t>(actor_copies(w.number));
-            a.lane = 0xff;
+            a.lane = t.lanes[i];
             a.time = t.time;
             a.stmt = t.stmt;
             if (!shared_touch(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), true, a, t.at_issue, &w, *t.stmt)) break;

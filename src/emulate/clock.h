@@ -35,6 +35,9 @@ struct Access {
     std::uint32_t warp_epoch = 0;   // bumped by warp-level barriers: orders lanes of one warp
     std::uint64_t serial = 0;       // which execution of a statement: lanes that write copies of one value together do not collide
     const ir::Stmt* stmt = nullptr;
+    // A thread's cp.async wait covers its own copies; those of the warp's other lanes need a warp-level barrier after it.
+    std::uint16_t copies_actor = 0xffff;
+    std::uint32_t own_copies = 0;   // the accessing thread has waited for its copies up to this time
     std::uint32_t snapshot = 0;     // loop variables at that time (skeleton runs)
 };
 
@@ -59,6 +62,7 @@ inline bool ordered(const Access& before, const Access& now, const Knowledge& k)
         if (before.lane == now.lane || before.lane == 0xff || now.lane == 0xff) return true;
         return before.warp_epoch < now.warp_epoch || before.serial == now.serial;
     }
+    if (before.actor == now.copies_actor && before.lane == now.lane && before.time <= now.own_copies) return true;
     return before.actor < k.order.size() && k.order[before.actor] >= before.time;
 }
 

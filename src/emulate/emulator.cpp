@@ -482,10 +482,7 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         bool operator()(const ir::CpAsyncWait& op) {
             while (static_cast<int>(w.copy_groups.size()) > op.pending) {
                 m.land_copies(w, w.copy_groups.front(), w.knows);
-                for (const CopyTask& t : w.copy_groups.front()) {
-                    auto& c = w.knows.order[static_cast<std::size_t>(m.actor_copies(w.number))];
-                    c = std::max(c, t.time);
-                }
+                for (const CopyTask& t : w.copy_groups.front()) w.own_copies = std::max(w.own_copies, t.time);
                 w.copy_groups.pop_front();
             }
             return true;
@@ -554,8 +551,13 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         }
         bool operator()(const ir::NamedSync& op) { return m.named_sync(w, s, m.must(w, op.id, s), op.threads, true); }
         bool operator()(const ir::NamedArrive& op) { return m.named_sync(w, s, m.must(w, op.id, s), op.threads, false); }
-        bool operator()(const ir::WarpSync&) { ++w.epoch; return true; }
+        bool operator()(const ir::WarpSync&) {
+            m.share_own_copies(w);
+            ++w.epoch;
+            return true;
+        }
         bool operator()(const ir::ClusterArrive&) {
+            m.share_own_copies(w);
             m.cluster_barrier_.gathering.join_from(w.knows);
             m.tick(w);
             w.wait_generation = m.cluster_barrier_.generation;
@@ -637,6 +639,8 @@ Access Machine::access_of(const Warp& w, int lane, const Stmt& s) const {
     a.time = w.knows.order[static_cast<std::size_t>(w.number)];
     a.warp_epoch = w.epoch;
     a.serial = w.serial;
+    a.copies_actor = static_cast<std::uint16_t>(actor_copies(w.number));
+    a.own_copies = w.own_copies;
     a.stmt = &s;
     return a;
 }

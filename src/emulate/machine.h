@@ -120,6 +120,7 @@ struct Warp {
     bool joined = false;                      // already counted at the barrier it waits for
     Knowledge knows;
     std::uint32_t epoch = 0;                  // warp-level barriers passed
+    std::uint32_t own_copies = 0;             // time up to which each lane has waited for its own copies
     std::uint64_t serial = 0;
     // cp.async
     std::vector<CopyTask> copies_open;
@@ -240,6 +241,11 @@ private:
     FragmentState& fragment(Group& g, int id);
     bool readable(Warp& w, const Stmt& s, int id);     // initialised and not in flight
     void written(Warp& w, const Stmt& s, int id);
+    // At a barrier of whole warps: what every lane waited for by itself is now known to all.
+    void share_own_copies(Warp& w) const {
+        auto& c = w.knows.order[static_cast<std::size_t>(actor_copies(w.number))];
+        c = std::max(c, w.own_copies);
+    }
     Access access_of(const Warp& w, int lane, const Stmt& s) const;
     void tick(Warp& w);                                // the warp's own component advances
 

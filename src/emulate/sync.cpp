@@ -96,6 +96,7 @@ bool Machine::named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, b
         ++w.epoch;
         return true;
     }
+    if (!w.single) share_own_copies(w);
     if (w.single) {
         fault(FaultKind::divergence, "one elected thread executes a barrier that counts whole warps", &w, 0, s);
         return true;
