@@ -82,8 +82,8 @@ bool Machine::barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op) {
     }
     BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
     if (static_cast<std::int64_t>(b.phase & 1) == parity) return false;
+    // No new epoch: a wait orders each lane after the arrivals, not the warp's lanes among themselves.
     w.knows.join_from(b.released);
-    ++w.epoch;
     return true;
 }
 
