@@ -150,7 +150,7 @@ void Machine::tma_issue(Warp& w, const Stmt& s) {
     t.stmt = &s;
     t.block = w.block;
     t.warp = w.number;
-    t.at_issue = w.knows;
+    t.at_issue = known_to_one_thread(w);
     t.snapshot = options_.values ? 0 : snapshot_of(w);
     const int copies = w.single ? 1 : 32;   // a TMA statement outside `elect` is issued by every lane: shown as what it is
     if (copies != 1) {

@@ -515,6 +515,7 @@ std::optional<int> view_address(const ir::SharedBuffer& buffer, const ir::Shared
 
 void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
     if (!options_.values) return skeleton_move(w, s, op.src, op.dst, false);
+    w.touched_shared = true;
     std::vector<std::int64_t> origin;
     for (const ir::Expr& e : op.src.origin) origin.push_back(must(w, e, s));
     const int block = op.src.cluster_rank ? static_cast<int>(must(w, *op.src.cluster_rank, s)) : w.block;
@@ -540,6 +541,7 @@ void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
 
 void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
     if (!options_.values) return skeleton_move(w, s, op.dst, op.src, true);
+    w.touched_shared = true;
     std::vector<std::int64_t> origin;
     for (const ir::Expr& e : op.dst.origin) origin.push_back(must(w, e, s));
     if (!readable(w, s, op.src)) return;

@@ -553,7 +553,7 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         bool operator()(const ir::NamedArrive& op) { return m.named_sync(w, s, m.must(w, op.id, s), op.threads, false); }
         bool operator()(const ir::WarpSync&) {
             m.share_own_copies(w);
-            ++w.epoch;
+            m.warp_barrier(w);
             return true;
         }
         bool operator()(const ir::ClusterArrive&) {
@@ -572,7 +572,7 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         bool operator()(const ir::ClusterWait&) {
             if (m.cluster_barrier_.generation == w.wait_generation) return false;
             w.knows.join_from(m.cluster_barrier_.released);
-            ++w.epoch;
+            m.warp_barrier(w);
             return true;
         }
         bool operator()(const ir::ProxyFence&) {
@@ -628,6 +628,23 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         }
     };
     return std::visit(Visitor{*this, w, s}, s.op);
+}
+
+void Machine::warp_barrier(Warp& w) {
+    ++w.epoch;
+    w.epoch_clock = w.knows.order[static_cast<std::size_t>(w.number)];
+    w.touched_shared = false;
+    tick(w);
+}
+
+Knowledge Machine::known_to_one_thread(const Warp& w) const {
+    Knowledge k = w.knows;
+    if (w.single && w.touched_shared) {
+        const auto n = static_cast<std::size_t>(w.number);
+        k.order[n] = std::min(k.order[n], w.epoch_clock);
+        k.fenced[n] = std::min(k.fenced[n], w.epoch_clock);
+    }
+    return k;
 }
 
 void Machine::tick(Warp& w) { ++w.knows.order[static_cast<std::size_t>(w.number)]; }

@@ -120,6 +120,8 @@ struct Warp {
     bool joined = false;                      // already counted at the barrier it waits for
     Knowledge knows;
     std::uint32_t epoch = 0;                  // warp-level barriers passed
+    std::uint32_t epoch_clock = 0;            // own clock when the last of them was passed
+    bool touched_shared = false;              // ordinary shared accesses since then
     std::uint32_t own_copies = 0;             // time up to which each lane has waited for its own copies
     std::uint64_t serial = 0;
     // cp.async
@@ -247,6 +249,9 @@ private:
         c = std::max(c, w.own_copies);
     }
     Access access_of(const Warp& w, int lane, const Stmt& s) const;
+    void warp_barrier(Warp& w);                        // lanes are ordered: a new epoch
+    // What one elected thread may pass on: not what the other lanes did since the last warp-level barrier.
+    Knowledge known_to_one_thread(const Warp& w) const;
     void tick(Warp& w);                                // the warp's own component advances
 
     void fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr, std::string element = {});

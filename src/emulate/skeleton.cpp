@@ -119,6 +119,7 @@ void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, 
             }
         }
     });
+    w.touched_shared = true;
     Access a = access_of(w, 0, s);
     a.snapshot = snapshot_of(w);
     touch(block, f, is_write, a, w.knows, w, s);

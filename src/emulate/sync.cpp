@@ -60,7 +60,7 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
     const int copies = w.single ? 1 : 32;
     b.tx += bytes * copies;
-    b.gathering.join_from(w.knows);
+    b.gathering.join_from(known_to_one_thread(w));
     tick(w);
     for (int i = 0; i < count * copies; ++i) {
         if (b.pending == 0) {
@@ -93,7 +93,7 @@ bool Machine::named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, b
         if (b.generation == w.wait_generation) return false;
         w.joined = false;
         w.knows.join_from(b.released);
-        ++w.epoch;
+        warp_barrier(w);
         return true;
     }
     if (!w.single) share_own_copies(w);
