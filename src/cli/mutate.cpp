@@ -221,7 +221,7 @@ void run_kernel(const ir::Kernel& kernel, const std::string& label, const std::s
         if (m.operation == "original") {
             original = j.verdict == "equivalent" ? "proved" : j.verdict == "undecided" ? "not_proved" : j.verdict;
             fmt::print("{}: {}: unchanged: {} {}\n", file, label, original, j.evidence);
-            table["kernels"].push_back({{"kernel", label}, {"file", file}, {"constants", settings}, {"unchanged", original}});
+            table["kernels"].push_back({{"kernel", label}, {"file", file}, {"constants", settings}, {"limit", o.limit}, {"unchanged", original}});
             return;
         }
         auto row = rows.try_emplace(m.operation, empty_row()).first;
