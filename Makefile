@@ -1,8 +1,9 @@
 # One entry for people; CMake does the work. Every target brings the machine up to date first (scripts/setup.sh).
+SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup build demo test test-gpu mutation bench-targets dist sanitize fuzz format clean
+.PHONY: all setup build demo test test-gpu mutation bench-targets bench-stages dist sanitize fuzz format clean
 
 all: build
 
@@ -25,7 +26,9 @@ demo: build
 # Everything that needs no GPU.
 test: build
 	@rm -f build/test-results/*.xml
-	@$(CTEST) -LE gpu; status=$$?; python3 scripts/summarize_tests.py build/test-results; exit $$status
+	@set -o pipefail; $(CTEST) -LE gpu | tee build/ctest.log; status=$$?; \
+	  python3 scripts/summarize_tests.py build/test-results; \
+	  sed -n '/tests passed/,$$p' build/ctest.log; exit $$status
 
 # Everything that needs one.
 test-gpu: build
