@@ -1,5 +1,5 @@
 // Data flow, for all sizes: every output element is made from exactly the input elements that `computes` names.
-// (The ideas are told in flow.cpp's header and in docs/verifier.md.)
+// (The ideas are told in flow_engine.h and in docs/verifier.md.)
 #pragma once
 
 #include "verify/obligation.h"

@@ -66,7 +66,7 @@ public:
     // rest + min(a, b) as min(a + rest, b + rest): one form for the ends of ranges.
     Poly absorbed(const Poly& p);
     // Every reduce whose range mentions `k` starts where it started at k = first; elsewhere k becomes k - 1: the state
-    // after the iterations before k, guessed from one iteration (see flow.cpp).
+    // after the iterations before k, guessed from one iteration (see flow_engine.h).
     Value widened(Value v, Atom k, const Poly& first);
 
     bool mentions(Value v, Atom a);

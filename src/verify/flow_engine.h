@@ -1,0 +1,241 @@
+// The abstract interpreter behind check_flow (private to verify/flow*.cpp).
+//
+//   flow.cpp          statements, control, registers, expectations
+//   flow_loop.cpp     loop summaries: guess, check by induction, forget what fails
+//   flow_global.cpp   global memory: bounds, masks, the term a store must equal
+//   flow_shared.cpp   shared memory: who wrote what a read finds; matrix instructions
+//   flow_outputs.cpp  every output element exactly once
+//
+// The abstract value of a fragment is one tag over tile coordinates: "element (c0, c1) is A[128*bm + c0, 64*kt + c1]". A
+// statement substitutes: a load puts in an element of a tensor (masked: where(in bounds, element, fill)), elementwise code
+// builds functions, reductions and matrix units build reduce() over the contracted coordinate. A shared-memory read takes
+// the tag that its writer stored: verify/order says which statement wrote it and in which iteration.
+//
+// Loops with symbolic trip counts are summarised by guess and check. Run the body once from the state before the loop, with
+// the loop variable k a symbol. Guess from the result that the state at the head of iteration k is "the same with every
+// range grown from the start to k" (Values::widened). Then check it like any induction: the guess at k = lo is the state
+// before the loop, and the body takes the guess at k to the guess at k + 1. What fails is forgotten (unknown) and the rest is
+// checked again without it. Only checked guesses are used, so a wrong guess costs a proof, never soundness.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include "verify/flow.h"
+#include "verify/operands.h"
+#include "verify/value.h"
+
+namespace tw::verify::detail {
+
+inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+struct State {
+    std::map<int, Value> fragments;
+    std::map<int, Poly> scalars;
+};
+
+// A digit of the space of executions of a statement: values 0 <= atom < extent.
+struct Digit {
+    Atom atom = -1;
+    Poly extent;
+    bool tile_loop = false;      // a persistent loop: stands for the pair of tile coordinates derived from it
+};
+
+struct SharedWrite {
+    Value value = 0;                         // over the coordinates of the view
+    std::vector<int> extents;
+    std::vector<Poly> origin;                // per buffer dimension
+    std::vector<int> dims;
+    int buffer = -1;
+    bool faithful = true;                    // puts element c of the view where the buffer's layout says
+    std::string why;
+};
+
+class Flow {
+public:
+    Flow(const ir::Kernel& k, const FlowInputs& in) : k_(k), inputs_(in), prover_(ints_), values_(ints_, prover_) {}
+
+    FlowResult run();
+
+private:
+    // -------------------------------------------------------------------------------------------------------- expressions
+
+    Integers::Leaf leaf(const State& s);
+    int cluster_size() const { return k_.cluster[0] * k_.cluster[1] * k_.cluster[2]; }
+    Poly poly(const ir::Expr& e, const State& s) { return ints_.from(e, leaf(s)); }
+    Atom var_atom(int id) { return ints_.symbol(k_.vars[at(id)].name + "$" + std::to_string(id)); }
+    // Coordinate `dim` of a tile with this extent there.
+    Atom coordinate(int dim, int extent) { return ints_.symbol("c" + std::to_string(dim) + "." + std::to_string(extent), 0, extent - 1); }
+    std::string tensor_name(int id) const { return k_.tensors[at(id)].name; }
+    std::string show(Value v) const;
+
+    // -------------------------------------------------------------------------------------------------------- obligations
+
+    void oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason, std::vector<std::string> used = {});
+
+    // ---------------------------------------------------------------------------------------------------------- execution
+
+    void execute(const ir::Region& region, State& s);
+
+    template <class T>
+    void run(const T&, const ir::Stmt&, State&) {}   // synchronisation moves no data
+
+    void run(const ir::Role& r, const ir::Stmt&, State& s);
+    void run(const ir::Elect& e, const ir::Stmt&, State& s) { execute(e.body, s); }
+
+    void run(const ir::If& i, const ir::Stmt&, State& s);
+
+    void run(const ir::Assign& a, const ir::Stmt&, State& s);
+
+    bool derived_from_tile(const Poly& p);
+    // A tile symbol in terms of the tile loop's variable and sizes alone.
+    Poly expanded(const Poly& p);
+
+    static void collect_assigned(const ir::Region& region, std::set<int>& fragments, std::set<int>& scalars);
+
+    void run(const ir::For& f, const ir::Stmt&, State& s);
+
+    // Equal tags, if need be case by case of the masks at their top.
+    bool agree(Value a, Value b, const Condition& given, int depth);
+
+    // Does a reduce in it have a range that depends on k?
+    bool has_moving_range(Value v, Atom k);
+
+    // ---------------------------------------------------------------------------------------------------------- registers
+
+    // A fragment's tag with its coordinates replaced.
+    Value fragment_at(int id, const State& s, const std::vector<Poly>& coordinates);
+    std::vector<Poly> own_coordinates(const std::vector<int>& shape);
+
+    Value element(const ir::Element& e, const State& s, const std::vector<Poly>& c);
+
+    void run(const ir::Compute& op, const ir::Stmt&, State& s) {
+        s.fragments[op.dst] = element(op.value, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape));
+    }
+
+    void run(const ir::Reduce& op, const ir::Stmt&, State& s);
+
+    void run(const ir::Scan& op, const ir::Stmt&, State& s);
+
+    void run(const ir::Shuffle& op, const ir::Stmt&, State& s) { s.fragments[op.dst] = values_.unknown("shuffle"); }
+
+    // ------------------------------------------------------------------------------------------------------- global memory
+
+    struct Place {
+        std::vector<Poly> index;      // per tensor dimension
+        Condition inside;             // what masks the access
+    };
+    Place place(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c);
+
+    // An integer fragment's element as an index: an element of an index tensor, or arithmetic on coordinates.
+    Poly integer_fragment(int id, const State& s, const Poly& c, bool& ok);
+
+    Value loaded(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c, bool has_fill, double fill);
+
+    void run(const ir::LoadGlobal& op, const ir::Stmt& stmt, State& s) {
+        s.fragments[op.dst] = loaded(op.src, stmt, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape), op.has_fill, op.fill);
+    }
+
+    struct Store {
+        const ir::Stmt* stmt;
+        int tensor;
+        std::vector<Poly> index;
+        std::vector<Digit> digits;
+        bool atomic;
+        std::vector<Condition> facts;
+        std::string partial;     // why not every execution stores every element in bounds
+    };
+
+    void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic);
+
+    void run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s);
+    void run(const ir::AtomicAdd& op, const ir::Stmt& stmt, State& s);
+
+    // ------------------------------------------------------------------------------------------------------- shared memory
+
+    void record_write(const ir::Stmt& stmt, const ir::SharedView& v, const State& s, Value value);
+
+    void run(const ir::StoreShared& op, const ir::Stmt& stmt, State& s);
+    void run(const ir::CpAsync& op, const ir::Stmt& stmt, State& s) {
+        record_write(stmt, op.dst, s, loaded(op.src, stmt, s, own_coordinates(op.dst.extents), op.zero_fill, 0));
+    }
+    void run(const ir::TmaLoad& op, const ir::Stmt& stmt, State& s);
+
+    // Coordinates of box dimensions (innermost first) in terms of the view's coordinates (outermost first).
+    std::vector<Poly> box_coordinates(const std::vector<int>& extents, const std::vector<int>& box, std::string& why);
+
+    // A number that divides the expression, whatever its variables are.
+    static std::int64_t multiple_of(const ir::Expr& e);
+
+    // TMA writes its box densely with the map's swizzle on the address. Is that where the buffer's layout has the elements?
+    bool box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map, std::string& why);
+
+    // The tag a read of shared memory finds, over the coordinates of its view.
+    Value read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c);
+
+    int destination(const ir::Stmt* s) const;
+    bool overlaps(int a, int b) const;
+
+    // Two roles walk the same tiles: symbols whose definitions agree once the loop variables are matched are equal.
+    void match_tiles(const Dependence&, std::map<Atom, Poly>& with, const State& s);
+
+    void run(const ir::LoadShared& op, const ir::Stmt& stmt, State& s);
+
+    Value matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b, int rows, int columns, int depth);
+
+    template <class Multiply>
+    void operands(const Multiply& op, const ir::Stmt& stmt) {
+        if (!recording_) return;
+        const std::string obstacle = operand_obstacle(k_, op);
+        oblige("operands", "TW1011", "the register operands lie as the instruction takes them", stmt, obstacle.empty(), obstacle);
+        if (obstacle.empty()) result_.obligations.back().prover = "layout";
+    }
+
+    void run(const ir::Wgmma& op, const ir::Stmt& stmt, State& s);
+    void run(const ir::Mma& op, const ir::Stmt& stmt, State& s);
+
+    void run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s);
+
+    void run(const ir::Expect& e, const ir::Stmt& stmt, State& s);
+
+    // ------------------------------------------------------------------------------------------------------- written once
+
+    // All outputs: every element exactly once. The index of each dimension must be a mixed-radix number whose digits are all
+    // the ways in which the store is executed.
+    void finish_outputs();
+
+    bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
+
+    // A persistent loop t = block, block + grid, ... < n runs through every t once. The tile coordinates must be a bijection
+    // from [0, n) to the grid of tiles. The formula of tw.tiles is recognised by enumeration over all small grids and by its
+    // shape (quotients and remainders of t by products of the tile counts), which repeat with the group: a named lemma.
+    bool tiles_are_a_bijection(Atom t, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas);
+
+    std::optional<std::int64_t> evaluate(const Poly& p, const std::map<Atom, std::int64_t>& env);
+
+    const ir::Kernel& k_;
+    const FlowInputs& inputs_;
+    Integers ints_;
+    Prover prover_;
+    Values values_;
+    FlowResult result_;
+    bool recording_ = false;
+    bool writer_missing_ = false; // a read came before its writer in this pass
+    int conditional_ = 0;         // how many undecided conditions surround the statement
+    const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
+    std::vector<Atom> size_atoms_;
+    Atom block_[3] = {}, grid_[3] = {};
+    std::vector<Digit> digits_;
+    Atom in_tile_loop_ = -1;
+    std::map<Atom, Poly> tile_definition_;
+    std::map<Atom, std::pair<std::int64_t, Poly>> tile_extent_;
+    std::map<const ir::Stmt*, SharedWrite> writes_;
+    std::map<std::pair<const ir::SharedView*, const ir::TensorMap*>, std::string> faithful_;
+    std::vector<Store> stores_;
+    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace tw::verify::detail

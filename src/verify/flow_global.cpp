@@ -1,0 +1,148 @@
+// Global memory: loads, stores, bounds, and what a stored element must be.
+#include "verify/flow_engine.h"
+
+namespace tw::verify::detail {
+
+Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c) {
+    Place p;
+    const ir::Tensor& t = k_.tensors[at(v.tensor)];
+    for (const ir::Expr& e : v.origin) p.index.push_back(poly(e, s));
+    for (std::size_t i = 0; i < v.dims.size(); ++i) {
+        const std::size_t d = at(v.dims[i]);
+        const Poly position = p.index[d] + c[i];
+        if (v.gather_dim == v.dims[i]) {
+            bool ok = true;
+            p.index[d] = integer_fragment(v.gather_fragment, s, c[i], ok);
+            if (i < v.limit.size() && v.limit[i]) p.inside = both(p.inside, less(c[i], poly(*v.limit[i], s)));
+            (void)ok;
+        } else {
+            p.index[d] = position;
+            if (i < v.limit.size() && v.limit[i]) p.inside = both(p.inside, less(position, poly(*v.limit[i], s)));
+        }
+        const Poly extent = poly(t.dims[d], s);
+        const Condition bound = less(p.index[d], extent);
+        const bool claimed = i < v.in_bounds.size() && v.in_bounds[i];
+        if (claimed) {
+            oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is claimed to be in bounds", stmt, prover_.holds_given(p.inside, bound),
+                   "could not show " + ints_.text(bound));
+        } else if (!prover_.holds_given(p.inside, bound)) {
+            p.inside = both(p.inside, bound);
+        }
+    }
+    for (std::size_t d = 0; d < p.index.size(); ++d) {
+        const bool tile_dim = std::find(v.dims.begin(), v.dims.end(), static_cast<int>(d)) != v.dims.end();
+        Condition need = at_least(p.index[d], Poly(0));
+        if (!tile_dim) need = both(need, less(p.index[d], poly(t.dims[d], s)));
+        if (tile_dim && v.gather_dim == static_cast<int>(d)) continue;   // the promise on the index tensor's contents
+        oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + (tile_dim ? " is never negative" : " is in range"), stmt,
+               prover_.holds_given(p.inside, need), "could not show " + ints_.text(need));
+    }
+    return p;
+}
+
+Poly Flow::integer_fragment(int id, const State& s, const Poly& c, bool& ok) {
+    const Value v = fragment_at(id, s, {c});
+    std::function<Poly(Value)> convert = [&](Value x) -> Poly {
+        const ValueNode n = values_.node(x);
+        if (n.kind == ValueNode::Kind::index) return n.indices[0];
+        if (n.kind == ValueNode::Kind::number) return Poly(static_cast<std::int64_t>(n.number));
+        if (n.kind == ValueNode::Kind::element) return ints_.element(n.id, n.indices);
+        if (n.kind == ValueNode::Kind::where) return ints_.choice(n.condition, convert(n.args[0]), convert(n.args[1]));
+        if (n.kind == ValueNode::Kind::sum) {
+            Poly p(static_cast<std::int64_t>(n.number));
+            for (std::size_t i = 0; i < n.args.size(); ++i) p = p + Poly(static_cast<std::int64_t>(n.weights[i])) * convert(n.args[i]);
+            return p;
+        }
+        ok = false;
+        return Poly::of(ints_.fresh("index"));
+    };
+    return convert(v);
+}
+
+Value Flow::loaded(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c, bool has_fill, double fill) {
+    const Place p = place(v, stmt, s, c);
+    if (!has_fill) {
+        oblige("in bounds", "TW1003", "a load of " + k_.tensors[at(v.tensor)].name + " with no fill stays in bounds", stmt, prover_.holds(p.inside), "could not show " + ints_.text(p.inside));
+    }
+    if (k_.tensors[at(v.tensor)].is_output && !k_.tensors[at(v.tensor)].zero_initialised) return values_.unknown("read of an output");
+    return values_.where(p.inside, values_.element(v.tensor, p.index), values_.number(fill));
+}
+
+void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic) {
+    if (!recording_) return;
+    const ir::Equation* equation = nullptr;
+    for (const ir::Equation& e : k_.computes.equations) {
+        if (e.output == tensor) equation = &e;
+    }
+    const std::string name = tensor_name(tensor);
+    if (!equation) {
+        oblige("output value", "TW1001", name + " is what `computes` says", stmt, false, "`computes` has no equation for " + name);
+        return;
+    }
+    State empty;
+    // Only the tensor's own bounds may mask a store: anything else leaves elements out.
+    std::string partial;
+    {
+        Condition bounds;
+        for (std::size_t d = 0; d < p.index.size(); ++d) bounds = both(bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
+        if (!prover_.holds_given(bounds, p.inside)) partial = "a mask leaves elements out: " + ints_.text(p.inside);
+        if (conditional_ > 0) partial = "the store is under a condition";
+    }
+    prover_.push();
+    prover_.assume(p.inside);
+    for (std::size_t d = 0; d < p.index.size(); ++d) {
+        prover_.assume(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)));
+        prover_.assume(at_least(p.index[d], Poly(0)));
+    }
+    std::map<int, Poly> bound;
+    for (std::size_t d = 0; d < equation->output_vars.size(); ++d) bound[equation->output_vars[d]] = p.index[d];
+    const Integers::Leaf sizes = leaf(empty);
+    const Value want = values_.simplified(values_.from(equation->value, sizes, bound));
+    const Value got = values_.simplified(value);
+    if (atomic) {
+        oblige("output value", "TW1001", name + " is what `computes` says", stmt, false, "sums formed by atomic adds are not proved yet");
+    } else {
+        oblige("output value", "TW1001", name + " is what `computes` says", stmt, agree(want, got, p.inside, 3) && !values_.has_unknown(got),
+               "expected " + show(want) + "\n      but it is " + show(got));
+    }
+    prover_.pop();
+    for (const Digit& d : digits_) coordinates.push_back(d);
+    stores_.push_back({&stmt, tensor, p.index, std::move(coordinates), atomic, prover_.facts(), partial});
+}
+
+void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {
+    const auto& shape = k_.fragments[at(op.src)].dist.shape;
+    const std::vector<Poly> c = own_coordinates(shape);
+    const Place p = place(op.dst, stmt, s, c);
+    std::vector<Digit> digits;
+    for (std::size_t d = 0; d < shape.size(); ++d) digits.push_back({coordinate(static_cast<int>(d), shape[d]), Poly(shape[d]), false});
+    store(op.dst.tensor, stmt, p, fragment_at(op.src, s, c), std::move(digits), false);
+}
+
+void Flow::run(const ir::AtomicAdd& op, const ir::Stmt& stmt, State& s) {
+    const auto& shape = k_.fragments[at(op.src)].dist.shape;
+    const std::vector<Poly> c = own_coordinates(shape);
+    store(op.dst.tensor, stmt, place(op.dst, stmt, s, c), fragment_at(op.src, s, c), {}, true);
+}
+
+void Flow::run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s) {
+    const ir::TensorMap& map = k_.tensor_maps[at(op.map)];
+    const ir::Tensor& t = k_.tensors[at(map.tensor)];
+    std::string why;
+    const std::vector<Poly> boxed = box_coordinates(op.src.extents, map.box, why);
+    Place p;
+    p.index.assign(t.dims.size(), Poly(0));
+    for (std::size_t i = 0; i < map.dims.size(); ++i) {
+        const std::size_t d = at(map.dims[i]);
+        p.index[d] = poly(op.coordinates[i], s) + boxed[i];
+        oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is never negative", stmt, prover_.holds(at_least(p.index[d], Poly(0))), "could not show " + ints_.text(p.index[d]) + " >= 0");
+        const Condition bound = less(p.index[d], poly(t.dims[d], s));
+        if (!prover_.holds(bound)) p.inside = both(p.inside, bound);
+    }
+    Value value = why.empty() && box_is_faithful(op.src, map, why) ? read_shared(op.src, stmt, s, own_coordinates(op.src.extents)) : values_.unknown(why);
+    std::vector<Digit> digits;
+    for (std::size_t d = 0; d < op.src.extents.size(); ++d) digits.push_back({coordinate(static_cast<int>(d), op.src.extents[d]), Poly(op.src.extents[d]), false});
+    store(map.tensor, stmt, p, value, std::move(digits), op.reduce_add);
+}
+
+}  // namespace tw::verify::detail

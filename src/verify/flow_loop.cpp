@@ -1,0 +1,208 @@
+// Loop summaries by guess and check.
+#include "verify/flow_engine.h"
+
+namespace tw::verify::detail {
+
+void Flow::collect_assigned(const ir::Region& region, std::set<int>& fragments, std::set<int>& scalars) {
+    ir::for_each_stmt(region, [&](const ir::Stmt& s) {
+        if (auto* x = std::get_if<ir::Assign>(&s.op)) scalars.insert(x->var);
+        if (auto* x = std::get_if<ir::Compute>(&s.op)) fragments.insert(x->dst);
+        if (auto* x = std::get_if<ir::Reduce>(&s.op)) fragments.insert(x->dst);
+        if (auto* x = std::get_if<ir::Scan>(&s.op)) fragments.insert(x->dst);
+        if (auto* x = std::get_if<ir::Shuffle>(&s.op)) fragments.insert(x->dst);
+        if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) fragments.insert(x->dst);
+        if (auto* x = std::get_if<ir::LoadShared>(&s.op)) fragments.insert(x->dst);
+        if (auto* x = std::get_if<ir::Wgmma>(&s.op)) fragments.insert(x->acc);
+        if (auto* x = std::get_if<ir::Mma>(&s.op)) fragments.insert(x->acc);
+    });
+}
+
+void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
+    const Atom k = var_atom(f.var);
+    const Poly lo = poly(f.lo, s), hi = poly(f.hi, s), step = poly(f.step, s);
+    std::set<int> fragments, scalars;
+    collect_assigned(f.body, fragments, scalars);
+    const bool recording = recording_;
+    const bool unit = step.constant() == 1;
+    // A persistent loop visits every t in [0, hi) once over all blocks exactly when it is block, block + grid, ...
+    const bool whole_grid = lo == Poly::of(block_[0]) && step == Poly::of(grid_[0]) && k_.persistent;
+    const bool tile_loop = !unit && in_tile_loop_ < 0 && whole_grid;
+    const auto mark = digits_.size();
+    // A digit counts from 0; a loop that does not gets a symbol of its own, which no index can use.
+    if (unit) digits_.push_back({lo.constant() == 0 ? k : ints_.fresh("iteration"), hi - lo, false});
+    else digits_.push_back({tile_loop ? k : ints_.fresh("iteration"), hi, tile_loop});
+    const Atom outer_tile = in_tile_loop_;
+    if (tile_loop) in_tile_loop_ = k;
+    prover_.push();
+    prover_.assume(at_least(Poly::of(k), lo));
+    prover_.assume(less(Poly::of(k), hi));
+    auto body = [&](State from) {
+        from.scalars[f.var] = Poly::of(k);
+        prover_.push();
+        execute(f.body, from);
+        prover_.pop();
+        return from;
+    };
+    State head = s;
+    head.scalars[f.var] = Poly::of(k);
+    recording_ = false;
+    auto forget_fragment = [&](int id) { head.fragments[id] = values_.unknown("carried by the loop: " + k_.fragments[at(id)].name); };
+    auto forget_scalar = [&](int id) { head.scalars[id] = Poly::of(ints_.fresh(k_.vars[at(id)].name)); };
+    std::set<int> known_fragments, known_scalars;
+    if (unit) {
+        const State once = body(s);
+        std::map<int, Value> guessed;
+        for (int id : fragments) {
+            auto before = s.fragments.find(id);
+            auto after = once.fragments.find(id);
+            if (before == s.fragments.end() || after == once.fragments.end()) {
+                forget_fragment(id);
+                continue;
+            }
+            guessed[id] = after->second;
+            known_fragments.insert(id);
+        }
+        // The guess must also make sense at k = hi, so it is formed without the facts of an iteration.
+        prover_.pop();
+        prover_.push();
+        prover_.assume(at_least(Poly::of(k), lo));
+        for (const auto& [id, value] : guessed) {
+            Value guess = values_.widened(value, k, lo);
+            const ValueNode outer = values_.node(guess);
+            const bool still = outer.kind == ValueNode::Kind::where && !ints_.mentions(outer.condition, k);
+            const auto initial = values_.as_number(values_.simplified(s.fragments.at(id)));
+            if (!values_.mentions(guess, k) || (initial && *initial == 0 && !has_moving_range(value, k))) {
+                // Nothing in it grows: one term an iteration, added up (an accumulator that is not a matrix product).
+                if (initial && *initial == 0 && values_.mentions(value, k)) {
+                    const Atom i = ints_.fresh("i");
+                    guess = values_.reduce("sum", i, lo, Poly::of(k), values_.replace(value, {{k, Poly::of(i)}}));
+                }
+            } else if (still && outer.args[1] != s.fragments.at(id)) {
+                guess = values_.where(outer.condition, outer.args[0], values_.unknown("outside the mask"));
+            }
+            head.fragments[id] = guess;
+        }
+        prover_.pop();
+        prover_.push();
+        prover_.assume(at_least(Poly::of(k), lo));
+        prover_.assume(less(Poly::of(k), hi));
+        for (int id : scalars) {
+            auto before = s.scalars.find(id);
+            auto after = once.scalars.find(id);
+            if (before == s.scalars.end() || after == once.scalars.end()) {
+                forget_scalar(id);
+                continue;
+            }
+            const Poly difference = after->second - before->second;
+            if (ints_.mentions(difference, k)) {
+                forget_scalar(id);
+                continue;
+            }
+            head.scalars[id] = before->second + difference * (Poly::of(k) - lo);
+            known_scalars.insert(id);
+        }
+        // Check, and forget what fails, until what is left is inductive.
+        for (bool stable = false; !stable;) {
+            stable = true;
+            const State next = body(head);
+            const std::map<Atom, Poly> advance = {{k, Poly::of(k) + Poly(1)}}, begin = {{k, lo}};
+            std::vector<int> failed_fragments, failed_scalars;
+            for (int id : known_fragments) {
+                const Value guess = head.fragments.at(id);
+                // Elements outside a mask that does not move are unknown in the guess: nothing is claimed of them.
+                const ValueNode outer = values_.node(guess);
+                const bool masked = outer.kind == ValueNode::Kind::where && values_.node(outer.args[1]).kind == ValueNode::Kind::unknown;
+                prover_.push();
+                if (masked) prover_.assume(outer.condition);
+                const Value want = values_.simplified(values_.replace(guess, advance));
+                const Value got = values_.simplified(next.fragments.at(id));
+                const Value start = values_.simplified(values_.replace(guess, begin));
+                const Value initial = values_.simplified(s.fragments.at(id));
+                prover_.pop();
+                if (!agree(want, got, masked ? outer.condition : Condition{}, 3) || !agree(start, initial, masked ? outer.condition : Condition{}, 2)) {
+                    failed_fragments.push_back(id);
+                    if (trace_) {
+                        std::fprintf(stderr, "flow: %s is not inductive\n  guess   %s\n  next    %s\n  wanted  %s\n  start   %s\n  initial %s\n", k_.fragments[at(id)].name.c_str(), show(guess).c_str(),
+                                     show(got).c_str(), show(want).c_str(), show(start).c_str(), show(initial).c_str());
+                    }
+                }
+            }
+            for (int id : known_scalars) {
+                const Poly guess = head.scalars.at(id);
+                if (!(values_.simplified(ints_.replace(guess, advance)) == values_.simplified(next.scalars.at(id)))) failed_scalars.push_back(id);
+            }
+            for (int id : failed_fragments) {
+                known_fragments.erase(id);
+                forget_fragment(id);
+                stable = false;
+            }
+            for (int id : failed_scalars) {
+                known_scalars.erase(id);
+                forget_scalar(id);
+                stable = false;
+            }
+        }
+    } else {
+        for (int id : fragments) forget_fragment(id);
+        for (int id : scalars) forget_scalar(id);
+    }
+    recording_ = recording;
+    body(head);
+    prover_.pop();
+    // After the loop: the guess at k = max(lo, hi).
+    const Poly end = values_.simplified(ints_.maximum(lo, hi));
+    for (int id : fragments) {
+        s.fragments[id] = known_fragments.count(id) ? values_.simplified(values_.replace(head.fragments.at(id), {{k, end}}))
+                                                    : values_.unknown("after the loop: " + k_.fragments[at(id)].name);
+    }
+    for (int id : scalars) {
+        s.scalars[id] = known_scalars.count(id) ? values_.simplified(ints_.replace(head.scalars.at(id), {{k, end}})) : Poly::of(ints_.fresh(k_.vars[at(id)].name));
+    }
+    in_tile_loop_ = outer_tile;
+    digits_.resize(mark);
+}
+
+bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
+    if (a == b) return true;
+    if (depth == 0) return false;
+    {
+        const ValueNode m = values_.node(a), n = values_.node(b);
+        if (m.kind == n.kind && m.kind != ValueNode::Kind::where && m.name == n.name && m.id == n.id && m.number == n.number && m.weights == n.weights && m.args.size() == n.args.size() &&
+            m.indices == n.indices && !m.args.empty()) {
+            bool same = m.kind != ValueNode::Kind::reduce || (m.variable == n.variable && prover_.holds(equals(m.lo, n.lo)) && prover_.holds(equals(m.hi, n.hi)));
+            for (std::size_t i = 0; i < m.args.size() && same; ++i) same = agree(m.args[i], n.args[i], given, m.kind == ValueNode::Kind::reduce ? 0 : depth - 1);
+            if (same) return true;
+        }
+    }
+    for (Value v : {a, b}) {   // a short sum of constant length against the same written out
+        const ValueNode n = values_.node(v);
+        auto first = n.lo.constant(), end = n.hi.constant();
+        if (n.kind != ValueNode::Kind::reduce || n.name != "sum" || !first || !end || *end - *first > 32) continue;
+        std::vector<std::pair<double, Value>> terms;
+        for (std::int64_t i = *first; i < *end; ++i) terms.emplace_back(1.0, values_.replace(n.args[0], {{n.variable, Poly(i)}}));
+        const Value spread = values_.sum(0, std::move(terms));
+        if (spread == (v == a ? b : a)) return true;
+    }
+    for (Value v : {a, b}) {
+        const ValueNode n = values_.node(v);
+        if (n.kind != ValueNode::Kind::where) continue;
+        for (const Condition& side : {n.condition, negated(n.condition)}) {
+            prover_.push();
+            prover_.assume(given);
+            prover_.assume(side);
+            const bool same = agree(values_.simplified(a), values_.simplified(b), both(given, side), depth - 1);
+            prover_.pop();
+            if (!same) return false;
+        }
+        return true;
+    }
+    return false;
+}
+
+bool Flow::has_moving_range(Value v, Atom k) {
+    const ValueNode n = values_.node(v);
+    if (n.kind == ValueNode::Kind::reduce && (ints_.mentions(n.lo, k) || ints_.mentions(n.hi, k))) return true;
+    return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has_moving_range(a, k); });
+}
+
+}  // namespace tw::verify::detail

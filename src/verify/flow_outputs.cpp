@@ -1,0 +1,226 @@
+// Coverage of the outputs: every element is written exactly once.
+#include "verify/flow_engine.h"
+
+namespace tw::verify::detail {
+
+void Flow::finish_outputs() {
+    recording_ = true;
+    std::map<int, std::vector<const Store*>> by_tensor;
+    for (const Store& s : stores_) by_tensor[s.tensor].push_back(&s);
+    for (const ir::Equation& e : k_.computes.equations) {
+        auto it = by_tensor.find(e.output);
+        const std::string name = tensor_name(e.output);
+        if (it == by_tensor.end()) {
+            const ir::Stmt nowhere{ir::BlockSync{}, k_.loc, {}};
+            oblige("written once", "TW1002", "every element of " + name + " is written exactly once", nowhere, false, "nothing is stored to " + name);
+            continue;
+        }
+        std::string why;
+        std::vector<std::string> lemmas;
+        const bool ok = partition(it->second, why, lemmas);
+        oblige("written once", "TW1002", "every element of " + name + " is written exactly once", *it->second.front()->stmt, ok, why, lemmas);
+    }
+}
+
+bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas) {
+    // Several store statements (panels): their constant offsets form one more digit.
+    const Store& first = *stores.front();
+    for (const Store* s : stores) {
+        if (!s->partial.empty()) return why = s->partial, false;
+        const bool same = s->digits.size() == first.digits.size() && std::equal(s->digits.begin(), s->digits.end(), first.digits.begin(), [](const Digit& x, const Digit& y) {
+            return x.atom == y.atom && x.extent == y.extent;
+        });
+        if (!same) return why = "two statements store to it in different ways", false;
+    }
+    std::vector<Digit> digits = first.digits;
+    std::vector<Poly> index = first.index;
+    if (stores.size() > 1) {
+        // offsets along one dimension, evenly spaced
+        int moving = -1;
+        std::vector<std::int64_t> offsets = {0};
+        for (std::size_t i = 1; i < stores.size(); ++i) {
+            const Store& s = *stores[i];
+            if (s.index.size() != index.size()) return why = "the stores to it have different shapes", false;
+            for (std::size_t d = 0; d < index.size(); ++d) {
+                auto c = (s.index[d] - index[d]).constant();
+                if (!c) return why = "two stores to it are not a constant distance apart", false;
+                if (*c == 0) continue;
+                if (moving >= 0 && moving != static_cast<int>(d)) return why = "stores to it differ in several dimensions", false;
+                moving = static_cast<int>(d);
+                offsets.push_back(*c);
+            }
+        }
+        std::sort(offsets.begin(), offsets.end());
+        if (moving < 0 || offsets.size() != stores.size()) return why = "two stores write the same elements", false;
+        for (std::size_t i = 1; i < offsets.size(); ++i) {
+            if (offsets[i] - offsets[i - 1] != offsets[1] - offsets[0]) return why = "stores to it are not evenly spaced", false;
+        }
+        const Atom x = ints_.fresh("store", 0, static_cast<std::int64_t>(stores.size()) - 1);
+        digits.push_back({x, Poly(static_cast<std::int64_t>(stores.size())), false});
+        index[at(moving)] = index[at(moving)] + Poly(offsets[0]) + Poly(offsets[1] - offsets[0]) * Poly::of(x);
+    }
+    std::set<Atom> used;
+    std::map<Atom, int> tile_used;
+    Prover local(ints_);
+    for (const Condition& c : first.facts) local.assume(c);
+    for (const ir::Assumption& a : k_.assumptions) {
+        State empty;
+        local.assume(ints_.condition_from(a.condition, leaf(empty)));
+    }
+    for (std::size_t d = 0; d < index.size(); ++d) {
+        State empty;
+        const Poly dim = poly(k_.tensors[at(first.tensor)].dims[d], empty);
+        struct Part { std::int64_t step; Poly extent; Atom atom; bool tile; };
+        std::vector<Part> parts;
+        for (const auto& [m, c] : index[d].terms) {
+            if (m.empty()) {
+                return why = "dimension " + std::to_string(d) + " starts at " + std::to_string(c), false;
+            }
+            if (m.size() != 1) return why = "dimension " + std::to_string(d) + " is not an affine function of the executions: " + ints_.text(index[d]), false;
+            const Atom a = m[0];
+            auto digit = std::find_if(digits.begin(), digits.end(), [&](const Digit& x) { return x.atom == a; });
+            if (digit != digits.end() && !digit->tile_loop) {
+                parts.push_back({c, digit->extent, a, false});
+            } else if (tile_definition_.count(a)) {
+                parts.push_back({c, Poly(0), a, true});
+            } else if (digit != digits.end()) {
+                parts.push_back({c, digit->extent, a, true});
+            } else {
+                return why = "dimension " + std::to_string(d) + " uses " + ints_.text(Poly::of(a)) + ", which is no loop or block index", false;
+            }
+        }
+        std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.step < b.step; });
+        std::int64_t expected = 1;
+        bool open = false;   // a digit of symbolic extent ends the number
+        for (const Part& p : parts) {
+            if (open) return why = "dimension " + std::to_string(d) + ": a digit stands above one of unknown extent", false;
+            if (p.step != expected) {
+                return why = "dimension " + std::to_string(d) + ": steps of " + std::to_string(p.step) + " where " + std::to_string(expected) + " is needed to cover every index once", false;
+            }
+            if (p.tile) {
+                tile_used[p.atom] = static_cast<int>(d);
+                tile_extent_[p.atom] = {p.step, dim};
+                open = true;
+                continue;
+            }
+            used.insert(p.atom);
+            if (auto n = p.extent.constant()) {
+                expected *= *n;
+            } else {
+                open = true;
+                // Covers when step * extent >= dim.
+                if (!local.holds(at_least(Poly(p.step) * p.extent, dim))) return why = "dimension " + std::to_string(d) + ": could not show that " + ints_.text(Poly(p.step) * p.extent) + " reaches " + ints_.text(dim), false;
+            }
+        }
+        if (!open && !local.holds(at_least(Poly(expected), dim))) return why = "dimension " + std::to_string(d) + ": only " + std::to_string(expected) + " indices are written, the extent is " + ints_.text(dim), false;
+    }
+    // Every way of executing the store must show in the index, or elements are written more than once.
+    for (const Digit& d : digits) {
+        if (d.tile_loop) {
+            if (tile_used.empty()) return why = "a tile loop does not show in the index", false;
+            if (!tiles_are_a_bijection(d.atom, tile_used, why, lemmas)) return false;
+            continue;
+        }
+        if (used.count(d.atom) || d.extent.constant() == 1) continue;
+        return why = "the store is executed once per " + ints_.info(d.atom).name + ", which its index does not depend on", false;
+    }
+    return true;
+}
+
+bool Flow::tiles_are_a_bijection(Atom t, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas) {
+    auto loop = std::find_if(stores_.front().digits.begin(), stores_.front().digits.end(), [&](const Digit& d) { return d.atom == t; });
+    std::vector<Atom> order;
+    for (const auto& [a, d] : names) order.push_back(a);
+    // Values of the sizes: the products of small tile counts with the tile extents.
+    std::vector<Atom> sizes;
+    for (Atom a : order) {
+        std::vector<Atom> all;
+        ints_.collect(tile_extent_[a].second, all);
+        for (Atom x : all) {
+            if (std::find(sizes.begin(), sizes.end(), x) == sizes.end()) sizes.push_back(x);
+        }
+    }
+    if (order.size() > 3 || sizes.size() > 4) return why = "too many tile dimensions to check their order", false;
+    std::vector<Poly> derived;
+    for (const auto& [symbol, definition] : tile_definition_) {
+        const Poly whole = expanded(definition);
+        if (ints_.mentions(whole, t)) derived.push_back(whole);
+    }
+    std::vector<std::int64_t> counts(order.size(), 1);
+    const int top = order.size() == 1 ? 40 : order.size() == 2 ? 12 : 6;
+    for (;;) {
+        std::map<Atom, std::int64_t> env;
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            const auto& [step, dim] = tile_extent_[order[i]];
+            std::vector<Atom> all;
+            ints_.collect(dim, all);
+            if (all.size() == 1) env[all[0]] = counts[i] * step;
+        }
+        auto n = evaluate(loop->extent, env);
+        std::int64_t product = 1;
+        for (std::int64_t c : counts) product *= c;
+        if (!n || *n != product) return why = "the number of tiles is not the product of the tile counts", false;
+        std::set<std::vector<std::int64_t>> seen;
+        for (std::int64_t i = 0; i < *n; ++i) {
+            env[t] = i;
+            std::vector<std::int64_t> tile;
+            for (std::size_t j = 0; j < order.size(); ++j) {
+                auto def = tile_definition_.find(order[j]);
+                auto v = def == tile_definition_.end() ? std::optional(i) : evaluate(def->second, env);
+                if (!v || *v < 0 || *v >= counts[j]) return why = "a tile coordinate leaves its range", false;
+                tile.push_back(*v);
+            }
+            for (const Poly& definition : derived) {   // every symbol was taken to be non-negative
+                auto v = evaluate(definition, env);
+                if (!v || *v < 0) return why = "a value derived from the tile loop is negative", false;
+            }
+            if (!seen.insert(tile).second) return why = "two iterations of the tile loop give one tile", false;
+        }
+        std::size_t d = 0;
+        while (d < counts.size() && ++counts[d] > top) counts[d++] = 1;
+        if (d == counts.size()) break;
+    }
+    lemmas.push_back("lemma: the tile order is a bijection (all grids up to " + std::to_string(top) + " tiles a side, enumerated)");
+    return true;
+}
+
+std::optional<std::int64_t> Flow::evaluate(const Poly& p, const std::map<Atom, std::int64_t>& env) {
+    std::int64_t sum = 0;
+    for (const auto& [m, k] : p.terms) {
+        std::int64_t product = k;
+        for (Atom a : m) {
+            auto it = env.find(a);
+            if (it != env.end()) {
+                product *= it->second;
+                continue;
+            }
+            auto def = tile_definition_.find(a);
+            if (def != tile_definition_.end()) {
+                auto v = evaluate(def->second, env);
+                if (!v) return std::nullopt;
+                product *= *v;
+                continue;
+            }
+            const AtomInfo& i = ints_.info(a);
+            std::vector<std::int64_t> args;
+            for (const Poly& q : i.args) {
+                auto v = evaluate(q, env);
+                if (!v) return std::nullopt;
+                args.push_back(*v);
+            }
+            switch (i.kind) {
+                case AtomInfo::Kind::quotient:
+                    if (args[1] == 0) return std::nullopt;
+                    product *= ir::floor_div(args[0], args[1]);
+                    break;
+                case AtomInfo::Kind::minimum: product *= std::min(args[0], args[1]); break;
+                case AtomInfo::Kind::maximum: product *= std::max(args[0], args[1]); break;
+                default: return std::nullopt;
+            }
+        }
+        sum += product;
+    }
+    return sum;
+}
+
+}  // namespace tw::verify::detail

@@ -1,0 +1,275 @@
+// Shared memory: what a read finds, and the matrix instructions that read it.
+#include "verify/flow_engine.h"
+
+namespace tw::verify::detail {
+
+void Flow::record_write(const ir::Stmt& stmt, const ir::SharedView& v, const State& s, Value value) {
+    SharedWrite w;
+    if (v.cluster_rank) value = values_.unknown("written to another block's shared memory");
+    w.value = value;
+    w.buffer = v.buffer;
+    w.dims = v.dims;
+    w.extents = v.extents;
+    for (const ir::Expr& e : v.origin) w.origin.push_back(poly(e, s));
+    writes_[&stmt] = std::move(w);
+}
+
+void Flow::run(const ir::StoreShared& op, const ir::Stmt& stmt, State& s) {
+    if (op.matrix) operands(op, stmt);
+    record_write(stmt, op.dst, s, fragment_at(op.src, s, own_coordinates(op.dst.extents)));
+}
+
+void Flow::run(const ir::TmaLoad& op, const ir::Stmt& stmt, State& s) {
+    const ir::TensorMap& map = k_.tensor_maps[at(op.map)];
+    const ir::Tensor& t = k_.tensors[at(map.tensor)];
+    // View dimension i (outer to inner) is box dimension rank-1-i; extents of 1 may be dropped by the view.
+    std::vector<Poly> index(t.dims.size(), Poly(0));
+    Condition inside;
+    std::string why;
+    std::vector<Poly> boxed = box_coordinates(op.dst.extents, map.box, why);
+    for (std::size_t i = 0; i < map.dims.size(); ++i) {
+        const std::size_t d = at(map.dims[i]);
+        index[d] = poly(op.coordinates[i], s) + boxed[i];
+        const Condition bound = both(less(index[d], poly(t.dims[d], s)), at_least(index[d], Poly(0)));
+        if (!prover_.holds(bound)) inside = both(inside, bound);
+    }
+    const Value v = values_.where(inside, values_.element(map.tensor, index), map.nan_fill ? values_.unknown("NaN fill") : values_.number(0));
+    record_write(stmt, op.dst, s, v);
+    SharedWrite& w = writes_[&stmt];
+    if (op.multicast_mask) why = "a multicast load comes from another block's coordinates, which is not followed yet";
+    w.faithful = why.empty() && box_is_faithful(op.dst, map, why);
+    w.why = why;
+}
+
+std::vector<Poly> Flow::box_coordinates(const std::vector<int>& extents, const std::vector<int>& box, std::string& why) {
+    std::vector<Poly> result(box.size(), Poly(0));
+    std::size_t b = 0;
+    for (std::size_t i = extents.size(); i-- > 0;) {
+        while (b < box.size() && box[b] == 1 && extents[i] != 1) ++b;
+        if (b >= box.size() || box[b] != extents[i]) {
+            why = "the box of the tensor map does not have the shape of the shared view";
+            return result;
+        }
+        result[b++] = Poly::of(coordinate(static_cast<int>(i), extents[i]));
+    }
+    while (b < box.size() && box[b] == 1) ++b;
+    if (b != box.size()) why = "the box of the tensor map does not have the shape of the shared view";
+    return result;
+}
+
+std::int64_t Flow::multiple_of(const ir::Expr& e) {
+    if (auto c = e.as_constant()) return *c < 0 ? -*c : *c;
+    if (e.kind() == ir::ExprKind::mul) return multiple_of(e->args[0]) * multiple_of(e->args[1]);
+    if (e.kind() == ir::ExprKind::add || e.kind() == ir::ExprKind::sub) return std::__gcd(multiple_of(e->args[0]), multiple_of(e->args[1]));
+    return 1;
+}
+
+bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map, std::string& why) {
+    const ir::SharedBuffer& b = k_.buffers[at(view.buffer)];
+    auto key = std::make_pair(&view, &map);
+    auto found = faithful_.find(key);
+    if (found != faithful_.end()) {
+        why = found->second;
+        return why.empty();
+    }
+    std::vector<int> origin(b.dims.size(), 0);
+    for (std::size_t d = 0; d < origin.size(); ++d) {
+        if (auto c = view.origin[d].as_constant()) origin[d] = static_cast<int>(*c);
+    }
+    // An origin that moves (a ring slot) must move by whole swizzle patterns; then slot 0 speaks for all.
+    const int pattern = target::pattern_bytes(b.swizzle);
+    for (std::size_t d = 0; d < origin.size(); ++d) {
+        if (view.origin[d].as_constant()) continue;
+        const std::int64_t steps = multiple_of(view.origin[d]);
+        for (std::size_t i = 0; i < b.dims[d].strides.size(); ++i) {
+            if (steps * b.dims[d].strides[i] * target::bytes(b.dtype) % pattern != 0) why = "a moving origin is not a multiple of the swizzle pattern";
+        }
+    }
+    auto linear = [&](const std::vector<int>& c) {
+        int elements = 0;
+        for (std::size_t d = 0; d < c.size(); ++d) {
+            int index = c[d];
+            for (std::size_t i = 0; i < b.dims[d].extents.size(); ++i) {
+                elements += (index % b.dims[d].extents[i]) * b.dims[d].strides[i];
+                index /= b.dims[d].extents[i];
+            }
+        }
+        return b.byte_offset + elements * target::bytes(b.dtype);
+    };
+    const int base = linear(origin);
+    int total = 1;
+    for (int e : view.extents) total *= e;
+    for (int n = 0; n < total && why.empty(); ++n) {   // dense order: last view dimension fastest
+        std::vector<int> c = origin;
+        int rest = n;
+        for (std::size_t i = view.extents.size(); i-- > 0;) {
+            c[at(view.dims[i])] += rest % view.extents[i];
+            rest /= view.extents[i];
+        }
+        const int written = static_cast<int>(target::swizzled(map.swizzle, static_cast<std::uint32_t>(base + n * target::bytes(b.dtype))));
+        if (written != ir::shared_address(b, c)) {
+            why = "TMA puts element " + std::to_string(n) + " of its box at byte " + std::to_string(written - b.byte_offset) + " of `" + b.name + "`, the buffer's layout has it at " +
+                  std::to_string(ir::shared_address(b, c) - b.byte_offset);
+        }
+    }
+    faithful_[key] = why;
+    return why.empty();
+}
+
+Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c) {
+    Value result = -1;
+    if (v.cluster_rank) return values_.unknown("another block's shared memory");
+    std::map<Condition, std::vector<std::pair<Condition, Value>>> groups;   // by the iterations or instances they are for
+    std::vector<Poly> origin;
+    for (const ir::Expr& e : v.origin) origin.push_back(poly(e, s));
+    std::string missing = "no write of `" + k_.buffers[at(v.buffer)].name + "` reaches this read";
+    for (const Dependence& d : inputs_.dependences) {
+        if (d.read != &stmt) continue;
+        auto it = writes_.find(d.write);
+        if (it == writes_.end()) {
+            writer_missing_ = true;
+            if (destination(d.write) == v.buffer) missing = "its writer has not been interpreted";
+            continue;
+        }
+        const SharedWrite& w = it->second;
+        if (w.buffer != v.buffer) {
+            // A run saw this read find those bytes: they are not what the other writers put there.
+            if (overlaps(w.buffer, v.buffer)) return values_.unknown("the bytes were written through another view of them");
+            continue;
+        }
+        if (!d.exact) return values_.unknown("the iteration that wrote it has no affine relation to the one that reads it");
+        if (!w.faithful) return values_.unknown(w.why);
+        // The writer's loop variables in terms of the reader's.
+        std::map<Atom, Poly> with;
+        for (const auto& [var, value] : d.writer_vars) {
+            const Poly p = poly(value, s);
+            if (k_.vars[at(var)].kind == ir::Variable::Kind::instance) {
+                with[ints_.symbol(k_.vars[at(var)].name + "$" + std::to_string(var))] = p;
+            } else {
+                with[var_atom(var)] = p;
+            }
+        }
+        // Tile symbols derived from a persistent loop: those of the writer are those of the reader when the loops agree.
+        match_tiles(d, with, s);
+        std::vector<Poly> base;
+        for (const Poly& p : w.origin) base.push_back(ints_.replace(p, with));
+        // Coordinates inside the written view.
+        std::map<Atom, Poly> place = with;
+        Condition covered, special;
+        for (std::size_t i = 0; i < w.dims.size(); ++i) {
+            const std::size_t dim = at(w.dims[i]);
+            Poly where = origin[dim] - base[dim];
+            for (std::size_t j = 0; j < v.dims.size(); ++j) {
+                if (v.dims[j] == w.dims[i]) where = where + c[j];
+            }
+            where = values_.simplified(where);
+            place[coordinate(static_cast<int>(i), w.extents[i])] = where;
+            const Condition in = both(at_least(where, Poly(0)), less(where, Poly(w.extents[i])));
+            if (!prover_.holds(in)) covered = both(covered, in);
+        }
+        for (std::size_t dim = 0; dim < origin.size(); ++dim) {   // fixed dimensions: ring slots agree because the run saw it; instances are compared
+            if (std::find(w.dims.begin(), w.dims.end(), static_cast<int>(dim)) != w.dims.end()) continue;
+            Poly difference = origin[dim] - base[dim];
+            for (std::size_t j = 0; j < v.dims.size(); ++j) {
+                if (v.dims[j] == static_cast<int>(dim)) difference = difference + c[j];
+            }
+            std::vector<Atom> atoms;
+            ints_.collect(difference, atoms);
+            const bool bounded = std::all_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).lower && ints_.info(a).upper; });
+            if (bounded) special = both(special, equals(difference, Poly(0)));
+        }
+        for (const auto& [var, value] : d.only_when) {
+            const Poly here = poly(ir::var_expr(var), s);
+            if (here.constant()) continue;
+            special = both(special, equals(here, Poly(value)));
+        }
+        if (covered.is_no() || special.is_no()) continue;
+        const Value tag = values_.replace(w.value, place);
+        groups[special].emplace_back(covered, tag);
+    }
+    // Writers that hold for every iteration and instance come first (`special` is then "yes" and sorts first); peeled
+    // iterations and single instances are exceptions to them.
+    Condition somewhere;
+    somewhere.kind = Condition::Kind::no;
+    for (const auto& [special, list] : groups) {
+        Value mine = -1;
+        Condition anywhere;
+        anywhere.kind = Condition::Kind::no;
+        for (const auto& [covered, tag] : list) {
+            mine = mine < 0 || mine == tag ? tag : values_.where(covered, tag, mine);
+            anywhere = either(anywhere, covered);
+        }
+        if (!prover_.holds_given(special, anywhere)) mine = values_.where(anywhere, mine, values_.unknown("not written"));
+        result = result < 0 ? mine : values_.where(special, mine, result);
+        somewhere = either(somewhere, special);
+    }
+    if (!groups.empty() && !prover_.holds(somewhere)) result = values_.where(somewhere, result, values_.unknown("not written"));
+    return result < 0 ? values_.unknown(missing) : result;
+}
+
+int Flow::destination(const ir::Stmt* s) const {
+    if (auto* x = std::get_if<ir::StoreShared>(&s->op)) return x->dst.buffer;
+    if (auto* x = std::get_if<ir::CpAsync>(&s->op)) return x->dst.buffer;
+    if (auto* x = std::get_if<ir::TmaLoad>(&s->op)) return x->dst.buffer;
+    return -1;
+}
+
+bool Flow::overlaps(int a, int b) const {
+    const ir::SharedBuffer &x = k_.buffers[at(a)], &y = k_.buffers[at(b)];
+    return x.byte_offset < y.byte_offset + y.bytes && y.byte_offset < x.byte_offset + x.bytes;
+}
+
+void Flow::match_tiles(const Dependence&, std::map<Atom, Poly>& with, const State& s) {
+    std::map<Atom, Poly> mine;   // the reader's tile symbols
+    for (const auto& [id, value] : s.scalars) {
+        (void)id;
+        if (value.terms.size() != 1 || value.terms.begin()->first.size() != 1 || value.terms.begin()->second != 1) continue;
+        const Atom a = value.terms.begin()->first[0];
+        if (tile_definition_.count(a)) mine[a] = expanded(value);
+    }
+    for (const auto& [name, definition] : tile_definition_) {
+        const Poly moved = ints_.replace(expanded(Poly::of(name)), with);
+        for (const auto& [other, theirs] : mine) {
+            if (theirs == moved) {
+                with[name] = Poly::of(other);
+                break;
+            }
+        }
+    }
+}
+
+void Flow::run(const ir::LoadShared& op, const ir::Stmt& stmt, State& s) {
+    if (op.matrix) operands(op, stmt);
+    s.fragments[op.dst] = read_shared(op.src, stmt, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape));
+}
+
+Value Flow::matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b, int rows, int columns, int depth) {
+    const Atom x = ints_.fresh("k", 0, depth - 1);
+    const Poly m = Poly::of(coordinate(0, rows)), n = Poly::of(coordinate(1, columns));
+    return values_.reduce("sum", x, 0, depth, values_.mul(a(m, Poly::of(x)), b(n, Poly::of(x))));
+}
+
+void Flow::run(const ir::Wgmma& op, const ir::Stmt& stmt, State& s) {
+    operands(op, stmt);
+    const auto& shape = k_.fragments[at(op.acc)].dist.shape;
+    const Value made = matrix_product(
+        [&](const Poly& m, const Poly& x) {
+            if (auto* f = std::get_if<int>(&op.a)) return fragment_at(*f, s, {m, x});
+            return read_shared(std::get<ir::SharedView>(op.a), stmt, s, {m, x});
+        },
+        [&](const Poly& n, const Poly& x) { return read_shared(op.b, stmt, s, {n, x}); }, shape[0], shape[1], op.b.extents[1]);
+    const Condition keep = ints_.condition_from(op.accumulate, leaf(s));
+    const Value old = keep.is_no() ? values_.number(0) : fragment_at(op.acc, s, own_coordinates(shape));
+    s.fragments[op.acc] = values_.simplified(values_.where(keep, values_.add(old, made), made));
+}
+
+void Flow::run(const ir::Mma& op, const ir::Stmt& stmt, State& s) {
+    operands(op, stmt);
+    const auto& shape = k_.fragments[at(op.acc)].dist.shape;
+    const Value made = matrix_product([&](const Poly& m, const Poly& x) { return fragment_at(op.a, s, {m, x}); },
+                                      [&](const Poly& n, const Poly& x) { return fragment_at(op.b, s, {n, x}); }, shape[0], shape[1],
+                                      k_.fragments[at(op.a)].dist.shape[1]);
+    s.fragments[op.acc] = values_.add(fragment_at(op.acc, s, own_coordinates(shape)), made);
+}
+
+}  // namespace tw::verify::detail

@@ -1,0 +1,381 @@
+// Tags: reductions, and how neighbouring ranges unite.
+#include "verify/value_keys.h"
+
+namespace tw::verify {
+
+// Splits term = reduce(sum, ...) * others. False when there is no such factor.
+bool Values::split_reduce_factor(Value term, Value& reduce, std::vector<std::pair<Value, double>>& others) {
+    const ValueNode n = node(term);
+    others.clear();
+    if (n.kind == Kind::reduce && n.name == "sum") {
+        reduce = term;
+        return true;
+    }
+    if (n.kind != Kind::product) return false;
+    bool found = false;
+    for (std::size_t i = 0; i < n.args.size(); ++i) {
+        const ValueNode& a = node(n.args[i]);
+        if (!found && a.kind == Kind::reduce && a.name == "sum" && n.weights[i] == 1) {
+            reduce = n.args[i];
+            found = true;
+        } else {
+            others.emplace_back(n.args[i], n.weights[i]);
+        }
+    }
+    return found;
+}
+
+// Do the ranges meet exactly? [a, b) and [b, d); or both cut off at one end E: [a, min(b, E)) and [b, min(d, E)), b <= d.
+bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
+    // An empty range that ends before it starts would make the union too long or too short.
+    auto forwards = [&](const Poly& from, const Poly& to) { return prover_.holds(at_least(to, from)); };
+    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo)) return forwards(a.lo, b.lo) && forwards(b.lo, b.hi);
+    auto cut = [&](const Poly& p) -> std::optional<std::vector<Poly>> {
+        if (p.terms.size() != 1 || p.terms.begin()->first.size() != 1 || p.terms.begin()->second != 1) return std::nullopt;
+        const AtomInfo& i = ints_.info(p.terms.begin()->first[0]);
+        if (i.kind != AtomInfo::Kind::minimum) return std::nullopt;
+        return i.args;
+    };
+    auto x = cut(a.hi), y = cut(b.hi);
+    if (!x || !y) return false;
+    for (std::size_t i = 0; i < 2; ++i) {
+        if (!((*x)[i] == b.lo)) continue;
+        const Poly& end = (*x)[1 - i];
+        for (std::size_t j = 0; j < 2; ++j) {
+            if ((*y)[j] == end && forwards(b.lo, (*y)[1 - j]) && forwards(a.lo, b.lo)) return true;
+        }
+    }
+    return false;
+}
+
+// Unites sums over neighbouring ranges: c * f * sum[a,b) + c * f * sum[b,d) == c * f * sum[a,d).
+Value Values::merged_sums(double constant, std::map<Value, double> terms) {
+    auto unite_two = [&] {
+        for (auto i = terms.begin(); i != terms.end(); ++i) {
+            Value r1 = 0, r2 = 0;
+            std::vector<std::pair<Value, double>> o1, o2;
+            if (i->second == 0 || !split_reduce_factor(i->first, r1, o1)) continue;
+            for (auto j = terms.begin(); j != terms.end(); ++j) {
+                if (i == j || snapped(i->second) != snapped(j->second) || !split_reduce_factor(j->first, r2, o2) || o1 != o2) continue;
+                const ValueNode a = node(r1), b = node(r2);
+                if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
+                if (!adjacent(a, b)) continue;
+                ++merging_;
+                ValueNode whole = a;
+                whole.hi = b.hi;
+                const double c = i->second;
+                const Value first = i->first, second = j->first;
+                auto bases = o1;
+                bases.emplace_back(intern(std::move(whole)), 1.0);
+                const Value united = product(std::move(bases));
+                terms.erase(first);
+                terms.erase(second);
+                terms[united] += c;
+                --merging_;
+                return true;
+            }
+        }
+        return false;
+    };
+    // f(b) joins the sum of f over [a, b).
+    auto unite_one = [&] {
+        for (auto i = terms.begin(); i != terms.end(); ++i) {
+            Value r = 0;
+            std::vector<std::pair<Value, double>> others;
+            if (i->second == 0 || !split_reduce_factor(i->first, r, others) || !others.empty()) continue;
+            const ValueNode a = node(r);
+            ++merging_;
+            const Value next = replace(a.args[0], {{a.variable, a.hi}});
+            --merging_;
+            auto j = terms.find(next);
+            if (j == terms.end() || snapped(j->second) != snapped(i->second) || !prover_.holds(at_least(a.hi, a.lo))) continue;
+            ValueNode whole = a;
+            whole.hi = a.hi + Poly(1);
+            const double c = i->second;
+            terms.erase(r);
+            terms.erase(next);
+            terms[intern(std::move(whole))] += c;
+            return true;
+        }
+        return false;
+    };
+    while (merging_ < 8 && (unite_two() || unite_one())) {
+    }
+    ValueNode n;
+    n.kind = Kind::sum;
+    n.number = snapped(constant);
+    for (const auto& [v, c] : terms) {
+        if (snapped(c) == 0) continue;
+        n.args.push_back(v);
+        n.weights.push_back(snapped(c));
+    }
+    if (n.args.empty()) return number(n.number);
+    if (n.args.size() == 1 && n.weights[0] == 1 && n.number == 0) return n.args[0];
+    return intern(std::move(n));
+}
+
+Value Values::extreme(const std::string& op, std::vector<Value> args) {
+    std::vector<Value> flat;
+    double constant = identity(op);
+    for (Value v : args) {
+        const ValueNode n = node(v);
+        if (n.kind == Kind::number) constant = op == "max" ? std::max(constant, n.number) : std::min(constant, n.number);
+        else if (n.kind == Kind::extreme && n.name == op) flat.insert(flat.end(), n.args.begin(), n.args.end());
+        else flat.push_back(v);
+    }
+    std::sort(flat.begin(), flat.end());
+    flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
+    // Ranges of one body that touch or overlap unite.
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (std::size_t i = 0; i < flat.size() && !changed; ++i) {
+            for (std::size_t j = 0; j < flat.size() && !changed; ++j) {
+                if (i == j) continue;
+                // c * reduce: the coefficient must agree
+                auto core = [&](Value v, double& c) {
+                    const ValueNode& n = node(v);
+                    c = 1;
+                    if (n.kind == Kind::sum && n.args.size() == 1 && n.number == 0) {
+                        c = n.weights[0];
+                        return n.args[0];
+                    }
+                    return v;
+                };
+                double c1 = 1, c2 = 1;
+                const Value v1 = core(flat[i], c1), v2 = core(flat[j], c2);
+                const ValueNode a = node(v1), b = node(v2);
+                if (a.kind != Kind::reduce || b.kind != Kind::reduce || a.name != op || b.name != op || c1 != c2) continue;
+                if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
+                const bool meet = adjacent(a, b);
+                if (!meet && !(a.lo == b.lo && prover_.holds(at_least(a.hi, b.hi)))) continue;
+                ValueNode whole = a;
+                if (meet) whole.hi = b.hi;
+                Value united = intern(std::move(whole));
+                if (c1 != 1) united = sum(0, {{c1, united}});
+                flat.erase(flat.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
+                flat.erase(flat.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
+                flat.push_back(united);
+                std::sort(flat.begin(), flat.end());
+                changed = true;
+            }
+        }
+    }
+    if (constant != identity(op)) flat.push_back(number(constant));
+    if (flat.empty()) return number(constant);
+    if (flat.size() == 1) return flat[0];
+    ValueNode n;
+    n.kind = Kind::extreme;
+    n.name = op;
+    n.args = std::move(flat);
+    return intern(std::move(n));
+}
+
+Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body) {
+    if (auto extent = (hi - lo).constant(); extent && *extent <= 0) return number(identity(op));
+    const ValueNode n = node(body);
+    if (n.kind == Kind::where) {
+        std::vector<Condition> inside, outside;
+        auto sort_parts = [&](const Condition& c) {
+            inside.clear();
+            outside.clear();
+            for (const Condition& p : c.kind == Condition::Kind::all ? c.parts : std::vector<Condition>{c}) {
+                (ints_.mentions(p, x) ? inside : outside).push_back(p);
+            }
+        };
+        auto clip = [&](const std::vector<Condition>& parts, Poly& a, Poly& b) {
+            for (const Condition& p : parts) {
+                auto k = p.poly.linear_in(x);
+                if (p.kind != Condition::Kind::at_least_zero || !k || *k == 0) return false;
+                const Poly rest = p.poly - Poly(*k) * Poly::of(x);
+                if (ints_.mentions(rest, x)) return false;
+                // k x + rest >= 0: x >= -(rest // k) for k > 0, x <= rest // -k for k < 0.
+                if (*k > 0) a = simplified(ints_.maximum(a, Poly(-1) * ints_.quotient(rest, Poly(*k))));
+                else b = simplified(ints_.minimum(b, ints_.quotient(rest, Poly(-*k)) + Poly(1)));
+            }
+            return true;
+        };
+        auto gather = [&](const std::vector<Condition>& list) {
+            Condition c;
+            for (const Condition& p : list) c = both(c, p);
+            return c;
+        };
+        const Value id = number(identity(op));
+        for (int side = 0; side < 2; ++side) {   // a mask whose other side is the identity clips the range
+            const Condition c = side == 0 ? n.condition : negated(n.condition);
+            const Value kept = n.args[static_cast<std::size_t>(side)], dropped = n.args[static_cast<std::size_t>(1 - side)];
+            if (dropped != id) continue;
+            sort_parts(c);
+            Poly a = lo, b = hi;
+            if (!clip(inside, a, b)) continue;
+            return where(gather(outside), reduce(op, x, a, b, kept), id);
+        }
+        sort_parts(n.condition);
+        if (!inside.empty() && !outside.empty()) {   // the part that does not depend on the variable comes out
+            const Condition out = gather(outside), in = gather(inside);
+            return where(out, reduce(op, x, lo, hi, where(in, n.args[0], n.args[1])), reduce(op, x, lo, hi, n.args[1]));
+        }
+        if (inside.empty()) return where(n.condition, reduce(op, x, lo, hi, n.args[0]), reduce(op, x, lo, hi, n.args[1]));
+        if (n.condition.kind == Condition::Kind::at_least_zero && (op == "sum" || op == "max" || op == "min")) {
+            // Two ranges, one after the other.
+            Poly a1 = lo, b1 = hi, a2 = lo, b2 = hi;
+            if (clip({n.condition}, a1, b1) && clip({negated(n.condition)}, a2, b2)) {
+                if (prover_.holds(at_least(a2, b2))) return reduce(op, x, a1, b1, n.args[0]);
+                if (prover_.holds(at_least(a1, b1))) return reduce(op, x, a2, b2, n.args[1]);
+                const Value first = reduce(op, x, a1, b1, n.args[0]), second = reduce(op, x, a2, b2, n.args[1]);
+                return op == "sum" ? add(first, second) : extreme(op, {first, second});
+            }
+        }
+    }
+    if (op == "sum") {
+        if (!mentions(body, x)) {   // hi - lo equal terms
+            const Poly count = simplified(ints_.maximum(hi - lo, Poly(0)));
+            return product({{index(count), 1}, {body, 1}});
+        }
+        if (n.kind == Kind::sum) {
+            std::vector<std::pair<double, Value>> parts;
+            for (std::size_t i = 0; i < n.args.size(); ++i) parts.emplace_back(n.weights[i], reduce(op, x, lo, hi, n.args[i]));
+            if (n.number != 0) parts.emplace_back(1.0, reduce(op, x, lo, hi, number(n.number)));
+            return sum(0, std::move(parts));
+        }
+        if (n.kind == Kind::product) {
+            std::vector<std::pair<Value, double>> outside, inside;
+            for (std::size_t i = 0; i < n.args.size(); ++i) (mentions(n.args[i], x) ? inside : outside).emplace_back(n.args[i], n.weights[i]);
+            if (!outside.empty()) {
+                const Value folded = reduce(op, x, lo, hi, product(inside));
+                outside.emplace_back(folded, 1);
+                return product(std::move(outside));
+            }
+        }
+    }
+    if (op == "max" || op == "min") {
+        if (!mentions(body, x)) {
+            if (prover_.holds(less(lo, hi))) return body;
+        } else if (n.kind == Kind::sum) {
+            std::vector<std::pair<double, Value>> outside, inside;
+            for (std::size_t i = 0; i < n.args.size(); ++i) (mentions(n.args[i], x) ? inside : outside).emplace_back(n.weights[i], n.args[i]);
+            if (inside.size() == 1 && inside[0].first > 0 && (inside[0].first != 1 || !outside.empty() || n.number != 0)) {
+                outside.emplace_back(inside[0].first, reduce(op, x, lo, hi, inside[0].second));
+                return sum(n.number, std::move(outside));
+            }
+        }
+    }
+    // The variable becomes the index it stands for: shift by what stands beside it in the first element that mentions it.
+    std::function<std::optional<Poly>(Value)> beside = [&](Value v) -> std::optional<Poly> {
+        const ValueNode& m = node(v);
+        if (m.kind == Kind::element || m.kind == Kind::index) {
+            for (const Poly& p : m.indices) {
+                if (p.linear_in(x) == 1) {
+                    const Poly rest = p - Poly::of(x);
+                    if (!ints_.mentions(rest, x)) return rest;
+                }
+            }
+        }
+        const std::vector<Value> args = m.args;
+        const bool binds = m.kind == Kind::reduce;
+        const Atom bound_here = m.variable;
+        for (Value a : args) {
+            auto p = beside(a);
+            if (p && !(binds && ints_.mentions(*p, bound_here))) return p;   // never shift by a variable bound further in
+        }
+        return std::nullopt;
+    };
+    if (auto offset = beside(body); offset && !offset->terms.empty()) {
+        const Atom y = ints_.fresh("i");
+        const Value shifted = replace(body, {{x, Poly::of(y) - *offset}});
+        return reduce(op, y, lo + *offset, hi + *offset, shifted);
+    }
+    // Two digits of one index: sum_u sum_v f(u * n + v), v < n, is one sum.
+    if (n.kind == Kind::reduce && n.name == op) {
+        const ValueNode inner = n;
+        // Inner range [c + x*w, c + x*w + w), perhaps cut off at an end that does not move with x, with the body free of x
+        // otherwise: consecutive x tile a longer range.
+        Poly end = inner.hi;
+        std::optional<Poly> cut;
+        if (inner.hi.terms.size() == 1 && inner.hi.terms.begin()->first.size() == 1 && inner.hi.terms.begin()->second == 1) {
+            const AtomInfo info = ints_.info(inner.hi.terms.begin()->first[0]);
+            if (info.kind == AtomInfo::Kind::minimum) {
+                for (std::size_t i = 0; i < 2; ++i) {
+                    if ((info.args[i] - inner.lo).constant() && !ints_.mentions(info.args[1 - i], x)) {
+                        end = info.args[i];
+                        cut = info.args[1 - i];
+                    }
+                }
+            }
+        }
+        auto width = (end - inner.lo).constant();
+        if (width && *width > 0 && inner.lo.linear_in(x) == *width && !mentions(inner.args[0], x)) {
+            const Poly base = inner.lo - Poly(*width) * Poly::of(x);
+            if (!ints_.mentions(base, x)) {
+                const Atom y = ints_.fresh("i");
+                Poly far = base + Poly(*width) * hi;
+                if (cut) far = ints_.minimum(far, *cut);
+                return reduce(op, y, base + Poly(*width) * lo, far, replace(inner.args[0], {{inner.variable, Poly::of(y)}}));
+            }
+        }
+        // The digit may stand further in: exchange the two folds when that lets it join.
+        if (!ints_.mentions(inner.lo, x) && !ints_.mentions(inner.hi, x) && node(inner.args[0]).kind == Kind::reduce) {
+            const Atom y = ints_.fresh("i");
+            const Value further = replace(inner.args[0], {{inner.variable, Poly::of(y)}});
+            if (node(further).kind == Kind::reduce && node(further).name == op) {
+                const Value joined = reduce(op, x, lo, hi, further);
+                if (node(joined).height == node(further).height) return reduce(op, y, inner.lo, inner.hi, joined);
+            }
+        }
+    }
+    if (n.kind == Kind::reduce && n.name == op && merging_ == 0 && !ints_.mentions(n.lo, x) && ints_.mentions(n.hi, x)) {
+        // The inner end is a strided clip, min(E, (A - x) // m + 1): as a mask again, A - x - m*i >= 0, the folds can change places.
+        const ValueNode inner = n;
+        const Poly absorbed_hi = absorbed(inner.hi);
+        std::vector<Poly> ends = {absorbed_hi};
+        if (absorbed_hi.terms.size() == 1 && absorbed_hi.terms.begin()->first.size() == 1) {
+            const AtomInfo info = ints_.info(absorbed_hi.terms.begin()->first[0]);
+            if (info.kind == AtomInfo::Kind::minimum) ends = info.args;
+        }
+        if (ends.size() == 1) ends.insert(ends.begin(), ints_.replace(ends[0], {{x, lo}}));   // the furthest of them, if it falls with x (checked below)
+        if (ends.size() == 2 && ints_.mentions(ends[0], x)) std::swap(ends[0], ends[1]);
+        if (ends.size() == 2 && !ints_.mentions(ends[0], x)) {
+            const Poly q = ends[1] - Poly(1);
+            // q = whole + one quotient atom
+            for (const auto& [m, k] : q.terms) {
+                if (m.size() != 1 || k != 1 || ints_.info(m[0]).kind != AtomInfo::Kind::quotient) continue;
+                const AtomInfo info = ints_.info(m[0]);
+                auto step = info.args[1].constant();
+                const Poly whole_part = q - Poly::of(m[0]);
+                if (!step || *step <= 0) continue;
+                const Poly numerator = info.args[0] + Poly(*step) * whole_part;
+                auto slope = numerator.linear_in(x);
+                if (!slope || *slope >= 0) continue;
+                const Atom y = ints_.fresh("i");
+                ++merging_;
+                const Value masked = where(at_least(numerator - Poly(*step) * Poly::of(y), Poly(0)), replace(inner.args[0], {{inner.variable, Poly::of(y)}}), number(identity(op)));
+                const Value within = reduce(op, x, lo, hi, masked);
+                const Value whole = reduce(op, y, inner.lo, ends[0], within);
+                --merging_;
+                if (node(whole).height <= node(body).height) return whole;
+                break;
+            }
+        }
+    }
+    if (n.kind == Kind::reduce && n.name == op && merging_ == 0 && !ints_.mentions(n.lo, x) && !ints_.mentions(n.hi, x)) {
+        // sum_c sum_i f(n*i + c): folded the other way round the two may join.
+        const ValueNode inner = n;
+        const Atom y = ints_.fresh("i");
+        ++merging_;
+        const Value within = reduce(op, x, lo, hi, replace(inner.args[0], {{inner.variable, Poly::of(y)}}));
+        const Value whole = reduce(op, y, inner.lo, inner.hi, within);
+        --merging_;
+        if (node(whole).height <= node(body).height) return whole;
+    }
+    ValueNode r;
+    r.kind = Kind::reduce;
+    r.name = op;
+    r.lo = absorbed(simplified(absorbed(lo)));
+    r.hi = absorbed(simplified(absorbed(hi)));
+    const Atom bound = ints_.symbol("#" + std::to_string(node(body).height));
+    r.args = {bound == x ? body : replace(body, {{x, Poly::of(bound)}})};
+    r.variable = bound;
+    return intern(std::move(r));
+}
+
+}  // namespace tw::verify

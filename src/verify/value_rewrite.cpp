@@ -1,0 +1,287 @@
+// Tags: substitution, simplification under facts, widening, translation from `computes`, text.
+#include "verify/value_keys.h"
+
+namespace tw::verify {
+
+Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
+    const ValueNode n = node(v);
+    switch (n.kind) {
+        case Kind::number:
+        case Kind::scalar:
+        case Kind::unknown: return v;
+        case Kind::element: {
+            std::vector<Poly> indices;
+            for (const Poly& p : n.indices) indices.push_back(ints_.replace(p, with));
+            return element(n.id, std::move(indices));
+        }
+        case Kind::index: return index(ints_.replace(n.indices[0], with));
+        case Kind::sum: {
+            std::vector<std::pair<double, Value>> terms;
+            for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], replace(n.args[i], with));
+            return sum(n.number, std::move(terms));
+        }
+        case Kind::product: {
+            std::vector<std::pair<Value, double>> bases;
+            for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(replace(n.args[i], with), n.weights[i]);
+            return product(std::move(bases));
+        }
+        case Kind::function: {
+            std::vector<Value> args;
+            for (Value a : n.args) args.push_back(replace(a, with));
+            return apply(n.name, std::move(args));
+        }
+        case Kind::extreme: {
+            std::vector<Value> args;
+            for (Value a : n.args) args.push_back(replace(a, with));
+            return extreme(n.name, std::move(args));
+        }
+        case Kind::where: return where(ints_.replace(n.condition, with), replace(n.args[0], with), replace(n.args[1], with));
+        case Kind::reduce: {
+            if (with.count(n.variable)) {
+                std::map<Atom, Poly> fewer = with;
+                fewer.erase(n.variable);
+                return replace(v, fewer);
+            }
+            // Renamed while its surroundings change, so that a replacement cannot be captured.
+            const Atom y = ints_.fresh("i");
+            std::map<Atom, Poly> more = with;
+            more[n.variable] = Poly::of(y);
+            return reduce(n.name, y, ints_.replace(n.lo, with), ints_.replace(n.hi, with), replace(n.args[0], more));
+        }
+    }
+    return v;
+}
+
+Poly Values::absorbed(const Poly& p) {
+    for (const auto& [m, k] : p.terms) {
+        if (m.size() != 1 || k != 1 || p.terms.size() == 1) continue;
+        const AtomInfo info = ints_.info(m[0]);
+        if (info.kind != AtomInfo::Kind::minimum && info.kind != AtomInfo::Kind::maximum) continue;
+        const Poly rest = p - Poly::of(m[0]);
+        const Poly a = info.args[0] + rest, b = info.args[1] + rest;
+        return info.kind == AtomInfo::Kind::minimum ? ints_.minimum(a, b) : ints_.maximum(a, b);
+    }
+    return p;
+}
+
+Poly Values::simplified(const Poly& p) {
+    std::map<Atom, Poly> decided;
+    std::vector<Atom> atoms;
+    ints_.collect(p, atoms);
+    std::sort(atoms.begin(), atoms.end());
+    atoms.erase(std::unique(atoms.begin(), atoms.end()), atoms.end());
+    for (Atom a : atoms) {
+        const AtomInfo info = ints_.info(a);
+        if (info.kind == AtomInfo::Kind::minimum || info.kind == AtomInfo::Kind::maximum) {
+            const bool less_first = prover_.holds(at_least(info.args[1], info.args[0]));
+            const bool is_min = info.kind == AtomInfo::Kind::minimum;
+            if (less_first) decided[a] = info.args[is_min ? 0 : 1];
+            else if (prover_.holds(at_least(info.args[0], info.args[1]))) decided[a] = info.args[is_min ? 1 : 0];
+        }
+        if (info.kind == AtomInfo::Kind::choice) {
+            if (prover_.holds(info.condition)) decided[a] = info.args[0];
+            else if (prover_.holds(negated(info.condition))) decided[a] = info.args[1];
+        }
+    }
+    if (decided.empty()) return p;
+    return ints_.replace(p, decided);
+}
+
+Value Values::simplified(Value v) {
+    const ValueNode n = node(v);
+    switch (n.kind) {
+        case Kind::where: {
+            if (prover_.holds(n.condition)) return simplified(n.args[0]);
+            if (prover_.holds(negated(n.condition))) return simplified(n.args[1]);
+            if (n.condition.kind == Condition::Kind::all) {   // drop the parts that hold
+                Condition rest;
+                for (const Condition& p : n.condition.parts) {
+                    if (!prover_.holds(p)) rest = both(rest, p);
+                }
+                prover_.push();
+                prover_.assume(rest);
+                const Value then = simplified(n.args[0]);
+                prover_.pop();
+                return where(rest, then, simplified(n.args[1]));
+            }
+            prover_.push();
+            prover_.assume(n.condition);
+            const Value then = simplified(n.args[0]);
+            prover_.pop();
+            prover_.push();
+            prover_.assume(negated(n.condition));
+            const Value otherwise = simplified(n.args[1]);
+            prover_.pop();
+            return where(n.condition, then, otherwise);
+        }
+        case Kind::sum: {
+            std::vector<std::pair<double, Value>> terms;
+            for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], simplified(n.args[i]));
+            return sum(n.number, std::move(terms));
+        }
+        case Kind::product: {
+            std::vector<std::pair<Value, double>> bases;
+            for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(simplified(n.args[i]), n.weights[i]);
+            return product(std::move(bases));
+        }
+        case Kind::function: {
+            std::vector<Value> args;
+            for (Value a : n.args) args.push_back(simplified(a));
+            return apply(n.name, std::move(args));
+        }
+        case Kind::extreme: {
+            std::vector<Value> args;
+            for (Value a : n.args) args.push_back(simplified(a));
+            return extreme(n.name, std::move(args));
+        }
+        case Kind::reduce: {
+            const Poly lo = simplified(n.lo), hi = simplified(n.hi);
+            if (prover_.holds(at_least(lo, hi))) return number(identity(n.name));
+            const Atom y = ints_.fresh("i");
+            Value body = replace(n.args[0], {{n.variable, Poly::of(y)}});
+            prover_.push();
+            prover_.assume(at_least(Poly::of(y), lo));
+            prover_.assume(less(Poly::of(y), hi));
+            body = simplified(body);
+            prover_.pop();
+            return reduce(n.name, y, lo, hi, body);
+        }
+        case Kind::index: return index(simplified(n.indices[0]));
+        case Kind::element: {
+            std::vector<Poly> indices;
+            for (const Poly& p : n.indices) indices.push_back(simplified(p));
+            return element(n.id, std::move(indices));
+        }
+        default: return v;
+    }
+}
+
+Value Values::widened(Value v, Atom k, const Poly& first) {
+    const ValueNode n = node(v);
+    const std::map<Atom, Poly> before = {{k, Poly::of(k) - Poly(1)}}, start = {{k, first}};
+    switch (n.kind) {
+        case Kind::reduce: {
+            const Atom y = ints_.fresh("i");
+            const Value body = widened(replace(n.args[0], {{n.variable, Poly::of(y)}}), k, first);
+            const bool grows = ints_.mentions(n.lo, k) || ints_.mentions(n.hi, k);
+            return reduce(n.name, y, grows ? ints_.replace(n.lo, start) : n.lo, ints_.replace(n.hi, before), body);
+        }
+        case Kind::sum: {
+            std::vector<std::pair<double, Value>> terms;
+            for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], widened(n.args[i], k, first));
+            return sum(n.number, std::move(terms));
+        }
+        case Kind::product: {
+            std::vector<std::pair<Value, double>> bases;
+            for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(widened(n.args[i], k, first), n.weights[i]);
+            return product(std::move(bases));
+        }
+        case Kind::function: {
+            std::vector<Value> args;
+            for (Value a : n.args) args.push_back(widened(a, k, first));
+            return apply(n.name, std::move(args));
+        }
+        case Kind::extreme: {
+            std::vector<Value> args;
+            for (Value a : n.args) args.push_back(widened(a, k, first));
+            return extreme(n.name, std::move(args));
+        }
+        case Kind::where: return where(ints_.replace(n.condition, before), widened(n.args[0], k, first), widened(n.args[1], k, first));
+        default: return replace(v, before);
+    }
+}
+
+bool Values::mentions(Value v, Atom a) {
+    const ValueNode& n = node(v);
+    for (const Poly& p : n.indices) {
+        if (ints_.mentions(p, a)) return true;
+    }
+    if (n.kind == Kind::where && ints_.mentions(n.condition, a)) return true;
+    if (n.kind == Kind::reduce && (ints_.mentions(n.lo, a) || ints_.mentions(n.hi, a))) return true;
+    for (Value x : n.args) {
+        if (mentions(x, a)) return true;
+    }
+    return false;
+}
+
+bool Values::has_unknown(Value v) {
+    const ValueNode& n = node(v);
+    if (n.kind == Kind::unknown) return true;
+    return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has_unknown(a); });
+}
+
+Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) {
+    const Integers::Leaf inner = [&](const ir::ExprNode& n) -> Poly {
+        if (n.kind == ir::ExprKind::var) {
+            auto it = bound.find(n.id);
+            if (it != bound.end()) return it->second;
+        }
+        return leaf(n);
+    };
+    switch (t->kind) {
+        case ir::TermKind::constant: return number(t->number);
+        case ir::TermKind::scalar: return scalar(t->id);
+        case ir::TermKind::index: return index(ints_.from(t->indices[0], inner));
+        case ir::TermKind::element: {
+            std::vector<Poly> indices;
+            for (const ir::Expr& e : t->indices) indices.push_back(ints_.from(e, inner));
+            return element(t->id, std::move(indices));
+        }
+        case ir::TermKind::cast: return from(t->args[0], leaf, bound);
+        case ir::TermKind::apply: {
+            std::vector<Value> args;
+            for (const ir::Term& a : t->args) args.push_back(from(a, leaf, bound));
+            return apply(t->name, std::move(args));
+        }
+        case ir::TermKind::reduce: {
+            const Atom x = ints_.fresh("j");
+            const Poly lo = ints_.from(t->indices[0], inner), hi = ints_.from(t->indices[1], inner);
+            auto saved = bound.find(t->id) != bound.end() ? std::optional(bound[t->id]) : std::nullopt;
+            bound[t->id] = Poly::of(x);
+            prover_.push();
+            prover_.assume(at_least(Poly::of(x), lo));
+            prover_.assume(less(Poly::of(x), hi));
+            const Value body = simplified(from(t->args[0], leaf, bound));
+            prover_.pop();
+            if (saved) bound[t->id] = *saved;
+            else bound.erase(t->id);
+            return reduce(t->name, x, lo, hi, body);
+        }
+    }
+    return number(0);
+}
+
+std::string Values::text(Value v, const std::function<std::string(int)>& tensor) const {
+    const ValueNode& n = node(v);
+    auto arg = [&](std::size_t i) { return text(n.args[i], tensor); };
+    std::string s;
+    switch (n.kind) {
+        case Kind::number: return number_key(n.number);
+        case Kind::scalar: return "scalar" + std::to_string(n.id);
+        case Kind::index: return "(" + ints_.text(n.indices[0]) + ")";
+        case Kind::unknown: return "?" + n.name;
+        case Kind::element:
+            s = tensor(n.id) + "[";
+            for (std::size_t i = 0; i < n.indices.size(); ++i) s += (i ? ", " : "") + ints_.text(n.indices[i]);
+            return s + "]";
+        case Kind::sum:
+            s = "(" + (n.number != 0 ? number_key(n.number) : std::string());
+            for (std::size_t i = 0; i < n.args.size(); ++i) {
+                s += (s.size() > 1 ? " + " : "") + (n.weights[i] == 1 ? std::string() : number_key(n.weights[i]) + "*") + arg(i);
+            }
+            return s + ")";
+        case Kind::product:
+            for (std::size_t i = 0; i < n.args.size(); ++i) s += (i ? "*" : "") + arg(i) + (n.weights[i] == 1 ? "" : "^" + number_key(n.weights[i]));
+            return s;
+        case Kind::function:
+        case Kind::extreme:
+            s = n.name + "(";
+            for (std::size_t i = 0; i < n.args.size(); ++i) s += (i ? ", " : "") + arg(i);
+            return s + ")";
+        case Kind::reduce: return n.name + "(" + ints_.info(n.variable).name + " in " + ints_.text(n.lo) + ":" + ints_.text(n.hi) + ", " + arg(0) + ")";
+        case Kind::where: return "where(" + ints_.text(n.condition) + ", " + arg(0) + ", " + arg(1) + ")";
+    }
+    return "?";
+}
+
+}  // namespace tw::verify
