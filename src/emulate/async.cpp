@@ -8,20 +8,6 @@
 namespace tw::emulate {
 namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-// Byte address before the swizzle.
-int linear_address(const ir::SharedBuffer& b, const std::vector<int>& c) {
-    int elements = 0;
-    for (std::size_t d = 0; d < b.dims.size(); ++d) {
-        int index = c[d];
-        for (std::size_t i = 0; i < b.dims[d].extents.size(); ++i) {
-            elements += (index % b.dims[d].extents[i]) * b.dims[d].strides[i];
-            index /= b.dims[d].extents[i];
-        }
-    }
-    return b.byte_offset + elements * target::bytes(b.dtype);
-}
-
 }  // namespace
 
 void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
@@ -227,7 +213,7 @@ void Machine::tma_load_now(TmaTask& t) {
             return;
         }
     }
-    const int base = linear_address(buffer, origin);
+    const int base = ir::linear_address(buffer, origin);
     for (int rank : t.targets) {
         BarrierSlot& slot = blocks_[at(rank)].barriers[at(t.barrier)];
         Access a;
@@ -288,7 +274,7 @@ void Machine::tma_store_read(TmaTask& t) {
             return;
         }
     }
-    const int base = linear_address(buffer, origin);
+    const int base = ir::linear_address(buffer, origin);
     Access a;
     a.actor = static_cast<std::uint16_t>(actor_bulk(t.warp));
     a.lane = 0xff;

@@ -114,7 +114,6 @@ struct Warp {
     bool single = false;                      // inside Elect
     bool done = false;
     // waiting
-    bool blocked = false;
     const Stmt* waiting_at = nullptr;
     std::uint64_t wait_generation = 0;
     bool joined = false;                      // already counted at the barrier it waits for

@@ -130,16 +130,8 @@ void Machine::skeleton_box(TmaTask& t, int rank, const ir::SharedView& view, con
     const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
     const Warp& w = warps_[at(t.warp)];
     const Footprint& f = footprint(w, *t.stmt, t.origin, 1, [&](Footprint& out) {
-        int elements = 0;
-        for (std::size_t d = 0; d < buffer.dims.size(); ++d) {
-            int index = static_cast<int>(t.origin[d]);
-            for (std::size_t i = 0; i < buffer.dims[d].extents.size(); ++i) {
-                elements += (index % buffer.dims[d].extents[i]) * buffer.dims[d].strides[i];
-                index /= buffer.dims[d].extents[i];
-            }
-        }
         const int size = target::bytes(buffer.dtype);
-        const int base = buffer.byte_offset + elements * size;
+        const int base = ir::linear_address(buffer, std::vector<int>(t.origin.begin(), t.origin.end()));
         int bytes = size;
         for (int extent : map.box) bytes *= extent;
         for (int b = 0; b < bytes; b += granule_) {

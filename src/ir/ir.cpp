@@ -2,7 +2,7 @@
 
 namespace tw::ir {
 
-int shared_address(const SharedBuffer& buffer, const std::vector<int>& coordinate) {
+int linear_address(const SharedBuffer& buffer, const std::vector<int>& coordinate) {
     int elements = 0;
     for (std::size_t d = 0; d < buffer.dims.size(); ++d) {
         int index = coordinate[d];
@@ -12,8 +12,11 @@ int shared_address(const SharedBuffer& buffer, const std::vector<int>& coordinat
             index /= dim.extents[i];
         }
     }
-    const int address = buffer.byte_offset + elements * target::bytes(buffer.dtype);
-    return static_cast<int>(target::swizzled(buffer.swizzle, static_cast<std::uint32_t>(address)));
+    return buffer.byte_offset + elements * target::bytes(buffer.dtype);
+}
+
+int shared_address(const SharedBuffer& buffer, const std::vector<int>& coordinate) {
+    return static_cast<int>(target::swizzled(buffer.swizzle, static_cast<std::uint32_t>(linear_address(buffer, coordinate))));
 }
 
 const char* name_of(ElementOp op) {

@@ -341,7 +341,8 @@ struct Module {
     std::vector<Program> programs;
 };
 
-// Byte address in the arena of a buffer element, swizzle applied. Pre: 0 <= c[d] < extent(d).
+// Byte address in the arena of a buffer element, before the swizzle and with it. Pre: 0 <= c[d] < extent(d).
+int linear_address(const SharedBuffer& buffer, const std::vector<int>& coordinate);
 int shared_address(const SharedBuffer& buffer, const std::vector<int>& coordinate);
 
 ExprNames names_of(const Kernel& kernel);
