@@ -264,8 +264,8 @@ function(tw_add_kernel_compile_tests)
     endforeach()
 endfunction()
 
-# tests/fuzz/<name>.cpp defines LLVMFuzzerTestOneInput; its seeds and past findings are tests/fuzz/seeds/<name>/ and the kernels. With TW_FUZZ
-# (clang) it is a libFuzzer program; otherwise it replays the seeds, as a test.
+# tests/fuzz/<name>.cpp defines LLVMFuzzerTestOneInput; its seeds and past findings are tests/fuzz/seeds/<name>/ and the kernel files of the
+# tree. With TW_FUZZ (clang) it is a libFuzzer program; otherwise it replays the seeds, as a test.
 function(tw_add_fuzzers)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*.cpp)
     foreach(source ${sources})
@@ -275,7 +275,8 @@ function(tw_add_fuzzers)
             target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
         else()
             add_executable(fuzz_${name} ${source} ${CMAKE_SOURCE_DIR}/cmake/replay_seeds.cpp)
-            add_test(NAME fuzz.${name} COMMAND fuzz_${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/seeds/${name} ${CMAKE_SOURCE_DIR}/kernels)
+            add_test(NAME fuzz.${name} COMMAND fuzz_${name} tests/fuzz/seeds/${name} kernels tests/lang/accept tests/verify/bugs
+                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
             tw_test_environment(fuzz.${name})
         endif()
         target_link_libraries(fuzz_${name} PRIVATE tilewright_core)

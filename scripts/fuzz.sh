@@ -13,8 +13,8 @@ for source in tests/fuzz/*.cpp; do
     found=1
     name=$(basename "$source" .cpp)
     cmake --build build-fuzz -j "${JOBS:-2}" --target "fuzz_$name"
-    mkdir -p "build-fuzz/corpus/$name" "tests/fuzz/seeds/$name" kernels
-    "build-fuzz/bin/fuzz_$name" -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=1 -artifact_prefix="build-fuzz/$name-" \
-        "build-fuzz/corpus/$name" "tests/fuzz/seeds/$name" kernels
+    mkdir -p "build-fuzz/corpus/$name" "tests/fuzz/seeds/$name"
+    "build-fuzz/bin/fuzz_$name" -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=1 -timeout=30 -rss_limit_mb=4096 -artifact_prefix="build-fuzz/$name-" \
+        "build-fuzz/corpus/$name" "tests/fuzz/seeds/$name" kernels tests/lang/accept tests/verify/bugs
 done
 [ "$found" = 1 ] || { echo "fuzz: tests/fuzz has no fuzzers yet" >&2; exit 1; }

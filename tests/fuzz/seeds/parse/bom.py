@@ -1,2 +1,0 @@
-﻿# BOM, and a comment
-x = 1

@@ -1,3 +1,0 @@
-# only a comment
-
-   # another
