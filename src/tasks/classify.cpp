@@ -1,0 +1,183 @@
+#include "tasks/classify.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+namespace tw::tasks {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Term;
+using ir::TermKind;
+
+void vars_of(const Expr& e, std::set<int>& into) {
+    if (e.kind() == ExprKind::var) into.insert(e->id);
+    for (const Expr& a : e->args) vars_of(a, into);
+}
+void vars_of(const Term& t, std::set<int>& into) {
+    for (const Expr& e : t->indices) vars_of(e, into);
+    for (const Term& a : t->args) vars_of(a, into);
+    if (t->kind == TermKind::reduce) {
+        std::set<int> bounds;
+        for (const Expr& e : t->indices) vars_of(e, bounds);
+        into.erase(t->id);
+        into.insert(bounds.begin(), bounds.end());
+    }
+}
+bool gathers(const Expr& e) {
+    if (e.kind() == ExprKind::element) return true;
+    return std::any_of(e->args.begin(), e->args.end(), gathers);
+}
+
+Term without_casts(Term t) {
+    while (t->kind == TermKind::cast) t = t->args[0];
+    return t;
+}
+
+// sum(k, a * b) with an element on both sides that depends on k.
+bool is_contraction(const Term& t) {
+    if (t->kind != TermKind::reduce || t->name != "sum") return false;
+    const Term body = without_casts(t->args[0]);
+    if (body->kind == TermKind::reduce) return is_contraction(body);
+    if (body->kind != TermKind::apply || body->name != "mul") return false;
+    const auto depends = [&](const Term& x) {
+        std::set<int> v;
+        vars_of(x, v);
+        return v.count(t->id) > 0;
+    };
+    std::set<int> left, right;
+    vars_of(body->args[0], left), vars_of(body->args[1], right);
+    return depends(body->args[0]) && depends(body->args[1]) && left != right;
+}
+
+struct Seen {
+    bool any_reduce = false, contraction = false, nested = false, dependent_range = false, gather = false, window = false;
+};
+
+void look(const Term& t, int inside, Seen& seen, std::set<const ir::TermNode*>& done) {
+    if (!done.insert(t.get()).second) return;
+    if (t->kind == TermKind::element) {
+        for (const Expr& e : t->indices) {
+            seen.gather |= gathers(e);
+            std::set<int> v;
+            vars_of(e, v);
+            if (v.size() > 1) seen.window = true;
+        }
+    }
+    if (t->kind == TermKind::reduce) {
+        seen.any_reduce = true;
+        std::set<int> bounds;
+        for (const Expr& e : t->indices) vars_of(e, bounds);
+        seen.dependent_range |= !bounds.empty();
+        if (is_contraction(t)) {
+            seen.contraction = true;
+            if (inside) seen.nested = true;
+        }
+        ++inside;
+    }
+    for (const Term& a : t->args) look(a, inside, seen, done);
+}
+
+}  // namespace
+
+WorkloadClass classify(const ir::Kernel& spec) {
+    Seen seen;
+    std::set<const ir::TermNode*> done;
+    for (const ir::Equation& e : spec.computes.equations) look(e.value, 0, seen, done);
+    if (seen.contraction && seen.gather) return WorkloadClass::grouped;
+    if (seen.contraction && seen.window) return WorkloadClass::convolution;
+    if (seen.nested) return WorkloadClass::attention;
+    if (seen.contraction) return WorkloadClass::contraction;
+    if (seen.dependent_range) return WorkloadClass::scan;
+    return seen.any_reduce ? WorkloadClass::reduction : WorkloadClass::elementwise;
+}
+
+Work work_of(const Task& task) {
+    Work work;
+    for (const TensorSpec& t : task.tensors) {
+        double elements = 1;
+        for (const std::string& d : t.dims) elements *= static_cast<double>(task.size(d) ? task.size(d) : std::stoll(d));
+        work.bytes += elements * target::bits(t.dtype) / 8;
+    }
+    const ir::Kernel& spec = *task.spec;
+    std::vector<std::int64_t> sizes;
+    for (const std::string& name : spec.sizes) sizes.push_back(task.size(name));
+    std::set<std::string> counted;   // the same contraction in two equations is done once
+    for (const ir::Equation& equation : spec.computes.equations) {
+        // The range of every variable; one whose bounds depend on others is taken at their middle.
+        std::map<int, std::pair<double, double>> range;
+        for (std::size_t i = 0; i < equation.output_vars.size(); ++i) {
+            const auto n = ir::evaluate(equation.output_extents[i], [&](const ir::ExprNode& leaf, const auto&) -> std::optional<std::int64_t> {
+                return leaf.kind == ExprKind::size ? std::optional(sizes[static_cast<std::size_t>(leaf.id)]) : std::nullopt;
+            });
+            range[equation.output_vars[i]] = {0, n ? static_cast<double>(*n) : 1};
+        }
+        const auto value_of = [&](const Expr& e) {
+            const auto v = ir::evaluate(e, [&](const ir::ExprNode& leaf, const auto&) -> std::optional<std::int64_t> {
+                if (leaf.kind == ExprKind::size) return sizes[static_cast<std::size_t>(leaf.id)];
+                if (leaf.kind == ExprKind::var && range.count(leaf.id)) return static_cast<std::int64_t>((range[leaf.id].first + range[leaf.id].second) / 2);
+                return std::nullopt;
+            });
+            return v ? static_cast<double>(*v) : 1.0;
+        };
+        std::function<void(const Term&)> walk = [&](const Term& t) {
+            if (t->kind == TermKind::reduce) {
+                range[t->id] = {value_of(t->indices[0]), value_of(t->indices[1])};
+                if (is_contraction(t) && without_casts(t->args[0])->kind != TermKind::reduce) {
+                    std::set<int> vars;
+                    vars_of(t, vars);
+                    vars.insert(t->id);
+                    double n = 2;
+                    std::string key;
+                    for (int v : vars) n *= std::max(1.0, range[v].second - range[v].first);
+                    std::function<void(const Term&)> operands = [&](const Term& x) {
+                        if (x->kind == TermKind::element) {
+                            key += spec.tensors[static_cast<std::size_t>(x->id)].name + "*";
+                            work.unit = spec.tensors[static_cast<std::size_t>(x->id)].dtype;
+                        }
+                        if (x->kind != TermKind::reduce) for (const Term& a : x->args) operands(a);
+                    };
+                    operands(t->args[0]);
+                    if (counted.insert(key).second) work.flops += n;
+                    work.matrix = true;
+                }
+            }
+            for (const Term& a : t->args) walk(a);
+        };
+        walk(equation.value);
+    }
+    if (work.unit == target::DType::F32 && task.precision == "tf32") work.unit = target::DType::TF32;
+    return work;
+}
+
+const Machine& machine_of(const std::string& target) {
+    // H200: ceilings seen in measurements of this project's peers (streaming kernels, short bursts of GEMM; f32 is the FMA peak
+    // at the sustained clock). A100: as published.
+    static const Machine h200 = {"H200", "sm_90a", true, 4.25e12, 770e12, 1320e12, 383e12, 60e12};
+    static const Machine a100 = {"A100", "sm_80", false, 1.9e12, 312e12, 0, 156e12, 19.5e12};
+    return target == "sm_80" ? a100 : h200;
+}
+
+Roofline roofline(const Task& task, const Machine& m) {
+    const Work work = work_of(task);
+    double peak = m.f32;
+    switch (work.unit) {
+        case target::DType::BF16:
+        case target::DType::F16: peak = m.bf16; break;
+        case target::DType::E4M3:
+        case target::DType::E5M2: peak = m.fp8 > 0 ? m.fp8 : m.bf16; break;
+        case target::DType::TF32: peak = m.tf32; break;
+        default: break;
+    }
+    Roofline r;
+    r.memory_seconds = work.bytes / m.bytes_per_second;
+    r.compute_seconds = work.flops / peak;
+    r.seconds = std::max(r.memory_seconds, r.compute_seconds);
+    r.memory_bound = r.memory_seconds >= r.compute_seconds;
+    return r;
+}
+
+}  // namespace tw::tasks
