@@ -36,6 +36,8 @@ std::function<int()> declare_ir(CLI::App& app);
 std::function<int()> declare_layout(CLI::App& app);
 std::function<int()> declare_mutate(CLI::App& app);
 std::function<int()> declare_run(CLI::App& app);
+std::function<int()> declare_runs(CLI::App& app);
+std::function<int()> declare_show(CLI::App& app);
 std::function<int()> declare_target(CLI::App& app);
 
 // Prints "tilewright: <message>" and, indented, the fix to standard error. Returns `code`.

@@ -16,6 +16,8 @@ const std::vector<Command>& commands() {
         {"layout", "evaluate an expression over layouts, print it and draw it", declare_layout},
         {"mutate", "break the kernels of a file in many small ways and see whether the check notices", declare_mutate},
         {"run", "execute a kernel on the emulator and compare it with what it should compute", declare_run},
+        {"runs", "the optimisation runs of the journal", declare_runs},
+        {"show", "an optimisation run, or one step of it: as text, JSON or a page; its evidence", declare_show},
         {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},
     };
     return table;
