@@ -86,7 +86,9 @@ void Printer::wgmma(const ir::Wgmma& op) {
             }
         }
     }
-    if (std::find(in_flight_.begin(), in_flight_.end(), op.acc) == in_flight_.end()) in_flight_.push_back(op.acc);
+    auto flying = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& f) { return f.first == op.acc; });
+    if (flying == in_flight_.end()) in_flight_.emplace_back(op.acc, commits_);
+    else flying->second = commits_;
     open("");
     auto descriptor = [&](const Operand& o) { return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle); };
     if (a) line(fmt::format("const tw::u64 desc_a = {};", descriptor(*a)));
@@ -148,14 +150,17 @@ void Printer::synchronise(const ir::Stmt& s) {
     else return fail(fmt::format("`{}` has no CUDA text yet", ir::kind_name(s.op)));
     if (!s.note.empty()) text += "  // " + s.note;
     line(text);
-    // All groups are complete: from here on the accumulators belong to ordinary code, and none of it may move up.
-    if (auto* w = std::get_if<ir::WgmmaWait>(&s.op); w && w->pending == 0) {
-        for (int f : in_flight_) {
-            const std::string v = open_unrolled(values(f));
-            line(fmt::format("tw::wgmma_pin({}[{}]);", fragment_name(f), v));
-            close_unrolled(values(f));
+    commits_ += std::holds_alternative<ir::WgmmaCommit>(s.op);
+    // From here on the accumulators of completed groups belong to ordinary code, and none of it may move up.
+    if (auto* w = std::get_if<ir::WgmmaWait>(&s.op)) {
+        const auto complete = [&](const std::pair<int, int>& f) { return w->pending == 0 || f.second < commits_ - w->pending; };
+        for (const auto& f : in_flight_) {
+            if (!complete(f)) continue;
+            const std::string v = open_unrolled(values(f.first));
+            line(fmt::format("tw::wgmma_pin({}[{}]);", fragment_name(f.first), v));
+            close_unrolled(values(f.first));
         }
-        in_flight_.clear();
+        std::erase_if(in_flight_, complete);
     }
 }
 

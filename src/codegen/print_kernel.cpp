@@ -360,9 +360,12 @@ void Printer::for_loop(const ir::For& op) {
     close();
 }
 
-void Printer::accumulators_at_end(const Region& body, std::vector<int>& pending) const {
+void Printer::accumulators_at_end(const Region& body, std::vector<std::pair<int, int>>& pending) const {
     ir::for_each_stmt(body, [&](const Stmt& s) {
-        if (auto* w = std::get_if<ir::Wgmma>(&s.op); w && std::find(pending.begin(), pending.end(), w->acc) == pending.end()) pending.push_back(w->acc);
+        if (auto* w = std::get_if<ir::Wgmma>(&s.op)) {
+            const bool known = std::any_of(pending.begin(), pending.end(), [&](const auto& f) { return f.first == w->acc; });
+            if (!known) pending.emplace_back(w->acc, commits_ - 1);   // it may be the newest group before the round
+        }
         if (auto* w = std::get_if<ir::WgmmaWait>(&s.op); w && w->pending == 0) pending.clear();
     });
 }

@@ -56,7 +56,7 @@ private:
     void region(const ir::Region& body);
     void stmt(const ir::Stmt& s);
     void roles(const std::vector<const ir::Stmt*>& list);
-    void accumulators_at_end(const ir::Region& body, std::vector<int>& pending) const;
+    void accumulators_at_end(const ir::Region& body, std::vector<std::pair<int, int>>& pending) const;
     void if_else(const ir::If& op);
     void elect(const ir::Elect& op);
     void assign(const ir::Assign& op);
@@ -140,7 +140,8 @@ private:
     std::vector<int> ring_;                              // period of a counter that has slot and phase companions, 0 otherwise
     std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;   // declared before statement i
     std::vector<bool> var_declared_;
-    std::vector<int> in_flight_;                         // accumulators of wgmmas that no wait has completed yet, in text order
+    std::vector<std::pair<int, int>> in_flight_;         // accumulators that no wait has completed yet, in text order; commits before their newest wgmma
+    int commits_ = 0;                                    // wgmma groups that the text so far has closed
     std::map<const ir::ElementNode*, UnitText> leaf_text_;
 
     // the group that executes

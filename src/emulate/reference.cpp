@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <unordered_map>
 
 #include "emulate/machine.h"
@@ -88,23 +89,22 @@ private:
         return v.value_or(0);
     }
 
-    // A reduction whose free variables have the values they had last time has its last value: the mean of a row is computed
-    // once a row, not once an element.
+    // A reduction whose free variables have values they had before has its value from then: the mean of a row is computed
+    // once a row, not once an element; a score of attention once, not once for every column of the output.
     double fold(const Term& t) {
         auto [it, is_new] = remembered_.try_emplace(t.get());
         Remembered& r = it->second;   // stays where it is: references to elements survive insertions
         if (is_new) collect_free(t, r.free);
         std::vector<std::int64_t> now;
         for (int v : r.free) now.push_back(vars_[static_cast<std::size_t>(v)]);
-        if (r.known && r.at == now) {
-            if (t->name == "sum") magnitude = r.magnitude;
-            return r.value;
+        if (auto known = r.values.find(now); known != r.values.end()) {
+            if (t->name == "sum") magnitude = known->second.second;
+            return known->second.first;
         }
         const double result = computed_fold(t);
-        r.known = error.empty();
-        r.at = std::move(now);
-        r.value = result;
-        r.magnitude = magnitude;
+        if (!error.empty()) return result;
+        if (r.values.size() >= most_remembered) r.values.clear();
+        r.values.emplace(std::move(now), std::pair(result, magnitude));
         return result;
     }
 
@@ -210,10 +210,9 @@ private:
     std::int64_t operations_ = 0;
     struct Remembered {
         std::vector<int> free;
-        std::vector<std::int64_t> at;
-        double value = 0, magnitude = 0;
-        bool known = false;
+        std::map<std::vector<std::int64_t>, std::pair<double, double>> values;   // and magnitudes, by the values of `free`
     };
+    static constexpr std::size_t most_remembered = 1 << 16;   // a reduction; some megabytes
     std::unordered_map<const ir::TermNode*, Remembered> remembered_;
 };
 
