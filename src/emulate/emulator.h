@@ -87,8 +87,10 @@ struct Options {
 };
 
 // Seen in a skeleton run: a read of shared memory found what this write had put there. `at_read` and `at_write` are the
-// loop variables and instance indices in force (variable number, value), outermost first.
+// loop variables and instance indices in force (variable number, value), outermost first; in a cluster the block's rank comes
+// before them, as variable `rank_of_block`.
 struct DependenceSample {
+    static constexpr int rank_of_block = -1;
     const ir::Stmt* read = nullptr;
     const ir::Stmt* write = nullptr;
     std::vector<std::pair<int, std::int64_t>> at_read, at_write;

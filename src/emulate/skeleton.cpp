@@ -29,6 +29,7 @@ int Machine::choose_granule() const {
 
 std::uint32_t Machine::snapshot_of(const Warp& w) {
     std::vector<std::pair<int, std::int64_t>> values;
+    if (cluster_size_ > 1) values.emplace_back(DependenceSample::rank_of_block, w.block);
     for (std::size_t v = 0; v < k_.vars.size(); ++v) {
         if (k_.vars[v].kind == ir::Variable::Kind::instance && w.var_set[v]) values.emplace_back(static_cast<int>(v), w.vars[v]);
     }

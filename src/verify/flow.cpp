@@ -10,15 +10,31 @@ FlowResult Flow::run() {
         block_[axis] = ints_.symbol(names[axis], 0);
         grid_[axis] = ints_.symbol(names[axis + 3], 1);
     }
+    rank_ = ints_.symbol("cluster_rank", 0, cluster_size() - 1);
+    for (int axis = 0; axis < 3; ++axis) {
+        block_index_[axis] = Poly::of(block_[axis]);
+        grid_size_[axis] = Poly::of(grid_[axis]);
+        if (k_.cluster[axis] == cluster_size() && cluster_size() > 1) clustered_axis_ = axis;
+    }
+    if (clustered_axis_ >= 0) {
+        const Poly size(cluster_size());
+        block_index_[clustered_axis_] = size * Poly::of(block_[clustered_axis_]) + Poly::of(rank_);   // block_ and grid_ count clusters here
+        grid_size_[clustered_axis_] = size * Poly::of(grid_[clustered_axis_]);
+    } else if (cluster_size() > 1) {
+        rank_ = ints_.symbol("cluster_rank of two axes", 0, cluster_size() - 1);
+    }
     State state;
     for (const ir::Assumption& a : k_.assumptions) prover_.assume(ints_.condition_from(a.condition, leaf(state)));
     for (int axis = 0; axis < 3; ++axis) {
         prover_.assume(less(Poly::of(block_[axis]), Poly::of(grid_[axis])));
         const Poly wanted = ints_.from(k_.grid[axis], leaf(state));
-        if (k_.persistent && axis == 0) prover_.assume(at_least(wanted, Poly::of(grid_[axis])));
-        else prover_.assume(equals(Poly::of(grid_[axis]), wanted));
+        // The launch needs a grid of whole clusters.
+        if (k_.persistent && axis == 0) prover_.assume(at_least(wanted, grid_size_[axis]));
+        else prover_.assume(equals(grid_size_[axis], wanted));
+        if (axis == clustered_axis_) digits_.push_back({rank_, Poly(cluster_size()), false});
         if (!k_.persistent || axis > 0) {
-            if (wanted.constant() != 1) digits_.push_back({block_[axis], wanted, false});
+            if (axis == clustered_axis_) digits_.push_back({block_[axis], Poly::of(grid_[axis]), false});
+            else if (wanted.constant() != 1) digits_.push_back({block_[axis], wanted, false});
         }
     }
     // The first passes record what is written to shared memory, so that a reader may come before its writer in the text.
@@ -36,9 +52,9 @@ Integers::Leaf Flow::leaf(const State& s) {
     return [this, &s](const ir::ExprNode& n) -> Poly {
         switch (n.kind) {
             case ir::ExprKind::size: return Poly::of(size_atoms_[at(n.id)]);
-            case ir::ExprKind::block_index: return Poly::of(block_[n.id]);
-            case ir::ExprKind::grid_size: return Poly::of(grid_[n.id]);
-            case ir::ExprKind::cluster_rank: return Poly::of(ints_.symbol("cluster_rank", 0, cluster_size() - 1));
+            case ir::ExprKind::block_index: return block_index_[n.id];
+            case ir::ExprKind::grid_size: return grid_size_[n.id];
+            case ir::ExprKind::cluster_rank: return Poly::of(rank_);
             case ir::ExprKind::var: {
                 auto it = s.scalars.find(n.id);
                 if (it != s.scalars.end()) return it->second;
@@ -123,12 +139,25 @@ void Flow::run(const ir::If& i, const ir::Stmt&, State& s) {
 
 void Flow::run(const ir::Assign& a, const ir::Stmt&, State& s) {
     const Poly value = values_.simplified(poly(a.value, s));
-    // Tile coordinates derived from a persistent loop's index become symbols with a definition.
+    // Tile coordinates derived from a persistent loop's index become symbols with a definition. What stands beside them (the
+    // rank in a cluster) and a common factor stay outside: bm = 2 * symbol + rank.
     if (in_tile_loop_ >= 0 && derived_from_tile(value) && !(value == Poly::of(in_tile_loop_))) {
+        Poly beside, core;
+        std::int64_t factor = 0;
+        for (const auto& [m, k] : value.terms) {
+            const bool simple = m.size() == 1 && ints_.info(m[0]).kind == AtomInfo::Kind::symbol && ints_.info(m[0]).lower && ints_.info(m[0]).upper;
+            (simple ? beside : core).terms[m] = k;
+            if (!simple) factor = std::__gcd(factor, k < 0 ? -k : k);
+        }
+        for (auto& [m, k] : core.terms) k /= factor;
+        if (core.terms.size() == 1 && core.terms.begin()->first.size() == 1 && (core == Poly::of(in_tile_loop_) || tile_definition_.count(core.terms.begin()->first[0]))) {
+            s.scalars[a.var] = value;
+            return;
+        }
         // Its range is part of the lemma on the tile order (tiles_are_a_bijection), not of every query.
         const Atom name = ints_.symbol(k_.vars[at(a.var)].name + "$" + std::to_string(a.var) + "@tile", 0);
-        tile_definition_[name] = value;
-        s.scalars[a.var] = Poly::of(name);
+        tile_definition_[name] = core;
+        s.scalars[a.var] = beside + Poly(factor) * Poly::of(name);
         return;
     }
     s.scalars[a.var] = value;

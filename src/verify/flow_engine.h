@@ -50,8 +50,16 @@ struct SharedWrite {
     std::vector<Poly> origin;                // per buffer dimension
     std::vector<int> dims;
     int buffer = -1;
+    int serial = 0;                          // when it was interpreted
     bool faithful = true;                    // puts element c of the view where the buffer's layout says
     std::string why;
+};
+
+// A loop whose body is being interpreted.
+struct LoopFrame {
+    std::set<const ir::Stmt*> writers;       // the statements in it that write shared memory
+    int run_serial = 0;                      // what was recorded before belongs to an earlier interpretation of the body
+    std::map<const ir::Stmt*, std::pair<Value, std::vector<Poly>>> carried;   // what the body read of such earlier records
 };
 
 class Flow {
@@ -176,6 +184,7 @@ private:
     // The tag a read of shared memory finds, over the coordinates of its view.
     Value read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c);
 
+    void note_carried(const ir::Stmt* write, const SharedWrite& w);
     int destination(const ir::Stmt* s) const;
     bool overlaps(int a, int b) const;
 
@@ -228,6 +237,14 @@ private:
     const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
     std::vector<Atom> size_atoms_;
     Atom block_[3] = {}, grid_[3] = {};
+    // In a cluster along one axis, block = blocks of the cluster * cluster_ + rank_, so that peers differ in rank_ alone.
+    Poly block_index_[3], grid_size_[3];
+    Atom rank_ = -1;
+    int clustered_axis_ = -1;     // the one axis along which clusters extend; -1: none, or several
+    std::map<const ir::Stmt*, int> carried_attempts_;
+    std::set<const ir::Stmt*> forgotten_writes_;
+    std::vector<LoopFrame> loop_frames_;
+    int serial_ = 0;
     std::vector<Digit> digits_;
     Atom in_tile_loop_ = -1;
     std::map<Atom, Poly> tile_definition_;

@@ -107,6 +107,8 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     }
     prover_.pop();
     for (const Digit& d : digits_) coordinates.push_back(d);
+    // Outside its tile loop, every block of a persistent kernel stores.
+    if (k_.persistent && std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; })) coordinates.push_back({block_[0], Poly::of(grid_[0]), false});
     stores_.push_back({&stmt, tensor, p.index, std::move(coordinates), atomic, prover_.facts(), partial});
 }
 

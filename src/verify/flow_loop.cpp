@@ -36,13 +36,36 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     prover_.push();
     prover_.assume(at_least(Poly::of(k), lo));
     prover_.assume(less(Poly::of(k), hi));
+    LoopFrame frame;
+    ir::for_each_stmt(f.body, [&](const ir::Stmt& inner) {
+        if (destination(&inner) >= 0) frame.writers.insert(&inner);
+    });
+    std::map<const ir::Stmt*, std::pair<Value, std::vector<Poly>>> carried;   // by the last run of the body
     auto body = [&](State from) {
         from.scalars[f.var] = Poly::of(k);
         prover_.push();
+        frame.run_serial = ++serial_;
+        loop_frames_.push_back(frame);
         execute(f.body, from);
+        carried = std::move(loop_frames_.back().carried);
+        loop_frames_.pop_back();
         prover_.pop();
         return from;
     };
+    // Shared memory that the body reads from an earlier iteration: was it what the body writes?
+    auto writes_settled = [&] {
+        bool settled = true;
+        for (const auto& [stmt, used] : carried) {
+            const auto now = writes_.find(stmt);
+            if (values_.node(used.first).kind == ValueNode::Kind::unknown) continue;   // nothing was taken from it
+            if (now != writes_.end() && now->second.value == used.first && now->second.origin == used.second) continue;
+            settled = false;
+            if (++carried_attempts_[stmt] > 6) forgotten_writes_.insert(stmt);
+        }
+        return settled;
+    };
+    // What inner, hypothetical runs of this loop read is no matter of the loops around it.
+    const std::vector<LoopFrame> outer_frames = loop_frames_;
     State head = s;
     head.scalars[f.var] = Poly::of(k);
     recording_ = false;
@@ -103,8 +126,8 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
         }
         // Check, and forget what fails, until what is left is inductive.
         for (bool stable = false; !stable;) {
-            stable = true;
             const State next = body(head);
+            stable = writes_settled();
             const std::map<Atom, Poly> advance = {{k, Poly::of(k) + Poly(1)}}, begin = {{k, lo}};
             std::vector<int> failed_fragments, failed_scalars;
             for (int id : known_fragments) {
@@ -147,6 +170,7 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
         for (int id : scalars) forget_scalar(id);
     }
     recording_ = recording;
+    loop_frames_ = outer_frames;
     body(head);
     prover_.pop();
     // After the loop: the guess at k = max(lo, hi).

@@ -5,12 +5,13 @@ namespace tw::verify::detail {
 
 void Flow::record_write(const ir::Stmt& stmt, const ir::SharedView& v, const State& s, Value value) {
     SharedWrite w;
-    if (v.cluster_rank) value = values_.unknown("written to another block's shared memory");
     w.value = value;
     w.buffer = v.buffer;
     w.dims = v.dims;
     w.extents = v.extents;
     for (const ir::Expr& e : v.origin) w.origin.push_back(poly(e, s));
+    if (forgotten_writes_.count(&stmt)) w.value = values_.unknown("what the loop leaves in shared memory from one iteration to a later one");
+    w.serial = ++serial_;
     writes_[&stmt] = std::move(w);
 }
 
@@ -36,7 +37,6 @@ void Flow::run(const ir::TmaLoad& op, const ir::Stmt& stmt, State& s) {
     const Value v = values_.where(inside, values_.element(map.tensor, index), map.nan_fill ? values_.unknown("NaN fill") : values_.number(0));
     record_write(stmt, op.dst, s, v);
     SharedWrite& w = writes_[&stmt];
-    if (op.multicast_mask) why = "a multicast load comes from another block's coordinates, which is not followed yet";
     w.faithful = why.empty() && box_is_faithful(op.dst, map, why);
     w.why = why;
 }
@@ -117,9 +117,13 @@ bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map,
 }
 
 Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c) {
-    Value result = -1;
-    if (v.cluster_rank) return values_.unknown("another block's shared memory");
-    std::map<Condition, std::vector<std::pair<Condition, Value>>> groups;   // by the iterations or instances they are for
+    struct Found {
+        const Dependence* dependence;
+        Condition covered;   // the elements of the view that this write has put there
+        Condition when;      // the iterations and instances of the reader that find it
+        Value tag;
+    };
+    std::vector<Found> found;
     std::vector<Poly> origin;
     for (const ir::Expr& e : v.origin) origin.push_back(poly(e, s));
     std::string missing = "no write of `" + k_.buffers[at(v.buffer)].name + "` reaches this read";
@@ -129,8 +133,10 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         if (it == writes_.end()) {
             writer_missing_ = true;
             if (destination(d.write) == v.buffer) missing = "its writer has not been interpreted";
+            if (overlaps(destination(d.write), v.buffer)) return values_.unknown(missing);
             continue;
         }
+        note_carried(d.write, it->second);
         const SharedWrite& w = it->second;
         if (w.buffer != v.buffer) {
             // A run saw this read find those bytes: they are not what the other writers put there.
@@ -143,11 +149,13 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         std::map<Atom, Poly> with;
         for (const auto& [var, value] : d.writer_vars) {
             const Poly p = poly(value, s);
-            if (k_.vars[at(var)].kind == ir::Variable::Kind::instance) {
-                with[ints_.symbol(k_.vars[at(var)].name + "$" + std::to_string(var))] = p;
-            } else {
-                with[var_atom(var)] = p;
-            }
+            if (var < 0) with[rank_] = p;
+            else if (k_.vars[at(var)].kind == ir::Variable::Kind::instance) with[ints_.symbol(k_.vars[at(var)].name + "$" + std::to_string(var))] = p;
+            else with[var_atom(var)] = p;
+        }
+        if (cluster_size() > 1 && clustered_axis_ < 0) {
+            auto rank = with.find(rank_);
+            if (rank == with.end() || !(rank->second == Poly::of(rank_))) return values_.unknown("written by another block of a cluster along two axes");
         }
         // Tile symbols derived from a persistent loop: those of the writer are those of the reader when the loops agree.
         match_tiles(d, with, s);
@@ -155,7 +163,7 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         for (const Poly& p : w.origin) base.push_back(ints_.replace(p, with));
         // Coordinates inside the written view.
         std::map<Atom, Poly> place = with;
-        Condition covered, special;
+        Condition covered, when;
         for (std::size_t i = 0; i < w.dims.size(); ++i) {
             const std::size_t dim = at(w.dims[i]);
             Poly where = origin[dim] - base[dim];
@@ -176,35 +184,62 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
             std::vector<Atom> atoms;
             ints_.collect(difference, atoms);
             const bool bounded = std::all_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).lower && ints_.info(a).upper; });
-            if (bounded) special = both(special, equals(difference, Poly(0)));
+            if (bounded) when = both(when, equals(difference, Poly(0)));
         }
         for (const auto& [var, value] : d.only_when) {
-            const Poly here = poly(ir::var_expr(var), s);
+            const Poly here = poly(var < 0 ? ir::cluster_rank() : ir::var_expr(var), s);
             if (here.constant()) continue;
-            special = both(special, equals(here, Poly(value)));
+            when = both(when, equals(here, Poly(value)));
         }
-        if (covered.is_no() || special.is_no()) continue;
-        const Value tag = values_.replace(w.value, place);
-        groups[special].emplace_back(covered, tag);
+        if (covered.is_no() || when.is_no()) continue;
+        found.push_back({&d, covered, when, values_.replace(w.value, place)});
     }
-    // Writers that hold for every iteration and instance come first (`special` is then "yes" and sorts first); peeled
-    // iterations and single instances are exceptions to them.
-    Condition somewhere;
-    somewhere.kind = Condition::Kind::no;
-    for (const auto& [special, list] : groups) {
+    if (found.empty()) return values_.unknown(missing);
+    // A write that the runs never saw in the iterations of a peeled one ends where that one holds.
+    auto never_seen = [&](const Dependence& general, const Dependence& peeled) {
+        return std::any_of(peeled.only_when.begin(), peeled.only_when.end(), [&](const auto& only) {
+            auto values = general.seen.find(only.first);
+            return values != general.seen.end() && !values->second.count(only.second);
+        });
+    };
+    // Writers for every iteration and instance come first ("yes" sorts first); peeled iterations and single instances are
+    // exceptions to them and come later. Two writes of one place where neither is such an exception: which came last is not
+    // known here, so those elements are unknown.
+    std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.when < b.when; });
+    Condition twice, somewhere;
+    twice.kind = somewhere.kind = Condition::Kind::no;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            if (found[i].tag == found[j].tag) continue;
+            if (!(found[i].when == found[j].when) && never_seen(*found[j].dependence, *found[i].dependence)) continue;
+            const Condition clash = both(both(found[i].when, found[i].covered), both(found[j].when, found[j].covered));
+            if (!prover_.holds(negated(clash))) twice = either(twice, clash);
+        }
+    }
+    Value result = -1;
+    for (std::size_t i = 0; i < found.size();) {
+        const Condition when = found[i].when;
         Value mine = -1;
         Condition anywhere;
         anywhere.kind = Condition::Kind::no;
-        for (const auto& [covered, tag] : list) {
-            mine = mine < 0 || mine == tag ? tag : values_.where(covered, tag, mine);
-            anywhere = either(anywhere, covered);
+        for (; i < found.size() && found[i].when == when; ++i) {
+            mine = mine < 0 || mine == found[i].tag ? found[i].tag : values_.where(found[i].covered, found[i].tag, mine);
+            anywhere = either(anywhere, found[i].covered);
         }
-        if (!prover_.holds_given(special, anywhere)) mine = values_.where(anywhere, mine, values_.unknown("not written"));
-        result = result < 0 ? mine : values_.where(special, mine, result);
-        somewhere = either(somewhere, special);
+        if (!prover_.holds_given(when, anywhere)) mine = values_.where(anywhere, mine, values_.unknown("not written"));
+        result = result < 0 ? mine : values_.where(when, mine, result);
+        somewhere = either(somewhere, when);
     }
-    if (!groups.empty() && !prover_.holds(somewhere)) result = values_.where(somewhere, result, values_.unknown("not written"));
-    return result < 0 ? values_.unknown(missing) : result;
+    if (!prover_.holds(somewhere)) result = values_.where(somewhere, result, values_.unknown("not written"));
+    if (!twice.is_no()) result = values_.where(twice, values_.unknown("two writes of `" + k_.buffers[at(v.buffer)].name + "` reach it, and which is the last is not known"), result);
+    return result;
+}
+
+// A loop body that reads what an earlier iteration wrote must be interpreted again until that is what it writes.
+void Flow::note_carried(const ir::Stmt* write, const SharedWrite& w) {
+    for (LoopFrame& f : loop_frames_) {
+        if (w.serial < f.run_serial && f.writers.count(write)) f.carried.emplace(write, std::make_pair(w.value, w.origin));
+    }
 }
 
 int Flow::destination(const ir::Stmt* s) const {
@@ -223,9 +258,9 @@ void Flow::match_tiles(const Dependence&, std::map<Atom, Poly>& with, const Stat
     std::map<Atom, Poly> mine;   // the reader's tile symbols
     for (const auto& [id, value] : s.scalars) {
         (void)id;
-        if (value.terms.size() != 1 || value.terms.begin()->first.size() != 1 || value.terms.begin()->second != 1) continue;
-        const Atom a = value.terms.begin()->first[0];
-        if (tile_definition_.count(a)) mine[a] = expanded(value);
+        for (const auto& [m, k] : value.terms) {
+            if (m.size() == 1 && tile_definition_.count(m[0])) mine[m[0]] = expanded(Poly::of(m[0]));
+        }
     }
     for (const auto& [name, definition] : tile_definition_) {
         const Poly moved = ints_.replace(expanded(Poly::of(name)), with);

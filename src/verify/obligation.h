@@ -1,6 +1,8 @@
 // What the verifier has to show, and how each part was settled. One record per obligation; nothing is proved without one.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,12 +34,13 @@ struct Obligation {
 };
 
 // Where the value that a shared-memory read finds was written, for all sizes: the writer's loop variable v has the value of
-// the expression paired with it, over the reader's variables.
+// the expression paired with it, over the reader's variables. Variable -1 is the rank of the block in its cluster.
 struct Dependence {
     const ir::Stmt* read = nullptr;
     const ir::Stmt* write = nullptr;
     std::vector<std::pair<int, ir::Expr>> writer_vars;   // (variable of the writer, value in terms of the reader's variables)
     std::vector<std::pair<int, std::int64_t>> only_when;   // reader variables that had this one value in all samples
+    std::map<int, std::set<std::int64_t>> seen;            // reader variables: all values they had in the samples
     bool exact = false;          // false: samples exist but no affine relation fits them
 };
 

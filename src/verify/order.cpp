@@ -223,61 +223,98 @@ std::string cutoff_obstacle(const ir::Kernel& k) {
 
 namespace {
 
+using Samples = std::vector<const emulate::DependenceSample*>;
+
+Expr reader_variable(int id) { return id == emulate::DependenceSample::rank_of_block ? ir::cluster_rank() : ir::var_expr(id); }
+
 // Fits writer variables as reader variables plus constants over all samples of one (read, write) pair.
-std::vector<Dependence> fit(const std::set<emulate::DependenceSample>& samples) {
-    std::map<std::pair<const ir::Stmt*, const ir::Stmt*>, std::vector<const emulate::DependenceSample*>> pairs;
+Dependence fit(const Samples& list) {
+    Dependence d;
+    d.read = list.front()->read;
+    d.write = list.front()->write;
+    d.exact = true;
+    const auto& first = *list.front();
+    for (std::size_t i = 0; i < first.at_write.size() && d.exact; ++i) {
+        const int variable = first.at_write[i].first;
+        std::optional<Expr> value;
+        // Candidates: each reader variable plus a constant (same position first), then a constant.
+        std::vector<int> order;
+        for (std::size_t j = 0; j < first.at_read.size(); ++j) order.push_back(static_cast<int>(j));
+        std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+            auto rank = [&](int j) { return first.at_read[static_cast<std::size_t>(j)].first == variable ? 0 : j == static_cast<int>(i) ? 1 : 2; };
+            return rank(a) < rank(b);
+        });
+        auto shape_ok = [&](const emulate::DependenceSample& s) {
+            return s.at_write.size() == first.at_write.size() && s.at_read.size() == first.at_read.size() && s.at_write[i].first == variable;
+        };
+        for (int j : order) {
+            const auto at = static_cast<std::size_t>(j);
+            const std::int64_t offset = first.at_write[i].second - first.at_read[at].second;
+            bool all = true;
+            std::set<std::int64_t> values;
+            for (const auto* s : list) {
+                all = all && shape_ok(*s) && s->at_read[at].first == first.at_read[at].first && s->at_write[i].second - s->at_read[at].second == offset;
+                if (!all) break;
+                values.insert(s->at_read[at].second);
+            }
+            if (all && values.size() > 1) {
+                value = reader_variable(first.at_read[at].first) + Expr(offset);
+                break;
+            }
+        }
+        if (!value) {
+            bool all = true;
+            for (const auto* s : list) all = all && shape_ok(*s) && s->at_write[i].second == first.at_write[i].second;
+            if (all) value = Expr(first.at_write[i].second);
+        }
+        if (value) d.writer_vars.emplace_back(variable, *value);
+        else d.exact = false;
+    }
+    // A write that only some iterations of the reader find (a peeled prologue): say which.
+    for (std::size_t j = 0; j < first.at_read.size(); ++j) {
+        bool all = true;
+        for (const auto* s : list) all = all && s->at_read.size() == first.at_read.size() && s->at_read[j].second == first.at_read[j].second;
+        if (all) d.only_when.push_back(first.at_read[j]);
+    }
+    for (const auto* s : list) {
+        for (const auto& [var, value] : s->at_read) d.seen[var].insert(value);
+    }
+    return d;
+}
+
+// One dependence for a (read, write) pair where one fits; else one for each instance or block that wrote part of what is read
+// (a multicast in a cluster, a tile that two warpgroups write together).
+void fit_split(const ir::Kernel& k, const Samples& list, std::vector<Dependence>& result, int depth = 0) {
+    Dependence whole = fit(list);
+    if (!whole.exact && depth < 2) {
+        const auto& first = *list.front();
+        for (std::size_t i = static_cast<std::size_t>(depth); i < first.at_write.size(); ++i) {
+            const int variable = first.at_write[i].first;
+            const bool bounded = variable == emulate::DependenceSample::rank_of_block || k.vars[static_cast<std::size_t>(variable)].kind == ir::Variable::Kind::instance;
+            if (!bounded) continue;
+            std::map<std::int64_t, Samples> parts;
+            bool same_shape = true;
+            for (const auto* s : list) {
+                same_shape = same_shape && s->at_write.size() > i && s->at_write[i].first == variable;
+                if (same_shape) parts[s->at_write[i].second].push_back(s);
+            }
+            if (!same_shape || parts.size() < 2) continue;
+            std::vector<Dependence> separate;
+            for (const auto& [value, part] : parts) fit_split(k, part, separate, depth + 1);
+            if (std::all_of(separate.begin(), separate.end(), [](const Dependence& d) { return d.exact; })) {
+                for (auto& d : separate) result.push_back(std::move(d));
+                return;
+            }
+        }
+    }
+    result.push_back(std::move(whole));
+}
+
+std::vector<Dependence> fit(const ir::Kernel& k, const std::set<emulate::DependenceSample>& samples) {
+    std::map<std::pair<const ir::Stmt*, const ir::Stmt*>, Samples> pairs;
     for (const auto& s : samples) pairs[{s.read, s.write}].push_back(&s);
     std::vector<Dependence> result;
-    for (const auto& [key, list] : pairs) {
-        Dependence d;
-        d.read = key.first;
-        d.write = key.second;
-        d.exact = true;
-        const auto& first = *list.front();
-        for (std::size_t i = 0; i < first.at_write.size() && d.exact; ++i) {
-            const int variable = first.at_write[i].first;
-            std::optional<Expr> value;
-            // Candidates: each reader variable plus a constant (same position first), then a constant.
-            std::vector<int> order;
-            for (std::size_t j = 0; j < first.at_read.size(); ++j) order.push_back(static_cast<int>(j));
-            std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-                auto rank = [&](int j) { return first.at_read[static_cast<std::size_t>(j)].first == variable ? 0 : j == static_cast<int>(i) ? 1 : 2; };
-                return rank(a) < rank(b);
-            });
-            auto shape_ok = [&](const emulate::DependenceSample& s) {
-                return s.at_write.size() == first.at_write.size() && s.at_read.size() == first.at_read.size() && s.at_write[i].first == variable;
-            };
-            for (int j : order) {
-                const auto at = static_cast<std::size_t>(j);
-                const std::int64_t offset = first.at_write[i].second - first.at_read[at].second;
-                bool all = true;
-                std::set<std::int64_t> values;
-                for (const auto* s : list) {
-                    all = all && shape_ok(*s) && s->at_write[i].second - s->at_read[at].second == offset;
-                    if (!all) break;
-                    values.insert(s->at_read[at].second);
-                }
-                if (all && values.size() > 1) {
-                    value = ir::var_expr(first.at_read[at].first) + Expr(offset);
-                    break;
-                }
-            }
-            if (!value) {
-                bool all = true;
-                for (const auto* s : list) all = all && shape_ok(*s) && s->at_write[i].second == first.at_write[i].second;
-                if (all) value = Expr(first.at_write[i].second);
-            }
-            if (value) d.writer_vars.emplace_back(variable, *value);
-            else d.exact = false;
-        }
-        // A write that only some iterations of the reader find (a peeled prologue): say which.
-        for (std::size_t j = 0; j < first.at_read.size(); ++j) {
-            bool all = true;
-            for (const auto* s : list) all = all && s->at_read.size() == first.at_read.size() && s->at_read[j].second == first.at_read[j].second;
-            if (all) d.only_when.push_back(first.at_read[j]);
-        }
-        result.push_back(std::move(d));
-    }
+    for (const auto& [key, list] : pairs) fit_split(k, list, result);
     return result;
 }
 
@@ -349,7 +386,7 @@ OrderResult check_order(const ir::Kernel& k) {
             break;
         }
     }
-    result.dependences = fit(samples);
+    result.dependences = fit(k, samples);
     static constexpr emulate::FaultKind kinds[] = {
         emulate::FaultKind::race, emulate::FaultKind::deadlock, emulate::FaultKind::proxy, emulate::FaultKind::in_flight,
         emulate::FaultKind::uninitialised, emulate::FaultKind::out_of_bounds, emulate::FaultKind::barrier, emulate::FaultKind::divergence};

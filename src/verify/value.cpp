@@ -22,7 +22,11 @@ Value Values::intern(ValueNode n) {
     auto [it, fresh] = by_key_.emplace(std::move(key), static_cast<Value>(nodes_.size()));
     if (!fresh) return it->second;
     int height = 0;
-    for (Value a : n.args) height = std::max(height, node(a).height);
+    n.unknown_inside = n.kind == Kind::unknown;
+    for (Value a : n.args) {
+        height = std::max(height, node(a).height);
+        n.unknown_inside |= node(a).unknown_inside;
+    }
     n.height = height + (n.kind == Kind::reduce ? 1 : 0);
     nodes_.push_back(std::move(n));
     return it->second;
@@ -189,6 +193,9 @@ Value Values::sum(double constant, std::vector<std::pair<double, Value>> terms) 
             collected[intern(std::move(n))] += 1;
         }
     }
+    for (const auto& [v, c] : collected) {
+        if (has_unknown(v) && (snapped(c) == 0 || std::isinf(constant))) return unknown("a difference of unknown values");
+    }
     if (std::isinf(constant)) return number(constant);
     return merged_sums(constant, std::move(collected));
 }
@@ -276,6 +283,9 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
             if (has_unknown(v)) return v;
         }
         return infinite ? unknown("0 times infinity") : number(0);
+    }
+    for (const auto& [v, p] : collected) {
+        if (has_unknown(v) && snapped(p) == 0) return unknown("a quotient of unknown values");
     }
     // A sum times anything else is spread out, so that sums of products have one form; powers of sums up to 2 as well.
     for (auto it = collected.begin(); it != collected.end(); ++it) {

@@ -37,6 +37,7 @@ struct ValueNode {
     Atom variable = -1;               // reduce
     Poly lo, hi;                      // reduce
     int height = 0;                   // nesting depth of reduces, to name bound variables
+    bool unknown_inside = false;      // some part of it is unknown
 };
 
 class Values {
@@ -70,7 +71,8 @@ public:
     Value widened(Value v, Atom k, const Poly& first);
 
     bool mentions(Value v, Atom a);
-    bool has_unknown(Value v);
+    // An unknown stands for whatever each element happens to be: two elements of one unknown may differ, so it never cancels.
+    bool has_unknown(Value v) const { return node(v).unknown_inside; }
     const ValueNode& node(Value v) const { return nodes_[static_cast<std::size_t>(v)]; }
     std::string text(Value v, const std::function<std::string(int)>& tensor_name) const;
     std::optional<double> as_number(Value v) const;

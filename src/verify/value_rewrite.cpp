@@ -204,12 +204,6 @@ bool Values::mentions(Value v, Atom a) {
     return false;
 }
 
-bool Values::has_unknown(Value v) {
-    const ValueNode& n = node(v);
-    if (n.kind == Kind::unknown) return true;
-    return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has_unknown(a); });
-}
-
 Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) {
     const Integers::Leaf inner = [&](const ir::ExprNode& n) -> Poly {
         if (n.kind == ir::ExprKind::var) {

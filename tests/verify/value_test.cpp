@@ -157,6 +157,11 @@ TEST(Values, UnknownsAreNeverEqual) {
     EXPECT_TRUE(w.values.has_unknown(w.values.add(w.x(0), w.values.unknown("a"))));
     EXPECT_TRUE(w.values.has_unknown(w.values.reduce("sum", w.j, 0, w.n, w.values.unknown("a"))));
     EXPECT_FALSE(w.values.has_unknown(w.sum_x(0, w.n)));
+    // One unknown stands for many elements: it does not cancel against itself.
+    const Value u = w.values.unknown("a tile");
+    EXPECT_TRUE(w.values.has_unknown(w.minus(u, u)));
+    EXPECT_TRUE(w.values.has_unknown(w.values.product({{u, 1}, {u, -1}})));
+    EXPECT_TRUE(w.values.has_unknown(w.values.mul(w.exp(u), w.exp(w.values.scaled(-1, u)))));
 }
 
 // A choice by a variable of two values may be written as one element with an index linear in it; with three values the
