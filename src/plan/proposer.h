@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/expected.h"
-#include "plan/step.h"
+#include "plan/journal.h"
+#include "plan/stage.h"
 #include "tasks/task.h"
 
 namespace tw::plan {
@@ -37,28 +38,32 @@ struct Request {
     FailureClass failure = FailureClass::none;   // of the previous attempt at this technique
     std::string failed_source;             // its text
     std::string feedback;                  // what went wrong, dense: place, instance, expected, actual, hint
+    nlohmann::json findings;               // the same facts: {"class", "diagnostics": [...], "counterexample": {...}, ...}
     std::vector<std::string> lessons;      // from memory, best match first
+    std::vector<std::string> history;      // one line per earlier candidate of this run
     std::vector<Metric> metrics;           // empty while profiling is withheld
     double seconds_left = 0;               // of the run's budget; 0: unlimited
     std::int64_t tokens_left = 0;          // 0: unlimited
+    double dollars_left = 0;               // 0: unlimited
+    std::uint64_t seed = 1;
 };
 
 struct Reply {
     std::string source;   // a whole kernel file
     std::string note;     // one line: what was changed
-    Usage usage;
+    std::vector<Exchange> exchanges;
 };
 
 struct ProposalFailure {
     enum class Kind : std::uint8_t {
         not_applicable,   // the proposer cannot do this technique here: costs nothing, the planner takes another
         malformed,        // an answer without a kernel in it, truncated, empty, refused: costs one attempt
-        unreachable,      // network, rate limit, missing key after all retries: ends the run with what it has
+        unreachable,      // network, rate limit, missing key after all retries: no attempt can succeed, the run ends with what it has
         out_of_budget
     };
     Kind kind = Kind::malformed;
     std::string text;     // for the journal and, on a repeat, for the next prompt
-    Usage usage;
+    std::vector<Exchange> exchanges;   // what failed costs too
 };
 
 class Proposer {
