@@ -15,7 +15,7 @@ struct Options {
 
 int run(const Options& o) {
     const std::filesystem::path path = o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal);
-    std::vector<plan::RunEntry> runs;
+    std::vector<plan::RunSummary> runs;
     std::error_code error;
     // No journal yet is no failure: nothing has been run.
     if (std::filesystem::exists(path, error) || !o.journal.empty()) {
@@ -30,7 +30,7 @@ int run(const Options& o) {
         return exit_fine;
     }
     nlohmann::json list = nlohmann::json::array();
-    for (const auto& entry : runs) list.push_back(plan::to_json(entry));
+    for (const auto& summary : runs) list.push_back(plan::to_json(summary));
     std::cout << nlohmann::json{{"journal", path.string()}, {"runs", list}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return exit_fine;
 }

@@ -17,7 +17,7 @@ using nlohmann::json;
 
 struct Options {
     std::string run, journal, html, export_file;
-    int step = 0;  // 0: the whole run
+    int step = -1;
     bool json = false, evidence = false, source = false, full = false;
 };
 
@@ -52,20 +52,17 @@ int run(const Options& o) {
     auto document = load(o);
     if (!document) return complain(exit_bad_input, document.error().message, document.error().fix);
     const int steps = static_cast<int>(document->steps.size());
-    if (o.step > steps) return complain(exit_bad_input, fmt::format("run {} has {} steps", document->header.id, steps));
+    if (o.step >= steps) return complain(exit_bad_input, fmt::format("run {} has steps 0 to {}", document->run.id, steps - 1));
+    const plan::Step* step = o.step >= 0 ? &document->steps[static_cast<std::size_t>(o.step)] : nullptr;
     if (!o.export_file.empty()) return write(o.export_file, dumped(plan::to_json(*document, !o.full), 1), "exported");
     if (o.source) {
-        const int shown = o.step > 0 ? o.step - 1 : plan::best_of(document->steps);
-        if (shown < 0) return complain(exit_bad_input, fmt::format("run {} has no accepted kernel", document->header.id), "name a step: tilewright show RUN STEP --source");
-        std::cout << document->steps[static_cast<std::size_t>(shown)].source;
+        const plan::Step* shown = step ? step : report::best_step(*document);
+        if (!shown) return complain(exit_bad_input, fmt::format("run {} has no accepted kernel", document->run.id), "name a step: tilewright show RUN STEP --source");
+        std::cout << shown->source;
         return exit_fine;
     }
-    if (o.json) {
-        json whole = plan::to_json(*document, false);
-        std::cout << dumped(o.step > 0 ? whole["steps"][static_cast<std::size_t>(o.step - 1)] : whole, 2);
-    } else {
-        std::cout << (o.step > 0 ? report::step_text(*document, o.step - 1) : report::run_text(*document));
-    }
+    if (o.json) std::cout << dumped(step ? plan::to_json(*step, false) : plan::to_json(*document, false), 2);
+    else std::cout << (step ? report::step_text(*step) : report::run_text(*document));
     return exit_fine;
 }
 
@@ -74,7 +71,7 @@ int run(const Options& o) {
 std::function<int()> declare_show(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("run", options->run, "a run of `tilewright runs` (the beginning of its id, or `last`), or an exported .json file")->required();
-    app.add_option("step", options->step, "one step of it")->check(CLI::PositiveNumber);
+    app.add_option("step", options->step, "one step of it")->check(CLI::NonNegativeNumber);
     app.add_option("--journal", options->journal, "the journal's file (default: journal.db in $TILEWRIGHT_STATE)");
     app.add_flag("--json", options->json, "print JSON (schema in docs/journal.md)");
     app.add_flag("--source", options->source, "print the kernel: the best one, or that of the step");

@@ -20,16 +20,22 @@ namespace {
 
 using nlohmann::json;
 
-// `record` is the step's JSON without the four texts that have columns of their own.
 const char* const kSchemaSteps[] = {R"sql(
 CREATE TABLE runs(
-    id TEXT PRIMARY KEY, task_name TEXT NOT NULL, task_text TEXT NOT NULL, proposer TEXT NOT NULL, options TEXT NOT NULL,
-    version TEXT NOT NULL, machine TEXT NOT NULL, started TEXT NOT NULL, state TEXT NOT NULL, summary TEXT NOT NULL,
-    began_ms INTEGER NOT NULL) WITHOUT ROWID;
+    id TEXT PRIMARY KEY, task_name TEXT NOT NULL, task_text TEXT NOT NULL, proposer TEXT NOT NULL, settings TEXT NOT NULL,
+    facts TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL,
+    version TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE steps(
-    run TEXT NOT NULL REFERENCES runs(id), number INTEGER NOT NULL, accepted INTEGER NOT NULL, microseconds REAL, roofline_share REAL,
-    tokens INTEGER NOT NULL, dollars REAL NOT NULL, source TEXT NOT NULL, diff TEXT NOT NULL, prompt TEXT NOT NULL, reply TEXT NOT NULL,
-    record TEXT NOT NULL, PRIMARY KEY(run, number)) WITHOUT ROWID;
+    run TEXT NOT NULL REFERENCES runs(id), number INTEGER NOT NULL, parent INTEGER NOT NULL, stage TEXT NOT NULL,
+    technique TEXT NOT NULL, outcome TEXT NOT NULL, verdict TEXT NOT NULL, failure_class TEXT NOT NULL, message TEXT NOT NULL,
+    source TEXT NOT NULL, diff TEXT NOT NULL, microseconds REAL, speedup REAL, roofline_share REAL, seconds REAL NOT NULL,
+    started_ms INTEGER NOT NULL, gates TEXT NOT NULL, evidence TEXT NOT NULL, state TEXT NOT NULL,
+    PRIMARY KEY(run, number)) WITHOUT ROWID;
+CREATE TABLE exchanges(
+    run TEXT NOT NULL, step INTEGER NOT NULL, number INTEGER NOT NULL, proposer TEXT NOT NULL, model TEXT NOT NULL,
+    prompt_version TEXT NOT NULL, prompt TEXT NOT NULL, reply TEXT NOT NULL, tokens_in INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL, cost_usd REAL NOT NULL, seconds REAL NOT NULL, failure TEXT NOT NULL,
+    PRIMARY KEY(run, step, number), FOREIGN KEY(run, step) REFERENCES steps(run, number)) WITHOUT ROWID;
 )sql"};
 
 constexpr Database::Schema kSchema{0x54574a4c /* "TWJL" */, 1, kSchemaSteps};
@@ -64,32 +70,27 @@ std::string new_id(const std::string& task_name) {
     return fmt::format("{}-{:%Y%m%d-%H%M%S}-{}", id_stem(task_name), fmt::gmtime(std::chrono::system_clock::now()), suffix);
 }
 
-RunHeader header_row(const Statement& row) {
-    RunHeader header;
-    header.id = row.text(0), header.task_name = row.text(1), header.task_text = row.text(2), header.proposer = row.text(3);
-    header.options = parsed(row.text(4), json::object());
-    header.version = row.text(5), header.machine = row.text(6), header.started = row.text(7);
-    return header;
+Run run_row(const Statement& row) {
+    Run run;
+    run.id = row.text(0), run.task_name = row.text(1), run.task_text = row.text(2), run.proposer = row.text(3);
+    run.settings = parsed(row.text(4), json::object()), run.facts = parsed(row.text(5), json::object());
+    run.state = row.text(6), run.reason = row.text(7);
+    run.started_ms = row.integer(8), run.ended_ms = row.integer(9), run.version = row.text(10);
+    return run;
 }
-constexpr const char* kHeaderColumns = "id, task_name, task_text, proposer, options, version, machine, started";
+constexpr const char* kRunColumns = "id, task_name, task_text, proposer, settings, facts, runs.state, reason, runs.started_ms, ended_ms, version";
 
-RunSummary summary_from(const std::string& text) {
-    const json j = parsed(text, json::object());
-    RunSummary summary;
-    if (!j.is_object()) return summary;
-    const auto text_at = [&](const char* key) { return j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string(); };
-    const auto integer_at = [&](const char* key) { return j.contains(key) && j[key].is_number_integer() ? j[key].get<int>() : 0; };
-    summary.outcome = text_at("outcome"), summary.statement = text_at("statement");
-    summary.candidates = integer_at("candidates"), summary.best_step = integer_at("best_step");
-    if (j.contains("figures")) summary.figures = j["figures"];
-    return summary;
+Step step_row(const Statement& row) {
+    Step step;
+    step.number = static_cast<int>(row.integer(0)), step.parent = static_cast<int>(row.integer(1));
+    step.stage = row.text(2), step.technique = row.text(3), step.outcome = row.text(4), step.verdict = row.text(5);
+    step.failure_class = row.text(6), step.message = row.text(7), step.source = row.text(8), step.diff = row.text(9);
+    step.microseconds = row.optional_real(10), step.speedup = row.optional_real(11), step.roofline_share = row.optional_real(12);
+    step.seconds = row.real(13), step.started_ms = row.integer(14);
+    step.gates = parsed(row.text(15), json::array()), step.evidence = parsed(row.text(16), json::object());
+    step.state = parsed(row.text(17), json::object());
+    return step;
 }
-
-std::string summary_text(const RunSummary& s) {
-    return dumped({{"outcome", s.outcome}, {"candidates", s.candidates}, {"best_step", s.best_step}, {"statement", s.statement}, {"figures", s.figures}});
-}
-
-std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::now())); }
 
 std::filesystem::path lock_path(const std::filesystem::path& journal, const std::string& run) {
     return journal.string() + "-locks/" + run + ".lock";
@@ -97,25 +98,16 @@ std::filesystem::path lock_path(const std::filesystem::path& journal, const std:
 
 }  // namespace
 
-int parent_of(const std::vector<Step>& steps, int i) {
-    const Step& step = steps[static_cast<std::size_t>(i)];
-    if (step.attempt > 0 && i > 0 && !steps[static_cast<std::size_t>(i - 1)].source.empty()) return i - 1;
-    for (int p = i - 1; p >= 0; --p)
-        if (steps[static_cast<std::size_t>(p)].accepted) return p;
-    return -1;
+std::int64_t Step::tokens() const {
+    std::int64_t total = 0;
+    for (const Exchange& e : exchanges) total += e.tokens_in + e.tokens_out;
+    return total;
 }
 
-int best_of(const std::vector<Step>& steps) {
-    for (int i = static_cast<int>(steps.size()) - 1; i >= 0; --i)
-        if (steps[static_cast<std::size_t>(i)].accepted) return i;
-    return -1;
-}
-
-std::string_view verdict_of(const Step& step) {
-    if (step.failure == FailureClass::invariant || step.failure == FailureClass::race) return "violated";
-    if (step.failure == FailureClass::unproved) return "not_proved";
-    if (step.proof.obligations == 0) return "";
-    return step.proof.proved == step.proof.obligations ? "proved" : "not_proved";
+double Step::cost_usd() const {
+    double total = 0;
+    for (const Exchange& e : exchanges) total += e.cost_usd;
+    return total;
 }
 
 std::filesystem::path Journal::default_path() { return state_folder() / "journal.db"; }
@@ -126,18 +118,20 @@ Result<Journal> Journal::open(const std::filesystem::path& path, Database::Mode 
     return Journal(std::move(*database));
 }
 
-Result<void> Journal::begin(RunHeader& header) {
-    header.id = new_id(header.task_name);
-    if (header.started.empty()) header.started = utc_now();
-    if (header.version.empty()) header.version = TW_VERSION;
-    auto insert = database_.prepare("INSERT INTO runs VALUES(?,?,?,?,?,?,?,?,'running','{}',?)");
+Result<std::string> Journal::begin(Run run) {
+    run.id = new_id(run.task_name);
+    auto transaction = Transaction::begin(database_);
+    if (!transaction) return std::move(transaction).propagate();
+    auto insert = database_.prepare("INSERT INTO runs VALUES(?,?,?,?,?,?,'running','',?,0,?)");
     if (!insert) return std::move(insert).propagate();
-    insert->bind(1, header.id).bind(2, printable(header.task_name)).bind(3, header.task_text).bind(4, header.proposer).bind(5, dumped(header.options));
-    insert->bind(6, header.version).bind(7, header.machine).bind(8, header.started).bind(9, now_ms());
-    return insert->run();
+    insert->bind(1, run.id).bind(2, printable(run.task_name)).bind(3, run.task_text).bind(4, run.proposer).bind(5, dumped(run.settings));
+    insert->bind(6, dumped(run.facts)).bind(7, now_ms()).bind(8, TW_VERSION);
+    if (auto done = insert->run(); !done) return std::move(done).propagate();
+    if (auto done = transaction->commit(); !done) return std::move(done).propagate();
+    return run.id;
 }
 
-Result<void> Journal::append(const std::string& run, const Step& step) {
+Result<void> Journal::append(const std::string& run, Step step) {
     auto transaction = Transaction::begin(database_);
     if (!transaction) return std::move(transaction).propagate();
     {
@@ -146,67 +140,89 @@ Result<void> Journal::append(const std::string& run, const Step& step) {
         auto row = next->bind(1, run).step();
         if (!row) return std::move(row).propagate();
         if (next->integer(0) == 0) return fail(FailureKind::internal, fmt::format("there is no run '{}' in {}", run, path().string()));
-        if (next->integer(1) + 1 != step.number)
+        if (next->integer(1) != step.number)
             return fail(FailureKind::internal, fmt::format("step {} of run '{}' comes after {} steps: another process works on this run", step.number, run, next->integer(1)));
     }
-    std::string diff;
-    {
-        // The parent: see parent_of.
-        auto parent = database_.prepare("SELECT source FROM steps WHERE run = ?1 AND number < ?2 AND (accepted OR (?3 AND number = ?2 - 1 AND source != '')) ORDER BY number DESC LIMIT 1");
+    if (step.diff.empty() && step.parent >= 0 && !step.source.empty()) {
+        auto parent = database_.prepare("SELECT source FROM steps WHERE run = ? AND number = ?");
         if (!parent) return std::move(parent).propagate();
-        auto row = parent->bind(1, run).bind(2, step.number).bind(3, step.attempt > 0 ? 1 : 0).step();
+        auto row = parent->bind(1, run).bind(2, step.parent).step();
         if (!row) return std::move(row).propagate();
-        if (*row && !step.source.empty()) diff = unified_diff(parent->text(0), step.source);
+        if (*row) step.diff = unified_diff(parent->text(0), step.source);
     }
-    Step rest = step;
-    rest.source.clear(), rest.usage.prompt.clear(), rest.usage.reply.clear();
-    auto insert = database_.prepare("INSERT INTO steps VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
+    auto insert = database_.prepare("INSERT INTO steps VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     if (!insert) return std::move(insert).propagate();
-    const auto measured = [&](double value) { return step.timing.measured ? std::optional<double>(value) : std::nullopt; };
-    insert->bind(1, run).bind(2, step.number).bind(3, step.accepted ? 1 : 0).bind(4, measured(step.timing.microseconds)).bind(5, measured(step.timing.roofline_share));
-    insert->bind(6, step.usage.input_tokens + step.usage.output_tokens).bind(7, step.usage.dollars).bind(8, step.source).bind(9, diff);
-    insert->bind(10, step.usage.prompt).bind(11, step.usage.reply).bind(12, dumped(to_json(rest)));
+    insert->bind(1, run).bind(2, step.number).bind(3, step.parent).bind(4, step.stage).bind(5, step.technique).bind(6, step.outcome);
+    insert->bind(7, step.verdict).bind(8, step.failure_class).bind(9, step.message).bind(10, step.source).bind(11, step.diff);
+    insert->bind(12, step.microseconds).bind(13, step.speedup).bind(14, step.roofline_share).bind(15, step.seconds);
+    insert->bind(16, step.started_ms ? step.started_ms : now_ms() - static_cast<std::int64_t>(step.seconds * 1000));
+    insert->bind(17, dumped(step.gates)).bind(18, dumped(step.evidence)).bind(19, dumped(step.state));
     if (auto done = insert->run(); !done) return done;
+    int number = 0;
+    for (const Exchange& e : step.exchanges) {
+        auto add = database_.prepare("INSERT INTO exchanges VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
+        if (!add) return std::move(add).propagate();
+        add->bind(1, run).bind(2, step.number).bind(3, number++).bind(4, e.proposer).bind(5, e.model).bind(6, e.prompt_version).bind(7, e.prompt);
+        add->bind(8, e.reply).bind(9, e.tokens_in).bind(10, e.tokens_out).bind(11, e.cost_usd).bind(12, e.seconds).bind(13, e.failure);
+        if (auto done = add->run(); !done) return done;
+    }
     return transaction->commit();
 }
 
-Result<void> Journal::finish(const std::string& run, const RunSummary& summary) {
-    auto update = database_.prepare("UPDATE runs SET state = 'finished', summary = ? WHERE id = ?");
+Result<void> Journal::learn(const std::string& run, const json& facts) {
+    auto transaction = Transaction::begin(database_);
+    if (!transaction) return std::move(transaction).propagate();
+    auto known = database_.prepare("SELECT facts FROM runs WHERE id = ?");
+    if (!known) return std::move(known).propagate();
+    auto row = known->bind(1, run).step();
+    if (!row) return std::move(row).propagate();
+    if (!*row) return fail(FailureKind::internal, fmt::format("there is no run '{}' in {}", run, path().string()));
+    json merged = parsed(known->text(0), json::object());
+    merged.merge_patch(facts);
+    auto update = database_.prepare("UPDATE runs SET facts = ? WHERE id = ?");
     if (!update) return std::move(update).propagate();
-    return update->bind(1, summary_text(summary)).bind(2, run).run();
+    if (auto done = update->bind(1, dumped(merged)).bind(2, run).run(); !done) return done;
+    return transaction->commit();
+}
+
+Result<void> Journal::finish(const std::string& run, const std::string& reason) {
+    auto update = database_.prepare("UPDATE runs SET state = 'finished', reason = ?, ended_ms = ? WHERE id = ?");
+    if (!update) return std::move(update).propagate();
+    return update->bind(1, reason).bind(2, now_ms()).bind(3, run).run();
 }
 
 Result<void> Journal::reopen(const std::string& run) {
-    auto update = database_.prepare("UPDATE runs SET state = 'running', summary = '{}' WHERE id = ?");
+    auto update = database_.prepare("UPDATE runs SET state = 'running', reason = '', ended_ms = 0 WHERE id = ?");
     if (!update) return std::move(update).propagate();
     return update->bind(1, run).run();
 }
 
-Result<std::vector<RunEntry>> Journal::runs() {
+Result<std::vector<RunSummary>> Journal::runs() {
     auto rows = database_.prepare(fmt::format(
-        "SELECT {}, state, summary, count(number), coalesce(sum(accepted), 0), min(CASE WHEN accepted THEN microseconds END), "
-        "max(CASE WHEN accepted THEN roofline_share END), coalesce(sum(tokens), 0), coalesce(sum(dollars), 0), "
-        "(SELECT microseconds FROM steps AS f WHERE f.run = runs.id AND f.accepted ORDER BY number LIMIT 1) "
-        "FROM runs LEFT JOIN steps ON steps.run = runs.id GROUP BY runs.id ORDER BY began_ms DESC, id", kHeaderColumns));
+        "SELECT {}, count(number), coalesce(sum(outcome = 'accepted'), 0), min(CASE WHEN outcome = 'accepted' THEN microseconds END), "
+        "max(CASE WHEN outcome = 'accepted' THEN speedup END), max(CASE WHEN outcome = 'accepted' THEN roofline_share END), "
+        "(SELECT coalesce(sum(tokens_in + tokens_out), 0) FROM exchanges WHERE exchanges.run = runs.id), "
+        "(SELECT coalesce(sum(cost_usd), 0) FROM exchanges WHERE exchanges.run = runs.id) "
+        "FROM runs LEFT JOIN steps ON steps.run = runs.id GROUP BY runs.id ORDER BY runs.started_ms DESC, id", kRunColumns));
     if (!rows) return std::move(rows).propagate();
-    std::vector<RunEntry> out;
+    std::vector<RunSummary> out;
     for (;;) {
         auto row = rows->step();
         if (!row) return std::move(row).propagate();
         if (!*row) return out;
-        RunEntry entry;
-        entry.header = header_row(*rows);
-        entry.state = rows->text(8), entry.outcome = summary_from(rows->text(9)).outcome;
-        entry.steps = static_cast<int>(rows->integer(10)), entry.accepted = static_cast<int>(rows->integer(11));
-        entry.best_microseconds = rows->optional_real(12), entry.best_roofline_share = rows->optional_real(13);
-        entry.tokens = rows->integer(14), entry.dollars = rows->real(15), entry.first_microseconds = rows->optional_real(16);
-        entry.interrupted = entry.state == "running" && !RunLock::is_held(path(), entry.header.id);
-        out.push_back(std::move(entry));
+        RunSummary summary;
+        summary.run = run_row(*rows);
+        summary.steps = static_cast<int>(rows->integer(11)), summary.accepted = static_cast<int>(rows->integer(12));
+        summary.best_microseconds = rows->optional_real(13), summary.best_speedup = rows->optional_real(14);
+        summary.best_roofline_share = rows->optional_real(15);
+        summary.tokens = rows->integer(16), summary.cost_usd = rows->real(17);
+        summary.interrupted = summary.run.state == "running" && !RunLock::is_held(path(), summary.run.id);
+        out.push_back(std::move(summary));
     }
 }
 
 Result<std::string> Journal::find(const std::string& name) {
-    auto rows = database_.prepare(name == "last" ? "SELECT id FROM runs ORDER BY began_ms DESC, id LIMIT 1"
+    auto rows = database_.prepare(name == "last" ? "SELECT id FROM runs ORDER BY started_ms DESC, id LIMIT 1"
                                                  : "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id = ?1 DESC, id");
     if (!rows) return std::move(rows).propagate();
     if (name != "last") rows->bind(1, name);
@@ -223,69 +239,45 @@ Result<std::string> Journal::find(const std::string& name) {
     return fail(FailureKind::bad_input, fmt::format("{} runs begin with '{}', for example {} and {}", ids.size(), printable(name), ids[0], ids[1]), "give more of the id");
 }
 
+Result<std::vector<Exchange>> Journal::exchanges(const std::string& run, int step) {
+    auto rows = database_.prepare("SELECT proposer, model, prompt_version, prompt, reply, tokens_in, tokens_out, cost_usd, seconds, failure "
+                                  "FROM exchanges WHERE run = ? AND step = ? ORDER BY number");
+    if (!rows) return std::move(rows).propagate();
+    rows->bind(1, run).bind(2, step);
+    std::vector<Exchange> out;
+    for (;;) {
+        auto row = rows->step();
+        if (!row) return std::move(row).propagate();
+        if (!*row) return out;
+        out.push_back({rows->text(0), rows->text(1), rows->text(2), rows->text(3), rows->text(4), rows->integer(5), rows->integer(6), rows->real(7), rows->real(8),
+                       rows->text(9)});
+    }
+}
+
 Result<RunDocument> Journal::read(const std::string& run) {
     RunDocument document;
     {
-        auto row = database_.prepare(fmt::format("SELECT {}, state, summary FROM runs WHERE id = ?", kHeaderColumns));
+        auto row = database_.prepare(fmt::format("SELECT {} FROM runs WHERE id = ?", kRunColumns));
         if (!row) return std::move(row).propagate();
         auto found = row->bind(1, run).step();
         if (!found) return std::move(found).propagate();
         if (!*found) return fail(FailureKind::bad_input, fmt::format("there is no run '{}' in {}", printable(run), path().string()), "`tilewright runs` lists them");
-        document.header = header_row(*row);
-        document.state = row->text(8), document.summary = summary_from(row->text(9));
+        document.run = run_row(*row);
     }
-    auto rows = database_.prepare("SELECT source, diff, prompt, reply, record FROM steps WHERE run = ? ORDER BY number");
+    auto rows = database_.prepare("SELECT number, parent, stage, technique, outcome, verdict, failure_class, message, source, diff, microseconds, "
+                                  "speedup, roofline_share, seconds, started_ms, gates, evidence, state FROM steps WHERE run = ? ORDER BY number");
     if (!rows) return std::move(rows).propagate();
     rows->bind(1, run);
     for (;;) {
         auto row = rows->step();
         if (!row) return std::move(row).propagate();
         if (!*row) return document;
-        Step step;
-        if (!from_json(parsed(rows->text(4), json()), step) || step.number != static_cast<int>(document.steps.size()) + 1)
-            return fail(FailureKind::io_error, fmt::format("step {} of run '{}' in {} is damaged", document.steps.size() + 1, run, path().string()),
-                        fmt::format("move the journal away and start anew: mv {0} {0}.damaged", path().string()));
-        step.source = rows->text(0), step.usage.prompt = rows->text(2), step.usage.reply = rows->text(3);
+        Step step = step_row(*rows);
+        auto spoken = exchanges(run, step.number);
+        if (!spoken) return std::move(spoken).propagate();
+        step.exchanges = std::move(*spoken);
         document.steps.push_back(std::move(step));
-        document.diffs.push_back(rows->text(1));
     }
-}
-
-Result<void> JournalRecorder::resume(const std::string& run) {
-    auto lock = RunLock::take(journal_, run);
-    if (!lock) return std::move(lock).propagate();
-    lock_.emplace(std::move(*lock));
-    run_ = run;
-    return journal_.reopen(run);
-}
-
-std::string JournalRecorder::begin(RunHeader& header) {
-    if (auto begun = journal_.begin(header); !begun) return begun.error().text();
-    run_ = header.id;
-    auto lock = RunLock::take(journal_, run_);
-    if (!lock) return lock.error().text();
-    lock_.emplace(std::move(*lock));
-    return {};
-}
-
-std::string JournalRecorder::flush() {
-    while (!waiting_.empty()) {
-        if (auto done = journal_.append(run_, waiting_.front()); !done) return done.error().text();
-        waiting_.erase(waiting_.begin());
-    }
-    return {};
-}
-
-std::string JournalRecorder::record(const Step& step) {
-    waiting_.push_back(step);
-    return flush();
-}
-
-std::string JournalRecorder::end(const RunSummary& summary) {
-    const std::string unwritten = flush();
-    auto done = journal_.finish(run_, summary);
-    lock_.reset();
-    return !unwritten.empty() ? unwritten : done ? std::string() : done.error().text();
 }
 
 Result<RunLock> RunLock::take(const Journal& journal, const std::string& run) {

@@ -1,8 +1,8 @@
 // The journal: every step of every optimisation run, in SQLite (docs/journal.md).
 //
-// A run is one call of `optimize` on one task; its steps are plan/step.h's. `append` writes a step in one transaction, so a
-// process that is killed at any moment (kill -9, power) loses at most the step in flight. A run's state is a function of
-// its header and its steps, so it goes on from the last one that was written.
+// A run is one call of `optimize` on one task. A step is one candidate: what was asked, what came back, what each gate said,
+// what it cost. `append` writes a step in one transaction, so a process that is killed at any moment (kill -9, power) loses
+// at most the step in flight; `Step::state` carries what the loop needs to go on from there.
 //
 // Several processes may write the same journal. One run is worked on by one process at a time: RunLock.
 #pragma once
@@ -13,38 +13,72 @@
 #include <vector>
 
 #include "plan/sqlite.h"
-#include "plan/step.h"
 
 namespace tw::plan {
 
-// A run with its steps: what the loop resumes from, and what the report, the evidence and an export are made from.
-struct RunDocument {
-    RunHeader header;
-    std::string state;                // "running" (also what a kill leaves behind; see RunEntry::interrupted) or "finished"
-    RunSummary summary;               // when finished
-    std::vector<Step> steps;          // steps[i].number == i + 1
-    std::vector<std::string> diffs;   // of each step against its parent, unified; empty where there is none
+// One question to a proposer and its answer, as they went over the wire (without credentials).
+struct Exchange {
+    std::string proposer;        // "builtin", "openai", ...
+    std::string model;           // empty for builtin and command
+    std::string prompt_version;  // of prompts/, e.g. "optimise-1"
+    std::string prompt, reply;   // readable text; tool calls are part of it
+    std::int64_t tokens_in = 0, tokens_out = 0;
+    double cost_usd = 0;
+    double seconds = 0;
+    std::string failure;         // why the reply was of no use; empty when it was
 };
 
-// The index in `steps` of the kernel that steps[i] changed: the attempt before it for a repair, else the last accepted one before it;
-// -1 when there is none.
-int parent_of(const std::vector<Step>& steps, int i);
+struct Step {
+    int number = 0;              // from 0, without holes
+    int parent = -1;             // the step whose kernel this one changed; -1: none
+    std::string stage;           // "first", "structure", "memory", "pipeline", "instruction", "constants"
+    std::string technique;       // file name in knowledge/ without .md; empty for the first kernel
+    std::string outcome;         // "accepted" (it is the best now), "rejected" (right, but no better), "failed" (a gate refused it)
+    std::string verdict;         // of the check: "proved", "not_proved", "violated", or "" when it was not reached
+    std::string failure_class;   // syntax, type, invariant, race, numeric, resource, launch, timeout, proposal; "" when none
+    std::string message;         // one line for a person
+    std::string source;          // the candidate, whole; may be empty when there was none
+    std::string diff;            // against the parent, unified; `append` fills it in when it is left empty
+    std::optional<double> microseconds;     // measured on the GPU
+    std::optional<double> speedup;          // over the first correct kernel of this run, from interleaved timing
+    std::optional<double> roofline_share;   // 0 to 1
+    double seconds = 0;          // wall clock of the step
+    std::int64_t started_ms = 0; // Unix time; `append` fills it in when it is 0
+    nlohmann::json gates = nlohmann::json::array();      // [{"gate", "passed", "seconds", "detail"}], in the order they ran
+    nlohmann::json evidence = nlohmann::json::object();  // docs/journal.md, "Evidence"
+    nlohmann::json state = nlohmann::json::object();     // the loop's own, for resume
+    std::vector<Exchange> exchanges;
 
-// The index of the last accepted step, the kernel that the run stands for; -1 when there is none.
-int best_of(const std::vector<Step>& steps);
+    std::int64_t tokens() const;
+    double cost_usd() const;
+};
 
-// What the check said about a step's kernel: "proved", "violated", "not_proved", or "" when it was not reached.
-std::string_view verdict_of(const Step& step);
+struct Run {
+    std::string id;              // made by `begin`: task name, time and a few random letters
+    std::string task_name;
+    std::string task_text;       // the task file, whole: a run resumes without it
+    std::string proposer;
+    nlohmann::json settings = nlohmann::json::object();  // what `optimize` was asked: budgets, target, seed, switches
+    nlohmann::json facts = nlohmann::json::object();     // learned on the way: {"peer": {"name", "microseconds"}, "roofline": {"microseconds", "bound"}, "device", "workload", ...}
+    std::string state = "running";                       // "running", "finished"; see `interrupted` for what a kill leaves
+    std::string reason;          // why it ended, one line
+    std::int64_t started_ms = 0, ended_ms = 0;
+    std::string version;         // of Tilewright
+};
 
-// One row of `tilewright runs`.
-struct RunEntry {
-    RunHeader header;
-    std::string state, outcome;
+// A run with its steps: what the report, the evidence and an export are made from.
+struct RunDocument {
+    Run run;
+    std::vector<Step> steps;
+};
+
+struct RunSummary {
+    Run run;
     int steps = 0, accepted = 0;
-    std::optional<double> first_microseconds, best_microseconds, best_roofline_share;
+    std::optional<double> best_microseconds, best_speedup, best_roofline_share;
     std::int64_t tokens = 0;
-    double dollars = 0;
-    bool interrupted = false;         // "running", but no process works on it
+    double cost_usd = 0;
+    bool interrupted = false;    // "running", but no process works on it
 };
 
 class Journal {
@@ -53,15 +87,17 @@ public:
     static std::filesystem::path default_path();
     static Result<Journal> open(const std::filesystem::path& path, Database::Mode mode);
 
-    // Post-condition: the run is in the journal, with an id that no other run has (task name, time, a few random letters), and header.id is it.
-    Result<void> begin(RunHeader& header);
+    // Post-condition: the run is in the journal, with an id that no other run has.
+    Result<std::string> begin(Run run);
     // One transaction. Refuses a step whose number is not the next one: two processes work on the run.
-    Result<void> append(const std::string& run, const Step& step);
-    Result<void> finish(const std::string& run, const RunSummary& summary);
+    Result<void> append(const std::string& run, Step step);
+    // Merges `facts` into the run's.
+    Result<void> learn(const std::string& run, const nlohmann::json& facts);
+    Result<void> finish(const std::string& run, const std::string& reason);
     // A finished or interrupted run goes on.
     Result<void> reopen(const std::string& run);
 
-    Result<std::vector<RunEntry>> runs();                  // newest first
+    Result<std::vector<RunSummary>> runs();                // newest first
     // `name` is an id, the unique beginning of one, or "last".
     Result<std::string> find(const std::string& name);
     Result<RunDocument> read(const std::string& run);
@@ -70,10 +106,11 @@ public:
 
 private:
     explicit Journal(Database database) : database_(std::move(database)) {}
+    Result<std::vector<Exchange>> exchanges(const std::string& run, int step);
     Database database_;
 };
 
-// Held while a process works on a run; the operating system releases it when the process dies, however it dies.
+// Held while a process works on a run; the kernel releases it when the process dies, however it dies.
 class RunLock {
 public:
     static Result<RunLock> take(const Journal& journal, const std::string& run);
@@ -87,32 +124,11 @@ private:
     int file_;
 };
 
-// The loop's recorder on a journal. A step that cannot be written (disk full) is kept and written with the next one.
-class JournalRecorder : public Recorder {
-public:
-    explicit JournalRecorder(Journal journal) : journal_(std::move(journal)) {}
-    // Goes on with a run that exists: takes its lock and marks it as running.
-    Result<void> resume(const std::string& run);
-
-    std::string begin(RunHeader& header) override;
-    std::string record(const Step& step) override;
-    std::string end(const RunSummary& summary) override;
-
-    Journal& journal() { return journal_; }
-    const std::string& run() const { return run_; }
-
-private:
-    std::string flush();
-    Journal journal_;
-    std::optional<RunLock> lock_;
-    std::string run_;
-    std::vector<Step> waiting_;
-};
-
 // The whole run as JSON (schema in docs/journal.md). `compact` is for committing: sources of steps that were not accepted are left to
-// their diffs, prompts and replies to their digests.
+// their diffs, prompts and replies to their digests, the loop's state is left out. Such a run can be shown but not resumed.
 nlohmann::json to_json(const RunDocument& document, bool compact);
-nlohmann::json to_json(const RunEntry& entry);
+nlohmann::json to_json(const Step& step, bool compact);
+nlohmann::json to_json(const RunSummary& summary);
 Result<RunDocument> run_from_json(const nlohmann::json& exported);
 
 }  // namespace tw::plan

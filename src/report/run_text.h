@@ -8,23 +8,22 @@
 
 namespace tw::report {
 
-// "  3 memory      vector-width       accepted  proved      412.3 us   1.84x  61% of roofline": one line, no newline, safe to print.
+// "  3 memory     vectorise-loads      accepted   proved      412.3 us   1.84x   61% of roofline": one line, no newline, safe to print.
 std::string step_line(const plan::Step& step);
 
-// Title, state, one line per step, the best kernel, what it cost. Ends with a newline.
+// Title, state, peer and roofline, one line per step, the best kernel. Ends with a newline.
 std::string run_text(const plan::RunDocument& document);
 
-// Everything about steps[i]: gates, feedback, proof, resources, diff. Ends with a newline.
-std::string step_text(const plan::RunDocument& document, int i);
+// Everything about one step: gates, message, diff, exchanges in short. Ends with a newline.
+std::string step_text(const plan::Step& step);
 
 // The table of `tilewright runs`. Ends with a newline.
-std::string runs_text(const std::vector<plan::RunEntry>& runs);
+std::string runs_text(const std::vector<plan::RunSummary>& runs);
 
-// "accepted", "rejected" (right, but not faster) or "failed".
-std::string_view outcome_of(const plan::Step& step);
+// "2026-11-15 07:03:16" in UTC; empty for 0.
+std::string time_text(std::int64_t unix_ms);
 
-// Time of the first accepted, measured kernel over that of step i: medians of different runs of the clock, so a figure for orientation.
-// The paired ratio against the best at that time is Step::timing.speedup. 0 when one was not measured.
-double speedup_over_first(const std::vector<plan::Step>& steps, int i);
+// The last accepted step: the kernel a run stands for. Null when no step was accepted.
+const plan::Step* best_step(const plan::RunDocument& document);
 
 }  // namespace tw::report

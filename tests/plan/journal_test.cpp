@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "base/text.h"
-#include "plan/text_diff.h"
 #include "runtime/temporary_folder.h"
 
 namespace tw::plan {
@@ -22,43 +21,37 @@ namespace {
 using tw::testing::TemporaryFolder;
 using Mode = Database::Mode;
 
-RunHeader a_run(const std::string& task = "gemm") {
-    RunHeader run;
+Run a_run(const std::string& task = "gemm") {
+    Run run;
     run.task_name = task;
     run.task_text = "name = \"gemm\"\n";
     run.proposer = "builtin";
-    run.options = {{"steps", 40}};
+    run.settings = {{"steps", 40}};
     return run;
-}
-
-// The id of a new run.
-std::string begin(Journal& journal, const std::string& task = "gemm") {
-    RunHeader header = a_run(task);
-    const auto begun = journal.begin(header);
-    EXPECT_TRUE(begun) << (begun ? "" : begun.error().text());
-    return header.id;
 }
 
 // The kernel of step n: it grows by a line a step, so that diffs are small and every one is different.
 std::string source_of(int n) {
     std::string text = "import tilewright as tw\n";
-    for (int i = 1; i <= n; ++i) text += "line_" + std::to_string(i) + " = " + std::to_string(i * i) + "\n";
+    for (int i = 0; i <= n; ++i) text += "line_" + std::to_string(i) + " = " + std::to_string(i * i) + "\n";
     return text;
 }
 
-Step a_step(int n, bool accepted = true) {
+Step a_step(int n, const std::string& outcome = "accepted") {
     Step step;
     step.number = n;
-    step.stage = n == 1 ? Stage::first : Stage::memory;
-    step.technique = n == 1 ? "first" : "vector-width";
-    step.accepted = accepted;
-    step.failure = accepted ? FailureClass::none : FailureClass::race;
+    step.parent = n - 1;
+    step.stage = n == 0 ? "first" : "memory";
+    step.technique = n == 0 ? "" : "vector-width";
+    step.outcome = outcome;
+    step.verdict = "proved";
     step.source = source_of(n);
-    step.proof = {12, 12, 1, {"lemma: periodic cut-off"}};
-    step.timing.measured = true;
-    step.timing.microseconds = 1000.0 / n;
-    step.gates.push_back({"verify", GateStatus::passed, 0.25, "12 assertions"});
-    step.usage = {100, 20, 0.01, 1.5, "model-1", "the prompt " + std::to_string(n), "the reply"};
+    step.microseconds = 1000.0 / (n + 1);
+    step.speedup = n + 1.0;
+    step.gates = nlohmann::json::array({{{"gate", "check"}, {"passed", true}, {"seconds", 0.25}, {"detail", "12 assertions"}}});
+    step.evidence = {{"proof", {{"verdict", "proved"}}}};
+    step.state = {{"next", n + 1}};
+    step.exchanges.push_back({"openai", "model-1", "optimise-1", "the prompt " + std::to_string(n), "the reply", 100, 20, 0.01, 1.5, ""});
     return step;
 }
 
@@ -74,86 +67,45 @@ TEST(Journal, GivesBackWhatWasWritten) {
     std::string id;
     {
         Journal journal = open_or_fail(path);
-        id = begin(journal);
-        for (int n = 1; n <= 3; ++n) ASSERT_TRUE(journal.append(id, a_step(n)));
-        ASSERT_TRUE(journal.finish(id, {"plateau", 3, 3, "proved; not measured", {{"peer", 200.0}}}));
+        id = *journal.begin(a_run());
+        for (int n = 0; n < 3; ++n) ASSERT_TRUE(journal.append(id, a_step(n)));
+        ASSERT_TRUE(journal.learn(id, {{"peer", {{"name", "cuBLASLt"}, {"microseconds", 200.0}}}}));
+        ASSERT_TRUE(journal.learn(id, {{"device", "H200"}}));
+        ASSERT_TRUE(journal.finish(id, "plateau"));
     }
     Journal journal = open_or_fail(path, Mode::read);
     const auto document = journal.read(id);
     ASSERT_TRUE(document);
-    EXPECT_EQ(document->state, "finished");
-    EXPECT_EQ(document->summary.outcome, "plateau");
-    EXPECT_EQ(document->summary.best_step, 3);
-    EXPECT_EQ(document->summary.figures["peer"], 200.0);
-    EXPECT_EQ(document->header.options["steps"], 40);
+    EXPECT_EQ(document->run.state, "finished");
+    EXPECT_EQ(document->run.reason, "plateau");
+    EXPECT_EQ(document->run.facts["peer"]["name"], "cuBLASLt");
+    EXPECT_EQ(document->run.facts["device"], "H200");
     ASSERT_EQ(document->steps.size(), 3u);
     const Step& last = document->steps[2];
-    EXPECT_EQ(last.source, source_of(3));
-    EXPECT_EQ(document->diffs[2], "@@ -1,3 +1,4 @@\n import tilewright as tw\n line_1 = 1\n line_2 = 4\n+line_3 = 9\n");
-    EXPECT_EQ(last.gates[0].text, "12 assertions");
-    EXPECT_EQ(last.usage.prompt, "the prompt 3");
-    EXPECT_EQ(last.proof.used.at(0), "lemma: periodic cut-off");
-    EXPECT_EQ(verdict_of(last), "proved");
+    EXPECT_EQ(last.source, source_of(2));
+    EXPECT_EQ(last.diff, "@@ -1,3 +1,4 @@\n import tilewright as tw\n line_0 = 0\n line_1 = 1\n+line_2 = 4\n");
+    EXPECT_EQ(last.state["next"], 3);
+    EXPECT_EQ(last.gates[0]["gate"], "check");
+    ASSERT_EQ(last.exchanges.size(), 1u);
+    EXPECT_EQ(last.exchanges[0].prompt, "the prompt 2");
+    EXPECT_EQ(last.tokens(), 120);
     const auto runs = journal.runs();
     ASSERT_TRUE(runs);
     ASSERT_EQ(runs->size(), 1u);
     EXPECT_EQ((*runs)[0].steps, 3);
-    EXPECT_EQ((*runs)[0].outcome, "plateau");
-    EXPECT_DOUBLE_EQ(*(*runs)[0].best_microseconds, 1000.0 / 3);
-    EXPECT_DOUBLE_EQ(*(*runs)[0].first_microseconds, 1000.0);
+    EXPECT_DOUBLE_EQ(*(*runs)[0].best_speedup, 3.0);
     EXPECT_EQ((*runs)[0].tokens, 360);
-}
-
-TEST(Journal, ADiffIsAgainstTheKernelThatWasChanged) {
-    std::vector<Step> steps = {a_step(1), a_step(2, false), a_step(3, false), a_step(4), a_step(5)};
-    steps[2].attempt = 1;  // a repair of step 2
-    EXPECT_EQ(parent_of(steps, 0), -1);
-    EXPECT_EQ(parent_of(steps, 1), 0);
-    EXPECT_EQ(parent_of(steps, 2), 1);
-    EXPECT_EQ(parent_of(steps, 3), 0);
-    EXPECT_EQ(parent_of(steps, 4), 3);
-    TemporaryFolder folder;
-    Journal journal = open_or_fail(folder.path() / "j.db");
-    const std::string id = begin(journal);
-    for (const Step& step : steps) ASSERT_TRUE(journal.append(id, step));
-    const auto document = journal.read(id);
-    ASSERT_TRUE(document);
-    for (int i = 1; i < 5; ++i) {
-        std::string applied;
-        ASSERT_TRUE(apply_unified_diff(steps[static_cast<std::size_t>(parent_of(steps, i))].source, document->diffs[static_cast<std::size_t>(i)], applied)) << i;
-        EXPECT_EQ(applied, source_of(i + 1));
-    }
-}
-
-TEST(Journal, AStepThatCouldNotBeWrittenIsWrittenWithTheNext) {
-    TemporaryFolder folder;
-    const auto path = folder.path() / "j.db";
-    JournalRecorder recorder(open_or_fail(path));
-    RunHeader header = a_run();
-    ASSERT_EQ(recorder.begin(header), "");
-    ASSERT_EQ(recorder.record(a_step(1)), "");
-    // A limit on file size refuses writes as a full disk does; only the soft limit, so that it can be lifted again.
-    rlimit before{};
-    ::getrlimit(RLIMIT_FSIZE, &before);
-    ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit small{4096, before.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-    EXPECT_NE(recorder.record(a_step(2)).find("disk"), std::string::npos);
-    ::setrlimit(RLIMIT_FSIZE, &before);
-    EXPECT_EQ(recorder.record(a_step(3)), "");
-    EXPECT_EQ(recorder.end({"plateau", 3, 3, "", {}}), "");
-    EXPECT_EQ(recorder.journal().read(header.id)->steps.size(), 3u);
 }
 
 TEST(Journal, FindsARunByTheBeginningOfItsName) {
     TemporaryFolder folder;
     Journal journal = open_or_fail(folder.path() / "j.db");
-    const std::string gemm = begin(journal, "gemm"), softmax = begin(journal, "softmax");
+    const std::string gemm = *journal.begin(a_run("gemm")), softmax = *journal.begin(a_run("softmax"));
     EXPECT_EQ(*journal.find("soft"), softmax);
     EXPECT_EQ(*journal.find(gemm), gemm);
     EXPECT_TRUE(journal.find("last"));
     EXPECT_FALSE(journal.find("rope"));
-    begin(journal, "gemm");
+    ASSERT_TRUE(journal.begin(a_run("gemm")));
     const auto two = journal.find("gemm");
     ASSERT_FALSE(two);
     EXPECT_NE(two.error().message.find("2 runs begin with"), std::string::npos);
@@ -162,7 +114,7 @@ TEST(Journal, FindsARunByTheBeginningOfItsName) {
 TEST(Journal, TaskNamesBecomeHarmlessIds) {
     TemporaryFolder folder;
     Journal journal = open_or_fail(folder.path() / "j.db");
-    const std::string id = begin(journal, "../../etc/passwd; rm -rf \n\x1b[31m");
+    const std::string id = *journal.begin(a_run("../../etc/passwd; rm -rf \n\x1b[31m"));
     EXPECT_EQ(id.find_first_of("/.; \n\x1b"), std::string::npos) << id;
     EXPECT_TRUE(RunLock::take(journal, id));
 }
@@ -170,26 +122,26 @@ TEST(Journal, TaskNamesBecomeHarmlessIds) {
 TEST(Journal, RefusesAStepOutOfOrder) {
     TemporaryFolder folder;
     Journal journal = open_or_fail(folder.path() / "j.db");
-    const std::string id = begin(journal);
-    EXPECT_FALSE(journal.append(id, a_step(2)));
-    EXPECT_TRUE(journal.append(id, a_step(1)));
+    const std::string id = *journal.begin(a_run());
     EXPECT_FALSE(journal.append(id, a_step(1)));
-    EXPECT_FALSE(journal.append("no such run", a_step(1)));
+    EXPECT_TRUE(journal.append(id, a_step(0)));
+    EXPECT_FALSE(journal.append(id, a_step(0)));
+    EXPECT_FALSE(journal.append("no such run", a_step(0)));
 }
 
 TEST(Journal, TextsMayHoldAnything) {
     TemporaryFolder folder;
     Journal journal = open_or_fail(folder.path() / "j.db");
-    const std::string id = begin(journal);
-    Step step = a_step(1);
-    step.feedback = "'; DROP TABLE steps; --";
-    step.usage.reply = std::string("zero \0 and \xff\xfe not UTF-8", 26);
-    step.note = "\xff";
+    const std::string id = *journal.begin(a_run());
+    Step step = a_step(0);
+    step.message = "'; DROP TABLE steps; --";
+    step.exchanges[0].reply = std::string("zero \0 and \xff\xfe not UTF-8", 26);
+    step.evidence = {{"text", "\xff"}};
     ASSERT_TRUE(journal.append(id, step));
     const auto document = journal.read(id);
     ASSERT_TRUE(document);
-    EXPECT_EQ(document->steps[0].feedback, step.feedback);
-    EXPECT_EQ(document->steps[0].usage.reply, step.usage.reply);
+    EXPECT_EQ(document->steps[0].message, step.message);
+    EXPECT_EQ(document->steps[0].exchanges[0].reply, step.exchanges[0].reply);
     EXPECT_NO_THROW(to_json(*document, false).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -202,7 +154,7 @@ TEST(Journal, KillAtAnyMomentLosesAtMostTheStepInFlight) {
     std::string id;
     {
         Journal journal = open_or_fail(path);
-        id = begin(journal);
+        id = *journal.begin(a_run());
     }
     int done_before = 0, most_in_one_round = 0;
     for (int round = 0; round < 25; ++round) {
@@ -217,7 +169,7 @@ TEST(Journal, KillAtAnyMomentLosesAtMostTheStepInFlight) {
             if (!lock) ::_exit(4);
             const auto known = journal->read(id);
             if (!known) ::_exit(5);
-            for (int n = static_cast<int>(known->steps.size()) + 1;; ++n) {
+            for (int n = static_cast<int>(known->steps.size());; ++n) {
                 if (!journal->append(id, a_step(n))) ::_exit(6);
                 if (::write(told[1], &n, sizeof n) != sizeof n) ::_exit(7);
             }
@@ -228,18 +180,18 @@ TEST(Journal, KillAtAnyMomentLosesAtMostTheStepInFlight) {
         int status = 0;
         ::waitpid(child, &status, 0);
         ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself with status " << WEXITSTATUS(status);
-        int last = done_before, n = 0;
+        int last = done_before - 1, n = 0;
         while (::read(told[0], &n, sizeof n) == sizeof n) last = n;
         ::close(told[0]);
         Journal journal = open_or_fail(path);
         const auto document = journal.read(id);
         ASSERT_TRUE(document) << document.error().text();
         const int kept = static_cast<int>(document->steps.size());
-        ASSERT_GE(kept, last) << "round " << round << ": a finished step was lost";
-        ASSERT_LE(kept, last + 1) << "round " << round << ": a step that was never begun";
+        ASSERT_GE(kept, last + 1) << "round " << round << ": a finished step was lost";
+        ASSERT_LE(kept, last + 2) << "round " << round << ": a step that was never begun";
         for (const Step& step : document->steps) {
             ASSERT_EQ(step.source, source_of(step.number));
-            ASSERT_EQ(step.usage.prompt, "the prompt " + std::to_string(step.number));
+            ASSERT_EQ(step.exchanges.size(), 1u) << "half a step";
         }
         const auto runs = journal.runs();
         ASSERT_TRUE(runs);
@@ -259,11 +211,11 @@ TEST(Journal, SeveralProcessesWriteTheirOwnRuns) {
         if (child == 0) {
             auto journal = Journal::open(path, Mode::write);
             if (!journal) ::_exit(1);
-            RunHeader header = a_run("task" + std::to_string(c));
-            if (!journal->begin(header)) ::_exit(2);
-            for (int n = 1; n <= 20; ++n)
-                if (!journal->append(header.id, a_step(n))) ::_exit(3);
-            ::_exit(journal->finish(header.id, {"plateau", 20, 20, "", {}}) ? 0 : 4);
+            auto id = journal->begin(a_run("task" + std::to_string(c)));
+            if (!id) ::_exit(2);
+            for (int n = 0; n < 20; ++n)
+                if (!journal->append(*id, a_step(n))) ::_exit(3);
+            ::_exit(journal->finish(*id, "done") ? 0 : 4);
         }
         children.push_back(child);
     }
@@ -277,13 +229,13 @@ TEST(Journal, SeveralProcessesWriteTheirOwnRuns) {
     const auto runs = journal.runs();
     ASSERT_TRUE(runs);
     EXPECT_EQ(runs->size(), 4u);
-    for (const auto& run : *runs) EXPECT_EQ(run.steps, 20) << run.header.id;
+    for (const auto& run : *runs) EXPECT_EQ(run.steps, 20) << run.run.id;
 }
 
 TEST(Journal, OneProcessWorksOnARun) {
     TemporaryFolder folder;
     Journal journal = open_or_fail(folder.path() / "j.db");
-    const std::string id = begin(journal);
+    const std::string id = *journal.begin(a_run());
     {
         auto lock = RunLock::take(journal, id);
         ASSERT_TRUE(lock);
@@ -301,8 +253,8 @@ TEST(Journal, ADamagedFileIsRefusedAndLeftAsItIs) {
     const auto path = folder.path() / "j.db";
     {
         Journal journal = open_or_fail(path);
-        const std::string id = begin(journal);
-        for (int n = 1; n <= 50; ++n) ASSERT_TRUE(journal.append(id, a_step(n)));
+        const std::string id = *journal.begin(a_run());
+        for (int n = 0; n < 50; ++n) ASSERT_TRUE(journal.append(id, a_step(n)));
     }
     std::string bytes = *read_file(path);
     const auto with = [&](const std::string& content) {
@@ -317,7 +269,7 @@ TEST(Journal, ADamagedFileIsRefusedAndLeftAsItIs) {
             auto runs = journal->runs();
             if (!runs) said = runs.error().text();
             else if (runs->empty()) continue;
-            else if (auto read = journal->read((*runs)[0].header.id); !read) said = read.error().text();
+            else if (auto read = journal->read((*runs)[0].run.id); !read) said = read.error().text();
         }
         return said;
     };
@@ -360,8 +312,8 @@ TEST(Journal, AFullDiskLosesNothingThatWasWritten) {
     std::string id;
     {
         Journal journal = open_or_fail(path);
-        id = begin(journal);
-        ASSERT_TRUE(journal.append(id, a_step(1)));
+        id = *journal.begin(a_run());
+        ASSERT_TRUE(journal.append(id, a_step(0)));
     }
     const pid_t child = ::fork();
     if (child == 0) {
@@ -370,14 +322,14 @@ TEST(Journal, AFullDiskLosesNothingThatWasWritten) {
         ::setrlimit(RLIMIT_FSIZE, &bound);
         auto journal = Journal::open(path, Mode::write);
         if (!journal) ::_exit(1);
-        for (int n = 2; n < 1000; ++n) {
+        for (int n = 1; n < 1000; ++n) {
             Step step = a_step(n);
-            step.feedback = std::string(5000, 'x');
+            step.message = std::string(5000, 'x');
             if (auto done = journal->append(id, step); !done) {
                 const std::string said = done.error().text();
                 // The journal can still be read by the process that could not write.
                 const auto kept = journal->read(id);
-                ::_exit(kept && static_cast<int>(kept->steps.size()) == n - 1 && (said.find("disk") != std::string::npos) ? 0 : 2);
+                ::_exit(kept && static_cast<int>(kept->steps.size()) == n && (said.find("disk") != std::string::npos) ? 0 : 2);
             }
         }
         ::_exit(3);
@@ -390,7 +342,7 @@ TEST(Journal, AFullDiskLosesNothingThatWasWritten) {
     ASSERT_TRUE(document);
     EXPECT_GT(document->steps.size(), 1u);
     // With space again the run goes on.
-    EXPECT_TRUE(journal.append(id, a_step(static_cast<int>(document->steps.size()) + 1)));
+    EXPECT_TRUE(journal.append(id, a_step(static_cast<int>(document->steps.size()))));
 }
 
 TEST(Journal, AReadOnlyFolderCanBeReadAndSaysWhyItCannotBeWritten) {
@@ -398,8 +350,8 @@ TEST(Journal, AReadOnlyFolderCanBeReadAndSaysWhyItCannotBeWritten) {
     const auto path = folder.path() / "j.db";
     {
         Journal journal = open_or_fail(path);
-        const std::string id = begin(journal);
-        ASSERT_TRUE(journal.append(id, a_step(1)));
+        const std::string id = *journal.begin(a_run());
+        ASSERT_TRUE(journal.append(id, a_step(0)));
     }
     ::chmod(path.c_str(), 0444);
     ::chmod(folder.path().c_str(), 0555);
@@ -409,8 +361,7 @@ TEST(Journal, AReadOnlyFolderCanBeReadAndSaysWhyItCannotBeWritten) {
         auto reading = Journal::open(path, Mode::read);
         if (!reading || !reading->runs() || reading->runs()->size() != 1) ::_exit(1);
         auto writing = Journal::open(path, Mode::write);
-        RunHeader header = a_run();
-        const std::string said = writing ? writing->begin(header).error().text() : writing.error().text();
+        const std::string said = writing ? writing->begin(a_run()).error().text() : writing.error().text();
         if (said.find("TILEWRIGHT_STATE") == std::string::npos) ::_exit(2);
         auto elsewhere = Journal::open(folder.path() / "deeper" / "j.db", Mode::write);
         ::_exit(elsewhere || elsewhere.error().fix.find("TILEWRIGHT_STATE") == std::string::npos ? 3 : 0);
@@ -425,12 +376,8 @@ TEST(Journal, AReadOnlyFolderCanBeReadAndSaysWhyItCannotBeWritten) {
 TEST(Journal, AnExportedRunComesBack) {
     TemporaryFolder folder;
     Journal journal = open_or_fail(folder.path() / "j.db");
-    const std::string id = begin(journal);
-    for (int n = 1; n <= 4; ++n) {
-        Step step = a_step(n, n != 3);
-        step.usage.prompt = std::string(10000, 'p');
-        ASSERT_TRUE(journal.append(id, step));
-    }
+    const std::string id = *journal.begin(a_run());
+    for (int n = 0; n < 4; ++n) ASSERT_TRUE(journal.append(id, a_step(n, n == 2 ? "failed" : "accepted")));
     const RunDocument document = *journal.read(id);
     for (const bool compact : {false, true}) {
         const auto exported = to_json(document, compact);
@@ -438,42 +385,27 @@ TEST(Journal, AnExportedRunComesBack) {
         const auto again = run_from_json(nlohmann::json::parse(exported.dump()));
         ASSERT_TRUE(again) << again.error().text();
         ASSERT_EQ(again->steps.size(), 4u);
-        for (std::size_t i = 0; i < 4; ++i) {
-            EXPECT_EQ(again->steps[i].source, source_of(static_cast<int>(i) + 1));
-            EXPECT_EQ(again->steps[i].timing.microseconds, document.steps[i].timing.microseconds);
-            EXPECT_EQ(again->diffs[i], document.diffs[i]);
+        for (int n = 0; n < 4; ++n) {
+            EXPECT_EQ(again->steps[static_cast<std::size_t>(n)].source, source_of(n));
+            EXPECT_EQ(again->steps[static_cast<std::size_t>(n)].microseconds, document.steps[static_cast<std::size_t>(n)].microseconds);
         }
-        EXPECT_EQ(again->header.id, id);
+        EXPECT_EQ(again->run.id, id);
     }
-    EXPECT_LT(to_json(document, true).dump().size() + 4 * 9000, to_json(document, false).dump().size());
+    EXPECT_LT(to_json(document, true).dump().size(), to_json(document, false).dump().size());
 }
 
 TEST(Journal, AnExportedFileThatWasEditedIsRefusedInWords) {
     using nlohmann::json;
-    TemporaryFolder folder;
-    Journal journal = open_or_fail(folder.path() / "j.db");
-    const std::string id = begin(journal);
-    for (int n = 1; n <= 3; ++n) ASSERT_TRUE(journal.append(id, a_step(n, n != 2)));
-    const json good = to_json(*journal.read(id), true);
-    std::vector<json> bad = {json(), json(3), json::array(), {{"kind", "else"}}, {{"kind", "tilewright run"}, {"schema", 2}}, {{"kind", "tilewright run"}, {"schema", 1}}};
-    const auto changed = [&](const char* pointer, const json& value) {
-        json copy = good;
-        copy[json::json_pointer(pointer)] = value;
-        return copy;
-    };
-    bad.push_back(changed("/steps", 3));
-    bad.push_back(changed("/steps/0", "text"));
-    bad.push_back(changed("/steps/0/number", 7));
-    bad.push_back(changed("/steps/0/stage", "no such stage"));
-    bad.push_back(changed("/steps/1/diff", "@@ -90,1 +9,1 @@\n-x\n"));
-    bad.push_back(changed("/steps/1/gates", {1, 2}));
-    for (const json& one : bad) {
-        const auto read = run_from_json(one);
-        ASSERT_FALSE(read) << one;
+    for (const json& bad : {json(), json(3), json::array(), json{{"kind", "else"}}, json{{"kind", "tilewright run"}, {"schema", 2}},
+                            json{{"kind", "tilewright run"}, {"schema", 1}, {"steps", {1, 2}}},
+                            json{{"kind", "tilewright run"}, {"schema", 1}, {"steps", {{{"number", 0}, {"parent", 5}}}}},
+                            json{{"kind", "tilewright run"}, {"schema", 1}, {"steps", {{{"number", 0}}, {{"number", 1}, {"parent", 0}, {"diff", "@@ -9,1 +9,1 @@\n-x\n"}}}}}}) {
+        const auto read = run_from_json(bad);
+        ASSERT_FALSE(read) << bad;
         EXPECT_FALSE(read.error().message.empty());
     }
-    EXPECT_TRUE(run_from_json(changed("/run", 3)));  // shown without its name
-    EXPECT_TRUE(run_from_json(good));
+    // Wrong types are taken as absent.
+    EXPECT_TRUE(run_from_json(json{{"kind", "tilewright run"}, {"schema", 1}, {"run", 3}, {"steps", {{{"number", 0}, {"source", 5}, {"microseconds", "fast"}}}}}));
 }
 
 }  // namespace
