@@ -115,13 +115,17 @@ void Flow::run(const ir::If& i, const ir::Stmt&, State& s) {
     prover_.push();
     prover_.assume(c);
     conditional_ += !always;
+    path_.push_back(c);
     execute(i.then, yes);
+    path_.pop_back();
     conditional_ -= !always;
     prover_.pop();
     prover_.push();
     prover_.assume(negated(c));
     conditional_ += !never;
+    path_.push_back(negated(c));
     execute(i.otherwise, no);
+    path_.pop_back();
     conditional_ -= !never;
     prover_.pop();
     for (auto& [id, v] : yes.fragments) {
@@ -277,20 +281,40 @@ void Flow::run(const ir::Reduce& op, const ir::Stmt&, State& s) {
 
 void Flow::run(const ir::Scan& op, const ir::Stmt&, State& s) {
     const ir::Distribution& src = k_.fragments[at(op.src)].dist;
-    int lanes = 1;
+    // A warp folds its own part of the dimension: all of it, or [w * part, (w + 1) * part) where warps are its highest digit.
+    const int extent = src.shape[at(op.dim)];
+    int lanes = 1, part = extent;
     for (const ir::DistDigit& d : src.thread) {
-        if (lanes >= 32 && d.dim == op.dim) {
-            s.fragments[op.dst] = values_.unknown("a scan across warps");
-            return;
+        if (lanes >= 32 && d.dim == op.dim) part = std::min(part, d.step);
+        lanes *= d.extent;
+    }
+    int inside = 1;   // what one warp holds, if its digits are those below `part`
+    lanes = 1;
+    bool plain = extent % part == 0;
+    for (const ir::DistDigit& d : src.thread) {
+        if (d.dim == op.dim) {
+            if (lanes < 32 && lanes * d.extent > 32) plain = false;
+            if (lanes < 32) inside *= d.extent;
+            if (lanes < 32 ? d.step * d.extent > part : d.step < part) plain = false;
         }
         lanes *= d.extent;
+    }
+    for (const ir::DistDigit& d : src.value) {
+        if (d.dim != op.dim) continue;
+        inside *= d.extent;
+        if (d.step * d.extent > part) plain = false;
+    }
+    if (!plain || inside != part) {
+        s.fragments[op.dst] = values_.unknown("a scan whose warps hold the dimension in an unusual way");
+        return;
     }
     std::vector<Poly> c = own_coordinates(src.shape);
     const Poly here = c[at(op.dim)];
     const Atom x = ints_.fresh("r", 0, src.shape[at(op.dim)] - 1);
     c[at(op.dim)] = Poly::of(x);
     const Value body = fragment_at(op.src, s, c);
-    s.fragments[op.dst] = op.reverse ? values_.reduce(op.op, x, here, src.shape[at(op.dim)], body) : values_.reduce(op.op, x, 0, here + Poly(1), body);
+    const Poly first = part == extent ? Poly(0) : Poly(part) * ints_.quotient(here, Poly(part));
+    s.fragments[op.dst] = op.reverse ? values_.reduce(op.op, x, here, first + Poly(part), body) : values_.reduce(op.op, x, first, here + Poly(1), body);
 }
 
 void Flow::run(const ir::Expect& e, const ir::Stmt& stmt, State& s) {

@@ -109,6 +109,8 @@ private:
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);
 
+    bool same_range(const ValueNode& a, const ValueNode& b);
+
     // Does a reduce in it have a range that depends on k?
     bool has_moving_range(Value v, Atom k);
 
@@ -155,6 +157,7 @@ private:
         bool atomic;
         std::vector<Condition> facts;
         std::string partial;     // why not every execution stores every element in bounds
+        Value added = -1;        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
     };
 
     void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic);
@@ -216,7 +219,10 @@ private:
     // the ways in which the store is executed.
     void finish_outputs();
 
-    bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
+    // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
+    bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
+    // Atomic adds: the sum over all executions that add to an element is what `computes` says.
+    bool adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why);
 
     // A persistent loop t = block, block + grid, ... < n runs through every t once. The tile coordinates must be a bijection
     // from [0, n) to the grid of tiles. The formula of tw.tiles is recognised by enumeration over all small grids and by its
@@ -233,6 +239,7 @@ private:
     FlowResult result_;
     bool recording_ = false;
     bool writer_missing_ = false; // a read came before its writer in this pass
+    std::vector<Condition> path_; // the conditions that surround the statement
     int conditional_ = 0;         // how many undecided conditions surround the statement
     const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
     std::vector<Atom> size_atoms_;

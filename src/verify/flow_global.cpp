@@ -64,7 +64,7 @@ Value Flow::loaded(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s
     if (!has_fill) {
         oblige("in bounds", "TW1003", "a load of " + k_.tensors[at(v.tensor)].name + " with no fill stays in bounds", stmt, prover_.holds(p.inside), "could not show " + ints_.text(p.inside));
     }
-    if (k_.tensors[at(v.tensor)].is_output && !k_.tensors[at(v.tensor)].zero_initialised) return values_.unknown("read of an output");
+    if (k_.tensors[at(v.tensor)].is_output) return values_.unknown("read of an output");
     return values_.where(p.inside, values_.element(v.tensor, p.index), values_.number(fill));
 }
 
@@ -99,9 +99,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     const Integers::Leaf sizes = leaf(empty);
     const Value want = values_.simplified(values_.from(equation->value, sizes, bound));
     const Value got = values_.simplified(value);
-    if (atomic) {
-        oblige("output value", "TW1001", name + " is what `computes` says", stmt, false, "sums formed by atomic adds are not proved yet");
-    } else {
+    if (!atomic) {   // atomic adds are judged together, in finish_outputs
         oblige("output value", "TW1001", name + " is what `computes` says", stmt, agree(want, got, p.inside, 3) && !values_.has_unknown(got),
                "expected " + show(want) + "\n      but it is " + show(got));
     }
@@ -109,7 +107,13 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     for (const Digit& d : digits_) coordinates.push_back(d);
     // Outside its tile loop, every block of a persistent kernel stores.
     if (k_.persistent && std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; })) coordinates.push_back({block_[0], Poly::of(grid_[0]), false});
-    stores_.push_back({&stmt, tensor, p.index, std::move(coordinates), atomic, prover_.facts(), partial});
+    Value added = -1;
+    if (atomic) {
+        Condition when = p.inside;
+        for (const Condition& c : path_) when = both(when, c);
+        added = values_.where(when, value, values_.number(0));
+    }
+    stores_.push_back({&stmt, tensor, p.index, std::move(coordinates), atomic, prover_.facts(), partial, added});
 }
 
 void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {
@@ -124,7 +128,9 @@ void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {
 void Flow::run(const ir::AtomicAdd& op, const ir::Stmt& stmt, State& s) {
     const auto& shape = k_.fragments[at(op.src)].dist.shape;
     const std::vector<Poly> c = own_coordinates(shape);
-    store(op.dst.tensor, stmt, place(op.dst, stmt, s, c), fragment_at(op.src, s, c), {}, true);
+    std::vector<Digit> digits;
+    for (std::size_t d = 0; d < shape.size(); ++d) digits.push_back({coordinate(static_cast<int>(d), shape[d]), Poly(shape[d]), false});
+    store(op.dst.tensor, stmt, place(op.dst, stmt, s, c), fragment_at(op.src, s, c), std::move(digits), true);
 }
 
 void Flow::run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s) {

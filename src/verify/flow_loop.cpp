@@ -186,6 +186,13 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     digits_.resize(mark);
 }
 
+// The same indices: the same ends, or both empty.
+bool Flow::same_range(const ValueNode& a, const ValueNode& b) {
+    const Condition ends = both(equals(a.lo, b.lo), equals(a.hi, b.hi));
+    if (ends.is_yes()) return true;
+    return prover_.holds(either(ends, both(at_least(a.lo, a.hi), at_least(b.lo, b.hi))));
+}
+
 bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     if (a == b) return true;
     if (depth == 0) return false;
@@ -193,7 +200,7 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         const ValueNode m = values_.node(a), n = values_.node(b);
         if (m.kind == n.kind && m.kind != ValueNode::Kind::where && m.name == n.name && m.id == n.id && m.number == n.number && m.weights == n.weights && m.args.size() == n.args.size() &&
             m.indices == n.indices && !m.args.empty()) {
-            bool same = m.kind != ValueNode::Kind::reduce || (m.variable == n.variable && prover_.holds(equals(m.lo, n.lo)) && prover_.holds(equals(m.hi, n.hi)));
+            bool same = m.kind != ValueNode::Kind::reduce || (m.variable == n.variable && same_range(m, n));
             for (std::size_t i = 0; i < m.args.size() && same; ++i) same = agree(m.args[i], n.args[i], given, m.kind == ValueNode::Kind::reduce ? 0 : depth - 1);
             if (same) return true;
         }

@@ -17,16 +17,57 @@ void Flow::finish_outputs() {
         }
         std::string why;
         std::vector<std::string> lemmas;
-        const bool ok = partition(it->second, why, lemmas);
+        std::vector<Digit> folded;
+        const bool ok = partition(it->second, why, lemmas, folded);
+        if (it->second.front()->atomic) {
+            for (const Store* store : it->second) {
+                std::string reason = why;
+                const bool sums = ok && adds_up(*store, e, folded, reason);
+                oblige("output value", "TW1001", name + " is what `computes` says", *store->stmt, sums, reason);
+            }
+            oblige("written once", "TW1002", "every element of " + name + " receives every part of its sum exactly once", *it->second.front()->stmt, ok, why, lemmas);
+            continue;
+        }
         oblige("written once", "TW1002", "every element of " + name + " is written exactly once", *it->second.front()->stmt, ok, why, lemmas);
     }
 }
 
-bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas) {
+bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why) {
+    State empty;
+    // The executions that add to one element become bound variables of a sum; what was known of one of them is not known of all.
+    std::map<Atom, Poly> renamed;
+    for (const Digit& d : folded) renamed[d.atom] = Poly::of(ints_.fresh("part", 0));
+    prover_.push();
+    for (const Condition& f : store.facts) {
+        if (std::none_of(folded.begin(), folded.end(), [&](const Digit& d) { return ints_.mentions(f, d.atom); })) prover_.assume(f);
+    }
+    for (std::size_t d = 0; d < store.index.size(); ++d) {
+        prover_.assume(less(store.index[d], poly(k_.tensors[at(store.tensor)].dims[d], empty)));
+        prover_.assume(at_least(store.index[d], Poly(0)));
+    }
+    Value total = values_.simplified(values_.replace(store.added, renamed));
+    bool free = true;
+    for (const Digit& d : folded) {
+        for (const Digit& other : folded) free = free && !ints_.mentions(d.extent, other.atom);
+        total = values_.reduce("sum", renamed.at(d.atom).terms.begin()->first[0], 0, d.extent, total);
+    }
+    total = values_.simplified(total);
+    std::map<int, Poly> bound;
+    for (std::size_t d = 0; d < equation.output_vars.size(); ++d) bound[equation.output_vars[d]] = store.index[d];
+    const Value want = values_.simplified(values_.from(equation.value, leaf(empty), bound));
+    const bool same = free && agree(want, total, Condition{}, 3) && !values_.has_unknown(total);
+    prover_.pop();
+    if (!same) why = free ? "expected " + show(want) + "\n      but the parts add up to " + show(total) : "the number of parts depends on another loop";
+    return same;
+}
+
+bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded) {
     // Several store statements (panels): their constant offsets form one more digit.
     const Store& first = *stores.front();
+    if (first.atomic && !k_.tensors[at(first.tensor)].zero_initialised) return why = "it is added to, but not zeroed before the launch (zeroed=True)", false;
     for (const Store* s : stores) {
-        if (!s->partial.empty()) return why = s->partial, false;
+        if (s->atomic != first.atomic) return why = "some statements store to it and others add to it", false;
+        if (!s->partial.empty() && !s->atomic) return why = s->partial, false;
         const bool same = s->digits.size() == first.digits.size() && std::equal(s->digits.begin(), s->digits.end(), first.digits.begin(), [](const Digit& x, const Digit& y) {
             return x.atom == y.atom && x.extent == y.extent;
         });
@@ -122,6 +163,10 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
             continue;
         }
         if (used.count(d.atom) || d.extent.constant() == 1) continue;
+        if (first.atomic) {
+            folded.push_back(d);
+            continue;
+        }
         return why = "the store is executed once per " + ints_.info(d.atom).name + ", which its index does not depend on", false;
     }
     return true;

@@ -87,8 +87,75 @@ bool Prover::by_facts(const Poly& p) {
     return false;
 }
 
+// Bounds that an atom has by its make alone, whatever the facts.
+Prover::Range Prover::range_of(Atom a) const {
+    const AtomInfo& i = ints_.info(a);
+    Range r{i.lower, i.upper};
+    auto at_least_of = [](std::optional<std::int64_t> x, std::optional<std::int64_t> y) { return x && y ? std::optional(std::min(*x, *y)) : std::nullopt; };
+    auto at_most_of = [](std::optional<std::int64_t> x, std::optional<std::int64_t> y) { return x && y ? std::optional(std::max(*x, *y)) : std::nullopt; };
+    auto tighter = [](std::optional<std::int64_t> x, std::optional<std::int64_t> y, bool least) {
+        if (!x || !y) return x ? x : y;
+        return std::optional(least ? std::min(*x, *y) : std::max(*x, *y));
+    };
+    switch (i.kind) {
+        case AtomInfo::Kind::quotient: {
+            const auto d = i.args[1].constant();
+            if (!d || *d <= 0) break;
+            const Range n = range_of(i.args[0]);
+            if (n.low) r.low = ir::floor_div(*n.low, *d);
+            if (n.high) r.high = ir::floor_div(*n.high, *d);
+            break;
+        }
+        case AtomInfo::Kind::minimum: {
+            const Range x = range_of(i.args[0]), y = range_of(i.args[1]);
+            r = {at_least_of(x.low, y.low), tighter(x.high, y.high, true)};
+            break;
+        }
+        case AtomInfo::Kind::maximum: {
+            const Range x = range_of(i.args[0]), y = range_of(i.args[1]);
+            r = {tighter(x.low, y.low, false), at_most_of(x.high, y.high)};
+            break;
+        }
+        case AtomInfo::Kind::choice: {
+            const Range x = range_of(i.args[0]), y = range_of(i.args[1]);
+            r = {at_least_of(x.low, y.low), at_most_of(x.high, y.high)};
+            break;
+        }
+        default: break;
+    }
+    return r;
+}
+
+Prover::Range Prover::range_of(const Poly& p) const {
+    std::optional<std::int64_t> low = 0, high = 0;
+    auto add = [](std::optional<std::int64_t>& sum, std::optional<std::int64_t> x, std::int64_t k) {
+        std::int64_t part = 0, total = 0;
+        if (!sum || !x || __builtin_mul_overflow(*x, k, &part) || __builtin_add_overflow(*sum, part, &total)) sum.reset();
+        else sum = total;
+    };
+    for (const auto& [m, k] : p.terms) {
+        Range product{1, 1};
+        for (Atom a : m) {
+            const Range r = range_of(a);
+            if (m.size() > 1 && (!r.low || *r.low < 0)) return {};
+            std::int64_t v = 0;
+            product.low = product.low && r.low && !__builtin_mul_overflow(*product.low, *r.low, &v) ? std::optional(v) : std::nullopt;
+            product.high = product.high && r.high && !__builtin_mul_overflow(*product.high, *r.high, &v) ? std::optional(v) : std::nullopt;
+        }
+        add(low, k > 0 ? product.low : product.high, k);
+        add(high, k > 0 ? product.high : product.low, k);
+    }
+    return {low, high};
+}
+
+std::optional<std::int64_t> Prover::quotient_value(const Poly& numerator, std::int64_t divisor) {
+    const auto low = lowest(numerator, 2), high = lowest(Poly(-1) * numerator, 2);
+    if (!low || !high || ir::floor_div(*low, divisor) != ir::floor_div(-*high, divisor)) return std::nullopt;
+    return ir::floor_div(*low, divisor);
+}
+
 std::optional<std::int64_t> Prover::lower_bound(Atom a, int depth) {
-    std::optional<std::int64_t> best = ints_.info(a).lower;
+    std::optional<std::int64_t> best = range_of(a).low;
     for (const Condition& f : facts_) {   // a + rest >= 0: a >= -rest
         if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != 1) continue;
         const Poly rest = f.poly - Poly::of(a);
@@ -99,7 +166,7 @@ std::optional<std::int64_t> Prover::lower_bound(Atom a, int depth) {
 }
 
 std::optional<std::int64_t> Prover::upper_bound(Atom a, int depth) {
-    std::optional<std::int64_t> best = ints_.info(a).upper;
+    std::optional<std::int64_t> best = range_of(a).high;
     for (const Condition& f : facts_) {   // rest - a >= 0: a <= rest
         if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != -1) continue;
         const Poly rest = f.poly + Poly::of(a);

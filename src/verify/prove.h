@@ -3,8 +3,9 @@
 //   affine   the goal is a fact, or a fact plus a non-negative constant, or two facts added
 //   bounds   lower bounds of every monomial, from constant bounds of atoms, added up
 //   sample   (answers "no" only) a few hundred small assignments; one that satisfies the facts and breaks the goal ends the matter
-//   z3       integers with floor division, min, max and uninterpreted index tensors; limited by
-//            rlimit (deterministic), never by wall time. `unknown` is "no".
+//   z3       integers with floor division, min, max and uninterpreted index tensors; first with every product of symbols as
+//            one unknown number (that is linear, and what holds for every number holds for the product), then as it is;
+//            limited by rlimit (deterministic), never by wall time. `unknown` is "no".
 //
 // Every "yes" is a proof for all values of the symbols that satisfy the facts; a "no" only means that nothing was proved.
 #pragma once
@@ -35,6 +36,8 @@ public:
     bool holds(const Condition& goal);                  // proved from the facts
     bool holds_given(const Condition& extra, const Condition& goal);
     bool contradictory();                               // the facts exclude each other (dead code)
+    // numerator // divisor where the facts leave only one value for it. Pre: divisor > 0.
+    std::optional<std::int64_t> quotient_value(const Poly& numerator, std::int64_t divisor);
     // The prover that answered the last positive query.
     const std::string& last() const { return last_; }
 
@@ -52,6 +55,9 @@ private:
     std::optional<std::int64_t> value(const Poly& p, std::map<Atom, std::int64_t>& env);
     std::optional<bool> truth(const Condition& c, std::map<Atom, std::int64_t>& env);
     bool yes(const char* who);
+    struct Range { std::optional<std::int64_t> low, high; };
+    Range range_of(Atom a) const;
+    Range range_of(const Poly& p) const;
     std::optional<std::int64_t> lower_bound(Atom a, int depth);
     std::optional<std::int64_t> upper_bound(Atom a, int depth);
     std::optional<std::int64_t> lowest(const Poly& p, int depth);

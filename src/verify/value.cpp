@@ -302,6 +302,8 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
         if (s.number != 0) spread.emplace_back(coefficient * s.number, others);
         return sum(0, std::move(spread));
     }
+    while (unite_products(collected)) {
+    }
     ValueNode n;
     n.kind = Kind::product;
     for (const auto& [v, p] : collected) {

@@ -88,10 +88,13 @@ private:
     Value logarithm(Value a);
     Value extreme(const std::string& op, std::vector<Value> args);
     Value lift(const std::vector<Value>& args, const std::function<Value(const std::vector<Value>&)>& make, bool& lifted);
+    bool unite_products(std::map<Value, double>& bases);
     Value merged_sums(double constant, std::map<Value, double> terms);
     bool split_reduce_factor(Value term, Value& reduce, std::vector<std::pair<Value, double>>& others);
     Condition condition_of(Value v, bool& ok);
     Value under(const Condition& c, Value v, bool holds);
+    Condition end_as_mask(Atom i, const Poly& end, bool upper);
+    std::optional<Value> joined_digits(const std::string& op, Atom x, const Poly& lo, const Poly& hi, Value body);
     bool adjacent(const ValueNode& a, const ValueNode& b);
     std::optional<Value> interpolated(Value at_zero, Value at_one, Atom x, std::int64_t zero);
 
@@ -101,6 +104,7 @@ private:
     std::map<std::string, Value> by_key_;
     int unknowns_ = 0;
     int merging_ = 0;
+    int opening_ = 0;
 };
 
 }  // namespace tw::verify

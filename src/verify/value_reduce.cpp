@@ -114,6 +114,36 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
     return intern(std::move(n));
 }
 
+// Products over neighbouring ranges: prod[a,b) * prod[b,d) == prod[a,d), and f(b) joins prod of f over [a, b).
+bool Values::unite_products(std::map<Value, double>& bases) {
+    if (merging_ >= 8) return false;
+    for (const auto& [first, power] : bases) {
+        const ValueNode a = node(first);
+        if (a.kind != Kind::reduce || a.name != "prod") continue;
+        for (const auto& [second, other] : bases) {
+            if (first == second || snapped(power) != snapped(other)) continue;
+            const ValueNode b = node(second);
+            ValueNode whole = a;
+            if (b.kind == Kind::reduce && b.name == "prod" && b.args[0] == a.args[0] && b.variable == a.variable) {
+                if (!adjacent(a, b)) continue;
+                whole.hi = b.hi;
+            } else {
+                ++merging_;
+                const Value next = replace(a.args[0], {{a.variable, a.hi}});
+                --merging_;
+                if (next != second || !prover_.holds(at_least(a.hi, a.lo))) continue;
+                whole.hi = a.hi + Poly(1);
+            }
+            const double p = power;
+            const Value gone[] = {first, second};
+            for (Value v : gone) bases.erase(v);
+            bases[intern(std::move(whole))] += p;
+            return true;
+        }
+    }
+    return false;
+}
+
 Value Values::extreme(const std::string& op, std::vector<Value> args) {
     std::vector<Value> flat;
     double constant = identity(op);
@@ -169,6 +199,147 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
     n.name = op;
     n.args = std::move(flat);
     return intern(std::move(n));
+}
+
+// The end of a range as bounds on its variable: i < W + N // d is N - d*i + d*(W - 1) >= 0, and i >= W - N // d is
+// N + d*i - d*W >= 0.
+Condition Values::end_as_mask(Atom i, const Poly& end, bool upper) {
+    for (const auto& [m, k] : end.terms) {
+        if (m.size() != 1 || k != (upper ? 1 : -1) || ints_.info(m[0]).kind != AtomInfo::Kind::quotient) continue;
+        const AtomInfo info = ints_.info(m[0]);
+        const auto d = info.args[1].constant();
+        if (!d || *d <= 0) continue;
+        const Poly whole = upper ? end - Poly::of(m[0]) : end + Poly::of(m[0]);
+        return upper ? at_least(info.args[0] - Poly(*d) * Poly::of(i) + Poly(*d) * (whole - Poly(1)), Poly(0))
+                     : at_least(info.args[0] + Poly(*d) * Poly::of(i) - Poly(*d) * whole, Poly(0));
+    }
+    return upper ? less(Poly::of(i), end) : at_least(Poly::of(i), end);
+}
+
+// A nest of folds whose variables are the digits of one index, in any order: sum_a sum_b sum_i f(32*i + 8*a + b) with a < 4,
+// b < 8 is one sum over y = 32*i + 8*a + b. Ends that depend on other digits (the clip of a ragged end) are taken back into
+// masks, which must depend on y alone, as the body must.
+std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const Poly& lo, const Poly& hi, Value body) {
+    if (op != "sum" && op != "max" && op != "min" && op != "prod") return std::nullopt;
+    struct Fold { Atom variable; Poly lo, hi; };
+    std::vector<Fold> folds = {{x, lo, hi}};
+    Value core = body;
+    while (node(core).kind == Kind::reduce && node(core).name == op && folds.size() < 5) {
+        const ValueNode n = node(core);
+        const Atom y = ints_.fresh("i");
+        folds.push_back({y, n.lo, n.hi});
+        ++opening_;   // it is in normal form already
+        core = replace(n.args[0], {{n.variable, Poly::of(y)}});
+        --opening_;
+    }
+    auto mentions_fold = [&](const Poly& p) {
+        return std::any_of(folds.begin(), folds.end(), [&](const Fold& f) { return ints_.mentions(p, f.variable); });
+    };
+    // Box bounds and masks.
+    std::vector<Condition> masks;
+    std::vector<bool> open(folds.size(), false);   // no upper bound of its own: a mask ends it
+    for (std::size_t f = 0; f < folds.size(); ++f) {
+        auto ends = [&](const Poly& end, AtomInfo::Kind kind) {
+            const Poly one = absorbed(end);
+            if (one.terms.size() == 1 && one.terms.begin()->first.size() == 1 && one.terms.begin()->second == 1) {
+                const AtomInfo info = ints_.info(one.terms.begin()->first[0]);
+                if (info.kind == kind) return info.args;
+            }
+            return std::vector<Poly>{end};
+        };
+        std::vector<Poly> above = ends(folds[f].hi, AtomInfo::Kind::minimum), below = ends(folds[f].lo, AtomInfo::Kind::maximum);
+        std::vector<Poly> high, low;
+        for (const Poly& p : above) {
+            if (!mentions_fold(p)) high.push_back(p);
+            else masks.push_back(end_as_mask(folds[f].variable, p, true));
+        }
+        for (const Poly& p : below) {
+            if (!mentions_fold(p)) low.push_back(p);
+            else masks.push_back(end_as_mask(folds[f].variable, p, false));
+        }
+        if (low.empty()) return std::nullopt;
+        open[f] = high.empty();
+        folds[f].lo = low.size() == 1 ? low[0] : ints_.maximum(low[0], low[1]);
+        if (!high.empty()) folds[f].hi = high.size() == 1 ? high[0] : ints_.minimum(high[0], high[1]);
+    }
+    // The index: an element of the body that has several of the variables in it.
+    std::vector<Poly> candidates;
+    std::function<void(Value)> collect = [&](Value v) {
+        const ValueNode& n = node(v);
+        if (n.kind == Kind::element || n.kind == Kind::index) {
+            for (const Poly& p : n.indices) {
+                int digits = 0;
+                for (const Fold& f : folds) digits += p.linear_in(f.variable).value_or(0) != 0;
+                if (digits > 1 && std::find(candidates.begin(), candidates.end(), p) == candidates.end()) candidates.push_back(p);
+            }
+        }
+        for (Value a : n.args) collect(a);
+    };
+    collect(core);
+    for (const Poly& index : candidates) {
+        struct Digit { std::size_t fold; std::int64_t step; };
+        std::vector<Digit> digits;
+        Poly rest = index;
+        bool linear = true;
+        for (std::size_t f = 0; f < folds.size(); ++f) {
+            const auto step = index.linear_in(folds[f].variable);
+            if (!step) linear = false;
+            if (!step || *step == 0) continue;
+            digits.push_back({f, *step});
+            rest = rest - Poly(*step) * Poly::of(folds[f].variable);
+        }
+        if (!linear || mentions_fold(rest)) continue;
+        std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.step < b.step; });
+        // Mixed radix: each step is the extent of all digits below it.
+        std::int64_t expected = digits.front().step;
+        if (expected != 1) continue;
+        bool ok = true;
+        Poly start = rest;
+        for (std::size_t d = 0; d < digits.size() && ok; ++d) {
+            const Fold& fold = folds[digits[d].fold];
+            ok = digits[d].step == expected;
+            start = start + Poly(digits[d].step) * fold.lo;
+            if (d + 1 == digits.size()) break;   // the highest digit may have any extent
+            const auto extent = (fold.hi - fold.lo).constant();
+            ok = ok && !open[digits[d].fold] && extent && *extent > 0;
+            if (ok) expected *= *extent;
+        }
+        for (std::size_t f = 0; f < folds.size(); ++f) {   // only the highest digit may be without an end
+            if (open[f] && f != digits.back().fold) ok = false;
+        }
+        if (!ok) continue;
+        // y in place of the lowest digit; the others must vanish.
+        const Atom y = ints_.fresh("i");
+        Poly unit = Poly::of(y) - rest;
+        for (std::size_t d = 1; d < digits.size(); ++d) unit = unit - Poly(digits[d].step) * Poly::of(folds[digits[d].fold].variable);
+        const std::map<Atom, Poly> with = {{folds[digits.front().fold].variable, unit}};
+        const Value one = replace(core, with);
+        auto vanished = [&](auto&& thing) {
+            return std::none_of(digits.begin(), digits.end(), [&](const Digit& d) { return thing(folds[d.fold].variable); });
+        };
+        if (!vanished([&](Atom a) { return mentions(one, a); })) continue;
+        Condition mask;
+        for (const Condition& m : masks) mask = both(mask, ints_.replace(m, with));
+        if (!vanished([&](Atom a) { return ints_.mentions(mask, a); })) continue;
+        const Fold& top = folds[digits.back().fold];
+        Poly end = start + Poly(digits.back().step) * (top.hi - top.lo);
+        if (open[digits.back().fold]) {   // some mask must end it
+            bool found = false;
+            for (const Condition& m : mask.kind == Condition::Kind::all ? mask.parts : std::vector<Condition>{mask}) {
+                if (m.kind != Condition::Kind::at_least_zero || m.poly.linear_in(y) != -1) continue;
+                end = m.poly + Poly::of(y) + Poly(1);
+                found = true;
+            }
+            if (!found) continue;
+        }
+        Value result = reduce(op, y, start, end, where(mask, one, number(identity(op))));
+        for (std::size_t f = folds.size(); f-- > 0;) {   // folds that are no digits stay around it
+            if (std::any_of(digits.begin(), digits.end(), [&](const Digit& d) { return d.fold == f; })) continue;
+            result = reduce(op, folds[f].variable, folds[f].lo, folds[f].hi, result);
+        }
+        return result;
+    }
+    return std::nullopt;
 }
 
 Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body) {
@@ -323,49 +494,8 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             }
         }
     }
-    if (n.kind == Kind::reduce && n.name == op && merging_ == 0 && !ints_.mentions(n.lo, x) && ints_.mentions(n.hi, x)) {
-        // The inner end is a strided clip, min(E, (A - x) // m + 1): as a mask again, A - x - m*i >= 0, the folds can change places.
-        const ValueNode inner = n;
-        const Poly absorbed_hi = absorbed(inner.hi);
-        std::vector<Poly> ends = {absorbed_hi};
-        if (absorbed_hi.terms.size() == 1 && absorbed_hi.terms.begin()->first.size() == 1) {
-            const AtomInfo info = ints_.info(absorbed_hi.terms.begin()->first[0]);
-            if (info.kind == AtomInfo::Kind::minimum) ends = info.args;
-        }
-        if (ends.size() == 1) ends.insert(ends.begin(), ints_.replace(ends[0], {{x, lo}}));   // the furthest of them, if it falls with x (checked below)
-        if (ends.size() == 2 && ints_.mentions(ends[0], x)) std::swap(ends[0], ends[1]);
-        if (ends.size() == 2 && !ints_.mentions(ends[0], x)) {
-            const Poly q = ends[1] - Poly(1);
-            // q = whole + one quotient atom
-            for (const auto& [m, k] : q.terms) {
-                if (m.size() != 1 || k != 1 || ints_.info(m[0]).kind != AtomInfo::Kind::quotient) continue;
-                const AtomInfo info = ints_.info(m[0]);
-                auto step = info.args[1].constant();
-                const Poly whole_part = q - Poly::of(m[0]);
-                if (!step || *step <= 0) continue;
-                const Poly numerator = info.args[0] + Poly(*step) * whole_part;
-                auto slope = numerator.linear_in(x);
-                if (!slope || *slope >= 0) continue;
-                const Atom y = ints_.fresh("i");
-                ++merging_;
-                const Value masked = where(at_least(numerator - Poly(*step) * Poly::of(y), Poly(0)), replace(inner.args[0], {{inner.variable, Poly::of(y)}}), number(identity(op)));
-                const Value within = reduce(op, x, lo, hi, masked);
-                const Value whole = reduce(op, y, inner.lo, ends[0], within);
-                --merging_;
-                if (node(whole).height <= node(body).height) return whole;
-                break;
-            }
-        }
-    }
-    if (n.kind == Kind::reduce && n.name == op && merging_ == 0 && !ints_.mentions(n.lo, x) && !ints_.mentions(n.hi, x)) {
-        // sum_c sum_i f(n*i + c): folded the other way round the two may join.
-        const ValueNode inner = n;
-        const Atom y = ints_.fresh("i");
-        ++merging_;
-        const Value within = reduce(op, x, lo, hi, replace(inner.args[0], {{inner.variable, Poly::of(y)}}));
-        const Value whole = reduce(op, y, inner.lo, inner.hi, within);
-        --merging_;
-        if (node(whole).height <= node(body).height) return whole;
+    if (n.kind == Kind::reduce && n.name == op && opening_ == 0) {
+        if (auto joined = joined_digits(op, x, lo, hi, body)) return *joined;
     }
     ValueNode r;
     r.kind = Kind::reduce;

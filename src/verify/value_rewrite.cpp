@@ -78,6 +78,11 @@ Poly Values::simplified(const Poly& p) {
             if (less_first) decided[a] = info.args[is_min ? 0 : 1];
             else if (prover_.holds(at_least(info.args[0], info.args[1]))) decided[a] = info.args[is_min ? 1 : 0];
         }
+        if (info.kind == AtomInfo::Kind::quotient) {
+            if (const auto d = info.args[1].constant(); d && *d > 0) {
+                if (auto q = prover_.quotient_value(info.args[0], *d)) decided[a] = Poly(*q);
+            }
+        }
         if (info.kind == AtomInfo::Kind::choice) {
             if (prover_.holds(info.condition)) decided[a] = info.args[0];
             else if (prover_.holds(negated(info.condition))) decided[a] = info.args[1];

@@ -18,11 +18,17 @@ namespace {
 
 class Translation {
 public:
-    Translation(z3::context& z, const Integers& ints) : z_(z), ints_(ints) {}
+    Translation(z3::context& z, const Integers& ints, bool linear) : z_(z), ints_(ints), linear_(linear) {}
+    bool products = false;   // a product of symbols was met
 
     z3::expr poly(const Poly& p) {
         z3::expr sum = z_.int_val(0);
         for (const auto& [m, k] : p.terms) {
+            products |= m.size() > 1;
+            if (linear_ && m.size() > 1) {
+                sum = sum + z_.int_val(k) * monomial(m);
+                continue;
+            }
             z3::expr product = z_.int_val(k);
             for (Atom a : m) product = product * atom(a);
             sum = sum + product;
@@ -51,6 +57,18 @@ public:
     std::vector<z3::expr> axioms;
 
 private:
+    // A product as one number; it is not negative where no factor can be.
+    z3::expr monomial(const std::vector<Atom>& m) {
+        std::string name = "p";
+        for (Atom a : m) name += "_" + std::to_string(a);
+        z3::expr x = z_.int_const(name.c_str());
+        if (!seen_products_.insert(m).second) return x;
+        z3::expr signs = z_.bool_val(true);
+        for (Atom a : m) signs = signs && atom(a) >= 0;
+        axioms.push_back(z3::implies(signs, x >= 0));
+        return x;
+    }
+
     z3::expr atom(Atom a) {
         const AtomInfo& info = ints_.info(a);
         const std::string name = "x" + std::to_string(a);
@@ -60,6 +78,7 @@ private:
         if (info.upper) axioms.push_back(x <= z_.int_val(*info.upper));
         switch (info.kind) {
             case AtomInfo::Kind::quotient: {
+                if (linear_ && !info.args[1].constant()) break;   // divisor * quotient is a product
                 z3::expr n = poly(info.args[0]), d = poly(info.args[1]);
                 // Floor division by a positive divisor; nothing is known otherwise.
                 axioms.push_back(z3::implies(d > 0, d * x <= n && n < d * x + d));
@@ -81,7 +100,9 @@ private:
 
     z3::context& z_;
     const Integers& ints_;
+    bool linear_;
     std::set<Atom> seen_;
+    std::set<std::vector<Atom>> seen_products_;
 };
 
 }  // namespace
@@ -95,18 +116,21 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
         static thread_local int queries = 0;
         if (!context || ++queries % 256 == 0) context = std::make_unique<z3::context>();
         z3::context& z = *context;
-        z3::solver solver(z, z3::solver::simple());   // no preprocessing tactics: queries are tiny
-        z3::params limits(z);
-        limits.set("rlimit", 400000u);
-        solver.set(limits);
-        Translation t(z, ints);
-        z3::expr claim = t.condition(goal);
-        std::vector<z3::expr> premises;
-        for (const Condition& f : facts) premises.push_back(t.condition(f));
-        for (const z3::expr& p : premises) solver.add(p);
-        for (const z3::expr& a : t.axioms) solver.add(a);
-        solver.add(!claim);
-        proved = solver.check() == z3::unsat;
+        for (const bool linear : {true, false}) {
+            z3::solver solver(z, z3::solver::simple());   // no preprocessing tactics: queries are tiny
+            z3::params limits(z);
+            limits.set("rlimit", 400000u);
+            solver.set(limits);
+            Translation t(z, ints, linear);
+            z3::expr claim = t.condition(goal);
+            std::vector<z3::expr> premises;
+            for (const Condition& f : facts) premises.push_back(t.condition(f));
+            for (const z3::expr& p : premises) solver.add(p);
+            for (const z3::expr& a : t.axioms) solver.add(a);
+            solver.add(!claim);
+            proved = solver.check() == z3::unsat;
+            if (proved || !t.products) break;
+        }
     } catch (const z3::exception&) {
         proved = false;   // out of limits, or beyond what Z3 can parse: not proved
     }

@@ -30,7 +30,7 @@ TEST_P(Shipped, IsProvedWithoutSearch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Shipped,
-                         ::testing::Values("vector_add", "bias_gelu", "softmax", "layernorm", "rmsnorm", "transpose", "gemm_sm80", "gemm_sm90", "gemm_cluster_sm90", "attention_sm90"),
+                         ::testing::Values("vector_add", "bias_gelu", "softmax", "layernorm", "rmsnorm", "transpose", "gemm_sm80", "gemm_sm90", "gemm_cluster_sm90", "attention_sm90", "reductions", "cumsum", "split_k"),
                          [](const auto& info) { return std::string(info.param); });
 
 // A kernel that says nothing of what it computes has nothing to prove about its outputs, and must not come out as if it had.

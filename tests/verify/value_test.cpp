@@ -178,5 +178,39 @@ TEST(Values, InterpolationIsForTwoValuedVariablesOnly) {
     }
 }
 
+// sum_a sum_b sum_i x[32*i + 8*a + b] with the clip of a ragged end n.
+Value nested_digits(World& w, int a_extent, int b_extent, int a_step, bool clipped) {
+    const Atom a = w.ints.symbol("a", 0), b = w.ints.symbol("b", 0), i = w.ints.symbol("i", 0);
+    const Poly index = 32 * Poly::of(i) + a_step * Poly::of(a) + Poly::of(b);
+    Value v = w.x(index);
+    if (clipped) v = w.values.where(less(index, w.n), v, w.values.number(0));
+    v = w.values.reduce("sum", i, 0, w.ints.quotient(w.n + 31, 32), v);
+    v = w.values.reduce("sum", a, 0, a_extent, v);
+    return w.values.reduce("sum", b, 0, b_extent, v);
+}
+
+TEST(Values, DigitsOfOneIndexJoinInAnyOrder) {
+    World w;
+    EXPECT_EQ(nested_digits(w, 4, 8, 8, true), w.sum_x(0, w.n));
+    EXPECT_EQ(nested_digits(w, 8, 4, 4, true), w.sum_x(0, w.n));
+    EXPECT_EQ(nested_digits(w, 4, 8, 8, false), w.sum_x(0, 32 * w.ints.quotient(w.n + 31, 32)));
+}
+
+TEST(Values, DigitsThatOverlapOrLeaveGapsDoNotJoin) {
+    World w;
+    EXPECT_NE(nested_digits(w, 5, 8, 8, true), w.sum_x(0, w.n)) << "a * 8 + b reaches 40: some elements twice";
+    EXPECT_NE(nested_digits(w, 4, 7, 8, true), w.sum_x(0, w.n)) << "every eighth element is left out";
+    EXPECT_NE(nested_digits(w, 4, 8, 4, true), w.sum_x(0, w.n)) << "steps of 4 under 8 values of b";
+    EXPECT_NE(nested_digits(w, 2, 8, 8, true), w.sum_x(0, w.n)) << "half of each 32";
+}
+
+TEST(Values, ProductsOverNeighbouringRangesUnite) {
+    World w;
+    auto prod = [&](const Poly& lo, const Poly& hi) { return w.values.reduce("prod", w.j, lo, hi, w.x(Poly::of(w.j))); };
+    EXPECT_EQ(w.values.mul(prod(0, w.n), prod(w.n, w.n + 8)), prod(0, w.n + 8));
+    EXPECT_EQ(w.values.mul(prod(0, w.n), w.x(w.n)), prod(0, w.n + 1));
+    EXPECT_NE(w.values.mul(prod(0, w.n), prod(w.n + 1, w.n + 8)), prod(0, w.n + 8));
+}
+
 }  // namespace
 }  // namespace tw::verify
