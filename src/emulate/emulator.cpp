@@ -576,9 +576,14 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             return true;
         }
         bool operator()(const ir::ProxyFence&) {
-            // The fence covers what this warp wrote before it.
+            // The fence covers what this warp wrote before it, and where every lane executes it, the copies (cp.async writes
+            // through the generic proxy) that each lane has waited for.
             auto n = static_cast<std::size_t>(w.number);
             w.knows.fenced[n] = w.knows.order[n];
+            if (!w.single) {
+                auto& copies = w.knows.fenced[static_cast<std::size_t>(m.actor_copies(w.number))];
+                copies = std::max(copies, w.own_copies);
+            }
             m.tick(w);
             return true;
         }
