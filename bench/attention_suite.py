@@ -243,11 +243,11 @@ def worker(args):
             torch.cuda.empty_cache()
 
 
-def supervise(args):
+def supervise(args, script):
     """Runs the worker until it has come to the end; what hangs or faults is left out and the rest goes on."""
     end = time.time() + args.limit
     while time.time() < end:
-        p = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--worker"] + [x for x in sys.argv[1:]], stderr=subprocess.PIPE, text=True)
+        p = subprocess.Popen([sys.executable, os.path.abspath(script), "--worker"] + sys.argv[1:], stderr=subprocess.PIPE, text=True)
         size, since = -1, time.time()
         while p.poll() is None:
             time.sleep(0.3)
@@ -332,7 +332,7 @@ def main():
         import torch
 
         say(args.log, kind="versions", versions=dict(torch=torch.__version__, cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version(), gpu=torch.cuda.get_device_name(0)))
-        supervise(args)
+        supervise(args, __file__)
     summary(args.log)
     if args.out:
         cases, versions = table(args.log)
