@@ -88,14 +88,15 @@ struct Options {
 
 // Seen in a skeleton run: a read of shared memory found what this write had put there. `at_read` and `at_write` are the
 // loop variables and instance indices in force (variable number, value), outermost first; in a cluster the block's rank comes
-// before them, as variable `rank_of_block`.
+// before them, as variable `rank_of_block`. `write_ends` has for each entry of `at_write` where that loop ends (0 for what is no loop).
 struct DependenceSample {
     static constexpr int rank_of_block = -1;
     const ir::Stmt* read = nullptr;
     const ir::Stmt* write = nullptr;
     std::vector<std::pair<int, std::int64_t>> at_read, at_write;
+    std::vector<std::int64_t> write_ends;
     friend bool operator<(const DependenceSample& a, const DependenceSample& b) {
-        return std::tie(a.read, a.write, a.at_read, a.at_write) < std::tie(b.read, b.write, b.at_read, b.at_write);
+        return std::tie(a.read, a.write, a.at_read, a.at_write, a.write_ends) < std::tie(b.read, b.write, b.at_read, b.at_write, b.write_ends);
     }
 };
 

@@ -280,8 +280,14 @@ private:
     std::vector<std::vector<GlobalCell>> cells_;
     std::vector<Shadow> global_shadow_;
 
-    std::vector<std::vector<std::pair<int, std::int64_t>>> snapshots_;
-    std::map<std::vector<std::pair<int, std::int64_t>>, std::uint32_t> snapshot_ids_;
+    // The loops a warp is in: see DependenceSample.
+    struct Snapshot {
+        std::vector<std::pair<int, std::int64_t>> values;
+        std::vector<std::int64_t> ends;
+        friend bool operator<(const Snapshot& a, const Snapshot& b) { return std::tie(a.values, a.ends) < std::tie(b.values, b.ends); }
+    };
+    std::vector<Snapshot> snapshots_;
+    std::map<Snapshot, std::uint32_t> snapshot_ids_;
 
     // the running cluster
     std::int64_t cluster_ = 0;

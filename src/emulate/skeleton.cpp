@@ -28,19 +28,24 @@ int Machine::choose_granule() const {
 }
 
 std::uint32_t Machine::snapshot_of(const Warp& w) {
-    std::vector<std::pair<int, std::int64_t>> values;
+    Snapshot snapshot;
+    auto& values = snapshot.values;
     if (cluster_size_ > 1) values.emplace_back(DependenceSample::rank_of_block, w.block);
     for (std::size_t v = 0; v < k_.vars.size(); ++v) {
         if (k_.vars[v].kind == ir::Variable::Kind::instance && w.var_set[v]) values.emplace_back(static_cast<int>(v), w.vars[v]);
     }
     for (const Frame& f : w.frames) {
-        if (f.loop) values.emplace_back(f.loop->var, w.vars[at(f.loop->var)]);
+        if (!f.loop) continue;
+        snapshot.ends.resize(values.size(), 0);
+        snapshot.ends.push_back(f.hi);
+        values.emplace_back(f.loop->var, w.vars[at(f.loop->var)]);
     }
-    auto found = snapshot_ids_.find(values);
+    snapshot.ends.resize(values.size(), 0);
+    auto found = snapshot_ids_.find(snapshot);
     if (found != snapshot_ids_.end()) return found->second;
     const auto id = static_cast<std::uint32_t>(snapshots_.size());
-    snapshots_.push_back(values);
-    snapshot_ids_.emplace(std::move(values), id);
+    snapshots_.push_back(snapshot);
+    snapshot_ids_.emplace(std::move(snapshot), id);
     return id;
 }
 
@@ -83,7 +88,7 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
                 last_writer = cell.write.stmt;
                 last_snapshot = cell.write.snapshot;
                 if (last_writer) {
-                    outcome_.dependences.insert({&s, last_writer, snapshots_[access.snapshot], snapshots_[last_snapshot]});
+                    outcome_.dependences.insert({&s, last_writer, snapshots_[access.snapshot].values, snapshots_[last_snapshot].values, snapshots_[last_snapshot].ends});
                 }
             }
         }

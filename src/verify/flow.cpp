@@ -67,7 +67,7 @@ Integers::Leaf Flow::leaf(const State& s) {
 
 std::string Flow::show(Value v) const {
     std::string s = values_.text(v, [this](int id) { return tensor_name(id); });
-    return s.size() > 600 ? s.substr(0, 600) + "..." : s;
+    return s.size() > 600 && !trace_ ? s.substr(0, 600) + "..." : s;
 }
 
 void Flow::oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason, std::vector<std::string> used) {

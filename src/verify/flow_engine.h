@@ -50,6 +50,7 @@ struct SharedWrite {
     std::vector<Poly> origin;                // per buffer dimension
     std::vector<int> dims;
     int buffer = -1;
+    std::map<int, Poly> loop_ends;           // where the loops around it end, by their variable
     int serial = 0;                          // when it was interpreted
     bool faithful = true;                    // puts element c of the view where the buffer's layout says
     std::string why;
@@ -57,6 +58,8 @@ struct SharedWrite {
 
 // A loop whose body is being interpreted.
 struct LoopFrame {
+    int variable = -1;
+    Poly end;
     std::set<const ir::Stmt*> writers;       // the statements in it that write shared memory
     int run_serial = 0;                      // what was recorded before belongs to an earlier interpretation of the body
     std::map<const ir::Stmt*, std::pair<Value, std::vector<Poly>>> carried;   // what the body read of such earlier records

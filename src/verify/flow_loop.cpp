@@ -37,6 +37,8 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     prover_.assume(at_least(Poly::of(k), lo));
     prover_.assume(less(Poly::of(k), hi));
     LoopFrame frame;
+    frame.variable = f.var;
+    frame.end = hi;
     ir::for_each_stmt(f.body, [&](const ir::Stmt& inner) {
         if (destination(&inner) >= 0) frame.writers.insert(&inner);
     });
@@ -64,6 +66,24 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
         }
         return settled;
     };
+    const Condition entered = less(lo, hi);
+    if (unit && prover_.holds(at_least(lo + Poly(1), hi))) {   // one iteration or none: nothing has to be guessed
+        State after = body(s);
+        prover_.pop();
+        for (int id : fragments) {
+            const auto before = s.fragments.find(id);
+            const Value was = before != s.fragments.end() ? before->second : values_.unknown("after the loop: " + k_.fragments[at(id)].name);
+            s.fragments[id] = values_.simplified(values_.where(entered, values_.replace(after.fragments.at(id), {{k, lo}}), was));
+        }
+        for (int id : scalars) {
+            const auto before = s.scalars.find(id);
+            const Poly was = before != s.scalars.end() ? before->second : Poly::of(ints_.fresh(k_.vars[at(id)].name));
+            s.scalars[id] = values_.simplified(ints_.choice(entered, ints_.replace(after.scalars.at(id), {{k, lo}}), was));
+        }
+        in_tile_loop_ = outer_tile;
+        digits_.resize(mark);
+        return;
+    }
     // What inner, hypothetical runs of this loop read is no matter of the loops around it.
     const std::vector<LoopFrame> outer_frames = loop_frames_;
     State head = s;
@@ -72,6 +92,46 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     auto forget_fragment = [&](int id) { head.fragments[id] = values_.unknown("carried by the loop: " + k_.fragments[at(id)].name); };
     auto forget_scalar = [&](int id) { head.scalars[id] = Poly::of(ints_.fresh(k_.vars[at(id)].name)); };
     std::set<int> known_fragments, known_scalars;
+    // From what one iteration made of a fragment, what it is at the head of iteration k.
+    auto guess = [&](int id, Value value) {
+        // It must also make sense at k = hi, so it is formed without the facts of an iteration.
+        prover_.pop();
+        prover_.push();
+        prover_.assume(at_least(Poly::of(k), lo));
+        Value result = values_.widened(value, k, lo);
+        const ValueNode outer = values_.node(result);
+        const bool still = outer.kind == ValueNode::Kind::where && !ints_.mentions(outer.condition, k);
+        const auto initial = values_.as_number(values_.simplified(s.fragments.at(id)));
+        if (!values_.mentions(result, k) || (initial && *initial == 0 && !has_moving_range(value, k))) {
+            // Nothing in it grows: one term an iteration, added up (an accumulator that is not a matrix product).
+            if (initial && *initial == 0 && values_.mentions(value, k)) {
+                const Atom i = ints_.fresh("i");
+                result = values_.reduce("sum", i, lo, Poly::of(k), values_.replace(value, {{k, Poly::of(i)}}));
+            }
+        } else if (still && outer.args[1] != s.fragments.at(id)) {
+            result = values_.where(outer.condition, outer.args[0], values_.unknown("outside the mask"));
+        }
+        prover_.pop();
+        prover_.push();
+        prover_.assume(at_least(Poly::of(k), lo));
+        prover_.assume(less(Poly::of(k), hi));
+        return result;
+    };
+    // Elements outside a mask that does not move are unknown in a guess: nothing is claimed of them.
+    auto mask_of = [&](Value guessed) {
+        const ValueNode outer = values_.node(guessed);
+        const bool masked = outer.kind == ValueNode::Kind::where && values_.node(outer.args[1]).kind == ValueNode::Kind::unknown;
+        return masked ? outer.condition : Condition{};
+    };
+    auto starts_right = [&](int id, Value guessed) {
+        const Condition mask = mask_of(guessed);
+        prover_.push();
+        prover_.assume(mask);
+        const Value start = values_.simplified(values_.replace(guessed, {{k, lo}})), initial = values_.simplified(s.fragments.at(id));
+        prover_.pop();
+        return agree(start, initial, mask, 2);
+    };
+    std::map<int, int> attempts;   // what hangs on another fragment of the loop can be guessed right only after that one
     if (unit) {
         const State once = body(s);
         std::map<int, Value> guessed;
@@ -85,30 +145,7 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
             guessed[id] = after->second;
             known_fragments.insert(id);
         }
-        // The guess must also make sense at k = hi, so it is formed without the facts of an iteration.
-        prover_.pop();
-        prover_.push();
-        prover_.assume(at_least(Poly::of(k), lo));
-        for (const auto& [id, value] : guessed) {
-            Value guess = values_.widened(value, k, lo);
-            const ValueNode outer = values_.node(guess);
-            const bool still = outer.kind == ValueNode::Kind::where && !ints_.mentions(outer.condition, k);
-            const auto initial = values_.as_number(values_.simplified(s.fragments.at(id)));
-            if (!values_.mentions(guess, k) || (initial && *initial == 0 && !has_moving_range(value, k))) {
-                // Nothing in it grows: one term an iteration, added up (an accumulator that is not a matrix product).
-                if (initial && *initial == 0 && values_.mentions(value, k)) {
-                    const Atom i = ints_.fresh("i");
-                    guess = values_.reduce("sum", i, lo, Poly::of(k), values_.replace(value, {{k, Poly::of(i)}}));
-                }
-            } else if (still && outer.args[1] != s.fragments.at(id)) {
-                guess = values_.where(outer.condition, outer.args[0], values_.unknown("outside the mask"));
-            }
-            head.fragments[id] = guess;
-        }
-        prover_.pop();
-        prover_.push();
-        prover_.assume(at_least(Poly::of(k), lo));
-        prover_.assume(less(Poly::of(k), hi));
+        for (const auto& [id, value] : guessed) head.fragments[id] = guess(id, value);
         for (int id : scalars) {
             auto before = s.scalars.find(id);
             auto after = once.scalars.find(id);
@@ -128,36 +165,42 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
         for (bool stable = false; !stable;) {
             const State next = body(head);
             stable = writes_settled();
-            const std::map<Atom, Poly> advance = {{k, Poly::of(k) + Poly(1)}}, begin = {{k, lo}};
+            const std::map<Atom, Poly> advance = {{k, Poly::of(k) + Poly(1)}};
             std::vector<int> failed_fragments, failed_scalars;
             for (int id : known_fragments) {
-                const Value guess = head.fragments.at(id);
-                // Elements outside a mask that does not move are unknown in the guess: nothing is claimed of them.
-                const ValueNode outer = values_.node(guess);
-                const bool masked = outer.kind == ValueNode::Kind::where && values_.node(outer.args[1]).kind == ValueNode::Kind::unknown;
+                const Value claimed = head.fragments.at(id);
+                const Condition mask = mask_of(claimed);
                 prover_.push();
-                if (masked) prover_.assume(outer.condition);
-                const Value want = values_.simplified(values_.replace(guess, advance));
+                prover_.assume(mask);
+                const Value want = values_.simplified(values_.replace(claimed, advance));
                 const Value got = values_.simplified(next.fragments.at(id));
-                const Value start = values_.simplified(values_.replace(guess, begin));
-                const Value initial = values_.simplified(s.fragments.at(id));
                 prover_.pop();
-                if (!agree(want, got, masked ? outer.condition : Condition{}, 3) || !agree(start, initial, masked ? outer.condition : Condition{}, 2)) {
-                    failed_fragments.push_back(id);
-                    if (trace_) {
-                        std::fprintf(stderr, "flow: %s is not inductive\n  guess   %s\n  next    %s\n  wanted  %s\n  start   %s\n  initial %s\n", k_.fragments[at(id)].name.c_str(), show(guess).c_str(),
-                                     show(got).c_str(), show(want).c_str(), show(start).c_str(), show(initial).c_str());
-                    }
+                if (agree(want, got, mask, 3) && starts_right(id, claimed)) continue;
+                failed_fragments.push_back(id);
+                if (trace_) {
+                    std::fprintf(stderr, "flow: %s is not inductive\n  guess   %s\n  next    %s\n  wanted  %s\n  initial %s\n", k_.fragments[at(id)].name.c_str(), show(claimed).c_str(),
+                                 show(got).c_str(), show(want).c_str(), show(s.fragments.at(id)).c_str());
                 }
             }
             for (int id : known_scalars) {
                 const Poly guess = head.scalars.at(id);
                 if (!(values_.simplified(ints_.replace(guess, advance)) == values_.simplified(next.scalars.at(id)))) failed_scalars.push_back(id);
             }
+            std::vector<int> again;
             for (int id : failed_fragments) {
-                known_fragments.erase(id);
-                forget_fragment(id);
                 stable = false;
+                if (++attempts[id] <= 2 && failed_fragments.size() < known_fragments.size()) {
+                    again.push_back(id);
+                } else {
+                    known_fragments.erase(id);
+                    forget_fragment(id);
+                }
+            }
+            if (!again.empty()) {   // one iteration from their start, with the others as they were found
+                State from = head;
+                for (int id : again) from.fragments[id] = s.fragments.at(id);
+                const State once_more = body(from);
+                for (int id : again) head.fragments[id] = guess(id, once_more.fragments.at(id));
             }
             for (int id : failed_scalars) {
                 known_scalars.erase(id);
@@ -173,11 +216,20 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     loop_frames_ = outer_frames;
     body(head);
     prover_.pop();
-    // After the loop: the guess at k = max(lo, hi).
+    // After the loop: the guess at k = max(lo, hi). It was checked for loops that run; one that does not leaves what was there.
     const Poly end = values_.simplified(ints_.maximum(lo, hi));
     for (int id : fragments) {
-        s.fragments[id] = known_fragments.count(id) ? values_.simplified(values_.replace(head.fragments.at(id), {{k, end}}))
-                                                    : values_.unknown("after the loop: " + k_.fragments[at(id)].name);
+        if (!known_fragments.count(id)) {
+            s.fragments[id] = values_.unknown("after the loop: " + k_.fragments[at(id)].name);
+            continue;
+        }
+        const Value claimed = head.fragments.at(id);
+        prover_.push();
+        prover_.assume(negated(entered));
+        const bool always = starts_right(id, claimed);
+        prover_.pop();
+        const Value after = values_.replace(claimed, {{k, end}});
+        s.fragments[id] = values_.simplified(always ? after : values_.where(entered, after, s.fragments.at(id)));
     }
     for (int id : scalars) {
         s.scalars[id] = known_scalars.count(id) ? values_.simplified(ints_.replace(head.scalars.at(id), {{k, end}})) : Poly::of(ints_.fresh(k_.vars[at(id)].name));
@@ -195,15 +247,28 @@ bool Flow::same_range(const ValueNode& a, const ValueNode& b) {
 
 bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     if (a == b) return true;
-    if (depth == 0) return false;
     {
         const ValueNode m = values_.node(a), n = values_.node(b);
-        if (m.kind == n.kind && m.kind != ValueNode::Kind::where && m.name == n.name && m.id == n.id && m.number == n.number && m.weights == n.weights && m.args.size() == n.args.size() &&
-            m.indices == n.indices && !m.args.empty()) {
-            bool same = m.kind != ValueNode::Kind::reduce || (m.variable == n.variable && same_range(m, n));
-            for (std::size_t i = 0; i < m.args.size() && same; ++i) same = agree(m.args[i], n.args[i], given, m.kind == ValueNode::Kind::reduce ? 0 : depth - 1);
-            if (same) return true;
+        const bool alike = m.kind == n.kind && m.name == n.name && m.id == n.id && m.number == n.number && m.args.size() == n.args.size() && m.indices == n.indices && !m.args.empty();
+        bool same = alike;
+        if (alike && m.kind == ValueNode::Kind::reduce) {
+            same = m.variable == n.variable && m.args == n.args && same_range(m, n);
+        } else if (alike && (m.kind == ValueNode::Kind::sum || m.kind == ValueNode::Kind::product || m.kind == ValueNode::Kind::extreme)) {
+            // Their order is that of their numbers, which says nothing.
+            std::vector<bool> taken(n.args.size(), false);
+            for (std::size_t i = 0; i < m.args.size() && same; ++i) {
+                same = false;
+                for (std::size_t j = 0; j < n.args.size() && !same; ++j) {
+                    if (taken[j] || (!m.weights.empty() && m.weights[i] != n.weights[j]) || !agree(m.args[i], n.args[j], given, 0)) continue;
+                    taken[j] = same = true;
+                }
+            }
+        } else if (alike && m.kind != ValueNode::Kind::where) {
+            for (std::size_t i = 0; i < m.args.size() && same; ++i) same = agree(m.args[i], n.args[i], given, depth);
+        } else {
+            same = false;
         }
+        if (same) return true;
     }
     for (Value v : {a, b}) {   // a short sum of constant length against the same written out
         const ValueNode n = values_.node(v);
@@ -214,6 +279,7 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         const Value spread = values_.sum(0, std::move(terms));
         if (spread == (v == a ? b : a)) return true;
     }
+    if (depth == 0) return false;
     for (Value v : {a, b}) {
         const ValueNode n = values_.node(v);
         if (n.kind != ValueNode::Kind::where) continue;

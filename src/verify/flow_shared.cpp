@@ -11,6 +11,7 @@ void Flow::record_write(const ir::Stmt& stmt, const ir::SharedView& v, const Sta
     w.extents = v.extents;
     for (const ir::Expr& e : v.origin) w.origin.push_back(poly(e, s));
     if (forgotten_writes_.count(&stmt)) w.value = values_.unknown("what the loop leaves in shared memory from one iteration to a later one");
+    for (const LoopFrame& f : loop_frames_) w.loop_ends[f.variable] = f.end;
     w.serial = ++serial_;
     writes_[&stmt] = std::move(w);
 }
@@ -159,6 +160,11 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         }
         // Tile symbols derived from a persistent loop: those of the writer are those of the reader when the loops agree.
         match_tiles(d, with, s);
+        for (const auto& [var, distance] : d.from_end) {
+            const auto end = w.loop_ends.find(var);
+            if (end == w.loop_ends.end()) return values_.unknown("where the writer's loop ends is not known");
+            with[var_atom(var)] = ints_.replace(end->second, with) - Poly(distance);
+        }
         std::vector<Poly> base;
         for (const Poly& p : w.origin) base.push_back(ints_.replace(p, with));
         // Coordinates inside the written view.

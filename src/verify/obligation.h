@@ -39,6 +39,7 @@ struct Dependence {
     const ir::Stmt* read = nullptr;
     const ir::Stmt* write = nullptr;
     std::vector<std::pair<int, ir::Expr>> writer_vars;   // (variable of the writer, value in terms of the reader's variables)
+    std::vector<std::pair<int, std::int64_t>> from_end;    // (variable of the writer, how far before its loop's end), where that is what fits
     std::vector<std::pair<int, std::int64_t>> only_when;   // reader variables that had this one value in all samples
     std::map<int, std::set<std::int64_t>> seen;            // reader variables: all values they had in the samples
     bool exact = false;          // false: samples exist but no affine relation fits them

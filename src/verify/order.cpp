@@ -14,14 +14,18 @@ using ir::ExprKind;
 // For each size: the constants it is divided by (tile extents), and the divisors its assumptions demand.
 struct SizeUse {
     std::set<std::int64_t> tiles;
+    std::set<std::string> quotients;   // the ways in which it is divided: whole tiles apart from all tiles means a loop for the rest
     std::int64_t multiple = 1;
 };
 
-void collect_tiles(const Expr& e, std::vector<SizeUse>& use) {
+void collect_tiles(const Expr& e, const ir::ExprNames& names, std::vector<SizeUse>& use) {
     if (e.kind() == ExprKind::floor_div || e.kind() == ExprKind::mod) {
         if (auto d = e->args[1].as_constant(); d && *d > 1) {
             std::function<void(const Expr&)> mark = [&](const Expr& x) {
-                if (x.kind() == ExprKind::size) use[static_cast<std::size_t>(x->id)].tiles.insert(*d);
+                if (x.kind() == ExprKind::size) {
+                    use[static_cast<std::size_t>(x->id)].tiles.insert(*d);
+                    use[static_cast<std::size_t>(x->id)].quotients.insert(ir::to_string(e, names));
+                }
                 if (x.kind() == ExprKind::add || x.kind() == ExprKind::sub || x.kind() == ExprKind::min || x.kind() == ExprKind::max) {
                     for (const Expr& a : x->args) mark(a);
                 }
@@ -29,7 +33,7 @@ void collect_tiles(const Expr& e, std::vector<SizeUse>& use) {
             mark(e->args[0]);
         }
     }
-    for (const Expr& a : e->args) collect_tiles(a, use);
+    for (const Expr& a : e->args) collect_tiles(a, names, use);
 }
 
 template <class F>
@@ -88,7 +92,8 @@ double since(std::chrono::steady_clock::time_point start) {
 
 std::vector<Instance> cutoff_instances(const ir::Kernel& k) {
     std::vector<SizeUse> use(k.sizes.size());
-    for_each_expr(k, [&](const Expr& e) { collect_tiles(e, use); });
+    const ir::ExprNames names = ir::names_of(k);
+    for_each_expr(k, [&](const Expr& e) { collect_tiles(e, names, use); });
     for (const ir::Assumption& a : k.assumptions) {   // K % 8 == 0
         if (a.condition.kind() == ExprKind::eq && a.condition->args[0].kind() == ExprKind::mod && a.condition->args[1].is_constant(0)) {
             const Expr& n = a.condition->args[0]->args[0];
@@ -115,6 +120,7 @@ std::vector<Instance> cutoff_instances(const ir::Kernel& k) {
         add(tile);
         add(2 * tile + 1);
         add((period + 2) * tile);
+        if (use[i].quotients.size() > 1) add((period + 2) * tile + 1);
     }
     std::vector<Instance> list;
     auto emit = [&](std::vector<std::int64_t> sizes, int resident) {
@@ -133,7 +139,7 @@ std::vector<Instance> cutoff_instances(const ir::Kernel& k) {
         for (std::size_t i = 0; i < n; ++i) {
             for (std::size_t c = 0; c < choices[i].size(); ++c) {
                 // The long choice of one size with several tiles of the others is kept to one background.
-                if (c == 3 && background == 2) continue;
+                if (c >= 3 && background == 2) continue;
                 std::vector<std::int64_t> sizes = base;
                 sizes[i] = choices[i][c];
                 emit(sizes, 1);
@@ -267,8 +273,18 @@ Dependence fit(const Samples& list) {
             for (const auto* s : list) all = all && shape_ok(*s) && s->at_write[i].second == first.at_write[i].second;
             if (all) value = Expr(first.at_write[i].second);
         }
-        if (value) d.writer_vars.emplace_back(variable, *value);
-        else d.exact = false;
+        if (value) {
+            d.writer_vars.emplace_back(variable, *value);
+            continue;
+        }
+        // What the last iterations wrote, read after the loop.
+        auto distance = [&](const emulate::DependenceSample& s) { return s.write_ends[i] - s.at_write[i].second; };
+        const bool is_loop = variable != emulate::DependenceSample::rank_of_block && first.write_ends[i] > 0;
+        if (is_loop && std::all_of(list.begin(), list.end(), [&](const auto* s) { return shape_ok(*s) && distance(*s) == distance(first); })) {
+            d.from_end.emplace_back(variable, distance(first));
+        } else {
+            d.exact = false;
+        }
     }
     // A write that only some iterations of the reader find (a peeled prologue): say which.
     for (std::size_t j = 0; j < first.at_read.size(); ++j) {

@@ -29,7 +29,7 @@ bool Values::split_reduce_factor(Value term, Value& reduce, std::vector<std::pai
 bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
     // An empty range that ends before it starts would make the union too long or too short.
     auto forwards = [&](const Poly& from, const Poly& to) { return prover_.holds(at_least(to, from)); };
-    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo)) return forwards(a.lo, b.lo) && forwards(b.lo, b.hi);
+    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo) || prover_.holds(equals(a.hi, b.lo))) return forwards(a.lo, b.lo) && forwards(b.lo, b.hi);
     auto cut = [&](const Poly& p) -> std::optional<std::vector<Poly>> {
         if (p.terms.size() != 1 || p.terms.begin()->first.size() != 1 || p.terms.begin()->second != 1) return std::nullopt;
         const AtomInfo& i = ints_.info(p.terms.begin()->first[0]);

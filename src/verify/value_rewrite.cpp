@@ -88,8 +88,27 @@ Poly Values::simplified(const Poly& p) {
             else if (prover_.holds(negated(info.condition))) decided[a] = info.args[1];
         }
     }
-    if (decided.empty()) return p;
-    return ints_.replace(p, decided);
+    if (!decided.empty()) return ints_.replace(p, decided);
+    for (Atom a : atoms) {   // no tile, one, or one and a rest
+        const AtomInfo info = ints_.info(a);
+        if (info.kind != AtomInfo::Kind::quotient) continue;
+        for (int count : {0, 1, 2}) {
+            if (prover_.holds(equals(Poly::of(a), Poly(count)))) return simplified(ints_.replace(p, {{a, Poly(count)}}));
+        }
+    }
+    // Whole tiles and all tiles of one size, n // b and (n + b - 1) // b: the facts may say that they are equal or one apart.
+    for (Atom a : atoms) {
+        for (Atom b : atoms) {
+            const AtomInfo x = ints_.info(a), y = ints_.info(b);
+            if (x.kind != AtomInfo::Kind::quotient || y.kind != AtomInfo::Kind::quotient || !(x.args[1] == y.args[1])) continue;
+            const auto more = (x.args[0] - y.args[0]).constant(), divisor = y.args[1].constant();
+            if (!more || !divisor || *more <= 0 || *more >= *divisor) continue;
+            for (int apart : {0, 1}) {
+                if (prover_.holds(equals(Poly::of(a), Poly::of(b) + Poly(apart)))) return ints_.replace(p, {{a, Poly::of(b) + Poly(apart)}});
+            }
+        }
+    }
+    return p;
 }
 
 Value Values::simplified(Value v) {
