@@ -426,7 +426,10 @@ void Printer::roles(const std::vector<const Stmt*>& list) {
 
 void Printer::elect(const ir::Elect& op) {
     open("if (" + elect_condition_ + ")");
+    const bool outer = elected_;
+    elected_ = true;
     region(op.body);
+    elected_ = outer;
     close();
 }
 

@@ -161,7 +161,29 @@ void Printer::compute(const ir::Compute& op) {
             return close();
         }
     }
+    if (auto ones = all_ones(op); !ones.empty()) {
+        line("// often all factors of a warp are 1: the vote costs less than the products");
+        open(fmt::format("if (!__all_sync(0xffffffffu, {}))", ones));
+        elementwise(op.dst, value);
+        return close();
+    }
     elementwise(op.dst, value);
+}
+
+// `x = x * f` in place, where f has few values and spreads over many of x (the rescaling of an online softmax): the condition
+// under which the thread may leave it out. Empty where it would not pay. Every lane of the warp is here: the statement is not elected.
+std::string Printer::all_ones(const ir::Compute& op) const {
+    const ir::Element& value = op.value;
+    if (value->op != ElementOp::mul || dtype(op.dst) != DType::F32 || elected_) return {};
+    const ir::Element &x = value->args[0], &f = value->args[1];
+    if (x->op != ElementOp::fragment || f->op != ElementOp::fragment || x->id != op.dst || f->id == op.dst || !x->offset.empty() || !f->offset.empty()) return {};
+    for (std::size_t i = 0; i < x->dims.size(); ++i) {
+        if (x->dims[i] != static_cast<int>(i)) return {};
+    }
+    if (dtype(f->id) != DType::F32 || dist(f->id).values() > 4 || dist(op.dst).values() < 16 * dist(f->id).values()) return {};
+    std::string text;
+    for (int v = 0; v < dist(f->id).values(); ++v) text += fmt::format("{}{}[{}] == 1.0f", v ? " && " : "", fragment_name(f->id), v);
+    return text;
 }
 
 // Pre: prepare_leaves was called for `value`, or for what it is a part of.

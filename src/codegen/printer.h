@@ -76,6 +76,7 @@ private:
     std::string number(double value, ir::DType t);
     void prepare_leaves(const ir::Element& e, const ir::Distribution& d);
     void compute(const ir::Compute& op);
+    std::string all_ones(const ir::Compute& op) const;
     void elementwise(int dst, const ir::Element& value);
     void reduce(const ir::Reduce& op);
     void scan(const ir::Scan& op);
@@ -147,6 +148,7 @@ private:
     // the group that executes
     int group_threads_ = 0;
     std::string elect_condition_;
+    bool elected_ = false;                               // inside the text of one thread
     bool remote_release_needed_ = false;                 // ordinary code touches shared memory: an arrival at a peer must order it
 };
 

@@ -221,6 +221,11 @@ inline void mma_m16n8k16_bf16(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32
 
 inline void __syncthreads() { tw::cpu::meet(tw::cpu::block->all, static_cast<int>(tw::cpu::block->fibers.size())); }
 inline void __syncwarp() { tw::cpu::meet_warp(); }
+inline bool __all_sync(unsigned, bool v) {
+  bool r = true;
+  tw::cpu::exchange(v, [&](auto of) { for (int i = 0; i < 32; ++i) r = r && of(i); });
+  return r;
+}
 template <class T>
 T __shfl_xor_sync(unsigned, T v, int mask) {
   T r{};
