@@ -29,6 +29,7 @@ const std::vector<Command>& commands();
 
 std::function<int()> declare_check(CLI::App& app);
 std::function<int()> declare_compile(CLI::App& app);
+std::function<int()> declare_crosscheck(CLI::App& app);
 std::function<int()> declare_doctor(CLI::App& app);
 std::function<int()> declare_emit(CLI::App& app);
 std::function<int()> declare_explain(CLI::App& app);

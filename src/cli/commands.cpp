@@ -9,6 +9,7 @@ const std::vector<Command>& commands() {
         {"check", "prove that every kernel of a file moves its data correctly, or show a counterexample", declare_check},
         {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings",
          declare_compile},
+        {"crosscheck", "random kernels, half of them broken: does the check ever prove what the emulator refutes?", declare_crosscheck},
         {"doctor", "what this machine has, what is missing, and how to get it", declare_doctor},
         {"emit", "the CUDA C++ of a kernel file, its launch plan, or what NVRTC makes of it", declare_emit},
         {"explain", "what a diagnostic code means and how to fix it", declare_explain},

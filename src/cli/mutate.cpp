@@ -1,12 +1,6 @@
 // `tilewright mutate FILE`: break the kernels of a file in many small ways and see whether the check notices.
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,12 +9,11 @@
 
 #include "cli/command.h"
 #include "cli/kernel_file.h"
+#include "cli/process_pool.h"
 #include "diagnose/mutate.h"
 
 namespace tw::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Options {
     std::vector<std::string> files;
@@ -37,106 +30,29 @@ struct Judged {
     double milliseconds = 0;
 };
 
-// One process per mutant: a mutant that makes a part of us crash or run away must not take the others with it.
-struct Child {
-    pid_t pid = -1;
-    int pipe = -1;
-    std::size_t mutant = 0;
-    std::string text;
-    Clock::time_point started;
-};
-
-std::optional<Child> start(const diagnose::Mutant& mutant, std::size_t index, const Options& o) {
-    int ends[2];
-    if (::pipe(ends) != 0) return std::nullopt;
-    std::fflush(nullptr);
-    const pid_t pid = ::fork();
-    if (pid < 0) {
-        ::close(ends[0]);
-        ::close(ends[1]);
-        return std::nullopt;
-    }
-    if (pid == 0) {
-        ::close(ends[0]);
-        // Processor time, so that a busy machine does not change the verdict.
-        const auto most = static_cast<rlim_t>(std::max(1.0, o.seconds));
-        const rlimit limit{most, most};
-        ::setrlimit(RLIMIT_CPU, &limit);
+void judge_all(const std::vector<diagnose::Mutant>& mutants, const Options& o, const std::function<void(std::size_t, const Judged&)>& report) {
+    auto work = [&](std::size_t i) {
         diagnose::JudgeOptions options;
         options.search_seconds = o.search;
         options.trial_seconds = o.trial;
-        const diagnose::Judgement j = diagnose::judge(mutant.kernel, options);
-        const std::string text = nlohmann::json{{"verdict", diagnose::name_of(j.verdict)}, {"real", j.real}, {"evidence", j.evidence}, {"ms", j.milliseconds}}
-                                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-        for (std::size_t done = 0; done < text.size();) {
-            const ssize_t n = ::write(ends[1], text.data() + done, text.size() - done);
-            if (n <= 0) break;
-            done += static_cast<std::size_t>(n);
+        const diagnose::Judgement j = diagnose::judge(mutants[i].kernel, options);
+        return nlohmann::json{{"verdict", diagnose::name_of(j.verdict)}, {"real", j.real}, {"evidence", j.evidence}, {"ms", j.milliseconds}}.dump(
+            -1, ' ', false, nlohmann::json::error_handler_t::replace);
+    };
+    run_pool(mutants.size(), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
+        Judged judged;
+        judged.milliseconds = r.milliseconds;
+        const nlohmann::json j = nlohmann::json::parse(r.text, nullptr, false);
+        if (r.end == PoolResult::End::timeout) {
+            judged.verdict = "timeout";
+        } else if (r.end == PoolResult::End::crashed || !j.is_object()) {
+            judged.verdict = "crashed";
+            judged.evidence = r.text;
+        } else {
+            judged = {j.value("verdict", "crashed"), j.value("real", false), j.value("evidence", ""), j.value("ms", 0.0)};
         }
-        ::_exit(0);
-    }
-    ::close(ends[1]);
-    Child c;
-    c.pid = pid;
-    c.pipe = ends[0];
-    c.mutant = index;
-    c.started = Clock::now();
-    return c;
-}
-
-Judged finish(Child& c, bool timed_out) {
-    if (timed_out) ::kill(c.pid, SIGKILL);
-    ::close(c.pipe);
-    int status = 0;
-    ::waitpid(c.pid, &status, 0);
-    Judged r;
-    r.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - c.started).count();
-    const nlohmann::json j = nlohmann::json::parse(c.text, nullptr, false);
-    if (timed_out || (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || (WTERMSIG(status) == SIGKILL && j.is_discarded())))) {
-        r.verdict = "timeout";
-    } else if (j.is_discarded() || !j.is_object()) {
-        r.verdict = "crashed";
-        r.evidence = WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : fmt::format("exit {}", WEXITSTATUS(status));
-    } else {
-        r.verdict = j.value("verdict", "crashed");
-        r.real = j.value("real", false);
-        r.evidence = j.value("evidence", "");
-        r.milliseconds = j.value("ms", 0.0);
-    }
-    return r;
-}
-
-std::vector<Judged> judge_all(const std::vector<diagnose::Mutant>& mutants, const Options& o, const std::function<void(std::size_t, const Judged&)>& report) {
-    std::vector<Judged> results(mutants.size());
-    std::vector<Child> running;
-    std::size_t next = 0;
-    while (next < mutants.size() || !running.empty()) {
-        while (next < mutants.size() && static_cast<int>(running.size()) < std::max(1, o.jobs)) {
-            auto child = start(mutants[next], next, o);
-            if (!child) break;
-            running.push_back(std::move(*child));
-            ++next;
-        }
-        std::vector<pollfd> waits;
-        for (const Child& c : running) waits.push_back({c.pipe, POLLIN, 0});
-        ::poll(waits.data(), waits.size(), 200);
-        for (std::size_t i = running.size(); i-- > 0;) {
-            Child& c = running[i];
-            bool ended = false;
-            if (waits[i].revents) {
-                char buffer[4096];
-                const ssize_t n = ::read(c.pipe, buffer, sizeof buffer);
-                if (n > 0) c.text.append(buffer, static_cast<std::size_t>(n));
-                else ended = true;
-            }
-            const bool late = std::chrono::duration<double>(Clock::now() - c.started).count() > 20 * o.seconds;
-            if (!ended && !late) continue;
-            results[c.mutant] = finish(c, !ended);
-            report(c.mutant, results[c.mutant]);
-            running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
-        }
-    }
-    return results;
+        report(i, judged);
+    });
 }
 
 const std::vector<std::string>& counted() {

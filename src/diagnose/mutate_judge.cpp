@@ -1,37 +1,9 @@
-#include <algorithm>
-#include <ctime>
-
 #include "diagnose/check.h"
+#include "diagnose/failing_trial.h"
 #include "diagnose/mutate.h"
 #include "ir/legality.h"
 
 namespace tw::diagnose {
-namespace {
-
-// A failure of the kernel on the emulator, looked for with other data than the check's own search; empty when none was found.
-std::string failing_trial(const ir::Kernel& k, const JudgeOptions& options) {
-    const std::clock_t start = std::clock();   // processor time: a busy machine must not change the verdict
-    const auto instances = search_instances(k);
-    const auto schedules = emulate::hostile_schedules(k, 3, options.seed + 1);
-    for (std::size_t round = 0; round < schedules.size(); ++round) {
-        for (const auto& sizes : instances) {
-            if (static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC > options.trial_seconds) return {};
-            emulate::TrialOptions o;
-            o.seed = options.seed + 17 + round;
-            o.small_integers = round % 2 == 1;
-            o.emulator.schedule = schedules[round];
-            o.emulator.resident_blocks = 1 + static_cast<int>(round % 3);
-            o.emulator.fault_limit = 1;
-            o.emulator.step_limit = 4'000'000;
-            const emulate::Trial trial = emulate::run_trial(k, sizes, o);
-            if (trial.failed()) return sizes_text(k, sizes) + ", " + schedules[round].describe() + ": " + trial.summary(k);
-        }
-    }
-    return {};
-}
-
-}  // namespace
-
 const char* name_of(MutantVerdict v) {
     switch (v) {
         case MutantVerdict::illegal: return "illegal";
@@ -63,7 +35,10 @@ Judgement judge(const ir::Kernel& mutant, const JudgeOptions& options) {
         j.evidence = result.counterexample->kind + " with " + result.counterexample->sizes_text + ": " + result.counterexample->message;
         return j;
     }
-    const std::string failure = failing_trial(mutant, options);
+    TrialSearch search;
+    search.seconds = options.trial_seconds;
+    search.seed = options.seed;
+    const std::string failure = failing_trial(mutant, search);
     j.real = !failure.empty();
     j.evidence = failure;
     if (result.violated()) {

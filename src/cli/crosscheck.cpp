@@ -1,0 +1,151 @@
+// `tilewright crosscheck`: random kernels, a good part of them broken; nothing that the emulator refutes may be proved.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/process_pool.h"
+#include "diagnose/crosscheck.h"
+
+namespace tw::cli {
+namespace {
+
+struct Options {
+    std::uint64_t seed = 1;
+    int count = 100, jobs = 1;
+    double broken = 0.5, seconds = 60;
+    diagnose::CrossOptions cross;
+    std::string family, json, show;
+    bool exact = false, verbose = false;
+};
+
+nlohmann::json judged(std::uint64_t seed, const Options& o) {
+    diagnose::RandomOptions random_options;
+    random_options.broken = o.broken;
+    random_options.exact = o.exact;
+    random_options.family = o.family;
+    std::string refused;
+    const auto random = diagnose::random_kernel(seed, random_options, refused);
+    if (!random) return {{"refused", refused}};
+    const diagnose::CrossResult r = diagnose::cross_check(*random, o.cross);
+    return {{"family", random->family}, {"slip", random->slip}, {"proved", r.proved}, {"failure", r.failure}, {"open", r.open}, {"ms", r.milliseconds}};
+}
+
+int show(const Options& o) {
+    diagnose::RandomOptions random_options;
+    random_options.broken = o.broken;
+    random_options.exact = o.exact;
+    random_options.family = o.family;
+    std::string refused;
+    const auto random = diagnose::random_kernel(o.seed, random_options, refused);
+    if (!random) return complain(exit_our_bug, "the front end refuses its own random kernel", refused);
+    fmt::print("# seed {}, family {}{}\n{}", random->seed, random->family, random->slip.empty() ? "" : ", slip: " + random->slip, o.show == "ir" ? ir::print(random->kernel) : random->source);
+    return exit_fine;
+}
+
+int run(const Options& o) {
+    if (!o.family.empty()) {
+        const auto& names = diagnose::random_families();
+        if (std::find(names.begin(), names.end(), o.family) == names.end()) return complain(exit_bad_input, fmt::format("there is no family '{}'", o.family), fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    if (!o.show.empty()) return show(o);
+    struct Row {
+        int kernels = 0, clean = 0, clean_proved = 0, clean_failed = 0, slips = 0, real = 0, real_refused = 0, unsound = 0, harmless = 0;
+        double ms = 0;
+    };
+    std::map<std::string, Row> rows;
+    nlohmann::json unsound = nlohmann::json::array(), unproved = nlohmann::json::array(), odd = nlohmann::json::array();
+    int refused = 0, timeouts = 0, crashed = 0;
+    auto work = [&](std::size_t i) { return judged(o.seed + i, o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); };
+    run_pool(static_cast<std::size_t>(std::max(0, o.count)), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
+        const std::uint64_t seed = o.seed + i;
+        const nlohmann::json j = nlohmann::json::parse(r.text, nullptr, false);
+        if (r.end != PoolResult::End::finished || !j.is_object() || j.contains("refused")) {
+            const char* what = r.end == PoolResult::End::timeout ? "timeout" : r.end == PoolResult::End::finished ? "refused" : "crashed";
+            ++(r.end == PoolResult::End::timeout ? timeouts : r.end == PoolResult::End::finished ? refused : crashed);
+            odd.push_back({{"seed", seed}, {"what", what}, {"detail", j.is_object() ? j.value("refused", "") : r.text}});
+            fmt::print("seed {}: {} {}\n", seed, what, j.is_object() ? j.value("refused", "") : r.text);
+            std::fflush(stdout);
+            return;
+        }
+        Row& row = rows[j.value("family", "?")];
+        const std::string slip = j.value("slip", ""), failure = j.value("failure", "");
+        const bool proved = j.value("proved", false);
+        ++row.kernels;
+        row.ms += j.value("ms", 0.0);
+        if (slip.empty()) {
+            ++row.clean;
+            row.clean_proved += proved;
+            row.clean_failed += !failure.empty();
+            if (!failure.empty()) odd.push_back({{"seed", seed}, {"what", "an unbroken kernel fails"}, {"detail", failure}});
+            if (!proved) unproved.push_back({{"seed", seed}, {"family", j["family"]}, {"open", j["open"]}});
+        } else {
+            ++row.slips;
+            row.real += !failure.empty();
+            row.real_refused += !failure.empty() && !proved;
+            row.harmless += failure.empty();
+        }
+        if (proved && !failure.empty()) {
+            ++row.unsound;
+            unsound.push_back({{"seed", seed}, {"family", j["family"]}, {"slip", slip}, {"failure", failure}});
+            fmt::print("seed {}: UNSOUND: {}: proved, but {}\n      slip: {}\n", seed, j.value("family", ""), failure, slip);
+        } else if (o.verbose || (slip.empty() && !failure.empty())) {
+            fmt::print("seed {}: {}: {}{}{}\n", seed, j.value("family", ""), proved ? "proved" : "not proved: " + j.value("open", ""), slip.empty() ? "" : ", slip: " + slip,
+                       failure.empty() ? "" : "\n      fails: " + failure);
+        }
+        std::fflush(stdout);
+    });
+    Row all;
+    nlohmann::json table = nlohmann::json::array();
+    auto as_json = [](const std::string& name, const Row& r) {
+        return nlohmann::json{{"family", name}, {"kernels", r.kernels}, {"clean", r.clean}, {"clean_proved", r.clean_proved}, {"clean_failed", r.clean_failed}, {"slips", r.slips}, {"real", r.real},
+                              {"real_not_proved", r.real_refused}, {"proved_but_wrong", r.unsound}, {"no_failure_found", r.harmless}, {"ms", r.ms}};
+    };
+    for (const auto& [name, r] : rows) {
+        table.push_back(as_json(name, r));
+        all.kernels += r.kernels, all.clean += r.clean, all.clean_proved += r.clean_proved, all.clean_failed += r.clean_failed, all.slips += r.slips, all.real += r.real;
+        all.real_refused += r.real_refused, all.unsound += r.unsound, all.harmless += r.harmless, all.ms += r.ms;
+        fmt::print("{:<12} {:4} kernels: {:3} of {:3} clean ones proved; {:3} slips, {:3} real, {} proved but wrong\n", name, r.kernels, r.clean_proved, r.clean, r.slips, r.real, r.unsound);
+    }
+    fmt::print("seeds {} to {}: {} kernels, {} of {} clean ones proved, {} really broken, {} proved but wrong; {} refused by the front end, {} out of time, {} crashed\n", o.seed,
+               o.seed + static_cast<std::uint64_t>(std::max(0, o.count)) - 1, all.kernels, all.clean_proved, all.clean, all.real, all.unsound, refused, timeouts, crashed);
+    if (!o.json.empty()) {
+        nlohmann::json out = {{"command", fmt::format("tilewright crosscheck --seed {} --count {} --broken {}{}{}", o.seed, o.count, o.broken, o.exact ? " --exact" : "", o.family.empty() ? "" : " --family " + o.family)},
+                              {"seed", o.seed}, {"count", o.count}, {"rows", table}, {"totals", as_json("all", all)}, {"refused", refused}, {"timeouts", timeouts}, {"crashed", crashed},
+                              {"proved_but_wrong", unsound}, {"clean_not_proved", unproved}, {"notable", odd}};
+        if (const auto folder = std::filesystem::absolute(o.json).parent_path(); !folder.empty()) std::filesystem::create_directories(folder);
+        std::ofstream file(o.json);
+        file << out.dump(1) << "\n";
+        if (!file) return complain(exit_bad_input, "cannot write " + o.json);
+    }
+    return all.unsound || all.clean_failed || crashed || refused ? exit_our_bug : exit_fine;
+}
+
+}  // namespace
+
+std::function<int()> declare_crosscheck(CLI::App& app) {
+    auto options = std::make_shared<Options>();
+    app.add_option("--seed", options->seed, "the first seed; each kernel has its own")->capture_default_str();
+    app.add_option("--count", options->count, "how many kernels")->capture_default_str();
+    app.add_option("--broken", options->broken, "the part that gets a slip")->capture_default_str();
+    app.add_option("--family", options->family, "only kernels of this family");
+    app.add_flag("--exact", options->exact, "only operations that are exact on small integers");
+    app.add_option("--jobs", options->jobs, "kernels at the same time")->capture_default_str();
+    app.add_option("--trials", options->cross.proved_seconds, "seconds of emulation per kernel that was proved")->capture_default_str();
+    app.add_option("--trials-other", options->cross.other_seconds, "seconds of emulation per other kernel")->capture_default_str();
+    app.add_option("--seconds", options->seconds, "seconds of processor time after which a kernel is given up")->capture_default_str();
+    app.add_option("--show", options->show, "print the kernel of --seed instead: source, or ir")->check(CLI::IsMember({"source", "ir"}));
+    app.add_option("--json", options->json, "write the result there");
+    app.add_flag("-v,--verbose", options->verbose, "print every kernel's result");
+    app.footer("Exit code: 0 when nothing that fails on the emulator was proved, 70 otherwise (a hole in the verifier).\n"
+               "Example: tilewright crosscheck --seed 7 --show source; tilewright crosscheck --count 200 --jobs 2");
+    return [options] { return run(*options); };
+}
+
+}  // namespace tw::cli

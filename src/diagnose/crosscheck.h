@@ -1,0 +1,26 @@
+// Soundness cross-check: a random kernel, what the check says of it, and what the emulator finds.
+#pragma once
+
+#include <string>
+
+#include "diagnose/random_kernel.h"
+
+namespace tw::diagnose {
+
+struct CrossOptions {
+    double proved_seconds = 1.5;     // of the emulator, on what the check proved: the search for a hole
+    double other_seconds = 0.5;      // on the rest: is the slip real, is the clean kernel right?
+};
+
+struct CrossResult {
+    bool proved = false;
+    std::string failure;             // the emulator's, empty when none was found
+    std::string open;                // the first assertion that was not proved, with the reason
+    double milliseconds = 0;         // of the check
+
+    bool unsound() const { return proved && !failure.empty(); }
+};
+
+CrossResult cross_check(const RandomKernel& random, const CrossOptions& options);
+
+}  // namespace tw::diagnose

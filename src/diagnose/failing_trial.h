@@ -1,0 +1,21 @@
+// Is the kernel wrong? Asked of the emulator alone, with other data and other schedules than the check's own search.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace tw::diagnose {
+
+struct TrialSearch {
+    double seconds = 1.0;       // of processor time: a busy machine must not change the answer
+    std::uint64_t seed = 1;
+    std::vector<std::vector<std::int64_t>> first;   // sizes to try before those near the edges of tiles and rings
+};
+
+// The first failing trial in one line (sizes, schedule, what went wrong); empty when none was found.
+std::string failing_trial(const ir::Kernel& kernel, const TrialSearch& search);
+
+}  // namespace tw::diagnose

@@ -1,0 +1,628 @@
+// Families of random kernels that a block runs as one group: elementwise, views, reductions, scans, gathers, cp.async, mma.
+#include "diagnose/random_writer.h"
+
+namespace tw::diagnose {
+namespace {
+
+// How a block walks over tiles of an M x N output. Afterwards `bm` and `bn` name the tile; `loops` says that the body runs more
+// than once in a block, so that buffers are used again; `count` numbers its rounds then (for phases).
+struct Walk {
+    bool loops = false;
+    bool rows_only = false;
+    int depth = 0;
+    std::string count = "0";
+};
+
+Walk walk_tiles(RandomWriter& w, bool batch) {
+    Walk k;
+    switch (batch ? w.below(2) : w.below(6)) {
+        case 0: w.line(batch ? "bn, bm, z = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM), B)" : "bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))"); break;
+        case 1: w.line(batch ? "bm, bn, z = tw.grid(tw.cdiv(M, BM), tw.cdiv(N, BN), B)" : "bm, bn = tw.grid(tw.cdiv(M, BM), tw.cdiv(N, BN))"); break;
+        case 2:
+            w.line("count = 0");
+            w.open(fmt::format("for bm, bn in tw.tiles(M, N, BM, BN, group={}):", w.pick({1, 2, 4, 8})));
+            k.loops = true, k.depth = 1, k.count = "count";
+            break;
+        case 3:
+            w.line("bm = tw.grid(tw.cdiv(M, BM))");
+            w.open("for bn in tw.range(tw.cdiv(N, BN)):");
+            k.loops = true, k.depth = 1, k.count = "bn";
+            break;
+        case 4:
+            w.line("bn = tw.grid(tw.cdiv(N, BN))");
+            w.open("for bm in tw.range(tw.cdiv(M, BM)):");
+            k.loops = true, k.depth = 1, k.count = "bm";
+            break;
+        default:
+            w.line("count = 0");
+            w.open("for bm in tw.persistent(tw.cdiv(M, BM)):");
+            w.open("for bn in tw.range(tw.cdiv(N, BN)):");
+            k.loops = true, k.depth = 2, k.count = "count";
+            break;
+    }
+    return k;
+}
+
+void end_walk(RandomWriter& w, const Walk& k) {
+    if (k.count == "count") w.line("count = count + 1");
+    for (int i = 0; i < k.depth; ++i) w.close();
+}
+
+// Several inputs, each brought in its own way; an elementwise function of them; a store.
+std::string elementwise(RandomWriter& w) {
+    const bool hopper = w.chance(30);
+    const std::string t = w.dtype(), c = RandomWriter::computed(t);
+    const bool batch = w.chance(15);
+    const int BM = w.pick({8, 16, 32}), BN = w.pick({16, 32, 64}), threads = w.pick({32, 64, 128, 256});
+    const int inputs = 1 + w.below(3);
+    for (const char* s : {"M", "N"}) w.size(s);
+    if (batch) w.size("B");
+    enum Kind { matrix, transposed, row, column };
+    enum Path { direct, shared, copied, tma };
+    struct Input {
+        Kind kind;
+        Path path;
+        std::string name;
+    };
+    std::vector<Input> list;
+    const std::string lead = batch ? "B, " : "";
+    bool aligned = w.chance(40);
+    for (int i = 0; i < inputs; ++i) {
+        Input in;
+        in.kind = static_cast<Kind>(i == 0 ? w.below(2) : w.below(4));
+        in.path = static_cast<Path>(w.below(hopper && !batch ? 4 : 3));
+        if (in.kind == transposed && in.path == direct) in.path = shared;
+        if (in.kind >= row) in.path = direct;
+        if (in.path == copied && RandomWriter::bytes(t) == 2) aligned = true;   // cp.async moves 4 bytes at least
+        if (in.path == tma) aligned = true;
+        in.name = fmt::format("X{}", i);
+        if (in.kind == matrix) w.parameter(fmt::format("{}: tw.Tensor({}, {}M, N)", in.name, t, lead));
+        if (in.kind == transposed) w.parameter(fmt::format("{}: tw.Tensor({}, {}N, M)", in.name, t, lead));
+        if (in.kind == row) w.parameter(fmt::format("{}: tw.Tensor({}, N)", in.name, t));
+        if (in.kind == column) w.parameter(fmt::format("{}: tw.Tensor({}, M)", in.name, t));
+        list.push_back(in);
+    }
+    const bool scalar = c == "f32" && w.chance(20);
+    w.parameter(fmt::format("Y: tw.Tensor({}, {}M, N)", t, lead));
+    if (scalar) w.parameter("alpha: tw.scalar(f32)");
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    if (aligned) w.line("tw.assume(N % 8 == 0)"), w.line("tw.assume(M % 8 == 0)");
+    bool any_tma = false;
+    for (const Input& in : list) {
+        if (in.path == direct) continue;
+        const int rows = in.kind == transposed ? BN : BM, columns = in.kind == transposed ? BM : BN;
+        w.line(fmt::format("s{} = tw.shared({}, ({}, {}){})", in.name, t, in.kind == transposed ? "BN" : "BM", in.kind == transposed ? "BM" : "BN",
+                           w.buffer_options(t, rows, columns, in.path == tma)));
+        any_tma |= in.path == tma;
+    }
+    if (any_tma) w.line("arrived = tw.mbarrier(1)");
+    const Walk k = walk_tiles(w, batch);
+    if (k.loops) {
+        for (const Input& in : list) {
+            if (in.path == direct) continue;
+            w.line("tw.sync()");
+            break;
+        }
+    }
+    std::vector<Twin> operands;
+    const std::string z = batch ? "z, " : "", zs = batch ? "z, " : "";
+    std::string bytes;
+    for (const Input& in : list) {
+        if (in.path == tma) bytes += (bytes.empty() ? "" : " + ") + fmt::format("BM * BN * {}", RandomWriter::bytes(t));
+    }
+    if (any_tma) w.line(fmt::format("arrived[0].expect({})", bytes));
+    bool copies = false, meets = false;
+    for (const Input& in : list) {
+        const std::string origin = in.kind == transposed ? fmt::format("{}[{}bn * BN : bn * BN + BN, bm * BM : bm * BM + BM]", in.name, z)
+                                                         : fmt::format("{}[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN]", in.name, z);
+        if (in.path == shared) w.line(fmt::format("tw.store(s{}, tw.load({}, fill={}))", in.name, origin, RandomWriter::zero(t))), meets = true;
+        if (in.path == copied) w.line(fmt::format("tw.cp_async(s{}, {})", in.name, origin)), copies = meets = true;
+        if (in.path == tma) {
+            const std::string corner = in.kind == transposed ? "bn * BN, bm * BM" : "bm * BM, bn * BN";
+            w.line(fmt::format("tw.tma_load(s{}, {}[{}], on=arrived[0])", in.name, in.name, corner));
+        }
+    }
+    if (copies) w.line("tw.cp_async_commit()"), w.line("tw.cp_async_wait(0)");
+    if (any_tma) w.line(fmt::format("arrived[0].wait({})", k.loops ? k.count + " % 2" : "0"));
+    if (meets) w.line("tw.sync()");
+    int n = 0;
+    for (const Input& in : list) {
+        const std::string x = fmt::format("x{}", n++);
+        Twin raw;
+        switch (in.kind) {
+            case matrix:
+                w.line(in.path == direct ? fmt::format("{} = tw.load({}[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={})", x, in.name, z, RandomWriter::zero(t))
+                                         : fmt::format("{} = tw.load(s{})", x, in.name));
+                raw = {x, fmt::format("{}[{}m, n]", in.name, zs)};
+                break;
+            case transposed:
+                w.line(fmt::format("{} = tw.load(s{}.T)", x, in.name));
+                raw = {x, fmt::format("{}[{}n, m]", in.name, zs)};
+                break;
+            case row:
+                w.line(fmt::format("{} = tw.load({}[bn * BN : bn * BN + BN], fill={})", x, in.name, RandomWriter::zero(t)));
+                raw = {x, fmt::format("{}[n]", in.name)};
+                break;
+            case column:
+                w.line(fmt::format("{} = tw.load({}[bm * BM : bm * BM + BM], fill={})", x, in.name, RandomWriter::zero(t)));
+                raw = {x, fmt::format("{}[m]", in.name)};
+                break;
+        }
+        Twin up = w.up(raw, t);
+        if (in.kind == row) up.code += "[None, :]";
+        if (in.kind == column) up.code += "[:, None]";
+        if (in.kind >= row && c != t) {   // the conversion binds before the index
+            w.line(fmt::format("v{} = {}.to(f32)", n, x));
+            up.code = fmt::format("v{}{}", n, in.kind == row ? "[None, :]" : "[:, None]");
+        }
+        operands.push_back(up);
+    }
+    if (scalar) operands.push_back({"alpha", "alpha"});
+    const Twin y = w.down(w.elementwise(operands, c, w.below(4)), t);
+    const int out = w.below(3);
+    if (out == 0) w.line(fmt::format("tw.store(Y[{}bm * BM, bn * BN], {})", z, y.code));
+    else w.line(fmt::format("tw.store(Y[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], {})", z, y.code));
+    end_walk(w, k);
+    return w.file(hopper ? "sm_90a" : "sm_80", fmt::format("Y[{}m, n] = {}", zs, y.spec), fmt::format("threads={}", threads));
+}
+
+// One dimension: vectors, shifted reads with a mask, several outputs.
+std::string vector(RandomWriter& w) {
+    const std::string t = w.dtype(), c = RandomWriter::computed(t);
+    const int BN = w.pick({32, 64, 128, 256});
+    w.size("N");
+    const int inputs = 1 + w.below(3);
+    for (int i = 0; i < inputs; ++i) w.parameter(fmt::format("X{}: tw.Tensor({}, N)", i, t));
+    const bool two = w.chance(30), shift = w.chance(35);
+    w.parameter(fmt::format("Y: tw.Tensor({}, N)", t));
+    if (two) w.parameter(fmt::format("Z: tw.Tensor({}, N)", t));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    const int by = 1 + w.below(3);
+    if (!shift && w.chance(30)) w.line("tw.assume(N % 4 == 0)");
+    const int walk = w.below(3);
+    if (walk == 0) w.line("i = tw.grid(tw.cdiv(N, BN)) * BN");
+    if (walk == 1) w.open("for b in tw.persistent(tw.cdiv(N, BN)):"), w.line("i = b * BN");
+    if (walk == 2) w.line("start = tw.grid(tw.cdiv(N, 2 * BN)) * (2 * BN)"), w.open("for j in tw.unroll(2):"), w.line("i = start + j * BN");
+    std::vector<Twin> operands;
+    for (int i = 0; i < inputs; ++i) {
+        if (i == 0 && shift) {   // X0[n + by], nothing past the end
+            w.line(fmt::format("x0 = tw.load(X0[i + {} : i + {} + BN], fill={})", by, by, RandomWriter::zero(t)));
+            operands.push_back(w.up({"x0", fmt::format("where(n + {} < N, X0[minimum(n + {}, N - 1)], {})", by, by, RandomWriter::zero(t))}, t));
+            continue;
+        }
+        w.line(fmt::format("x{} = tw.load(X{}[i : i + BN], fill={}{})", i, i, RandomWriter::zero(t), w.chance(20) ? ", hint=\"evict_first\"" : ""));
+        operands.push_back(w.up({fmt::format("x{}", i), fmt::format("X{}[n]", i)}, t));
+    }
+    const Twin y = w.down(w.elementwise(operands, c, w.below(4)), t);
+    w.line(fmt::format("tw.store(Y[i], {})", y.code));
+    std::string spec = "Y[n] = " + y.spec;
+    if (two) {
+        const Twin z = w.down(w.elementwise(operands, c, 1 + w.below(2)), t);
+        w.line(fmt::format("tw.store(Z[i : i + BN], {})", z.code));
+        spec += "\nZ[n] = " + z.spec;
+    }
+    if (walk != 0) w.close();
+    return w.file("sm_80", spec, fmt::format("threads={}", w.pick({32, 64, 128})));
+}
+
+// Buffers seen in other ways: transposes of parts, stages, overlays, windows of registers, relayouts.
+std::string views(RandomWriter& w) {
+    const std::string t = w.dtype();
+    const int BM = w.pick({16, 32}), BN = w.pick({16, 32, 64}), threads = w.pick({32, 64, 128});
+    for (const char* s : {"M", "N"}) w.size(s);
+    const int kind = w.below(6);
+    const bool transposed = kind == 0 || kind == 1 || kind == 4;
+    w.parameter(fmt::format("X: tw.Tensor({}, M, N)", t));
+    w.parameter(transposed ? fmt::format("Y: tw.Tensor({}, N, M)", t) : fmt::format("Y: tw.Tensor({}, M, N)", t));
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    if (w.chance(40)) w.line("tw.assume(N % 8 == 0)");
+    w.line(fmt::format("{} = tw.grid({})", "bn, bm", "tw.cdiv(N, BN), tw.cdiv(M, BM)"));
+    const std::string load = fmt::format("tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={})", RandomWriter::zero(t));
+    switch (kind) {
+        case 0:   // transpose as a whole
+            w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+            w.line(fmt::format("tw.store(s, {})", load));
+            w.line("tw.sync()");
+            w.line("tw.store(Y[bn * BN, bm * BM], tw.load(s.T))");
+            break;
+        case 1: {   // transpose in parts
+            const int parts = w.pick({2, 4});
+            w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+            w.line(fmt::format("tw.store(s, {})", load));
+            w.line("tw.sync()");
+            w.open(fmt::format("for j in tw.{}({}):", w.word({"unroll", "range"}), parts));
+            w.line(fmt::format("part = tw.load(s[:, j * {} : j * {} + {}].T)", BN / parts, BN / parts, BN / parts));
+            w.line(fmt::format("tw.store(Y[bn * BN + j * {}, bm * BM], part)", BN / parts));
+            w.close();
+            break;
+        }
+        case 2: {   // rows handed around: two stages
+            w.line(fmt::format("s = tw.shared({}, (2, BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+            w.line(fmt::format("x = {}", load));
+            w.line("tw.store(s[1], x)");
+            w.line("tw.sync()");
+            w.line("tw.store(s[0], tw.load(s[1]))");
+            w.line("tw.sync()");
+            w.line("tw.store(Y[bm * BM, bn * BN], tw.load(s[0]))");
+            break;
+        }
+        case 3: {   // the same bytes twice, one after the other
+            w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+            w.line(fmt::format("o = tw.overlay(s, {}, (BM, BN))", t));
+            w.line(fmt::format("tw.store(s, {})", load));
+            w.line("tw.sync()");
+            w.line("x = tw.load(s)");
+            w.line("tw.sync()");
+            w.line("tw.store(o, x + x)");
+            w.line("tw.sync()");
+            w.line("tw.store(Y[bm * BM, bn * BN], tw.load(o))");
+            break;
+        }
+        case 4:   // half by half, with and without a transpose
+            w.line(fmt::format("s = tw.shared({}, (2, BM // 2, BN){})", t, w.buffer_options(t, BM / 2, BN, false)));
+            w.open("for h in tw.unroll(2):");
+            w.line(fmt::format("tw.store(s[h], tw.load(X[bm * BM + h * (BM // 2) : bm * BM + h * (BM // 2) + BM // 2, bn * BN : bn * BN + BN], fill={}))", RandomWriter::zero(t)));
+            w.close();
+            w.line("tw.sync()");
+            w.open("for h in tw.unroll(2):");
+            w.line("tw.store(Y[bn * BN, bm * BM + h * (BM // 2)], tw.load(s[h].T))");
+            w.close();
+            break;
+        default:   // registers: another distribution, or windows
+            w.line(fmt::format("x = tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={}, layout=tw.{})", RandomWriter::zero(t), w.word({"rows()", "blocked(vector=1)", "warp_rows(vector=1)"})));
+            w.line(fmt::format("y = tw.relayout(x, tw.{})", w.word({"rows()", "blocked(vector=1)", "blocked(vector=2)"})));
+            w.line("tw.store(Y[bm * BM, bn * BN], y)");
+            break;
+    }
+    return w.file("sm_80", transposed ? "Y[n, m] = X[m, n]" : kind == 3 ? "Y[m, n] = X[m, n] + X[m, n]" : "Y[m, n] = X[m, n]", fmt::format("threads={}", threads));
+}
+
+// Folds along rows: whole rows, chunks with a carry, partial tiles, a second pass that uses the result.
+std::string rows(RandomWriter& w) {
+    const std::string op = w.word({"sum", "max", "min", "sum"});
+    const int BM = w.pick({1, 2, 4, 8}), BN = w.pick({32, 64, 128}), threads = w.pick({32, 64, 128});
+    const std::string fill = op == "sum" ? "0.0" : op == "max" ? "float(\"-inf\")" : "float(\"inf\")";
+    for (const char* s : {"M", "N"}) w.size(s);
+    const std::string t = op == "sum" ? w.word({"f32", "bf16", "f16"}) : w.word({"f32", "bf16"});
+    const int kind = w.below(4);
+    const bool second = w.chance(35), squares = op == "sum" && w.chance(40), whole = kind == 0;
+    w.parameter(fmt::format("X: tw.Tensor({}, M, N)", t));
+    w.parameter(second ? "Y: tw.Tensor(f32, M, N)" : "Y: tw.Tensor(f32, M)");
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    if (whole) w.line("tw.assume(N <= BN)");
+    if (w.chance(30)) w.line("tw.assume(N % 4 == 0)");
+    w.line("m = tw.grid(tw.cdiv(M, BM)) * BM");
+    auto fetch = [&](const std::string& chunk) {
+        const std::string load = fmt::format("tw.load(X[m : m + BM, {}], fill={})", chunk, fill);
+        w.line("x = " + load + (t == "f32" ? "" : ".to(f32)"));
+    };
+    const std::string e = squares ? "x * x" : "x", spec_e = squares ? "(f32(X[m, j]) * f32(X[m, j]))" : "f32(X[m, j])";
+    if (whole) {
+        fetch("0:BN");
+        w.line(fmt::format("r = tw.{}({}, axis=1)", op, e));
+    } else if (kind == 1) {   // a carry per row
+        w.line(fmt::format("r = tw.full(f32, (BM,), {})", fill));
+        w.open("for c in tw.range(tw.cdiv(N, BN)):");
+        fetch("c * BN : c * BN + BN");
+        w.line(op == "sum" ? fmt::format("r = r + tw.sum({}, axis=1)", e) : fmt::format("r = tw.{}imum(r, tw.{}({}, axis=1))", op, op, e));
+        w.close();
+    } else {   // a partial tile, folded once
+        w.line(fmt::format("p = tw.full(f32, (BM, BN), {}{})", fill, w.chance(50) ? ", layout=tw.warp_rows()" : ""));
+        w.open("for c in tw.range(tw.cdiv(N, BN)):");
+        fetch("c * BN : c * BN + BN");
+        w.line(op == "sum" ? fmt::format("p = p + {}", e) : fmt::format("p = tw.{}imum(p, {})", op, e));
+        w.close();
+        w.line(fmt::format("r = tw.{}(p, axis=1)", op));
+    }
+    const std::string reduced = fmt::format("{}(j in 0:N, {})", op, spec_e);
+    if (!second) {
+        w.line(fmt::format("tw.store(Y[m : m + BM], {})", "r"));
+        return w.file("sm_80", "Y[m] = " + reduced, fmt::format("threads={}", threads));
+    }
+    const Twin y = w.elementwise({{"x", "f32(X[m, n])"}, {"r[:, None]", reduced}}, "f32", w.below(2));
+    if (whole) {
+        w.line(fmt::format("tw.store(Y[m : m + BM, 0:BN], {})", y.code));
+    } else {
+        w.open("for c in tw.range(tw.cdiv(N, BN)):");
+        fetch("c * BN : c * BN + BN");
+        w.line(fmt::format("tw.store(Y[m : m + BM, c * BN : c * BN + BN], {})", y.code));
+        w.close();
+    }
+    return w.file("sm_80", "Y[m, n] = " + y.spec, fmt::format("threads={}", threads));
+}
+
+// Folds along columns, by one block or by atomic adds of several.
+std::string columns(RandomWriter& w) {
+    const int BM = w.pick({8, 16, 32}), BN = w.pick({16, 32, 64}), threads = w.pick({64, 128});
+    const bool atomic = w.chance(50);
+    for (const char* s : {"M", "N"}) w.size(s);
+    w.parameter("X: tw.Tensor(f32, M, N)");
+    w.parameter(atomic ? "S: tw.Tensor(f32, N, zeroed=True)" : "S: tw.Tensor(f32, N)");
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    const bool squares = w.chance(40);
+    const std::string e = squares ? "x * x" : "x", spec = squares ? "X[m, n] * X[m, n]" : "X[m, n]";
+    if (atomic) {
+        w.line("bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))");
+        w.line("x = tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill=0.0)");
+        w.line(fmt::format("tw.atomic_add(S[bn * BN : bn * BN + BN], tw.sum({}, axis=0))", e));
+    } else {
+        w.line("n = tw.grid(tw.cdiv(N, BN)) * BN");
+        const bool tile = w.chance(50);
+        w.line(tile ? "p = tw.zeros(f32, (BM, BN))" : "p = tw.zeros(f32, (BN,))");
+        w.open("for c in tw.range(tw.cdiv(M, BM)):");
+        w.line("x = tw.load(X[c * BM : c * BM + BM, n : n + BN], fill=0.0)");
+        w.line(tile ? fmt::format("p = p + {}", e) : fmt::format("p = p + tw.sum({}, axis=0)", e));
+        w.close();
+        w.line(tile ? "tw.store(S[n : n + BN], tw.sum(p, axis=0))" : "tw.store(S[n : n + BN], p)");
+    }
+    return w.file("sm_80", fmt::format("S[n] = sum(m, {})", spec), fmt::format("threads={}", threads));
+}
+
+std::string scan(RandomWriter& w) {
+    const int BN = w.pick({32, 64, 128}), threads = w.pick({32, 32, 64, 128});
+    for (const char* s : {"M", "N"}) w.size(s);
+    const bool whole = w.chance(40);
+    w.parameter("X: tw.Tensor(f32, M, N)");
+    w.parameter("Y: tw.Tensor(f32, M, N)");
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    w.line("m = tw.grid(M)");
+    const std::string e = w.chance(40) ? "x * 2.0" : "x", spec = e == "x" ? "X[m, j]" : "X[m, j] * 2.0";
+    if (whole) {
+        w.line("tw.assume(N <= BN)");
+        w.line("x = tw.load(X[m, 0:BN], fill=0.0)");
+        w.line(fmt::format("tw.store(Y[m, 0:BN], tw.cumsum({}, axis=0))", e));
+    } else {
+        w.line("carry = tw.zeros(f32, ())");
+        w.open("for c in tw.range(tw.cdiv(N, BN)):");
+        w.line("x = tw.load(X[m, c * BN : c * BN + BN], fill=0.0)");
+        w.line(fmt::format("tw.store(Y[m, c * BN : c * BN + BN], tw.cumsum({}, axis=0) + carry)", e));
+        w.line(fmt::format("carry = carry + tw.sum({}, axis=0)", e));
+        w.close();
+    }
+    return w.file("sm_80", fmt::format("Y[m, n] = sum(j in 0:n+1, {})", spec), fmt::format("threads={}", threads));
+}
+
+// Chunks of columns through a ring filled by cp.async: copied out, or folded along rows.
+std::string cp_ring(RandomWriter& w) {
+    const std::string t = w.word({"f32", "bf16", "i32", "f16"});
+    const bool fold = t != "i32" && w.chance(40);
+    const int stages = w.pick({2, 3, 4}), BM = w.pick({8, 16}), BN = w.pick({32, 64});
+    for (const char* s : {"M", "N"}) w.size(s);
+    w.parameter(fmt::format("X: tw.Tensor({}, M, N)", t));
+    w.parameter(fold ? "Y: tw.Tensor(f32, M)" : fmt::format("Y: tw.Tensor({}, M, N)", t));
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    w.parameter(fmt::format("STAGES: tw.const = {}", stages));
+    w.line("tw.assume(N % 8 == 0)");
+    w.line("bm = tw.grid(tw.cdiv(M, BM))");
+    w.line(fmt::format("s = tw.shared({}, (STAGES, BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+    w.line("steps = tw.cdiv(N, BN)");
+    if (fold) w.line("r = tw.zeros(f32, (BM,))");
+    w.open("for p in tw.unroll(STAGES - 1):");
+    if (w.chance(30)) {
+        w.open("if p < steps:");
+        w.line("tw.cp_async(s[p], X[bm * BM, p * BN])");
+        w.close();
+    } else {
+        w.line("tw.cp_async(s[p], X[bm * BM, p * BN])");
+    }
+    w.line("tw.cp_async_commit()");
+    w.close();
+    w.open("for c in tw.range(steps):");
+    w.line("tw.cp_async_wait(STAGES - 2)");
+    w.line("tw.sync()");
+    w.line("nxt = c + STAGES - 1");
+    w.open("if nxt < steps:");
+    w.line("tw.cp_async(s[nxt % STAGES], X[bm * BM, nxt * BN])");
+    w.close();
+    w.line("tw.cp_async_commit()");
+    w.line("x = tw.load(s[c % STAGES])");
+    std::string spec;
+    if (fold) {
+        w.line(fmt::format("r = r + tw.sum({}, axis=1)", t == "f32" ? "x" : "x.to(f32)"));
+        spec = t == "f32" ? "Y[m] = sum(n, X[m, n])" : "Y[m] = sum(n, f32(X[m, n]))";
+    } else {
+        const Twin y = w.down(w.elementwise({w.up({"x", "X[m, n]"}, t)}, RandomWriter::computed(t), w.below(3)), t);
+        w.line(fmt::format("tw.store(Y[bm * BM, c * BN], {})", y.code));
+        spec = "Y[m, n] = " + y.spec;
+    }
+    w.close();
+    if (fold) w.line("tw.store(Y[bm * BM : bm * BM + BM], r)");
+    return w.file("sm_80", spec, fmt::format("threads={}", w.pick({64, 128})));
+}
+
+// Products on mma.sync: operands through shared memory (registers, cp.async, a ring), either orientation of B, an epilogue.
+std::string mma(RandomWriter& w) {
+    const std::string t = w.word({"bf16", "f16"});
+    const int BM = w.pick({32, 64}), BN = w.pick({32, 64}), BK = w.pick({16, 32}), stages = w.pick({1, 2, 3});
+    const bool columns_of_b = w.chance(35), bias = w.chance(30), narrow = w.chance(50);
+    const std::string out = narrow ? t : "f32";
+    for (const char* s : {"M", "N", "K"}) w.size(s);
+    w.parameter(fmt::format("A: tw.Tensor({}, M, K)", t));
+    w.parameter(columns_of_b ? fmt::format("B: tw.Tensor({}, K, N)", t) : fmt::format("B: tw.Tensor({}, N, K)", t));
+    if (bias) w.parameter("v: tw.Tensor(f32, N)");
+    w.parameter(fmt::format("C: tw.Tensor({}, M, N)", out));
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    w.parameter(fmt::format("BK: tw.const = {}", BK));
+    w.line("tw.assume(K % 8 == 0)");
+    w.line("tw.assume(N % 8 == 0)");
+    w.line("bm, bn = tw.grid(tw.cdiv(M, BM), tw.cdiv(N, BN))");
+    const std::string lead = stages > 1 ? fmt::format("{}, ", stages) : "";
+    const std::string a_swizzle = BK == 32 ? w.word({", swizzle=64", ", swizzle=32", ""}) : w.word({", swizzle=32", ""});
+    const std::string b_swizzle = columns_of_b ? (BN == 64 ? w.word({", swizzle=128", ", swizzle=64", ""}) : w.word({", swizzle=64", ""})) : a_swizzle;
+    w.line(fmt::format("sA = tw.shared({}, ({}BM, BK){})", t, lead, a_swizzle));
+    w.line(fmt::format("sB = tw.shared({}, ({}{}){})", t, lead, columns_of_b ? "BK, BN" : "BN, BK", b_swizzle));
+    w.line(fmt::format("acc = tw.zeros(f32, (BM, BN){})", w.chance(60) ? ", layout=tw.mma_c(warps=(2, 2))" : ""));
+    auto b_of = [&](const std::string& k) { return columns_of_b ? fmt::format("B[{} * BK, bn * BN]", k) : fmt::format("B[bn * BN, {} * BK]", k); };
+    auto product = [&](const std::string& slot) {
+        w.open("for kk in tw.unroll(BK // 16):");
+        w.line(fmt::format("a = tw.load(sA[{}:, kk * 16 : kk * 16 + 16], layout=tw.mma_a())", slot));
+        w.line(columns_of_b ? fmt::format("b = tw.load(sB[{}kk * 16 : kk * 16 + 16, :].T, layout=tw.mma_b())", slot)
+                            : fmt::format("b = tw.load(sB[{}:, kk * 16 : kk * 16 + 16], layout=tw.mma_b())", slot));
+        w.line("tw.mma(acc, a, b)");
+        w.close();
+    };
+    w.line("steps = tw.cdiv(K, BK)");
+    if (stages == 1) {
+        w.open("for kt in tw.range(steps):");
+        w.line("tw.sync()");
+        if (w.chance(50)) {
+            w.line("tw.cp_async(sA, A[bm * BM, kt * BK])");
+            w.line(fmt::format("tw.cp_async(sB, {})", b_of("kt")));
+            w.line("tw.cp_async_commit()");
+            w.line("tw.cp_async_wait(0)");
+        } else {
+            w.line("tw.store(sA, tw.load(A[bm * BM : bm * BM + BM, kt * BK : kt * BK + BK], fill=0.0))");
+            w.line(columns_of_b ? "tw.store(sB, tw.load(B[kt * BK : kt * BK + BK, bn * BN : bn * BN + BN], fill=0.0))"
+                                : "tw.store(sB, tw.load(B[bn * BN : bn * BN + BN, kt * BK : kt * BK + BK], fill=0.0))");
+        }
+        w.line("tw.sync()");
+        product("");
+        w.close();
+    } else {
+        w.open(fmt::format("for p in tw.unroll({}):", stages - 1));
+        w.line("tw.cp_async(sA[p], A[bm * BM, p * BK])");
+        w.line(fmt::format("tw.cp_async(sB[p], {})", b_of("p")));
+        w.line("tw.cp_async_commit()");
+        w.close();
+        w.open("for kt in tw.range(steps):");
+        w.line(fmt::format("tw.cp_async_wait({})", stages - 2));
+        w.line("tw.sync()");
+        w.line(fmt::format("nxt = kt + {}", stages - 1));
+        w.open("if nxt < steps:");
+        w.line(fmt::format("tw.cp_async(sA[nxt % {}], A[bm * BM, nxt * BK])", stages));
+        w.line(fmt::format("tw.cp_async(sB[nxt % {}], {})", stages, b_of("nxt")));
+        w.close();
+        w.line("tw.cp_async_commit()");
+        product(fmt::format("kt % {}, ", stages));
+        w.close();
+    }
+    Twin y = {"acc", fmt::format("sum(k, f32(A[m, k]) * f32({}))", columns_of_b ? "B[k, n]" : "B[n, k]")};
+    if (bias) {
+        w.line("b0 = tw.load(v[bn * BN : bn * BN + BN], fill=0.0)");
+        y = {fmt::format("({} + b0[None, :])", y.code), fmt::format("({} + v[n])", y.spec)};
+    }
+    if (w.chance(25)) y = {fmt::format("tw.maximum({}, 0.0)", y.code), fmt::format("maximum({}, 0.0)", y.spec)};
+    if (narrow) y = w.down(y, t);
+    w.line(fmt::format("tw.store(C[bm * BM, bn * BN], {})", y.code));
+    return w.file("sm_80", "C[m, n] = " + y.spec, "threads=128");
+}
+
+// Rows from anywhere: the index tile is clamped, so that any contents are safe.
+std::string gather(RandomWriter& w) {
+    const std::string t = w.word({"f32", "bf16", "i32"});
+    const int BM = w.pick({8, 16, 32}), BN = w.pick({16, 32});
+    for (const char* s : {"M", "N", "R"}) w.size(s);
+    w.parameter(fmt::format("X: tw.Tensor({}, R, N)", t));
+    w.parameter("idx: tw.Tensor(i32, M)");
+    w.parameter(fmt::format("Y: tw.Tensor({}, M, N)", t));
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    w.line("tw.assume(R >= 1)");
+    w.line("bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))");
+    w.line("rows = tw.load(idx[bm * BM : bm * BM + BM], fill=0)");
+    w.line("rows = tw.minimum(tw.maximum(rows, 0), R - 1)");
+    w.line(fmt::format("x = tw.load(X[rows, bn * BN : bn * BN + BN], fill={})", RandomWriter::zero(t)));
+    w.line("tw.store(Y[bm * BM, bn * BN], x)");
+    return w.file("sm_80", "Y[m, n] = X[minimum(maximum(idx[m], 0), R - 1), n]", fmt::format("threads={}", w.pick({32, 64, 128})));
+}
+
+// Triangles: the trip count and the mask follow the block's rows.
+std::string triangle(RandomWriter& w) {
+    const int BM = w.pick({4, 8, 16}), BN = w.pick({16, 32});
+    for (const char* s : {"M", "N"}) w.size(s);
+    w.parameter("X: tw.Tensor(f32, M, N)");
+    w.parameter("Y: tw.Tensor(f32, M)");
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    w.line("tw.assume(M <= N)");
+    w.line("m = tw.grid(tw.cdiv(M, BM)) * BM");
+    w.line("r = tw.zeros(f32, (BM,))");
+    w.open(w.chance(60) ? "for c in tw.range(tw.cdiv(tw.min(m + BM, N), BN)):" : "for c in tw.range(tw.cdiv(N, BN)):");
+    w.line("x = tw.load(X[m : m + BM, c * BN : c * BN + BN], fill=0.0)");
+    w.line("x = tw.where(c * BN + tw.coord(x, 1) <= m + tw.coord(x, 0), x, 0.0)");
+    w.line("r = r + tw.sum(x, axis=1)");
+    w.close();
+    w.line("tw.store(Y[m : m + BM], r)");
+    return w.file("sm_80", "Y[m] = sum(j in 0:m+1, X[m, j])", fmt::format("threads={}", w.pick({32, 64, 128})));
+}
+
+// A running maximum and a sum relative to it.
+std::string online(RandomWriter& w) {
+    if (w.exact()) return rows(w);
+    const int BM = w.pick({1, 2, 4}), BN = w.pick({32, 64});
+    const int kind = w.below(3);   // log-sum-exp, softmax, weighted average
+    for (const char* s : {"M", "N"}) w.size(s);
+    w.parameter("X: tw.Tensor(f32, M, N)");
+    if (kind == 2) w.parameter("V: tw.Tensor(f32, N)");
+    w.parameter(kind == 1 ? "Y: tw.Tensor(f32, M, N)" : "Y: tw.Tensor(f32, M)");
+    w.parameter(fmt::format("BM: tw.const = {}", BM));
+    w.parameter(fmt::format("BN: tw.const = {}", BN));
+    w.line("tw.assume(N >= 1)");
+    w.line("m = tw.grid(tw.cdiv(M, BM)) * BM");
+    w.line("top = tw.full(f32, (BM,), float(\"-inf\"))");
+    w.line("total = tw.zeros(f32, (BM,))");
+    if (kind == 2) w.line("mixed = tw.zeros(f32, (BM,))");
+    w.open("for c in tw.range(tw.cdiv(N, BN)):");
+    w.line("x = tw.load(X[m : m + BM, c * BN : c * BN + BN], fill=float(\"-inf\"))");
+    w.line("new_top = tw.maximum(top, tw.max(x, axis=1))");
+    w.line("e = tw.exp(x - new_top[:, None])");
+    w.line("alpha = tw.exp(top - new_top)");
+    w.line("total = total * alpha + tw.sum(e, axis=1)");
+    if (kind == 2) {
+        w.line("v = tw.load(V[c * BN : c * BN + BN], fill=0.0)");
+        w.line("mixed = mixed * alpha + tw.sum(e * v[None, :], axis=1)");
+    }
+    w.line("top = new_top");
+    w.close();
+    if (kind == 0) w.line("tw.store(Y[m : m + BM], top + tw.log(total))");
+    if (kind == 1) {
+        w.open("for c in tw.range(tw.cdiv(N, BN)):");
+        w.line("x = tw.load(X[m : m + BM, c * BN : c * BN + BN], fill=0.0)");
+        w.line("tw.store(Y[m : m + BM, c * BN : c * BN + BN], tw.exp(x - top[:, None]) / total[:, None])");
+        w.close();
+    }
+    if (kind == 2) w.line("tw.store(Y[m : m + BM], mixed / total)");
+    const std::string spec = kind == 0   ? "Y[m] = logsumexp(n, X[m, n])"
+                             : kind == 1 ? "Y[m, n] = softmax(n, X[m, n])"
+                                         : "Y[m] = sum(n, exp(X[m, n]) * V[n]) / sum(n, exp(X[m, n]))";
+    return w.file("sm_80", spec, fmt::format("threads={}", w.pick({32, 64, 128})));
+}
+
+// One warp: its lanes exchange through shared memory with warp-level barriers.
+std::string one_warp(RandomWriter& w) {
+    const std::string t = w.word({"f32", "bf16", "i32"});
+    const int B = w.pick({8, 16, 32});
+    for (const char* s : {"M", "N"}) w.size(s);
+    w.parameter(fmt::format("X: tw.Tensor({}, M, N)", t));
+    w.parameter(fmt::format("Y: tw.Tensor({}, N, M)", t));
+    w.parameter(fmt::format("T: tw.const = {}", B));
+    const bool loops = w.chance(50);
+    w.line(fmt::format("s = tw.shared({}, (T, T){})", t, w.buffer_options(t, B, B, false)));
+    if (loops) {
+        w.line("bm = tw.grid(tw.cdiv(M, T))");
+        w.open("for bn in tw.range(tw.cdiv(N, T)):");
+        w.line("tw.syncwarp()");
+    } else {
+        w.line("bn, bm = tw.grid(tw.cdiv(N, T), tw.cdiv(M, T))");
+    }
+    w.line(fmt::format("tw.store(s, tw.load(X[bm * T : bm * T + T, bn * T : bn * T + T], fill={}))", RandomWriter::zero(t)));
+    w.line("tw.syncwarp()");
+    w.line("tw.store(Y[bn * T, bm * T], tw.load(s.T))");
+    if (loops) w.close();
+    return w.file("sm_80", "Y[n, m] = X[m, n]", "threads=32");
+}
+
+}  // namespace
+
+std::vector<NamedFamily> group_families() {
+    return {{"elementwise", elementwise, 22}, {"vector", vector, 8}, {"views", views, 10}, {"rows", rows, 10},     {"columns", columns, 5},   {"scan", scan, 3},  {"cp_ring", cp_ring, 8},
+            {"mma", mma, 7},                  {"gather", gather, 2}, {"triangle", triangle, 2}, {"online", online, 4}, {"one_warp", one_warp, 4}};
+}
+
+}  // namespace tw::diagnose
