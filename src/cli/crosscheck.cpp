@@ -3,13 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/export_kernel.h"
 #include "cli/process_pool.h"
 #include "diagnose/crosscheck.h"
 
@@ -21,7 +21,8 @@ struct Options {
     int count = 100, jobs = 1;
     double broken = 0.5, seconds = 60;
     diagnose::CrossOptions cross;
-    std::string family, json, show;
+    std::string family, json, show, folder;
+    int shapes = 2;
     bool exact = false, verbose = false;
 };
 
@@ -35,6 +36,30 @@ nlohmann::json judged(std::uint64_t seed, const Options& o) {
     if (!random) return {{"refused", refused}};
     const diagnose::CrossResult r = diagnose::cross_check(*random, o.cross);
     return {{"family", random->family}, {"slip", random->slip}, {"proved", r.proved}, {"failure", r.failure}, {"open", r.open}, {"ms", r.milliseconds}};
+}
+
+// Writes kernels with data and the emulator's answers, to be compared on a GPU.
+int export_kernels(const Options& o) {
+    diagnose::RandomOptions random_options;
+    random_options.broken = 0;
+    random_options.exact = true;
+    random_options.family = o.family;
+    int written = 0, failed = 0;
+    auto work = [&](std::size_t i) -> std::string {
+        std::string problem;
+        const auto random = diagnose::random_kernel(o.seed + i, random_options, problem);
+        if (!random) return problem;
+        const auto file = exported_random(*random, static_cast<std::size_t>(o.shapes), problem);
+        if (!file) return problem;
+        return write_json(fmt::format("{}/{}-{}.json", o.folder, random->family, random->seed), *file) ? "" : "cannot write to " + o.folder;
+    };
+    run_pool(static_cast<std::size_t>(std::max(0, o.count)), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
+        const bool fine = r.end == PoolResult::End::finished && r.text.empty();
+        ++(fine ? written : failed);
+        if (!fine) fmt::print("seed {}: {}\n", o.seed + i, r.end == PoolResult::End::timeout ? "out of time" : r.text);
+    });
+    fmt::print("{} kernels in {}, {} failed\n", written, o.folder, failed);
+    return failed ? exit_our_bug : exit_fine;
 }
 
 int show(const Options& o) {
@@ -55,6 +80,7 @@ int run(const Options& o) {
         if (std::find(names.begin(), names.end(), o.family) == names.end()) return complain(exit_bad_input, fmt::format("there is no family '{}'", o.family), fmt::format("one of {}", fmt::join(names, ", ")));
     }
     if (!o.show.empty()) return show(o);
+    if (!o.folder.empty()) return export_kernels(o);
     struct Row {
         int kernels = 0, clean = 0, clean_proved = 0, clean_failed = 0, slips = 0, real = 0, real_refused = 0, unsound = 0, harmless = 0;
         double ms = 0;
@@ -119,7 +145,6 @@ int run(const Options& o) {
         nlohmann::json out = {{"command", fmt::format("tilewright crosscheck --seed {} --count {} --broken {}{}{}", o.seed, o.count, o.broken, o.exact ? " --exact" : "", o.family.empty() ? "" : " --family " + o.family)},
                               {"seed", o.seed}, {"count", o.count}, {"rows", table}, {"totals", as_json("all", all)}, {"refused", refused}, {"timeouts", timeouts}, {"crashed", crashed},
                               {"proved_but_wrong", unsound}, {"clean_not_proved", unproved}, {"notable", odd}};
-        if (const auto folder = std::filesystem::absolute(o.json).parent_path(); !folder.empty()) std::filesystem::create_directories(folder);
         std::ofstream file(o.json);
         file << out.dump(1) << "\n";
         if (!file) return complain(exit_bad_input, "cannot write " + o.json);
@@ -141,6 +166,8 @@ std::function<int()> declare_crosscheck(CLI::App& app) {
     app.add_option("--trials-other", options->cross.other_seconds, "seconds of emulation per other kernel")->capture_default_str();
     app.add_option("--seconds", options->seconds, "seconds of processor time after which a kernel is given up")->capture_default_str();
     app.add_option("--show", options->show, "print the kernel of --seed instead: source, or ir")->check(CLI::IsMember({"source", "ir"}));
+    app.add_option("--export", options->folder, "write unbroken exact kernels with data and the emulator's outputs there (for bench/gpu_kernels.py)");
+    app.add_option("--shapes", options->shapes, "shapes per exported kernel")->capture_default_str();
     app.add_option("--json", options->json, "write the result there");
     app.add_flag("-v,--verbose", options->verbose, "print every kernel's result");
     app.footer("Exit code: 0 when nothing that fails on the emulator was proved, 70 otherwise (a hole in the verifier).\n"

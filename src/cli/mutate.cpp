@@ -1,6 +1,7 @@
 // `tilewright mutate FILE`: break the kernels of a file in many small ways and see whether the check notices.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -8,16 +9,18 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/export_kernel.h"
 #include "cli/kernel_file.h"
 #include "cli/process_pool.h"
 #include "diagnose/mutate.h"
+#include "emulate/trial.h"
 
 namespace tw::cli {
 namespace {
 
 struct Options {
     std::vector<std::string> files;
-    std::string kernel, operation, json;
+    std::string kernel, operation, json, folder;
     int limit = 0, jobs = 1;
     double search = 1, trial = 1, seconds = 30;
     bool list = false, verbose = false;
@@ -147,6 +150,21 @@ void run_kernel(const ir::Kernel& kernel, const std::string& label, const std::s
         totals.caught += j.verdict == "caught";
         totals.false_alarms += j.verdict == "false_alarm";
         totals.real += j.real;
+        if (!o.folder.empty() && j.verdict != "illegal") {
+            std::string problem, name = fmt::format("{}-{}-{}", label, m.operation, i);
+            std::replace(name.begin(), name.end(), '/', '_');
+            const auto before = exported_plan(kernel, problem), after = exported_plan(m.kernel, problem);
+            if (before && after) {
+                nlohmann::json out = {{"kernel", label}, {"operator", m.operation}, {"change", m.change}, {"line", m.loc.line}, {"verdict", j.verdict}, {"real", j.real}, {"evidence", j.evidence},
+                                      {"original", *before}, {"mutant", *after}, {"tolerance", nlohmann::json::object()}};
+                for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
+                    if (kernel.tensors[t].is_output) out["tolerance"][kernel.tensors[t].name] = emulate::default_tolerance(kernel, static_cast<int>(t));
+                }
+                write_json(fmt::format("{}/{}.json", o.folder, name), out);
+            } else {
+                fmt::print("{}: not exported: {}\n", name, problem);
+            }
+        }
         const bool notable = j.verdict != "caught" && j.verdict != "illegal" && j.verdict != "equivalent";
         if (notable) {
             table["notable"].push_back({{"kernel", label}, {"operator", m.operation}, {"verdict", j.verdict}, {"line", m.loc.line}, {"change", m.change}, {"evidence", j.evidence}});
@@ -224,6 +242,7 @@ std::function<int()> declare_mutate(CLI::App& app) {
     app.add_option("--search", options->search, "seconds for the check's search of a counterexample, per mutant");
     app.add_option("--trials", options->trial, "seconds to look for a failure that the check does not show, per mutant");
     app.add_option("--seconds", options->seconds, "seconds of processor time after which a mutant is given up");
+    app.add_option("--export", options->folder, "write each mutant's launch plan beside the unbroken one there (for bench/gpu_kernels.py)");
     app.add_option("--json", options->json, "write the table there; rows of other kernels are kept");
     app.add_flag("--list", options->list, "only list the mutants");
     app.add_flag("-v,--verbose", options->verbose, "print every mutant");

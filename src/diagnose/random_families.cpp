@@ -1,8 +1,12 @@
 // Families of random kernels that a block runs as one group: elementwise, views, reductions, scans, gathers, cp.async, mma.
+#include <algorithm>
+
 #include "diagnose/random_writer.h"
 
 namespace tw::diagnose {
 namespace {
+
+using Filled = RandomWriter::Filled;
 
 // How a block walks over tiles of an M x N output. Afterwards `bm` and `bn` name the tile; `loops` says that the body runs more
 // than once in a block, so that buffers are used again; `count` numbers its rounds then (for phases).
@@ -53,7 +57,8 @@ std::string elementwise(RandomWriter& w) {
     const bool hopper = w.chance(30);
     const std::string t = w.dtype(), c = RandomWriter::computed(t);
     const bool batch = w.chance(15);
-    const int BM = w.pick({8, 16, 32}), BN = w.pick({16, 32, 64}), threads = w.pick({32, 64, 128, 256});
+    const int BM = w.pick({8, 16, 32}), BN = w.pick({16, 32, 64});
+    int threads = w.pick({32, 64, 128, 256});
     const int inputs = 1 + w.below(3);
     for (const char* s : {"M", "N"}) w.size(s);
     if (batch) w.size("B");
@@ -73,7 +78,10 @@ std::string elementwise(RandomWriter& w) {
         in.path = static_cast<Path>(w.below(hopper && !batch ? 4 : 3));
         if (in.kind == transposed && in.path == direct) in.path = shared;
         if (in.kind >= row) in.path = direct;
-        if (in.path == copied && RandomWriter::bytes(t) == 2) aligned = true;   // cp.async moves 4 bytes at least
+        if (in.path == copied && RandomWriter::bytes(t) == 2) {   // cp.async moves 4 bytes at least
+            aligned = true;
+            threads = std::min(threads, BM * BN / 2);
+        }
         if (in.path == tma) aligned = true;
         in.name = fmt::format("X{}", i);
         if (in.kind == matrix) w.parameter(fmt::format("{}: tw.Tensor({}, {}M, N)", in.name, t, lead));
@@ -93,7 +101,7 @@ std::string elementwise(RandomWriter& w) {
         if (in.path == direct) continue;
         const int rows = in.kind == transposed ? BN : BM, columns = in.kind == transposed ? BM : BN;
         w.line(fmt::format("s{} = tw.shared({}, ({}, {}){})", in.name, t, in.kind == transposed ? "BN" : "BM", in.kind == transposed ? "BM" : "BN",
-                           w.buffer_options(t, rows, columns, in.path == tma)));
+                           w.buffer_options(t, rows, columns, in.path == tma ? Filled::by_tma : in.path == copied ? Filled::by_copies : Filled::by_stores)));
         any_tma |= in.path == tma;
     }
     if (any_tma) w.line("arrived = tw.mbarrier(1)");
@@ -222,14 +230,14 @@ std::string views(RandomWriter& w) {
     const std::string load = fmt::format("tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={})", RandomWriter::zero(t));
     switch (kind) {
         case 0:   // transpose as a whole
-            w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+            w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_stores)));
             w.line(fmt::format("tw.store(s, {})", load));
             w.line("tw.sync()");
             w.line("tw.store(Y[bn * BN, bm * BM], tw.load(s.T))");
             break;
         case 1: {   // transpose in parts
             const int parts = w.pick({2, 4});
-            w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+            w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_stores)));
             w.line(fmt::format("tw.store(s, {})", load));
             w.line("tw.sync()");
             w.open(fmt::format("for j in tw.{}({}):", w.word({"unroll", "range"}), parts));
@@ -239,7 +247,7 @@ std::string views(RandomWriter& w) {
             break;
         }
         case 2: {   // rows handed around: two stages
-            w.line(fmt::format("s = tw.shared({}, (2, BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+            w.line(fmt::format("s = tw.shared({}, (2, BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_stores)));
             w.line(fmt::format("x = {}", load));
             w.line("tw.store(s[1], x)");
             w.line("tw.sync()");
@@ -249,7 +257,7 @@ std::string views(RandomWriter& w) {
             break;
         }
         case 3: {   // the same bytes twice, one after the other
-            w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+            w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_stores)));
             w.line(fmt::format("o = tw.overlay(s, {}, (BM, BN))", t));
             w.line(fmt::format("tw.store(s, {})", load));
             w.line("tw.sync()");
@@ -261,7 +269,7 @@ std::string views(RandomWriter& w) {
             break;
         }
         case 4:   // half by half, with and without a transpose
-            w.line(fmt::format("s = tw.shared({}, (2, BM // 2, BN){})", t, w.buffer_options(t, BM / 2, BN, false)));
+            w.line(fmt::format("s = tw.shared({}, (2, BM // 2, BN){})", t, w.buffer_options(t, BM / 2, BN, Filled::by_stores)));
             w.open("for h in tw.unroll(2):");
             w.line(fmt::format("tw.store(s[h], tw.load(X[bm * BM + h * (BM // 2) : bm * BM + h * (BM // 2) + BM // 2, bn * BN : bn * BN + BN], fill={}))", RandomWriter::zero(t)));
             w.close();
@@ -399,7 +407,7 @@ std::string cp_ring(RandomWriter& w) {
     w.parameter(fmt::format("STAGES: tw.const = {}", stages));
     w.line("tw.assume(N % 8 == 0)");
     w.line("bm = tw.grid(tw.cdiv(M, BM))");
-    w.line(fmt::format("s = tw.shared({}, (STAGES, BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+    w.line(fmt::format("s = tw.shared({}, (STAGES, BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_copies)));
     w.line("steps = tw.cdiv(N, BN)");
     if (fold) w.line("r = tw.zeros(f32, (BM,))");
     w.open("for p in tw.unroll(STAGES - 1):");
@@ -603,7 +611,7 @@ std::string one_warp(RandomWriter& w) {
     w.parameter(fmt::format("Y: tw.Tensor({}, N, M)", t));
     w.parameter(fmt::format("T: tw.const = {}", B));
     const bool loops = w.chance(50);
-    w.line(fmt::format("s = tw.shared({}, (T, T){})", t, w.buffer_options(t, B, B, false)));
+    w.line(fmt::format("s = tw.shared({}, (T, T){})", t, w.buffer_options(t, B, B, Filled::by_stores)));
     if (loops) {
         w.line("bm = tw.grid(tw.cdiv(M, T))");
         w.open("for bn in tw.range(tw.cdiv(N, T)):");

@@ -7,6 +7,8 @@ std::vector<NamedFamily> group_families();
 
 namespace {
 
+using Filled = RandomWriter::Filled;
+
 // A producer warpgroup brings chunks through a ring, consumers work on them; the ring is tw.pipeline or raw mbarriers.
 std::string ring(RandomWriter& w, bool raw) {
     const std::string t = w.word({"bf16", "f32", "f16", "i32"});
@@ -25,8 +27,8 @@ std::string ring(RandomWriter& w, bool raw) {
     w.line("tw.assume(N % 8 == 0)");
     if (!tiles) w.line("bm = tw.grid(tw.cdiv(M, BM))");
     const int per = BM / consumers;
-    w.line(fmt::format("s = tw.shared({}, (STAGES, BM, BN){})", t, w.buffer_options(t, BM, BN, true)));
-    if (tma_out) w.line(fmt::format("o = tw.shared({}, ({}, {}, BN){})", t, consumers, per, w.buffer_options(t, per, BN, true)));
+    w.line(fmt::format("s = tw.shared({}, (STAGES, BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_tma)));
+    if (tma_out) w.line(fmt::format("o = tw.shared({}, ({}, {}, BN){})", t, consumers, per, w.buffer_options(t, per, BN, Filled::by_tma)));
     if (raw) {
         w.line("full = tw.mbarrier(STAGES)");
         w.line("empty = tw.mbarrier(STAGES)");
@@ -63,19 +65,15 @@ std::string ring(RandomWriter& w, bool raw) {
     const bool instance = consumers == 2;
     w.open(instance ? "with tw.warpgroups(1, 2, name=\"consumer\") as w:" : "with tw.warpgroups(1, name=\"consumer\"):");
     const std::string row = instance ? fmt::format("bm * BM + w * {}", per) : "bm * BM";
-    if (raw || tma_out) w.line(instance ? "met = tw.named_barrier(1 + w, 128)" : "met = tw.named_barrier(1, 128)");
+    w.line(instance ? "met = tw.named_barrier(1 + w, 128)" : "met = tw.named_barrier(1, 128)");
     if (fold) w.line(fmt::format("r = tw.zeros(f32, ({},))", per));
     loops();
     const std::string slot = raw ? "c % STAGES" : "slot";
     if (raw) w.line("full[c % STAGES].wait(c // STAGES % 2)");
     else w.line("slot = ring.wait()");
     w.line(instance ? fmt::format("x = tw.load(s[{}, w * {} : w * {} + {}, :])", slot, per, per, per) : fmt::format("x = tw.load(s[{}])", slot));
-    if (raw) {
-        w.line("met.sync()");
-        w.line("empty[c % STAGES].arrive()");
-    } else {
-        w.line("ring.release()");
-    }
+    w.line("met.sync()");   // all warps have read, before one thread says so
+    w.line(raw ? "empty[c % STAGES].arrive()" : "ring.release()");
     std::string spec;
     if (fold) {
         w.line(fmt::format("r = r + tw.sum({}, axis=1)", t == "f32" ? "x" : "x.to(f32)"));
@@ -170,7 +168,7 @@ std::string ping_pong(RandomWriter& w) {
     w.parameter(fmt::format("BM: tw.const = {}", BM));
     w.parameter(fmt::format("BN: tw.const = {}", BN));
     w.line("bm = tw.grid(tw.cdiv(M, BM))");
-    w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, false)));
+    w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_stores)));
     w.open("with tw.warpgroups(0, name=\"writer\"):");
     w.line("filled = tw.named_barrier(1, 256)");
     w.line("emptied = tw.named_barrier(2, 256)");
@@ -218,10 +216,12 @@ std::string cluster(RandomWriter& w) {
     w.close();
     w.close();
     w.open("with tw.warpgroups(1, name=\"consumer\"):");
+    w.line("met = tw.named_barrier(1, 128)");
     w.open(fmt::format("for c in tw.range(tw.cdiv(N, {})):", BN));
     w.line(fmt::format("x = tw.load(X[bm * 64 : bm * 64 + 64, c * {} : c * {} + {}], fill=0.0)", BN, BN, BN));
     w.line("slot = ring.wait()");
     w.line("v = tw.load(s[slot])");
+    w.line("met.sync()");
     w.line("ring.release()");
     w.line(fmt::format("tw.store(Y[bm * 64, c * {}], x.to(f32) + v.to(f32))", BN));
     w.close();

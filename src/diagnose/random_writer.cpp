@@ -38,10 +38,11 @@ Twin RandomWriter::elementwise(std::vector<Twin> operands, const std::string& dt
     return x;
 }
 
-std::string RandomWriter::buffer_options(const std::string& dtype, int rows, int columns, bool tma) {
+std::string RandomWriter::buffer_options(const std::string& dtype, int rows, int columns, Filled filled) {
     const int row = columns * bytes(dtype);
     std::vector<std::string> choices = {""};
-    if (!tma) choices.push_back(fmt::format(", pad={}", pick({1, 4, 16 / bytes(dtype)})));
+    if (filled == Filled::by_stores) choices.push_back(fmt::format(", pad={}", pick({1, 4, 16 / bytes(dtype)})));
+    if (filled == Filled::by_copies) choices.push_back(fmt::format(", pad={}", pick({2, 4, 16 / bytes(dtype)})));
     if (rows % 8 == 0) {
         for (int span : {32, 64, 128}) {
             if (row % span == 0) choices.push_back(fmt::format(", swizzle={}", span));

@@ -59,8 +59,10 @@ public:
         if (computed(dtype) == dtype) return x;
         return {"(" + x.code + ").to(" + dtype + ")", dtype + "(" + x.spec + ")"};
     }
-    // Keywords of a shared buffer with rows of `columns` elements: none, a pad or a swizzle that fits. TMA wants no pad.
-    std::string buffer_options(const std::string& dtype, int rows, int columns, bool tma);
+    // Keywords of a shared buffer with rows of `columns` elements: none, a pad or a swizzle that fits what fills it.
+    // TMA wants no pad, cp.async rows that start at multiples of 4 bytes.
+    enum class Filled : std::uint8_t { by_stores, by_copies, by_tma };
+    std::string buffer_options(const std::string& dtype, int rows, int columns, Filled filled);
 
 private:
     std::mt19937_64& random_;

@@ -230,7 +230,7 @@ void Machine::run_cluster() {
                 if (!moved) {
                     for (int j = 0; j < n && !moved; ++j) moved = try_warp((i + j) % n, 1);
                 }
-                if (random_() % 4 == 0) progress_async(false);
+                if (random_() % 4 == 0) moved |= progress_async(false);
                 break;
             }
             case Schedule::Order::starve:

@@ -23,7 +23,7 @@ struct ReferenceOutput {
     int tensor = 0;
     std::vector<std::int64_t> dims;
     std::vector<double> values;
-    std::vector<double> magnitude;   // for each value: sum of |terms| of the outermost sum, the scale of its rounding error
+    std::vector<double> rounding;    // for each value: a first-order bound of what rounding loses, in units of the type computed in
 };
 
 Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes& computes, const std::vector<std::int64_t>& sizes,
@@ -34,7 +34,7 @@ Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes
 // Largest error of `actual` relative to the output's own scale (root mean square of the reference), and the place.
 struct ErrorSummary {
     double relative_frobenius = 0;   // ||actual - reference|| / ||reference||
-    double worst = 0;                // max |actual - reference| / max(|reference|, rms)
+    double worst = 0;                // max (|actual - reference| - what f32 arithmetic may lose) / max(|reference|, rms)
     std::vector<std::int64_t> where;
     double actual = 0, expected = 0;
     bool has_nan = false;            // in `actual` where the reference has none

@@ -35,7 +35,10 @@ std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s,
                 fault(FaultKind::race, "the initialisation of mbarrier `" + array.name + "` is not ordered before its use (a barrier is missing)", &w, 0, s);
                 return std::nullopt;
             }
-            if (w.knows.fenced[who] < b.init_time) {
+        }
+        // The copy engine completes on it from another proxy, whoever initialised it.
+        if (b.initialiser != w.number || std::holds_alternative<ir::TmaLoad>(s.op)) {
+            if (w.knows.fenced[static_cast<std::size_t>(b.initialiser)] < b.init_time) {
                 fault(FaultKind::proxy, "the initialisation of mbarrier `" + array.name + "` was not fenced (fence.mbarrier_init) before its use", &w, 0, s);
                 return std::nullopt;
             }

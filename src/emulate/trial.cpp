@@ -71,12 +71,17 @@ double default_tolerance(const ir::Kernel& k, int tensor) {
     return std::max(4.0 * u, 1e-5);
 }
 
+std::vector<double> random_scalars(const ir::Kernel& k, std::uint64_t seed) {
+    std::vector<double> scalars;
+    std::mt19937_64 random(seed ^ 0x5bd1e995);
+    for (std::size_t i = 0; i < k.scalars.size(); ++i) scalars.push_back(rounded(0.25 + static_cast<double>(random() % 8) / 8.0, k.scalars[i].dtype));
+    return scalars;
+}
+
 Trial run_trial(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
     Trial trial;
     trial.sizes = sizes;
-    std::vector<double> scalars;
-    std::mt19937_64 random(options.seed ^ 0x5bd1e995);
-    for (std::size_t i = 0; i < k.scalars.size(); ++i) scalars.push_back(rounded(0.25 + static_cast<double>(random() % 8) / 8.0, k.scalars[i].dtype));
+    const std::vector<double> scalars = random_scalars(k, options.seed);
     trial.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
     const std::vector<TensorData> inputs = trial.tensors;
     const auto start = std::chrono::steady_clock::now();

@@ -38,6 +38,7 @@ struct Trial {
 };
 
 std::vector<TensorData> random_inputs(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, std::uint64_t seed, bool small_integers);
+std::vector<double> random_scalars(const ir::Kernel& kernel, std::uint64_t seed);
 Trial run_trial(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const TrialOptions& options);
 
 // The error a correct kernel may have: a few units of the output type plus the accumulation error of its sums in f32.
