@@ -3,7 +3,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup build demo test test-gpu mutation bench-targets bench-stages dist sanitize fuzz format clean
+.PHONY: all setup build demo test test-gpu mutation crosscheck bench-targets bench-stages dist sanitize fuzz format clean
 
 all: build
 
@@ -42,6 +42,10 @@ bench-targets: build
 # The mutation table: every shipped kernel broken in many small ways (bench/results/mutation.json).
 mutation: build
 	build/bin/tilewright mutate kernels/vector_add.py kernels/transpose.py kernels/rmsnorm.py kernels/layernorm.py kernels/bias_gelu.py kernels/softmax.py kernels/gemm_sm80.py@BM=64,BN=64 kernels/gemm_sm90.py@BN=128,STAGES=2 --limit 0 --jobs $(JOBS) --search 2 --trials 2 --json bench/results/mutation.json
+
+# Random kernels, half of them broken: nothing that the emulator refutes may be proved (bench/results/crosscheck.json).
+crosscheck: build
+	build/bin/tilewright crosscheck --seed 1 --count 2000 --jobs $(JOBS) --json bench/results/crosscheck.json
 
 # How long parsing, lowering, proving, printing and emulating take on one core.
 bench-stages: build
