@@ -13,6 +13,7 @@ enum ExitCode : int {
     exit_kernel_wrong = 1,  // the kernel does not compile, spills, fails a check or computes something else
     exit_bad_input = 2,     // bad usage, an unreadable file, or something this machine lacks
     exit_not_proved = 3,    // nothing wrong was found, but the proof is not complete
+    exit_not_measured = 3,  // nothing wrong was found, but there is no GPU here to run it on
     exit_our_bug = 70
 };
 
@@ -27,12 +28,14 @@ struct Command {
 
 const std::vector<Command>& commands();
 
+std::function<int()> declare_bench(CLI::App& app);
 std::function<int()> declare_check(CLI::App& app);
 std::function<int()> declare_compile(CLI::App& app);
 std::function<int()> declare_crosscheck(CLI::App& app);
 std::function<int()> declare_doctor(CLI::App& app);
 std::function<int()> declare_emit(CLI::App& app);
 std::function<int()> declare_explain(CLI::App& app);
+std::function<int()> declare_gpu_worker(CLI::App& app);
 std::function<int()> declare_ir(CLI::App& app);
 std::function<int()> declare_layout(CLI::App& app);
 std::function<int()> declare_mutate(CLI::App& app);

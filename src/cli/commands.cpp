@@ -6,6 +6,7 @@ namespace tw::cli {
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
+        {"bench", "measure a kernel on the GPU, against a peer in the same run, with its evidence", declare_bench},
         {"check", "prove that every kernel of a file moves its data correctly, or show a counterexample", declare_check},
         {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings",
          declare_compile},
@@ -13,10 +14,11 @@ const std::vector<Command>& commands() {
         {"doctor", "what this machine has, what is missing, and how to get it", declare_doctor},
         {"emit", "the CUDA C++ of a kernel file, its launch plan, or what NVRTC makes of it", declare_emit},
         {"explain", "what a diagnostic code means and how to fix it", declare_explain},
+        {"gpu-worker", "evaluate candidates for the other commands (they start it themselves)", declare_gpu_worker},
         {"ir", "the tile IR of a kernel file, after the last lowering step or after any other", declare_ir},
         {"layout", "evaluate an expression over layouts, print it and draw it", declare_layout},
         {"mutate", "break the kernels of a file in many small ways and see whether the check notices", declare_mutate},
-        {"run", "execute a kernel on the emulator and compare it with what it should compute", declare_run},
+        {"run", "execute a kernel on the emulator or the GPU and compare it with what it should compute", declare_run},
         {"runs", "the optimisation runs of the journal", declare_runs},
         {"show", "an optimisation run, or one step of it: as text, JSON or a page; its evidence", declare_show},
         {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/command.h"
 
 namespace tw::cli {
@@ -25,6 +27,29 @@ std::optional<std::map<std::string, std::int64_t>> parse_settings(const std::vec
         }
     }
     return values;
+}
+
+std::optional<FileSpec> parse_file_spec(const std::string& text, std::string& problem) {
+    FileSpec spec;
+    const std::size_t at = text.rfind('@');
+    spec.file = text.substr(0, at);
+    if (at == std::string::npos) return spec;
+    auto constants = parse_settings({text.substr(at + 1)}, problem);
+    if (!constants) return std::nullopt;
+    spec.constants = *std::move(constants);
+    return spec;
+}
+
+SplitSettings split_settings(const ir::Module& module, const std::map<std::string, std::int64_t>& settings) {
+    SplitSettings out;
+    for (const auto& [name, value] : settings) {
+        bool is_size = false;
+        const auto look = [&, n = name](const std::vector<std::string>& sizes) { is_size = is_size || std::find(sizes.begin(), sizes.end(), n) != sizes.end(); };
+        for (const ir::Kernel& k : module.kernels) look(k.sizes);
+        for (const ir::Program& p : module.programs) look(p.sizes);
+        (is_size ? out.sizes : out.constants)[name] = value;
+    }
+    return out;
 }
 
 void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants, const lower::StepObserver& observer) {

@@ -5,10 +5,12 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/evidence.h"
 
 namespace {
 
 int run(int argc, char** argv) {
+    tw::cli::remember_command(argc, argv);
     CLI::App app("Tilewright: GPU kernels that are proved to move their data correctly and measured to be fast");
     app.name("tilewright");
     app.set_version_flag("--version", std::string("tilewright ") + TW_VERSION);

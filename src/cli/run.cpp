@@ -1,4 +1,4 @@
-// `tilewright run FILE --target cpu`: execute a kernel on the emulator with random data and compare with `computes` in fp64.
+// `tilewright run FILE`: execute a kernel on the emulator or the GPU with random data and compare with `computes` in fp64.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -6,45 +6,52 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/evidence.h"
 #include "cli/kernel_file.h"
 #include "emulate/trial.h"
+#include "runtime/evaluate.h"
 
 namespace tw::cli {
 namespace {
 
 struct Options {
-    std::string file, kernel, target = "cpu";
-    std::vector<std::string> settings;
-    std::uint64_t seed = 1;
-    int schedules = 0;
-    int blocks = 4;
-    bool json = false;
+    CandidateOptions candidate;
+    std::string target = "cpu";
+    int schedules = 0, blocks = 4, seeds = 1;
+    bool json = false, check = false;
 };
 
+// On the GPU, in a worker: outputs poisoned, inputs by seed, compared with the fp64 reference there.
+int run_on_gpu(const Options& o) {
+    Requested asked = request_from(o.candidate);
+    if (asked.exit_code != exit_fine) return asked.exit_code;
+    runtime::SessionLimits limits;
+    limits.seconds = o.candidate.timeout;
+    runtime::EvaluationSession session(limits);
+    nlohmann::json results = nlohmann::json::array();
+    int worst = exit_fine;
+    for (int i = 0; i < std::max(1, o.seeds); ++i) {
+        asked.request["seed"] = o.candidate.seed + static_cast<std::uint64_t>(i);
+        nlohmann::json evidence = session.evaluate(asked.request);
+        evidence["command"] = own_command();
+        const int code = runtime::exit_status_of(evidence);
+        worst = std::max(worst, code);
+        if (!o.json) fmt::print("{}", describe(evidence));
+        results.push_back(std::move(evidence));
+        if (code == exit_not_measured) break;   // the next seed would find no GPU either
+    }
+    if (o.json) write_json("-", results.size() == 1 ? results[0] : nlohmann::json{{"results", results}});
+    return worst;
+}
+
 int run(const Options& o) {
-    if (o.target != "cpu") {
-        return complain(exit_bad_input, fmt::format("target '{}' is not available in this command", o.target), "use --target cpu; on a machine with a GPU use the Python package");
-    }
-    std::string problem;
-    auto values = parse_settings(o.settings, problem);
-    if (!values) return complain(exit_bad_input, problem, "write --set M=64,N=128,BM=64");
-    // A setting is a size where the kernel has one of that name, otherwise a const parameter: load once to learn the names.
-    lower::ConstValues constants;
-    {
-        LoadedFile names;
-        load_kernel_file(names, o.file, {});
-        if (!names.module) {
-            std::cerr << render_text(names.sink, names.sources);
-            return names.exit_code;
-        }
-        for (const auto& [name, value] : *values) {
-            bool size = false;
-            for (const ir::Kernel& k : names.module->kernels) size |= std::find(k.sizes.begin(), k.sizes.end(), name) != k.sizes.end();
-            if (!size) constants[name] = value;
-        }
-    }
+    if (o.target == "gpu") return run_on_gpu(o);
+    if (o.target != "cpu") return complain(exit_bad_input, fmt::format("there is no target '{}'", o.target), "the targets are cpu (the emulator) and gpu");
+    Requested asked = request_from(o.candidate);
+    if (asked.exit_code != exit_fine) return asked.exit_code;
+    const auto values = asked.request["sizes"].get<std::map<std::string, std::int64_t>>();
     LoadedFile loaded;
-    load_kernel_file(loaded, o.file, constants);
+    load_kernel_file(loaded, asked.request["file"], asked.request["constants"].get<lower::ConstValues>());
     if (!loaded.sink.empty()) std::cerr << render_text(loaded.sink, loaded.sources);
     if (!loaded.module) return loaded.exit_code;
     // The first variant whose assumptions hold, as the launcher does.
@@ -52,12 +59,12 @@ int run(const Options& o) {
     std::vector<std::int64_t> sizes;
     std::string missing;
     for (const ir::Kernel& k : loaded.module->kernels) {
-        if (!o.kernel.empty() && k.name != o.kernel) continue;
+        if (!o.candidate.kernel.empty() && k.name != o.candidate.kernel) continue;
         std::vector<std::int64_t> mine;
         bool complete = true;
         for (const std::string& name : k.sizes) {
-            auto it = values->find(name);
-            if (it == values->end()) {
+            auto it = values.find(name);
+            if (it == values.end()) {
                 missing = name;
                 complete = false;
                 break;
@@ -80,12 +87,12 @@ int run(const Options& o) {
         return complain(exit_bad_input, "no kernel variant accepts these sizes", "look at its tw.assume(...) statements");
     }
     std::vector<emulate::Schedule> schedules = {emulate::Schedule{}};
-    if (o.schedules > 0) schedules = emulate::hostile_schedules(*chosen, o.schedules, o.seed);
-    nlohmann::json out = {{"kernel", chosen->name}, {"file", o.file}, {"runs", nlohmann::json::array()}};
+    if (o.schedules > 0) schedules = emulate::hostile_schedules(*chosen, o.schedules, o.candidate.seed);
+    nlohmann::json out = {{"kernel", chosen->name}, {"file", asked.request["file"]}, {"runs", nlohmann::json::array()}};
     bool wrong = false;
     for (const emulate::Schedule& schedule : schedules) {
         emulate::TrialOptions t;
-        t.seed = o.seed;
+        t.seed = o.candidate.seed;
         t.emulator.schedule = schedule;
         t.emulator.resident_blocks = o.blocks;
         const emulate::Trial trial = emulate::run_trial(*chosen, sizes, t);
@@ -119,15 +126,17 @@ int run(const Options& o) {
 
 std::function<int()> declare_run(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("file", options->file, "a kernel file")->required();
-    app.add_option("--kernel", options->kernel, "kernel (or variant family) to run");
-    app.add_option("--target", options->target, "cpu: the emulator")->capture_default_str();
-    app.add_option("--set", options->settings, "sizes and const parameters, NAME=VALUE[,NAME=VALUE...]");
-    app.add_option("--seed", options->seed, "seed of the random inputs")->capture_default_str();
-    app.add_option("--schedules", options->schedules, "also run hostile schedules, with this many random ones");
-    app.add_option("--blocks", options->blocks, "resident blocks of a persistent kernel")->capture_default_str();
+    declare_candidate(app, options->candidate, true);
+    app.add_option("--target", options->target, "cpu: the emulator; gpu: this machine's GPU")->capture_default_str();
+    app.add_option("--schedules", options->schedules, "cpu: also run hostile schedules, with this many random ones");
+    app.add_option("--blocks", options->blocks, "cpu: resident blocks of a persistent kernel")->capture_default_str();
+    app.add_option("--seeds", options->seeds, "gpu: how many seeds, from --seed on")->capture_default_str();
+    app.add_flag("--check", options->check, "compare with the fp64 reference; always done, here for scripts that say so");
     app.add_flag("--json", options->json, "print JSON");
-    app.footer("Example: tilewright run kernels/softmax.py --set M=5,N=300 --schedules 4");
+    app.footer(
+        "Exit status: 0 right, 1 wrong (or rejected, faulted, timed out), 2 bad usage, 3 no GPU here: the compiler's figures are given instead, 70 our bug.\n"
+        "Examples: tilewright run kernels/softmax.py --set M=5,N=300 --schedules 4\n"
+        "          tilewright run kernels/gemm_sm90.py --target gpu --check --set M=512,N=512,K=256 --seeds 3");
     return [options] { return run(*options); };
 }
 

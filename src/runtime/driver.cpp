@@ -77,6 +77,34 @@ Result<const Driver*> driver_with_context() {
     return opened;
 }
 
+namespace {
+
+Result<DeviceFacts> facts_of(const Driver& cuda, int ordinal) {
+    cu::Device device = 0;
+    if (const auto code = cuda.call.device_get(&device, ordinal)) return Unexpected{cuda.failure("open a GPU", code)};
+    DeviceFacts facts;
+    facts.ordinal = ordinal;
+    char name[256] = {};
+    if (!cuda.call.device_name(name, sizeof name, device)) facts.name = name;
+    auto ask = [&](cu::DeviceAttribute which) {
+        int value = 0;
+        return cuda.call.device_attribute(&value, which, device) ? 0 : value;
+    };
+    facts.compute_major = ask(cu::device_compute_capability_major);
+    facts.compute_minor = ask(cu::device_compute_capability_minor);
+    facts.multiprocessors = ask(cu::device_multiprocessor_count);
+    facts.clock_khz = ask(cu::device_clock_rate_khz);
+    facts.memory_clock_khz = ask(cu::device_memory_clock_rate_khz);
+    facts.memory_bus_bits = ask(cu::device_memory_bus_width_bits);
+    facts.l2_bytes = ask(cu::device_l2_cache_bytes);
+    facts.shared_bytes_per_block = ask(cu::device_shared_bytes_per_block_optin);
+    facts.shared_bytes_per_multiprocessor = ask(cu::device_shared_bytes_per_multiprocessor);
+    cuda.call.device_memory(&facts.memory_bytes, device);
+    return facts;
+}
+
+}  // namespace
+
 Result<std::vector<DeviceFacts>> devices() {
     auto opened = driver();
     if (!opened) return std::move(opened).propagate();
@@ -85,26 +113,29 @@ Result<std::vector<DeviceFacts>> devices() {
     if (const auto code = cuda.call.device_count(&count)) return Unexpected{cuda.failure("count the GPUs", code)};
     std::vector<DeviceFacts> found;
     for (int ordinal = 0; ordinal < count; ++ordinal) {
-        cu::Device device = 0;
-        if (const auto code = cuda.call.device_get(&device, ordinal)) return Unexpected{cuda.failure("open a GPU", code)};
-        DeviceFacts facts;
-        facts.ordinal = ordinal;
-        char name[256] = {};
-        if (!cuda.call.device_name(name, sizeof name, device)) facts.name = name;
-        auto ask = [&](cu::DeviceAttribute which) {
-            int value = 0;
-            return cuda.call.device_attribute(&value, which, device) ? 0 : value;
-        };
-        facts.compute_major = ask(cu::device_compute_capability_major);
-        facts.compute_minor = ask(cu::device_compute_capability_minor);
-        facts.multiprocessors = ask(cu::device_multiprocessor_count);
-        facts.clock_khz = ask(cu::device_clock_rate_khz);
-        facts.l2_bytes = ask(cu::device_l2_cache_bytes);
-        facts.shared_bytes_per_block = ask(cu::device_shared_bytes_per_block_optin);
-        cuda.call.device_memory(&facts.memory_bytes, device);
-        found.push_back(std::move(facts));
+        auto facts = facts_of(cuda, ordinal);
+        if (!facts) return std::move(facts).propagate();
+        found.push_back(*std::move(facts));
     }
     return found;
+}
+
+Result<DeviceFacts> current_device() {
+    auto opened = driver_with_context();
+    if (!opened) return std::move(opened).propagate();
+    cu::Device device = 0;   // a device's handle is its ordinal
+    if (const auto code = (*opened)->call.context_device(&device)) return Unexpected{(*opened)->failure("ask which GPU is current", code)};
+    return facts_of(**opened, device);
+}
+
+std::string arch_of(const DeviceFacts& device) {
+    return "sm_" + std::to_string(device.compute_major) + std::to_string(device.compute_minor) + (device.compute_major >= 9 ? "a" : "");
+}
+
+Result<std::string> current_arch() {
+    auto device = current_device();
+    if (!device) return std::move(device).propagate();
+    return arch_of(*device);
 }
 
 }  // namespace tw::runtime

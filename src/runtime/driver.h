@@ -31,11 +31,19 @@ struct DeviceFacts {
     int compute_major = 0, compute_minor = 0;
     int multiprocessors = 0;
     int clock_khz = 0;
+    int memory_clock_khz = 0, memory_bus_bits = 0;
     int l2_bytes = 0;
-    int shared_bytes_per_block = 0;
+    int shared_bytes_per_block = 0;           // the most that a kernel may ask for
+    int shared_bytes_per_multiprocessor = 0;
     std::size_t memory_bytes = 0;
 };
 
 Result<std::vector<DeviceFacts>> devices();
+
+// The GPU whose context is current on this thread (one is made current if none is).
+Result<DeviceFacts> current_device();
+// The architecture to compile for: "sm_90a" on compute capability 9.0, "sm_80" on 8.0.
+std::string arch_of(const DeviceFacts& device);
+Result<std::string> current_arch();
 
 }  // namespace tw::runtime

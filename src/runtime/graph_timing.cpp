@@ -20,12 +20,13 @@ Result<DeviceBuffer> DeviceBuffer::allocate(const Driver& cuda, std::size_t byte
     cu::DevicePointer address = 0;
     if (const auto code = cuda.call.memory_allocate(&address, bytes))
         return Unexpected{cuda.failure(("allocate " + std::to_string(bytes) + " bytes of GPU memory").c_str(), code)};
-    return DeviceBuffer(&cuda, address);
+    return DeviceBuffer(&cuda, address, bytes);
 }
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
     std::swap(cuda_, other.cuda_);
     std::swap(address_, other.address_);
+    std::swap(bytes_, other.bytes_);
     return *this;
 }
 

@@ -18,15 +18,17 @@ double median(std::vector<double> values);  // pre-condition: not empty
 class DeviceBuffer {
 public:
     static Result<DeviceBuffer> allocate(const Driver& cuda, std::size_t bytes);
-    DeviceBuffer(DeviceBuffer&& other) noexcept : cuda_(other.cuda_), address_(std::exchange(other.address_, 0)) {}
+    DeviceBuffer(DeviceBuffer&& other) noexcept : cuda_(other.cuda_), address_(std::exchange(other.address_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
     DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
     ~DeviceBuffer();
     cu::DevicePointer address() const { return address_; }
+    std::size_t bytes() const { return bytes_; }
 
 private:
-    DeviceBuffer(const Driver* cuda, cu::DevicePointer address) : cuda_(cuda), address_(address) {}
+    DeviceBuffer(const Driver* cuda, cu::DevicePointer address, std::size_t bytes) : cuda_(cuda), address_(address), bytes_(bytes) {}
     const Driver* cuda_;
     cu::DevicePointer address_;
+    std::size_t bytes_;
 };
 
 // Fills with pseudo-random values of the type, spread like a sum of uniforms around zero (no NaN, no infinity).
@@ -60,6 +62,7 @@ public:
     Result<CapturedGraph> capture(std::size_t count, const Call& call);
     // Microseconds of each of `times` replays.
     Result<std::vector<double>> replay(const CapturedGraph& graph, int times);
+    cu::Stream stream() const { return stream_; }
 
 private:
     explicit GraphTimer(const Driver& cuda) : cuda_(cuda) {}

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/diagnostic.h"
 #include "codegen/emit.h"
@@ -13,6 +15,7 @@ namespace tw::runtime {
 
 struct KernelModule::Loaded {
     std::unique_ptr<DeviceKernel> kernel;
+    CompiledKernels compiled;
     std::vector<codegen::Argument> arguments;
     int multiprocessors = 1;
     // TMA descriptors by what they were made of: address, sizes and strides of the tensor, number of the map.
@@ -23,24 +26,6 @@ namespace {
 
 Result<std::unique_ptr<KernelModule>> rejected(const DiagnosticSink& sink, const SourceMap& sources) {
     return fail(sink.has_internal_errors() ? FailureKind::internal : FailureKind::bad_input, render_text(sink, sources));
-}
-
-struct CurrentDevice {
-    std::string arch;
-    int multiprocessors = 1;
-};
-
-Result<CurrentDevice> current_device() {
-    auto opened = driver_with_context();
-    if (!opened) return std::move(opened).propagate();
-    const Driver& cuda = **opened;
-    cu::Device device = 0;
-    if (const auto code = cuda.call.context_device(&device)) return Unexpected{cuda.failure("ask which GPU is current", code)};
-    int major = 0, minor = 0, count = 1;
-    cuda.call.device_attribute(&major, cu::device_compute_capability_major, device);
-    cuda.call.device_attribute(&minor, cu::device_compute_capability_minor, device);
-    cuda.call.device_attribute(&count, cu::device_multiprocessor_count, device);
-    return CurrentDevice{fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : ""), count};
 }
 
 }  // namespace
@@ -72,15 +57,16 @@ Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
     const ir::Kernel& kernel = module_.kernels[index];
     auto device = current_device();
     if (!device) return std::move(device).propagate();
-    if (kernel.arch == "sm_90a" && device->arch != "sm_90a") {
-        return fail(FailureKind::device_error, fmt::format("{} is written for sm_90a; this GPU is {}", kernel.name, device->arch), "use a kernel with target=\"sm_80\"");
+    const std::string arch = arch_of(*device);
+    if (kernel.arch == "sm_90a" && arch != "sm_90a") {
+        return fail(FailureKind::device_error, fmt::format("{} is written for sm_90a; this GPU is {}", kernel.name, arch), "use a kernel with target=\"sm_80\"");
     }
     auto emitted = codegen::emit(kernel, module_.file);
     if (!emitted) return fail(FailureKind::internal, fmt::format("{}:{}: {}: {}", module_.file, emitted.error().loc.line, kernel.name, emitted.error().message));
     CompileRequest request;
     request.source = emitted->source;
     request.name = kernel.name + ".cu";
-    request.arch = device->arch;
+    request.arch = arch;
     request.include_folders = standard_include_folders();
     auto compiled = compile(request);
     if (!compiled) return std::move(compiled).propagate();
@@ -88,101 +74,239 @@ Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
     auto on_device = DeviceKernel::load(compiled->cubin, emitted->entry);
     if (!on_device) return std::move(on_device).propagate();
     made->kernel = *std::move(on_device);
+    made->compiled = *std::move(compiled);
     made->arguments = emitted->arguments;
     made->multiprocessors = device->multiprocessors;
     return loaded_.emplace(index, std::move(made)).first->second.get();
 }
 
-Result<void> KernelModule::launch(const std::string& name, const LaunchArguments& arguments, cu::Stream stream) {
-    std::vector<const ir::Kernel*> variants;
-    std::vector<std::size_t> indices;
-    for (std::size_t i = 0; i < module_.kernels.size(); ++i) {
-        if (module_.kernels[i].name == name) variants.push_back(&module_.kernels[i]), indices.push_back(i);
+namespace {
+
+Result<cu::TensorMap> map_of(const ir::Kernel& kernel, const ir::TensorMap& map, const TensorArgument& tensor, const std::vector<std::int64_t>& strides) {
+    TensorMapRequest request;
+    request.address = tensor.address;
+    request.dtype = std::string(target::name(tensor.dtype));
+    const auto bytes = static_cast<std::uint64_t>(target::bytes(tensor.dtype));
+    for (std::size_t d = 0; d < map.dims.size(); ++d) {
+        const auto dim = static_cast<std::size_t>(map.dims[d]);
+        request.sizes.push_back(static_cast<std::uint64_t>(tensor.dims[dim]));
+        if (d > 0) request.byte_strides.push_back(static_cast<std::uint64_t>(strides[dim]) * bytes);
+        request.box.push_back(static_cast<std::uint32_t>(map.box[d]));
     }
-    if (variants.empty()) return fail(FailureKind::bad_input, fmt::format("{} has no kernel named '{}'", module_.file, name));
+    request.swizzle_bytes = map.swizzle == target::SwizzleMode::None ? 0 : target::span_bytes(map.swizzle);
+    request.l2_promotion_bytes = map.l2_promotion_bytes;
+    request.fill_with_nan = map.nan_fill;
+    auto encoded = encode_tensor_map(request);
+    if (encoded) return encoded;
+    Failure why = encoded.error();
+    why.message = kernel.tensors[static_cast<std::size_t>(map.tensor)].name + ": " + why.message;
+    return Unexpected{std::move(why)};
+}
+
+constexpr std::size_t buffer_alignment = 1024;
+
+// The value of a program's size expression.
+std::optional<std::int64_t> value_of(const ir::Expr& e, const std::vector<std::int64_t>& sizes) {
+    return ir::evaluate(e, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
+        if (n.kind == ir::ExprKind::size) return sizes[static_cast<std::size_t>(n.id)];
+        return std::nullopt;
+    });
+}
+
+// A program's parameters as a kernel with nothing but a signature, so that both are bound by the same rules.
+ir::Kernel signature_of(const ir::Program& p) {
+    ir::Kernel k;
+    k.name = p.name;
+    k.sizes = p.sizes;
+    k.tensors.assign(p.tensors.begin(), p.tensors.begin() + p.parameter_count);
+    k.scalars = p.scalars;
+    return k;
+}
+
+}  // namespace
+
+const ir::Program* KernelModule::find_program(const std::string& name) const {
+    for (const ir::Program& p : module_.programs) {
+        if (p.name == name) return &p;
+    }
+    return nullptr;
+}
+
+Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices, const LaunchArguments& arguments, PreparedLaunch& into) {
+    std::vector<const ir::Kernel*> variants;
+    for (std::size_t i : indices) variants.push_back(&module_.kernels[i]);
     auto choice = choose(variants, arguments);
     if (!choice) return std::move(choice).propagate();
     const ir::Kernel& kernel = *variants[choice->variant];
     if (choice->launch.empty) return {};
-
-    const std::scoped_lock lock(guard_);
     auto ready = loaded(indices[choice->variant]);
     if (!ready) return std::move(ready).propagate();
     Loaded& loaded = **ready;
 
+    PreparedLaunch::Step step;
+    step.kernel = indices[choice->variant];
+    step.on_device = loaded.kernel.get();
+    step.compiled = &loaded.compiled;
     for (std::size_t i = 0; i < kernel.tensors.size(); ++i) {
         if (!kernel.tensors[i].zero_initialised) continue;
-        auto opened = driver_with_context();
-        if (!opened) return std::move(opened).propagate();
         std::size_t bytes = static_cast<std::size_t>(target::bytes(kernel.tensors[i].dtype));
         for (std::int64_t d : arguments.tensors[i].dims) bytes *= static_cast<std::size_t>(d);
-        if (const auto code = (*opened)->call.fill_bytes_async(arguments.tensors[i].address, 0, bytes, stream)) {
-            return Unexpected{(*opened)->failure("zero the output", code)};
-        }
+        step.zeroed.emplace_back(arguments.tensors[i].address, bytes);
     }
-
-    // Storage of every value until the launch call has copied it.
-    std::vector<std::uint64_t> words(loaded.arguments.size());
-    std::vector<void*> pointers(loaded.arguments.size());
-    for (std::size_t i = 0; i < loaded.arguments.size(); ++i) {
-        const codegen::Argument& a = loaded.arguments[i];
+    for (const codegen::Argument& a : loaded.arguments) {
         const auto id = static_cast<std::size_t>(a.id);
-        pointers[i] = &words[i];
+        std::uint64_t word = 0;
         switch (a.kind) {
-            case codegen::Argument::Kind::tensor: words[i] = arguments.tensors[id].address; break;
+            case codegen::Argument::Kind::tensor: word = arguments.tensors[id].address; break;
             case codegen::Argument::Kind::size: {
                 const auto value = static_cast<std::int32_t>(choice->launch.sizes[id]);
-                std::memcpy(&words[i], &value, sizeof value);
+                std::memcpy(&word, &value, sizeof value);
                 break;
             }
-            case codegen::Argument::Kind::scalar: {
-                const std::uint64_t bits = target::from_double(arguments.scalars[id], kernel.scalars[id].dtype);
-                std::memcpy(&words[i], &bits, sizeof bits);
-                break;
-            }
+            case codegen::Argument::Kind::scalar: word = target::from_double(arguments.scalars[id], kernel.scalars[id].dtype); break;
             case codegen::Argument::Kind::tensor_map: {
                 const ir::TensorMap& map = kernel.tensor_maps[id];
-                const TensorArgument& tensor = arguments.tensors[static_cast<std::size_t>(map.tensor)];
+                const auto number = static_cast<std::size_t>(map.tensor);
+                const TensorArgument& tensor = arguments.tensors[number];
                 std::vector<std::uint64_t> key = {static_cast<std::uint64_t>(id), tensor.address};
                 for (std::int64_t d : tensor.dims) key.push_back(static_cast<std::uint64_t>(d));
                 auto found = loaded.maps.find(key);
                 if (found == loaded.maps.end()) {
-                    TensorMapRequest request;
-                    request.address = tensor.address;
-                    request.dtype = std::string(target::name(tensor.dtype));
-                    const auto bytes = static_cast<std::uint64_t>(target::bytes(tensor.dtype));
-                    for (std::size_t d = 0; d < map.dims.size(); ++d) {
-                        const auto dim = static_cast<std::size_t>(map.dims[d]);
-                        request.sizes.push_back(static_cast<std::uint64_t>(tensor.dims[dim]));
-                        if (d > 0) request.byte_strides.push_back(static_cast<std::uint64_t>(choice->launch.strides[static_cast<std::size_t>(map.tensor)][dim]) * bytes);
-                        request.box.push_back(static_cast<std::uint32_t>(map.box[d]));
-                    }
-                    request.swizzle_bytes = map.swizzle == target::SwizzleMode::None ? 0 : target::span_bytes(map.swizzle);
-                    request.l2_promotion_bytes = map.l2_promotion_bytes;
-                    request.fill_with_nan = map.nan_fill;
-                    auto encoded = encode_tensor_map(request);
-                    if (!encoded) {
-                        Failure why = encoded.error();
-                        why.message = kernel.tensors[static_cast<std::size_t>(map.tensor)].name + ": " + why.message;
-                        return Unexpected{std::move(why)};
-                    }
+                    auto encoded = map_of(kernel, map, tensor, choice->launch.strides[number]);
+                    if (!encoded) return std::move(encoded).propagate();
                     if (loaded.maps.size() >= 4096) loaded.maps.clear();   // a caller that never reuses its tensors
                     found = loaded.maps.emplace(std::move(key), *encoded).first;
                 }
-                pointers[i] = &found->second;
-                break;
+                step.arguments.emplace_back(true, step.maps.size());
+                step.maps.push_back(found->second);
+                continue;
             }
         }
+        step.arguments.emplace_back(false, step.words.size());
+        step.words.push_back(word);
     }
-    LaunchShape shape;
-    for (int axis = 0; axis < 3; ++axis) shape.grid[axis] = choice->launch.grid[axis];
-    shape.grid[0] = resident_grid(kernel, shape.grid[0], loaded.multiprocessors);
-    shape.block[0] = static_cast<std::uint32_t>(32 * kernel.warps);
+    for (int axis = 0; axis < 3; ++axis) step.shape.grid[axis] = choice->launch.grid[axis];
+    step.shape.grid[0] = resident_grid(kernel, step.shape.grid[0], loaded.multiprocessors);
+    step.shape.block[0] = static_cast<std::uint32_t>(32 * kernel.warps);
     if (kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2] > 1) {
-        for (int axis = 0; axis < 3; ++axis) shape.cluster[axis] = static_cast<std::uint32_t>(kernel.cluster[axis]);
+        for (int axis = 0; axis < 3; ++axis) step.shape.cluster[axis] = static_cast<std::uint32_t>(kernel.cluster[axis]);
     }
-    shape.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes);
-    return loaded.kernel->launch(shape, pointers.data(), stream);
+    step.shape.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes);
+    into.steps.push_back(std::move(step));
+    return {};
+}
+
+Result<std::size_t> KernelModule::workspace_bytes(const std::string& name, const LaunchArguments& arguments) const {
+    const ir::Program* program = find_program(name);
+    if (!program) return std::size_t{0};
+    auto bound = bind(signature_of(*program), arguments);
+    if (!bound) return std::move(bound).propagate();
+    std::size_t total = 0;
+    for (std::size_t i = static_cast<std::size_t>(program->parameter_count); i < program->tensors.size(); ++i) {
+        std::size_t bytes = static_cast<std::size_t>(target::bytes(program->tensors[i].dtype));
+        for (const ir::Expr& e : program->tensors[i].dims) bytes *= static_cast<std::size_t>(std::max<std::int64_t>(0, value_of(e, bound->sizes).value_or(0)));
+        total += (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+    }
+    return total;
+}
+
+Result<PreparedLaunch> KernelModule::prepare(const std::string& name, const LaunchArguments& arguments, cu::DevicePointer workspace) {
+    const std::scoped_lock lock(guard_);
+    PreparedLaunch prepared;
+    const ir::Program* program = find_program(name);
+    if (!program) {
+        std::vector<std::size_t> indices;
+        for (std::size_t i = 0; i < module_.kernels.size(); ++i) {
+            if (module_.kernels[i].name == name) indices.push_back(i);
+        }
+        if (indices.empty()) return fail(FailureKind::bad_input, fmt::format("{} has no kernel and no program named '{}'", module_.file, name));
+        if (auto made = prepare_step(indices, arguments, prepared); !made) return std::move(made).propagate();
+        return prepared;
+    }
+    auto bound = bind(signature_of(*program), arguments);
+    if (!bound) return std::move(bound).propagate();
+    std::vector<TensorArgument> tensors = arguments.tensors;
+    for (std::size_t i = tensors.size(); i < program->tensors.size(); ++i) {
+        const ir::Tensor& t = program->tensors[i];
+        TensorArgument made;
+        made.dtype = t.dtype;
+        made.address = workspace;
+        std::size_t bytes = static_cast<std::size_t>(target::bytes(t.dtype));
+        for (std::size_t d = 0; d < t.dims.size(); ++d) {
+            made.dims.push_back(value_of(t.dims[d], bound->sizes).value_or(0));
+            made.strides.push_back(value_of(t.strides[d], bound->sizes).value_or(0));
+            bytes *= static_cast<std::size_t>(std::max<std::int64_t>(0, made.dims.back()));
+        }
+        workspace += (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+        tensors.push_back(std::move(made));
+    }
+    for (const ir::Launch& launch : program->launches) {
+        const ir::Kernel& kernel = module_.kernels[static_cast<std::size_t>(launch.kernel)];
+        LaunchArguments mine;
+        mine.tensors.resize(kernel.tensors.size());
+        mine.scalars.resize(kernel.scalars.size());
+        for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+            const auto [kind, id] = kernel.parameters[i];
+            const auto from = static_cast<std::size_t>(launch.arguments[i]);
+            if (kind == 't') mine.tensors[static_cast<std::size_t>(id)] = tensors[from];
+            else mine.scalars[static_cast<std::size_t>(id)] = arguments.scalars[from];
+        }
+        // The program names one kernel; its variants of the same name are tried in order, as everywhere.
+        std::vector<std::size_t> indices;
+        for (std::size_t i = 0; i < module_.kernels.size(); ++i) {
+            if (module_.kernels[i].name == kernel.name) indices.push_back(i);
+        }
+        if (auto made = prepare_step(indices, mine, prepared); !made) {
+            Failure why = made.error();
+            why.message = fmt::format("{}, in its launch of {}: {}", name, kernel.name, why.message);
+            return Unexpected{std::move(why)};
+        }
+    }
+    return prepared;
+}
+
+Result<void> PreparedLaunch::launch(cu::Stream stream) {
+    for (Step& step : steps) {
+        if (!step.zeroed.empty()) {
+            auto opened = driver_with_context();
+            if (!opened) return std::move(opened).propagate();
+            for (const auto& [address, bytes] : step.zeroed) {
+                if (const auto code = (*opened)->call.fill_bytes_async(address, 0, bytes, stream)) return Unexpected{(*opened)->failure("zero the output", code)};
+            }
+        }
+        std::vector<void*> pointers;
+        for (const auto& [is_map, index] : step.arguments) pointers.push_back(is_map ? static_cast<void*>(&step.maps[index]) : static_cast<void*>(&step.words[index]));
+        if (auto launched = step.on_device->launch(step.shape, pointers.data(), stream); !launched) return launched;
+    }
+    return {};
+}
+
+Result<void> KernelModule::launch(const std::string& name, const LaunchArguments& arguments, cu::Stream stream) {
+    cu::DevicePointer workspace = 0;
+    if (find_program(name)) {
+        auto bytes = workspace_bytes(name, arguments);
+        if (!bytes) return std::move(bytes).propagate();
+        if (*bytes > 0) {
+            const std::scoped_lock lock(guard_);
+            auto held = workspaces_.find(stream);
+            if (held == workspaces_.end() || held->second.bytes() < *bytes) {
+                auto opened = driver_with_context();
+                if (!opened) return std::move(opened).propagate();
+                if (held != workspaces_.end()) {
+                    // Earlier launches of this stream may still use the smaller one.
+                    (*opened)->call.stream_synchronize(stream);
+                    workspaces_.erase(held);
+                }
+                auto made = DeviceBuffer::allocate(**opened, *bytes);
+                if (!made) return std::move(made).propagate();
+                held = workspaces_.emplace(stream, *std::move(made)).first;
+            }
+            workspace = held->second.address();
+        }
+    }
+    auto prepared = prepare(name, arguments, workspace);
+    if (!prepared) return std::move(prepared).propagate();
+    return prepared->launch(stream);
 }
 
 }  // namespace tw::runtime

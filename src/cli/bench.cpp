@@ -1,0 +1,111 @@
+// `tilewright bench FILE`: is it right, then how fast, against a peer in the same run. The JSON is the evidence of a speed.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/evidence.h"
+#include "runtime/evaluate.h"
+
+namespace tw::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Options {
+    CandidateOptions candidate;
+    std::string against, json_out, requests, l2 = "cold";
+    std::vector<std::string> candidates;
+    int rounds = 30, heuristics = 64;
+    bool samples = false;
+};
+
+// One JSON request a line, one answer a line, as long as there are requests: for programs that try many candidates.
+int answer_requests(const Options& o) {
+    std::ifstream file;
+    std::istream* in = &std::cin;
+    if (o.requests != "-") {
+        file.open(o.requests);
+        if (!file) return complain(exit_bad_input, "cannot read " + o.requests);
+        in = &file;
+    }
+    runtime::SessionLimits limits;
+    limits.seconds = o.candidate.timeout;
+    runtime::EvaluationSession session(limits);
+    int worst = exit_fine;
+    for (std::string line; std::getline(*in, line);) {
+        if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+        json request = json::parse(line, nullptr, false);
+        json answer;
+        if (request.is_discarded() || !request.is_object()) answer = {{"status", "refused"}, {"message", "a request is one JSON object on one line"}};
+        else answer = session.evaluate(request);
+        std::cout << answer.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
+        worst = std::max(worst, runtime::exit_status_of(answer));
+    }
+    return worst;
+}
+
+int run(const Options& o) {
+    if (!o.requests.empty()) return answer_requests(o);
+    if (o.l2 != "cold" && o.l2 != "warm") return complain(exit_bad_input, fmt::format("--l2 {}", o.l2), "it is cold or warm");
+    if (o.candidate.file.empty()) return complain(exit_bad_input, "no kernel file was named", "tilewright bench FILE --set M=...,N=...");
+    Requested asked = request_from(o.candidate);
+    if (asked.exit_code != exit_fine) return asked.exit_code;
+    json& base = asked.request;
+    base["time"] = true;
+    base["rounds"] = o.rounds;
+    base["l2"] = o.l2;
+    base["heuristics"] = o.heuristics;
+    base["samples"] = o.samples;
+    if (o.against == "cublaslt") {
+        base["against"] = {{"peer", "cublaslt"}};
+    } else if (!o.against.empty()) {
+        Requested other = request_for_file(o.against, json::object());
+        if (other.exit_code != exit_fine) return other.exit_code;
+        if (base.contains("kernel")) other.request["kernel"] = base["kernel"];
+        base["against"] = other.request;
+    }
+    std::vector<json> requests = {base};
+    for (const std::string& spec : o.candidates) {
+        Requested more = request_for_file(spec, base);
+        if (more.exit_code != exit_fine) return more.exit_code;
+        requests.push_back(std::move(more.request));
+    }
+    runtime::SessionLimits limits;
+    limits.seconds = o.candidate.timeout;
+    runtime::EvaluationSession session(limits);
+    json results = json::array();
+    int worst = exit_fine;
+    for (const json& request : requests) {
+        json evidence = session.evaluate(request);
+        evidence["command"] = own_command();
+        worst = std::max(worst, runtime::exit_status_of(evidence));
+        if (o.json_out != "-") fmt::print("{}", describe(evidence)), std::fflush(stdout);
+        results.push_back(std::move(evidence));
+    }
+    if (!o.json_out.empty() && !write_json(o.json_out, results.size() == 1 ? results[0] : json{{"results", results}})) return exit_bad_input;
+    return worst;
+}
+
+}  // namespace
+
+std::function<int()> declare_bench(CLI::App& app) {
+    auto o = std::make_shared<Options>();
+    declare_candidate(app, o->candidate, false);
+    app.add_option("--against", o->against, "peer timed in the same run: cublaslt (plain products), or another kernel file FILE[@NAME=VALUE,...] with the same parameters");
+    app.add_option("--candidate", o->candidates, "more kernel files, FILE[@NAME=VALUE,...], evaluated one after another with the same sizes and peer");
+    app.add_option("--requests", o->requests, "JSON requests, one a line, from a file or - (standard input); one line of JSON answers each");
+    app.add_option("--rounds", o->rounds, "timed rounds; the contenders take turns in each")->capture_default_str();
+    app.add_option("--l2", o->l2, "cold: inputs rotate so that L2 never holds them; warm: one set of inputs")->capture_default_str();
+    app.add_option("--heuristics", o->heuristics, "how many of cuBLASLt's algorithms are tried")->capture_default_str();
+    app.add_flag("--samples", o->samples, "put the time of every round into the JSON");
+    app.add_option("--json", o->json_out, "file for the evidence, or - for standard output");
+    app.footer(
+        "Exit status: 0 right and measured, 1 wrong (or rejected, faulted, timed out), 2 bad usage, 3 no GPU here: the compiler's figures are given, nothing is measured, 70 our bug.\n"
+        "Example: tilewright bench kernels/gemm_sm90.py --set M=4096,N=4096,K=4096 --against cublaslt --json gemm.json");
+    return [o] { return run(*o); };
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,479 @@
+#include "runtime/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <future>
+
+#include "base/text.h"
+#include "codegen/emit.h"
+#include "emulate/emulator.h"
+#include "runtime/blaslt_gemm.h"
+#include "runtime/compile.h"
+#include "runtime/judge.h"
+#include "runtime/launch.h"
+#include "runtime/measure.h"
+#include "runtime/nvrtc.h"
+#include "runtime/report_json.h"
+#include "runtime/roofline.h"
+#include "target/arch.h"
+
+namespace tw::runtime {
+namespace {
+
+using nlohmann::json;
+
+// A failure that ends the evaluation, with the status it gets.
+struct Refusal {
+    std::string status;
+    Failure failure;
+};
+
+std::string status_for(const Failure& f) {
+    switch (f.kind) {
+        case FailureKind::bad_input: return "refused";
+        case FailureKind::missing_library: return "no gpu";
+        case FailureKind::compile_error: return "our bug";
+        case FailureKind::device_error: return "fault";
+        case FailureKind::io_error: return "refused";
+        case FailureKind::internal: return "our bug";
+    }
+    return "our bug";
+}
+
+[[noreturn]] void stop(Failure failure, std::string status = {}) {
+    if (status.empty()) status = status_for(failure);
+    throw Refusal{std::move(status), std::move(failure)};
+}
+
+template <class T>
+T need(Result<T> result, const char* status = "") {
+    if (!result) stop(std::move(result).error(), status);
+    if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+template <class T>
+std::map<std::string, T> values(const json& request, const char* field) {
+    std::map<std::string, T> out;
+    if (!request.contains(field)) return out;
+    for (const auto& [name, value] : request.at(field).items()) out[name] = value.template get<T>();
+    return out;
+}
+
+struct LoadedModule {
+    std::string label;
+    std::unique_ptr<KernelModule> module;
+};
+
+LoadedModule load(const json& from) {
+    const auto constants = values<std::int64_t>(from, "constants");
+    LoadedModule out;
+    std::string text;
+    if (from.contains("text")) {
+        text = from.at("text").get<std::string>();
+        out.label = from.value("file", from.value("name", std::string("kernel.py")));
+    } else {
+        out.label = from.at("file").get<std::string>();
+        auto read = read_file(out.label);
+        if (!read) stop({FailureKind::bad_input, read.error(), {}});
+        text = *std::move(read);
+    }
+    auto module = KernelModule::from_text(out.label, text, constants);
+    if (!module) {
+        // What the language says about a source is about the candidate; everything else is about us.
+        const bool ours = module.error().kind == FailureKind::internal;
+        stop(module.error(), ours ? "our bug" : "rejected");
+    }
+    out.module = *std::move(module);
+    return out;
+}
+
+json resources_of(const ir::Kernel& kernel, const CompiledKernels& compiled, const std::string& arch, int variant) {
+    json r = {{"kernel", kernel.name}, {"variant", variant}, {"line", kernel.loc.line}, {"threads", 32 * kernel.warps}, {"shared_bytes", kernel.shared_bytes}, {"arch", arch}};
+    for (const KernelResources& k : compiled.report.kernels) {
+        if (!k.is_entry) continue;
+        r["registers"] = k.registers;
+        r["spill_bytes"] = k.spill_store_bytes + k.spill_load_bytes;
+        r["local_bytes"] = k.stack_bytes;
+        if (const target::Arch* facts = target::find_arch(arch)) {
+            const int blocks = target::occupancy_blocks_per_sm(*facts, 32 * kernel.warps, k.registers, kernel.shared_bytes);
+            r["blocks_per_sm"] = blocks;
+            r["occupancy"] = static_cast<double>(blocks * kernel.warps) / facts->max_warps_per_sm;
+        }
+        break;
+    }
+    json remarks = json::array();
+    for (const CompileRemark& m : compiled.report.remarks) remarks.push_back({{"kind", name_of(m.kind)}, {"text", m.text}});
+    r["remarks"] = remarks;
+    r["compile_seconds"] = compiled.seconds;
+    r["from_cache"] = compiled.from_cache;
+    return r;
+}
+
+// One candidate with its signature, ready to be launched on any set of tensors.
+struct Runner {
+    LoadedModule loaded;
+    Signature signature;
+    std::vector<std::shared_ptr<DeviceBuffer>> workspaces;
+
+    explicit Runner(const json& from) : loaded(load(from)), signature(need(find_signature(loaded.module->ir(), from.value("kernel", std::string())))) {}
+
+    PreparedLaunch prepare(const Driver& cuda, const std::vector<DeviceTensor>& tensors, const std::vector<double>& scalars) {
+        LaunchArguments arguments;
+        for (const DeviceTensor& t : tensors) arguments.tensors.push_back(t.argument);
+        arguments.scalars = scalars;
+        const std::size_t bytes = need(loaded.module->workspace_bytes(signature.name, arguments));
+        cu::DevicePointer workspace = 0;
+        if (bytes > 0) {
+            workspaces.push_back(std::make_shared<DeviceBuffer>(need(DeviceBuffer::allocate(cuda, bytes))));
+            workspace = workspaces.back()->address();
+        }
+        return need(loaded.module->prepare(signature.name, arguments, workspace));
+    }
+
+    json resources(const PreparedLaunch& launch, const std::string& arch) const {
+        json list = json::array();
+        for (const auto& step : launch.steps) {
+            const ir::Kernel& kernel = loaded.module->ir().kernels[step.kernel];
+            int variant = 0;
+            for (std::size_t i = 0; i < step.kernel; ++i) variant += loaded.module->ir().kernels[i].name == kernel.name;
+            json r = resources_of(kernel, *step.compiled, arch, variant);
+            r["grid"] = step.shape.grid;
+            if (step.shape.cluster[0]) r["cluster"] = step.shape.cluster;
+            list.push_back(std::move(r));
+        }
+        return list;
+    }
+};
+
+bool same_signature(const Signature& a, const Signature& b, std::string& why) {
+    if (a.tensors.size() != b.tensors.size() || a.scalars.size() != b.scalars.size()) {
+        why = fmt::format("{} takes {} tensors and {} scalars, {} takes {} and {}", a.name, a.tensors.size(), a.scalars.size(), b.name, b.tensors.size(), b.scalars.size());
+        return false;
+    }
+    for (std::size_t i = 0; i < a.tensors.size(); ++i) {
+        if (a.tensors[i].dtype != b.tensors[i].dtype || a.tensors[i].dims.size() != b.tensors[i].dims.size()) {
+            why = fmt::format("parameter {} is {} with {} dimensions in one, {} with {} in the other", a.tensors[i].name, target::name(a.tensors[i].dtype), a.tensors[i].dims.size(),
+                              target::name(b.tensors[i].dtype), b.tensors[i].dims.size());
+            return false;
+        }
+    }
+    return true;
+}
+
+std::uint64_t seed_for(std::uint64_t seed, std::size_t set, std::size_t tensor) { return seed * 1000003 + set * 7919 + tensor + 1; }
+
+json to_json(const Interval& i) { return {i.low, i.high}; }
+
+std::string blaslt_type(target::DType t) {
+    switch (t) {
+        case target::DType::E4M3: return "f8e4m3";
+        case target::DType::TF32: return "f32";
+        default: return std::string(target::name(t));
+    }
+}
+
+}  // namespace
+
+json versions() {
+    json v = {{"tilewright", TW_VERSION}};
+    if (const auto nvrtc = nvrtc_identity(); nvrtc) v["nvrtc"] = fmt::format("{}.{}", nvrtc->major, nvrtc->minor);
+    if (const auto cuda = driver(); cuda) v["driver"] = fmt::format("{}.{}", (*cuda)->version / 1000, (*cuda)->version % 1000 / 10);
+    if (const auto device = current_device(); device) {
+        v["gpu"] = device->name;
+        v["compute_capability"] = fmt::format("{}.{}", device->compute_major, device->compute_minor);
+        v["multiprocessors"] = device->multiprocessors;
+        v["l2_bytes"] = device->l2_bytes;
+    }
+    return v;
+}
+
+json static_figures(const json& request) {
+    json list = json::array();
+    try {
+        const LoadedModule loaded = load(request);
+        const std::string wanted = request.value("kernel", std::string());
+        std::map<std::string, int> seen;
+        for (const ir::Kernel& kernel : loaded.module->ir().kernels) {
+            const int variant = seen[kernel.name]++;
+            if (!wanted.empty() && kernel.name != wanted && !loaded.module->find_program(wanted)) continue;
+            auto emitted = codegen::emit(kernel, loaded.label);
+            if (!emitted) {
+                list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", emitted.error().message}});
+                continue;
+            }
+            CompileRequest compile_request;
+            compile_request.source = emitted->source;
+            compile_request.name = kernel.name + ".cu";
+            compile_request.arch = kernel.arch;
+            compile_request.include_folders = standard_include_folders();
+            auto compiled = compile(compile_request);
+            if (compiled) list.push_back(resources_of(kernel, *compiled, kernel.arch, variant));
+            else list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", compiled.error().message}, {"shared_bytes", kernel.shared_bytes}, {"threads", 32 * kernel.warps}});
+        }
+    } catch (const Refusal& r) {
+        return {{"problem", r.failure.message}};
+    }
+    return list;
+}
+
+int exit_status_of(const json& evidence) {
+    const std::string status = evidence.value("status", std::string());
+    if (status == "right") return 0;
+    if (status == "refused") return 2;
+    if (status == "no gpu") return 3;
+    if (status == "our bug") return 70;
+    return 1;
+}
+
+json Evaluator::evaluate(const json& request) {
+    json out;
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+        if (lost_) stop({FailureKind::device_error, "an earlier kernel faulted in this process", "start another worker"});
+        out = on_gpu(request);
+    } catch (const Refusal& r) {
+        out["status"] = r.status;
+        out["message"] = r.failure.message;
+        if (!r.failure.fix.empty()) out["fix"] = r.failure.fix;
+        lost_ = lost_ || r.status == "fault";
+    } catch (const json::exception& e) {
+        out["status"] = "refused";
+        out["message"] = std::string("the request is not as docs/measuring.md says: ") + e.what();
+    }
+    for (const char* field : {"file", "kernel", "constants", "sizes", "seed", "name"}) {
+        if (!out.contains(field) && request.contains(field)) out[field] = request.at(field);
+    }
+    if (out.value("status", std::string()) == "no gpu" && !out.contains("resources")) out["resources"] = static_figures(request);
+    out["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return out;
+}
+
+json Evaluator::on_gpu(const json& request) {
+    stage_("compile");
+    Runner ours(request);
+    const Signature& signature = ours.signature;
+    const auto sizes = need(size_values(signature, values<std::int64_t>(request, "sizes")));
+    const std::uint64_t seed = request.value("seed", std::uint64_t{1});
+    const auto scalars = need(scalar_values(signature, values<double>(request, "scalars"), seed));
+
+    json out = {{"schema", "tilewright evidence 1"}, {"file", ours.loaded.label}, {"kernel", signature.name}, {"computes", signature.computes.text}, {"seed", seed}};
+    for (std::size_t i = 0; i < sizes.size(); ++i) out["sizes"][signature.sizes[i]] = sizes[i];
+    for (std::size_t i = 0; i < scalars.size(); ++i) out["scalars"][signature.scalars[i].name] = scalars[i];
+    out["constants"] = request.value("constants", json::object());
+
+    if (!data_) data_ = need(DeviceData::create());
+    const Driver& cuda = data_->cuda();
+    const DeviceFacts device = need(current_device());
+    // The reference compiles while the kernel does.
+    auto judge_made = std::async(std::launch::async, [&] { return Judge::create(*data_, signature); });
+
+    // Contents that must fit one another (tiles of groups, say) are given; nothing random would.
+    const json given = request.value("inputs", json::object());
+    for (const auto& [name, contents] : given.items()) {
+        const bool known = std::any_of(signature.tensors.begin(), signature.tensors.end(), [&, n = name](const ir::Tensor& t) { return t.name == n && !t.is_output; });
+        if (!known) stop({FailureKind::bad_input, fmt::format("{} has no input named '{}'", signature.name, name), {}});
+    }
+    const auto is_index = index_tensors(signature.tensors, signature.computes, signature.kernels);
+    const auto make_set = [&](std::size_t set) {
+        std::vector<DeviceTensor> tensors;
+        for (std::size_t i = 0; i < signature.tensors.size(); ++i) {
+            const ir::Tensor& t = signature.tensors[i];
+            tensors.push_back(need(data_->allocate(t, sizes)));
+            if (!t.is_output && given.contains(t.name)) {
+                need(data_->copy_values(tensors.back(), t, given.at(t.name).get<std::vector<double>>()));
+                continue;
+            }
+            need(t.is_output ? data_->poison(tensors.back()) : data_->fill(tensors.back(), t, is_index[i], sizes, seed_for(seed, set, i)));
+        }
+        return tensors;
+    };
+    const auto poison_outputs = [&](const std::vector<DeviceTensor>& tensors) {
+        for (std::size_t i = 0; i < tensors.size(); ++i) {
+            if (signature.tensors[i].is_output) need(data_->poison(tensors[i]));
+        }
+    };
+    std::vector<std::vector<DeviceTensor>> sets;
+    sets.push_back(make_set(0));
+    std::vector<PreparedLaunch> launches;
+    {
+        auto prepared = [&] {
+            try {
+                return ours.prepare(cuda, sets[0], scalars);
+            } catch (Refusal& r) {
+                judge_made.wait();
+                // A kernel that the driver does not load (too much shared memory, say) has not faulted.
+                if (r.status == "fault") r.status = "rejected";
+                throw;
+            }
+        }();
+        launches.push_back(std::move(prepared));
+    }
+    const auto judge = need(judge_made.get());
+    out["resources"] = ours.resources(launches[0], data_->arch());
+
+    stage_("run");
+    need(launches[0].launch(nullptr), "rejected");
+    if (const auto code = cuda.call.context_synchronize()) stop(cuda.failure("finish the kernel", code), "fault");
+    stage_("check");
+    const double tolerance = request.value("tolerance", 0.0);
+    const auto verdicts_of = [&](const std::vector<DeviceTensor>& tensors, bool& wrong, std::string& reason) {
+        json list = json::array();
+        for (const OutputVerdict& v : need(judge->judge(tensors, sizes, scalars, seed, tolerance))) {
+            list.push_back(runtime::to_json(v));
+            wrong = wrong || v.wrong;
+            if (v.wrong) reason += (reason.empty() ? "" : "; ") + v.reason;
+        }
+        return list;
+    };
+    bool wrong = false;
+    std::string reason;
+    out["check"] = {{"reference", "fp64, from `computes`"}, {"outputs", verdicts_of(sets[0], wrong, reason)}};
+    out["status"] = wrong ? "wrong" : "right";
+    if (wrong) out["message"] = reason;
+
+    const Work work = work_of(signature, sizes);
+    out["work"] = {{"bytes", work.bytes}, {"operations", work.operations}};
+    if (wrong || !request.value("time", false) || launches[0].steps.empty()) {
+        out["versions"] = versions();
+        return out;
+    }
+
+    // ---- timing -----------------------------------------------------------------------------------------------------------
+    stage_("wait for the GPU");
+    const GpuLock lock(device.ordinal);
+    stage_("measure");
+    std::size_t set_bytes = 0;
+    for (const DeviceTensor& t : sets[0]) set_bytes += t.bytes;
+    std::size_t free_bytes = 0, total_bytes = 0;
+    cuda.call.memory_info(&free_bytes, &total_bytes);
+    const bool cold = request.value("l2", std::string("cold")) == "cold";
+    const std::size_t wanted = cold ? std::clamp<std::size_t>((3 * static_cast<std::size_t>(device.l2_bytes) + set_bytes - 1) / std::max<std::size_t>(1, set_bytes), 2, 64) : 1;
+    const std::size_t count = std::max<std::size_t>(1, std::min(wanted, free_bytes / 3 / std::max<std::size_t>(1, set_bytes)));
+    while (sets.size() < count) {
+        sets.push_back(make_set(sets.size()));
+        launches.push_back(ours.prepare(cuda, sets.back(), scalars));
+    }
+
+    std::vector<Contender> contenders;
+    contenders.push_back({"ours", [&](std::size_t i, cu::Stream stream) { return launches[i].launch(stream); }});
+    std::unique_ptr<Runner> other;
+    std::vector<std::vector<DeviceTensor>> other_sets;
+    std::vector<PreparedLaunch> other_launches;
+    std::unique_ptr<BlasltGemm> blaslt;
+    json peer;
+    const json against = request.value("against", json());
+    if (!against.is_null()) {
+        // The peer reads the same inputs and writes outputs of its own.
+        for (const auto& set : sets) {
+            other_sets.push_back(set);
+            for (std::size_t i = 0; i < set.size(); ++i) {
+                if (!signature.tensors[i].is_output) continue;
+                other_sets.back()[i] = need(data_->allocate(signature.tensors[i], sizes));
+                need(data_->poison(other_sets.back()[i]));
+            }
+        }
+        if (against.value("peer", std::string()) == "cublaslt") {
+            const auto gemm = as_plain_gemm(signature);
+            if (!gemm) stop({FailureKind::bad_input, "cuBLASLt is a peer for plain products only; " + signature.name + " computes " + signature.computes.text, "compare with another kernel file, or with torch"});
+            GemmShape shape;
+            shape.m = size_value(gemm->m, sizes).value_or(0);
+            shape.n = size_value(gemm->n, sizes).value_or(0);
+            shape.k = size_value(gemm->k, sizes).value_or(0);
+            shape.layout = gemm->layout;
+            const target::DType in = signature.tensors[static_cast<std::size_t>(gemm->a)].dtype;
+            shape.dtype = blaslt_type(in);
+            shape.out_dtype = blaslt_type(signature.tensors[static_cast<std::size_t>(gemm->c)].dtype);
+            if (in == target::DType::TF32) shape.compute = "tf32";
+            GemmTuning tuning;
+            tuning.heuristics = request.value("heuristics", tuning.heuristics);
+            blaslt = need(BlasltGemm::create(shape, tuning));
+            peer = {{"name", "cublaslt"}, {"algorithm", blaslt->algorithm()}, {"version", blaslt->library_version()}, {"candidates", blaslt->candidates().size()}};
+            contenders.push_back({"cublaslt", [&, g = *gemm](std::size_t i, cu::Stream stream) {
+                                      const auto at = [&](int tensor) { return other_sets[i][static_cast<std::size_t>(tensor)].argument.address; };
+                                      return blaslt->run(at(g.a), at(g.b), at(g.c), stream);
+                                  }});
+        } else {
+            try {
+                other = std::make_unique<Runner>(against);
+                std::string why;
+                if (!same_signature(signature, other->signature, why)) stop({FailureKind::bad_input, why, "the two must take the same parameters"});
+                for (const auto& set : other_sets) other_launches.push_back(other->prepare(cuda, set, scalars));
+            } catch (Refusal& r) {
+                r.failure.message = "the peer: " + r.failure.message;
+                throw;
+            }
+            peer = {{"name", other->loaded.label}, {"constants", against.value("constants", json::object())}, {"resources", other->resources(other_launches[0], data_->arch())}};
+            contenders.push_back({"peer", [&](std::size_t i, cu::Stream stream) { return other_launches[i].launch(stream); }});
+        }
+        need(contenders[1].call(0, nullptr));
+        if (const auto code = cuda.call.context_synchronize()) stop(cuda.failure("finish the peer", code), "fault");
+        bool peer_wrong = false;
+        std::string peer_reason;
+        peer["outputs"] = verdicts_of(other_sets[0], peer_wrong, peer_reason);
+        peer["right"] = !peer_wrong;
+        if (peer_wrong) peer["message"] = peer_reason;
+    }
+    for (const auto& set : sets) poison_outputs(set);
+    if (const auto code = cuda.call.context_synchronize()) stop(cuda.failure("prepare the measurement", code), "fault");
+
+    MeasureOptions options;
+    options.rounds = request.value("rounds", options.rounds);
+    options.graph_us = request.value("graph_us", options.graph_us);
+    options.warmup_ms = request.value("warmup_ms", options.warmup_ms);
+    const json clocks_before = clock_state(device.ordinal);
+    const Comparison compared = need(measure(cuda, contenders, sets.size(), options));
+    const json clocks_after = clock_state(device.ordinal);
+
+    const Measured& mine = compared.contenders[0];
+    const double footprint = static_cast<double>(sets.size()) * static_cast<double>(set_bytes);
+    const double l2 = device.l2_bytes > 0 ? footprint / device.l2_bytes : 0;
+    const auto timing_of = [&](const Measured& m) {
+        json t = {{"us", m.us.median}, {"interval", to_json(m.us)}, {"calls_per_graph", m.calls_per_graph}};
+        if (request.value("samples", false)) t["samples"] = m.samples;
+        return t;
+    };
+    out["timing"] = timing_of(mine);
+    out["timing"]["rounds"] = options.rounds;
+    out["timing"]["sets"] = sets.size();
+    out["timing"]["l2"] = l2 >= 2 ? "cold" : "warm";
+    out["timing"]["l2_note"] = fmt::format("{} sets of {:.1f} MB rotate, {:.1f} times L2", sets.size(), static_cast<double>(set_bytes) / 1e6, l2);
+    out["timing"]["clocks"] = {{"before", clocks_before}, {"after", clocks_after}};
+    if (!lock.note.empty()) out["timing"]["lock_note"] = lock.note;
+    out["us"] = mine.us.median;
+    if (!peer.is_null()) {
+        peer["timing"] = timing_of(compared.contenders[1]);
+        peer["us"] = compared.contenders[1].us.median;
+        out["peer"] = std::move(peer);
+        out["ratio"] = compared.ratios[0].median;
+        out["ratio_interval"] = to_json(compared.ratios[0]);
+    }
+    const Roofline roof = roofline(device, work);
+    out["roofline"] = {{"bytes_us", roof.bytes_us}, {"operations_us", roof.operations_us}, {"bound", roof.bytes_us >= roof.operations_us ? "memory" : "compute"},
+                       {"fraction", std::max(roof.bytes_us, roof.operations_us) / mine.us.median}, {"gbytes_per_second", work.bytes / mine.us.median * 1e-3},
+                       {"tflops", work.operations / mine.us.median * 1e-6}, {"basis", roof.basis}};
+
+    // The outputs that were timed must be right too: the first and the last set in full, every other one by its poison.
+    stage_("check");
+    bool timed_wrong = false;
+    std::string timed_reason;
+    out["timed_check"] = {{"outputs", verdicts_of(sets[0], timed_wrong, timed_reason)}};
+    if (sets.size() > 1) out["timed_check"]["outputs_of_last_set"] = verdicts_of(sets.back(), timed_wrong, timed_reason);
+    std::uint64_t unwritten = 0;
+    for (const auto& set : sets) {
+        for (std::size_t i = 0; i < set.size(); ++i) {
+            if (signature.tensors[i].is_output) unwritten += need(data_->scan(set[i])).poisoned;
+        }
+    }
+    out["timed_check"]["unwritten"] = unwritten;
+    if (timed_wrong || unwritten > 0) {
+        out["status"] = "wrong";
+        out["message"] = "right once, but not in the timed runs: " + (timed_reason.empty() ? fmt::format("{} elements were not written", unwritten) : timed_reason);
+    }
+    out["versions"] = versions();
+    return out;
+}
+
+}  // namespace tw::runtime

@@ -1,0 +1,217 @@
+#include "runtime/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "codegen/reference_text.h"
+#include "runtime/compile.h"
+#include "runtime/device_kernel.h"
+
+namespace tw::runtime {
+namespace {
+
+constexpr double step_budget = 2e9;                      // loop steps of the reference a judgement may take: tens of milliseconds
+constexpr std::int64_t most_elements = std::int64_t{1} << 20;
+
+std::string place(const std::string& name, const std::vector<std::int64_t>& index) {
+    std::string text = name + "[";
+    for (std::size_t i = 0; i < index.size(); ++i) text += (i ? ", " : "") + std::to_string(index[i]);
+    return text + "]";
+}
+
+}  // namespace
+
+struct Judge::State {
+    std::vector<std::unique_ptr<DeviceKernel>> references;   // per equation
+};
+
+Judge::Judge(const DeviceData& data, const Signature& signature) : data_(data), signature_(signature) {}
+Judge::~Judge() = default;
+
+Result<std::unique_ptr<Judge>> Judge::create(const DeviceData& data, const Signature& signature) {
+    if (signature.computes.empty()) return fail(FailureKind::bad_input, signature.name + " says nothing about what it computes", "add computes=\"...\" to its decorator");
+    auto text = codegen::reference_text(signature.computes, signature.tensors, signature.sizes.size(), signature.scalars.size());
+    if (!text) return fail(FailureKind::internal, text.error());
+    CompileRequest request;
+    request.source = text->source;
+    request.name = "tw_reference.cu";
+    request.arch = data.arch();
+    auto compiled = compile(request);
+    if (!compiled) {
+        Failure why = compiled.error();
+        if (why.kind == FailureKind::compile_error) why.kind = FailureKind::internal;   // text of ours
+        return Unexpected{std::move(why)};
+    }
+    std::unique_ptr<Judge> judge(new Judge(data, signature));
+    judge->state_ = std::make_unique<State>();
+    for (const std::string& entry : text->entries) {
+        auto loaded = DeviceKernel::load(compiled->cubin, entry);
+        if (!loaded) return std::move(loaded).propagate();
+        judge->state_->references.push_back(*std::move(loaded));
+    }
+    return judge;
+}
+
+std::vector<std::int64_t> sample_elements(const std::vector<std::int64_t>& dims, std::int64_t limit, std::uint64_t seed) {
+    std::int64_t total = 1;
+    for (std::int64_t d : dims) total *= d;
+    std::vector<std::int64_t> chosen;
+    if (total <= 0) return chosen;
+    if (total <= limit) {
+        chosen.resize(static_cast<std::size_t>(total));
+        for (std::int64_t i = 0; i < total; ++i) chosen[static_cast<std::size_t>(i)] = i;
+        return chosen;
+    }
+    std::mt19937_64 random(seed);
+    const auto number = [&](const std::vector<std::int64_t>& index) {
+        std::int64_t n = 0;
+        for (std::size_t d = 0; d < dims.size(); ++d) n = n * dims[d] + index[d];
+        return n;
+    };
+    const auto rank = std::min<std::size_t>(dims.size(), 6);
+    std::vector<std::int64_t> index(dims.size());
+    for (std::size_t corner = 0; corner < (std::size_t{1} << rank); ++corner) {
+        for (std::size_t d = 0; d < dims.size(); ++d) index[d] = d < rank && (corner >> d & 1) ? dims[d] - 1 : 0;
+        chosen.push_back(number(index));
+    }
+    const std::int64_t per_edge = std::max<std::int64_t>(8, limit / 32);
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+        for (int end = 0; end < 2; ++end) {
+            for (std::int64_t i = 0; i < per_edge; ++i) {
+                for (std::size_t e = 0; e < dims.size(); ++e) index[e] = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(dims[e]));
+                index[d] = end ? dims[d] - 1 : 0;
+                chosen.push_back(number(index));
+            }
+        }
+    }
+    // One element of each of `limit` equal parts: every row of a large matrix is met.
+    for (std::int64_t part = 0; part < limit; ++part) {
+        const auto begin = static_cast<std::int64_t>(static_cast<long double>(total) * part / limit);
+        const auto end = std::max(begin + 1, static_cast<std::int64_t>(static_cast<long double>(total) * (part + 1) / limit));
+        chosen.push_back(begin + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end - begin)));
+    }
+    std::sort(chosen.begin(), chosen.end());
+    chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+    return chosen;
+}
+
+Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
+                                                std::uint64_t seed, double tolerance) const {
+    const Driver& cuda = data_.cuda();
+    if (const auto code = cuda.call.context_synchronize()) return Unexpected{cuda.failure("finish the kernel", code)};
+    std::vector<OutputVerdict> verdicts;
+    for (std::size_t q = 0; q < signature_.computes.equations.size(); ++q) {
+        const ir::Equation& e = signature_.computes.equations[q];
+        OutputVerdict v;
+        const auto number = static_cast<std::size_t>(e.output);
+        v.output = signature_.tensors[number].name;
+        std::vector<std::int64_t> dims;
+        v.elements = 1;
+        for (const ir::Expr& extent : e.output_extents) {
+            dims.push_back(size_value(extent, sizes).value_or(0));
+            v.elements *= dims.back();
+        }
+        v.tolerance = tolerance > 0 && target::info(signature_.tensors[number].dtype).is_float ? tolerance : tolerance_of(signature_, e.output);
+        const double affordable = std::max(1024.0, step_budget / reference_steps(e, sizes));
+        const auto chosen = sample_elements(dims, static_cast<std::int64_t>(std::min<double>(affordable, most_elements)), seed);
+        v.compared = static_cast<std::int64_t>(chosen.size());
+        std::vector<double> want(chosen.size()), got(chosen.size());
+        if (!chosen.empty()) {
+            auto memory = DeviceBuffer::allocate(cuda, chosen.size() * 3 * sizeof(double));
+            if (!memory) return std::move(memory).propagate();
+            const cu::DevicePointer sample = memory->address(), wants = sample + chosen.size() * 8, gots = wants + chosen.size() * 8;
+            if (const auto code = cuda.call.copy_to_device(sample, chosen.data(), chosen.size() * 8)) return Unexpected{cuda.failure("copy the sample to the GPU", code)};
+            // The structure of reference_text.h, word by word.
+            std::vector<std::uint64_t> words;
+            const auto put = [&](const void* from) {
+                std::uint64_t word = 0;
+                std::memcpy(&word, from, sizeof word);
+                words.push_back(word);
+            };
+            for (const DeviceTensor& t : tensors) put(&t.argument.address);
+            if (tensors.empty()) words.push_back(0);
+            for (const std::int64_t s : sizes) put(&s);
+            if (sizes.empty()) words.push_back(0);
+            for (const double s : scalars) put(&s);
+            if (scalars.empty()) words.push_back(0);
+            const auto count = static_cast<std::int64_t>(chosen.size());
+            put(&sample), put(&count), put(&wants), put(&gots);
+            void* arguments[] = {words.data()};
+            LaunchShape shape;
+            // Few elements with long sums: small blocks spread them over the machine.
+            shape.block[0] = chosen.size() < 100000 ? 32 : 128;
+            shape.grid[0] = static_cast<std::uint32_t>((chosen.size() + shape.block[0] - 1) / shape.block[0]);
+            if (auto launched = state_->references[q]->launch(shape, arguments, nullptr); !launched) return std::move(launched).propagate();
+            auto code = cuda.call.copy_to_host(want.data(), wants, want.size() * 8);
+            if (!code) code = cuda.call.copy_to_host(got.data(), gots, got.size() * 8);
+            if (code) return Unexpected{cuda.failure("compute the reference", code)};
+        }
+        double norm = 0, difference = 0;
+        std::int64_t finite = 0, reference_nans = 0;
+        for (const double w : want) {
+            reference_nans += std::isnan(w);
+            if (std::isfinite(w)) norm += w * w, ++finite;
+        }
+        const double rms = finite ? std::sqrt(norm / static_cast<double>(finite)) : 0;
+        std::size_t worst_at = 0;
+        for (std::size_t i = 0; i < want.size(); ++i) {
+            double error = 0;
+            if (std::isnan(want[i]) && std::isnan(got[i])) {
+            } else if (!std::isfinite(want[i]) || !std::isfinite(got[i])) {
+                error = want[i] == got[i] ? 0 : std::numeric_limits<double>::infinity();
+            } else {
+                const double d = std::fabs(got[i] - want[i]);
+                difference += d * d;
+                error = d / std::max(std::fabs(want[i]), rms > 0 ? rms : 1.0);
+            }
+            if (error > v.worst) v.worst = error, worst_at = i;
+        }
+        v.relative_error = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
+        if (!chosen.empty()) {
+            v.actual = got[worst_at], v.expected = want[worst_at];
+            std::int64_t rest = chosen[worst_at];
+            v.where.resize(dims.size());
+            for (std::size_t d = dims.size(); d-- > 0;) v.where[d] = rest % dims[d], rest /= dims[d];
+        }
+        auto scan = data_.scan(tensors[number]);
+        if (!scan) return std::move(scan).propagate();
+        v.unwritten = scan->poisoned;
+        v.nan = scan->nan;
+        if (v.unwritten > 0) v.reason = fmt::format("{} of {} elements of {} were never written", v.unwritten, v.elements, v.output);
+        else if (v.nan > 0 && reference_nans == 0) v.reason = fmt::format("{} of {} elements of {} are NaN, the reference has none", v.nan, v.elements, v.output);
+        if (!(v.worst <= v.tolerance)) {
+            if (!v.reason.empty()) v.reason += "; ";
+            v.reason += fmt::format("{} is {:.9g}, the reference says {:.9g}: error {:.2e}, allowed {:.1e}", place(v.output, v.where), v.actual, v.expected, v.worst, v.tolerance);
+        }
+        verdicts.push_back(std::move(v));
+    }
+    // No tensor's surroundings may change, inputs' included.
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        auto stray = data_.damaged_guard_bytes(tensors[i]);
+        if (!stray) return std::move(stray).propagate();
+        if (*stray == 0 || verdicts.empty()) continue;
+        auto mine = std::find_if(verdicts.begin(), verdicts.end(), [&](const OutputVerdict& v) { return v.output == signature_.tensors[i].name; });
+        OutputVerdict& v = mine == verdicts.end() ? verdicts.front() : *mine;
+        v.stray_bytes += *stray;
+        if (!v.reason.empty()) v.reason += "; ";
+        v.reason += fmt::format("{} bytes beside {} were overwritten", *stray, signature_.tensors[i].name);
+    }
+    for (OutputVerdict& v : verdicts) v.wrong = !v.reason.empty();
+    return verdicts;
+}
+
+nlohmann::json to_json(const OutputVerdict& v) {
+    // JSON has no infinity: an unbounded error is null.
+    const auto number = [](double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(); };
+    return {{"output", v.output}, {"elements", v.elements}, {"compared", v.compared}, {"relative_error", number(v.relative_error)}, {"worst", number(v.worst)},
+            {"tolerance", v.tolerance}, {"where", v.where}, {"actual", number(v.actual)}, {"expected", number(v.expected)}, {"unwritten", v.unwritten},
+            {"nan", v.nan}, {"stray_bytes", v.stray_bytes}, {"wrong", v.wrong}, {"reason", v.reason}};
+}
+
+}  // namespace tw::runtime

@@ -1,0 +1,51 @@
+// Judges what a launch left in its outputs, on the GPU: the fp64 reference of `computes`, poison that was not overwritten, guard
+// zones that were.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/device_data.h"
+#include "runtime/signature.h"
+
+namespace tw::runtime {
+
+struct OutputVerdict {
+    std::string output;
+    std::int64_t elements = 0, compared = 0;   // compared with the reference: all, or a sample with edges and corners
+    double relative_error = 0;                 // ||actual - reference|| / ||reference||, over what was compared
+    double worst = 0;                          // max |actual - reference| / max(|reference|, rms)
+    double tolerance = 0;                      // what `worst` may be
+    std::vector<std::int64_t> where;           // of the worst
+    double actual = 0, expected = 0;           // there
+    std::uint64_t unwritten = 0, nan = 0;      // in all elements
+    std::uint64_t stray_bytes = 0;             // written outside the tensor, beside it
+    bool wrong = false;
+    std::string reason;                        // when wrong
+};
+
+class Judge {
+public:
+    // Compiles the reference for these sizes' equations.
+    static Result<std::unique_ptr<Judge>> create(const DeviceData& data, const Signature& signature);
+    ~Judge();
+
+    // `tensors` as the signature's; `seed` chooses the sample. Waits for the GPU.
+    Result<std::vector<OutputVerdict>> judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
+                                             std::uint64_t seed, double tolerance = 0) const;
+
+private:
+    Judge(const DeviceData& data, const Signature& signature);
+    const DeviceData& data_;
+    const Signature& signature_;
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+nlohmann::json to_json(const OutputVerdict& verdict);
+
+// Row-major numbers of the elements to compare: all when `limit` allows it; else corners, edges and one from each of equal parts.
+std::vector<std::int64_t> sample_elements(const std::vector<std::int64_t>& dims, std::int64_t limit, std::uint64_t seed);
+
+}  // namespace tw::runtime

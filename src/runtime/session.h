@@ -1,0 +1,49 @@
+// A worker process that evaluates candidates one after another, so that the GPU's context is made once and a candidate that hangs,
+// faults or crashes costs itself only: the session ends that worker and starts another for the next request.
+//
+//   EvaluationSession session;
+//   json evidence = session.evaluate({{"file", "kernels/gemm_sm90.py"}, {"sizes", {{"M", 512}, ...}}, {"time", true}});
+//
+// The requests and the answers are those of docs/measuring.md. Not for several threads at once.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace tw::runtime {
+
+struct SessionLimits {
+    double seconds = 60;               // of one request, waiting for the GPU's lock apart
+    double lock_seconds = 600;         // of that waiting
+    std::uint64_t memory_bytes = 0;    // of the worker's resident memory; 0: no limit
+};
+
+class EvaluationSession {
+public:
+    // `program` is the tilewright binary; empty: TILEWRIGHT_PROGRAM, else this process's own, else the one beside our library.
+    explicit EvaluationSession(SessionLimits limits = {}, std::string program = {});
+    ~EvaluationSession();
+    EvaluationSession(const EvaluationSession&) = delete;
+    EvaluationSession& operator=(const EvaluationSession&) = delete;
+
+    // Never throws for what a candidate does. A request may carry "timeout_s" of its own.
+    nlohmann::json evaluate(const nlohmann::json& request);
+
+    int workers_started() const { return started_; }
+
+private:
+    struct Child;
+    bool start(std::string& problem);
+    void end();
+    SessionLimits limits_;
+    std::string program_;
+    std::unique_ptr<Child> child_;
+    int started_ = 0;
+};
+
+// The other end: reads requests from standard input, one JSON a line, and answers on standard output until the input ends or the GPU's
+// context is lost. Lines {"stage": ...} come before an answer, which is the line with "status".
+int serve_evaluations();
+
+}  // namespace tw::runtime
