@@ -100,10 +100,17 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
         digits.push_back({x, Poly(static_cast<std::int64_t>(stores.size())), false});
         index[at(moving)] = index[at(moving)] + Poly(offsets[0]) + Poly(offsets[1] - offsets[0]) * Poly::of(x);
     }
+    // A digit that counts downwards (the last tile first) counts upwards under another name: n - 1 - d.
+    std::map<Atom, Poly> reversed;
+    for (const Digit& digit : digits) {
+        const bool falls = std::any_of(index.begin(), index.end(), [&](const Poly& p) { return p.linear_in(digit.atom).value_or(0) < 0; });
+        if (falls && !digit.tile_loop) reversed[digit.atom] = digit.extent - Poly(1) - Poly::of(digit.atom);
+    }
+    for (Poly& p : index) p = ints_.replace(p, reversed);
     std::set<Atom> used;
     std::map<Atom, int> tile_used;
     Prover local(ints_);
-    for (const Condition& c : first.facts) local.assume(c);
+    for (const Condition& c : first.facts) local.assume(ints_.replace(c, reversed));
     for (const ir::Assumption& a : k_.assumptions) {
         State empty;
         local.assume(ints_.condition_from(a.condition, leaf(empty)));

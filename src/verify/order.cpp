@@ -88,6 +88,29 @@ double since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Does a trip count differ from block to block (a causal mask)? Persistent loops, which step by the grid, do not count.
+bool trips_vary_by_block(const ir::Kernel& k) {
+    std::set<int> varying;   // scalars derived from the block index
+    auto depends = [&](const Expr& e) {
+        std::function<bool(const Expr&)> look = [&](const Expr& x) {
+            if (x.kind() == ExprKind::block_index || (x.kind() == ExprKind::var && varying.count(x->id))) return true;
+            return std::any_of(x->args.begin(), x->args.end(), look);
+        };
+        return look(e);
+    };
+    bool found = false;
+    for (int pass = 0; pass < 3; ++pass) {   // derived from derived ones, to a small depth
+        ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+            if (auto* a = std::get_if<ir::Assign>(&s.op); a && depends(a->value)) varying.insert(a->var);
+            if (auto* l = std::get_if<ir::For>(&s.op)) {
+                if (l->step.is_constant(1)) found = found || depends(l->lo) || depends(l->hi);
+                else if (depends(l->lo)) varying.insert(l->var);
+            }
+        });
+    }
+    return found;
+}
+
 }  // namespace
 
 std::vector<Instance> cutoff_instances(const ir::Kernel& k) {
@@ -147,6 +170,11 @@ std::vector<Instance> cutoff_instances(const ir::Kernel& k) {
         }
     }
     if (n == 0) emit({}, 1);
+    if (trips_vary_by_block(k)) {   // every trip count in one instance: all sizes long
+        std::vector<std::int64_t> sizes(n);
+        for (std::size_t i = 0; i < n; ++i) sizes[i] = use[i].tiles.empty() ? choices[i][0] : choices[i].back();
+        emit(sizes, 1);
+    }
     return list;
 }
 
