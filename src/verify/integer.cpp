@@ -207,23 +207,49 @@ Poly Integers::quotient(const Poly& a, const Poly& b) {
     return Poly::of(intern(std::move(info)));
 }
 
-Poly Integers::minimum(const Poly& a, const Poly& b) {
-    if (a == b) return a;
-    if (auto d = (a - b).constant()) return *d < 0 ? a : b;
-    AtomInfo info;
-    info.kind = AtomInfo::Kind::minimum;
-    info.args = a < b ? std::vector<Poly>{a, b} : std::vector<Poly>{b, a};
-    return Poly::of(intern(std::move(info)));
+// rest + min(a, b) is min(a + rest, b + rest): the expressions whose minimum (or maximum) p is.
+std::vector<Poly> Integers::alternatives(const Poly& p, AtomInfo::Kind kind) const {
+    for (const auto& [monomial, coefficient] : p.terms) {
+        if (monomial.size() != 1 || coefficient != 1 || info(monomial[0]).kind != kind) continue;
+        const Poly rest = p - Poly::of(monomial[0]);
+        std::vector<Poly> all;
+        for (const Poly& arg : info(monomial[0]).args) {
+            for (Poly& one : alternatives(arg + rest, kind)) all.push_back(std::move(one));
+        }
+        if (all.size() <= 6) return all;   // two of them in one expression multiply
+        break;
+    }
+    return {p};
 }
 
-Poly Integers::maximum(const Poly& a, const Poly& b) {
-    if (a == b) return a;
-    if (auto d = (a - b).constant()) return *d > 0 ? a : b;
-    AtomInfo info;
-    info.kind = AtomInfo::Kind::maximum;
-    info.args = a < b ? std::vector<Poly>{a, b} : std::vector<Poly>{b, a};
-    return Poly::of(intern(std::move(info)));
+// One form for a minimum of several: sorted, none of them superfluous by a constant, nested to the right.
+Poly Integers::extreme(AtomInfo::Kind kind, const Poly& a, const Poly& b) {
+    std::vector<Poly> all = alternatives(a, kind), kept;
+    for (Poly& p : alternatives(b, kind)) all.push_back(std::move(p));
+    for (const Poly& p : all) {
+        bool superfluous = false;
+        for (Poly& other : kept) {
+            const auto d = (p - other).constant();
+            if (!d) continue;
+            superfluous = true;
+            if (kind == AtomInfo::Kind::minimum ? *d < 0 : *d > 0) other = p;
+        }
+        if (!superfluous) kept.push_back(p);
+    }
+    std::sort(kept.begin(), kept.end());
+    Poly result = kept.back();
+    for (std::size_t i = kept.size() - 1; i-- > 0;) {
+        AtomInfo info;
+        info.kind = kind;
+        info.args = {kept[i], result};
+        result = Poly::of(intern(std::move(info)));
+    }
+    return result;
 }
+
+Poly Integers::minimum(const Poly& a, const Poly& b) { return extreme(AtomInfo::Kind::minimum, a, b); }
+
+Poly Integers::maximum(const Poly& a, const Poly& b) { return extreme(AtomInfo::Kind::maximum, a, b); }
 
 Poly Integers::element(int tensor, std::vector<Poly> indices) {
     AtomInfo info;

@@ -78,6 +78,7 @@ public:
     Poly minimum(const Poly& a, const Poly& b);
     Poly maximum(const Poly& a, const Poly& b);
     Poly element(int tensor, std::vector<Poly> indices);
+    std::vector<Poly> alternatives(const Poly& p, AtomInfo::Kind kind) const;
     Poly choice(const Condition& c, const Poly& then, const Poly& otherwise);
 
     const AtomInfo& info(Atom a) const { return atoms_[static_cast<std::size_t>(a)]; }
@@ -100,6 +101,7 @@ public:
     std::string text(const Condition& c) const;
 
 private:
+    Poly extreme(AtomInfo::Kind kind, const Poly& a, const Poly& b);
     Atom intern(AtomInfo info);
     std::vector<AtomInfo> atoms_;
     std::map<std::string, Atom> by_key_;

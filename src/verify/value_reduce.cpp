@@ -25,25 +25,27 @@ bool Values::split_reduce_factor(Value term, Value& reduce, std::vector<std::pai
     return found;
 }
 
-// Do the ranges meet exactly? [a, b) and [b, d); or both cut off at one end E: [a, min(b, E)) and [b, min(d, E)), b <= d.
+// Do the ranges meet exactly? [a, b) and [b, d); or both cut off at the same ends: [a, min(b, E)) and [b, min(d, E)), b <= d.
 bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
     // An empty range that ends before it starts would make the union too long or too short.
     auto forwards = [&](const Poly& from, const Poly& to) { return prover_.holds(at_least(to, from)); };
     if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo) || prover_.holds(equals(a.hi, b.lo))) return forwards(a.lo, b.lo) && forwards(b.lo, b.hi);
-    auto cut = [&](const Poly& p) -> std::optional<std::vector<Poly>> {
-        if (p.terms.size() != 1 || p.terms.begin()->first.size() != 1 || p.terms.begin()->second != 1) return std::nullopt;
-        const AtomInfo& i = ints_.info(p.terms.begin()->first[0]);
-        if (i.kind != AtomInfo::Kind::minimum) return std::nullopt;
-        return i.args;
-    };
-    auto x = cut(a.hi), y = cut(b.hi);
-    if (!x || !y) return false;
-    for (std::size_t i = 0; i < 2; ++i) {
-        if (!((*x)[i] == b.lo)) continue;
-        const Poly& end = (*x)[1 - i];
-        for (std::size_t j = 0; j < 2; ++j) {
-            if ((*y)[j] == end && forwards(b.lo, (*y)[1 - j]) && forwards(a.lo, b.lo)) return true;
+    // Ends cut off by the same bounds; a bound that is not below b changes nothing for the first.
+    const auto first = ints_.alternatives(a.hi, AtomInfo::Kind::minimum), second = ints_.alternatives(b.hi, AtomInfo::Kind::minimum);
+    if (first.size() < 2 || second.size() < 2 || std::find(first.begin(), first.end(), b.lo) == first.end()) return false;
+    for (std::size_t d = 0; d < second.size(); ++d) {
+        auto is_bound = [&](const Poly& p) {
+            for (std::size_t j = 0; j < second.size(); ++j) {
+                if (j != d && second[j] == p) return true;
+            }
+            return false;
+        };
+        if (!std::all_of(first.begin(), first.end(), [&](const Poly& p) { return p == b.lo || is_bound(p); })) continue;
+        bool fits = true;
+        for (std::size_t j = 0; j < second.size() && fits; ++j) {
+            fits = std::find(first.begin(), first.end(), second[j]) != first.end() || forwards(b.lo, second[j]);
         }
+        if (fits && forwards(a.lo, b.lo)) return true;
     }
     return false;
 }

@@ -53,13 +53,12 @@ Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
 }
 
 Poly Values::absorbed(const Poly& p) {
-    for (const auto& [m, k] : p.terms) {
-        if (m.size() != 1 || k != 1 || p.terms.size() == 1) continue;
-        const AtomInfo info = ints_.info(m[0]);
-        if (info.kind != AtomInfo::Kind::minimum && info.kind != AtomInfo::Kind::maximum) continue;
-        const Poly rest = p - Poly::of(m[0]);
-        const Poly a = info.args[0] + rest, b = info.args[1] + rest;
-        return info.kind == AtomInfo::Kind::minimum ? ints_.minimum(a, b) : ints_.maximum(a, b);
+    for (const auto kind : {AtomInfo::Kind::minimum, AtomInfo::Kind::maximum}) {
+        const auto all = ints_.alternatives(p, kind);
+        if (all.size() < 2) continue;
+        Poly result = all.front();
+        for (const Poly& one : all) result = kind == AtomInfo::Kind::minimum ? ints_.minimum(result, one) : ints_.maximum(result, one);
+        return result;
     }
     return p;
 }
