@@ -79,7 +79,11 @@ private:
     Poly poly(const ir::Expr& e, const State& s) { return ints_.from(e, leaf(s)); }
     Atom var_atom(int id) { return ints_.symbol(k_.vars[at(id)].name + "$" + std::to_string(id)); }
     // Coordinate `dim` of a tile with this extent there.
-    Atom coordinate(int dim, int extent) { return ints_.symbol("c" + std::to_string(dim) + "." + std::to_string(extent), 0, extent - 1); }
+    Atom coordinate(int dim, int extent) {
+        const Atom a = ints_.symbol("c" + std::to_string(dim) + "." + std::to_string(extent), 0, extent - 1);
+        coordinates_.insert(a);
+        return a;
+    }
     std::string tensor_name(int id) const { return k_.tensors[at(id)].name; }
     std::string show(Value v) const;
 
@@ -109,6 +113,8 @@ private:
 
     void run(const ir::For& f, const ir::Stmt&, State& s);
 
+    Value within_masks(Value guess, Value initial, Atom k);
+    bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);
 
@@ -245,6 +251,7 @@ private:
     std::vector<Condition> path_; // the conditions that surround the statement
     int conditional_ = 0;         // how many undecided conditions surround the statement
     const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
+    std::set<Atom> coordinates_;
     std::vector<Atom> size_atoms_;
     Atom block_[3] = {}, grid_[3] = {};
     // In a cluster along one axis, block = blocks of the cluster * cluster_ + rank_, so that peers differ in rank_ alone.

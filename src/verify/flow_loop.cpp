@@ -99,8 +99,6 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
         prover_.push();
         prover_.assume(at_least(Poly::of(k), lo));
         Value result = values_.widened(value, k, lo);
-        const ValueNode outer = values_.node(result);
-        const bool still = outer.kind == ValueNode::Kind::where && !ints_.mentions(outer.condition, k);
         const auto initial = values_.as_number(values_.simplified(s.fragments.at(id)));
         if (!values_.mentions(result, k) || (initial && *initial == 0 && !has_moving_range(value, k))) {
             // Nothing in it grows: one term an iteration, added up (an accumulator that is not a matrix product).
@@ -108,8 +106,8 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
                 const Atom i = ints_.fresh("i");
                 result = values_.reduce("sum", i, lo, Poly::of(k), values_.replace(value, {{k, Poly::of(i)}}));
             }
-        } else if (still && outer.args[1] != s.fragments.at(id)) {
-            result = values_.where(outer.condition, outer.args[0], values_.unknown("outside the mask"));
+        } else {
+            result = within_masks(result, s.fragments.at(id), k);
         }
         prover_.pop();
         prover_.push();
@@ -117,20 +115,7 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
         prover_.assume(less(Poly::of(k), hi));
         return result;
     };
-    // Elements outside a mask that does not move are unknown in a guess: nothing is claimed of them.
-    auto mask_of = [&](Value guessed) {
-        const ValueNode outer = values_.node(guessed);
-        const bool masked = outer.kind == ValueNode::Kind::where && values_.node(outer.args[1]).kind == ValueNode::Kind::unknown;
-        return masked ? outer.condition : Condition{};
-    };
-    auto starts_right = [&](int id, Value guessed) {
-        const Condition mask = mask_of(guessed);
-        prover_.push();
-        prover_.assume(mask);
-        const Value start = values_.simplified(values_.replace(guessed, {{k, lo}})), initial = values_.simplified(s.fragments.at(id));
-        prover_.pop();
-        return agree(start, initial, mask, 2);
-    };
+    auto starts_right = [&](int id, Value guessed) { return agree_where_known(values_.replace(guessed, {{k, lo}}), s.fragments.at(id)); };
     std::map<int, int> attempts;   // what hangs on another fragment of the loop can be guessed right only after that one
     if (unit) {
         const State once = body(s);
@@ -169,13 +154,8 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
             std::vector<int> failed_fragments, failed_scalars;
             for (int id : known_fragments) {
                 const Value claimed = head.fragments.at(id);
-                const Condition mask = mask_of(claimed);
-                prover_.push();
-                prover_.assume(mask);
-                const Value want = values_.simplified(values_.replace(claimed, advance));
-                const Value got = values_.simplified(next.fragments.at(id));
-                prover_.pop();
-                if (agree(want, got, mask, 3) && starts_right(id, claimed)) continue;
+                const Value want = values_.replace(claimed, advance), got = next.fragments.at(id);
+                if (agree_where_known(want, got) && starts_right(id, claimed)) continue;
                 failed_fragments.push_back(id);
                 if (trace_) {
                     std::fprintf(stderr, "flow: %s is not inductive\n  guess   %s\n  next    %s\n  wanted  %s\n  initial %s\n", k_.fragments[at(id)].name.c_str(), show(claimed).c_str(),
@@ -236,6 +216,34 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     }
     in_tile_loop_ = outer_tile;
     digits_.resize(mark);
+}
+
+// A guess claims nothing of elements outside a mask that does not move, unless they are as before the loop.
+Value Flow::within_masks(Value guess, Value initial, Atom k) {
+    const ValueNode n = values_.node(guess);
+    if (n.kind != ValueNode::Kind::where || ints_.mentions(n.condition, k)) return guess;
+    std::vector<Atom> atoms;
+    ints_.collect(n.condition, atoms);
+    const bool mask = std::any_of(atoms.begin(), atoms.end(), [&](Atom a) { return coordinates_.count(a) > 0; });
+    if (!mask) return values_.where(n.condition, within_masks(n.args[0], initial, k), within_masks(n.args[1], initial, k));
+    return n.args[1] == initial ? guess : values_.where(n.condition, n.args[0], values_.unknown("outside the mask"));
+}
+
+// Equal wherever the claim is not "unknown".
+bool Flow::agree_where_known(Value claim, Value got) {
+    claim = values_.simplified(claim);
+    got = values_.simplified(got);
+    const ValueNode n = values_.node(claim);
+    if (n.kind == ValueNode::Kind::unknown) return true;
+    if (n.kind != ValueNode::Kind::where || !n.unknown_inside) return agree(claim, got, Condition{}, 3);
+    for (int side = 0; side < 2; ++side) {
+        prover_.push();
+        prover_.assume(side == 0 ? n.condition : negated(n.condition));
+        const bool same = agree_where_known(n.args[at(side)], got);
+        prover_.pop();
+        if (!same) return false;
+    }
+    return true;
 }
 
 // The same indices: the same ends, or both empty.
