@@ -218,15 +218,16 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     digits_.resize(mark);
 }
 
-// A guess claims nothing of elements outside a mask that does not move, unless they are as before the loop.
+// A guess claims nothing of elements outside a mask that does not move, unless they are as before the loop, nor of unknown ones.
 Value Flow::within_masks(Value guess, Value initial, Atom k) {
     const ValueNode n = values_.node(guess);
-    if (n.kind != ValueNode::Kind::where || ints_.mentions(n.condition, k)) return guess;
+    if (n.kind == ValueNode::Kind::unknown) return guess;
+    if (n.kind != ValueNode::Kind::where) return n.unknown_inside ? values_.unknown("outside the mask") : guess;
     std::vector<Atom> atoms;
     ints_.collect(n.condition, atoms);
-    const bool mask = std::any_of(atoms.begin(), atoms.end(), [&](Atom a) { return coordinates_.count(a) > 0; });
-    if (!mask) return values_.where(n.condition, within_masks(n.args[0], initial, k), within_masks(n.args[1], initial, k));
-    return n.args[1] == initial ? guess : values_.where(n.condition, n.args[0], values_.unknown("outside the mask"));
+    const bool still_mask = !ints_.mentions(n.condition, k) && std::any_of(atoms.begin(), atoms.end(), [&](Atom a) { return coordinates_.count(a) > 0; });
+    if (!still_mask) return values_.where(n.condition, within_masks(n.args[0], initial, k), within_masks(n.args[1], initial, k));
+    return n.args[1] == initial ? guess : values_.where(n.condition, within_masks(n.args[0], initial, k), values_.unknown("outside the mask"));
 }
 
 // Equal wherever the claim is not "unknown".
