@@ -114,6 +114,7 @@ private:
     void run(const ir::For& f, const ir::Stmt&, State& s);
 
     Value within_masks(Value guess, Value initial, Atom k);
+    Value rebased(Value v, Value then, Value now);
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);

@@ -107,7 +107,7 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
                 result = values_.reduce("sum", i, lo, Poly::of(k), values_.replace(value, {{k, Poly::of(i)}}));
             }
         } else {
-            result = within_masks(result, s.fragments.at(id), k);
+            result = values_.simplified(within_masks(result, s.fragments.at(id), k));
         }
         prover_.pop();
         prover_.push();
@@ -178,7 +178,13 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
             }
             if (!again.empty()) {   // one iteration from their start, with the others as they were found
                 State from = head;
-                for (int id : again) from.fragments[id] = s.fragments.at(id);
+                for (int id : again) {
+                    Value start = s.fragments.at(id);
+                    for (int other : known_fragments) {
+                        if (other != id) start = rebased(start, s.fragments.at(other), head.fragments.at(other));
+                    }
+                    from.fragments[id] = start;
+                }
                 const State once_more = body(from);
                 for (int id : again) head.fragments[id] = guess(id, once_more.fragments.at(id));
             }
@@ -228,6 +234,23 @@ Value Flow::within_masks(Value guess, Value initial, Atom k) {
     const bool still_mask = !ints_.mentions(n.condition, k) && std::any_of(atoms.begin(), atoms.end(), [&](Atom a) { return coordinates_.count(a) > 0; });
     if (!still_mask) return values_.where(n.condition, within_masks(n.args[0], initial, k), within_masks(n.args[1], initial, k));
     return n.args[1] == initial ? guess : values_.where(n.condition, within_masks(n.args[0], initial, k), values_.unknown("outside the mask"));
+}
+
+// A value relative to a running maximum `then`, made relative to `now`: what online softmax does with its rescaling.
+Value Flow::rebased(Value v, Value then, Value now) {
+    const ValueNode n = values_.node(then);
+    if (n.kind == ValueNode::Kind::where) {
+        Value sides[2];
+        for (int side = 0; side < 2; ++side) {
+            prover_.push();
+            prover_.assume(side == 0 ? n.condition : negated(n.condition));
+            sides[side] = rebased(values_.simplified(v), values_.simplified(n.args[at(side)]), values_.simplified(now));
+            prover_.pop();
+        }
+        return values_.where(n.condition, sides[0], sides[1]);
+    }
+    const bool maximum = n.kind == ValueNode::Kind::reduce && n.name != "sum";
+    return maximum && !values_.has_unknown(now) ? values_.substitute(v, then, now) : v;
 }
 
 // Equal wherever the claim is not "unknown".

@@ -61,6 +61,8 @@ public:
 
     // Replaces atoms everywhere (bound variables never clash: they have names of their own).
     Value replace(Value v, const std::map<Atom, Poly>& with);
+    // Puts `to` wherever the term `from` stands.
+    Value substitute(Value v, Value from, Value to);
     // Decides masks and ranges that the prover's present facts settle.
     Value simplified(Value v);
     Poly simplified(const Poly& p);

@@ -52,6 +52,32 @@ Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
     return v;
 }
 
+Value Values::substitute(Value v, Value from, Value to) {
+    if (v == from) return to;
+    const ValueNode n = node(v);
+    if (n.args.empty() || n.height < node(from).height) return v;
+    std::vector<Value> args;
+    for (Value a : n.args) args.push_back(substitute(a, from, to));
+    if (args == n.args) return v;
+    switch (n.kind) {
+        case Kind::sum:
+        case Kind::product: {
+            std::vector<std::pair<double, Value>> terms;
+            std::vector<std::pair<Value, double>> bases;
+            for (std::size_t i = 0; i < args.size(); ++i) {
+                terms.emplace_back(n.weights[i], args[i]);
+                bases.emplace_back(args[i], n.weights[i]);
+            }
+            return n.kind == Kind::sum ? sum(n.number, std::move(terms)) : product(std::move(bases));
+        }
+        case Kind::function: return apply(n.name, std::move(args));
+        case Kind::extreme: return extreme(n.name, std::move(args));
+        case Kind::where: return where(n.condition, args[0], args[1]);
+        case Kind::reduce: return v;   // not under a binder: `to` could be captured
+        default: return v;
+    }
+}
+
 Poly Values::absorbed(const Poly& p) {
     for (const auto kind : {AtomInfo::Kind::minimum, AtomInfo::Kind::maximum}) {
         const auto all = ints_.alternatives(p, kind);
@@ -94,6 +120,19 @@ Poly Values::simplified(const Poly& p) {
         for (int count : {0, 1, 2}) {
             if (prover_.holds(equals(Poly::of(a), Poly(count)))) return simplified(ints_.replace(p, {{a, Poly(count)}}));
         }
+    }
+    // No rest: b * (n // b) is n, and b * ((n + b - 1) // b) too.
+    for (const auto& [monomial, coefficient] : p.terms) {
+        if (monomial.size() != 1) continue;
+        const AtomInfo info = ints_.info(monomial[0]);
+        if (info.kind != AtomInfo::Kind::quotient) continue;
+        const auto divisor = info.args[1].constant();
+        if (!divisor || *divisor <= 1 || coefficient % *divisor != 0) continue;
+        const auto constant = info.args[0].terms.find({});
+        const std::int64_t rest = constant == info.args[0].terms.end() ? 0 : constant->second;
+        if (rest < 0 || rest >= *divisor) continue;
+        const Poly whole = info.args[0] - Poly(rest);
+        if (prover_.holds(equals(Poly(*divisor) * Poly::of(monomial[0]), whole))) return simplified(p - Poly(coefficient) * Poly::of(monomial[0]) + Poly(coefficient / *divisor) * whole);
     }
     // Whole tiles and all tiles of one size, n // b and (n + b - 1) // b: the facts may say that they are equal or one apart.
     for (Atom a : atoms) {
