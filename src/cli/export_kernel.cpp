@@ -63,11 +63,4 @@ std::optional<nlohmann::json> exported_random(const diagnose::RandomKernel& rand
     return out;
 }
 
-bool write_json(const std::string& path, const nlohmann::json& json) {
-    if (const auto folder = std::filesystem::absolute(path).parent_path(); !folder.empty()) std::filesystem::create_directories(folder);
-    std::ofstream file(path);
-    file << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-    return static_cast<bool>(file);
-}
-
 }  // namespace tw::cli

@@ -15,6 +15,4 @@ std::optional<nlohmann::json> exported_plan(const ir::Kernel& kernel, std::strin
 // A random kernel with inputs (small integers) and the emulator's outputs for its shapes, bytes in base64.
 std::optional<nlohmann::json> exported_random(const diagnose::RandomKernel& random, std::size_t shapes, std::string& problem);
 
-bool write_json(const std::string& path, const nlohmann::json& json);
-
 }  // namespace tw::cli

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/evidence.h"
 #include "cli/export_kernel.h"
 #include "cli/kernel_file.h"
 #include "cli/process_pool.h"
