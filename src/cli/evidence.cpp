@@ -164,6 +164,8 @@ bool write_json(const std::string& path, const json& value) {
         std::cout << text;
         return true;
     }
+    std::error_code ignored;   // the write says what is wrong
+    std::filesystem::create_directories(std::filesystem::absolute(path).parent_path(), ignored);
     if (auto written = write_file_atomically(path, text); !written) {
         complain(exit_bad_input, written.error());
         return false;
