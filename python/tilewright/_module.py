@@ -21,6 +21,8 @@ class Kernel:
 
     def source(self, variant=0):
         """The CUDA C++ of a variant."""
+        if self.variants[variant]["index"] is None:
+            raise TilewrightError(1, f"{self.name} is a program of several launches\n  fix: ask the kernels it launches")
         text = ctypes.c_char_p()
         check(library().tw_module_source(self._module._handle, self.variants[variant]["index"], ctypes.byref(text)))
         return text.value.decode()
@@ -71,6 +73,8 @@ class Module:
         by_name = {}
         for index, k in enumerate(described["kernels"]):
             by_name.setdefault(k["name"], []).append(dict(k, index=index))
+        for p in described.get("programs", []):
+            by_name[p["name"]] = [dict(p, index=None)]
         for name, variants in by_name.items():
             self.kernels[name] = Kernel(self, name, variants)
 

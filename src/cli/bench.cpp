@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/bench_suite.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "runtime/evaluate.h"
@@ -16,6 +17,8 @@ using nlohmann::json;
 
 struct Options {
     CandidateOptions candidate;
+    SuiteOptions suite;
+    std::string torch, prelude, setup;
     std::string against, json_out, requests, l2 = "cold";
     std::vector<std::string> candidates;
     int rounds = 30, heuristics = 64;
@@ -47,7 +50,29 @@ int answer_requests(const Options& o) {
     return worst;
 }
 
+// Ours is checked in the worker, then timed beside the expression in a Python process.
+int against_torch(const Options& o, json request) {
+    SuiteOptions suite = o.suite;
+    json peer = {{"torch", o.torch}, {"name", "torch"}};
+    if (!o.prelude.empty()) peer["prelude"] = o.prelude;
+    if (!o.setup.empty()) peer["setup"] = o.setup;
+    request["case"] = request["file"];
+    request["peers"] = json::array({peer});
+    suite.rounds = o.rounds;
+    suite.timeout = o.candidate.timeout;
+    suite.json_out = o.json_out;
+    return run_cases({{"suite", request["file"]}, {"cases", json::array({request})}}, suite);
+}
+
 int run(const Options& o) {
+    if (!o.suite.name.empty()) {
+        SuiteOptions suite = o.suite;
+        suite.rounds = o.rounds;
+        suite.heuristics = o.heuristics;
+        suite.timeout = o.candidate.timeout;
+        suite.json_out = o.json_out;
+        return run_suite(suite);
+    }
     if (!o.requests.empty()) return answer_requests(o);
     if (o.l2 != "cold" && o.l2 != "warm") return complain(exit_bad_input, fmt::format("--l2 {}", o.l2), "it is cold or warm");
     if (o.candidate.file.empty()) return complain(exit_bad_input, "no kernel file was named", "tilewright bench FILE --set M=...,N=...");
@@ -59,6 +84,10 @@ int run(const Options& o) {
     base["l2"] = o.l2;
     base["heuristics"] = o.heuristics;
     base["samples"] = o.samples;
+    if (o.against == "torch") {
+        if (o.torch.empty()) return complain(exit_bad_input, "--against torch needs the expression to compare with", "add --torch 'torch.softmax(X, -1)': a Python expression over the parameters by name");
+        return against_torch(o, base);
+    }
     if (o.against == "cublaslt") {
         base["against"] = {{"peer", "cublaslt"}};
     } else if (!o.against.empty()) {
@@ -85,7 +114,7 @@ int run(const Options& o) {
         if (o.json_out != "-") fmt::print("{}", describe(evidence)), std::fflush(stdout);
         results.push_back(std::move(evidence));
     }
-    if (!o.json_out.empty() && !write_json(o.json_out, results.size() == 1 ? results[0] : json{{"results", results}})) return exit_bad_input;
+    if (!o.json_out.empty() && !write_evidence(o.json_out, results.size() == 1 ? results[0] : json{{"results", results}})) return exit_bad_input;
     return worst;
 }
 
@@ -94,7 +123,13 @@ int run(const Options& o) {
 std::function<int()> declare_bench(CLI::App& app) {
     auto o = std::make_shared<Options>();
     declare_candidate(app, o->candidate, false);
-    app.add_option("--against", o->against, "peer timed in the same run: cublaslt (plain products), or another kernel file FILE[@NAME=VALUE,...] with the same parameters");
+    app.add_option("--suite", o->suite.name, "every case of bench/suites/NAME.json (gemm, attention, grouped, memory) or of the file NAME against its peers");
+    app.add_option("--only", o->suite.only, "of a suite, the cases whose name contains this");
+    app.add_option("--svg", o->suite.svg_out, "of a suite: bars against the peers and a roofline, as a picture");
+    app.add_option("--torch", o->torch, "with --against torch: a Python expression over the parameters by name, torch and F");
+    app.add_option("--prelude", o->prelude, "with --against torch: Python that runs once before");
+    app.add_option("--setup", o->setup, "with --against torch: Python that runs once for each set of inputs");
+    app.add_option("--against", o->against, "peer timed in the same run: cublaslt (plain products), torch (see --torch), or another kernel file FILE[@NAME=VALUE,...] with the same parameters");
     app.add_option("--candidate", o->candidates, "more kernel files, FILE[@NAME=VALUE,...], evaluated one after another with the same sizes and peer");
     app.add_option("--requests", o->requests, "JSON requests, one a line, from a file or - (standard input); one line of JSON answers each");
     app.add_option("--rounds", o->rounds, "timed rounds; the contenders take turns in each")->capture_default_str();

@@ -271,7 +271,18 @@ int tw_module_load(const char* request_json, tw_module** module) {
             for (const auto& c : k.consts) values[c.name] = c.value;
             kernels.push_back({{"name", k.name}, {"arch", k.arch}, {"doc", k.doc}, {"parameters", parameters}, {"constants", values}, {"computes", k.computes.text}});
         }
-        made->description = json{{"file", made->module->ir().file}, {"kernels", kernels}}.dump();
+        // A program is called like a kernel: its tensors first, then its scalars.
+        json programs = json::array();
+        for (const auto& p : made->module->ir().programs) {
+            json parameters = json::array();
+            for (int i = 0; i < p.parameter_count; ++i) {
+                const auto& t = p.tensors[static_cast<std::size_t>(i)];
+                parameters.push_back({{"kind", "tensor"}, {"name", t.name}, {"dtype", tw::target::name(t.dtype)}, {"output", t.is_output}});
+            }
+            for (const auto& s : p.scalars) parameters.push_back({{"kind", "scalar"}, {"name", s.name}, {"dtype", tw::target::name(s.dtype)}});
+            programs.push_back({{"name", p.name}, {"doc", ""}, {"parameters", parameters}, {"constants", json::object()}, {"computes", p.computes.text}});
+        }
+        made->description = json{{"file", made->module->ir().file}, {"kernels", kernels}, {"programs", programs}}.dump();
         *module = made.release();
         return TW_OK;
     });

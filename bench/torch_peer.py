@@ -1,0 +1,122 @@
+"""Times our kernels against torch expressions, interleaved in one process. Started by `tilewright bench --suite` and `bench --against torch`.
+
+    python3 bench/torch_peer.py CASES.json OUT.jsonl START
+
+CASES.json is a list of {"case", "file", "kernel", "constants", "scalars", "inputs", "tensors": [{"name", "dtype", "dims", "output"}], "torch", "prelude", "setup",
+"rounds", "l2"}. `torch` is a Python expression over the tensors by name (of the same values that our kernel gets), `torch` and `F`; it is evaluated
+once a call. `prelude` runs once, `setup` once for each set of inputs. One line of JSON a case, from number START on; a line is written before a case begins
+({"began": n}), so that a crash is charged to its case.
+"""
+import json
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "python"))
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+import harness  # noqa: E402
+import tilewright  # noqa: E402
+
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "e4m3": torch.float8_e4m3fn,
+          "e5m2": torch.float8_e5m2, "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
+
+
+def make_set(case, index):
+    generator = torch.Generator(device="cuda").manual_seed(index + 1)
+    made = {}
+    for t in case["tensors"]:
+        dtype, dims = DTYPES[t["dtype"]], t["dims"]
+        if t["output"]:
+            made[t["name"]] = torch.empty(dims, device="cuda", dtype=dtype)
+            made[t["name"]].view(torch.uint8).fill_(255)
+        elif t["name"] in case.get("inputs", {}):
+            made[t["name"]] = torch.tensor(case["inputs"][t["name"]], device="cuda").to(dtype).reshape(dims)
+        elif dtype.is_floating_point:
+            # Sums of four uniforms, as `tilewright bench` fills.
+            made[t["name"]] = (torch.rand([4, *dims], device="cuda", generator=generator).sum(0) - 2).to(dtype) if t["dtype"] not in ("e4m3", "e5m2") else \
+                torch.rand(dims, device="cuda", generator=generator).sub(0.5).mul(4).to(dtype)
+        elif t.get("index"):
+            made[t["name"]] = torch.zeros(dims, device="cuda", dtype=dtype)
+        else:
+            made[t["name"]] = torch.randint(0, 8, dims, device="cuda", generator=generator).to(dtype)
+    return made
+
+
+def error_between(ours, theirs):
+    a, b = ours.double(), theirs.double()
+    if a.shape != b.shape:
+        return None
+    norm = torch.linalg.vector_norm(b).item()
+    return torch.linalg.vector_norm(a - b).item() / norm if norm > 0 else torch.linalg.vector_norm(a - b).item()
+
+
+def measure(case):
+    module = tilewright.load(case["file"], **case.get("constants", {}))
+    kernel = getattr(module, case["kernel"])
+    set_bytes = sum(torch.empty(0, dtype=DTYPES[t["dtype"]]).element_size() * max(1, torch.Size(t["dims"]).numel()) for t in case["tensors"])
+    l2 = torch.cuda.get_device_properties(0).L2_cache_size
+    sets = 1 if case.get("l2") == "warm" else max(2, min(64, -(-3 * l2 // set_bytes)))
+    sets = max(1, min(sets, int(torch.cuda.mem_get_info()[0] / 4 / set_bytes)))
+    shared = {"torch": torch, "F": F}
+    exec(case.get("prelude", ""), shared)
+    spaces = []
+    for i in range(sets):
+        tensors = make_set(case, i)
+        space = dict(shared, **tensors)
+        exec(case.get("setup", ""), space)
+        spaces.append((tensors, space))
+    expression = compile(case["torch"], case["case"], "eval")
+    scalars = case.get("scalars", {})
+
+    def ours(i):
+        kernel(**spaces[i][0], **scalars)
+
+    def theirs(i):
+        return eval(expression, dict(spaces[i][1], **scalars))
+
+    outputs = [t["name"] for t in case["tensors"] if t["output"]]
+
+    def differences():
+        result = theirs(0)
+        result = result if isinstance(result, (tuple, list)) else (result,)
+        torch.cuda.synchronize()
+        return {name: error_between(spaces[0][0][name], r) for name, r in zip(outputs, result) if isinstance(r, torch.Tensor)}
+
+    ours(0)
+    before = differences()
+    timed = harness.interleave({"ours": ours, "peer": theirs}, rotations=sets, rounds=case.get("rounds", 30), baseline="peer")
+    after = differences()
+    ratio = timed["ratios"]["peer/ours"]
+    footprint = sets * set_bytes / l2
+    return {"ours_us": timed["ours"]["median_us"], "ours_interval": [timed["ours"]["lo_us"], timed["ours"]["hi_us"]], "peer_us": timed["peer"]["median_us"],
+            "ratio": ratio["ratio"], "interval": [ratio["lo"], ratio["hi"]], "l2": "cold" if footprint >= 2 else "warm",
+            "difference_from_peer": before, "difference_after_timing": after, "sets": sets,
+            "versions": {"torch": torch.__version__, "gpu": torch.cuda.get_device_name()}}
+
+
+def main():
+    with open(sys.argv[1]) as f:
+        cases = json.load(f)
+    with open(sys.argv[2], "a") as out:
+        def say(line):
+            out.write(json.dumps(line) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
+
+        for n in range(int(sys.argv[3]), len(cases)):
+            say({"began": n})
+            try:
+                say({"number": n, **measure(cases[n])})
+            except Exception as error:  # a peer's failure is a result
+                say({"number": n, "problem": f"{type(error).__name__}: {error}"[:2000]})
+                if "CUDA" in str(error):
+                    sys.exit(1)   # the context may be lost: the caller starts another process
+            torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

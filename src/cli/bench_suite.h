@@ -1,0 +1,31 @@
+// `tilewright bench --suite NAME`: every case of a list against its peers; the table's data, and pictures of it.
+//
+// A list (bench/suites/NAME.json) is {"suite": name, "cases": [{"case", "file", "kernel", "constants", "sizes", "scalars", "l2", "notes",
+//   "inputs_from", "arguments",                       contents that must fit one another: a function of bench/suite_inputs.py
+//   "peers": ["cublaslt", {"file": F, "constants": {..}}, {"torch": EXPRESSION, "name", "prelude", "setup"}]}]}.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace tw::cli {
+
+struct SuiteOptions {
+    std::string name;            // of bench/suites/, or a path
+    std::string json_out, svg_out;
+    std::string only;            // cases whose name contains this
+    int rounds = 30, heuristics = 64;
+    double timeout = 60;
+};
+
+int run_suite(const SuiteOptions& options);
+// The same for a list in memory.
+int run_cases(const nlohmann::json& suite, const SuiteOptions& options);
+
+// One row a case and peer: {case, ours_us, peer, peer_us, ratio, interval, l2, notes, ...}.
+std::string suite_svg(const nlohmann::json& result);
+
+// The torch peers of these cases (request objects with "torch"), each answered by {"ours_us", "peer_us", "ratio", "interval", ...} or {"problem"}.
+nlohmann::json time_against_torch(const nlohmann::json& cases, double seconds_each);
+
+}  // namespace tw::cli
