@@ -262,16 +262,33 @@ std::optional<bool> Prover::truth(const Condition& c, std::map<Atom, std::int64_
     }
 }
 
-bool Prover::refuted_by_sample(const Condition& goal) {
+// Does the assignment satisfy the facts and break the goal?
+bool Prover::refuted_by(const std::vector<Condition>& facts, const Condition& goal, Assignment env) {
+    for (const Condition& f : facts) {
+        const auto t = truth(f, env);
+        if (!t || !*t) return false;
+    }
+    const auto t = truth(goal, env);
+    return t && !*t;
+}
+
+bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal) {
     std::vector<Atom> all;
     ints_.collect(goal, all);
-    for (const Condition& f : facts_) ints_.collect(f, all);
+    for (const Condition& f : facts) ints_.collect(f, all);
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     std::vector<Atom> symbols;
     for (Atom a : all) {
         const auto kind = ints_.info(a).kind;
         if (kind == AtomInfo::Kind::symbol || kind == AtomInfo::Kind::element || kind == AtomInfo::Kind::opaque) symbols.push_back(a);
+    }
+    for (std::size_t i = 0; i < models_.size(); ++i) {
+        Assignment env = models_[i];
+        for (Atom a : symbols) env.emplace(a, ints_.info(a).lower.value_or(0));
+        if (!refuted_by(facts, goal, std::move(env))) continue;
+        std::rotate(models_.begin(), models_.begin() + static_cast<std::ptrdiff_t>(i), models_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        return true;
     }
     static constexpr std::int64_t common[] = {0, 1, 2, 3, 8, 64, 65, 128, 130, 192, 256, 1000, 1024, 1025, 2048, 5000};
     std::uint64_t state = 88172645463325252ull;   // fixed: answers are reproducible
@@ -282,7 +299,7 @@ bool Prover::refuted_by_sample(const Condition& goal) {
         return state;
     };
     for (int round = 0; round < 400; ++round) {
-        std::map<Atom, std::int64_t> env;
+        Assignment env;
         for (Atom a : symbols) {
             const AtomInfo& i = ints_.info(a);
             std::int64_t v;
@@ -291,17 +308,7 @@ bool Prover::refuted_by_sample(const Condition& goal) {
             else v = std::max(i.lower.value_or(0), common[next() % std::size(common)]);
             env[a] = v;
         }
-        bool possible = true;
-        for (const Condition& f : facts_) {
-            auto t = truth(f, env);
-            if (!t || !*t) {
-                possible = false;
-                break;
-            }
-        }
-        if (!possible) continue;
-        auto t = truth(goal, env);
-        if (t && !*t) return true;
+        if (refuted_by(facts, goal, std::move(env))) return true;
     }
     return false;
 }
@@ -348,13 +355,19 @@ bool Prover::by_z3(const Condition& goal) {
     auto found = z3_cache_.find(key);
     if (found == z3_cache_.end()) {
         double ms = 0;
-        if (refuted_by_sample(goal)) {
+        const std::vector<Condition> relevant = relevant_facts(goal);
+        if (refuted_by_sample(relevant, goal)) {
             ++counts_.sampled;
             ++counts_.refused;
             z3_cache_.emplace(std::move(key), false);
             return false;
         }
-        const bool answer = z3_implies(ints_, relevant_facts(goal), goal, ms);
+        Assignment model;
+        const bool answer = z3_implies(ints_, relevant, goal, ms, model);
+        if (!model.empty()) {
+            models_.push_front(std::move(model));
+            if (models_.size() > 100) models_.pop_back();
+        }
         counts_.z3_milliseconds += ms;
         found = z3_cache_.emplace(std::move(key), answer).first;
     }

@@ -2,7 +2,8 @@
 //
 //   affine   the goal is a fact, or a fact plus a non-negative constant, or two facts added
 //   bounds   lower bounds of every monomial, from constant bounds of atoms, added up
-//   sample   (answers "no" only) a few hundred small assignments; one that satisfies the facts and breaks the goal ends the matter
+//   sample   (answers "no" only) Z3's counterexamples to earlier goals and a few hundred small assignments; one that satisfies the
+//            facts and breaks the goal ends the matter
 //   z3       integers with floor division, min, max and uninterpreted index tensors; first with every product of symbols as
 //            one unknown number (that is linear, and what holds for every number holds for the product), then as it is;
 //            limited by rlimit (deterministic), never by wall time. `unknown` is "no".
@@ -10,6 +11,7 @@
 // Every "yes" is a proof for all values of the symbols that satisfy the facts; a "no" only means that nothing was proved.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -50,7 +52,9 @@ private:
     bool by_facts(const Poly& p);
     bool by_bounds(const Poly& p);
     bool by_z3(const Condition& goal);
-    bool refuted_by_sample(const Condition& goal);
+    using Assignment = std::map<Atom, std::int64_t>;
+    bool refuted_by(const std::vector<Condition>& facts, const Condition& goal, Assignment env);
+    bool refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal);
     std::vector<Condition> relevant_facts(const Condition& goal) const;
     std::optional<std::int64_t> value(const Poly& p, std::map<Atom, std::int64_t>& env);
     std::optional<bool> truth(const Condition& c, std::map<Atom, std::int64_t>& env);
@@ -68,9 +72,12 @@ private:
     std::string last_;
     ProverCounts counts_;
     std::map<std::string, bool> z3_cache_;
+    std::deque<Assignment> models_;         // counterexamples of Z3, the most useful first
 };
 
-// Z3's answer to "facts imply goal"; false where Z3 is not built in. Statistics in milliseconds.
-bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds);
+// Z3's answer to "facts imply goal"; false where Z3 is not built in. Statistics in milliseconds. `model` becomes a
+// counterexample, where Z3 has one.
+bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds,
+                std::map<Atom, std::int64_t>& model);
 
 }  // namespace tw::verify

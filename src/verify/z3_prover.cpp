@@ -56,6 +56,18 @@ public:
     // What is known of the atoms that were met: definitions and constant bounds.
     std::vector<z3::expr> axioms;
 
+    // What a model says of the symbols that were translated.
+    std::map<Atom, std::int64_t> values(const z3::model& model) {
+        std::map<Atom, std::int64_t> result;
+        for (Atom a : seen_) {
+            const auto kind = ints_.info(a).kind;
+            if (kind != AtomInfo::Kind::symbol && kind != AtomInfo::Kind::element && kind != AtomInfo::Kind::opaque) continue;
+            std::int64_t value = 0;
+            if (model.eval(z_.int_const(("x" + std::to_string(a)).c_str()), true).is_numeral_i64(value)) result[a] = value;
+        }
+        return result;
+    }
+
 private:
     // A product as one number; it is not negative where no factor can be.
     z3::expr monomial(const std::vector<Atom>& m) {
@@ -107,7 +119,7 @@ private:
 
 }  // namespace
 
-bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds) {
+bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds, std::map<Atom, std::int64_t>& model) {
     const auto start = std::chrono::steady_clock::now();
     bool proved = false;
     try {
@@ -128,7 +140,9 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
             for (const z3::expr& p : premises) solver.add(p);
             for (const z3::expr& a : t.axioms) solver.add(a);
             solver.add(!claim);
-            proved = solver.check() == z3::unsat;
+            const z3::check_result answer = solver.check();
+            proved = answer == z3::unsat;
+            if (answer == z3::sat) model = t.values(solver.get_model());
             if (proved || !t.products) break;
         }
     } catch (const z3::exception&) {
@@ -140,7 +154,7 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
 
 #else
 
-bool z3_implies(const Integers&, const std::vector<Condition>&, const Condition&, double&) { return false; }
+bool z3_implies(const Integers&, const std::vector<Condition>&, const Condition&, double&, std::map<Atom, std::int64_t>&) { return false; }
 
 #endif
 
