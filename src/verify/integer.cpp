@@ -31,16 +31,32 @@ std::optional<std::int64_t> Poly::linear_in(Atom a) const {
     return c;
 }
 
-Poly operator+(const Poly& a, const Poly& b) {
-    Poly r = a;
-    for (const auto& [m, k] : b.terms) {
-        auto [it, fresh] = r.terms.emplace(m, k);
-        if (!fresh && (it->second += k) == 0) r.terms.erase(it);
+namespace {
+
+// a + factor * b, by merging.
+Poly combined(const Poly& a, const Poly& b, std::int64_t factor) {
+    Poly r;
+    auto x = a.terms.begin(), y = b.terms.begin();
+    while (x != a.terms.end() || y != b.terms.end()) {
+        if (y == b.terms.end() || (x != a.terms.end() && x->first < y->first)) {
+            r.terms.append(x->first, x->second);
+            ++x;
+        } else if (x == a.terms.end() || y->first < x->first) {
+            r.terms.append(y->first, factor * y->second);
+            ++y;
+        } else {
+            if (const std::int64_t k = x->second + factor * y->second) r.terms.append(x->first, k);
+            ++x, ++y;
+        }
     }
     return r;
 }
 
-Poly operator-(const Poly& a, const Poly& b) { return a + Poly(-1) * b; }
+}  // namespace
+
+Poly operator+(const Poly& a, const Poly& b) { return combined(a, b, 1); }
+
+Poly operator-(const Poly& a, const Poly& b) { return combined(a, b, -1); }
 
 Poly operator*(const Poly& a, const Poly& b) {
     Poly r;
@@ -81,7 +97,7 @@ Condition leaf_condition(Condition::Kind kind, Poly p) {
         }
         p = std::move(q);
     }
-    if (kind != Condition::Kind::at_least_zero && !p.terms.empty() && p.terms.rbegin()->second < 0) p = Poly(-1) * p;
+    if (kind != Condition::Kind::at_least_zero && !p.terms.empty() && p.terms.last().second < 0) p = Poly(-1) * p;
     c.kind = kind;
     c.poly = std::move(p);
     return c;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "ir/expr.h"
 
 namespace tw::verify {
@@ -21,7 +22,7 @@ namespace tw::verify {
 using Atom = int;
 
 struct Poly {
-    std::map<std::vector<Atom>, std::int64_t> terms;   // sorted atoms of a monomial -> coefficient, never 0; {} is the constant
+    FlatMap<std::vector<Atom>, std::int64_t> terms;   // sorted atoms of a monomial -> coefficient, never 0; {} is the constant
 
     Poly() = default;
     Poly(std::int64_t c) { if (c) terms[{}] = c; }   // NOLINT: integers are polynomials
