@@ -201,7 +201,7 @@ Value Flow::fragment_at(int id, const State& s, const std::vector<Poly>& coordin
 
 std::vector<Poly> Flow::own_coordinates(const std::vector<int>& shape) {
     std::vector<Poly> c;
-    for (std::size_t d = 0; d < shape.size(); ++d) c.push_back(Poly::of(coordinate(static_cast<int>(d), shape[d])));
+    for (std::size_t d = 0; d < shape.size(); ++d) c.push_back(shape[d] == 1 ? Poly(0) : Poly::of(coordinate(static_cast<int>(d), shape[d])));
     return c;
 }
 

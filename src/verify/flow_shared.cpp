@@ -51,7 +51,7 @@ std::vector<Poly> Flow::box_coordinates(const std::vector<int>& extents, const s
             why = "the box of the tensor map does not have the shape of the shared view";
             return result;
         }
-        result[b++] = Poly::of(coordinate(static_cast<int>(i), extents[i]));
+        result[b++] = extents[i] == 1 ? Poly(0) : Poly::of(coordinate(static_cast<int>(i), extents[i]));
     }
     while (b < box.size() && box[b] == 1) ++b;
     if (b != box.size()) why = "the box of the tensor map does not have the shape of the shared view";

@@ -95,6 +95,7 @@ private:
     bool split_reduce_factor(Value term, Value& reduce, std::vector<std::pair<Value, double>>& others);
     Condition condition_of(Value v, bool& ok);
     Value under(const Condition& c, Value v, bool holds);
+    std::optional<Poly> count_of(const Poly& p) const;   // p, where it is max(0, p)
     Condition end_as_mask(Atom i, const Poly& end, bool upper);
     std::optional<Value> joined_digits(const std::string& op, Atom x, const Poly& lo, const Poly& hi, Value body);
     bool adjacent(const ValueNode& a, const ValueNode& b);

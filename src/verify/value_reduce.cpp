@@ -218,6 +218,16 @@ Condition Values::end_as_mask(Atom i, const Poly& end, bool upper) {
     return upper ? less(Poly::of(i), end) : at_least(Poly::of(i), end);
 }
 
+std::optional<Poly> Values::count_of(const Poly& p) const {
+    if (p.terms.size() != 1 || p.terms.begin()->second != 1 || p.terms.begin()->first.size() != 1) return std::nullopt;
+    const AtomInfo& info = ints_.info(p.terms.begin()->first[0]);
+    if (info.kind != AtomInfo::Kind::maximum || info.args.size() != 2) return std::nullopt;
+    for (std::size_t i = 0; i < 2; ++i) {
+        if (info.args[i].constant() == 0) return info.args[1 - i];
+    }
+    return std::nullopt;
+}
+
 // A nest of folds whose variables are the digits of one index, in any order: sum_a sum_b sum_i f(32*i + 8*a + b) with a < 4,
 // b < 8 is one sum over y = 32*i + 8*a + b. Ends that depend on other digits (the clip of a ragged end) are taken back into
 // masks, which must depend on y alone, as the body must.
@@ -234,6 +244,14 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
         core = replace(n.args[0], {{n.variable, Poly::of(y)}});
         --opening_;
     }
+    // A count that depends on the variables is a fold of ones: max(0, p) ones.
+    if (const ValueNode n = node(core); op == "sum" && n.kind == Kind::index) {
+        if (auto ones = count_of(n.indices[0])) {
+            folds.push_back({ints_.fresh("i"), Poly(0), *ones});
+            core = number(1);
+        }
+    }
+    if (folds.size() < 2) return std::nullopt;
     auto mentions_fold = [&](const Poly& p) {
         return std::any_of(folds.begin(), folds.end(), [&](const Fold& f) { return ints_.mentions(p, f.variable); });
     };
@@ -278,6 +296,12 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
         for (Value a : n.args) collect(a);
     };
     collect(core);
+    for (const Condition& m : masks) {   // or the masks have it
+        if (m.kind != Condition::Kind::at_least_zero) continue;
+        Poly p;
+        for (const Fold& f : folds) p = p - Poly(m.poly.linear_in(f.variable).value_or(0)) * Poly::of(f.variable);
+        if (p.terms.size() > 1 && std::find(candidates.begin(), candidates.end(), p) == candidates.end()) candidates.push_back(p);
+    }
     for (const Poly& index : candidates) {
         struct Digit { std::size_t fold; std::int64_t step; };
         std::vector<Digit> digits;
@@ -496,7 +520,7 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             }
         }
     }
-    if (n.kind == Kind::reduce && n.name == op && opening_ == 0) {
+    if (opening_ == 0 && ((n.kind == Kind::reduce && n.name == op) || (op == "sum" && n.kind == Kind::index && count_of(n.indices[0])))) {
         if (auto joined = joined_digits(op, x, lo, hi, body)) return *joined;
     }
     ValueNode r;
