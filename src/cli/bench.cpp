@@ -114,7 +114,7 @@ int run(const Options& o) {
         if (o.json_out != "-") fmt::print("{}", describe(evidence)), std::fflush(stdout);
         results.push_back(std::move(evidence));
     }
-    if (!o.json_out.empty() && !write_evidence(o.json_out, results.size() == 1 ? results[0] : json{{"results", results}})) return exit_bad_input;
+    if (!o.json_out.empty() && !write_json(o.json_out, results.size() == 1 ? results[0] : json{{"results", results}})) return exit_bad_input;
     return worst;
 }
 

@@ -263,7 +263,7 @@ int run_cases(const json& suite, const SuiteOptions& o) {
         }
     }
     const json result = {{"suite", suite.value("suite", o.name)}, {"cases", rows}, {"versions", versions}, {"command", own_command()}};
-    if (!o.json_out.empty() && !write_evidence(o.json_out, result)) return exit_bad_input;
+    if (!o.json_out.empty() && !write_json(o.json_out, result)) return exit_bad_input;
     if (!o.svg_out.empty()) {
         if (auto written = write_file_atomically(o.svg_out, suite_svg(result)); !written) return complain(exit_bad_input, written.error());
     }

@@ -158,7 +158,7 @@ std::string describe(const json& e) {
     return text;
 }
 
-bool write_evidence(const std::string& path, const json& value) {
+bool write_json(const std::string& path, const json& value) {
     const std::string text = value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
     if (path == "-") {
         std::cout << text;

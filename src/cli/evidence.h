@@ -39,6 +39,6 @@ std::string own_command();
 void remember_command(int argc, char** argv);
 
 // Writes JSON to a file, or to standard output for "-". False, and a complaint, when it cannot be written.
-bool write_evidence(const std::string& path, const nlohmann::json& value);
+bool write_json(const std::string& path, const nlohmann::json& value);
 
 }  // namespace tw::cli

@@ -40,7 +40,7 @@ int run_on_gpu(const Options& o) {
         results.push_back(std::move(evidence));
         if (code == exit_not_measured) break;   // the next seed would find no GPU either
     }
-    if (o.json) write_evidence("-", results.size() == 1 ? results[0] : nlohmann::json{{"results", results}});
+    if (o.json) write_json("-", results.size() == 1 ? results[0] : nlohmann::json{{"results", results}});
     return worst;
 }
 
