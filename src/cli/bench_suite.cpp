@@ -169,7 +169,7 @@ int run_cases(const json& suite, const SuiteOptions& o) {
     runtime::SessionLimits limits;
     limits.seconds = o.timeout;
     runtime::EvaluationSession session(limits);
-    json rows = json::array(), torch_cases = json::array(), versions;
+    json rows = json::array(), torch_cases = json::array(), versions = json::object();
     std::vector<json> torch_rows;
     int worst = exit_fine;
     for (const json& listed : suite["cases"]) {

@@ -37,6 +37,7 @@ extern "C" __global__ void tw_fill(void* to, long long count, unsigned long long
         const unsigned long long h = mixed(seed + (i + 1) * 0x9e3779b97f4a7c15ull);
         float v = -2.0f;
         for (int part = 0; part < 4; ++part) v += float(h >> (16 * part) & 0xffff) * (1.0f / 65536.0f);
+        v *= 0.99990845f;   // all bits of the significand take part, so that sums round
         const unsigned bits = __float_as_uint(v);
         const int small = int(h % 15) - 7;
         switch (type) {

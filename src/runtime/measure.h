@@ -22,7 +22,7 @@ struct Contender {
 struct MeasureOptions {
     int rounds = 30;
     double graph_us = 1000;      // how long one graph lasts, about
-    double warmup_ms = 50;       // clocks and caches settle under the load that is measured
+    double warmup_ms = 150;      // clocks and caches settle under the load that is measured: a power limit takes this long to bite
 };
 
 struct Interval {
