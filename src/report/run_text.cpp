@@ -101,9 +101,9 @@ std::string step_text(const plan::Step& s) {
         for (const json& gate : s.gates) {
             if (!gate.is_object()) continue;
             const auto passed = gate.find("passed");
-            const bool fine = passed != gate.end() && passed->is_boolean() && passed->get<bool>();
+            const char* said = passed == gate.end() || !passed->is_boolean() ? "skipped" : passed->get<bool>() ? "passed" : "refused";
             const auto seconds = gate.find("seconds");
-            out += fmt::format("    {:<10} {:<7} {:>7.2f} s  {}\n", text_at(gate, "gate"), fine ? "passed" : "refused",
+            out += fmt::format("    {:<10} {:<7} {:>7.2f} s  {}\n", text_at(gate, "gate"), said,
                                seconds != gate.end() && seconds->is_number() ? seconds->get<double>() : 0.0, one_line(text_at(gate, "detail"), 110));
         }
     }

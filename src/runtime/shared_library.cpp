@@ -134,6 +134,15 @@ std::string mapped_file(void* handle, const std::string& fallback) {
 
 }  // namespace
 
+fs::path data_folder(const std::string& name) {
+    std::error_code ignored;
+    if (const auto given = environment("TILEWRIGHT_DATA"); !given.empty()) return fs::is_directory(fs::path(given) / name, ignored) ? fs::path(given) / name : fs::path();
+    fs::path above = own_folder();
+    for (int level = 0; level < 4 && !above.empty(); ++level, above = above.parent_path())
+        if (fs::is_directory(above / name, ignored)) return above / name;
+    return {};
+}
+
 fs::path own_folder() {
     Dl_info info{};
     if (dladdr(reinterpret_cast<void*>(&own_folder), &info) == 0 || !info.dli_fname) return {};

@@ -36,4 +36,8 @@ std::filesystem::path find_cuda_include_folder();
 // The folder that holds libtilewright.so, or the binary when the core is linked into one.
 std::filesystem::path own_folder();
 
+// Where files lie that come with the program (docs, knowledge, prompts): the folder `name` below $TILEWRIGHT_DATA, else below the nearest
+// folder above this program or library that has one (a checkout with its build folder, or an installed copy). Empty: none.
+std::filesystem::path data_folder(const std::string& name);
+
 }  // namespace tw::runtime

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -120,11 +121,19 @@ WorkerResult supervise(pid_t child, Pipe& answer, Pipe& words, const WorkerLimit
         killed = true;
         ::kill(-child, SIGKILL);
     };
+    std::size_t told = 0;
+    const auto tell = [&] {
+        if (limits.on_answer && result.answer.size() > told) limits.on_answer(std::string_view(result.answer).substr(told));
+        told = result.answer.size();
+    };
     for (;;) {
         constexpr int look_every_ms = 20;
         pollfd waits[2] = {{answer_open ? answer.read_end : -1, POLLIN, 0}, {words_open ? words.read_end : -1, POLLIN, 0}};
         ::poll(waits, 2, look_every_ms);
-        if (answer_open && waits[0].revents) answer_open = drain(answer.read_end, result.answer);
+        if (answer_open && waits[0].revents) {
+            answer_open = drain(answer.read_end, result.answer);
+            tell();
+        }
         if (words_open && waits[1].revents) {
             words_open = drain(words.read_end, result.words);
             keep_end(result.words, limits.words_bytes);
@@ -139,11 +148,14 @@ WorkerResult supervise(pid_t child, Pipe& answer, Pipe& words, const WorkerLimit
             kill_all(WorkerEnd::answer_too_long);
         else if (elapsed() > limits.seconds)
             kill_all(WorkerEnd::timed_out);
+        else if (limits.stop && limits.stop->load())
+            kill_all(WorkerEnd::stopped);
         // Both pipes closed but the process still there: poll would return at once and we would spin.
         if (!answer_open && !words_open) ::usleep(look_every_ms * 1000);
     }
     ::kill(-child, SIGKILL);  // what it started and left behind
     if (answer_open) drain(answer.read_end, result.answer);
+    tell();
     if (words_open) drain(words.read_end, result.words);
     keep_end(result.words, limits.words_bytes);
     result.seconds = elapsed();
@@ -179,6 +191,7 @@ const char* name_of(WorkerEnd end) {
         case WorkerEnd::timed_out: return "timed out";
         case WorkerEnd::out_of_memory: return "out of memory";
         case WorkerEnd::answer_too_long: return "answer too long";
+        case WorkerEnd::stopped: return "stopped";
         case WorkerEnd::not_started: return "not started";
     }
     return "not started";
@@ -195,6 +208,7 @@ std::string WorkerResult::sentence() const {
         case WorkerEnd::timed_out: return std::string("was stopped at the time limit") + after;
         case WorkerEnd::out_of_memory: return std::string("reached the memory limit") + after;
         case WorkerEnd::answer_too_long: return std::string("answered with more than the limit") + after;
+        case WorkerEnd::stopped: return std::string("was stopped") + after;
         case WorkerEnd::not_started: return "could not be started" + (words.empty() ? std::string() : ": " + words);
     }
     return {};
@@ -230,7 +244,7 @@ WorkerResult run_in_worker(const std::function<std::string()>& job, const Worker
 }
 
 WorkerResult run_program_in_worker(const std::vector<std::string>& argv, const WorkerLimits& limits,
-                                   const std::vector<std::string>& variables) {
+                                   const std::vector<std::string>& variables, std::string_view input) {
     if (argv.empty()) return cannot_start("no program was named", EINVAL);
     Pipe answer, words;
     if (!answer.open() || !words.open()) return cannot_start("cannot make a pipe", errno);
@@ -251,6 +265,15 @@ WorkerResult run_program_in_worker(const std::vector<std::string>& argv, const W
     for (const auto& variable : variables) surroundings.push_back(const_cast<char*>(variable.c_str()));
     surroundings.push_back(nullptr);
 
+    // The input lies in memory as a file: no pipe to feed while we wait, and no signal when the program does not read it.
+    Pipe text;
+    if (!input.empty()) {
+        text.read_end = ::memfd_create("input", MFD_CLOEXEC);
+        if (text.read_end < 0) return cannot_start("cannot make the input", errno);
+        write_all(text.read_end, input.data(), input.size());
+        ::lseek(text.read_end, 0, SEEK_SET);
+    }
+
     const pid_t parent = ::getpid();
     const pid_t child = ::fork();
     if (child < 0) return cannot_start("cannot fork", errno);
@@ -261,7 +284,7 @@ WorkerResult run_program_in_worker(const std::vector<std::string>& argv, const W
     enter_child(without_data_limit, parent);
     ::dup2(answer.write_end, STDOUT_FILENO);
     ::dup2(words.write_end, STDERR_FILENO);
-    const int nothing = ::open("/dev/null", O_RDONLY);
+    const int nothing = text.read_end >= 0 ? text.read_end : ::open("/dev/null", O_RDONLY);
     if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
     ::execvpe(arguments[0], arguments.data(), surroundings.data());
     const char* reason = std::strerror(errno);

@@ -8,9 +8,11 @@
 // `run_program_in_worker` starts a program: for everything that runs on a GPU.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw::runtime {
@@ -20,6 +22,8 @@ struct WorkerLimits {
     std::uint64_t memory_bytes = 0;            // resident and private memory; 0: no limit
     std::uint64_t answer_bytes = 64ull << 20;  // a longer answer is an error
     std::uint64_t words_bytes = 64ull << 10;   // how much of its standard error is kept (the end of it)
+    const std::atomic<bool>* stop = nullptr;   // looked at every few milliseconds: true ends the child
+    std::function<void(std::string_view)> on_answer = {};  // each piece of the answer as it arrives; called by the waiting thread
 };
 
 enum class WorkerEnd {
@@ -29,6 +33,7 @@ enum class WorkerEnd {
     timed_out,      // killed at the wall-clock limit
     out_of_memory,  // reached the memory limit
     answer_too_long,
+    stopped,  // killed because WorkerLimits::stop said so
     not_started  // no process could be made, or no such program
 };
 const char* name_of(WorkerEnd end);
@@ -48,8 +53,8 @@ struct WorkerResult {
 
 WorkerResult run_in_worker(const std::function<std::string()>& job, const WorkerLimits& limits = {});
 
-// argv[0] is searched in PATH. `variables` ("NAME=value") are added to the environment.
+// argv[0] is searched in PATH. `variables` ("NAME=value") are added to the environment. The program reads `input` on standard input.
 WorkerResult run_program_in_worker(const std::vector<std::string>& argv, const WorkerLimits& limits = {},
-                                   const std::vector<std::string>& variables = {});
+                                   const std::vector<std::string>& variables = {}, std::string_view input = {});
 
 }  // namespace tw::runtime

@@ -126,6 +126,28 @@ TEST(Worker, ProgramsAnswerByOutputAndStatus) {
     EXPECT_NE(absent.sentence().find("No such file"), std::string::npos) << absent.sentence();
 }
 
+TEST(Worker, ProgramsReadTheirInput) {
+    const std::string long_input(3 << 20, 'x');  // more than a pipe holds
+    EXPECT_EQ(run_program_in_worker({"wc", "-c"}, {}, {}, long_input).answer, "3145728\n");
+    EXPECT_EQ(run_program_in_worker({"true"}, {}, {}, long_input).end, WorkerEnd::finished);  // does not read it
+    EXPECT_EQ(run_program_in_worker({"cat"}).answer, "");
+}
+
+TEST(Worker, CanBeStoppedAndTellsAsItGoes) {
+    std::atomic<bool> stop{false};
+    std::string heard;
+    WorkerLimits limits;
+    limits.stop = &stop;
+    limits.on_answer = [&](std::string_view piece) {
+        heard += piece;
+        stop = true;
+    };
+    const auto result = run_program_in_worker({"sh", "-c", "echo begun; sleep 60"}, limits);
+    EXPECT_EQ(result.end, WorkerEnd::stopped);
+    EXPECT_LT(result.seconds, 20);
+    EXPECT_EQ(heard, "begun\n");
+}
+
 // A candidate may start programs of its own; none may outlive it.
 TEST(Worker, WhatTheChildStartedDiesWithIt) {
     testing::TemporaryFolder folder;

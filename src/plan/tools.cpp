@@ -1,0 +1,282 @@
+#include "plan/tools.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/diagnostic.h"
+#include "base/text.h"
+#include "runtime/worker.h"
+
+namespace tw::plan {
+namespace {
+
+using nlohmann::json;
+using Prepared = Expected<Invocation, std::string>;
+
+constexpr int kSourceBytes = 1 << 20;
+constexpr std::uint64_t kMemoryBytes = 8ull << 30;
+
+json text_argument(const char* meaning, int most = 4096) { return {{"type", "string"}, {"description", meaning}, {"maxLength", most}}; }
+json whole_argument(const char* meaning, int low, int high) { return {{"type", "integer"}, {"description", meaning}, {"minimum", low}, {"maximum", high}}; }
+json flag_argument(const char* meaning) { return {{"type", "boolean"}, {"description", meaning}}; }
+json integers_argument(const char* meaning) { return {{"type", "object"}, {"description", meaning}, {"additionalProperties", {{"type", "integer"}}}}; }
+
+json object_schema(json properties, json required = json::array()) {
+    return {{"type", "object"}, {"properties", std::move(properties)}, {"required", std::move(required)}, {"additionalProperties", false}};
+}
+
+// Arguments of every tool that reads a kernel: its text, or a file of the user's.
+json kernel_schema(json more, json required = json::array()) {
+    json properties = {{"source", text_argument("the kernel file's text (Tilewright's Python subset)", kSourceBytes)},
+                       {"file", text_argument("path of a kernel file, instead of `source`")},
+                       {"kernel", text_argument("only the kernel of this name, where the file has several", 200)}};
+    properties.update(more);
+    return object_schema(std::move(properties), std::move(required));
+}
+
+std::string text_of(const json& arguments, const char* key) { return arguments.contains(key) ? arguments[key].get<std::string>() : std::string(); }
+bool flag_of(const json& arguments, const char* key) { return arguments.contains(key) && arguments[key].get<bool>(); }
+
+// Post-condition on success: `words` ends with the path, after "--" so that no path is taken for an option.
+std::optional<std::string> add_kernel(const json& arguments, const Scratch& scratch, std::vector<std::string>& words) {
+    const bool source = arguments.contains("source"), file = arguments.contains("file");
+    if (source == file) return "give either 'source' or 'file'";
+    if (const std::string kernel = text_of(arguments, "kernel"); !kernel.empty()) words.push_back("--kernel=" + kernel);
+    std::filesystem::path path = text_of(arguments, "file");
+    if (source) {
+        path = scratch.path() / "kernel.py";
+        if (auto written = write_file_atomically(path, text_of(arguments, "source")); !written) return written.error();
+    }
+    words.push_back("--");
+    words.push_back(path.string());
+    return std::nullopt;
+}
+
+std::optional<std::string> add_settings(const json& arguments, const char* key, std::vector<std::string>& words) {
+    if (!arguments.contains(key)) return std::nullopt;
+    for (const auto& [name, value] : arguments[key].items()) {
+        for (const char c : name)
+            if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return fmt::format("'{}' is no name of a size or constant", printable(name));
+        words.push_back(fmt::format("--set={}={}", name, value.get<std::int64_t>()));
+    }
+    return std::nullopt;
+}
+
+Prepared check(const json& a, const Scratch& scratch) {
+    Invocation out{{"check", "--json"}, {}};
+    if (auto bad = add_settings(a, "constants", out.words)) return Unexpected{*bad};
+    if (a.contains("search_seconds")) out.words.push_back(fmt::format("--search={}", a["search_seconds"].get<double>()));
+    if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
+    return out;
+}
+
+Prepared run(const json& a, const Scratch& scratch) {
+    Invocation out{{"run", "--json"}, {}};
+    for (const char* key : {"sizes", "constants"})
+        if (auto bad = add_settings(a, key, out.words)) return Unexpected{*bad};
+    for (const char* key : {"seed", "schedules"})
+        if (a.contains(key)) out.words.push_back(fmt::format("--{}={}", key, a[key].get<std::int64_t>()));
+    if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
+    return out;
+}
+
+Prepared emit(const json& a, const Scratch& scratch) {
+    Invocation out{{"emit", "--to=" + (a.contains("form") ? text_of(a, "form") : std::string("cuda"))}, {}};
+    if (text_of(a, "form") == "report") out.words.push_back("--json");
+    if (auto bad = add_settings(a, "constants", out.words)) return Unexpected{*bad};
+    if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
+    return out;
+}
+
+Prepared ir(const json& a, const Scratch& scratch) {
+    Invocation out{{"ir"}, {}};
+    if (auto bad = add_settings(a, "constants", out.words)) return Unexpected{*bad};
+    if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
+    return out;
+}
+
+Prepared mutate(const json& a, const Scratch& scratch) {
+    Invocation out{{"mutate", fmt::format("--limit={}", a.value("limit", 20))}, {}};
+    if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
+    return out;
+}
+
+Prepared bench(const json& a, const Scratch& scratch) {
+    Invocation out{{"bench", "--json=-"}, {}};
+    for (const char* key : {"sizes", "constants"})
+        if (auto bad = add_settings(a, key, out.words)) return Unexpected{*bad};
+    if (a.contains("against")) out.words.push_back("--against=" + text_of(a, "against"));
+    if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
+    return out;
+}
+
+Prepared explain(const json& a, const Scratch&) { return Invocation{{"explain", "--json", "--", text_of(a, "code")}, {}}; }
+Prepared reference(const json& a, const Scratch&) {
+    Invocation out{{"reference"}, {}};
+    if (flag_of(a, "list")) out.words.push_back("--list");
+    out.words.push_back("--");
+    for (const json& word : a.value("words", json::array())) out.words.push_back(word.get<std::string>());
+    return out;
+}
+Prepared submit(const json& a, const Scratch& scratch) {
+    if (a.contains("task") == a.contains("task_file")) return Unexpected{std::string("give either 'task' or 'task_file'")};
+    std::string task = text_of(a, "task_file");
+    if (a.contains("task")) {
+        task = (scratch.path() / "task.toml").string();
+        if (auto written = write_file_atomically(task, text_of(a, "task")); !written) return Unexpected{written.error()};
+    }
+    Invocation out{{"submit", "--json"}, {}};
+    if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
+    out.words.insert(out.words.end() - 1, task);
+    return out;
+}
+Prepared doctor(const json&, const Scratch&) { return Invocation{{"doctor"}, {}}; }
+
+Prepared layout(const json& a, const Scratch& scratch) {
+    Invocation out{{"layout"}, {}};
+    if (flag_of(a, "functions")) return Invocation{{"layout", "--functions"}, {}};
+    if (!a.contains("expression")) return Unexpected{std::string("argument 'expression' is missing")};
+    if (flag_of(a, "json")) out.words.push_back("--json");
+    if (flag_of(a, "banks")) out.words.push_back("--banks");
+    for (const char* key : {"bytes", "vector"})
+        if (a.contains(key)) out.words.push_back(fmt::format("--{}={}", key, a[key].get<std::int64_t>()));
+    if (flag_of(a, "picture")) {
+        out.picture = scratch.path() / "layout.svg";
+        out.words.push_back("--svg=" + out.picture->string());
+    }
+    out.words.push_back("--");
+    out.words.push_back(text_of(a, "expression"));
+    return out;
+}
+
+Prepared knowledge(const json& a, const Scratch&) {
+    const std::string action = text_of(a, "action");
+    const std::string words = text_of(a, "words");
+    if (action == "list") return Invocation{{"knowledge", "list"}, {}};
+    if (words.empty()) return Unexpected{fmt::format("'words' is missing: {}", action == "show" ? "the technique to show" : "what to search for")};
+    return Invocation{{"knowledge", action, "--", words}, {}};
+}
+
+std::vector<Tool> make_tools() {
+    const json constants = integers_argument("values of the kernel's const parameters, e.g. {\"BM\": 64}");
+    const json sizes = integers_argument("values of the run-time sizes, e.g. {\"M\": 200, \"N\": 264}");
+    std::vector<Tool> list;
+    list.push_back({"check", "check",
+                    "Prove that every kernel of a file moves its data correctly for all sizes: provenance of every output element, races, deadlocks, fences, bounds. "
+                    "Answers 'proved', 'not_proved' with what was tried, or 'violated' with a small concrete counterexample that was replayed on the emulator: sizes, block, thread, element, "
+                    "expected and actual tag, place, hint. Run it after every edit.",
+                    kernel_schema({{"constants", constants}, {"search_seconds", {{"type", "number"}, {"minimum", 0}, {"maximum", 60}, {"description", "how long to look for a counterexample"}}}}), 180, check});
+    list.push_back({"explain", "explain", "What a diagnostic code (TW0123) means, a wrong example, the usual fix.", object_schema({{"code", text_argument("a code such as TW2001, or its name", 100)}}, {"code"}), 20, explain});
+    list.push_back({"run", "run", "Execute a kernel on the CPU emulator with random data and compare with `computes` in fp64; optionally under hostile schedules. Keep sizes small: every thread is emulated.",
+                    kernel_schema({{"sizes", sizes}, {"constants", constants}, {"seed", whole_argument("of the random inputs", 0, 1 << 30)}, {"schedules", whole_argument("random hostile schedules to add", 0, 64)}}, {"sizes"}),
+                    180, run});
+    list.push_back({"emit", "emit", "The generated CUDA C++, the launch plan, or the compiler's report (registers, spills, serialized wgmma), PTX or SASS of a kernel.",
+                    kernel_schema({{"constants", constants}, {"form", {{"type", "string"}, {"enum", {"cuda", "plan", "report", "ptx", "sass"}}, {"description", "default: cuda"}}}}), 120, emit});
+    list.push_back({"ir", "ir", "The tile IR that is verified, emulated and printed as CUDA: barriers, elections, fences and layouts are explicit.", kernel_schema({{"constants", constants}}), 60, ir});
+    list.push_back({"bench", "bench", "Measure a kernel on this machine's GPU: error against fp64, then time, interleaved with a peer, with intervals and the clocks it ran at.",
+                    kernel_schema({{"sizes", sizes}, {"constants", constants}, {"against", text_argument("the peer: cublaslt, or another kernel file FILE[@NAME=VALUE,...]")}}, {"sizes"}), 600, bench});
+    list.push_back({"mutate", "mutate", "Break the kernel in many small ways and see whether the check notices each: how much the proof is worth here.", kernel_schema({{"limit", whole_argument("how many mutants", 1, 200)}}), 600, mutate});
+    list.push_back({"layout", "layout", "Evaluate an expression over layouts, e.g. composition((8,8):(8,1), (4,2):(1,4)) or a swizzle; print its table, shared-memory bank conflicts, and a picture (SVG).",
+                    object_schema({{"expression", text_argument("the expression")}, {"banks", flag_argument("bank conflicts of warp accesses")}, {"bytes", whole_argument("bytes per element", 1, 16)},
+                                   {"vector", whole_argument("elements per lane", 1, 16)}, {"picture", flag_argument("also an SVG picture")}, {"json", flag_argument("JSON instead of a table")},
+                                   {"functions", flag_argument("list the functions of the expression language instead")}}),
+                    30, layout});
+    list.push_back({"knowledge", "knowledge", "Optimisation techniques: when each applies, what it changes, which invariants it must keep, what it gains, how it fails.",
+                    object_schema({{"action", {{"type", "string"}, {"enum", {"list", "show", "search"}}}}, {"words", text_argument("show: a technique's name; search: what to look for", 400)}}, {"action"}), 30, knowledge});
+    list.push_back({"reference", "reference", "The kernel language: every construct with an example. Without words the whole reference (read it once); with words the sections that speak of them.",
+                    object_schema({{"words", {{"type", "array"}, {"items", {{"type", "string"}, {"maxLength", 100}}}, {"description", "e.g. [\"wgmma\", \"pipeline\"]"}}}, {"list", flag_argument("only the titles")}}), 20, reference});
+    list.push_back({"submit", "submit", "Judge a candidate kernel for a task by every gate of the optimisation loop: parse, specification, proof, emulator, compiler, then test and timing on a GPU where there is one. "
+                    "Answers which gate refused it and why.",
+                    object_schema({{"task", text_argument("the task file's text (TOML)", 200000)}, {"task_file", text_argument("path of a task file, instead of `task`")},
+                                   {"source", text_argument("the kernel file's text", kSourceBytes)}, {"file", text_argument("path of a kernel file, instead of `source`")}}),
+                    600, submit});
+    list.push_back({"doctor", "doctor", "What this machine has: GPU, driver, compiler, libraries; what is missing and how to get it.", object_schema(json::object()), 60, doctor});
+    return list;
+}
+
+// Control characters other than newline and tab, and what is not UTF-8, must not reach a terminal or a model.
+std::string safe_text(const std::string& text, std::size_t most) {
+    std::string out;
+    for (const auto line : split_lines(text)) out += printable(line) + "\n";
+    if (out.size() <= most) return out;
+    const std::size_t half = most / 2;
+    return fmt::format("{}\n... {} characters left out ...\n{}", printable(out.substr(0, half)), out.size() - 2 * half, out.substr(out.size() - half));
+}
+
+void replace_all(std::string& text, const std::string& what, const std::string& with) {
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) text.replace(at, what.size(), with);
+}
+
+}  // namespace
+
+Scratch::Scratch() {
+    std::error_code error;
+    std::string name = (std::filesystem::temp_directory_path(error) / "tilewright-call-XXXXXX").string();
+    if (::mkdtemp(name.data())) path_ = name;
+}
+
+Scratch::~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+const std::vector<Tool>& tools() {
+    static const std::vector<Tool> list = make_tools();
+    return list;
+}
+
+const Tool* find_tool(const std::string& name) {
+    for (const Tool& tool : tools())
+        if (tool.name == name) return &tool;
+    return nullptr;
+}
+
+std::string tool_program() {
+    if (const std::string given = environment("TILEWRIGHT_PROGRAM"); !given.empty()) return given;
+    std::error_code error;
+    return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+ToolAnswer call_tool(const Tool& tool, const json& arguments, const ToolOptions& options) {
+    ToolAnswer answer;
+    answer.failed = true;
+    answer.status = 2;
+    if (auto bad = argument_problem(tool.schema, arguments)) {
+        answer.text = *bad + "\n";
+        return answer;
+    }
+    const Scratch scratch;
+    if (scratch.path().empty()) {
+        answer.text = "no temporary folder could be made\n";
+        return answer;
+    }
+    auto invocation = tool.prepare(arguments, scratch);
+    if (!invocation) {
+        answer.text = safe_text(invocation.error(), 4096);
+        return answer;
+    }
+    std::vector<std::string> words = {options.program.empty() ? tool_program() : options.program};
+    words.insert(words.end(), invocation->words.begin(), invocation->words.end());
+    runtime::WorkerLimits limits;
+    limits.seconds = options.seconds > 0 ? options.seconds : tool.seconds;
+    limits.memory_bytes = kMemoryBytes;
+    limits.stop = options.stop;
+    limits.on_answer = options.on_output;
+    const auto result = runtime::run_program_in_worker(words, limits);
+    using End = runtime::WorkerEnd;
+    answer.status = result.status;
+    answer.stopped = result.end == End::stopped;
+    // Statuses 1 and 3 are answers about the kernel; anything else but 0 is none.
+    answer.failed = !(result.end == End::finished || (result.end == End::failed && (result.status == 1 || result.status == 3)));
+    std::string text = result.answer;
+    if (!result.words.empty()) text += (text.empty() ? "" : "\n") + result.words;
+    if (result.end != End::finished && result.end != End::failed) text = fmt::format("{} {}\n{}", tool.name, result.sentence(), text);
+    replace_all(text, scratch.path().string() + "/", "");
+    answer.text = safe_text(text, options.answer_characters);
+    if (invocation->picture)
+        if (auto picture = read_file(*invocation->picture)) answer.svg = std::move(*picture);
+    return answer;
+}
+
+}  // namespace tw::plan
