@@ -73,7 +73,7 @@ class PlannedKernel:
             resident = sms * plan["blocks_per_sm"]
             grid[0] = min(grid[0], resident // cluster[0] * cluster[0])
         return self.kernel.prepare(grid=tuple(grid), block=(plan["threads"], 1, 1), args=args, smem=plan["shared_bytes"],
-                                   cluster=tuple(cluster) if cluster != [1, 1, 1] else None)
+                                   cluster=tuple(cluster) if cluster != [1, 1, 1] else None, pdl=plan.get("dependent_launch", False))
 
 
 class Variants:

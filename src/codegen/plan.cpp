@@ -15,7 +15,7 @@ nlohmann::json plan(const ir::Kernel& k, const EmittedKernel& emitted) {
          assumptions = json::array(), constants = json::object();
     for (const ir::Tensor& t : k.tensors) {
         tensors.push_back({{"name", t.name}, {"dtype", target::name(t.dtype)}, {"dims", texts(t.dims)}, {"strides", texts(t.strides)},
-                           {"output", t.is_output}, {"zeroed", t.zero_initialised}});
+                           {"output", t.is_output}, {"zeroed", t.zero_initialised}, {"stable", t.stable}});
     }
     for (const ir::ScalarParam& s : k.scalars) scalars.push_back({{"name", s.name}, {"dtype", target::name(s.dtype)}});
     for (const ir::TensorMap& m : k.tensor_maps) {
@@ -31,7 +31,7 @@ nlohmann::json plan(const ir::Kernel& k, const EmittedKernel& emitted) {
             {"scalars", scalars}, {"parameters", parameters}, {"tensor_maps", maps}, {"arguments", arguments}, {"assumptions", assumptions},
             {"constants", constants}, {"threads", 32 * k.warps}, {"cluster", {k.cluster[0], k.cluster[1], k.cluster[2]}},
             {"grid", {text(k.grid[0]), text(k.grid[1]), text(k.grid[2])}}, {"persistent", k.persistent},
-            {"blocks_per_sm", k.min_blocks_per_sm}, {"shared_bytes", k.shared_bytes}};
+            {"blocks_per_sm", k.min_blocks_per_sm}, {"dependent_launch", k.dependent_launch}, {"shared_bytes", k.shared_bytes}};
 }
 
 }  // namespace tw::codegen

@@ -144,6 +144,8 @@ void Printer::synchronise(const ir::Stmt& s) {
     else if (std::holds_alternative<ir::ClusterWait>(s.op)) text = "tw::cluster_wait();";
     else if (std::holds_alternative<ir::ProxyFence>(s.op)) text = "tw::fence_proxy_async_shared();";
     else if (auto* r = std::get_if<ir::SetMaxRegisters>(&s.op)) text = fmt::format("TW_SETMAXNREG_{}({});", r->increase ? "INC" : "DEC", r->count);
+    else if (std::holds_alternative<ir::GridWait>(s.op)) text = "tw::grid_dependency_wait();";
+    else if (std::holds_alternative<ir::GridLaunch>(s.op)) text = "tw::grid_dependency_launch();";
     else if (std::holds_alternative<ir::WgmmaFence>(s.op)) text = "tw::wgmma_fence();";
     else if (std::holds_alternative<ir::WgmmaCommit>(s.op)) text = "tw::wgmma_commit();";
     else if (auto* w = std::get_if<ir::WgmmaWait>(&s.op)) text = fmt::format("tw::wgmma_wait<{}>();", w->pending);

@@ -186,6 +186,14 @@ std::string Printer::all_ones(const ir::Compute& op) const {
     return text;
 }
 
+bool Printer::is_accumulator(int fragment) const {
+    bool any = false;
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+        if (auto* w = std::get_if<ir::Wgmma>(&s.op)) any |= w->acc == fragment;
+    });
+    return any;
+}
+
 // Pre: prepare_leaves was called for `value`, or for what it is a part of.
 void Printer::elementwise(int dst, const ir::Element& value) {
     const ir::Distribution& d = dist(dst);
@@ -194,6 +202,8 @@ void Printer::elementwise(int dst, const ir::Element& value) {
     if (!packed(dst)) {
         const std::string v = open_unrolled(count);
         line(fmt::format("{}[{}] = {};", name, v, strip(element(value, d, v, false))));
+        // ptxas serialises the wgmmas when it sees a constant where their accumulator begins.
+        if (value->op == ElementOp::number && is_accumulator(dst)) line(fmt::format("tw::wgmma_pin({}[{}]);", name, v));
         return close_unrolled(count);
     }
     const char* pack = dtype(dst) == DType::BF16 ? "bf16" : "f16";

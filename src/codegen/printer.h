@@ -77,6 +77,7 @@ private:
     void prepare_leaves(const ir::Element& e, const ir::Distribution& d);
     void compute(const ir::Compute& op);
     std::string all_ones(const ir::Compute& op) const;
+    bool is_accumulator(int fragment) const;   // of a wgmma
     void elementwise(int dst, const ir::Element& value);
     void reduce(const ir::Reduce& op);
     void scan(const ir::Scan& op);

@@ -457,6 +457,8 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         bool operator()(const ir::Expect&) { return true; }
         bool operator()(const ir::Sugar&) { m.fault(FaultKind::launch, "not the last form: a sugar statement is left", &w, 0, s); return true; }
         bool operator()(const ir::SetMaxRegisters&) { return true; }
+        bool operator()(const ir::GridWait&) { return true; }     // one launch is emulated: nothing runs before it
+        bool operator()(const ir::GridLaunch&) { return true; }
         bool operator()(const ir::Assign& a) {
             const std::int64_t v = m.must(w, a.value, s);
             w.vars[static_cast<std::size_t>(a.var)] = v;

@@ -58,6 +58,7 @@ struct Tensor {                       // a parameter in global memory
     std::vector<Expr> strides;        // elements, over sizes and constants; innermost usually 1
     bool is_output = false;           // named on the left of `computes`, or stored to
     bool zero_initialised = false;    // the launcher zeroes it first (destination of atomic adds)
+    bool stable = false;              // written by no kernel that may still run when this one begins (weights): see Kernel::dependent_launch
     // Integer tensors that steer control flow or addressing: what the caller promises of their contents
     // (`tw.Tensor(i32, E, range=(0, T + 1), sorted=True)`); checked by the launcher in debug runs, assumed by the verifier.
     std::optional<std::pair<Expr, Expr>> content_range;   // every element e: first <= e < second
@@ -245,6 +246,9 @@ struct ClusterArrive { bool relaxed = false; };
 struct ClusterWait {};
 struct ProxyFence {};                                           // fence.proxy.async.shared::cta
 struct SetMaxRegisters { int count = 0; bool increase = false; };
+// Programmatic dependent launch. Within one launch both do nothing: they order this grid against the one before and the one after it.
+struct GridWait {};                                             // griddepcontrol.wait: the grids before have ended, their writes are visible
+struct GridLaunch {};                                           // griddepcontrol.launch_dependents: the next grid may begin its set-up
 
 // matrix units. acc (+)= a * b^T with a: M x K, b: N x K as *views* (majorness follows from the buffers' strides).
 using WgmmaOperand = std::variant<int, SharedView>;             // a fragment, or shared memory
@@ -275,7 +279,7 @@ using Operation = std::variant<For, If, Role, Elect, Assign, Compute, Reduce, Sc
                                LoadShared, StoreShared, CpAsync, CpAsyncCommit, CpAsyncWait, CpAsyncArrive, TmaLoad, TmaStore,
                                BulkCommit, BulkWait, BarrierInit, BarrierInitFence, BarrierArrive, BarrierExpect, BarrierWait,
                                BlockSync, NamedSync, NamedArrive, WarpSync, ClusterArrive, ClusterWait, ProxyFence,
-                               SetMaxRegisters, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Mma, Expect, Sugar>;
+                               SetMaxRegisters, GridWait, GridLaunch, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Mma, Expect, Sugar>;
 
 struct Stmt {
     Operation op;
@@ -309,6 +313,9 @@ struct Kernel {
     Expr grid[3] = {1, 1, 1};                // over sizes; persistent kernels: grid[0] = min(tiles, resident blocks)
     bool persistent = false;                 // then block_index(0) / grid_size(0) range over the launcher's choice <= grid[0]
     int min_blocks_per_sm = 1;
+    // The launch may begin before the kernel before it has ended. Whoever touches a tensor that is not `stable` first executes
+    // GridWait (legal_last_form checks it), so that what it sees is what it would see in an ordinary launch.
+    bool dependent_launch = false;
 
     std::vector<Variable> vars;
     std::vector<SharedBuffer> buffers;

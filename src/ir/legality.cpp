@@ -42,6 +42,8 @@ const std::vector<LegalityRule>& legality_table() {
         {"cluster_wait", E::group, ""},
         {"fence_proxy_async", E::anyone, ""},
         {"setmaxnreg", E::group, "first statement of a role of whole warpgroups"},
+        {"grid_wait", E::group, "of a kernel with dependent_launch"},
+        {"grid_launch", E::group, "of a kernel with dependent_launch"},
         {"wgmma", E::group, "a group of whole warpgroups"},
         {"wgmma_fence", E::group, ""},
         {"wgmma_commit", E::group, ""},
@@ -51,6 +53,22 @@ const std::vector<LegalityRule>& legality_table() {
         {"sugar", E::anyone, "never in the last form"},
     };
     return table;
+}
+
+bool touches_unstable_tensor(const Kernel& k, const Stmt& s) {
+    auto unstable = [&](int tensor) { return !k.tensors[static_cast<std::size_t>(tensor)].stable; };
+    auto mapped = [&](int map) { return unstable(k.tensor_maps[static_cast<std::size_t>(map)].tensor); };
+    // An element of an integer tensor may stand in any expression.
+    for (const Tensor& t : k.tensors) {
+        if (!target::info(t.dtype).is_float && !t.stable && !std::holds_alternative<Role>(s.op)) return true;
+    }
+    if (auto* x = std::get_if<LoadGlobal>(&s.op)) return unstable(x->src.tensor);
+    if (auto* x = std::get_if<StoreGlobal>(&s.op)) return unstable(x->dst.tensor);
+    if (auto* x = std::get_if<AtomicAdd>(&s.op)) return unstable(x->dst.tensor);
+    if (auto* x = std::get_if<CpAsync>(&s.op)) return unstable(x->src.tensor);
+    if (auto* x = std::get_if<TmaLoad>(&s.op)) return mapped(x->map);
+    if (auto* x = std::get_if<TmaStore>(&s.op)) return mapped(x->map);
+    return false;
 }
 
 namespace {
@@ -69,6 +87,7 @@ public:
             if (b.byte_offset < 0 || b.byte_offset % 8 || b.byte_offset + 8 * b.slots > k_.shared_bytes) fail("mbarriers " + b.name + " are not inside the arena", b.loc);
         }
         region(k_.body, 32 * k_.warps, false, false);
+        if (k_.dependent_launch) waits_for_grid(k_.body, false);
         return std::move(found_);
     }
 
@@ -188,6 +207,20 @@ private:
             if (threads % 128) fail("wgmma in a group that is no warpgroup", s.loc);
         }
         if (auto* m = std::get_if<Mma>(&s.op)) fragment(m->acc, threads, s), fragment(m->a, threads, s), fragment(m->b, threads, s);
+    }
+
+    // Nothing that the grid before may write is touched by a group that has not waited for it. A wait counts where every path
+    // to the access passes it: at the level of the kernel's or the role's own body.
+    void waits_for_grid(const Region& body, bool waited) {
+        for (const Stmt& s : body) {
+            waited |= std::holds_alternative<GridWait>(s.op);
+            if (waited) continue;
+            if (touches_unstable_tensor(k_, s)) fail("a tensor is touched before the launch has waited for the grid before it", s.loc);
+            if (auto* f = std::get_if<For>(&s.op)) waits_for_grid(f->body, false);
+            if (auto* i = std::get_if<If>(&s.op)) waits_for_grid(i->then, false), waits_for_grid(i->otherwise, false);
+            if (auto* r = std::get_if<Role>(&s.op)) waits_for_grid(r->body, false);
+            if (auto* e = std::get_if<Elect>(&s.op)) waits_for_grid(e->body, false);
+        }
     }
 
     void region(const Region& body, int threads, bool role, bool elected) {

@@ -30,4 +30,7 @@ const std::vector<LegalityRule>& legality_table();
 
 std::vector<LegalityViolation> legal_last_form(const Kernel& kernel);
 
+// Does the statement itself (not what is nested in it) touch a tensor that a grid launched before may still write?
+bool touches_unstable_tensor(const Kernel& kernel, const Stmt& stmt);
+
 }  // namespace tw::ir

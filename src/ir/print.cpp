@@ -227,6 +227,8 @@ private:
     std::string text(const ClusterWait&) const { return "cluster_wait"; }
     std::string text(const ProxyFence&) const { return "fence_proxy_async"; }
     std::string text(const SetMaxRegisters& r) const { return std::string("setmaxnreg.") + (r.increase ? "inc " : "dec ") + std::to_string(r.count); }
+    std::string text(const GridWait&) const { return "grid_wait"; }
+    std::string text(const GridLaunch&) const { return "grid_launch"; }
     std::string text(const Wgmma& w) const {
         std::string a = std::holds_alternative<int>(w.a) ? frag(std::get<int>(w.a)) : shared(std::get<SharedView>(w.a));
         return "wgmma " + frag(w.acc) + " += " + a + " * " + shared(w.b) + (w.accumulate.is_constant(1) ? "" : " accumulate=" + expr(w.accumulate));
@@ -250,7 +252,7 @@ const char* kind_name(const Operation& op) {
         "load_shared", "store_shared", "cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive", "tma_load", "tma_store",
         "bulk_commit", "bulk_wait", "mbarrier_init", "fence_mbarrier_init", "mbarrier_arrive", "mbarrier_expect", "mbarrier_wait",
         "block_sync", "named_sync", "named_arrive", "warp_sync", "cluster_arrive", "cluster_wait", "fence_proxy_async",
-        "setmaxnreg", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait", "mma", "expect", "sugar"};
+        "setmaxnreg", "grid_wait", "grid_launch", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait", "mma", "expect", "sugar"};
     static_assert(std::size(names) == std::variant_size_v<Operation>);
     return names[op.index()];
 }
@@ -261,14 +263,14 @@ std::string print(const Kernel& k) {
     const Printer p(k);
     std::string out = "kernel " + k.name + " target=" + k.arch + " threads=" + std::to_string(32 * k.warps) + " grid=(" +
                       p.expr(k.grid[0]) + ", " + p.expr(k.grid[1]) + ", " + p.expr(k.grid[2]) + ")" +
-                      (k.persistent ? " persistent" : "");
+                      (k.persistent ? " persistent" : "") + (k.dependent_launch ? " dependent_launch" : "");
     if (k.cluster[0] * k.cluster[1] * k.cluster[2] > 1) {
         out += " cluster=(" + std::to_string(k.cluster[0]) + "," + std::to_string(k.cluster[1]) + "," + std::to_string(k.cluster[2]) + ")";
     }
     out += " shared=" + std::to_string(k.shared_bytes) + "\n";
     for (const Tensor& t : k.tensors) {
         out += "  tensor " + t.name + ": " + std::string(target::name(t.dtype)) + "[" + p.exprs(t.dims) + "] strides (" +
-               p.exprs(t.strides) + ")" + (t.is_output ? " output" : "") + (t.zero_initialised ? " zeroed" : "") + "\n";
+               p.exprs(t.strides) + ")" + (t.is_output ? " output" : "") + (t.zero_initialised ? " zeroed" : "") + (t.stable ? " stable" : "") + "\n";
     }
     for (const ScalarParam& s : k.scalars) out += "  scalar " + s.name + ": " + std::string(target::name(s.dtype)) + "\n";
     for (const Assumption& a : k.assumptions) out += "  assume " + p.expr(a.condition) + "\n";

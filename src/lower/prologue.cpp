@@ -2,6 +2,7 @@
 // cluster, and everybody waits before the first use. Roles with a register budget start by taking or giving registers. In a
 // cluster all blocks also wait for one another at the end, so that nobody's shared memory goes away while a peer may still
 // write to it.
+#include "ir/legality.h"
 #include "lower/steps.h"
 #include "target/arch.h"
 #include "target/registers.h"
@@ -37,6 +38,28 @@ void add_prologue(Draft& draft, const Context&) {
             role->body.insert(role->body.begin(), {ir::SetMaxRegisters{role->registers, role->registers > launch}, s.loc, ""});
         }
     });
+    if (k.dependent_launch) {
+        // The next grid may set itself up as soon as all blocks of this one are on their way; it waits for our end before it
+        // touches what we write. In the same way each group of ours waits before its first access to a tensor that a grid
+        // before may still write; a role that touches none (it reads weights, say) begins at once.
+        start.insert(start.begin(), {ir::GridLaunch{}, {}, "the next kernel may begin its set-up"});
+        auto touches = [&](const ir::Region& region) {
+            bool any = false;
+            ir::for_each_stmt(region, [&](const ir::Stmt& s) { any |= ir::touches_unstable_tensor(k, s); });
+            return any;
+        };
+        const ir::Stmt wait{ir::GridWait{}, {}, "the kernel before has ended"};
+        for (std::size_t i = 0; i < k.body.size(); ++i) {
+            if (auto* role = std::get_if<ir::Role>(&k.body[i].op)) {
+                if (!touches(role->body)) continue;
+                const bool budget = !role->body.empty() && std::holds_alternative<ir::SetMaxRegisters>(role->body.front().op);
+                role->body.insert(role->body.begin() + (budget ? 1 : 0), wait);
+            } else if (touches({k.body[i]})) {
+                k.body.insert(k.body.begin() + static_cast<std::ptrdiff_t>(i), wait);   // from here on everybody has waited
+                break;
+            }
+        }
+    }
     k.body.insert(k.body.begin(), std::make_move_iterator(start.begin()), std::make_move_iterator(start.end()));
     if (cluster) {
         k.body.push_back({ir::ClusterArrive{}, {}, "no block leaves while a peer may still reach its shared memory"});

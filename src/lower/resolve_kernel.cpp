@@ -64,8 +64,12 @@ bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation
             auto z = constant_bool(v);
             if (!z) { error(Code::not_constant, where, "zeroed is True or False"); return false; }
             out.zero_initialised = *z;
+        } else if (key == "stable") {
+            auto z = constant_bool(v);
+            if (!z) { error(Code::not_constant, where, "stable is True or False"); return false; }
+            out.stable = *z;
         } else {
-            error(Code::unknown_keyword, where, fmt::format("tw.Tensor has no parameter '{}'", key), "its parameters are dtype, dimensions, strides= and zeroed=");
+            error(Code::unknown_keyword, where, fmt::format("tw.Tensor has no parameter '{}'", key), "its parameters are dtype, dimensions, strides=, zeroed= and stable=");
             return false;
         }
     }
@@ -79,7 +83,7 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
     k.loc = loc(def.name_span);
     if (auto doc = lang::docstring_of(ast, def.body)) k.doc = ast.get_if<lang::StringLiteral>(doc)->value;
     lang::ExprId computes;
-    Span threads_span = def.name_span, cluster_span = def.name_span;
+    Span threads_span = def.name_span, cluster_span = def.name_span, dependent_span = def.name_span;
     Frame frame;
     frame.function = true;
     frames_.push_back(std::move(frame));
@@ -133,13 +137,19 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
                 auto n = small_int(v, where, "blocks_per_sm", 1, 32);
                 if (n) k.min_blocks_per_sm = *n;
                 else ok = false;
+            } else if (a.keyword == "dependent_launch") {
+                auto on = constant_bool(v);
+                if (!on) { error(Code::not_constant, where, "dependent_launch is True or False"); ok = false; continue; }
+                k.dependent_launch = *on;
+                dependent_span = where;
             } else {
-                error(Code::unknown_keyword, a.keyword_span, fmt::format("@tw.kernel has no parameter '{}'", a.keyword), "its parameters are target, computes, name, threads, cluster and blocks_per_sm");
+                error(Code::unknown_keyword, a.keyword_span, fmt::format("@tw.kernel has no parameter '{}'", a.keyword), "its parameters are target, computes, name, threads, cluster, blocks_per_sm and dependent_launch");
                 ok = false;
             }
         }
     }
     arch_ = target::find_arch(k.arch);
+    if (k.dependent_launch && !needs(target::Feature::GridDepControl, dependent_span, "dependent launch")) ok = false;
     const int cluster = k.cluster[0] * k.cluster[1] * k.cluster[2];
     if (cluster > 1) {
         if (auto legal = target::cluster_legal(*arch_, k.cluster[0], k.cluster[1], k.cluster[2]); !legal) {

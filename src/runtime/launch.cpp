@@ -192,9 +192,36 @@ Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices,
         for (int axis = 0; axis < 3; ++axis) step.shape.cluster[axis] = static_cast<std::uint32_t>(kernel.cluster[axis]);
     }
     step.shape.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes);
+    step.shape.programmatic = kernel.dependent_launch;
     into.steps.push_back(std::move(step));
     return {};
 }
+
+namespace {
+
+// A program's buffer as a tensor at `address`.
+TensorArgument buffer(const ir::Tensor& t, const std::vector<std::int64_t>& sizes, cu::DevicePointer address) {
+    TensorArgument made;
+    made.dtype = t.dtype;
+    made.address = address;
+    for (std::size_t d = 0; d < t.dims.size(); ++d) {
+        made.dims.push_back(value_of(t.dims[d], sizes).value_or(0));
+        made.strides.push_back(value_of(t.strides[d], sizes).value_or(0));
+    }
+    return made;
+}
+
+// From its first element to its last: rows may lie further apart than they are long.
+std::size_t bytes_of(const TensorArgument& t) {
+    std::int64_t last = 0;
+    for (std::size_t d = 0; d < t.dims.size(); ++d) {
+        if (t.dims[d] <= 0) return 0;
+        last += (t.dims[d] - 1) * t.strides[d];
+    }
+    return static_cast<std::size_t>(last + 1) * static_cast<std::size_t>(target::bytes(t.dtype));
+}
+
+}  // namespace
 
 Result<std::size_t> KernelModule::workspace_bytes(const std::string& name, const LaunchArguments& arguments) const {
     const ir::Program* program = find_program(name);
@@ -203,8 +230,7 @@ Result<std::size_t> KernelModule::workspace_bytes(const std::string& name, const
     if (!bound) return std::move(bound).propagate();
     std::size_t total = 0;
     for (std::size_t i = static_cast<std::size_t>(program->parameter_count); i < program->tensors.size(); ++i) {
-        std::size_t bytes = static_cast<std::size_t>(target::bytes(program->tensors[i].dtype));
-        for (const ir::Expr& e : program->tensors[i].dims) bytes *= static_cast<std::size_t>(std::max<std::int64_t>(0, value_of(e, bound->sizes).value_or(0)));
+        const std::size_t bytes = bytes_of(buffer(program->tensors[i], bound->sizes, 0));
         total += (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
     }
     return total;
@@ -228,15 +254,8 @@ Result<PreparedLaunch> KernelModule::prepare(const std::string& name, const Laun
     std::vector<TensorArgument> tensors = arguments.tensors;
     for (std::size_t i = tensors.size(); i < program->tensors.size(); ++i) {
         const ir::Tensor& t = program->tensors[i];
-        TensorArgument made;
-        made.dtype = t.dtype;
-        made.address = workspace;
-        std::size_t bytes = static_cast<std::size_t>(target::bytes(t.dtype));
-        for (std::size_t d = 0; d < t.dims.size(); ++d) {
-            made.dims.push_back(value_of(t.dims[d], bound->sizes).value_or(0));
-            made.strides.push_back(value_of(t.strides[d], bound->sizes).value_or(0));
-            bytes *= static_cast<std::size_t>(std::max<std::int64_t>(0, made.dims.back()));
-        }
+        TensorArgument made = buffer(t, bound->sizes, workspace);
+        const std::size_t bytes = bytes_of(made);
         workspace += (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
         tensors.push_back(std::move(made));
     }

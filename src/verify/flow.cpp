@@ -144,8 +144,9 @@ void Flow::run(const ir::If& i, const ir::Stmt&, State& s) {
 void Flow::run(const ir::Assign& a, const ir::Stmt&, State& s) {
     const Poly value = values_.simplified(poly(a.value, s));
     // Tile coordinates derived from a persistent loop's index become symbols with a definition. What stands beside them (the
-    // rank in a cluster) and a common factor stay outside: bm = 2 * symbol + rank.
-    if (in_tile_loop_ >= 0 && derived_from_tile(value) && !(value == Poly::of(in_tile_loop_))) {
+    // rank in a cluster) and a common factor stay outside: bm = 2 * symbol + rank. What is affine in such symbols (the first row of
+    // a tile) needs no name of its own.
+    if (in_tile_loop_ >= 0 && derived_from_tile(value) && !(value == Poly::of(in_tile_loop_)) && !affine_in_tile_symbols(value)) {
         Poly beside, core;
         std::int64_t factor = 0;
         for (const auto& [m, k] : value.terms) {
@@ -165,6 +166,13 @@ void Flow::run(const ir::Assign& a, const ir::Stmt&, State& s) {
         return;
     }
     s.scalars[a.var] = value;
+}
+
+bool Flow::affine_in_tile_symbols(const Poly& p) {
+    return std::all_of(p.terms.begin(), p.terms.end(), [&](const auto& term) {
+        if (term.first.empty()) return true;
+        return term.first.size() == 1 && (tile_definition_.count(term.first[0]) > 0 || !derived_from_tile(Poly::of(term.first[0])));
+    });
 }
 
 bool Flow::derived_from_tile(const Poly& p) {

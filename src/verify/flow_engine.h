@@ -106,6 +106,7 @@ private:
     void run(const ir::Assign& a, const ir::Stmt&, State& s);
 
     bool derived_from_tile(const Poly& p);
+    bool affine_in_tile_symbols(const Poly& p);
     // A tile symbol in terms of the tile loop's variable and sizes alone.
     Poly expanded(const Poly& p);
 

@@ -1,0 +1,308 @@
+"""GEMM with what follows it folded into the store: bias, activation, residual, scales, and a gated pair of products."""
+import tilewright as tw
+from tilewright import bf16, f32
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.inline
+def gelu_tanh(x):
+    return 0.5 * x * (1.0 + tw.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x)), approx=True))
+
+
+@tw.inline
+def silu(x):
+    return x * tw.sigmoid(x)
+
+
+@tw.inline
+def relu(x):
+    return tw.maximum(x, 0.0)
+
+
+@tw.inline
+def produce(ring, sA, sB, A, B, row, column):
+    """One tile's k blocks into the ring."""
+    for kt in tw.range(tw.cdiv(K, 64)):
+        slot = ring.acquire()
+        tw.tma_load(sA[slot], A[row, kt * 64], on=ring.full(slot))
+        tw.tma_load(sB[slot], B[column, kt * 64], on=ring.full(slot))
+
+
+@tw.inline
+def multiply(ring, acc, sA, sB, w):
+    """One tile's k blocks out of the ring; at the end acc belongs to ordinary code."""
+    for kt in tw.range(tw.cdiv(K, 64)):
+        slot = ring.wait()
+        tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+        tw.wgmma_wait(1)
+        ring.release(keep=1)
+    tw.wgmma_wait(0)
+    ring.release()
+
+
+@tw.inline
+def put(C, sC, done, x, row, column):
+    """Stores a finished 64 x 64 chunk through a staging buffer whose store before last has been read."""
+    tw.tma_store_wait(1, read=True)
+    done.sync()
+    tw.store(sC, x)
+    tw.fence_async()
+    done.sync()
+    tw.tma_store(C[row, column], sC)
+    tw.tma_store_commit()
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
+def gemm_bias_gelu(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """gelu_tanh of the product and a bias per column."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            row = bm * 128 + w * 64
+            acc = tw.zeros(f32, (64, BN))
+            multiply(ring, acc, sA, sB, w)
+            for j in tw.unroll(BN // 64):
+                column = bn * BN + j * 64
+                b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
+                y = gelu_tanh(acc[:, j * 64 : j * 64 + 64] + b[None, :])
+                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias_silu", computes="C[m, n] = bf16(silu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
+def gemm_bias_silu(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """silu of the product and a bias per column."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            row = bm * 128 + w * 64
+            acc = tw.zeros(f32, (64, BN))
+            multiply(ring, acc, sA, sB, w)
+            for j in tw.unroll(BN // 64):
+                column = bn * BN + j * 64
+                b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
+                y = silu(acc[:, j * 64 : j * 64 + 64] + b[None, :])
+                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
+def gemm_bias_relu(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """relu of the product and a bias per column."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            row = bm * 128 + w * 64
+            acc = tw.zeros(f32, (64, BN))
+            multiply(ring, acc, sA, sB, w)
+            for j in tw.unroll(BN // 64):
+                column = bn * BN + j * 64
+                b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
+                y = relu(acc[:, j * 64 : j * 64 + 64] + b[None, :])
+                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True)
+def gemm_bias(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """A bias per column."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            row = bm * 128 + w * 64
+            acc = tw.zeros(f32, (64, BN))
+            multiply(ring, acc, sA, sB, w)
+            for j in tw.unroll(BN // 64):
+                column = bn * BN + j * 64
+                b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
+                y = acc[:, j * 64 : j * 64 + 64] + b[None, :]
+                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_residual", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(R[m, n]))", dependent_launch=True)
+def gemm_residual(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    R: tw.Tensor(bf16, M, N),
+    C: tw.Tensor(bf16, M, N),
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """The product is added to a residual stream."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            row = bm * 128 + w * 64
+            acc = tw.zeros(f32, (64, BN))
+            multiply(ring, acc, sA, sB, w)
+            for j in tw.unroll(BN // 64):
+                column = bn * BN + j * 64
+                r = tw.load(R[row : row + 64, column : column + 64], fill=0.0).to(f32)
+                y = acc[:, j * 64 : j * 64 + 64] + r
+                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_scaled", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) * rows[m] * columns[n])", dependent_launch=True)
+def gemm_scaled(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    rows: tw.Tensor(f32, M),
+    columns: tw.Tensor(f32, N),
+    C: tw.Tensor(bf16, M, N),
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """A scale per row and one per column."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            row = bm * 128 + w * 64
+            acc = tw.zeros(f32, (64, BN))
+            multiply(ring, acc, sA, sB, w)
+            r = tw.load(rows[row : row + 64], fill=0.0)
+            for j in tw.unroll(BN // 64):
+                column = bn * BN + j * 64
+                c = tw.load(columns[column : column + 64], fill=0.0)
+                y = acc[:, j * 64 : j * 64 + 64] * r[:, None] * c[None, :]
+                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="gemm_gated",
+    computes="C[m, n] = bf16(silu(sum(k, f32(A[m, k]) * f32(G[n, k]))) * sum(k, f32(A[m, k]) * f32(B[n, k])))",
+    dependent_launch=True,
+)
+def gemm_gated(
+    A: tw.Tensor(bf16, M, K),
+    G: tw.Tensor(bf16, N, K),
+    B: tw.Tensor(bf16, N, K),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """Two products share the loads of A: the gate's and the value's accumulators are multiplied before the store."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sG = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, 128, group=GROUP):
+            for kt in tw.range(tw.cdiv(K, 64)):
+                slot = ring.acquire()
+                tw.tma_load(sA[slot], A[bm * 128, kt * 64], on=ring.full(slot))
+                tw.tma_load(sG[slot], G[bn * 128, kt * 64], on=ring.full(slot))
+                tw.tma_load(sB[slot], B[bn * 128, kt * 64], on=ring.full(slot))
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for bm, bn in tw.tiles(M, N, 128, 128, group=GROUP):
+            gate = tw.zeros(f32, (64, 128))
+            up = tw.zeros(f32, (64, 128))
+            for kt in tw.range(tw.cdiv(K, 64)):
+                slot = ring.wait()
+                with tw.wgmma_batch():
+                    tw.wgmma(gate, sA[slot, w * 64 : (w + 1) * 64, :], sG[slot].T)
+                    tw.wgmma(up, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            tw.wgmma_wait(0)
+            ring.release()
+            for j in tw.unroll(2):
+                y = silu(gate[:, j * 64 : j * 64 + 64]) * up[:, j * 64 : j * 64 + 64]
+                put(C, sC[w, j % 2], done, y.to(bf16), bm * 128 + w * 64, bn * 128 + j * 64)
+        tw.tma_store_wait(0)
