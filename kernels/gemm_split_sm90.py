@@ -58,14 +58,14 @@ def split_products(
 
 
 @tw.kernel(target="sm_90a", computes="C[m, n] = bf16(sum(s, P[s, m, n]))", threads=128, dependent_launch=True)
-def add_splits(P: tw.Tensor(f32, SPLITS, M, N), C: tw.Tensor(bf16, M, N), BN: tw.const(256, 512, 1024) = 512):
+def add_splits(P: tw.Tensor(f32, SPLITS, M, N), C: tw.Tensor(bf16, M, N), CHUNK: tw.const(128, 256, 512) = 512):
     """One chunk of a row per block."""
     tw.assume(N % 8 == 0)
-    bn, m = tw.grid(tw.cdiv(N, BN), M)
-    total = tw.zeros(f32, (BN,))
+    bn, m = tw.grid(tw.cdiv(N, CHUNK), M)
+    total = tw.zeros(f32, (CHUNK,))
     for s in tw.unroll(SPLITS):
-        total = total + tw.load(P[s, m, bn * BN : bn * BN + BN], fill=0.0)
-    tw.store(C[m, bn * BN : bn * BN + BN], total.to(bf16))
+        total = total + tw.load(P[s, m, bn * CHUNK : bn * CHUNK + CHUNK], fill=0.0)
+    tw.store(C[m, bn * CHUNK : bn * CHUNK + CHUNK], total.to(bf16))
 
 
 @tw.program(computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))")

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""GEMM cases against autotuned cuBLASLt: every candidate is checked, then timed interleaved with the peer.
+
+    gemm_suite.py PLANS OUT.jsonl [--cases REGEX] [--candidates REGEX] [--rounds N]
+    gemm_suite.py --summary OUT.jsonl RESULT.json        the best candidate per case, for bench/results/h200/gemm.json
+
+PLANS is a folder with plans of `tilewright emit --to plan` and candidates.json: {name: {"form": "TN", "dtype": "bf16", "kind": "plain" |
+"skinny" | "split" | "misaligned", "plan": file, "most_rows": M or null, "least_k": K or 0}}. Forms as in harness.cublaslt_gemm: A then
+B; A: T is A[m, k], N is A[k, m]; B: N is B[n, k], T is B[k, n]. What is known is appended to OUT.jsonl at once; a candidate that hangs
+or faults ends the process, and running the command again goes on after it.
+"""
+import argparse
+import json
+import math
+import os
+import re
+import statistics
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+L2_BYTES = 50 << 20
+
+# name: (M, N, K, form, dtype)
+CASES = {
+    **{f"TN {n}^3": (n, n, n, "TN", "bf16") for n in (1024, 2048, 4096, 8192, 16384)},
+    "TN 8192x28672x8192": (8192, 28672, 8192, "TN", "bf16"),
+    "TN 8192x8192x28672": (8192, 8192, 28672, "TN", "bf16"),
+    "TN 4096x14336x4096": (4096, 14336, 4096, "TN", "bf16"),
+    **{f"TN M={m} N=K=8192": (m, 8192, 8192, "TN", "bf16") for m in (1, 8, 16, 64, 128)},
+    "TN 8192x8192x512": (8192, 8192, 512, "TN", "bf16"),
+    "TN 512x512x65536": (512, 512, 65536, "TN", "bf16"),
+    **{f"{f} 4096^3": (4096, 4096, 4096, f, "bf16") for f in ("NN", "NT", "TT")},
+    **{f"{f} 8192x28672x8192": (8192, 28672, 8192, f, "bf16") for f in ("NN", "NT", "TT")},
+    "TN 4096^3 f16": (4096, 4096, 4096, "TN", "f16"),
+    "TN 4095x4097x4104": (4095, 4097, 4104, "TN", "bf16"),
+    "TN 1000x3000x777": (1000, 3000, 777, "TN", "bf16"),
+}
+CHECKS = {
+    "plain": ((128, 256, 64), (8, 8, 8), (136, 264, 72), (200, 328, 1000), (2000, 2008, 128), (1000, 3000, 776)),
+    "skinny": ((1, 8, 8), (3, 136, 264), (5, 1000, 776), (8, 512, 4096)),
+    "split": ((8, 8, 8), (200, 328, 1000), (512, 512, 8192), (136, 264, 3000)),
+    "misaligned": ((1, 1, 1), (65, 67, 70), (129, 257, 131), (1000, 3000, 777), (513, 1001, 4104)),
+}
+
+
+class Journal:
+    """One JSON line per fact; remembers what was begun, so that a rerun skips what ended the process."""
+
+    def __init__(self, path):
+        self.path, self.begun, self.checked = path, set(), {}
+        if os.path.exists(path):
+            for line in open(path):
+                row = json.loads(line)
+                if "begin" in row:
+                    self.begun.add(row["begin"])
+                if "check" in row:
+                    self.checked[row["check"]] = row["ok"]
+
+    def put(self, **row):
+        with open(self.path, "a") as f:
+            f.write(json.dumps(row) + "\n")
+
+    def guarded(self, key, seconds, fn):
+        import torch
+
+        if key in self.begun:
+            return None
+        self.put(begin=key)
+
+        def hung():
+            self.put(failed=key, error="hang")
+            print(key, "HANG", flush=True)
+            os._exit(3)
+
+        timer = threading.Timer(seconds, hung)
+        timer.daemon = True
+        timer.start()
+        try:
+            result = fn()
+            torch.cuda.synchronize()
+            return result
+        except Exception as e:  # a fault poisons the context: leave, the rerun goes on
+            self.put(failed=key, error=f"{type(e).__name__}: {e}"[:400])
+            print(key, "FAILED", str(e)[:400], flush=True)
+            os._exit(4)
+        finally:
+            timer.cancel()
+
+
+def operands(m, n, k, form, dtype, seed):
+    import torch
+
+    g = torch.Generator(device="cuda").manual_seed(seed)
+    t = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    a = torch.randn(*((m, k) if form[0] == "T" else (k, m)), device="cuda", generator=g).to(t)
+    b = torch.randn(*((n, k) if form[1] == "N" else (k, n)), device="cuda", generator=g).to(t)
+    return a, b, torch.full((m, n), float("nan"), device="cuda", dtype=t)
+
+
+def reference(a, b, form):
+    return (a if form[0] == "T" else a.t()).float() @ (b.t() if form[1] == "N" else b).float()
+
+
+class Candidate:
+    def __init__(self, name, spec, module):
+        self.name, self.spec, self.module = name, spec, module
+        self.kind, self.form, self.dtype = spec.get("kind", "plain"), spec.get("form", "TN"), spec.get("dtype", "bf16")
+
+    def serves(self, m, n, k, form, dtype):
+        if form != self.form or dtype != self.dtype:
+            return False
+        if self.kind != "misaligned" and (k % 8 or n % 8 or (form[0] == "N" and m % 8)):
+            return False
+        most, least = self.spec.get("most_rows"), self.spec.get("least_k", 0)
+        return (most is None or m <= most) and k > least
+
+    def prepare(self, a, b, c):
+        import torch
+
+        if self.kind == "split":
+            splits = self.spec["splits"]
+            p = torch.empty(splits, c.shape[0], c.shape[1], device="cuda", dtype=torch.float32)
+            steps = [self.module["split_products"].prepare(A=a, B=b, P=p), self.module["add_splits"].prepare(P=p, C=c)]
+        elif self.kind == "misaligned":
+            padded = []
+            steps = []
+            for x in (a, b):
+                pitch = -(-x.shape[1] // 64) * 64
+                y = torch.empty(x.shape[0], pitch, device="cuda", dtype=x.dtype)[:, :x.shape[1]]
+                padded.append(y)
+                steps.append(self.module["pad_rows"].prepare(X=x, Y=y))
+            steps.append(self.module["gemm_padded"].prepare(A=padded[0], B=padded[1], C=c))
+        else:
+            steps = [next(iter(self.module.values())).prepare(A=a, B=b, C=c)]
+        return lambda: [s() for s in steps]
+
+
+def check(journal, candidate):
+    """Poisoned output, ragged shapes, twice each."""
+    import torch
+
+    def one():
+        worst = 0.0
+        for i, (m, n, k) in enumerate(CHECKS[candidate.kind]):
+            if not candidate.serves(m, n, k, candidate.form, candidate.dtype):
+                continue
+            a, b, c = operands(m, n, k, candidate.form, candidate.dtype, 7 * i + 1)
+            run = candidate.prepare(a, b, c)
+            want = reference(a, b, candidate.form)
+            for _ in range(2):
+                c.fill_(float("nan"))
+                run()
+                torch.cuda.synchronize()
+                e = float((c.float() - want).norm() / want.norm())
+                if not e <= 6e-3:
+                    return dict(ok=False, shape=[m, n, k], error=e)
+                worst = max(worst, e)
+        return dict(ok=True, error=worst)
+
+    r = journal.guarded("check " + candidate.name, 10, one)
+    if r is not None:
+        journal.put(check=candidate.name, **r)
+        journal.checked[candidate.name] = r["ok"]
+        if not r["ok"]:
+            print("WRONG", candidate.name, r, flush=True)
+    return journal.checked.get(candidate.name, False)
+
+
+def time_case(journal, case, candidates, rounds, heuristics):
+    import torch
+
+    import harness as tw
+
+    m, n, k, form, dtype = CASES[case]
+    one = 2 * (m * k + n * k + m * n)
+    data = [operands(m, n, k, form, dtype, 100 + i) for i in range(max(2, min(24, math.ceil(4 * L2_BYTES / one))))]
+    begun = time.time()
+    try:
+        lt = tw.cublaslt_gemm(m, n, k, dtype=dtype, layout=form, tune=True, heuristics=heuristics)
+        lt.run(*data[0])
+        torch.cuda.synchronize()
+        peer, algorithm = "cuBLASLt, autotuned", lt.algo
+        calls = {"peer": lambda i: lt.run(*data[i])}
+    except tw.TilewrightError as e:
+        peer, algorithm = "torch.mm", str(e)[:200]
+        calls = {"peer": lambda i: torch.mm(data[i][0] if form[0] == "T" else data[i][0].t(), data[i][1].t() if form[1] == "N" else data[i][1], out=data[i][2])}
+    tuned = time.time() - begun
+    want = reference(*data[0][:2], form)
+    errors = {}
+    for c in candidates:
+        if not c.serves(m, n, k, form, dtype):
+            continue
+        runs = [c.prepare(*d) for d in data]
+        data[0][2].fill_(float("nan"))
+        runs[0]()
+        torch.cuda.synchronize()
+        errors[c.name] = float((data[0][2].float() - want).norm() / want.norm())
+        if not errors[c.name] <= 6e-3:
+            journal.put(wrong=c.name, case=case, error=errors[c.name])
+            print("WRONG", case, c.name, errors[c.name], flush=True)
+            continue
+        calls[c.name] = lambda i, runs=runs: runs[i]()
+    del want
+    r = tw.interleave(calls, rotations=len(data), rounds=rounds, warmup_ms=25.0, target_graph_us=800.0, baseline="peer")
+    rows = {}
+    for name in calls:
+        ratio = r["ratios"].get(f"peer/{name}", dict(ratio=1.0, lo=1.0, hi=1.0))
+        rows[name] = dict(us=round(r[name]["median_us"], 3), ratio=round(ratio["ratio"], 4), interval=[round(ratio["lo"], 4), round(ratio["hi"], 4)])
+        if name in errors:
+            rows[name]["error"] = errors[name]
+    journal.put(case=case, peer=peer, algorithm=algorithm, rows=rows, operand_sets=len(data), bytes_of_a_set=one, tune_s=round(tuned, 2))
+    flop = 2e-6 * m * n * k
+    print(f"--- {case}: {peer} {rows['peer']['us']} us {flop / rows['peer']['us']:.0f} TF/s (tuned in {tuned:.1f} s)")
+    for name, row in sorted(rows.items(), key=lambda x: x[1]["us"])[:6]:
+        print(f"    {row['ratio']:.3f} {row['us']:10.2f} us {flop / row['us']:6.0f} TF/s {name}", flush=True)
+
+
+def summary(journal, out):
+    best, versions = {}, {}
+    for line in open(journal):
+        row = json.loads(line)
+        if "versions" in row:
+            versions = row["versions"]
+        if "rows" not in row:
+            continue
+        ours = {n: r for n, r in row["rows"].items() if n != "peer"}
+        if not ours:
+            continue
+        name = min(ours, key=lambda n: ours[n]["us"])
+        r = ours[name]
+        best[row["case"]] = dict(case=row["case"], ours_us=r["us"], peer=row["peer"], peer_us=row["rows"]["peer"]["us"], ratio=r["ratio"], interval=r["interval"],
+                                 l2=f"{row['operand_sets']} operand sets of {row['bytes_of_a_set'] >> 20} MiB in turn", notes=f"{name}; relative error {r['error']:.1e}; peer: {row['algorithm']}",
+                                 others={n: x["ratio"] for n, x in ours.items() if n != name})
+    cases = [best.get(c, dict(case=c, notes="not measured")) for c in CASES]
+    ratios = [c["ratio"] for c in cases if "ratio" in c]
+    result = dict(cases=cases, geometric_mean=round(math.exp(statistics.fmean(math.log(r) for r in ratios)), 4) if ratios else None, worst=min(ratios, default=None),
+                  versions=versions, command="bench/gemm_suite.py PLANS OUT.jsonl && bench/gemm_suite.py --summary OUT.jsonl RESULT.json")
+    with open(out, "w") as f:
+        json.dump(result, f, indent=1)
+    print(f"{len(ratios)} of {len(CASES)} cases, geometric mean {result['geometric_mean']}, worst {result['worst']}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("plans")
+    parser.add_argument("out")
+    parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--cases", default="")
+    parser.add_argument("--candidates", default="")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--heuristics", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no further case after this time")
+    args = parser.parse_args()
+    if args.summary:
+        return summary(args.plans, args.out)
+    import torch
+
+    import plan as plans
+
+    begun = time.time()
+    journal = Journal(args.out)
+    journal.put(versions=dict(torch=torch.__version__, cuda=torch.version.cuda, device=torch.cuda.get_device_name()))
+    specs = json.load(open(os.path.join(args.plans, "candidates.json")))
+    specs = {n: s for n, s in specs.items() if re.search(args.candidates, n)}
+    from concurrent.futures import ThreadPoolExecutor
+
+    def load(item):
+        name, spec = item
+        try:
+            return Candidate(name, spec, plans.load(os.path.join(args.plans, spec["plan"]), workers=1))
+        except Exception as e:
+            journal.put(failed="compile " + name, error=str(e)[:400])
+            print("COMPILE", name, str(e)[:300], flush=True)
+            return None
+
+    with ThreadPoolExecutor(16) as pool:
+        candidates = [c for c in pool.map(load, specs.items()) if c]
+    print(f"{len(candidates)} candidates compiled, {time.time() - begun:.1f} s", flush=True)
+    right = [c for c in candidates if check(journal, c)]
+    print(f"{len(right)} of {len(candidates)} candidates right, {time.time() - begun:.1f} s", flush=True)
+    for case in CASES:
+        if re.search(args.cases, case) and time.time() - begun < args.seconds:
+            journal.guarded("time " + case, 60, lambda: time_case(journal, case, right, args.rounds, args.heuristics))
+            torch.cuda.empty_cache()
+    print(f"done, {time.time() - begun:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
