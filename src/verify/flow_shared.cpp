@@ -81,9 +81,14 @@ bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map,
     const int pattern = target::pattern_bytes(b.swizzle);
     for (std::size_t d = 0; d < origin.size(); ++d) {
         if (view.origin[d].as_constant()) continue;
-        const std::int64_t steps = multiple_of(view.origin[d]);
+        // Digit by digit: a start that is a multiple of whole panels moves only the panel's digit.
+        std::int64_t steps = multiple_of(view.origin[d]);
         for (std::size_t i = 0; i < b.dims[d].strides.size(); ++i) {
-            if (steps * b.dims[d].strides[i] * target::bytes(b.dtype) % pattern != 0) why = "a moving origin is not a multiple of the swizzle pattern";
+            const std::int64_t extent = b.dims[d].extents[i];
+            const bool last = i + 1 == b.dims[d].strides.size();
+            const std::int64_t moves = last ? steps : steps % extent == 0 ? 0 : std::__gcd(steps, extent);
+            if (moves * b.dims[d].strides[i] * target::bytes(b.dtype) % pattern != 0) why = "a moving origin is not a multiple of the swizzle pattern";
+            steps = steps % extent == 0 ? steps / extent : 1;
         }
     }
     auto linear = [&](const std::vector<int>& c) {
