@@ -23,6 +23,7 @@ def gemm_cluster(
     HB = BN // 2
     sA = tw.shared(bf16, (STAGES, BM, BK), swizzle=128)
     sB = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, HM, 64), swizzle=128)  # two buffers for each consumer
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         rank = tw.cluster_rank()
@@ -34,6 +35,7 @@ def gemm_cluster(
                     sB[slot, rank * HB : (rank + 1) * HB, :], B[bn * BN + rank * HB, kt * BK], on=ring.full(slot), multicast=3
                 )
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
             acc = tw.zeros(f32, (HM, BN))
             for kt in tw.range(tw.cdiv(K, BK)):
@@ -43,4 +45,12 @@ def gemm_cluster(
                 ring.release(keep=1)
             tw.wgmma_wait(0)
             ring.release()
-            tw.store(C[bm * BM + w * HM, bn * BN], acc.to(bf16))
+            for j in tw.unroll(BN // 64):
+                tw.tma_store_wait(1, read=True)  # the store before last has read this buffer
+                done.sync()
+                tw.store(sC[w, j % 2], acc[:, j * 64 : j * 64 + 64].to(bf16))
+                tw.fence_async()
+                done.sync()
+                tw.tma_store(C[bm * BM + w * HM, bn * BN + j * 64], sC[w, j % 2])
+                tw.tma_store_commit()
+        tw.tma_store_wait(0)

@@ -113,6 +113,34 @@ void Printer::wgmma(const ir::Wgmma& op) {
     close();
 }
 
+Printer::Handover Printer::handover() const {
+    std::vector<int> ordinary, multicast;   // buffers
+    bool reaches_peer = false;
+    auto view = [&](const ir::SharedView& v, std::vector<int>* into) {
+        reaches_peer |= v.cluster_rank.has_value();
+        if (into) into->push_back(v.buffer);
+    };
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+        if (auto* x = std::get_if<ir::LoadShared>(&s.op)) view(x->src, &ordinary);
+        if (auto* x = std::get_if<ir::StoreShared>(&s.op)) view(x->dst, &ordinary);
+        if (auto* x = std::get_if<ir::CpAsync>(&s.op)) view(x->dst, &ordinary);
+        if (auto* x = std::get_if<ir::TmaLoad>(&s.op)) view(x->dst, x->multicast_mask ? &multicast : nullptr);
+        if (auto* x = std::get_if<ir::TmaStore>(&s.op)) view(x->src, nullptr);
+        if (auto* x = std::get_if<ir::Wgmma>(&s.op)) {
+            view(x->b, nullptr);
+            if (auto* a = std::get_if<ir::SharedView>(&x->a)) view(*a, nullptr);
+        }
+    });
+    if (reaches_peer) return Handover::cluster;
+    for (int a : ordinary) {
+        for (int b : multicast) {
+            const ir::SharedBuffer &x = k_.buffers[static_cast<std::size_t>(a)], &y = k_.buffers[static_cast<std::size_t>(b)];
+            if (x.byte_offset < y.byte_offset + y.bytes && y.byte_offset < x.byte_offset + x.bytes) return Handover::cluster;
+        }
+    }
+    return ordinary.empty() ? Handover::nothing : Handover::block;
+}
+
 void Printer::synchronise(const ir::Stmt& s) {
     std::string text;
     const bool cluster = k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1;
@@ -126,16 +154,19 @@ void Printer::synchronise(const ir::Stmt& s) {
     else if (auto* b = std::get_if<ir::BarrierArrive>(&s.op)) {
         if (b->count != 1) return fail("an arrival of more than one has no CUDA text yet");
         if (!b->barrier.cluster_rank) text = fmt::format("tw::mbarrier_arrive({});", barrier(b->barrier));
-        // Nothing is handed over when only wgmma has read the slot, and that has been waited for.
-        else text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", remote_release_needed_ ? "" : "_relaxed", barrier(b->barrier), expr(*b->barrier.cluster_rank));
+        else {
+            text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", handover_ == Handover::cluster ? "" : "_relaxed", barrier(b->barrier), expr(*b->barrier.cluster_rank));
+            if (handover_ == Handover::block) line("__threadfence_block();");
+        }
     } else if (auto* b = std::get_if<ir::BarrierExpect>(&s.op)) text = fmt::format("tw::mbarrier_arrive_expect_tx({}, {});", barrier(b->barrier), expr(b->bytes));
     else if (auto* b = std::get_if<ir::BarrierWait>(&s.op)) {
         bool remote = false;
         ir::for_each_stmt(k_.body, [&](const ir::Stmt& other) {
             if (auto* a = std::get_if<ir::BarrierArrive>(&other.op)) remote |= a->barrier.array == b->barrier.array && a->barrier.cluster_rank.has_value();
         });
-        const char* form = !cluster || !remote ? "" : remote_release_needed_ ? "_cluster" : "_relaxed_cluster";
+        const char* form = !cluster || !remote ? "" : handover_ == Handover::cluster ? "_cluster" : "_relaxed_cluster";
         text = fmt::format("tw::mbarrier_wait{}({}, {});", form, barrier(b->barrier), expr(b->parity));
+        if (cluster && remote && handover_ == Handover::block) text += " __threadfence_block();";
     } else if (std::holds_alternative<ir::BlockSync>(s.op)) text = "__syncthreads();";
     else if (auto* n = std::get_if<ir::NamedSync>(&s.op)) text = fmt::format("tw::named_barrier_sync({}, {});", expr(n->id), n->threads);
     else if (auto* n = std::get_if<ir::NamedArrive>(&s.op)) text = fmt::format("tw::named_barrier_arrive({}, {});", expr(n->id), n->threads);

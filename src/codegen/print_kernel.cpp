@@ -250,9 +250,7 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
     find_scopes();
     bool swizzled = false;
     for (const auto& b : k_.buffers) swizzled |= b.swizzle != target::SwizzleMode::None;
-    ir::for_each_stmt(k_.body, [&](const Stmt& s) {
-        remote_release_needed_ |= std::holds_alternative<ir::LoadShared>(s.op) || std::holds_alternative<ir::StoreShared>(s.op);
-    });
+    handover_ = handover();
     out_ += fmt::format("// {} for {}, made by tilewright from {}.\n", k_.name, k_.arch, file_);
     if (!k_.doc.empty()) {
         std::string first = k_.doc.substr(0, k_.doc.find('\n'));

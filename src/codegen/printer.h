@@ -150,7 +150,12 @@ private:
     int group_threads_ = 0;
     std::string elect_condition_;
     bool elected_ = false;                               // inside the text of one thread
-    bool remote_release_needed_ = false;                 // ordinary code touches shared memory: an arrival at a peer must order it
+    // What an arrival at a peer's barrier must order besides finished wgmma reads. A release at cluster scope makes every k block wait
+    // for a membar of the whole GPU, so it is used only where ordinary code touches bytes that a peer can reach: another block's
+    // shared memory, or the destination of a multicast. Ordinary code on the block's own bytes is ordered by a fence of the block.
+    enum class Handover : std::uint8_t { nothing, block, cluster };
+    Handover handover() const;
+    Handover handover_ = Handover::nothing;
 };
 
 std::string strip(const std::string& text);   // outer parentheses off
