@@ -114,6 +114,7 @@ private:
 
     void run(const ir::For& f, const ir::Stmt&, State& s);
 
+    std::optional<Value> one_term_each(Value once, Value initial, Atom k, const Poly& lo);
     Value within_masks(Value guess, Value initial, Atom k);
     Value rebased(Value v, Value then, Value now);
     bool agree_where_known(Value claim, Value got);

@@ -99,14 +99,9 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
         prover_.push();
         prover_.assume(at_least(Poly::of(k), lo));
         Value result = values_.widened(value, k, lo);
-        const auto initial = values_.as_number(values_.simplified(s.fragments.at(id)));
-        if (!values_.mentions(result, k) || (initial && *initial == 0 && !has_moving_range(value, k))) {
-            // Nothing in it grows: one term an iteration, added up (an accumulator that is not a matrix product).
-            if (initial && *initial == 0 && values_.mentions(value, k)) {
-                const Atom i = ints_.fresh("i");
-                result = values_.reduce("sum", i, lo, Poly::of(k), values_.replace(value, {{k, Poly::of(i)}}));
-            }
-        } else {
+        if (const auto each = one_term_each(value, values_.simplified(s.fragments.at(id)), k, lo)) {
+            result = *each;
+        } else if (values_.mentions(result, k)) {
             result = values_.simplified(within_masks(result, s.fragments.at(id), k));
         }
         prover_.pop();
@@ -222,6 +217,34 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     }
     in_tile_loop_ = outer_tile;
     digits_.resize(mark);
+}
+
+// An accumulator that takes one term an iteration: initial + sum of the terms before k (or max, min). Nothing where a range
+// already grows with k, as a matrix product's does.
+std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, const Poly& lo) {
+    const ValueNode n = values_.node(once);
+    if (n.kind == ValueNode::Kind::where && !ints_.mentions(n.condition, k)) {
+        std::optional<Value> sides[2];
+        for (int side = 0; side < 2; ++side) {
+            prover_.push();
+            prover_.assume(side == 0 ? n.condition : negated(n.condition));
+            const Value start = values_.simplified(initial);
+            sides[side] = n.args[at(side)] == start ? start : one_term_each(n.args[at(side)], start, k, lo);
+            prover_.pop();
+        }
+        if (!sides[0] || !sides[1]) return std::nullopt;
+        return values_.where(n.condition, *sides[0], *sides[1]);
+    }
+    const Value added = values_.sum(0, {{1, once}, {-1, initial}});
+    if (values_.mentions(initial, k) || !values_.mentions(added, k) || has_moving_range(once, k)) return std::nullopt;
+    const Atom i = ints_.fresh("i");
+    auto folded = [&](const std::string& op, Value term) { return values_.reduce(op, i, lo, Poly::of(k), values_.replace(term, {{k, Poly::of(i)}})); };
+    if (n.kind != ValueNode::Kind::extreme) return values_.add(initial, folded("sum", added));
+    Value result = initial;
+    for (Value term : n.args) {
+        if (term != initial) result = values_.apply(n.name, {result, folded(n.name, term)});
+    }
+    return result;
 }
 
 // A guess claims nothing of elements outside a mask that does not move, unless they are as before the loop, nor of unknown ones.

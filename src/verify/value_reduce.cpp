@@ -79,25 +79,28 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
         }
         return false;
     };
-    // f(b) joins the sum of f over [a, b).
+    // f(b) joins the sum of f over [a, b), and so does f(a - 1).
     auto unite_one = [&] {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
             Value r = 0;
             std::vector<std::pair<Value, double>> others;
             if (i->second == 0 || !split_reduce_factor(i->first, r, others) || !others.empty()) continue;
             const ValueNode a = node(r);
-            ++merging_;
-            const Value next = replace(a.args[0], {{a.variable, a.hi}});
-            --merging_;
-            auto j = terms.find(next);
-            if (j == terms.end() || snapped(j->second) != snapped(i->second) || !prover_.holds(at_least(a.hi, a.lo))) continue;
-            ValueNode whole = a;
-            whole.hi = a.hi + Poly(1);
-            const double c = i->second;
-            terms.erase(r);
-            terms.erase(next);
-            terms[intern(std::move(whole))] += c;
-            return true;
+            for (const bool after : {true, false}) {
+                ++merging_;
+                const Value next = replace(a.args[0], {{a.variable, after ? a.hi : a.lo - Poly(1)}});
+                --merging_;
+                auto j = terms.find(next);
+                if (j == terms.end() || snapped(j->second) != snapped(i->second) || !prover_.holds(at_least(a.hi, a.lo))) continue;
+                ValueNode whole = a;
+                if (after) whole.hi = a.hi + Poly(1);
+                else whole.lo = a.lo - Poly(1);
+                const double c = i->second;
+                terms.erase(r);
+                terms.erase(next);
+                terms[intern(std::move(whole))] += c;
+                return true;
+            }
         }
         return false;
     };
