@@ -81,7 +81,7 @@ std::string sizes_text(const ir::Kernel& k, const std::vector<std::int64_t>& siz
 
 std::vector<std::vector<std::int64_t>> search_instances(const ir::Kernel& k) {
     std::vector<std::vector<std::int64_t>> list;
-    for (const verify::Instance& i : verify::cutoff_instances(k)) {
+    for (const verify::Instance& i : verify::edge_instances(k)) {
         if (std::find(list.begin(), list.end(), i.sizes) == list.end()) list.push_back(i.sizes);
     }
     std::stable_sort(list.begin(), list.end(), [&](const auto& a, const auto& b) { return cost(k, a) < cost(k, b); });

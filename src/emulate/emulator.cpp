@@ -140,7 +140,8 @@ Outcome Machine::run() {
     if (!prepare()) return outcome_;
     std::int64_t blocks = grid_[0] * grid_[1] * grid_[2];
     outcome_.blocks = blocks;
-    for (std::int64_t c = 0; c < blocks / cluster_size_ && !stopped(); ++c) {
+    const std::int64_t clusters = options_.one_cluster ? std::min<std::int64_t>(1, blocks / cluster_size_) : blocks / cluster_size_;
+    for (std::int64_t c = 0; c < clusters && !stopped(); ++c) {
         start_cluster(c);
         run_cluster();
     }
@@ -378,6 +379,10 @@ bool Machine::step(Warp& w) {
             fault(FaultKind::launch, "the loop's step is not positive", &w, 0, s);
             return false;
         }
+        if (!options_.values) {
+            Coverage& c = outcome_.coverage[&s];
+            c.most_trips = std::max(c.most_trips, std::max<std::int64_t>(0, (frame.hi - frame.index + frame.step - 1) / frame.step));
+        }
         if (frame.index < frame.hi) {
             w.vars[static_cast<std::size_t>(f->var)] = frame.index;
             w.var_set[static_cast<std::size_t>(f->var)] = 1;
@@ -387,8 +392,13 @@ bool Machine::step(Warp& w) {
     }
     if (auto* i = std::get_if<ir::If>(&s.op)) {
         ++w.frames.back().pc;
+        bool taken = must(w, i->condition, s) != 0;
+        for (const auto& [condition, way] : options_.forced) {
+            if (ir::same(condition, i->condition)) taken = way;
+        }
+        if (!options_.values) (taken ? outcome_.coverage[&s].taken : outcome_.coverage[&s].passed) = true;
         Frame frame;
-        frame.region = must(w, i->condition, s) ? &i->then : &i->otherwise;
+        frame.region = taken ? &i->then : &i->otherwise;
         if (!frame.region->empty()) w.frames.push_back(frame);
         return true;
     }

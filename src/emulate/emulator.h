@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -84,6 +85,8 @@ struct Options {
     // deadlock, proxies and registers in flight are checked as usual, orders of magnitude faster (verify/order uses this).
     bool values = true;
     std::shared_ptr<SkeletonCache> cache;   // optional; only for runs of the same kernel object
+    bool one_cluster = false;               // only the first cluster of the grid
+    std::vector<std::pair<ir::Expr, bool>> forced;   // branches on exactly these conditions go this way, whatever they evaluate to
 };
 
 // Seen in a skeleton run: a read of shared memory found what this write had put there. `at_read` and `at_write` are the
@@ -100,11 +103,24 @@ struct DependenceSample {
     }
 };
 
+// How a loop or a branch was reached in a skeleton run.
+struct Coverage {
+    std::int64_t most_trips = -1;          // of a loop; -1: never reached
+    bool taken = false, passed = false;    // of a branch: its condition was true, was false
+    void join(const Coverage& c) {
+        most_trips = most_trips > c.most_trips ? most_trips : c.most_trips;
+        taken |= c.taken;
+        passed |= c.passed;
+    }
+};
+using CoverageMap = std::map<const ir::Stmt*, Coverage>;
+
 struct Outcome {
     std::vector<Fault> faults;
     std::int64_t steps = 0;
     std::int64_t blocks = 0;
     std::set<DependenceSample> dependences;   // skeleton runs only
+    CoverageMap coverage;                     // skeleton runs only
     bool clean() const { return faults.empty(); }
 };
 

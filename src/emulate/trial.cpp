@@ -58,6 +58,24 @@ std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std
     return tensors;
 }
 
+TensorData index_contents(const ir::Tensor& t, const std::vector<std::int64_t>& sizes, int kind) {
+    TensorData data = make_tensor(t.dtype, values_of(t.dims, sizes), values_of(t.strides, sizes));
+    if (!t.content_range || kind < 0) return data;
+    const std::int64_t lo = size_value(t.content_range->first, sizes).value_or(0);
+    const std::int64_t hi = std::max(lo + 1, size_value(t.content_range->second, sizes).value_or(1));
+    std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 7919 + 1);
+    const std::size_t size = static_cast<std::size_t>(target::bytes(t.dtype));
+    std::vector<std::int64_t> values(data.bytes.size() / size);
+    for (std::int64_t& v : values) v = kind == 0 ? lo : kind == 1 ? hi - 1 : lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(hi - lo));
+    if (t.content_sorted) {
+        std::sort(values.begin(), values.end());
+        // Cumulative offsets begin at the least and end at the greatest.
+        if (kind > 1 && !values.empty()) values.front() = lo, values.back() = hi - 1;
+    }
+    for (std::size_t n = 0; n < values.size(); ++n) store_value(&data.bytes[n * size], t.dtype, static_cast<double>(values[n]));
+    return data;
+}
+
 double default_tolerance(const ir::Kernel& k, int tensor) {
     // Rounding of the result, of intermediate values kept in a narrow type, and f32 accumulation; the same for all shapes,
     // because errors are taken relative to the output's root mean square.

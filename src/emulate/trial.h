@@ -38,6 +38,9 @@ struct Trial {
 };
 
 std::vector<TensorData> random_inputs(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, std::uint64_t seed, bool small_integers);
+// An index tensor as its declaration promises it: kind 0 holds the least values (zeros where nothing is promised), 1 the
+// greatest, others random ones between.
+TensorData index_contents(const ir::Tensor& tensor, const std::vector<std::int64_t>& sizes, int kind);
 std::vector<double> random_scalars(const ir::Kernel& kernel, std::uint64_t seed);
 Trial run_trial(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const TrialOptions& options);
 

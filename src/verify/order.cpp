@@ -5,257 +5,16 @@
 #include <map>
 #include <set>
 
+#include "emulate/trial.h"
+
 namespace tw::verify {
 namespace {
 
 using ir::Expr;
-using ir::ExprKind;
-
-// For each size: the constants it is divided by (tile extents), and the divisors its assumptions demand.
-struct SizeUse {
-    std::set<std::int64_t> tiles;
-    std::set<std::string> quotients;   // the ways in which it is divided: whole tiles apart from all tiles means a loop for the rest
-    std::int64_t multiple = 1;
-};
-
-void collect_tiles(const Expr& e, const ir::ExprNames& names, std::vector<SizeUse>& use) {
-    if (e.kind() == ExprKind::floor_div || e.kind() == ExprKind::mod) {
-        if (auto d = e->args[1].as_constant(); d && *d > 1) {
-            std::function<void(const Expr&)> mark = [&](const Expr& x) {
-                if (x.kind() == ExprKind::size) {
-                    use[static_cast<std::size_t>(x->id)].tiles.insert(*d);
-                    use[static_cast<std::size_t>(x->id)].quotients.insert(ir::to_string(e, names));
-                }
-                if (x.kind() == ExprKind::add || x.kind() == ExprKind::sub || x.kind() == ExprKind::min || x.kind() == ExprKind::max) {
-                    for (const Expr& a : x->args) mark(a);
-                }
-            };
-            mark(e->args[0]);
-        }
-    }
-    for (const Expr& a : e->args) collect_tiles(a, names, use);
-}
-
-template <class F>
-void for_each_expr(const ir::Kernel& k, F f) {
-    for (const Expr& g : k.grid) f(g);
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (auto* l = std::get_if<ir::For>(&s.op)) f(l->lo), f(l->hi), f(l->step);
-        if (auto* i = std::get_if<ir::If>(&s.op)) f(i->condition);
-        if (auto* a = std::get_if<ir::Assign>(&s.op)) f(a->value);
-    });
-}
-
-int largest_ring(const ir::Kernel& k) {
-    int slots = 1;
-    for (const ir::BarrierArray& b : k.barriers) slots = std::max(slots, b.slots);
-    // Multi-stage buffers without mbarriers: a variable taken modulo a constant in a shared origin.
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        std::function<void(const Expr&)> look = [&](const Expr& e) {
-            if (e.kind() == ExprKind::mod) {
-                if (auto d = e->args[1].as_constant(); d && *d > 1 && *d <= 64) slots = std::max(slots, static_cast<int>(*d));
-            }
-            for (const Expr& a : e->args) look(a);
-        };
-        auto view = [&](const ir::SharedView& v) {
-            for (const Expr& e : v.origin) look(e);
-        };
-        if (auto* l = std::get_if<ir::LoadShared>(&s.op)) view(l->src);
-        if (auto* l = std::get_if<ir::StoreShared>(&s.op)) view(l->dst);
-        if (auto* l = std::get_if<ir::CpAsync>(&s.op)) view(l->dst);
-        if (auto* l = std::get_if<ir::TmaLoad>(&s.op)) view(l->dst);
-        if (auto* l = std::get_if<ir::Wgmma>(&s.op)) view(l->b);
-        if (auto* a = std::get_if<ir::Assign>(&s.op)) look(a->value);
-    });
-    return slots;
-}
-
-bool satisfies(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
-    for (const ir::Assumption& a : k.assumptions) {
-        auto v = emulate::size_value(a.condition, sizes);
-        if (!v || *v == 0) return false;
-    }
-    return true;
-}
-
-std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
-    std::string s;
-    for (std::size_t i = 0; i < sizes.size(); ++i) s += (i ? " " : "") + k.sizes[i] + "=" + std::to_string(sizes[i]);
-    return s;
-}
 
 double since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
-
-// Does a trip count differ from block to block (a causal mask)? Persistent loops, which step by the grid, do not count.
-bool trips_vary_by_block(const ir::Kernel& k) {
-    std::set<int> varying;   // scalars derived from the block index
-    auto depends = [&](const Expr& e) {
-        std::function<bool(const Expr&)> look = [&](const Expr& x) {
-            if (x.kind() == ExprKind::block_index || (x.kind() == ExprKind::var && varying.count(x->id))) return true;
-            return std::any_of(x->args.begin(), x->args.end(), look);
-        };
-        return look(e);
-    };
-    bool found = false;
-    for (int pass = 0; pass < 3; ++pass) {   // derived from derived ones, to a small depth
-        ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-            if (auto* a = std::get_if<ir::Assign>(&s.op); a && depends(a->value)) varying.insert(a->var);
-            if (auto* l = std::get_if<ir::For>(&s.op)) {
-                if (l->step.is_constant(1)) found = found || depends(l->lo) || depends(l->hi);
-                else if (depends(l->lo)) varying.insert(l->var);
-            }
-        });
-    }
-    return found;
-}
-
-}  // namespace
-
-std::vector<Instance> cutoff_instances(const ir::Kernel& k) {
-    std::vector<SizeUse> use(k.sizes.size());
-    const ir::ExprNames names = ir::names_of(k);
-    for_each_expr(k, [&](const Expr& e) { collect_tiles(e, names, use); });
-    for (const ir::Assumption& a : k.assumptions) {   // K % 8 == 0
-        if (a.condition.kind() == ExprKind::eq && a.condition->args[0].kind() == ExprKind::mod && a.condition->args[1].is_constant(0)) {
-            const Expr& n = a.condition->args[0]->args[0];
-            auto d = a.condition->args[0]->args[1].as_constant();
-            if (n.kind() == ExprKind::size && d && *d > 0) use[static_cast<std::size_t>(n->id)].multiple = *d;
-        }
-    }
-    const std::int64_t period = 2 * largest_ring(k);
-    // Per size: tiny, one tile, one more than a tile, and enough tiles to pass the period.
-    std::vector<std::vector<std::int64_t>> choices(k.sizes.size());
-    for (std::size_t i = 0; i < k.sizes.size(); ++i) {
-        const std::int64_t m = use[i].multiple;
-        auto add = [&](std::int64_t n) {
-            n = (n + m - 1) / m * m;
-            if (std::find(choices[i].begin(), choices[i].end(), n) == choices[i].end()) choices[i].push_back(n);
-        };
-        add(1);
-        if (use[i].tiles.empty()) {
-            add(2);
-            add(3);
-            continue;
-        }
-        const std::int64_t tile = *use[i].tiles.rbegin();
-        add(tile);
-        add(2 * tile + 1);
-        add((period + 2) * tile);
-        if (use[i].quotients.size() > 1) add((period + 2) * tile + 1);
-    }
-    std::vector<Instance> list;
-    auto emit = [&](std::vector<std::int64_t> sizes, int resident) {
-        if (!satisfies(k, sizes)) return;
-        for (const Instance& i : list) {
-            if (i.sizes == sizes && i.resident_blocks == resident) return;
-        }
-        list.push_back({sizes, resident, instance_text(k, sizes)});
-    };
-    const std::size_t n = k.sizes.size();
-    // Each size through its choices while the others are at one tile, then at a few tiles.
-    for (int background : {1, 2}) {
-        std::vector<std::int64_t> base(n);
-        for (std::size_t i = 0; i < n; ++i) base[i] = choices[i][std::min<std::size_t>(choices[i].size() - 1, static_cast<std::size_t>(background))];
-        emit(base, 1);
-        for (std::size_t i = 0; i < n; ++i) {
-            for (std::size_t c = 0; c < choices[i].size(); ++c) {
-                // The long choice of one size with several tiles of the others is kept to one background.
-                if (c >= 3 && background == 2) continue;
-                std::vector<std::int64_t> sizes = base;
-                sizes[i] = choices[i][c];
-                emit(sizes, 1);
-            }
-        }
-    }
-    if (n == 0) emit({}, 1);
-    if (trips_vary_by_block(k)) {   // every trip count in one instance: all sizes long
-        std::vector<std::int64_t> sizes(n);
-        for (std::size_t i = 0; i < n; ++i) sizes[i] = use[i].tiles.empty() ? choices[i][0] : choices[i].back();
-        emit(sizes, 1);
-    }
-    return list;
-}
-
-std::string cutoff_obstacle(const ir::Kernel& k) {
-    // Scalars that may stand in synchronisation: assigned constants or counters that step by a constant.
-    std::map<int, bool> counter;
-    std::map<int, bool> derived;
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (auto* a = std::get_if<ir::Assign>(&s.op)) {
-            const Expr& v = a->value;
-            const bool constant = v.as_constant().has_value();
-            const bool step = v.kind() == ExprKind::add && v->args[0].kind() == ExprKind::var && v->args[0]->id == a->var && v->args[1].as_constant();
-            auto [it, fresh] = counter.emplace(a->var, constant || step);
-            if (!fresh) it->second = it->second && (constant || step);
-            if (!constant && !step) derived[a->var] = true;
-        }
-    });
-    std::string obstacle;
-    const ir::ExprNames names = ir::names_of(k);
-    // A data-dependent value decides synchronisation only through trip counts, which the instances cover by their range.
-    std::function<bool(const Expr&)> regular = [&](const Expr& e) -> bool {
-        switch (e.kind()) {
-            case ExprKind::constant:
-            case ExprKind::size:
-            case ExprKind::block_index:
-            case ExprKind::grid_size:
-            case ExprKind::cluster_rank:
-            case ExprKind::var: return true;
-            case ExprKind::element: return false;
-            case ExprKind::bit_and:
-            case ExprKind::bit_xor:
-            case ExprKind::shift_left:
-            case ExprKind::shift_right: {
-                for (const Expr& a : e->args) {
-                    if (!regular(a)) return false;
-                }
-                return true;
-            }
-            case ExprKind::lt:
-            case ExprKind::le:
-            case ExprKind::eq:
-            case ExprKind::ne: {
-                // A threshold must be near an end of the iteration space: large constants would need larger instances.
-                for (const Expr& a : e->args) {
-                    if (auto c = a.as_constant(); c && (*c > 64 || *c < -64)) {
-                        bool counts = false;
-                        std::function<void(const Expr&)> look = [&](const Expr& x) {
-                            counts |= x.kind() == ExprKind::var;
-                            for (const Expr& y : x->args) look(y);
-                        };
-                        for (const Expr& b : e->args) look(b);
-                        if (counts) return false;
-                    }
-                    if (!regular(a)) return false;
-                }
-                return true;
-            }
-            default: {
-                for (const Expr& a : e->args) {
-                    if (!regular(a)) return false;
-                }
-                return true;
-            }
-        }
-    };
-    auto check = [&](const Expr& e, const char* what, const ir::Stmt& s) {
-        if (obstacle.empty() && !regular(e)) obstacle = std::string(what) + " " + ir::to_string(e, names) + " at line " + std::to_string(s.loc.line);
-    };
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        auto bar = [&](const ir::BarrierRef& b) { check(b.slot, "slot", s); };
-        if (auto* b = std::get_if<ir::BarrierWait>(&s.op)) bar(b->barrier), check(b->parity, "parity", s);
-        if (auto* b = std::get_if<ir::BarrierArrive>(&s.op)) bar(b->barrier);
-        if (auto* b = std::get_if<ir::BarrierExpect>(&s.op)) bar(b->barrier), check(b->bytes, "byte count", s);
-        if (auto* b = std::get_if<ir::NamedSync>(&s.op)) check(b->id, "barrier number", s);
-        if (auto* b = std::get_if<ir::NamedArrive>(&s.op)) check(b->id, "barrier number", s);
-        if (auto* b = std::get_if<ir::If>(&s.op)) check(b->condition, "condition", s);
-    });
-    return obstacle;
-}
-
-namespace {
 
 using Samples = std::vector<const emulate::DependenceSample*>;
 
@@ -399,19 +158,19 @@ const char* code_of(emulate::FaultKind kind) {
 OrderResult check_order(const ir::Kernel& k) {
     OrderResult result;
     const auto start = std::chrono::steady_clock::now();
-    const std::string obstacle = cutoff_obstacle(k);
-    const std::vector<Instance> instances = cutoff_instances(k);
+    Cutoff cut = cutoff(k);
+    std::string& obstacle = cut.obstacle;
     std::set<emulate::DependenceSample> samples;
+    emulate::CoverageMap coverage;
     const auto cache = emulate::make_skeleton_cache();
-    for (const Instance& instance : instances) {
+    // One run; what it finds goes to `result`, `samples` and `coverage`.
+    auto run_one = [&](const Instance& instance, int contents, const std::vector<std::pair<Expr, bool>>& forced) {
         std::vector<emulate::TensorData> tensors(k.tensors.size());
         for (std::size_t i = 0; i < tensors.size(); ++i) {
             tensors[i].dtype = k.tensors[i].dtype;
             for (const Expr& e : k.tensors[i].dims) tensors[i].dims.push_back(emulate::size_value(e, instance.sizes).value_or(0));
             for (const Expr& e : k.tensors[i].strides) tensors[i].strides.push_back(emulate::size_value(e, instance.sizes).value_or(0));
-            if (!target::info(k.tensors[i].dtype).is_float) {   // index tensors steer control flow: zeros are valid indices
-                tensors[i] = emulate::make_tensor(tensors[i].dtype, tensors[i].dims, tensors[i].strides);
-            }
+            if (!target::info(k.tensors[i].dtype).is_float) tensors[i] = emulate::index_contents(k.tensors[i], instance.sizes, contents);
         }
         emulate::Options options;
         options.values = false;
@@ -420,15 +179,38 @@ OrderResult check_order(const ir::Kernel& k) {
         options.fault_limit = 1;
         options.step_limit = 5'000'000;
         options.schedule.lazy = true;
+        options.one_cluster = cut.one_block;
+        options.forced = forced;
         const std::vector<double> scalars(k.scalars.size(), 1.0);
         emulate::Outcome outcome = emulate::run(k, instance.sizes, scalars, tensors, options);
         ++result.instances;
         samples.insert(outcome.dependences.begin(), outcome.dependences.end());
-        if (!outcome.clean()) {
-            result.faults = std::move(outcome.faults);
-            result.failing = instance;
-            break;
+        for (const auto& [stmt, c] : outcome.coverage) coverage[stmt].join(c);
+        if (outcome.clean()) return;
+        result.faults = std::move(outcome.faults);
+        result.failing = instance;
+    };
+    // Contents of index tensors matter only where they steer: the lowest and the highest that are promised, and two in between.
+    const int kinds_of_contents = cut.steering_tensors.empty() ? 1 : 4;
+    auto run_all = [&](const std::vector<Instance>& instances, const std::vector<std::pair<Expr, bool>>& forced) {
+        for (const Instance& instance : instances) {
+            for (int contents = 0; contents < kinds_of_contents && result.faults.empty(); ++contents) run_one(instance, contents, forced);
         }
+    };
+    run_all(cut.instances, {});
+    for (int round = 1; round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).starts_with("the loop"); ++round) {
+        run_all(longer_instances(k, round), {});
+    }
+    if (result.faults.empty() && obstacle.empty()) {
+        force_untried(k, coverage, cut);
+        if (cut.forced.size() > 3) obstacle = "more than three conditions on sizes and block indices";
+        const unsigned combinations = cut.forced.empty() || !obstacle.empty() ? 0 : 1u << cut.forced.size();
+        for (unsigned c = 0; c < combinations; ++c) {
+            std::vector<std::pair<Expr, bool>> forced;
+            for (std::size_t i = 0; i < cut.forced.size(); ++i) forced.emplace_back(cut.forced[i], (c >> i & 1) != 0);
+            run_all(cut.instances, forced);
+        }
+        if (result.faults.empty() && obstacle.empty()) obstacle = coverage_gap(k, cut, coverage);
     }
     result.dependences = fit(k, samples);
     static constexpr emulate::FaultKind kinds[] = {

@@ -126,9 +126,9 @@ TEST(Order, InstancesReachPastTheRing) {
     const ir::Kernel k = kernel_of("kernels/gemm_sm90.py");
     std::int64_t deepest = 0;
     const auto depth = static_cast<std::size_t>(std::find(k.sizes.begin(), k.sizes.end(), "K") - k.sizes.begin());
-    for (const Instance& i : cutoff_instances(k)) deepest = std::max(deepest, i.sizes.at(depth));
+    for (const Instance& i : cutoff(k).instances) deepest = std::max(deepest, i.sizes.at(depth));
     EXPECT_GE(deepest, 64 * (2 * 4 + 1)) << "K in tiles of 64, a ring of 4";
-    EXPECT_EQ(cutoff_obstacle(k), "");
+    EXPECT_EQ(cutoff(k).obstacle, "");
 }
 
 // Negative controls: what a check is for goes unnoticed without it.

@@ -1,0 +1,283 @@
+#include "verify/cutoff.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "verify/steering.h"
+
+namespace tw::verify {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// For each size: the constants it is divided by (tile extents), and what the assumptions say of it alone.
+struct SizeUse {
+    std::set<std::int64_t> tiles;
+    std::set<std::string> quotients;
+    std::int64_t multiple = 1;
+    std::int64_t least = 1;
+    std::optional<std::int64_t> most;
+    std::set<std::int64_t> thresholds;   // constants that a condition compares it with
+};
+
+void collect_tiles(const Expr& e, const ir::ExprNames& names, std::vector<SizeUse>& use) {
+    if (e.kind() == ExprKind::floor_div || e.kind() == ExprKind::mod) {
+        if (auto d = e->args[1].as_constant(); d && *d > 1) {
+            std::function<void(const Expr&)> mark = [&](const Expr& x) {
+                if (x.kind() == ExprKind::size) {
+                    use[at(x->id)].tiles.insert(*d);
+                    use[at(x->id)].quotients.insert(ir::to_string(e, names));
+                }
+                if (x.kind() == ExprKind::add || x.kind() == ExprKind::sub || x.kind() == ExprKind::min || x.kind() == ExprKind::max) {
+                    for (const Expr& a : x->args) mark(a);
+                }
+            };
+            mark(e->args[0]);
+        }
+    }
+    for (const Expr& a : e->args) collect_tiles(a, names, use);
+}
+
+void collect_thresholds(const Expr& e, std::vector<SizeUse>& use) {
+    if (e->args.size() == 2) {
+        for (int side : {0, 1}) {
+            const Expr &n = e->args[at(side)], &c = e->args[at(1 - side)];
+            if (auto v = c.as_constant(); v && n.kind() == ExprKind::size && *v > 0 && *v < 100'000) use[at(n->id)].thresholds.insert(*v);
+        }
+    }
+    for (const Expr& a : e->args) collect_thresholds(a, use);
+}
+
+std::vector<SizeUse> uses_of(const ir::Kernel& k) {
+    std::vector<SizeUse> use(k.sizes.size());
+    const ir::ExprNames names = ir::names_of(k);
+    for (const Expr& g : k.grid) collect_tiles(g, names, use);
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* l = std::get_if<ir::For>(&s.op)) collect_tiles(l->lo, names, use), collect_tiles(l->hi, names, use), collect_tiles(l->step, names, use);
+        if (auto* i = std::get_if<ir::If>(&s.op)) collect_tiles(i->condition, names, use), collect_thresholds(i->condition, use);
+        if (auto* a = std::get_if<ir::Assign>(&s.op)) collect_tiles(a->value, names, use);
+    });
+    for (const ir::Assumption& a : k.assumptions) {
+        std::function<void(const Expr&)> learn = [&](const Expr& c) {
+            if (c.kind() == ExprKind::logic_and) learn(c->args[0]), learn(c->args[1]);
+            if (c->args.size() != 2) return;
+            const Expr &l = c->args[0], &r = c->args[1];
+            if (c.kind() == ExprKind::eq && l.kind() == ExprKind::mod && r.is_constant(0) && l->args[0].kind() == ExprKind::size) {
+                if (auto d = l->args[1].as_constant(); d && *d > 0) use[at(l->args[0]->id)].multiple = *d;
+            }
+            const int strict = c.kind() == ExprKind::lt ? 1 : 0;
+            if (c.kind() == ExprKind::lt || c.kind() == ExprKind::le) {
+                if (auto d = r.as_constant(); d && l.kind() == ExprKind::size) use[at(l->id)].most = *d - strict;
+                if (auto d = l.as_constant(); d && r.kind() == ExprKind::size) use[at(r->id)].least = std::max<std::int64_t>(1, *d + strict);
+            }
+            if (c.kind() == ExprKind::eq) {
+                if (auto d = r.as_constant(); d && l.kind() == ExprKind::size) use[at(l->id)].most = use[at(l->id)].least = *d;
+                if (auto d = l.as_constant(); d && r.kind() == ExprKind::size) use[at(r->id)].most = use[at(r->id)].least = *d;
+            }
+        };
+        learn(a.condition);
+    }
+    return use;
+}
+
+bool satisfies(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
+    return std::all_of(k.assumptions.begin(), k.assumptions.end(), [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
+}
+
+// Sizes nearby that the assumptions admit: relations between sizes are repaired one by one.
+std::optional<std::vector<std::int64_t>> admitted(const ir::Kernel& k, std::vector<std::int64_t> sizes) {
+    for (int round = 0; round < 6 && !satisfies(k, sizes); ++round) {
+        for (const ir::Assumption& a : k.assumptions) {
+            const Expr& c = a.condition;
+            if (emulate::size_value(c, sizes).value_or(0) != 0 || c->args.size() != 2) continue;
+            const Expr &l = c->args[0], &r = c->args[1];
+            const auto lv = emulate::size_value(l, sizes), rv = emulate::size_value(r, sizes);
+            const int strict = c.kind() == ExprKind::lt ? 1 : 0;
+            if (c.kind() == ExprKind::eq && l.kind() == ExprKind::mod && l->args[0].kind() == ExprKind::size) {
+                auto d = emulate::size_value(l->args[1], sizes);
+                auto& n = sizes[at(l->args[0]->id)];
+                if (d && *d > 0 && rv) n = (n + *d - 1) / *d * *d + ((*rv % *d) + *d) % *d;
+            } else if (c.kind() == ExprKind::eq && l.kind() == ExprKind::size && rv) {
+                sizes[at(l->id)] = *rv;
+            } else if (c.kind() == ExprKind::eq && r.kind() == ExprKind::size && lv) {
+                sizes[at(r->id)] = *lv;
+            } else if ((c.kind() == ExprKind::lt || c.kind() == ExprKind::le) && r.kind() == ExprKind::size && lv) {
+                sizes[at(r->id)] = *lv + strict;
+            } else if ((c.kind() == ExprKind::lt || c.kind() == ExprKind::le) && l.kind() == ExprKind::size && rv) {
+                sizes[at(l->id)] = *rv - strict;
+            }
+        }
+    }
+    if (!satisfies(k, sizes) || std::any_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n < 0; })) return std::nullopt;
+    return sizes;
+}
+
+std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
+    std::string s;
+    for (std::size_t i = 0; i < sizes.size(); ++i) s += (i ? " " : "") + k.sizes[i] + "=" + std::to_string(sizes[i]);
+    return s;
+}
+
+// Per size: tiny, one tile, a few tiles and a bit, enough tiles to pass the period, and others; none, where asked for.
+std::vector<std::vector<std::int64_t>> choices_of(const ir::Kernel& k, std::int64_t period, bool empty_too) {
+    const std::vector<SizeUse> use = uses_of(k);
+    std::vector<std::vector<std::int64_t>> choices(k.sizes.size());
+    for (std::size_t i = 0; i < k.sizes.size(); ++i) {
+        const SizeUse& u = use[i];
+        auto add = [&](std::int64_t n) {
+            n = std::max(n, u.least);
+            n = (n + u.multiple - 1) / u.multiple * u.multiple;
+            if (u.most) n = std::min(n, *u.most / u.multiple * u.multiple);
+            if (std::find(choices[i].begin(), choices[i].end(), n) == choices[i].end()) choices[i].push_back(n);
+        };
+        const std::int64_t tile = u.tiles.empty() ? 1 : *u.tiles.rbegin();
+        add(1);
+        add(tile == 1 ? 2 : tile);
+        add(tile == 1 ? 3 : 2 * tile + 1);
+        add((period + 2) * tile);
+        if (u.quotients.size() > 1) add((period + 2) * tile + 1);
+        for (std::int64_t t : u.thresholds) add(t), add(t + 1);
+        while (choices[i].size() < 4) choices[i].push_back(choices[i].back());   // bounded sizes have fewer
+        if (empty_too && u.least <= 1) choices[i].push_back(0);
+    }
+    return choices;
+}
+
+// Each size that matters through its choices while the others are at one tile, then at a few tiles.
+std::vector<Instance> vary(const ir::Kernel& k, const std::vector<std::vector<std::int64_t>>& choices, const std::vector<bool>& matters) {
+    std::vector<Instance> list;
+    auto emit = [&](const std::vector<std::int64_t>& wanted) {
+        auto sizes = admitted(k, wanted);
+        if (!sizes) return;
+        for (const Instance& i : list) {
+            if (i.sizes == *sizes) return;
+        }
+        list.push_back({*sizes, 1, instance_text(k, *sizes)});
+    };
+    const std::size_t n = k.sizes.size();
+    for (int background : {1, 2}) {
+        std::vector<std::int64_t> base(n);
+        for (std::size_t i = 0; i < n; ++i) base[i] = choices[i][std::min<std::size_t>(choices[i].size() - 1, static_cast<std::size_t>(matters[i] ? background : 1))];
+        emit(base);
+        for (std::size_t i = 0; i < n; ++i) {
+            if (!matters[i]) continue;
+            for (std::size_t c = 0; c < choices[i].size(); ++c) {
+                // The long choice of one size with several tiles of the others is kept to one background.
+                if (c >= 3 && background == 2) continue;
+                std::vector<std::int64_t> sizes = base;
+                sizes[i] = choices[i][c];
+                emit(sizes);
+            }
+        }
+    }
+    if (n == 0) emit({});
+    return list;
+}
+
+std::vector<bool> mattering(const ir::Kernel& k, const Steering& steering) {
+    std::vector<bool> matters(k.sizes.size(), false);
+    std::function<void(const Expr&)> mark = [&](const Expr& e) {
+        if (e.kind() == ExprKind::size) matters[at(e->id)] = true;
+        for (const Expr& a : e->args) mark(a);
+    };
+    for (const Expr& e : steering.expressions) mark(e);
+    if (steering.by_block || k.persistent) {
+        for (const Expr& g : k.grid) mark(g);
+    }
+    for (int t : steering.tensors) {
+        const ir::Tensor& tensor = k.tensors[at(t)];
+        for (const Expr& d : tensor.dims) mark(d);
+        if (tensor.content_range) mark(tensor.content_range->first), mark(tensor.content_range->second);
+    }
+    return matters;
+}
+
+}  // namespace
+
+Cutoff cutoff(const ir::Kernel& k) {
+    Cutoff c;
+    const Steering steering = steering_of(k);
+    c.obstacle = steering.obstacle;
+    c.period = steering.period;
+    c.forced = steering.fixed_conditions;
+    c.one_block = !steering.by_block && !k.persistent;
+    c.steering_tensors = steering.tensors;
+    c.instances = vary(k, choices_of(k, c.period, true), mattering(k, steering));
+    if (steering.by_block && !k.persistent) {   // trip counts that differ from block to block (a causal mask): every one in one instance
+        for (Instance& i : longer_instances(k, 0)) c.instances.push_back(std::move(i));
+    }
+    if (c.instances.empty() && c.obstacle.empty()) c.obstacle = "no small instance satisfies the assumptions";
+    return c;
+}
+
+std::vector<Instance> longer_instances(const ir::Kernel& k, int round) {
+    const Steering steering = steering_of(k);
+    const std::vector<bool> matters = mattering(k, steering);
+    const auto choices = choices_of(k, steering.period << round, false);
+    std::vector<std::int64_t> sizes(k.sizes.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = matters[i] ? choices[i][std::min<std::size_t>(3, choices[i].size() - 1)] : choices[i][std::min<std::size_t>(1, choices[i].size() - 1)];
+    auto fit = admitted(k, sizes);
+    if (!fit) return {};
+    return {{*fit, 1, instance_text(k, *fit)}};
+}
+
+void force_untried(const ir::Kernel& k, const emulate::CoverageMap& coverage, Cutoff& cutoff) {
+    const Steering steering = steering_of(k);
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        auto* i = std::get_if<ir::If>(&s.op);
+        if (!i) return;
+        auto holds = [&](const std::vector<Expr>& list) { return std::any_of(list.begin(), list.end(), [&](const Expr& e) { return ir::same(e, i->condition); }); };
+        const auto found = coverage.find(&s);
+        const bool tried = found != coverage.end() && found->second.taken && found->second.passed;
+        if (holds(steering.calm_conditions) && !tried && !holds(cutoff.forced)) cutoff.forced.push_back(i->condition);
+    });
+}
+
+std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulate::CoverageMap& coverage) {
+    const Steering steering = steering_of(k);
+    const std::vector<SizeUse> use = uses_of(k);
+    std::string gap;
+    auto line = [](const ir::Stmt& s) { return s.loc.line ? " at line " + std::to_string(s.loc.line) : std::string(" made by the compiler"); };
+    const ir::ExprNames names = ir::names_of(k);
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (!gap.empty()) return;
+        const auto found = coverage.find(&s);
+        const emulate::Coverage seen = found == coverage.end() ? emulate::Coverage{} : found->second;
+        if (auto* l = std::get_if<ir::For>(&s.op)) {
+            const Expr trips = l->hi - l->lo;
+            if (l->lo.as_constant() && l->hi.as_constant()) return;
+            std::int64_t needed = steering.steers(s) ? cutoff.period + 2 : 1;
+            if (auto most = upper_bound(l->hi); most && l->lo.as_constant()) needed = std::min(needed, std::max<std::int64_t>(0, *most - *l->lo.as_constant()));
+            // Sizes with an upper end: the instances include it, and more is not possible.
+            bool bounded = true;
+            std::function<void(const Expr&)> look = [&](const Expr& e) {
+                if (e.kind() == ExprKind::size) bounded = bounded && use[at(e->id)].most.has_value();
+                if (e.kind() == ExprKind::var || e.kind() == ExprKind::element || e.kind() == ExprKind::block_index || e.kind() == ExprKind::grid_size) bounded = false;
+                for (const Expr& a : e->args) look(a);
+            };
+            look(trips);
+            if (bounded) needed = std::min<std::int64_t>(needed, 1);
+            if (seen.most_trips < needed) {
+                gap = "the loop" + line(s) + " ran at most " + std::to_string(std::max<std::int64_t>(0, seen.most_trips)) + " times in any instance, " + std::to_string(needed) + " are needed";
+            }
+        }
+        if (auto* i = std::get_if<ir::If>(&s.op)) {
+            if (i->condition.as_constant()) return;
+            if (steering.steers(s)) return;   // periodic, or near an end of its loop: long loops show all it does
+            const bool forced = std::any_of(cutoff.forced.begin(), cutoff.forced.end(), [&](const Expr& e) { return ir::same(e, i->condition); });
+            if (forced || (seen.taken && seen.passed)) return;
+            gap = "the condition " + ir::to_string(i->condition, names) + line(s) + " was never " + (seen.taken ? "false" : "true") + " in any instance";
+        }
+    });
+    return gap;
+}
+
+std::vector<Instance> edge_instances(const ir::Kernel& k) { return vary(k, choices_of(k, steering_of(k).period, false), std::vector<bool>(k.sizes.size(), true)); }
+
+}  // namespace tw::verify
