@@ -52,7 +52,7 @@ int export_kernels(const Options& o) {
         if (!random) return problem;
         const auto file = exported_random(*random, static_cast<std::size_t>(o.shapes), problem);
         if (!file) return problem;
-        return write_evidence(fmt::format("{}/{}-{}.json", o.folder, random->family, random->seed), *file) ? "" : "cannot write to " + o.folder;
+        return write_json(fmt::format("{}/{}-{}.json", o.folder, random->family, random->seed), *file) ? "" : "cannot write to " + o.folder;
     };
     run_pool(static_cast<std::size_t>(std::max(0, o.count)), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
         const bool fine = r.end == PoolResult::End::finished && r.text.empty();

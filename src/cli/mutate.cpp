@@ -161,7 +161,7 @@ void run_kernel(const ir::Kernel& kernel, const std::string& label, const std::s
                 for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
                     if (kernel.tensors[t].is_output) out["tolerance"][kernel.tensors[t].name] = emulate::default_tolerance(kernel, static_cast<int>(t));
                 }
-                write_evidence(fmt::format("{}/{}.json", o.folder, name), out);
+                write_json(fmt::format("{}/{}.json", o.folder, name), out);
             } else {
                 fmt::print("{}: not exported: {}\n", name, problem);
             }
