@@ -1,0 +1,110 @@
+// The built-in proposer: no model. A technique's own rewrite changes the sketch, the skeleton writes the kernel.
+#include <set>
+
+#include <fmt/format.h>
+
+#include "plan/builtin/rewrites.h"
+#include "plan/proposer.h"
+
+namespace tw::plan {
+namespace builtin {
+
+Facts facts_of(const tasks::Task& task) {
+    Facts facts;
+    using W = tasks::WorkloadClass;
+    switch (task.workload) {
+        case W::elementwise:
+        case W::reduction:
+        case W::scan: tile_facts(task, facts); break;
+        case W::contraction: contraction_facts(task, facts); break;
+        case W::attention: attention_facts(task, facts); break;
+        default: facts.problem = fmt::format("there is no skeleton for the class {}", tasks::name_of(task.workload));
+    }
+    return facts;
+}
+
+Sketch first_sketch(const tasks::Task& task, const Facts& facts) {
+    Sketch s;
+    s.skeleton = facts.skeleton;
+    (void)task;
+    if (s.skeleton == "tile") {
+        s = s.with("threads", 128).with("mode", "chunks").with("bp", 1).with("bq", 256);
+        if (facts.reduces && !facts.reduces_q) s = s.with("bp", 32).with("bq", 32);
+    } else if (s.skeleton == "contraction") {
+        s = s.with("mma", "fma").with("copy", "direct").with("bm", 32).with("bn", 32).with("threads", 128);
+    } else if (s.skeleton == "attention") {
+        s = s.with("copy", "plain").with("bn", 64).with("softmax", "two_pass").with("stages", 1).with("consumers", 1);
+    }
+    return s;
+}
+
+Expected<std::string, std::string> write_kernel(const tasks::Task& task, const Sketch& sketch) {
+    if (sketch.skeleton == "tile") return write_tile_kernel(task, sketch);
+    if (sketch.skeleton == "contraction") return write_contraction_kernel(task, sketch);
+    if (sketch.skeleton == "attention") return write_attention_kernel(task, sketch);
+    return Unexpected{fmt::format("there is no skeleton '{}'", sketch.skeleton)};
+}
+
+}  // namespace builtin
+
+namespace {
+
+using ProposalKind = ProposalFailure::Kind;
+
+class BuiltinProposer : public Proposer {
+public:
+    std::string name() const override { return "builtin"; }
+
+    void seen(const std::string& source) override {
+        if (auto s = builtin::find_sketch(source)) tried_.insert(to_line(*s));
+    }
+
+    Expected<Reply, ProposalFailure> propose(const Request& request) override {
+        const builtin::Facts facts = builtin::facts_of(*request.task);
+        if (facts.skeleton.empty()) return Unexpected{ProposalFailure{ProposalKind::unreachable, "no skeleton fits this task: " + facts.problem, {}}};
+        std::vector<builtin::Sketch> next;
+        if (request.technique.empty()) {
+            next = {builtin::first_sketch(*request.task, facts)};
+        } else {
+            const auto current = builtin::find_sketch(request.current_source);
+            if (!current) return Unexpected{ProposalFailure{ProposalKind::not_applicable, "the current kernel carries no sketch", {}}};
+            next = builtin::rewrite(request.technique, *current, facts, *request.task);
+        }
+        std::string why = "the technique does not apply to this kernel";
+        for (const builtin::Sketch& sketch : next) {
+            if (!tried_.insert(to_line(sketch)).second) {
+                why = "every form of it has been tried on this kernel";
+                continue;
+            }
+            auto source = builtin::write_kernel(*request.task, sketch);
+            if (!source) {
+                why = source.error();
+                continue;
+            }
+            Reply reply;
+            reply.source = *source;
+            reply.note = changes(request.current_source, sketch);
+            return reply;
+        }
+        return Unexpected{ProposalFailure{ProposalKind::not_applicable, why, {}}};
+    }
+
+private:
+    static std::string changes(const std::string& before, const builtin::Sketch& after) {
+        const auto old = builtin::find_sketch(before);
+        std::string out;
+        for (const auto& [name, value] : after.choice) {
+            if (old && old->get(name) == value) continue;
+            out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value);
+        }
+        return out;
+    }
+
+    std::set<std::string> tried_;
+};
+
+}  // namespace
+
+std::unique_ptr<Proposer> make_builtin_proposer() { return std::make_unique<BuiltinProposer>(); }
+
+}  // namespace tw::plan

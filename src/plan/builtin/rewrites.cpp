@@ -1,0 +1,303 @@
+#include "plan/builtin/rewrites.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+namespace tw::plan::builtin {
+namespace {
+
+using Alternatives = std::vector<Sketch>;
+struct Context {
+    const Sketch& s;
+    const Facts& f;
+    const tasks::Task& task;
+};
+using Rewrite = std::function<Alternatives(const Context&)>;
+
+bool tile(const Context& c) { return c.s.skeleton == "tile"; }
+bool product(const Context& c) { return c.s.skeleton == "contraction"; }
+bool attention(const Context& c) { return c.s.skeleton == "attention"; }
+
+int power_of_two_at_least(std::int64_t n) {
+    int p = 1;
+    while (p < n && p < (1 << 20)) p *= 2;
+    return p;
+}
+
+// One sketch per value of `name` other than the present one.
+Alternatives values(const Sketch& s, const std::string& name, std::initializer_list<int> all, const std::function<bool(int)>& fits = {}) {
+    Alternatives out;
+    for (int v : all) {
+        if (v == s.number(name) || (fits && !fits(v))) continue;
+        out.push_back(s.with(name, v));
+    }
+    return out;
+}
+
+// ------------------------------------------------------------------------------------------------------- tile skeleton
+
+// Elements of a tile that each thread holds; beyond this the registers spill.
+bool tile_fits(const Context& c, int bp, int bq, int threads) {
+    const std::int64_t each = static_cast<std::int64_t>(bp) * bq / threads;
+    const bool held = c.s.is("mode", "registers") || c.s.on("partial");
+    return each >= 1 && each <= (held ? 64 : 32);
+}
+
+Alternatives register_cache(const Context& c) {
+    if (!tile(c) || !c.f.reduces || c.s.is("mode", "registers") || c.f.k > 32768) return {};
+    const int whole = power_of_two_at_least(c.f.k);
+    Alternatives out;
+    Sketch s = c.s.with("mode", "registers").with("online", 0).with("partial", 0);
+    if (c.f.reduces_q) {
+        s = s.with("bq", whole).with("bp", 1);
+        const int threads = std::clamp(whole / 16, 32, 1024);
+        out.push_back(s.with("threads", threads));
+        if (whole <= 2048) out.push_back(s.with("bp", 4).with("threads", 128));
+    } else if (whole <= 1024) {
+        s = s.with("bp", whole).with("bq", 32).with("threads", std::clamp(whole, 128, 1024));
+        out.push_back(s);
+    }
+    return out;
+}
+
+Alternatives vector_width(const Context& c) {
+    if (tile(c)) {
+        Alternatives out;
+        for (int v = 128 / c.f.element_bits; v > 1; v /= 2) {
+            if (c.f.q % v == 0 && c.s.number("vector", 1) < v) out.push_back(c.s.with("vector", v));
+        }
+        return out.empty() ? out : Alternatives{out.front()};
+    }
+    if (product(c) && c.s.is("copy", "plain") && !c.s.on("aligned")) {
+        const int v = 128 / c.f.element_bits;
+        if (c.f.q % v == 0 && c.f.k % v == 0) return {c.s.with("aligned", 1)};
+    }
+    return {};
+}
+
+Alternatives exact_extent(const Context& c) {
+    if (!tile(c) || c.s.on("exact")) return {};
+    const auto divides = [&](std::int64_t n, int b, bool looped) { return c.s.is("mode", "registers") && looped ? n == b : n % b == 0; };
+    const int bp = c.s.number("bp", 1), bq = c.s.number("bq", 256);
+    const bool p = c.f.p_extent.empty() || divides(c.f.p, bp, c.f.reduces && !c.f.reduces_q);
+    if (!p || !divides(c.f.q, bq, c.f.reduces_q)) return {};
+    return {c.s.with("exact", 1)};
+}
+
+Alternatives tile_rows(const Context& c) {
+    if (!tile(c) || c.f.p_extent.empty()) return {};
+    if (c.f.reduces && !c.f.reduces_q && c.s.is("mode", "registers")) return {};
+    return values(c.s, "bp", {2, 4, 1, 8, 16, 32}, [&](int v) {
+        return tile_fits(c, v, c.s.number("bq"), c.s.number("threads")) && (!c.s.on("exact") || c.f.p % v == 0);
+    });
+}
+
+Alternatives tile_columns(const Context& c) {
+    if (!tile(c) || (c.f.reduces_q && c.s.is("mode", "registers"))) return {};
+    return values(c.s, "bq", {1024, 2048, 512, 4096, 256, 128, 64, 8192}, [&](int v) {
+        return v <= 2 * power_of_two_at_least(c.f.q) && tile_fits(c, c.s.number("bp", 1), v, c.s.number("threads")) && (!c.s.on("exact") || c.f.q % v == 0);
+    });
+}
+
+Alternatives block_threads(const Context& c) {
+    if (tile(c)) {
+        return values(c.s, "threads", {256, 512, 128, 1024, 64}, [&](int v) { return tile_fits(c, c.s.number("bp", 1), c.s.number("bq"), v); });
+    }
+    return {};
+}
+
+Alternatives occupancy(const Context& c) {
+    if (!tile(c)) return {};
+    const int threads = c.s.number("threads", 128);
+    return values(c.s, "blocks", {4, 8, 2, 16}, [&](int v) { return v * threads <= 2048; });
+}
+
+Alternatives cache_hints(const Context& c) {
+    if (!tile(c)) return {};
+    Alternatives out;
+    for (const char* h : {"streaming", "evict_first"}) if (!c.s.is("hint", h)) out.push_back(c.s.with("hint", h));
+    return out;
+}
+
+Alternatives unrolling(const Context& c) {
+    if (!tile(c) || !c.f.reduces || c.s.is("mode", "registers")) return {};
+    return values(c.s, "unroll", {2, 4});
+}
+
+Alternatives lane_partials(const Context& c) {
+    if (!tile(c) || !c.f.reduces || c.s.on("partial") || c.s.on("online") || c.f.scans || c.s.is("mode", "registers")) return {};
+    return {c.s.with("partial", 1)};
+}
+
+Alternatives online_softmax(const Context& c) {
+    if (tile(c) && c.f.exponentials && !c.s.on("online") && !c.s.is("mode", "registers")) return {c.s.with("online", 1).with("partial", 0)};
+    if (attention(c) && c.s.is("softmax", "two_pass")) return {c.s.with("softmax", "online")};
+    return {};
+}
+
+Alternatives fast_functions(const Context& c) {
+    if (c.s.on("approx")) return {};
+    if (tile(c)) return {c.s.with("approx", 1)};
+    if (attention(c)) return {c.s.with("approx", 1)};
+    return {};
+}
+
+// ------------------------------------------------------------------------------------------------ contraction skeleton
+
+int shared_bytes(const Context& c, const Sketch& s) {
+    const int e = c.f.element_bits / 8, consumers = s.on("roles") ? s.number("consumers", 1) : 1;
+    const int a = s.number("bm"), b = s.number("bn") * c.f.products;
+    int bytes = std::max(1, s.number("stages", 1)) * (a + b) * s.number("bk") * e;
+    if (s.is("store", "tma")) bytes += consumers * 2 * (s.number("bm") / consumers) * 64 * 2;
+    return bytes;
+}
+bool fits_shared(const Context& c, const Sketch& s) { return shared_bytes(c, s) <= (c.task.target == "sm_80" ? 160 : 224) * 1024; }
+// f32 accumulators of one consumer thread.
+bool fits_registers(const Context& c, const Sketch& s) {
+    const int consumers = s.on("roles") ? s.number("consumers", 1) : 1;
+    return s.number("bm") / consumers * s.number("bn") * c.f.products / 128 <= (s.on("roles") ? 160 : 128);
+}
+Alternatives fitting(const Context& c, Alternatives all) {
+    all.erase(std::remove_if(all.begin(), all.end(), [&](const Sketch& s) { return !fits_shared(c, s) || !fits_registers(c, s); }), all.end());
+    return all;
+}
+
+Alternatives shared_staging(const Context& c) {
+    if (!product(c) || !c.s.is("copy", "direct")) return {};
+    return {c.s.with("copy", "plain").with("bm", 64).with("bn", 64).with("bk", 32).with("threads", 128)};
+}
+
+Alternatives matrix_unit(const Context& c) {
+    if (!product(c) || !c.f.matrix_unit || c.s.is("copy", "direct") || !c.s.is("mma", "fma")) return {};
+    return {c.s.with("mma", "mma").with("bm", 64).with("bn", 64).with("bk", 32)};
+}
+
+Alternatives swizzle(const Context& c) {
+    if (!product(c) || c.s.is("copy", "direct") || c.s.number("swizzle")) return {};
+    return {c.s.with("swizzle", c.s.number("bk") * c.f.element_bits / 8 >= 128 ? 128 : 64)};
+}
+
+Alternatives async_copy(const Context& c) {
+    if (!product(c) || !c.s.is("copy", "plain")) return {};
+    const int v = 128 / c.f.element_bits;
+    if (c.f.q % v || c.f.k % v) return {};
+    return {c.s.with("copy", "cp_async")};
+}
+
+Alternatives warpgroup_mma(const Context& c) {
+    if (!product(c) || c.task.target != "sm_90a" || !c.f.matrix_unit || !c.s.is("mma", "mma")) return {};
+    Sketch s = c.s.with("mma", "wgmma").with("bm", 64).with("bn", 128).with("bk", 64).with("swizzle", 128).with("stages", 1);
+    return fitting(c, {s.with("bn", c.f.products > 1 ? 64 : 128)});
+}
+
+Alternatives tma(const Context& c) {
+    if (!product(c) || !c.s.is("mma", "wgmma") || c.s.is("copy", "tma")) return {};
+    const int v = 128 / c.f.element_bits;
+    if (c.f.q % v || c.f.k % v || (!c.f.k_major_a && c.f.p % v)) return {};
+    return {c.s.with("copy", "tma").with("stages", 1)};
+}
+
+Alternatives warp_specialisation(const Context& c) {
+    if (product(c) && c.s.is("copy", "tma") && !c.s.on("roles")) return fitting(c, {c.s.with("roles", 1).with("stages", 3), c.s.with("roles", 1).with("stages", 2)});
+    if (attention(c) && c.s.is("copy", "tma") && !c.s.on("roles")) return {c.s.with("roles", 1)};
+    return {};
+}
+
+Alternatives multi_stage(const Context& c) {
+    if (product(c) && c.s.is("copy", "cp_async") && !c.s.is("mma", "wgmma")) return fitting(c, values(c.s, "stages", {3, 4, 2}));
+    if (product(c) && c.s.on("roles")) return fitting(c, values(c.s, "stages", {4, 5, 6, 3, 2}));
+    if (attention(c) && c.s.on("roles")) return values(c.s, "stages", {2, 3});
+    return {};
+}
+
+Alternatives register_blocking(const Context& c) {
+    if (!product(c) || c.s.is("copy", "direct")) return {};
+    Alternatives out;
+    if (c.s.on("roles")) {
+        if (c.s.number("consumers", 1) == 1) {
+            const Sketch two = c.s.with("consumers", 2).with("bm", 128);
+            for (int bn : {256, 128}) for (int stages : {4, 3, 2}) out.push_back(two.with("bn", bn).with("stages", stages));
+        }
+    } else if (c.s.is("mma", "mma")) {
+        out = {c.s.with("bm", 128).with("bn", 128), c.s.with("bm", 128).with("bn", 64), c.s.with("bm", 64).with("bn", 128)};
+    } else if (c.s.is("mma", "fma")) {
+        out = {c.s.with("bm", 128).with("bn", 128).with("bk", 16).with("threads", 256)};
+    }
+    out = fitting(c, out);
+    if (out.size() > 3) out.resize(3);
+    return out;
+}
+
+Alternatives overlap_mma(const Context& c) {
+    if (product(c) && c.s.on("roles") && c.s.number("keep") == 0 && c.s.number("stages") > 1) return {c.s.with("keep", 1)};
+    return {};
+}
+
+Alternatives persistence(const Context& c) {
+    if (product(c) && c.s.on("roles") && !c.s.on("persistent") && !c.f.batched) return {c.s.with("persistent", 1).with("group", 8)};
+    return {};
+}
+
+Alternatives raster(const Context& c) {
+    if (product(c) && c.s.on("persistent")) return values(c.s, "group", {16, 4, 32, 1});
+    return {};
+}
+
+Alternatives tma_store(const Context& c) {
+    if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched) return {};
+    return fitting(c, {c.s.with("store", "tma"), c.s.with("store", "tma").with("stages", c.s.number("stages") - 1)});
+}
+
+Alternatives tile_shape(const Context& c) {
+    if (!product(c) || c.s.is("copy", "direct")) return {};
+    Alternatives out;
+    const bool chunks = c.s.is("store", "tma") && c.s.on("persistent");   // an even number of 64-column chunks
+    const auto add = [&](int bm, int bn, int bk) {
+        for (int stages = std::max(1, c.s.number("stages")); stages >= (c.s.on("roles") ? 2 : 1); --stages) {
+            const Sketch s = c.s.with("bm", bm).with("bn", bn).with("bk", bk).with("stages", stages);
+            if (s == c.s || (chunks && bn % 128)) return;
+            if (fits_shared(c, s) && fits_registers(c, s)) return out.push_back(s);
+        }
+    };
+    if (c.s.on("roles")) {
+        const int h = 64 * c.s.number("consumers", 1);
+        add(h, 256, 64), add(h, 128, 64), add(h, 192, 64), add(2 * h, 128, 64), add(h, 128, 128);
+    } else {
+        add(128, 128, 32), add(64, 128, 32), add(128, 64, 32), add(64, 64, 64);
+    }
+    return out;
+}
+
+const std::map<std::string, Rewrite>& table() {
+    static const std::map<std::string, Rewrite> all = {
+        {"register_cache", register_cache}, {"vector_width", vector_width},   {"exact_extent", exact_extent},
+        {"tile_rows", tile_rows},           {"tile_columns", tile_columns},   {"block_threads", block_threads},
+        {"occupancy", occupancy},           {"cache_hints", cache_hints},     {"unrolling", unrolling},
+        {"lane_partials", lane_partials},   {"online_softmax", online_softmax}, {"fast_functions", fast_functions},
+        {"shared_staging", shared_staging}, {"matrix_unit", matrix_unit},     {"swizzle", swizzle},
+        {"async_copy", async_copy},         {"warpgroup_mma", warpgroup_mma}, {"tma", tma},
+        {"warp_specialisation", warp_specialisation}, {"multi_stage", multi_stage}, {"register_blocking", register_blocking},
+        {"overlap_mma", overlap_mma},       {"persistence", persistence},     {"raster", raster},
+        {"tma_store", tma_store},           {"tile_shape", tile_shape},
+    };
+    return all;
+}
+
+}  // namespace
+
+std::vector<Sketch> rewrite(const std::string& technique, const Sketch& current, const Facts& facts, const tasks::Task& task) {
+    const auto it = table().find(technique);
+    if (it == table().end()) return {};
+    Alternatives out = it->second(Context{current, facts, task});
+    out.erase(std::remove(out.begin(), out.end(), current), out.end());
+    return out;
+}
+
+std::vector<std::string> known_rewrites() {
+    std::vector<std::string> out;
+    for (const auto& [name, r] : table()) out.push_back(name);
+    return out;
+}
+
+}  // namespace tw::plan::builtin

@@ -1,0 +1,44 @@
+// One skeleton per workload class writes the kernel that a sketch describes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/expected.h"
+#include "plan/builtin/sketch.h"
+#include "tasks/task.h"
+
+namespace tw::plan::builtin {
+
+// What the rewrites may ask about a task; found once.
+struct Facts {
+    std::string skeleton;              // that fits the task; empty: none does
+    std::string problem;               // why not
+    int element_bits = 32;             // of the widest traffic: the main input or output
+    bool reduces = false, norm = false, scans = false;   // a reduction; one whose result goes back over the axis; a prefix
+    bool exponentials = false;         // sums of exponentials
+    bool transposed = false;           // an operand whose axes lie the other way round
+    bool causal = false;
+    bool matrix_unit = false;          // operand types that mma and wgmma take
+    bool k_major_a = true, k_major_b = true;
+    bool grouped = false, batched = false, reduces_q = false;
+    int products = 1;                  // contractions of the same tiles in one kernel
+    std::string p_extent, q_extent, k_extent;            // texts over sizes
+    std::int64_t p = 1, q = 1, k = 1, batch = 1;         // their values in the task
+};
+
+Facts facts_of(const tasks::Task& task);
+Sketch first_sketch(const tasks::Task& task, const Facts& facts);
+
+// The kernel file, or why this sketch has none.
+Expected<std::string, std::string> write_kernel(const tasks::Task& task, const Sketch& sketch);
+
+Expected<std::string, std::string> write_tile_kernel(const tasks::Task& task, const Sketch& sketch);
+Expected<std::string, std::string> write_contraction_kernel(const tasks::Task& task, const Sketch& sketch);
+Expected<std::string, std::string> write_attention_kernel(const tasks::Task& task, const Sketch& sketch);
+
+void tile_facts(const tasks::Task& task, Facts& facts);
+void contraction_facts(const tasks::Task& task, Facts& facts);
+void attention_facts(const tasks::Task& task, Facts& facts);
+
+}  // namespace tw::plan::builtin
