@@ -71,6 +71,8 @@ public:
     virtual ~Proposer() = default;
     virtual std::string name() const = 0;   // "builtin", "openai:MODEL", ...
     virtual Expected<Reply, ProposalFailure> propose(const Request& request) = 0;
+    // Whether it makes something of feedback about a failed attempt.
+    virtual bool repairs() const { return true; }
     // A candidate of an earlier part of the run, when it is resumed: not to be proposed again.
     virtual void seen(const std::string& source) { (void)source; }
 };

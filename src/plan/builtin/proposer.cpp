@@ -54,6 +54,7 @@ using ProposalKind = ProposalFailure::Kind;
 class BuiltinProposer : public Proposer {
 public:
     std::string name() const override { return "builtin"; }
+    bool repairs() const override { return false; }
 
     void seen(const std::string& source) override {
         if (auto s = builtin::find_sketch(source)) tried_.insert(to_line(*s));

@@ -25,7 +25,8 @@ struct Axes {
     const IndexClass& of(int c) const { return found.classes[static_cast<std::size_t>(c)]; }
 };
 
-Axes find_axes(const tasks::Task& task) {
+// With one row a block, P is no axis of the tile but an index of the block.
+Axes find_axes(const tasks::Task& task, bool one_row = false) {
     Axes axes;
     axes.found = index_classes(task);
     axes.problem = axes.found.problem;
@@ -72,7 +73,7 @@ Axes find_axes(const tasks::Task& task) {
     for (const auto& map : axes.found.of) for (const auto& [var, c] : map) used.insert(c);
     // P: the reduced axis when that is not Q; otherwise the next one outwards.
     for (std::size_t i = main.size() - 1; i-- > 0;) if (axes.p < 0 && axes.looped(main[i]) && !axes.looped(axes.q)) axes.p = main[i];
-    if (axes.p < 0 && main.size() > 1) axes.p = main[main.size() - 2];
+    if (axes.p < 0 && main.size() > 1 && !one_row) axes.p = main[main.size() - 2];
     for (int c : used) {
         if (c == axes.p || c == axes.q) continue;
         (axes.looped(c) ? axes.outer_reduced : axes.outer_kept).push_back(c);
@@ -83,7 +84,7 @@ Axes find_axes(const tasks::Task& task) {
 class TileWriter {
 public:
     TileWriter(const tasks::Task& task, const Sketch& sketch)
-        : task_(task), spec_(*task.spec), sketch_(sketch), axes_(find_axes(task)), write_(body_, spec_, axes_.p >= 0) {}
+        : task_(task), spec_(*task.spec), sketch_(sketch), axes_(find_axes(task, sketch.number("bp", 1) == 1)), write_(body_, spec_, axes_.p >= 0) {}
 
     Expected<std::string, std::string> write();
 
@@ -535,14 +536,10 @@ void TileWriter::declare_grid() {
         extents.push_back(fmt::format("tw.cdiv({}, {})", axes_.of(c).extent_text, block_name(c)));
         origin_[c] = fmt::format("{} * {}", b, block_name(c));
     };
-    // The axis with more blocks first: only the first dimension of a grid has no bound of 65535.
-    const bool p_first = axes_.p >= 0 && !axes_.looped(axes_.p);
-    if (p_first) blocked(axes_.p), blocked(axes_.q);
-    else blocked(axes_.q);
+    // What has the most blocks comes first: only the first dimension of a grid has no bound of 65535.
     std::vector<std::string> outer;
     for (int c : axes_.outer_kept) outer.push_back(axes_.of(c).extent_text);
-    std::string decode;
-    if (outer.size() == 1 && names.size() < 3) {
+    if (outer.size() == 1) {
         names.push_back("i_" + axes_.of(axes_.outer_kept[0]).name);
         extents.push_back(outer[0]);
         origin_[axes_.outer_kept[0]] = names.back();
@@ -558,6 +555,8 @@ void TileWriter::declare_grid() {
             origin_[axes_.outer_kept[i]] = name;
         }
     }
+    blocked(axes_.p);
+    blocked(axes_.q);
     if (names.empty()) return;
     std::string line = fmt::format("{} = tw.grid({})", fmt::join(names, ", "), fmt::join(extents, ", "));
     // Before the decoding lines.

@@ -1,0 +1,103 @@
+// `tilewright optimize TASK`: from what to compute to a proved, measured kernel.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "plan/loop.h"
+#include "tasks/classify.h"
+#include "tasks/load.h"
+
+namespace tw::cli {
+namespace {
+
+struct Options {
+    std::string task, proposer = "builtin", journal, memory, out, without;
+    plan::LoopOptions loop;
+    bool no_gpu = false;
+};
+
+void print_step(const plan::Step& s, double roofline_us) {
+    std::string line = fmt::format("{:>3} {:<11} {:<20} {:<10}", s.number, s.stage, s.technique.empty() ? "first kernel" : s.technique, s.verdict.empty() ? "-" : s.verdict);
+    if (s.microseconds) line += fmt::format(" {:>10.1f} us {:>7.2f}x {:>4.0f}%", *s.microseconds, s.speedup.value_or(1), 100 * roofline_us / *s.microseconds);
+    else line += fmt::format(" {:>10} {:>10} {:>5}", "-", "-", "-");
+    line += fmt::format("  {} {}", s.outcome, s.message);
+    fmt::print("{}\n", printable(line));
+    std::fflush(stdout);
+}
+
+int run(const Options& o) {
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto task = tasks::load_task_file(sources, o.task, sink);
+    if (!task) {
+        std::cerr << render_text(sink, sources);
+        return exit_bad_input;
+    }
+    plan::LoopOptions options = o.loop;
+    if (o.no_gpu) options.use_gpu = false;
+    for (const std::string& w : split_words(o.without)) {
+        if (w == "invariants") options.gates.invariant_feedback = false;
+        else if (w == "knowledge") options.use_knowledge = false;
+        else if (w == "delay") options.delay_profiling = false;
+        else if (w == "memory") options.use_memory = false;
+        else return complain(exit_bad_input, fmt::format("there is no part '{}'", printable(w)), "the parts are invariants, knowledge, delay and memory");
+    }
+    const plan::Knowledge knowledge = plan::load_knowledge(plan::knowledge_folder(), sink);
+    if (!sink.empty()) std::cerr << render_text(sink, sources);
+    if (knowledge.techniques.empty()) return complain(exit_bad_input, "the knowledge base is empty", "set TILEWRIGHT_KNOWLEDGE to the folder knowledge/");
+    if (o.proposer != "builtin") return complain(exit_bad_input, fmt::format("there is no proposer '{}'", printable(o.proposer)));
+    auto proposer = plan::make_builtin_proposer();
+    auto journal = plan::Journal::open(o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal), plan::Database::Mode::write);
+    if (!journal) return complain(exit_bad_input, journal.error().message, journal.error().fix);
+    plan::Memory memory;
+    if (options.use_memory) {
+        auto opened = plan::Memory::open(o.memory.empty() ? plan::Memory::default_path() : std::filesystem::path(o.memory));
+        if (!opened) return complain(exit_bad_input, opened.error().message, opened.error().fix);
+        memory = std::move(*opened);
+    }
+    const tasks::Roofline roof = tasks::roofline(*task, tasks::machine_of(task->target));
+    options.on_run = [&](const std::string& id) {
+        fmt::print("run {}\n{}: {} on {}, at best {:.1f} us ({} bound); proposer {}\n", id, task->name, tasks::name_of(task->workload), task->target, roof.seconds * 1e6, roof.memory_bound ? "memory" : "compute", proposer->name());
+        std::fflush(stdout);
+    };
+    options.on_step = [&](const plan::Step& s) { print_step(s, roof.seconds * 1e6); };
+    auto outcome = plan::optimize(*task, *proposer, *journal, memory, knowledge, options);
+    if (!outcome) return complain(exit_bad_input, outcome.error().message, outcome.error().fix);
+    fmt::print("stopped: {} ({} candidates, {} accepted)\n{}\n", printable(outcome->reason), outcome->candidates, outcome->accepted, outcome->statement);
+    if (outcome->best_step < 0) return exit_kernel_wrong;
+    if (!o.out.empty()) {
+        if (auto ok = write_file_atomically(o.out, outcome->best_source); !ok) return complain(exit_bad_input, ok.error());
+        fmt::print("the best kernel is in {}\n", o.out);
+    }
+    return exit_fine;
+}
+
+}  // namespace
+
+std::function<int()> declare_optimize(CLI::App& app) {
+    auto o = std::make_shared<Options>();
+    app.add_option("task", o->task, "a task file (TOML, docs/agent.md)")->required();
+    app.add_option("--proposer", o->proposer, "who writes kernels")->capture_default_str();
+    app.add_option("--steps", o->loop.budget.candidates, "at most so many candidates")->capture_default_str()->check(CLI::Range(1, 10000));
+    app.add_option("--seconds", o->loop.budget.seconds, "at most so many seconds");
+    app.add_option("--tokens", o->loop.budget.tokens, "at most so many tokens");
+    app.add_option("--dollars", o->loop.budget.dollars, "at most so much money");
+    app.add_option("--stop-at", o->loop.stop_share, "share of the roofline at which to stop")->capture_default_str();
+    app.add_option("--plateau", o->loop.plateau, "candidates without a gain after which to stop")->capture_default_str();
+    app.add_option("--repairs", o->loop.repairs, "repairs of one failing candidate")->capture_default_str();
+    app.add_option("--seed", o->loop.seed, "seed of every choice")->capture_default_str();
+    app.add_option("--profile-after", o->loop.profile_after, "stage after which profiling is shown, instead of the class's own");
+    app.add_option("--without", o->without, "leave parts out: invariants knowledge delay memory");
+    app.add_option("--journal", o->journal, "the journal's file");
+    app.add_option("--memory", o->memory, "the planner's memory");
+    app.add_option("-o,--out", o->out, "write the best kernel here");
+    app.add_flag("--no-gpu", o->no_gpu, "do not use a GPU even if there is one");
+    app.footer("Exit status: 0 there is a proved kernel, 1 none passed, 2 bad input.\nExample: tilewright optimize tasks/gelu.toml -o gelu.py");
+    return [o] { return run(*o); };
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,64 @@
+// The gates a candidate passes, cheapest first: parse, specification, verify, emulate, compile, then test and time on a GPU.
+//
+// Candidates are untrusted. The static gates run in a forked worker with limits, the GPU gates in the evaluation session's own
+// worker: a crash, a hang or a lost context costs the candidate, never the run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "plan/stage.h"
+#include "tasks/task.h"
+
+namespace tw::plan {
+
+struct GateOptions {
+    double verify_seconds = 60;     // wall clock of all static gates
+    double search_seconds = 3;      // for a counterexample
+    bool invariant_feedback = true; // false (an ablation): a refused proof is reported without place, instance and tags
+    int rounds = 12;                // of the interleaved timing
+    double gpu_seconds = 40;        // of one candidate on the GPU
+    std::uint64_t seed = 1;
+};
+
+// What the gates found out about one candidate.
+struct Judgement {
+    FailureClass failure = FailureClass::none;
+    std::string feedback;                   // dense, by class of failure (plan/feedback.h)
+    std::string message;                    // one line
+    nlohmann::json findings = nlohmann::json::object();
+    nlohmann::json gates = nlohmann::json::array();      // [{"gate", "passed": true | false | null (skipped), "seconds", "detail"}]
+    std::string verdict;                    // "proved", "not_proved", "violated", ""
+    int proved = 0, obligations = 0, expectations = 0;
+    std::vector<std::string> used;          // lemmas, axioms, preconditions
+    bool resources_known = false;
+    int registers = 0, spill_bytes = 0, shared_bytes = 0, threads = 0;
+    bool measured = false;
+    double microseconds = 0;
+    double speedup = 0, speedup_low = 0, speedup_high = 0;   // over `best`, paired by round; 0 when there was none
+    nlohmann::json evidence = nlohmann::json::object();      // of the GPU run
+};
+
+// The candidate against the task on the CPU: everything up to and including the compiler.
+Judgement judge_static(const tasks::Task& task, const std::string& source, const GateOptions& options);
+
+// Test and time. `best` is the source to be timed against, or empty. Leaves `judgement` with the two gates skipped, and says why,
+// where there is no GPU.
+class GpuGate {
+public:
+    explicit GpuGate(const GateOptions& options);
+    ~GpuGate();
+    bool available() const;                 // a GPU that runs the task's target is here
+    std::string machine() const;
+    void judge(const tasks::Task& task, const std::string& source, const std::string& best, Judgement& judgement);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace tw::plan

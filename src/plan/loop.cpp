@@ -1,0 +1,452 @@
+#include "plan/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "plan/feedback.h"
+#include "plan/invariants.h"
+#include "tasks/classify.h"
+
+namespace tw::plan {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr Stage kStages[] = {Stage::structure, Stage::memory, Stage::pipeline, Stage::instruction, Stage::constants};
+
+// Everything that decides what happens next. Written into each step, so that a killed run goes on from the last one.
+struct State {
+    Stage stage = Stage::structure;
+    int current_step = -1, best_step = -1;
+    double current_us = 0, best_us = 0, first_us = 0;
+    int since_gain = 0;
+    int provisional = 0;             // candidates left in which a kept but slower kernel must pay off
+    bool sweep_gain = false;
+    std::set<std::string> exhausted; // techniques that have nothing new for the current kernel
+    std::map<std::string, int> misses;
+    double seconds = 0;
+
+    json pack() const {
+        return {{"stage", name_of(stage)}, {"current_step", current_step}, {"best_step", best_step}, {"current_us", current_us}, {"best_us", best_us}, {"first_us", first_us},
+                {"since_gain", since_gain}, {"provisional", provisional}, {"sweep_gain", sweep_gain}, {"exhausted", exhausted}, {"misses", misses}, {"seconds", seconds}};
+    }
+    bool unpack(const json& j) {
+        try {
+            if (!parse_stage(j.at("stage").get<std::string>(), stage)) return false;
+            current_step = j.at("current_step").get<int>(), best_step = j.at("best_step").get<int>();
+            current_us = j.at("current_us").get<double>(), best_us = j.at("best_us").get<double>(), first_us = j.at("first_us").get<double>();
+            since_gain = j.at("since_gain").get<int>(), provisional = j.at("provisional").get<int>();
+            sweep_gain = j.at("sweep_gain").get<bool>();
+            exhausted = j.at("exhausted").get<std::set<std::string>>();
+            misses = j.at("misses").get<std::map<std::string, int>>();
+            seconds = j.at("seconds").get<double>();
+            return true;
+        } catch (const json::exception&) {
+            return false;
+        }
+    }
+};
+
+class Loop {
+public:
+    Loop(const tasks::Task& task, Proposer& proposer, Journal& journal, Memory& memory, const Knowledge& knowledge, const LoopOptions& options)
+        : task_(task), proposer_(proposer), journal_(journal), memory_(memory), knowledge_(knowledge), options_(options), gpu_(options.gates), roof_(tasks::roofline(task, tasks::machine_of(task.target))) {}
+
+    Result<LoopOutcome> run(const std::string& resume);
+
+private:
+    Result<void> restore(const std::string& run);
+    bool spent(std::string& reason) const;
+    double elapsed() const { return state_.seconds + std::chrono::duration<double>(Clock::now() - began_).count(); }
+    bool measuring() const { return options_.use_gpu && gpu_.available(); }
+    std::string bottleneck() const;
+    bool profiling_shown() const;
+    const Technique* choose();
+    Request request_for_step(const Technique* technique) const;
+    Result<bool> candidate(const Technique* technique);     // false: the technique had nothing to offer
+    void weigh(Step& step, const Technique* technique, const Judgement& j);
+    Result<void> keep(Step& step);
+    void next_stage();
+    std::string statement() const;
+    LoopOutcome outcome(const std::string& reason) const;
+    const std::string& source_of(int step) const { return steps_[static_cast<std::size_t>(step)].source; }
+    double share_of(double us) const { return us > 0 ? roof_.seconds * 1e6 / us : 0; }
+
+    const tasks::Task& task_;
+    Proposer& proposer_;
+    Journal& journal_;
+    Memory& memory_;
+    const Knowledge& knowledge_;
+    LoopOptions options_;
+    GpuGate gpu_;
+    tasks::Roofline roof_;
+    State state_;
+    std::vector<Step> steps_;
+    Judgement best_judgement_;
+    std::string run_;
+    std::int64_t tokens_ = 0;
+    double dollars_ = 0;
+    bool stages_done_ = false;
+    Clock::time_point began_ = Clock::now();
+    std::string unreachable_;
+};
+
+bool Loop::profiling_shown() const {
+    if (!options_.delay_profiling) return true;
+    Stage after = profiling_stage(task_.workload);
+    if (!options_.profile_after.empty()) parse_stage(options_.profile_after, after);
+    return state_.stage > after;
+}
+
+// Which resource binds, and how far away the bound is once that may be known.
+std::string Loop::bottleneck() const {
+    const std::string bound = roof_.memory_bound ? "memory" : "compute";
+    if (!profiling_shown() || state_.best_us <= 0) return bound;
+    const double share = share_of(state_.best_us);
+    return bound + (share < 0.3 ? ":far" : share < 0.7 ? ":middle" : ":near");
+}
+
+const Technique* Loop::choose() {
+    std::vector<const Technique*> open;
+    for (const Technique& t : knowledge_.techniques) {
+        if (!applies(t, task_, roof_.memory_bound) || state_.exhausted.count(t.id)) continue;
+        if (options_.use_knowledge && t.stage != state_.stage) continue;
+        if (proposer_.name() == "builtin" && t.rewrite.empty()) continue;
+        if (!measuring() && (t.stage == Stage::constants || t.expected_gain <= 1.0)) continue;   // nothing to decide it by
+        open.push_back(&t);
+    }
+    if (open.empty()) return nullptr;
+    // Thompson sampling; the same step of the same run draws the same numbers, so a resumed run goes on as it would have.
+    std::mt19937_64 random(options_.seed * 1000003 + steps_.size() * 7919 + state_.exhausted.size());
+    const Technique* best = nullptr;
+    double best_draw = 0;
+    static const Memory nothing;
+    for (const Technique* t : open) {
+        const Situation s{std::string(tasks::name_of(task_.workload)), std::string(name_of(t->stage)), bottleneck(), t->id};
+        const Belief b = (options_.use_memory ? memory_ : nothing).belief(s, *t, options_.use_knowledge);
+        const double misses = state_.misses.count(t->id) ? 0.15 * state_.misses.at(t->id) : 0;   // of this run
+        // Box and Muller: the standard library's distributions differ between implementations.
+        const double u = (static_cast<double>(random() >> 11) + 0.5) / 9007199254740992.0, v = static_cast<double>(random() >> 11) / 9007199254740992.0;
+        const double draw = b.mean - misses + (measuring() ? b.deviation : 0.0) * std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
+        if (!best || draw > best_draw) best = t, best_draw = draw;
+    }
+    return best;
+}
+
+Request Loop::request_for_step(const Technique* technique) const {
+    Request r;
+    r.task = &task_;
+    r.stage = technique ? technique->stage : Stage::first;
+    r.step = static_cast<int>(steps_.size());
+    r.seed = options_.seed + steps_.size();
+    if (technique) {
+        r.technique = technique->id;
+        if (options_.use_knowledge) {
+            r.technique_text = technique->prompt;
+            r.invariants = technique->invariants;
+        }
+        r.current_source = source_of(state_.current_step);
+        r.best_source = source_of(state_.best_step);
+    }
+    if (options_.use_memory) {
+        for (const Lesson& l : memory_.lessons(std::string(tasks::name_of(task_.workload)), technique ? technique->id : "", 6)) r.lessons.push_back(l.text);
+    }
+    for (const Step& s : steps_) r.history.push_back(fmt::format("{} {}: {}", s.number, s.technique.empty() ? "first" : s.technique, s.message));
+    if (profiling_shown() && state_.best_us > 0) {
+        const tasks::Work work = tasks::work_of(task_);
+        r.metrics.push_back({"microseconds", state_.best_us, "us", "time of the best kernel"});
+        r.metrics.push_back({"roofline_share", share_of(state_.best_us), "", roof_.memory_bound ? "of the time that memory traffic alone would take" : "of the time that the arithmetic alone would take"});
+        if (roof_.memory_bound) r.metrics.push_back({"bandwidth", work.bytes / state_.best_us * 1e-6, "TB/s", "useful bytes per second"});
+        else r.metrics.push_back({"throughput", work.flops / state_.best_us * 1e-6, "TFLOP/s", "useful operations per second"});
+        if (best_judgement_.resources_known) r.metrics.push_back({"registers", static_cast<double>(best_judgement_.registers), "", "per thread"});
+    }
+    if (options_.budget.seconds > 0) r.seconds_left = std::max(1.0, options_.budget.seconds - elapsed());
+    if (options_.budget.tokens > 0) r.tokens_left = std::max<std::int64_t>(1, options_.budget.tokens - tokens_);
+    if (options_.budget.dollars > 0) r.dollars_left = std::max(1e-6, options_.budget.dollars - dollars_);
+    return r;
+}
+
+// Decides about a judged candidate, updates the state, writes the reward and the lesson.
+void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
+    const bool first = state_.best_step < 0;
+    const double before = state_.best_us;
+    double reward = -0.3;
+    std::string lesson;
+    const std::string what = technique ? technique->id : "first";
+    if (j.failure != FailureClass::none) {
+        step.outcome = "failed";
+        step.failure_class = name_of(j.failure);
+        step.message = fmt::format("{}: {}", name_of(j.failure), j.message);
+        lesson = fmt::format("{} was refused ({}): {}", what, name_of(j.failure), j.message.substr(0, 160));
+    } else if (first || (j.measured ? j.speedup > 1.004 && j.speedup_low > 0.998 : technique && technique->expected_gain > 1.0)) {
+        step.outcome = "accepted";
+        state_.best_step = state_.current_step = step.number;
+        state_.best_us = state_.current_us = j.microseconds;
+        if (first) state_.first_us = j.microseconds;
+        best_judgement_ = j;
+        state_.since_gain = 0;
+        state_.provisional = 0;
+        state_.sweep_gain = true;
+        state_.exhausted.clear();
+        state_.misses.clear();
+        reward = 0;
+        if (j.measured && before > 0) {
+            const double gap = std::max(1.02, 1 / std::clamp(share_of(before), 1e-4, 0.98));
+            reward = std::clamp(std::log(before / j.microseconds) / std::log(gap), 0.0, 1.0);
+            lesson = fmt::format("{} ({}) gained {:.2f}x", what, step.message, before / j.microseconds);
+            step.message = fmt::format("{} gained {:.2f}x", step.message, before / j.microseconds);
+        } else if (!first) step.message = fmt::format("{} (kept by expectation, not measured)", step.message);
+    } else {
+        step.outcome = "rejected";
+        step.failure_class = name_of(FailureClass::slower);
+        reward = j.measured && before > 0 ? std::clamp(-0.1 * std::log(j.microseconds / before), -0.2, 0.0) : 0;
+        const double factor = before > 0 && j.microseconds > 0 ? before / j.microseconds : 1;
+        lesson = fmt::format("{} ({}) did not gain: {:.2f}x", what, step.message, factor);
+        step.message = fmt::format("{}: {:.2f}x of the best", step.message, factor);
+        // A step that others need first is kept for a while although it gains nothing by itself.
+        if (technique && j.measured) {
+            const bool ahead = state_.current_step != state_.best_step && j.microseconds < state_.current_us;
+            const bool opens = std::any_of(technique->enables.begin(), technique->enables.end(), [&](const std::string& id) { return knowledge_.find(id) != nullptr; });
+            if (ahead || (opens && state_.provisional == 0 && j.microseconds < 4 * before)) {
+                if (!ahead) state_.provisional = 7;
+                state_.current_step = step.number;
+                state_.current_us = j.microseconds;
+                state_.exhausted.clear();
+                step.message += ", kept on trial";
+            }
+        }
+    }
+    if (step.outcome != "accepted") {
+        ++state_.since_gain;
+        if (technique && ++state_.misses[technique->id] >= (technique->stage == Stage::constants ? 3 : 2)) state_.exhausted.insert(technique->id);
+        if (state_.provisional > 0 && --state_.provisional == 0 && state_.current_step != state_.best_step) {
+            state_.current_step = state_.best_step;
+            state_.current_us = state_.best_us;
+            step.message += "; back to the best";
+        }
+    }
+    if (!technique) return;
+    const Situation s{std::string(tasks::name_of(task_.workload)), std::string(name_of(technique->stage)), bottleneck(), technique->id};
+    step.state["bottleneck"] = s.bottleneck;
+    step.state["reward"] = reward;
+    step.state["lesson"] = lesson;
+    if (j.measured || j.failure != FailureClass::none) {
+        if (auto ok = memory_.observe(s, reward, lesson, run_); !ok) step.state["memory"] = ok.error().message;
+    }
+}
+
+Result<void> Loop::keep(Step& step) {
+    const json extra = step.state;
+    step.state = state_.pack();
+    step.state["seconds"] = elapsed();
+    for (const auto& [key, value] : extra.items()) step.state[key] = value;
+    if (auto ok = journal_.append(run_, step); !ok) return ok;
+    steps_.push_back(step);
+    tokens_ += step.tokens();
+    dollars_ += step.cost_usd();
+    if (options_.on_step) options_.on_step(steps_.back());
+    return {};
+}
+
+Result<bool> Loop::candidate(const Technique* technique) {
+    Request request = request_for_step(technique);
+    const int repairs = proposer_.repairs() ? options_.repairs : 0;
+    for (int attempt = 0; attempt <= repairs; ++attempt) {
+        if (attempt > 0 && static_cast<int>(steps_.size()) >= options_.budget.candidates) return true;
+        const auto begin = Clock::now();
+        request.attempt = attempt;
+        request.step = static_cast<int>(steps_.size());
+        Step step;
+        step.number = static_cast<int>(steps_.size());
+        step.parent = technique ? state_.current_step : -1;
+        step.stage = technique ? name_of(technique->stage) : "first";
+        step.technique = technique ? technique->id : "";
+        auto reply = proposer_.propose(request);
+        Judgement j;
+        if (!reply) {
+            using Kind = ProposalFailure::Kind;
+            if (reply.error().kind == Kind::not_applicable && attempt == 0) return false;
+            if (reply.error().kind == Kind::unreachable || reply.error().kind == Kind::out_of_budget) {
+                unreachable_ = reply.error().text;
+                return true;
+            }
+            j.failure = FailureClass::proposal;
+            j.message = reply.error().text;
+            j.feedback = reply.error().text;
+            step.exchanges = reply.error().exchanges;
+        } else {
+            step.source = reply->source;
+            step.message = reply->note;
+            step.exchanges = reply->exchanges;
+            std::string source = reply->source;
+            if (proposer_.name() == "builtin" && options_.gates.invariant_feedback) source = with_invariants(task_, source);
+            step.source = source;
+            j = judge_static(task_, source, options_.gates);
+            if (j.failure == FailureClass::none) gpu_.judge(task_, source, state_.best_step >= 0 ? source_of(state_.best_step) : std::string(), j);
+        }
+        step.verdict = j.verdict;
+        step.gates = j.gates;
+        step.evidence = {{"proved", j.proved}, {"obligations", j.obligations}, {"expectations", j.expectations}, {"used", j.used}};
+        if (j.resources_known) step.evidence["resources"] = {{"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
+        if (!j.evidence.empty()) step.evidence["gpu"] = j.evidence;
+        if (j.measured) {
+            step.microseconds = j.microseconds;
+            step.roofline_share = share_of(j.microseconds);
+            const double base = state_.first_us > 0 ? state_.first_us : j.microseconds;
+            step.speedup = base / j.microseconds;
+        }
+        weigh(step, technique, j);
+        step.state["feedback"] = j.feedback;
+        step.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        const bool failed = step.outcome == "failed";
+        if (auto ok = keep(step); !ok) return std::move(ok).propagate();
+        if (!failed) return true;
+        request.failure = j.failure;
+        request.failed_source = step.source;
+        request.feedback = j.feedback + std::string(request_for(j.failure)) + "\n";
+        request.findings = j.findings;
+        std::string reason;
+        if (spent(reason)) return true;
+    }
+    return true;
+}
+
+bool Loop::spent(std::string& reason) const {
+    const Budget& b = options_.budget;
+    if (static_cast<int>(steps_.size()) >= b.candidates) reason = fmt::format("budget: {} candidates", b.candidates);
+    else if (b.seconds > 0 && elapsed() > b.seconds) reason = fmt::format("budget: {:.0f} seconds", b.seconds);
+    else if (b.tokens > 0 && tokens_ >= b.tokens) reason = fmt::format("budget: {} tokens", b.tokens);
+    else if (b.dollars > 0 && dollars_ >= b.dollars) reason = fmt::format("budget: {} dollars", b.dollars);
+    else return false;
+    return true;
+}
+
+void Loop::next_stage() {
+    if (!options_.use_knowledge) {
+        stages_done_ = true;
+        return;
+    }
+    if (state_.stage != Stage::constants) {
+        state_.stage = static_cast<Stage>(static_cast<int>(state_.stage) + 1);
+        return;
+    }
+    if (!state_.sweep_gain) stages_done_ = true;
+    state_.stage = Stage::structure;
+    state_.sweep_gain = false;
+}
+
+Result<void> Loop::restore(const std::string& run) {
+    auto document = journal_.read(run);
+    if (!document) return std::move(document).propagate();
+    steps_ = document->steps;
+    for (const Step& s : steps_) {
+        tokens_ += s.tokens();
+        dollars_ += s.cost_usd();
+        proposer_.seen(s.source);
+    }
+    if (!steps_.empty() && !state_.unpack(steps_.back().state)) return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its last step holds no state", run));
+    const int n = static_cast<int>(steps_.size());
+    if (state_.best_step >= n || state_.current_step >= n) return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its state names a step it does not have", run));
+    return journal_.reopen(run);
+}
+
+std::string Loop::statement() const {
+    if (state_.best_step < 0) return "No kernel passed the gates.";
+    const Step& best = steps_[static_cast<std::size_t>(state_.best_step)];
+    std::string out = fmt::format("Proved: data movement and synchronisation of the best kernel ({} assertions). ", best.evidence.value("obligations", 0));
+    if (best.evidence.contains("resources")) {
+        const json& r = best.evidence["resources"];
+        out += fmt::format("Compiled: {} registers, {} bytes spilled, {} bytes of shared memory, {} threads. ", r.value("registers", 0), r.value("spill_bytes", 0), r.value("shared_bytes", 0), r.value("threads", 0));
+    } else out += "Not compiled: no CUDA compiler library on this machine. ";
+    out += fmt::format("Lower bound on {}: {:.1f} us ({}). ", tasks::machine_of(task_.target).name, roof_.seconds * 1e6, roof_.memory_bound ? "memory traffic" : "arithmetic");
+    if (state_.best_us > 0) out += fmt::format("Measured on {}: {:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.", gpu_.machine(), state_.best_us, 100 * share_of(state_.best_us), state_.first_us / state_.best_us);
+    else out += "NOT measured: no GPU here. Times, speed-ups and whether each technique gains are unknown; techniques were kept by expectation, and tile sizes were not tuned.";
+    return out;
+}
+
+LoopOutcome Loop::outcome(const std::string& reason) const {
+    LoopOutcome o;
+    o.run = run_;
+    o.reason = reason;
+    o.candidates = static_cast<int>(steps_.size());
+    for (const Step& s : steps_) o.accepted += s.outcome == "accepted";
+    o.best_step = state_.best_step;
+    if (o.best_step >= 0) o.best_source = source_of(o.best_step);
+    if (state_.best_us > 0) {
+        o.microseconds = state_.best_us;
+        o.first_microseconds = state_.first_us;
+        o.roofline_share = share_of(state_.best_us);
+    }
+    o.statement = statement();
+    return o;
+}
+
+Result<LoopOutcome> Loop::run(const std::string& resume) {
+    if (resume.empty()) {
+        Run run;
+        run.task_name = task_.name;
+        run.task_text = task_.text;
+        run.proposer = proposer_.name();
+        run.settings = {{"candidates", options_.budget.candidates}, {"seconds", options_.budget.seconds}, {"tokens", options_.budget.tokens}, {"dollars", options_.budget.dollars}, {"seed", options_.seed},
+                        {"stop_share", options_.stop_share}, {"use_knowledge", options_.use_knowledge}, {"use_memory", options_.use_memory}, {"delay_profiling", options_.delay_profiling},
+                        {"invariant_feedback", options_.gates.invariant_feedback}, {"gpu", measuring()}};
+        auto id = journal_.begin(run);
+        if (!id) return std::move(id).propagate();
+        run_ = *id;
+    } else {
+        run_ = resume;
+        if (auto ok = restore(resume); !ok) return std::move(ok).propagate();
+    }
+    auto lock = RunLock::take(journal_, run_);
+    if (!lock) return std::move(lock).propagate();
+    if (options_.on_run) options_.on_run(run_);
+    (void)journal_.learn(run_, {{"workload", tasks::name_of(task_.workload)}, {"roofline", {{"microseconds", roof_.seconds * 1e6}, {"bound", roof_.memory_bound ? "memory" : "compute"}}}, {"device", gpu_.machine()}});
+    std::string reason;
+    if (state_.best_step < 0 && !spent(reason)) {
+        auto first = candidate(nullptr);
+        if (!first) return std::move(first).propagate();
+        if (state_.best_step < 0 && reason.empty()) reason = unreachable_.empty() ? "no first kernel passed the gates" : unreachable_;
+    }
+    while (reason.empty() && !spent(reason)) {
+        if (state_.best_us > 0 && share_of(state_.best_us) >= options_.stop_share) reason = fmt::format("roofline: {:.0f}% reached", 100 * share_of(state_.best_us));
+        else if (measuring() && state_.since_gain >= options_.plateau && state_.provisional == 0) reason = fmt::format("plateau: {} candidates without a gain", state_.since_gain);
+        else if (stages_done_) reason = "plateau: every technique has been tried";
+        if (!reason.empty()) break;
+        const Technique* technique = choose();
+        if (!technique) {
+            next_stage();
+            continue;
+        }
+        auto offered = candidate(technique);
+        if (!offered) return std::move(offered).propagate();
+        if (!unreachable_.empty()) reason = unreachable_;
+        if (!*offered) state_.exhausted.insert(technique->id);
+    }
+    (void)journal_.learn(run_, {{"statement", statement()}});
+    if (auto ok = journal_.finish(run_, reason); !ok) return std::move(ok).propagate();
+    return outcome(reason);
+}
+
+}  // namespace
+
+Stage profiling_stage(tasks::WorkloadClass workload) {
+    using W = tasks::WorkloadClass;
+    switch (workload) {
+        case W::elementwise: return Stage::first;        // nothing structural to settle first
+        case W::reduction:
+        case W::scan: return Stage::structure;
+        default: return Stage::pipeline;                 // until copy and multiply overlap, figures only show that they do not
+    }
+}
+
+Result<LoopOutcome> optimize(const tasks::Task& task, Proposer& proposer, Journal& journal, Memory& memory, const Knowledge& knowledge, const LoopOptions& options, const std::string& resume) {
+    return Loop(task, proposer, journal, memory, knowledge, options).run(resume);
+}
+
+}  // namespace tw::plan

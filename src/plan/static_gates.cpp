@@ -1,0 +1,302 @@
+// Parse, specification, verify, emulate, compile: in a forked worker, because candidates are untrusted.
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "codegen/emit.h"
+#include "diagnose/check.h"
+#include "emulate/trial.h"
+#include "lower/lower.h"
+#include "plan/builtin/terms.h"
+#include "plan/feedback.h"
+#include "plan/gates.h"
+#include "runtime/compile.h"
+#include "runtime/worker.h"
+
+namespace tw::plan {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// The equations as one text, variables by their place, so that names do not matter.
+std::string computes_key(const ir::Computes& computes) {
+    std::string out;
+    for (const ir::Equation& e : computes.equations) {
+        out += fmt::format("{}<", e.output);
+        for (int v : e.output_vars) out += fmt::format("{},", v);
+        out += ">" + builtin::key_of(e.value, [](int v) { return fmt::format("v{}", v); }) + ";";
+    }
+    return out;
+}
+
+std::string signature_problem(const tasks::Task& task, const std::vector<ir::Tensor>& tensors, const std::vector<ir::ScalarParam>& scalars, std::size_t parameters) {
+    const ir::Kernel& spec = *task.spec;
+    if (parameters != spec.tensors.size()) return fmt::format("it has {} tensors, the task has {}", parameters, spec.tensors.size());
+    for (std::size_t i = 0; i < parameters; ++i) {
+        const ir::Tensor &a = tensors[i], &b = spec.tensors[i];
+        if (a.name != b.name || a.dtype != b.dtype || a.dims.size() != b.dims.size()) return fmt::format("parameter {} is not the task's {}", a.name, b.name);
+        for (std::size_t d = 0; d < a.dims.size(); ++d) if (!ir::same(a.dims[d], b.dims[d])) return fmt::format("{} has other dimensions than in the task", a.name);
+    }
+    if (scalars.size() != spec.scalars.size()) return "it has other scalars than the task";
+    for (std::size_t i = 0; i < scalars.size(); ++i) if (scalars[i].name != spec.scalars[i].name || scalars[i].dtype != spec.scalars[i].dtype) return "it has other scalars than the task";
+    return {};
+}
+
+std::vector<std::int64_t> sizes_for(const ir::Kernel& k, const tasks::Task& task, const tasks::Sizes& over) {
+    std::vector<std::int64_t> out;
+    for (const std::string& name : k.sizes) {
+        std::int64_t v = task.size(name);
+        for (const auto& [n, value] : over) if (n == name) v = value;
+        out.push_back(v);
+    }
+    return out;
+}
+
+bool accepts(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
+    for (const ir::Assumption& a : k.assumptions) {
+        const auto v = emulate::size_value(a.condition, sizes);
+        if (!v || *v == 0) return false;
+    }
+    return true;
+}
+
+class StaticJudge {
+public:
+    StaticJudge(const tasks::Task& task, const std::string& source, const GateOptions& options) : task_(task), source_(source), options_(options) {}
+
+    Judgement run() {
+        if (gate("parse", [&] { return parse(); }) && gate("specification", [&] { return specification(); }) && gate("verify", [&] { return verify(); }) &&
+            gate("emulate", [&] { return emulate(); })) {
+            gate("compile", [&] { return compile(); });
+        }
+        return std::move(j_);
+    }
+
+private:
+    enum class Answer { pass, refuse, skip };
+
+    template <class F>
+    bool gate(const char* name, F&& work) {
+        const auto begin = Clock::now();
+        detail_.clear();
+        const Answer a = work();
+        j_.gates.push_back({{"gate", name}, {"passed", a == Answer::skip ? json(nullptr) : json(a == Answer::pass)}, {"seconds", since(begin)}, {"detail", detail_}});
+        return a != Answer::refuse;
+    }
+    Answer refuse(FailureClass failure, std::string feedback, std::string line) {
+        j_.failure = failure;
+        j_.feedback = std::move(feedback);
+        j_.message = detail_ = std::move(line);
+        return Answer::refuse;
+    }
+
+    Answer parse() {
+        module_ = lower::compile_text(sources_, task_.name + ".py", source_, {}, sink_);
+        if (module_ && !sink_.has_errors()) return Answer::pass;
+        bool syntax = false;
+        json all = json::array();
+        for (const Diagnostic& d : sink_.diagnostics()) {
+            syntax |= static_cast<int>(d.code) < 100;
+            if (all.size() < 6) all.push_back(to_json(d, sources_));
+        }
+        j_.findings["diagnostics"] = all;
+        const std::string first = sink_.empty() ? "it does not compile" : sink_.in_source_order().front()->message;
+        return refuse(syntax ? FailureClass::syntax : FailureClass::type, feedback_of(sink_, sources_), first);
+    }
+
+    Answer specification() {
+        const std::string wanted = computes_key(task_.spec->computes);
+        std::string problem = "there is no kernel or program named " + task_.name;
+        bool fits = false;
+        for (const ir::Program& p : module_->programs) {
+            if (p.name != task_.name) continue;
+            problem = computes_key(p.computes) == wanted ? signature_problem(task_, p.tensors, p.scalars, static_cast<std::size_t>(p.parameter_count)) : "its `computes` is not the task's";
+            if (problem.empty()) fits = true;
+        }
+        if (!fits) {
+            std::vector<const ir::Kernel*> mine;
+            for (const ir::Kernel& k : module_->kernels) if (k.name == task_.name) mine.push_back(&k);
+            for (const ir::Kernel* k : mine) {
+                problem = computes_key(k->computes) == wanted ? signature_problem(task_, k->tensors, k->scalars, k->tensors.size()) : "its `computes` is not the task's";
+                if (!problem.empty()) break;
+            }
+            if (!mine.empty() && problem.empty()) {
+                fits = std::any_of(mine.begin(), mine.end(), [&](const ir::Kernel* k) { return accepts(*k, sizes_for(*k, task_, {})); });
+                if (!fits) problem = "no variant accepts the task's sizes";
+                for (const tasks::Sizes& shape : task_.held_out) {
+                    if (fits && std::none_of(mine.begin(), mine.end(), [&](const ir::Kernel* k) { return accepts(*k, sizes_for(*k, task_, shape)); })) {
+                        fits = false;
+                        problem = "no variant accepts one of the task's held-out shapes";
+                    }
+                }
+            }
+        }
+        if (!fits) return refuse(FailureClass::specification, problem + "\n", problem);
+        return Answer::pass;
+    }
+
+    Answer verify() {
+        bool all = true;
+        std::set<std::string> used;
+        for (const ir::Kernel& k : module_->kernels) {
+            diagnose::CheckOptions o;
+            o.search_seconds = options_.search_seconds;
+            o.seed = options_.seed;
+            const diagnose::CheckResult result = diagnose::check(k, o);
+            for (const auto& ob : result.obligations) {
+                j_.proved += ob.status == verify::Status::proved;
+                j_.expectations += ob.kind == "expect";
+            }
+            j_.obligations += static_cast<int>(result.obligations.size());
+            for (const std::string& u : result.used()) used.insert(u);
+            if (result.proved()) continue;
+            all = false;
+            j_.verdict = result.violated() ? "violated" : "not_proved";
+            j_.findings = findings_of(result);
+            std::string line = result.counterexample ? fmt::format("{}: {}", result.counterexample->kind, result.counterexample->message) : "not proved";
+            if (!result.counterexample) {
+                for (const auto& ob : result.obligations) {
+                    if (ob.status == verify::Status::proved) continue;
+                    line = fmt::format("not proved: {} ({})", ob.kind, ob.text);
+                    break;
+                }
+            }
+            return refuse(class_of(result), feedback_of(result, source_, options_.invariant_feedback), line);
+        }
+        (void)all;
+        j_.verdict = "proved";
+        j_.used.assign(used.begin(), used.end());
+        detail_ = fmt::format("{} assertions, {} of them expectations", j_.obligations, j_.expectations);
+        return Answer::pass;
+    }
+
+    Answer emulate() {
+        int runs = 0;
+        double worst = 0;
+        const auto begin = Clock::now();
+        for (const ir::Kernel& k : module_->kernels) {
+            int mine = 0;
+            for (const std::vector<std::int64_t>& sizes : diagnose::search_instances(k)) {
+                if (mine >= 2 || since(begin) > 8) break;
+                double elements = 0;
+                for (const ir::Tensor& t : k.tensors) {
+                    double n = 1;
+                    for (const Expr& d : t.dims) n *= static_cast<double>(emulate::size_value(d, sizes).value_or(1));
+                    elements += n;
+                }
+                if (elements > 4e5 || !accepts(k, sizes)) continue;
+                emulate::TrialOptions t;
+                t.seed = options_.seed + static_cast<std::uint64_t>(mine);
+                t.emulator.schedule.lazy = mine % 2 == 1;
+                t.emulator.step_limit = 2'000'000;
+                const emulate::Trial trial = emulate::run_trial(k, sizes, t);
+                if (!trial.refused.empty()) continue;
+                const bool ran_out = std::any_of(trial.outcome.faults.begin(), trial.outcome.faults.end(), [](const emulate::Fault& f) { return f.kind == emulate::FaultKind::limit; });
+                if (ran_out) continue;
+                ++runs, ++mine;
+                for (const auto& e : trial.outputs) worst = std::max(worst, e.error.worst);
+                if (trial.failed()) {
+                    const std::string line = trial.summary(k);
+                    return refuse(FailureClass::numeric, fmt::format("On the emulator with {}: {}\n", diagnose::sizes_text(k, sizes), line), line);
+                }
+            }
+        }
+        if (runs == 0) {
+            detail_ = "no instance is small enough";
+            return Answer::skip;
+        }
+        detail_ = fmt::format("{} runs, worst error {:.1e}", runs, worst);
+        return Answer::pass;
+    }
+
+    Answer compile() {
+        for (const ir::Kernel& k : module_->kernels) {
+            j_.threads = std::max(j_.threads, 32 * k.warps);
+            j_.shared_bytes = std::max(j_.shared_bytes, k.shared_bytes);
+        }
+        for (const ir::Kernel& k : module_->kernels) {
+            auto emitted = codegen::emit(k, task_.name + ".py");
+            if (!emitted) return refuse(FailureClass::resource, emitted.error().message + "\n", emitted.error().message);
+            runtime::CompileRequest request;
+            request.source = emitted->source;
+            request.name = k.name + ".cu";
+            request.arch = k.arch;
+            request.include_folders = runtime::standard_include_folders();
+            const auto made = runtime::compile(request);
+            if (!made) {
+                if (made.error().kind == runtime::FailureKind::missing_library) {
+                    detail_ = "not compiled: " + made.error().message;
+                    return Answer::skip;
+                }
+                return refuse(FailureClass::resource, made.error().message + "\n", "the compiler refuses it");
+            }
+            for (const runtime::KernelResources& r : made->report.kernels) {
+                if (!r.is_entry) continue;
+                j_.resources_known = true;
+                j_.registers = std::max(j_.registers, r.registers);
+                j_.spill_bytes = std::max(j_.spill_bytes, r.spill_store_bytes + r.spill_load_bytes);
+            }
+            if (made->report.has(runtime::RemarkKind::wgmma_serialized)) {
+                return refuse(FailureClass::resource, "The compiler serialises the wgmma: an accumulator is touched while a group is in flight, or the registers do not suffice.\n", "wgmma is serialised");
+            }
+        }
+        detail_ = fmt::format("{} registers, {} bytes spilled, {} bytes shared", j_.registers, j_.spill_bytes, j_.shared_bytes);
+        if (j_.spill_bytes > 256) return refuse(FailureClass::resource, fmt::format("{} registers and {} bytes of spills: the tile held by each thread is too large.\n", j_.registers, j_.spill_bytes), detail_);
+        return Answer::pass;
+    }
+
+    using Expr = ir::Expr;
+    const tasks::Task& task_;
+    const std::string& source_;
+    GateOptions options_;
+    Judgement j_;
+    std::string detail_;
+    SourceMap sources_;
+    DiagnosticSink sink_;
+    std::optional<ir::Module> module_;
+};
+
+json pack(const Judgement& j) {
+    return {{"failure", name_of(j.failure)}, {"feedback", j.feedback}, {"message", printable(j.message)}, {"findings", j.findings}, {"gates", j.gates}, {"verdict", j.verdict}, {"proved", j.proved}, {"obligations", j.obligations},
+            {"expectations", j.expectations}, {"used", j.used}, {"resources_known", j.resources_known}, {"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
+}
+
+}  // namespace
+
+Judgement judge_static(const tasks::Task& task, const std::string& source, const GateOptions& options) {
+    runtime::WorkerLimits limits;
+    limits.seconds = options.verify_seconds;
+    limits.memory_bytes = std::uint64_t{8} << 30;
+    const runtime::WorkerResult result = runtime::run_in_worker([&] { return pack(StaticJudge(task, source, options).run()).dump(-1, ' ', false, json::error_handler_t::replace); }, limits);
+    Judgement j;
+    const json answer = json::parse(result.answer, nullptr, false);
+    if (result.end != runtime::WorkerEnd::finished || !answer.is_object()) {
+        j.failure = result.end == runtime::WorkerEnd::timed_out ? FailureClass::timeout : FailureClass::launch;
+        j.message = "the worker " + result.sentence();
+        j.feedback = j.message + "\n";
+        j.gates.push_back({{"gate", "static"}, {"passed", false}, {"seconds", result.seconds}, {"detail", j.message}});
+        return j;
+    }
+    parse_failure_class(answer.value("failure", "none"), j.failure);
+    j.feedback = answer.value("feedback", "");
+    j.message = answer.value("message", "");
+    j.findings = answer["findings"];
+    j.gates = answer["gates"];
+    j.verdict = answer.value("verdict", "");
+    j.proved = answer.value("proved", 0);
+    j.obligations = answer.value("obligations", 0);
+    j.expectations = answer.value("expectations", 0);
+    j.used = answer.value("used", std::vector<std::string>{});
+    j.resources_known = answer.value("resources_known", false);
+    j.registers = answer.value("registers", 0);
+    j.spill_bytes = answer.value("spill_bytes", 0);
+    j.shared_bytes = answer.value("shared_bytes", 0);
+    j.threads = answer.value("threads", 0);
+    return j;
+}
+
+}  // namespace tw::plan
