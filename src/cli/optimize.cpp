@@ -38,7 +38,7 @@ int run(const Options& o) {
         return exit_bad_input;
     }
     plan::LoopOptions options = o.loop;
-    if (o.no_gpu) options.use_gpu = false;
+    if (o.no_gpu) options.gates.use_gpu = false;
     for (const std::string& w : split_words(o.without)) {
         if (w == "invariants") options.gates.invariant_feedback = false;
         else if (w == "knowledge") options.use_knowledge = false;

@@ -20,6 +20,7 @@ struct GateOptions {
     double verify_seconds = 60;     // wall clock of all static gates
     double search_seconds = 3;      // for a counterexample
     bool invariant_feedback = true; // false (an ablation): a refused proof is reported without place, instance and tags
+    bool use_gpu = true;
     int rounds = 12;                // of the interleaved timing
     double gpu_seconds = 40;        // of one candidate on the GPU
     std::uint64_t seed = 1;

@@ -1,15 +1,9 @@
-#include <filesystem>
-#include <unistd.h>
-
+// Test and time on a GPU, through the runtime's evaluation session: right first, then interleaved with the best so far.
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "plan/gates.h"
-#include "runtime/driver.h"
-#if __has_include("runtime/session.h")
+#include "runtime/machine.h"
 #include "runtime/session.h"
-#define TW_HAS_SESSION 1
-#endif
 
 namespace tw::plan {
 
@@ -19,19 +13,72 @@ struct GpuGate::State {
     GateOptions options;
     bool gpu = false;
     std::string machine = "no GPU";
-    std::filesystem::path folder;
-#ifdef TW_HAS_SESSION
     std::unique_ptr<runtime::EvaluationSession> session;
-#endif
 };
 
-GpuGate::GpuGate(const GateOptions& options) : state_(std::make_unique<State>()) { state_->options = options; }
+GpuGate::GpuGate(const GateOptions& options) : state_(std::make_unique<State>()) {
+    state_->options = options;
+    if (!options.use_gpu) return;
+    // Asked in a worker of the session's own: this process must stay free of a driver context, because it forks.
+    runtime::SessionLimits limits;
+    limits.seconds = options.gpu_seconds;
+    state_->session = std::make_unique<runtime::EvaluationSession>(limits);
+    const json probe = state_->session->evaluate({{"text",
+                                                   "import tilewright as tw\nfrom tilewright import f32\n\nN = tw.sizes(\"N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"Y[n] = X[n] + 1\", threads=32)\n"
+                                                   "def probe(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):\n    i = tw.grid(tw.cdiv(N, 32)) * 32\n    tw.store(Y[i], tw.load(X[i : i + 32], fill=0.0) + 1.0)\n"},
+                                                  {"sizes", {{"N", 64}}}});
+    state_->gpu = probe.value("status", "") == "right";
+    if (state_->gpu) state_->machine = probe.contains("versions") ? probe["versions"].value("gpu", "a GPU") : "a GPU";
+    else state_->session.reset();
+}
+
 GpuGate::~GpuGate() = default;
 bool GpuGate::available() const { return state_->gpu; }
 std::string GpuGate::machine() const { return state_->machine; }
 
-void GpuGate::judge(const tasks::Task&, const std::string&, const std::string&, Judgement& j) {
-    for (const char* gate : {"test", "time"}) j.gates.push_back({{"gate", gate}, {"passed", nullptr}, {"seconds", 0.0}, {"detail", "no GPU"}});
+void GpuGate::judge(const tasks::Task& task, const std::string& source, const std::string& best, Judgement& j) {
+    const auto note = [&](const char* gate, json passed, double seconds, const std::string& detail) {
+        j.gates.push_back({{"gate", gate}, {"passed", std::move(passed)}, {"seconds", seconds}, {"detail", detail}});
+    };
+    if (!state_->gpu) {
+        note("test", nullptr, 0, "no GPU");
+        note("time", nullptr, 0, "no GPU");
+        return;
+    }
+    json request = {{"text", source}, {"kernel", task.name}, {"sizes", json::object()}, {"scalars", json::object()}, {"seed", state_->options.seed}, {"time", true},
+                    {"rounds", state_->options.rounds}, {"graph_us", 400}, {"warmup_ms", 5}, {"timeout_s", state_->options.gpu_seconds}};
+    for (const auto& [name, value] : task.sizes) request["sizes"][name] = value;
+    for (const tasks::ScalarSpec& s : task.scalars) request["scalars"][s.name] = s.value;
+    if (!task.tolerance.empty()) request["tolerance"] = task.tolerance.begin()->second;
+    for (const tasks::TensorSpec& t : task.tensors) if (!t.values.empty()) request["inputs"][t.name] = t.values;
+    if (!best.empty()) request["against"] = {{"text", best}, {"kernel", task.name}};
+    j.evidence = state_->session->evaluate(request);
+    const std::string status = j.evidence.value("status", "our bug"), message = j.evidence.value("message", "");
+    const double seconds = j.evidence.value("seconds", 0.0);
+    if (status != "right") {
+        j.failure = status == "wrong" ? FailureClass::numeric : status == "timed out" ? FailureClass::timeout : status == "rejected" ? FailureClass::resource : FailureClass::launch;
+        j.message = fmt::format("{}: {}", status, message);
+        j.feedback = fmt::format("On the GPU with the task's own sizes: {}: {}\n", status, message);
+        if (j.evidence.contains("check")) {
+            for (const json& o : j.evidence["check"].value("outputs", json::array())) {
+                if (!o.value("wrong", false)) continue;
+                j.feedback += fmt::format("  {}: worst error {:.2e} (allowed {:.1e}), {} unwritten, {} NaN\n", o.value("output", ""), o.value("worst", 0.0), o.value("tolerance", 0.0), o.value("unwritten", 0), o.value("nan", 0));
+            }
+        }
+        note("test", false, seconds, j.message);
+        return;
+    }
+    note("test", true, seconds, "right");
+    j.measured = j.evidence.contains("us");
+    if (!j.measured) return note("time", nullptr, 0, "not timed");
+    j.microseconds = j.evidence.value("us", 0.0);
+    if (j.evidence.contains("ratio")) {
+        j.speedup = j.evidence.value("ratio", 0.0);
+        const json& i = j.evidence["ratio_interval"];
+        j.speedup_low = i.is_object() ? i.value("low", j.speedup) : i.is_array() && i.size() == 2 ? i[0].get<double>() : j.speedup;
+        j.speedup_high = i.is_object() ? i.value("high", j.speedup) : i.is_array() && i.size() == 2 ? i[1].get<double>() : j.speedup;
+    }
+    note("time", true, 0, fmt::format("{:.2f} us{}", j.microseconds, best.empty() ? "" : fmt::format(", {:.3f}x the best", j.speedup)));
 }
 
 }  // namespace tw::plan

@@ -64,7 +64,7 @@ private:
     Result<void> restore(const std::string& run);
     bool spent(std::string& reason) const;
     double elapsed() const { return state_.seconds + std::chrono::duration<double>(Clock::now() - began_).count(); }
-    bool measuring() const { return options_.use_gpu && gpu_.available(); }
+    bool measuring() const { return gpu_.available(); }
     std::string bottleneck() const;
     bool profiling_shown() const;
     const Technique* choose();
@@ -193,7 +193,9 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
         state_.since_gain = 0;
         state_.provisional = 0;
         state_.sweep_gain = true;
-        state_.exhausted.clear();
+        if (measuring()) state_.exhausted.clear();
+        else if (technique) state_.exhausted.insert(technique->id);   // its other forms could not be told apart
+        if (technique && !measuring()) for (const std::string& id : technique->enables) state_.exhausted.erase(id);
         state_.misses.clear();
         reward = 0;
         if (j.measured && before > 0) {
@@ -409,8 +411,11 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
     (void)journal_.learn(run_, {{"workload", tasks::name_of(task_.workload)}, {"roofline", {{"microseconds", roof_.seconds * 1e6}, {"bound", roof_.memory_bound ? "memory" : "compute"}}}, {"device", gpu_.machine()}});
     std::string reason;
     if (state_.best_step < 0 && !spent(reason)) {
-        auto first = candidate(nullptr);
-        if (!first) return std::move(first).propagate();
+        for (int i = 0; i < 3 && state_.best_step < 0 && unreachable_.empty(); ++i) {
+            auto first = candidate(nullptr);
+            if (!first) return std::move(first).propagate();
+            if (!*first) break;
+        }
         if (state_.best_step < 0 && reason.empty()) reason = unreachable_.empty() ? "no first kernel passed the gates" : unreachable_;
     }
     while (reason.empty() && !spent(reason)) {

@@ -25,7 +25,6 @@ struct LoopOptions {
     int plateau = 14;                // candidates without a gain
     int repairs = 2;                 // of one failing candidate, by proposers that can repair
     std::uint64_t seed = 1;
-    bool use_gpu = true;
     // Ablations.
     bool use_knowledge = true;       // false: no priors, no text, no order of stages
     bool use_memory = true;          // false: beliefs of earlier runs are not asked

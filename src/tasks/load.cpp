@@ -95,8 +95,10 @@ public:
                     }
                 }
                 has_dims = true;
-            } else if (key.str() == "contents") {
-                spec.contents = string(value, "contents");
+            } else if (key.str() == "values") {
+                const toml::array* a = value.as_array();
+                if (!a) return key_error(value, fmt::format("tensor {}: values is a list of integers", name)), std::nullopt;
+                for (const toml::node& v : *a) spec.values.push_back(v.value<std::int64_t>().value_or(0));
             } else if (key.str() == "range") {
                 const toml::array* a = value.as_array();
                 if (!a || a->size() != 2) return key_error(value, "range is [low, high]"), std::nullopt;
@@ -111,7 +113,7 @@ public:
             } else if (key.str() == "sorted") {
                 if (value.value<bool>().value_or(false)) spec.extra += ", sorted=True";
             } else {
-                key_error(value, fmt::format("tensor {} has no key '{}'", name, printable(key.str())), "its keys are dtype, dims, contents, range and sorted");
+                key_error(value, fmt::format("tensor {} has no key '{}'", name, printable(key.str())), "its keys are dtype, dims, values, range and sorted");
             }
         }
         if (!has_type || !has_dims) return key_error(node, fmt::format("tensor {} needs dtype and dims", name)), std::nullopt;

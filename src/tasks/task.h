@@ -46,8 +46,7 @@ struct TensorSpec {
     target::DType dtype = target::DType::F32;
     std::vector<std::string> dims;        // size names or integers
     std::string extra;                    // further keywords of tw.Tensor, e.g. "range=(0, E), sorted=True"
-    // Contents of integer tensors for tests and timing: "uniform:0:T", "sorted:0:E", "tiles..." (tasks/data.h); empty: random
-    std::string contents;
+    std::vector<std::int64_t> values;     // contents of an integer tensor where they must fit others'; empty: made from the seed
 };
 
 struct ScalarSpec {

@@ -154,6 +154,7 @@ private:
 
     void grid();
     void fma_direct();
+    void mma_direct();
     void fma_staged(const std::string& slot);
     void mma_steps(const std::string& slot);
     void wgmma_step(const std::string& slot, const std::string& rows);
@@ -227,8 +228,27 @@ void ContractionWriter::zero_accumulators(const std::string& rows) {
     }
 }
 
+// Fragments straight from global memory: both operands have K last.
+void ContractionWriter::mma_direct() {
+    body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, 16)):", c_.of(c_.k).extent_text));
+    body_.in();
+    for (std::size_t i = 0; i < c_.products.size(); ++i) {
+        for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
+            std::string v = spec_.tensors[static_cast<std::size_t>(o->tensor)].name + "[";
+            for (std::size_t d = 0; d < o->indices.size(); ++d) {
+                const int cls = class_of(o->indices[d]->id);
+                if (d) v += ", ";
+                const bool own = cls == (is_a ? c_.m : c_.n);
+                v += own ? (is_a ? "m0 : m0 + BM" : "n0 : n0 + BN") : cls == c_.k ? "kt * 16 : kt * 16 + 16" : batch_index(cls);
+            }
+            body_.line(fmt::format("{0}{1} = tw.load({2}], fill=0.0, layout=tw.mma_{0}())", is_a ? "a" : "b", i, v));
+        }
+        body_.line(fmt::format("tw.mma({}, a{}, b{})", acc_name(i), i, i));
+    }
+    body_.out();
+}
+
 void ContractionWriter::fma_direct() {
-    const std::string k = "k";
     body_.line(fmt::format("for k in tw.range({}):", c_.of(c_.k).extent_text));
     body_.in();
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
@@ -248,7 +268,7 @@ void ContractionWriter::fma_direct() {
 }
 
 void ContractionWriter::fma_staged(const std::string& slot) {
-    body_.line("for kk in tw.range(BK, unroll=4):");
+    body_.line("for kk in tw.unroll(BK):");
     body_.in();
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
         for (const auto& [o, letter] : {std::pair(&c_.products[i].a, "a"), std::pair(&c_.products[i].b, "b")}) {
@@ -304,7 +324,7 @@ void ContractionWriter::copy_tma(const std::string& slot, const std::string& k0,
 
 void ContractionWriter::main_loop() {
     const std::string K = c_.of(c_.k).extent_text, copy = s_.get("copy", "direct");
-    if (copy == "direct") return fma_direct();
+    if (copy == "direct") return s_.is("mma", "mma") ? mma_direct() : fma_direct();
     const int stages = this->stages();
     const auto multiply = [&](const std::string& slot) {
         if (s_.is("mma", "mma")) return mma_steps(slot);

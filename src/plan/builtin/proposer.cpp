@@ -66,6 +66,8 @@ public:
         std::vector<builtin::Sketch> next;
         if (request.technique.empty()) {
             next = {builtin::first_sketch(*request.task, facts)};
+            // The next simplest form, where the first one was refused.
+            for (const builtin::Sketch& s : builtin::rewrite("register_cache", next[0], facts, *request.task)) next.push_back(s);
         } else {
             const auto current = builtin::find_sketch(request.current_source);
             if (!current) return Unexpected{ProposalFailure{ProposalKind::not_applicable, "the current kernel carries no sketch", {}}};

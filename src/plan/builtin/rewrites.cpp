@@ -80,6 +80,7 @@ Alternatives exact_extent(const Context& c) {
     if (!tile(c) || c.s.on("exact")) return {};
     const auto divides = [&](std::int64_t n, int b, bool looped) { return c.s.is("mode", "registers") && looped ? n == b : n % b == 0; };
     const int bp = c.s.number("bp", 1), bq = c.s.number("bq", 256);
+    if (c.s.is("mode", "registers") && c.f.reduces) return {};   // nothing is left to drop but one mask
     const bool p = c.f.p_extent.empty() || divides(c.f.p, bp, c.f.reduces && !c.f.reduces_q);
     if (!p || !divides(c.f.q, bq, c.f.reduces_q)) return {};
     return {c.s.with("exact", 1)};
@@ -165,12 +166,17 @@ Alternatives fitting(const Context& c, Alternatives all) {
 
 Alternatives shared_staging(const Context& c) {
     if (!product(c) || !c.s.is("copy", "direct")) return {};
+    if (c.s.is("mma", "mma")) return {c.s.with("copy", "plain").with("bk", 32)};
+    if (c.f.matrix_unit) return {};   // first the matrix unit: its operands decide how a tile is staged
     return {c.s.with("copy", "plain").with("bm", 64).with("bn", 64).with("bk", 32).with("threads", 128)};
 }
 
 Alternatives matrix_unit(const Context& c) {
-    if (!product(c) || !c.f.matrix_unit || c.s.is("copy", "direct") || !c.s.is("mma", "fma")) return {};
-    return {c.s.with("mma", "mma").with("bm", 64).with("bn", 64).with("bk", 32)};
+    if (!product(c) || !c.f.matrix_unit || !c.s.is("mma", "fma")) return {};
+    const Sketch s = c.s.with("mma", "mma").with("bm", 64).with("bn", 64);
+    // Operands that lie the other way round are turned on their way through shared memory.
+    if (!c.f.k_major_a || !c.f.k_major_b) return {s.with("copy", "plain").with("bk", 32)};
+    return {s};
 }
 
 Alternatives swizzle(const Context& c) {
@@ -186,7 +192,7 @@ Alternatives async_copy(const Context& c) {
 }
 
 Alternatives warpgroup_mma(const Context& c) {
-    if (!product(c) || c.task.target != "sm_90a" || !c.f.matrix_unit || !c.s.is("mma", "mma")) return {};
+    if (!product(c) || c.task.target != "sm_90a" || !c.f.matrix_unit || !c.s.is("mma", "mma") || c.s.is("copy", "direct")) return {};
     Sketch s = c.s.with("mma", "wgmma").with("bm", 64).with("bn", 128).with("bk", 64).with("swizzle", 128).with("stages", 1);
     return fitting(c, {s.with("bn", c.f.products > 1 ? 64 : 128)});
 }
