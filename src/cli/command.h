@@ -46,6 +46,7 @@ std::function<int()> declare_reference(CLI::App& app);
 std::function<int()> declare_run(CLI::App& app);
 std::function<int()> declare_runs(CLI::App& app);
 std::function<int()> declare_show(CLI::App& app);
+std::function<int()> declare_tune(CLI::App& app);
 std::function<int()> declare_target(CLI::App& app);
 
 // Prints "tilewright: <message>" and, indented, the fix to standard error. Returns `code`.

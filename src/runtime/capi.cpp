@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/text.h"
 #include "runtime/blaslt_gemm.h"
 #include "runtime/compile.h"
 #include "codegen/emit.h"
@@ -15,6 +16,7 @@
 #include "runtime/machine.h"
 #include "runtime/report_json.h"
 #include "runtime/tensor_map.h"
+#include "runtime/tuned.h"
 
 using nlohmann::json;
 namespace rt = tw::runtime;
@@ -28,6 +30,7 @@ struct tw_kernel {
 };
 struct tw_module {
     std::unique_ptr<rt::KernelModule> module;
+    std::unique_ptr<rt::TunedModules> tuned;   // where a file has tuned constants and the caller gave none
     std::string description;
 };
 struct tw_gemm {
@@ -255,11 +258,19 @@ int tw_module_load(const char* request_json, tw_module** module) {
         if (request.contains("constants")) {
             for (const auto& [name, value] : request.at("constants").items()) constants[name] = value.get<std::int64_t>();
         }
-        auto loaded = request.contains("path") ? rt::KernelModule::from_file(request.at("path").get<std::string>(), constants)
-                                               : rt::KernelModule::from_text(request.value("name", "kernel.py"), request.at("source").get<std::string>(), constants);
+        const bool from_file = request.contains("path");
+        const std::string name = from_file ? request.at("path").get<std::string>() : request.value("name", "kernel.py");
+        auto text = from_file ? tw::read_file(name) : tw::Expected<std::string, std::string>(request.at("source").get<std::string>());
+        if (!text) return bad_input(text.error());
+        auto loaded = rt::KernelModule::from_text(name, *text, constants);
         if (!loaded) return report(loaded.error());
         auto made = std::make_unique<tw_module>();
         made->module = *std::move(loaded);
+        if (from_file && constants.empty() && request.value("tuned", true)) {
+            auto tuned = rt::read_tuned(name);
+            if (!tuned) return report(tuned.error());
+            if (!tuned->entries.empty()) made->tuned = std::make_unique<rt::TunedModules>(name, *text, *made->module, *std::move(tuned));
+        }
         json kernels = json::array();
         for (const auto& k : made->module->ir().kernels) {
             json parameters = json::array(), values = json::object();
@@ -318,7 +329,8 @@ int tw_module_launch(tw_module* module, const char* kernel, const tw_tensor* ten
             arguments.tensors.push_back({t.address, *dtype, {t.dims, t.dims + t.rank}, {t.strides, t.strides + t.rank}});
         }
         if (scalar_count) arguments.scalars.assign(scalars, scalars + scalar_count);
-        auto launched = module->module->launch(kernel, arguments, static_cast<rt::cu::Stream>(stream));
+        rt::KernelModule& from = module->tuned ? module->tuned->pick(kernel, arguments) : *module->module;
+        auto launched = from.launch(kernel, arguments, static_cast<rt::cu::Stream>(stream));
         return launched ? TW_OK : report(launched.error());
     });
 }

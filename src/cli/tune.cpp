@@ -1,0 +1,390 @@
+// `tilewright tune FILE`: the best constants of a kernel for some shapes, every point proved before it runs.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "base/digest.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/evidence.h"
+#include "cli/kernel_file.h"
+#include "codegen/emit.h"
+#include "runtime/compile.h"
+#include "runtime/driver.h"
+#include "runtime/evaluate.h"
+#include "runtime/signature.h"
+#include "runtime/tuned.h"
+#include "runtime/worker.h"
+
+namespace tw::cli {
+namespace {
+
+using nlohmann::json;
+using Constants = std::map<std::string, std::int64_t>;
+
+struct Options {
+    CandidateOptions candidate;
+    std::vector<std::string> shapes;
+    int limit = 128, jobs = 0, rounds = 8, finalists = 3;
+    bool dry_run = false, allow_unproved = false, fresh = false;
+    std::string json_out;
+};
+
+struct Point {
+    Constants constants;
+    std::string verdict;      // "", "proved", "not proved", "violated", "rejected"
+    std::string reason;
+    json resources;           // static figures per kernel
+    std::string label() const {
+        std::string text;
+        for (const auto& [name, value] : constants) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
+        return text;
+    }
+};
+
+// Results so far, one JSON a line, appended as they come: a tuning that was stopped goes on where it was.
+class Record {
+public:
+    Record(const std::string& digest, bool fresh) {
+        const auto folder = runtime::CubinCache::standard().folder();
+        if (folder.empty()) return;
+        std::error_code ignored;
+        std::filesystem::create_directories(folder, ignored);
+        path_ = (folder / ("tune-" + digest.substr(0, 24) + ".jsonl")).string();
+        if (fresh) std::filesystem::remove(path_, ignored);
+        std::ifstream in(path_);
+        for (std::string line; std::getline(in, line);) {
+            const json entry = json::parse(line, nullptr, false);
+            if (entry.is_object() && entry.contains("key")) known_[entry["key"].get<std::string>()] = entry["value"];   // a torn last line is skipped
+        }
+    }
+    const json* find(const std::string& key) const {
+        const auto it = known_.find(key);
+        return it == known_.end() ? nullptr : &it->second;
+    }
+    void add(const std::string& key, json value) {
+        const std::scoped_lock lock(guard_);
+        if (!path_.empty()) std::ofstream(path_, std::ios::app) << json{{"key", key}, {"value", value}}.dump() << "\n";
+        known_[key] = std::move(value);
+    }
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+    std::map<std::string, json> known_;
+    std::mutex guard_;
+};
+
+// Every combination of the declared choices; a random part of them when there are more than `limit`, the declared defaults always.
+std::vector<Constants> const_space(const runtime::Signature& signature, const Constants& fixed, std::size_t limit, std::uint64_t seed, double& total) {
+    std::map<std::string, std::set<std::int64_t>> choices;
+    Constants defaults;
+    for (const ir::Kernel* k : signature.kernels) {
+        for (const ir::ConstParam& c : k->consts) {
+            if (fixed.count(c.name)) continue;
+            choices[c.name].insert(c.choices.begin(), c.choices.end());
+            choices[c.name].insert(c.value);
+            defaults.try_emplace(c.name, c.value);
+        }
+    }
+    total = 1;
+    for (const auto& [name, values] : choices) total *= static_cast<double>(values.size());
+    std::vector<Constants> points = {defaults};
+    if (total <= static_cast<double>(limit)) {
+        std::vector<Constants> all = {{}};
+        for (const auto& [name, values] : choices) {
+            std::vector<Constants> more;
+            for (const Constants& c : all) {
+                for (std::int64_t v : values) more.push_back(c), more.back()[name] = v;
+            }
+            all = std::move(more);
+        }
+        for (Constants& c : all) {
+            if (c != defaults) points.push_back(std::move(c));
+        }
+    } else {
+        std::mt19937_64 random(seed);
+        std::set<Constants> seen = {defaults};
+        for (std::size_t tries = 0; points.size() < limit && tries < 20 * limit; ++tries) {
+            Constants c;
+            for (const auto& [name, values] : choices) c[name] = *std::next(values.begin(), static_cast<std::ptrdiff_t>(random() % values.size()));
+            if (seen.insert(c).second) points.push_back(std::move(c));
+        }
+    }
+    for (Constants& c : points) c.insert(fixed.begin(), fixed.end());
+    return points;
+}
+
+void in_parallel(std::size_t count, int jobs, const std::function<void(std::size_t)>& work) {
+    std::atomic<std::size_t> next{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < jobs; ++t) {
+        threads.emplace_back([&] {
+            for (std::size_t i = next++; i < count; i = next++) work(i);
+        });
+    }
+    for (std::thread& t : threads) t.join();
+}
+
+class Tuner {
+public:
+    Tuner(const Options& o, json base, runtime::Signature signature, std::string text)
+        : o_(o), base_(std::move(base)), signature_(std::move(signature)), text_(std::move(text)), record_(digest_hex(text_ + "\n" + signature_.name), o.fresh) {
+        jobs_ = o.jobs > 0 ? o.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    }
+
+    int run(const std::vector<Constants>& shapes) {
+        double total = 0;
+        const Constants fixed = base_["constants"].get<Constants>();
+        for (Constants& c : const_space(signature_, fixed, static_cast<std::size_t>(o_.limit), o_.candidate.seed, total)) points_.push_back({std::move(c), {}, {}, {}});
+        say(fmt::format("{}: {} points{}", signature_.name, points_.size(), total > o_.limit ? fmt::format(" of {:.0f}, chosen at random (--limit)", total) : ""));
+        compile_all();
+        if (o_.dry_run) return finish_static("dry run: nothing was verified or run", exit_fine);
+        verify_all();
+        const auto devices = runtime::devices();
+        if (!devices || devices->empty()) return finish_static("no GPU here: the compiler's figures are given, nothing was tuned", exit_not_measured);
+        gpu_ = devices->front().name;
+        for (const Constants& shape : shapes) tune_shape(shape);
+        if (best_.empty()) return complain(exit_kernel_wrong, "no point could be measured");
+        return store();
+    }
+
+private:
+    void say(const std::string& line) const {
+        if (o_.json_out != "-") fmt::print("{}\n", line), std::fflush(stdout);
+    }
+
+    // Lowers and compiles every point for the GPU here, or for the kernels' own architecture; fills the cubin cache.
+    void compile_all() {
+        const auto devices = runtime::devices();
+        const std::string arch = devices && !devices->empty() ? runtime::arch_of(devices->front()) : "";
+        std::atomic<int> done{0};
+        in_parallel(points_.size(), jobs_, [&](std::size_t i) {
+            Point& p = points_[i];
+            SourceMap sources;
+            DiagnosticSink sink;
+            const std::string file = base_["file"];
+            const auto module = lower::compile_text(sources, file, text_, p.constants, sink);
+            if (!module) {
+                p.verdict = "rejected";
+                p.reason = sink.empty() ? "" : sink.diagnostics().front().message;
+                return;
+            }
+            p.resources = json::array();
+            for (const ir::Kernel& k : module->kernels) {
+                if (std::none_of(signature_.kernels.begin(), signature_.kernels.end(), [&](const ir::Kernel* s) { return s->name == k.name; })) continue;
+                auto emitted = codegen::emit(k, file);
+                if (!emitted) {
+                    p.verdict = "rejected";
+                    p.reason = emitted.error().message;
+                    return;
+                }
+                runtime::CompileRequest request;
+                request.source = emitted->source;
+                request.name = k.name + ".cu";
+                request.arch = arch.empty() ? k.arch : arch;
+                request.include_folders = runtime::standard_include_folders();
+                auto compiled = runtime::compile(request);
+                if (!compiled) {
+                    p.resources.push_back({{"kernel", k.name}, {"problem", compiled.error().message}});
+                    continue;
+                }
+                for (const auto& r : compiled->report.kernels) {
+                    if (r.is_entry) p.resources.push_back({{"kernel", k.name}, {"registers", r.registers}, {"spill_bytes", r.spill_store_bytes + r.spill_load_bytes}, {"shared_bytes", k.shared_bytes}, {"threads", 32 * k.warps}});
+                }
+            }
+            ++done;
+        });
+        say(fmt::format("compiled {} of {} points; {} are rejected by the language", done.load(), points_.size(), std::count_if(points_.begin(), points_.end(), [](const Point& p) { return p.verdict == "rejected"; })));
+    }
+
+    // In processes of their own, as `tilewright check` does it: a prover may need much memory, and points are independent.
+    void verify_all() {
+        std::atomic<int> done{0};
+        std::mutex printing;
+        in_parallel(points_.size(), jobs_, [&](std::size_t i) {
+            Point& p = points_[i];
+            if (p.verdict == "rejected") return;
+            const std::string key = "verdict " + p.label();
+            if (const json* known = record_.find(key)) {
+                p.verdict = known->value("verdict", "");
+                p.reason = known->value("reason", "");
+                return;
+            }
+            std::vector<std::string> words = {own_program(), "check", base_["file"].get<std::string>()};
+            if (!p.constants.empty()) words.insert(words.end(), {"--set", p.label()});
+            runtime::WorkerLimits limits;
+            limits.seconds = 300;
+            const auto ran = runtime::run_program_in_worker(words, limits);
+            p.verdict = ran.end == runtime::WorkerEnd::finished ? "proved" : ran.end == runtime::WorkerEnd::failed && ran.status == exit_kernel_wrong ? "violated" : "not proved";
+            if (p.verdict != "proved") p.reason = std::string(trim(ran.answer.substr(0, 300)));
+            record_.add(key, {{"verdict", p.verdict}, {"reason", p.reason}});
+            const int count = ++done;
+            const std::scoped_lock lock(printing);
+            say(fmt::format("[{}] {}: {}", count, p.label(), p.verdict));
+        });
+    }
+
+    bool may_run(const Point& p) const { return p.verdict == "proved" || (p.verdict == "not proved" && o_.allow_unproved); }
+
+    void tune_shape(const Constants& shape) {
+        runtime::SessionLimits limits;
+        limits.seconds = o_.candidate.timeout;
+        json request = base_;
+        request["sizes"] = shape;
+        request["time"] = true;
+        std::string text;
+        for (const auto& [name, value] : shape) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
+        std::vector<std::pair<double, const Point*>> times;
+        int number = 0;
+        for (const Point& p : points_) {
+            ++number;
+            if (!may_run(p)) continue;
+            const std::string key = fmt::format("time {} {} {}", gpu_, text, p.label());
+            json result;
+            if (const json* known = record_.find(key)) {
+                result = *known;
+            } else {
+                request["constants"] = p.constants;
+                request["rounds"] = o_.rounds;
+                request["warmup_ms"] = 30;
+                const json evidence = session_.evaluate(request);
+                result = {{"status", evidence["status"]}, {"us", evidence.value("us", 0.0)}, {"message", evidence.value("message", "")}};
+                // A machine without a GPU, or our own trouble, says nothing about the point.
+                if (evidence["status"] != "no gpu" && evidence["status"] != "our bug") record_.add(key, result);
+            }
+            const double us = result.value("us", 0.0);
+            if (result["status"] == "right" && us > 0) times.emplace_back(us, &p);
+            say(fmt::format("[{}/{}] {} {}: {}", number, points_.size(), text, p.label(), us > 0 ? fmt::format("{:.2f} us", us) : result["status"].get<std::string>() + " " + result.value("message", "").substr(0, 120)));
+            rows_.push_back({{"sizes", shape}, {"constants", p.constants}, {"status", result["status"]}, {"us", us}, {"resources", p.resources}});
+        }
+        if (times.empty()) return;
+        std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        // The first few once more, each in one run with the file's own constants: short measurements alone may mislead.
+        const Point& defaults = points_.front();
+        const Point* best = times.front().second;
+        double best_us = times.front().first, default_us = 0, best_ratio = 0;
+        for (std::size_t i = 0; i < times.size() && i < static_cast<std::size_t>(o_.finalists); ++i) {
+            request["constants"] = times[i].second->constants;
+            request["rounds"] = 30;
+            request["warmup_ms"] = 100;
+            if (may_run(defaults)) request["against"] = {{"file", base_["file"]}, {"constants", defaults.constants}, {"kernel", signature_.name}};
+            const json evidence = session_.evaluate(request);
+            if (evidence["status"] != "right" || !evidence.contains("us")) continue;
+            const double ratio = evidence.value("ratio", 1 / evidence["us"].get<double>());
+            if (ratio > best_ratio) best_ratio = ratio, best = times[i].second, best_us = evidence["us"], default_us = evidence.contains("peer") ? evidence["peer"]["us"].get<double>() : 0.0;
+        }
+        say(fmt::format("{}: best {} with {:.2f} us{}", text, best->label(), best_us, default_us > 0 ? fmt::format("; the file's own constants {:.2f} us", default_us) : ""));
+        best_.push_back({signature_.name, gpu_, shape, best->constants, best_us, default_us});
+    }
+
+    int store() {
+        auto tuned = runtime::read_tuned(base_["file"]);
+        runtime::TunedFile file = tuned ? *std::move(tuned) : runtime::TunedFile{};
+        const std::string digest = digest_hex(text_);
+        if (file.source_digest != digest) file.entries.clear();   // found for another text of the file
+        file.source_digest = digest;
+        for (const runtime::TunedEntry& e : best_) {
+            std::erase_if(file.entries, [&](const runtime::TunedEntry& old) { return old.kernel == e.kernel && old.gpu == e.gpu && old.sizes == e.sizes; });
+            file.entries.push_back(e);
+        }
+        const std::string path = runtime::tuned_path(base_["file"]);
+        if (auto written = runtime::write_tuned(base_["file"], file); !written) return complain(exit_bad_input, written.error().text());
+        say("stored in " + path);
+        if (!o_.json_out.empty() && !write_json(o_.json_out, {{"file", base_["file"]}, {"kernel", signature_.name}, {"points", rows_}, {"stored", path}, {"command", own_command()}, {"versions", runtime::versions()}})) return exit_bad_input;
+        return exit_fine;
+    }
+
+    int finish_static(const std::string& why, int code) {
+        json list = json::array();
+        for (const Point& p : points_) {
+            list.push_back({{"constants", p.constants.empty() ? json::object() : json(p.constants)}, {"verdict", p.verdict}, {"reason", p.reason}, {"resources", p.resources}});
+            std::string figures;
+            if (p.resources.is_array()) {
+                for (const json& r : p.resources)
+                    figures += r.contains("problem") ? " " + r["problem"].get<std::string>().substr(0, 80)
+                                                     : fmt::format(" {} registers, {} bytes spilled, {} bytes shared;", r["registers"].get<int>(), r["spill_bytes"].get<int>(), r["shared_bytes"].get<int>());
+            }
+            say(fmt::format("  {}: {}{}{}", p.label(), p.verdict.empty() ? "compiles" : p.verdict, p.reason.empty() ? "" : " (" + p.reason.substr(0, p.reason.find('\n')) + ")", figures));
+        }
+        say(why);
+        if (!o_.json_out.empty() && !write_json(o_.json_out, {{"file", base_["file"]}, {"kernel", signature_.name}, {"points", list}, {"note", why}, {"command", own_command()}})) return exit_bad_input;
+        return code;
+    }
+
+    static std::string own_program() {
+        std::error_code ignored;
+        const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+        return self.empty() ? "tilewright" : self.string();
+    }
+
+    const Options& o_;
+    json base_;
+    runtime::Signature signature_;
+    std::string text_, gpu_;
+    Record record_;
+    runtime::EvaluationSession session_;
+    int jobs_ = 1;
+    std::vector<Point> points_;
+    std::vector<runtime::TunedEntry> best_;
+    json rows_ = json::array();
+};
+
+int run(const Options& o) {
+    Requested asked = request_from(o.candidate);
+    if (asked.exit_code != exit_fine) return asked.exit_code;
+    LoadedFile loaded;
+    load_kernel_file(loaded, asked.request["file"], asked.request["constants"].get<lower::ConstValues>());
+    if (!loaded.module) return loaded.exit_code;
+    loaded.module->file = asked.request["file"];
+    auto signature = runtime::find_signature(*loaded.module, o.candidate.kernel);
+    if (!signature) return complain(exit_bad_input, signature.error().message, signature.error().fix);
+    std::vector<Constants> shapes;
+    std::string problem;
+    for (const std::string& text : o.shapes) {
+        auto shape = parse_settings({text}, problem);
+        if (!shape) return complain(exit_bad_input, problem, "write --shape M=4096,N=4096");
+        for (const auto& [name, value] : asked.request["sizes"].get<Constants>()) shape->try_emplace(name, value);
+        shapes.push_back(*std::move(shape));
+    }
+    if (shapes.empty()) shapes.push_back(asked.request["sizes"].get<Constants>());
+    for (const Constants& shape : shapes) {
+        if (o.dry_run) break;
+        if (auto complete = runtime::size_values(*signature, shape); !complete) return complain(exit_bad_input, complete.error().message, complete.error().fix);
+    }
+    const auto text = read_file(asked.request["file"].get<std::string>());
+    if (!text) return complain(exit_bad_input, text.error());
+    return Tuner(o, asked.request, *std::move(signature), *text).run(shapes);
+}
+
+}  // namespace
+
+std::function<int()> declare_tune(CLI::App& app) {
+    auto o = std::make_shared<Options>();
+    declare_candidate(app, o->candidate, true);
+    app.add_option("--shape", o->shapes, "a shape to tune for, NAME=VALUE,...; may be repeated, each is a class of its own");
+    app.add_option("--limit", o->limit, "at most this many points of the const space")->capture_default_str();
+    app.add_option("--jobs", o->jobs, "processes that verify and threads that compile at once; default: all cores");
+    app.add_option("--rounds", o->rounds, "timed rounds of the first pass")->capture_default_str();
+    app.add_option("--finalists", o->finalists, "points that are timed again, in one run with the file's own constants")->capture_default_str();
+    app.add_flag("--dry-run", o->dry_run, "list the points with the compiler's figures; verify and run nothing");
+    app.add_flag("--allow-unproved", o->allow_unproved, "also run points that are not proved (never those that are violated)");
+    app.add_flag("--fresh", o->fresh, "forget what earlier runs of this command found");
+    app.add_option("--json", o->json_out, "file for all points, or - for standard output");
+    app.footer(
+        "Every point is proved before it runs. What was found so far is kept in the cache folder: the same command goes on where it was stopped. The best\n"
+        "constants are stored in FILE's .tuned.json, which the Python package uses for that shape and its neighbours.\n"
+        "Exit status: 0 tuned, 1 nothing could be measured, 2 bad usage, 3 no GPU here: the compiler's figures are given.\n"
+        "Example: tilewright tune kernels/softmax.py --shape M=4096,N=1024 --shape M=64,N=1024");
+    return [o] { return run(*o); };
+}
+
+}  // namespace tw::cli

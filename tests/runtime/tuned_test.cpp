@@ -1,0 +1,52 @@
+// Tuned constants: nearest shape class, and data that belongs to one text of a file.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/digest.h"
+#include "runtime/tuned.h"
+#include "temporary_folder.h"
+
+namespace tw::runtime {
+namespace {
+
+TunedFile sample() {
+    TunedFile f;
+    f.source_digest = "abc";
+    f.entries.push_back({"gemm", "H", {{"M", 64}, {"N", 4096}}, {{"BM", 64}}, 5, 7});
+    f.entries.push_back({"gemm", "H", {{"M", 4096}, {"N", 4096}}, {{"BM", 128}}, 50, 51});
+    f.entries.push_back({"gemm", "A", {{"M", 100}, {"N", 4096}}, {{"BM", 32}}, 9, 9});
+    f.entries.push_back({"other", "H", {{"M", 100}, {"N", 4096}}, {{"BM", 1}}, 9, 9});
+    return f;
+}
+
+TEST(Tuned, TheNearestShapeOfThisKernelAndGpuComesFirst) {
+    const TunedFile f = sample();
+    const auto near = nearest(f, "gemm", "H", {{"M", 100}, {"N", 4096}});
+    ASSERT_EQ(near.size(), 2u);
+    EXPECT_EQ(near[0]->constants.at("BM"), 64);
+    EXPECT_EQ(nearest(f, "gemm", "H", {{"M", 3000}, {"N", 8192}})[0]->constants.at("BM"), 128);
+    EXPECT_TRUE(nearest(f, "gemm", "no such", {{"M", 1}}).empty());
+    EXPECT_EQ(nearest(f, "gemm", "", {{"M", 100}, {"N", 4096}})[0]->gpu, "A");
+    EXPECT_EQ(nearest(f, "gemm", "H", {{"M", 0}, {"N", 0}}).size(), 2u);   // an empty tensor has a neighbour too
+}
+
+TEST(Tuned, IsReadAsItWasWritten) {
+    const testing::TemporaryFolder folder;
+    const std::string kernel = (folder.path() / "gemm.py").string();
+    EXPECT_TRUE(read_tuned(kernel)->entries.empty());   // no file: nothing tuned, no failure
+    ASSERT_TRUE(write_tuned(kernel, sample()));
+    const auto back = read_tuned(kernel);
+    ASSERT_TRUE(back);
+    ASSERT_EQ(back->entries.size(), 4u);
+    EXPECT_EQ(back->source_digest, "abc");
+    EXPECT_EQ(back->entries[1].sizes.at("M"), 4096);
+    EXPECT_DOUBLE_EQ(back->entries[1].default_us, 51);
+    std::ofstream(tuned_path(kernel)) << "{\"source\": 3";
+    const auto damaged = read_tuned(kernel);
+    ASSERT_FALSE(damaged);
+    EXPECT_NE(damaged.error().fix.find("tune again"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tw::runtime
