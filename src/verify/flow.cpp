@@ -25,6 +25,7 @@ FlowResult Flow::run() {
     }
     State state;
     for (const ir::Assumption& a : k_.assumptions) prover_.assume(ints_.condition_from(a.condition, leaf(state)));
+    impossible_ = !k_.assumptions.empty() && prover_.contradictory();
     for (int axis = 0; axis < 3; ++axis) {
         prover_.assume(less(Poly::of(block_[axis]), Poly::of(grid_[axis])));
         const Poly wanted = ints_.from(k_.grid[axis], leaf(state));
@@ -70,7 +71,7 @@ std::string Flow::show(Value v) const {
     return s.size() > 600 && !trace_ ? s.substr(0, 600) + "..." : s;
 }
 
-void Flow::oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason, std::vector<std::string> used) {
+void Flow::oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason, const std::function<bool()>& blind, std::vector<std::string> used) {
     if (!recording_) return;
     Obligation o;
     o.kind = kind;
@@ -83,6 +84,10 @@ void Flow::oblige(const char* kind, const char* code, std::string text, const ir
     o.milliseconds = std::chrono::duration<double, std::milli>(now - last_).count();
     last_ = now;
     if (!proved) o.reason = std::move(reason);
+    if (proved && (impossible_ || (blind && blind()))) {
+        o.status = Status::vacuous;
+        o.reason = impossible_ ? "the assumptions exclude each other: no launch satisfies them" : "it holds whatever its operands are, so it says nothing about this kernel";
+    }
     o.used = std::move(used);
     for (const ir::Assumption& a : k_.assumptions) o.used.push_back("precondition: " + a.text);
     result_.obligations.push_back(std::move(o));
@@ -329,7 +334,7 @@ void Flow::run(const ir::Expect& e, const ir::Stmt& stmt, State& s) {
     if (!recording_) return;
     if (e.home == ir::Expect::Home::condition) {
         const Condition c = ints_.condition_from(e.condition, leaf(s));
-        oblige("expect", "TW1010", e.text, stmt, prover_.holds(c), "could not show " + ints_.text(c));
+        oblige("expect", "TW1010", e.text, stmt, prover_.holds(c), "could not show " + ints_.text(c), [&] { return holds_of_anything(c); });
         return;
     }
     const std::vector<int> shape = e.home == ir::Expect::Home::fragment ? k_.fragments[at(e.fragment)].dist.shape : e.view.extents;
@@ -338,7 +343,20 @@ void Flow::run(const ir::Expect& e, const ir::Stmt& stmt, State& s) {
     std::map<int, Poly> bound;
     for (std::size_t i = 0; i < e.coordinate_vars.size(); ++i) bound[e.coordinate_vars[i]] = c[i];
     const Value want = values_.simplified(values_.from(e.tag, leaf(s), bound));
-    oblige("expect", "TW1010", e.text, stmt, want == got && !values_.has_unknown(got), "expected " + show(want) + "\n      but it is " + show(got));
+    oblige("expect", "TW1010", e.text, stmt, want == got && !values_.has_unknown(got), "expected " + show(want) + "\n      but it is " + show(got),
+           [&] { return want == values_.unknown("anything"); });
+}
+
+bool Flow::holds_of_anything(const Condition& c) {
+    std::vector<Atom> atoms;
+    ints_.collect(c, atoms);
+    std::map<Atom, Poly> with;
+    for (Atom a : atoms) {
+        const auto kind = ints_.info(a).kind;
+        if ((kind == AtomInfo::Kind::symbol || kind == AtomInfo::Kind::element || kind == AtomInfo::Kind::opaque) && !with.count(a)) with[a] = anything();
+    }
+    Prover nothing_known(ints_);
+    return nothing_known.holds(ints_.replace(c, with));
 }
 
 }  // namespace tw::verify::detail

@@ -89,7 +89,11 @@ private:
 
     // -------------------------------------------------------------------------------------------------------- obligations
 
-    void oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason, std::vector<std::string> used = {});
+    // `blind`: the same question with fresh unknowns in place of what the assertion speaks of. What still holds then is vacuous.
+    void oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason, const std::function<bool()>& blind, std::vector<std::string> used = {});
+    // A condition of whose variables nothing is known any more; sizes keep their meaning only through the assumptions.
+    bool holds_of_anything(const Condition& c);
+    Poly anything() { return Poly::of(ints_.fresh("anything")); }
 
     // ---------------------------------------------------------------------------------------------------------- execution
 
@@ -214,7 +218,7 @@ private:
     void operands(const Multiply& op, const ir::Stmt& stmt) {
         if (!recording_) return;
         const std::string obstacle = operand_obstacle(k_, op);
-        oblige("operands", "TW1011", "the register operands lie as the instruction takes them", stmt, obstacle.empty(), obstacle);
+        oblige("operands", "TW1011", "the register operands lie as the instruction takes them", stmt, obstacle.empty(), obstacle, {});
         if (obstacle.empty()) result_.obligations.back().prover = "layout";
     }
 
@@ -250,6 +254,7 @@ private:
     Values values_;
     FlowResult result_;
     bool recording_ = false;
+    bool impossible_ = false;     // the assumptions exclude each other: nothing that follows from them says anything
     bool writer_missing_ = false; // a read came before its writer in this pass
     std::vector<Condition> path_; // the conditions that surround the statement
     int conditional_ = 0;         // how many undecided conditions surround the statement

@@ -24,7 +24,7 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
         const bool claimed = i < v.in_bounds.size() && v.in_bounds[i];
         if (claimed) {
             oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is claimed to be in bounds", stmt, prover_.holds_given(p.inside, bound),
-                   "could not show " + ints_.text(bound));
+                   "could not show " + ints_.text(bound), [&] { return prover_.holds(less(anything(), extent)); });
         } else if (!prover_.holds_given(p.inside, bound)) {
             p.inside = both(p.inside, bound);
         }
@@ -35,7 +35,7 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
         if (!tile_dim) need = both(need, less(p.index[d], poly(t.dims[d], s)));
         if (tile_dim && v.gather_dim == static_cast<int>(d)) continue;   // the promise on the index tensor's contents
         oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + (tile_dim ? " is never negative" : " is in range"), stmt,
-               prover_.holds_given(p.inside, need), "could not show " + ints_.text(need));
+               prover_.holds_given(p.inside, need), "could not show " + ints_.text(need), [&] { return prover_.holds(at_least(anything(), Poly(0))); });
     }
     return p;
 }
@@ -62,7 +62,7 @@ Poly Flow::integer_fragment(int id, const State& s, const Poly& c, bool& ok) {
 Value Flow::loaded(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c, bool has_fill, double fill) {
     const Place p = place(v, stmt, s, c);
     if (!has_fill) {
-        oblige("in bounds", "TW1003", "a load of " + k_.tensors[at(v.tensor)].name + " with no fill stays in bounds", stmt, prover_.holds(p.inside), "could not show " + ints_.text(p.inside));
+        oblige("in bounds", "TW1003", "a load of " + k_.tensors[at(v.tensor)].name + " with no fill stays in bounds", stmt, prover_.holds(p.inside), "could not show " + ints_.text(p.inside), {});
     }
     if (k_.tensors[at(v.tensor)].is_output) return values_.unknown("read of an output");
     return values_.where(p.inside, values_.element(v.tensor, p.index), values_.number(fill));
@@ -76,7 +76,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     }
     const std::string name = tensor_name(tensor);
     if (!equation) {
-        oblige("output value", "TW1001", name + " is what `computes` says", stmt, false, "`computes` has no equation for " + name);
+        oblige("output value", "TW1001", name + " is what `computes` says", stmt, false, "`computes` has no equation for " + name, {});
         return;
     }
     State empty;
@@ -101,7 +101,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     const Value got = values_.simplified(value);
     if (!atomic) {   // atomic adds are judged together, in finish_outputs
         oblige("output value", "TW1001", name + " is what `computes` says", stmt, agree(want, got, p.inside, 3) && !values_.has_unknown(got),
-               "expected " + show(want) + "\n      but it is " + show(got));
+               "expected " + show(want) + "\n      but it is " + show(got), [&] { return agree(want, values_.unknown("anything"), p.inside, 3); });
     }
     prover_.pop();
     for (const Digit& d : digits_) coordinates.push_back(d);
@@ -143,7 +143,8 @@ void Flow::run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s) {
     for (std::size_t i = 0; i < map.dims.size(); ++i) {
         const std::size_t d = at(map.dims[i]);
         p.index[d] = poly(op.coordinates[i], s) + boxed[i];
-        oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is never negative", stmt, prover_.holds(at_least(p.index[d], Poly(0))), "could not show " + ints_.text(p.index[d]) + " >= 0");
+        oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is never negative", stmt, prover_.holds(at_least(p.index[d], Poly(0))), "could not show " + ints_.text(p.index[d]) + " >= 0",
+               [&] { return prover_.holds(at_least(anything(), Poly(0))); });
         const Condition bound = less(p.index[d], poly(t.dims[d], s));
         if (!prover_.holds(bound)) p.inside = both(p.inside, bound);
     }

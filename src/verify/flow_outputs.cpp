@@ -12,23 +12,37 @@ void Flow::finish_outputs() {
         const std::string name = tensor_name(e.output);
         if (it == by_tensor.end()) {
             const ir::Stmt nowhere{ir::BlockSync{}, k_.loc, {}};
-            oblige("written once", "TW1002", "every element of " + name + " is written exactly once", nowhere, false, "nothing is stored to " + name);
+            oblige("written once", "TW1002", "every element of " + name + " is written exactly once", nowhere, false, "nothing is stored to " + name, {});
             continue;
         }
         std::string why;
         std::vector<std::string> lemmas;
         std::vector<Digit> folded;
         const bool ok = partition(it->second, why, lemmas, folded);
+        // Stores that may go anywhere cover nothing for sure.
+        const auto blind = [&] {
+            Store anywhere = *it->second.front();
+            for (Poly& p : anywhere.index) p = anything();
+            std::string unread;
+            std::vector<std::string> none;
+            std::vector<Digit> any;
+            return partition({&anywhere}, unread, none, any);
+        };
         if (it->second.front()->atomic) {
             for (const Store* store : it->second) {
                 std::string reason = why;
                 const bool sums = ok && adds_up(*store, e, folded, reason);
-                oblige("output value", "TW1001", name + " is what `computes` says", *store->stmt, sums, reason);
+                oblige("output value", "TW1001", name + " is what `computes` says", *store->stmt, sums, reason, [&] {
+                    Store blind = *store;
+                    blind.added = values_.unknown("anything");
+                    std::string unread;
+                    return adds_up(blind, e, folded, unread);
+                });
             }
-            oblige("written once", "TW1002", "every element of " + name + " receives every part of its sum exactly once", *it->second.front()->stmt, ok, why, lemmas);
+            oblige("written once", "TW1002", "every element of " + name + " receives every part of its sum exactly once", *it->second.front()->stmt, ok, why, blind, lemmas);
             continue;
         }
-        oblige("written once", "TW1002", "every element of " + name + " is written exactly once", *it->second.front()->stmt, ok, why, lemmas);
+        oblige("written once", "TW1002", "every element of " + name + " is written exactly once", *it->second.front()->stmt, ok, why, blind, lemmas);
     }
 }
 
