@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "runtime/evaluate.h"
+#include "runtime/profile.h"
 
 namespace tw::cli {
 namespace {
@@ -22,7 +23,7 @@ struct Options {
     std::string against, json_out, requests, l2 = "cold";
     std::vector<std::string> candidates;
     int rounds = 30, heuristics = 64;
-    bool samples = false;
+    bool samples = false, profile = false;
 };
 
 // One JSON request a line, one answer a line, as long as there are requests: for programs that try many candidates.
@@ -62,6 +63,25 @@ int against_torch(const Options& o, json request) {
     suite.timeout = o.candidate.timeout;
     suite.json_out = o.json_out;
     return run_cases({{"suite", request["file"]}, {"cases", json::array({request})}}, suite);
+}
+
+std::string describe_profile(const json& p) {
+    std::string text;
+    if (p.value("source", "") == "ncu") {
+        for (const auto& [kernel, metrics] : p["kernels"].items()) {
+            text += "  " + kernel + ", by ncu:\n";
+            for (const auto& [name, m] : metrics.items()) text += fmt::format("    {:>14.6g} {:<6} {}\n", m["value"].get<double>(), m.value("unit", ""), m.value("meaning", name));
+        }
+        return text;
+    }
+    text += fmt::format("  no counters ({}); instructions in the machine code:\n", p.value("why", ""));
+    if (p.contains("mix_note")) text += "    " + p["mix_note"].get<std::string>() + "\n";
+    for (const json& mix : p.value("mix", json::array())) {
+        text += fmt::format("    {}: {} instructions:", mix["kernel"].get<std::string>(), mix["instructions"].get<int>());
+        for (const auto& [kind, count] : mix["kinds"].items()) text += fmt::format(" {} {},", count.get<int>(), kind);
+        text.back() = '\n';
+    }
+    return text;
 }
 
 int run(const Options& o) {
@@ -110,8 +130,9 @@ int run(const Options& o) {
     for (const json& request : requests) {
         json evidence = session.evaluate(request);
         evidence["command"] = own_command();
+        if (o.profile) evidence["profile"] = runtime::profile(request, 2 * o.candidate.timeout);
         worst = std::max(worst, runtime::exit_status_of(evidence));
-        if (o.json_out != "-") fmt::print("{}", describe(evidence)), std::fflush(stdout);
+        if (o.json_out != "-") fmt::print("{}{}", describe(evidence), o.profile ? describe_profile(evidence["profile"]) : ""), std::fflush(stdout);
         results.push_back(std::move(evidence));
     }
     if (!o.json_out.empty() && !write_json(o.json_out, results.size() == 1 ? results[0] : json{{"results", results}})) return exit_bad_input;
@@ -135,6 +156,7 @@ std::function<int()> declare_bench(CLI::App& app) {
     app.add_option("--rounds", o->rounds, "timed rounds; the contenders take turns in each")->capture_default_str();
     app.add_option("--l2", o->l2, "cold: inputs rotate so that L2 never holds them; warm: one set of inputs")->capture_default_str();
     app.add_option("--heuristics", o->heuristics, "how many of cuBLASLt's algorithms are tried")->capture_default_str();
+    app.add_flag("--profile", o->profile, "also counters by ncu; where they are refused, the instruction mix and the compiler's figures");
     app.add_flag("--samples", o->samples, "put the time of every round into the JSON");
     app.add_option("--json", o->json_out, "file for the evidence, or - for standard output");
     app.footer(

@@ -1,12 +1,8 @@
 // `tilewright emit FILE`: the CUDA C++ of a kernel file, its launch plan, or what NVRTC makes of it.
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <CLI/App.hpp>
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -17,6 +13,7 @@
 #include "lower/lower.h"
 #include "runtime/compile.h"
 #include "runtime/nvrtc.h"
+#include "runtime/profile.h"
 #include "runtime/report_json.h"
 
 namespace tw::cli {
@@ -85,20 +82,9 @@ Machine to_ptx(const runtime::CompileRequest& request) {
 }
 
 Machine to_sass(const std::string& cubin) {
-    std::string path = (std::filesystem::temp_directory_path() / "tilewright-XXXXXX").string();
-    const int file = mkstemp(path.data());
-    if (file < 0) return {complain(exit_bad_input, "no temporary file can be made"), {}, {}};
-    close(file);
-    std::ofstream(path, std::ios::binary) << cubin;
-    Machine out;
-    if (FILE* pipe = popen(("cuobjdump -sass " + path + " 2>/dev/null").c_str(), "r")) {
-        char buffer[4096];
-        while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe)) out.text.append(buffer, n);
-        if (pclose(pipe) != 0) out.text.clear();
-    }
-    std::filesystem::remove(path);
-    if (out.text.empty()) out.code = complain(exit_bad_input, "cuobjdump did not disassemble the cubin", "put the CUDA toolkit's bin folder on PATH");
-    return out;
+    auto text = runtime::disassemble(cubin);
+    if (!text) return refused(text.error());
+    return {exit_fine, *std::move(text), {}};
 }
 
 Machine compiled_form(const Options& o, const ir::Kernel& kernel, const codegen::EmittedKernel& emitted) {

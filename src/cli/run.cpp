@@ -1,6 +1,7 @@
 // `tilewright run FILE`: execute a kernel on the emulator or the GPU with random data and compare with `computes` in fp64.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,13 +11,14 @@
 #include "cli/kernel_file.h"
 #include "emulate/trial.h"
 #include "runtime/evaluate.h"
+#include "runtime/profile.h"
 
 namespace tw::cli {
 namespace {
 
 struct Options {
     CandidateOptions candidate;
-    std::string target = "cpu";
+    std::string target = "cpu", sanitizer;
     int schedules = 0, blocks = 4, seeds = 1;
     bool json = false, check = false;
 };
@@ -44,7 +46,23 @@ int run_on_gpu(const Options& o) {
     return worst;
 }
 
+// The same under compute-sanitizer: its errors are the kernel's.
+int run_sanitized(const Options& o) {
+    static constexpr std::string_view tools[] = {"memcheck", "racecheck", "synccheck", "initcheck"};
+    if (std::find(std::begin(tools), std::end(tools), o.sanitizer) == std::end(tools)) return complain(exit_bad_input, fmt::format("there is no sanitizer '{}'", o.sanitizer), "the sanitizers are memcheck, racecheck, synccheck and initcheck");
+    Requested asked = request_from(o.candidate);
+    if (asked.exit_code != exit_fine) return asked.exit_code;
+    nlohmann::json result = runtime::sanitize(asked.request, o.sanitizer, o.candidate.timeout);
+    result["command"] = own_command();
+    if (o.json) write_json("-", result);
+    else if (result.contains("problem")) fmt::print("{}: {}\n", o.sanitizer, result["problem"].get<std::string>());
+    else fmt::print("{}{}: {} errors\n{}", describe(result["evidence"]), o.sanitizer, result["errors"].get<int>(), result.value("report", ""));
+    if (result.contains("problem")) return exit_not_measured;
+    return result["errors"].get<int>() > 0 ? exit_kernel_wrong + 0 : runtime::exit_status_of(result["evidence"]);
+}
+
 int run(const Options& o) {
+    if (!o.sanitizer.empty()) return run_sanitized(o);
     if (o.target == "gpu") return run_on_gpu(o);
     if (o.target != "cpu") return complain(exit_bad_input, fmt::format("there is no target '{}'", o.target), "the targets are cpu (the emulator) and gpu");
     Requested asked = request_from(o.candidate);
@@ -131,6 +149,7 @@ std::function<int()> declare_run(CLI::App& app) {
     app.add_option("--schedules", options->schedules, "cpu: also run hostile schedules, with this many random ones");
     app.add_option("--blocks", options->blocks, "cpu: resident blocks of a persistent kernel")->capture_default_str();
     app.add_option("--seeds", options->seeds, "gpu: how many seeds, from --seed on")->capture_default_str();
+    app.add_option("--sanitizer", options->sanitizer, "gpu: under compute-sanitizer: memcheck, racecheck, synccheck or initcheck");
     app.add_flag("--check", options->check, "compare with the fp64 reference; always done, here for scripts that say so");
     app.add_flag("--json", options->json, "print JSON");
     app.footer(

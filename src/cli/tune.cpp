@@ -219,7 +219,7 @@ private:
                 p.reason = known->value("reason", "");
                 return;
             }
-            std::vector<std::string> words = {own_program(), "check", base_["file"].get<std::string>()};
+            std::vector<std::string> words = {runtime::own_program(), "check", base_["file"].get<std::string>()};
             if (!p.constants.empty()) words.insert(words.end(), {"--set", p.label()});
             runtime::WorkerLimits limits;
             limits.seconds = 300;
@@ -318,12 +318,6 @@ private:
         say(why);
         if (!o_.json_out.empty() && !write_json(o_.json_out, {{"file", base_["file"]}, {"kernel", signature_.name}, {"points", list}, {"note", why}, {"command", own_command()}})) return exit_bad_input;
         return code;
-    }
-
-    static std::string own_program() {
-        std::error_code ignored;
-        const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
-        return self.empty() ? "tilewright" : self.string();
     }
 
     const Options& o_;

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <vector>
 
@@ -26,18 +27,6 @@ namespace {
 
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-std::string own_program() {
-    if (auto named = environment("TILEWRIGHT_PROGRAM"); !named.empty()) return named;
-    std::error_code ignored;
-    const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
-    if (self.filename() == "tilewright") return self.string();
-    for (const char* beside : {"tilewright", "../bin/tilewright", "bin/tilewright"}) {
-        const auto file = own_folder() / beside;
-        if (::access(file.c_str(), X_OK) == 0) return file.string();
-    }
-    return "tilewright";
-}
 
 void write_line(int file, const std::string& line) {
     std::string text = line + "\n";
@@ -55,6 +44,18 @@ void write_line(int file, const std::string& line) {
 std::string line_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 }  // namespace
+
+std::string own_program() {
+    if (auto named = environment("TILEWRIGHT_PROGRAM"); !named.empty()) return named;
+    std::error_code ignored;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    if (self.filename() == "tilewright") return self.string();
+    for (const char* beside : {"tilewright", "../bin/tilewright", "bin/tilewright"}) {
+        const auto file = own_folder() / beside;
+        if (::access(file.c_str(), X_OK) == 0) return file.string();
+    }
+    return "tilewright";
+}
 
 struct EvaluationSession::Child {
     pid_t process = -1;
@@ -206,13 +207,16 @@ json EvaluationSession::evaluate(const json& request) {
     }
 }
 
-int serve_evaluations() {
+int serve_evaluations(const std::string& requests) {
+    std::ifstream file;
+    if (!requests.empty()) file.open(requests);
+    std::istream& in = requests.empty() ? std::cin : file;
     // What libraries print must not mix with the answers.
     const int answers = ::dup(STDOUT_FILENO);
     ::fcntl(answers, F_SETFD, FD_CLOEXEC);
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
     Evaluator evaluator([&](const std::string& stage) { write_line(answers, line_of({{"stage", stage}})); });
-    for (std::string line; std::getline(std::cin, line);) {
+    for (std::string line; std::getline(in, line);) {
         if (trim(line).empty()) continue;
         json request = json::parse(line, nullptr, false);
         json answer;

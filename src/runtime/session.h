@@ -44,6 +44,10 @@ private:
 
 // The other end: reads requests from standard input, one JSON a line, and answers on standard output until the input ends or the GPU's
 // context is lost. Lines {"stage": ...} come before an answer, which is the line with "status".
-int serve_evaluations();
+// With a file, the requests come from it.
+int serve_evaluations(const std::string& requests = {});
+
+// The tilewright binary: TILEWRIGHT_PROGRAM, else this process's own, else the one beside our library.
+std::string own_program();
 
 }  // namespace tw::runtime
