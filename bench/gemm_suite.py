@@ -2,6 +2,7 @@
 """GEMM cases against autotuned cuBLASLt: every candidate is checked, then timed interleaved with the peer.
 
     gemm_suite.py PLANS OUT.jsonl [--cases REGEX] [--candidates REGEX] [--rounds N]
+    gemm_suite.py PLANS OUT.jsonl --fused [--compile]    fused epilogues against the bare GEMM (and torch.compile)
     gemm_suite.py --summary OUT.jsonl RESULT.json        the best candidate per case, for bench/results/h200/gemm.json
 
 PLANS is a folder with plans of `tilewright emit --to plan` and candidates.json: {name: {"form": "TN", "dtype": "bf16", "kind": "plain" |
@@ -219,6 +220,90 @@ def time_case(journal, case, candidates, rounds, heuristics):
         print(f"    {row['ratio']:.3f} {row['us']:10.2f} us {flop / row['us']:6.0f} TF/s {name}", flush=True)
 
 
+FUSED_SHAPES = ((4096, 4096, 4096), (8192, 8192, 8192))
+
+
+def fused_calls(name, m, n, k, i):
+    """(arguments by name, fp32 reference, torch function) of one fused kernel; the last word of `name` before a dash says which."""
+    import torch
+
+    g = torch.Generator(device="cuda").manual_seed(50 + i)
+    r = lambda *s: torch.randn(*s, device="cuda", generator=g)  # noqa: E731
+    a, b, c = r(m, k).bfloat16(), r(n, k).bfloat16() / math.sqrt(k), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    act = {"gelu": lambda x: torch.nn.functional.gelu(x, approximate="tanh"), "silu": torch.nn.functional.silu, "relu": torch.relu}
+    product = lambda: a.float() @ b.float().t()  # noqa: E731
+    args = dict(A=a, B=b, C=c)
+    if name in act:
+        args["bias"] = r(n).bfloat16()
+        return args, lambda: act[name](product() + args["bias"].float()), lambda f=act[name]: f(torch.nn.functional.linear(a, b, args["bias"]))
+    if name == "bias":
+        args["bias"] = r(n).bfloat16()
+        return args, lambda: product() + args["bias"].float(), lambda: torch.nn.functional.linear(a, b, args["bias"])
+    if name == "residual":
+        args["R"] = r(m, n).bfloat16()
+        return args, lambda: product() + args["R"].float(), lambda: torch.mm(a, b.t()) + args["R"]
+    if name == "scaled":
+        args["rows"], args["columns"] = r(m), r(n)
+        return args, lambda: product() * args["rows"][:, None] * args["columns"][None, :], lambda: torch.mm(a, b.t()) * args["rows"][:, None].bfloat16() * args["columns"].bfloat16()
+    if name == "gated":
+        args["G"] = r(n, k).bfloat16() / math.sqrt(k)
+        return (args, lambda: torch.nn.functional.silu(a.float() @ args["G"].float().t()) * product(),
+                lambda: torch.nn.functional.silu(torch.mm(a, args["G"].t())) * torch.mm(a, b.t()))
+    return args, product, lambda: torch.mm(a, b.t())
+
+
+def time_fused(journal, shape, modules, compiled):
+    import torch
+
+    import harness as tw
+
+    m, n, k = shape
+    sets, calls, errors = 2, {}, {}
+    for label, (epilogue, variants) in modules.items():
+        runs = []
+        for i in range(sets):
+            args, want, eager = fused_calls(epilogue, m, n, k, i)
+            runs.append(variants.prepare(**args))
+            if i == 0:
+                args["C"].fill_(float("nan"))
+                runs[0]()
+                torch.cuda.synchronize()
+                ref = want()
+                errors[label] = float((args["C"].float() - ref).norm() / ref.norm())
+        if not errors[label] <= 6e-3:
+            print("WRONG", shape, label, errors[label], flush=True)
+            journal.put(wrong=label, shape=shape, error=errors[label])
+            continue
+        calls[label] = lambda i, runs=runs: runs[i]()
+    eager = {e: [fused_calls(e, m, n, k, i)[2] for i in range(sets)] for e in ("gelu", "gated", "residual", "bare")}
+    for e, fns in eager.items():
+        calls["torch " + e] = lambda i, fns=fns: fns[i]()
+    if compiled:
+        f = torch.compile(lambda x, w, b: torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b), approximate="tanh"))
+        data = [fused_calls("gelu", m, n, k, i)[0] for i in range(sets)]
+        for d in data:
+            f(d["A"], d["B"], d["bias"])
+        calls["torch.compile gelu"] = lambda i: f(data[i]["A"], data[i]["B"], data[i]["bias"])
+    r = tw.interleave(calls, rotations=sets, rounds=9, warmup_ms=25.0, target_graph_us=800.0)
+    rows = {c: dict(us=round(r[c]["median_us"], 3), lo=round(r[c]["lo_us"], 3), hi=round(r[c]["hi_us"], 3), error=errors.get(c)) for c in calls}
+    journal.put(fused=list(shape), rows=rows)
+    print(f"--- fused {m}x{n}x{k}")
+    for c, row in sorted(rows.items(), key=lambda x: x[1]["us"]):
+        print(f"    {row['us']:10.2f} us {2e-6 * m * n * k / row['us']:6.0f} TF/s {c}", flush=True)
+
+
+def fused(journal, args, plans):
+    import torch
+
+    specs = json.load(open(os.path.join(args.plans, "fused.json")))
+    modules = {}
+    for label, spec in specs.items():
+        modules[label] = (spec["epilogue"], plans.load(os.path.join(args.plans, spec["plan"]))[spec["kernel"]])
+    for shape in FUSED_SHAPES:
+        journal.guarded(f"fused {shape}", 120, lambda: time_fused(journal, shape, modules, args.compile))
+        torch.cuda.empty_cache()
+
+
 def summary(journal, out):
     best, versions = {}, {}
     for line in open(journal):
@@ -254,6 +339,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--heuristics", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further case after this time")
+    parser.add_argument("--fused", action="store_true")
+    parser.add_argument("--compile", action="store_true", help="time torch.compile too")
     args = parser.parse_args()
     if args.summary:
         return summary(args.plans, args.out)
@@ -264,6 +351,8 @@ def main():
     begun = time.time()
     journal = Journal(args.out)
     journal.put(versions=dict(torch=torch.__version__, cuda=torch.version.cuda, device=torch.cuda.get_device_name()))
+    if args.fused:
+        return fused(journal, args, plans)
     specs = json.load(open(os.path.join(args.plans, "candidates.json")))
     specs = {n: s for n, s in specs.items() if re.search(args.candidates, n)}
     from concurrent.futures import ThreadPoolExecutor

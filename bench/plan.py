@@ -100,7 +100,9 @@ def load(paths, sms=132, arch="sm_90a", workers=16):
             plans += json.load(f)["kernels"]
     kernels = tw.compile_many([dict(source=p["source"], name=p["name"] + ".cu", entry=p["entry"], arch=arch) for p in plans], workers=workers)
     out = {}
-    for plan, kernel in zip(plans, kernels):
+    for i, (plan, kernel) in enumerate(zip(plans, kernels)):
+        if kernel.error and "entries: none" in kernel.error:  # seen in parallel batches: NVRTC's report came back empty
+            kernel = kernels[i] = tw.compile_many([dict(source=plan["source"], name=plan["name"] + ".cu", entry=plan["entry"], arch=arch, cache=False)], workers=1)[0]
         if kernel.error:
             raise tw.TilewrightError(3, f"{plan['name']}: {kernel.error}")
         out.setdefault(plan["name"], Variants(sms)).list.append(PlannedKernel(plan, kernel))

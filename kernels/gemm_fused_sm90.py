@@ -7,12 +7,13 @@ M, N, K = tw.sizes("M N K")
 
 @tw.inline
 def gelu_tanh(x):
-    return 0.5 * x * (1.0 + tw.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x)), approx=True))
+    half = 0.5 * x
+    return half + half * tw.tanh(x * (0.7978845608028654 + 0.035677408136300125 * (x * x)), approx=True)
 
 
 @tw.inline
 def silu(x):
-    return x * tw.sigmoid(x)
+    return x * tw.sigmoid(x, approx=True)
 
 
 @tw.inline
@@ -199,7 +200,7 @@ def gemm_residual(
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
 ):
-    """The product is added to a residual stream."""
+    """The residual waits in registers while the product is made."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
@@ -214,11 +215,11 @@ def gemm_residual(
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
             row = bm * 128 + w * 64
             acc = tw.zeros(f32, (64, BN))
+            r = tw.load(R[row : row + 64, bn * BN : bn * BN + BN], fill=0.0)
             multiply(ring, acc, sA, sB, w)
             for j in tw.unroll(BN // 64):
                 column = bn * BN + j * 64
-                r = tw.load(R[row : row + 64, column : column + 64], fill=0.0).to(f32)
-                y = acc[:, j * 64 : j * 64 + 64] + r
+                y = acc[:, j * 64 : j * 64 + 64] + r[:, j * 64 : j * 64 + 64].to(f32)
                 put(C, sC[w, j % 2], done, y.to(bf16), row, column)
         tw.tma_store_wait(0)
 

@@ -10,13 +10,14 @@ def gemm_small(
     A: tw.Tensor(bf16, M, K),
     B: tw.Tensor(bf16, N, K),
     C: tw.Tensor(bf16, M, N),
-    BN: tw.const(64, 128, 256) = 128,
+    BN: tw.const(128, 256) = 128,
     STAGES: tw.const(2, 3, 4, 5, 6, 8) = 8,
     GROUP: tw.const(1, 4, 8, 16) = 8,
 ):
     """Launch and first loads are a large part of such a product: set-up overlaps the kernel before."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
+    assert BN % 128 == 0, "an even number of 64-column chunks, so that the two store buffers alternate across tiles"
     sA = tw.shared(bf16, (STAGES, 64, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 64, 64), swizzle=128)

@@ -3,7 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 M, N, K = tw.sizes("M N K")
-SPLITS = 16
+SPLITS = 8
 
 
 @tw.kernel(
@@ -18,8 +18,8 @@ def split_products(
     A: tw.Tensor(bf16, M, K),
     B: tw.Tensor(bf16, N, K),
     P: tw.Tensor(f32, SPLITS, M, N),
-    BN: tw.const(64, 128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    BN: tw.const(64, 128, 256) = 128,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 6,
 ):
     """Split s takes the k blocks of 64 from s * chunk on."""
     tw.assume(K % 8 == 0)

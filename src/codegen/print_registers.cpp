@@ -127,9 +127,9 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         case ElementOp::rcp: return wide ? "(1.0 / " + arg(0) + ")" : round("tw::div_full(1.0f, " + strip(arg(0)) + ")");
         case ElementOp::sin: return call("sinf", "sin");
         case ElementOp::cos: return call("cosf", "cos");
-        case ElementOp::tanh: return call("tanhf", "tanh");
+        case ElementOp::tanh: return e->approximate ? call("tw::tanh_approx", "tanh") : call("tanhf", "tanh");
         case ElementOp::erf: return call("erff", "erf");
-        case ElementOp::sigmoid: return call("tw::sigmoid", "tw::sigmoid");
+        case ElementOp::sigmoid: return e->approximate ? call("tw::sigmoid_approx", "tw::sigmoid") : call("tw::sigmoid", "tw::sigmoid");
         case ElementOp::lt: return infix("<");
         case ElementOp::le: return infix("<=");
         case ElementOp::gt: return infix(">");

@@ -83,7 +83,8 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
     k.loc = loc(def.name_span);
     if (auto doc = lang::docstring_of(ast, def.body)) k.doc = ast.get_if<lang::StringLiteral>(doc)->value;
     lang::ExprId computes;
-    Span threads_span = def.name_span, cluster_span = def.name_span, dependent_span = def.name_span;
+    Span threads_span = def.name_span, cluster_span = def.name_span;
+    lang::ExprId dependent;
     Frame frame;
     frame.function = true;
     frames_.push_back(std::move(frame));
@@ -102,6 +103,10 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
             if (a.keyword == "computes") {
                 if (!ast.get_if<lang::StringLiteral>(a.value)) { error(Code::type_mismatch, where, "computes is a string"); ok = false; continue; }
                 computes = a.value;
+                continue;
+            }
+            if (a.keyword == "dependent_launch") {   // may be a const parameter: looked up once those are known
+                dependent = a.value;
                 continue;
             }
             Value v = evaluate(a.value);
@@ -137,11 +142,6 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
                 auto n = small_int(v, where, "blocks_per_sm", 1, 32);
                 if (n) k.min_blocks_per_sm = *n;
                 else ok = false;
-            } else if (a.keyword == "dependent_launch") {
-                auto on = constant_bool(v);
-                if (!on) { error(Code::not_constant, where, "dependent_launch is True or False"); ok = false; continue; }
-                k.dependent_launch = *on;
-                dependent_span = where;
             } else {
                 error(Code::unknown_keyword, a.keyword_span, fmt::format("@tw.kernel has no parameter '{}'", a.keyword), "its parameters are target, computes, name, threads, cluster, blocks_per_sm and dependent_launch");
                 ok = false;
@@ -149,7 +149,6 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
         }
     }
     arch_ = target::find_arch(k.arch);
-    if (k.dependent_launch && !needs(target::Feature::GridDepControl, dependent_span, "dependent launch")) ok = false;
     const int cluster = k.cluster[0] * k.cluster[1] * k.cluster[2];
     if (cluster > 1) {
         if (auto legal = target::cluster_legal(*arch_, k.cluster[0], k.cluster[1], k.cluster[2]); !legal) {
@@ -217,6 +216,13 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
         }
         declare(p.name, Value::of(constant.value), p.name_span);
         k.consts.push_back(std::move(constant));
+    }
+    if (ok && dependent) {
+        const Value v = evaluate(dependent);
+        const auto on = v ? constant_bool(v) : std::nullopt;
+        if (v && !on) error(Code::not_constant, ast[dependent].span, "dependent_launch is True, False or a const parameter");
+        k.dependent_launch = on.value_or(false);
+        ok = on && (!k.dependent_launch || needs(target::Feature::GridDepControl, ast[dependent].span, "dependent launch"));
     }
     if (!ok) return false;
     for (const auto& p : def.parameters) {

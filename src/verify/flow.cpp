@@ -113,12 +113,41 @@ void Flow::run(const ir::Role& r, const ir::Stmt&, State& s) {
     digits_.resize(mark);
 }
 
+// A flag set on one of two paths, compared with a number, is the condition of that path.
+Condition Flow::decided_by_choice(const Condition& c) const {
+    if (c.kind != Condition::Kind::zero && c.kind != Condition::Kind::nonzero) return c;
+    Atom flag = -1;
+    for (const auto& [m, k] : c.poly.terms) {
+        if (m.empty()) continue;
+        if (m.size() != 1 || flag >= 0 || ints_.info(m[0]).kind != AtomInfo::Kind::choice) return c;
+        flag = m[0];
+    }
+    if (flag < 0) return c;
+    const AtomInfo& info = ints_.info(flag);
+    const auto then = info.args[0].constant(), otherwise = info.args[1].constant();
+    if (!then || !otherwise) return c;
+    const std::int64_t factor = c.poly.linear_in(flag).value_or(0), rest = c.poly.constant_part();
+    auto holds = [&](std::int64_t v) { return (factor * v + rest == 0) == (c.kind == Condition::Kind::zero); };
+    Condition result;
+    if (holds(*then) && holds(*otherwise)) return result;
+    if (holds(*then)) return info.condition;
+    if (holds(*otherwise)) return negated(info.condition);
+    result.kind = Condition::Kind::no;
+    return result;
+}
+
 void Flow::run(const ir::If& i, const ir::Stmt&, State& s) {
-    const Condition c = ints_.condition_from(i.condition, leaf(s));
+    const Condition c = decided_by_choice(ints_.condition_from(i.condition, leaf(s)));
+    if (c.is_yes()) return execute(i.then, s);
+    if (c.is_no()) return execute(i.otherwise, s);
     State yes = s, no = s;
     const bool always = prover_.holds(c), never = !always && prover_.holds(negated(c));
     prover_.push();
     prover_.assume(c);
+    if (behind_ && !behind_->inside) {   // the code after such a loop asks whether there was an iteration, and then uses what it left
+        for (auto& [id, p] : yes.scalars) p = values_.simplified(p);
+        for (auto& [id, v] : yes.fragments) v = values_.simplified(v);
+    }
     conditional_ += !always;
     path_.push_back(c);
     execute(i.then, yes);

@@ -105,6 +105,7 @@ private:
     void run(const ir::Role& r, const ir::Stmt&, State& s);
     void run(const ir::Elect& e, const ir::Stmt&, State& s) { execute(e.body, s); }
 
+    Condition decided_by_choice(const Condition& c) const;
     void run(const ir::If& i, const ir::Stmt&, State& s);
 
     void run(const ir::Assign& a, const ir::Stmt&, State& s);
@@ -173,6 +174,7 @@ private:
         bool atomic;
         std::vector<Condition> facts;
         std::string partial;     // why not every execution stores every element in bounds
+        enum class When : std::uint8_t { now, next_iteration, after_loop } when = When::now;   // relative to the tile whose elements it writes (Behind)
         Value added = -1;        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
     };
 
@@ -237,6 +239,7 @@ private:
 
     // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
+    bool join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
     // Atomic adds: the sum over all executions that add to an element is what `computes` says.
     bool adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why);
 
@@ -246,6 +249,21 @@ private:
     bool tiles_are_a_bijection(Atom t, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas);
 
     std::optional<std::int64_t> evaluate(const Poly& p, const std::map<Atom, std::int64_t>& env);
+
+    // A persistent loop whose stores run one iteration behind: what an iteration leaves in registers is stored by the next one, or
+    // after the loop by the code behind it. `previous` is the position of the iteration before (after the loop: the last one); what
+    // it left is over renamed tile symbols. The positions of the iterations 1, 2, ... at their heads and the last one after the loop are
+    // those of the iterations 0, 1, ...: together the two stores are one store of every iteration.
+    struct Behind {
+        Atom variable = -1, previous = -1;
+        std::map<Atom, Poly> renamed;            // an iteration's symbols -> the ones of the iteration before
+        std::map<Atom, Poly> back;               // and back
+        Condition entered;                       // the loop runs at all
+        Digit digit;
+        bool inside = false;
+    };
+    std::optional<Behind> behind_;
+    bool runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered, const std::function<State(State)>& body);
 
     const ir::Kernel& k_;
     const FlowInputs& inputs_;

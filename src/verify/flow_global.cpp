@@ -86,7 +86,9 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         Condition bounds;
         for (std::size_t d = 0; d < p.index.size(); ++d) bounds = both(bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
         if (!prover_.holds_given(bounds, p.inside)) partial = "a mask leaves elements out: " + ints_.text(p.inside);
-        if (conditional_ > 0) partial = "the store is under a condition";
+        // After a loop that runs behind, the last iteration's elements are stored where there was an iteration.
+        const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const Condition& c) { return prover_.holds_given(behind_->entered, c); });
+        if (conditional_ > 0 && !last) partial = "the store is under a condition";
     }
     prover_.push();
     prover_.assume(p.inside);
@@ -105,15 +107,28 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     }
     prover_.pop();
     for (const Digit& d : digits_) coordinates.push_back(d);
+    Store::When when = Store::When::now;
+    std::vector<Poly> index = p.index;
+    std::vector<Condition> facts = prover_.facts();
+    auto mentions_any = [&](const auto& x, const std::map<Atom, Poly>& names) { return std::any_of(names.begin(), names.end(), [&](const auto& n) { return ints_.mentions(x, n.first); }); };
+    if (behind_ && std::any_of(index.begin(), index.end(), [&](const Poly& x) { return mentions_any(x, behind_->back); })) {
+        when = behind_->inside ? Store::When::next_iteration : Store::When::after_loop;
+        if (std::any_of(index.begin(), index.end(), [&](const Poly& x) { return mentions_any(x, behind_->renamed); })) partial = "its place depends on two iterations";
+        // As the iteration itself would see it; what is known of the present iteration is not known of that one.
+        for (Poly& x : index) x = ints_.replace(x, behind_->back);
+        std::erase_if(facts, [&](const Condition& c) { return mentions_any(c, behind_->renamed); });
+        for (Condition& c : facts) c = ints_.replace(c, behind_->back);
+        if (when == Store::When::after_loop) coordinates.push_back(behind_->digit);
+    }
     // Outside its tile loop, every block of a persistent kernel stores.
-    if (k_.persistent && std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; })) coordinates.push_back({block_[0], Poly::of(grid_[0]), false});
+    if (when == Store::When::now && k_.persistent && std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; })) coordinates.push_back({block_[0], Poly::of(grid_[0]), false});
     Value added = -1;
     if (atomic) {
         Condition when = p.inside;
         for (const Condition& c : path_) when = both(when, c);
         added = values_.where(when, value, values_.number(0));
     }
-    stores_.push_back({&stmt, tensor, p.index, std::move(coordinates), atomic, prover_.facts(), partial, added});
+    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, when, added});
 }
 
 void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {

@@ -84,6 +84,12 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
         digits_.resize(mark);
         return;
     }
+    if (tile_loop && recording_ && !behind_ && runs_behind(f, s, fragments, scalars, entered, body)) {
+        prover_.pop();
+        in_tile_loop_ = outer_tile;
+        digits_.resize(mark);
+        return;
+    }
     // What inner, hypothetical runs of this loop read is no matter of the loops around it.
     const std::vector<LoopFrame> outer_frames = loop_frames_;
     State head = s;
@@ -217,6 +223,94 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     }
     in_tile_loop_ = outer_tile;
     digits_.resize(mark);
+}
+
+// Is this a loop whose iterations store what the one before them left (Behind)? Then it is interpreted here: the first iteration, which
+// must store nothing, any later one, and the state after the loop. Otherwise nothing has happened.
+bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered, const std::function<State(State)>& body) {
+    const Atom k = var_atom(f.var);
+    const auto frames = loop_frames_;
+    recording_ = false;
+    const State once = body(s);
+    recording_ = true;
+    loop_frames_ = frames;
+    // A flag says that there is something to store: it differs after the first iteration, from one constant to another.
+    std::set<int> kept_fragments, kept_scalars;
+    bool flag = false;
+    for (int id : scalars) {
+        if (!s.scalars.count(id) || !once.scalars.count(id)) continue;
+        kept_scalars.insert(id);
+        flag |= s.scalars.at(id).constant() && once.scalars.at(id).constant() && !(s.scalars.at(id) == once.scalars.at(id));
+    }
+    for (int id : fragments) {
+        if (s.fragments.count(id) && once.fragments.count(id) && values_.node(once.fragments.at(id)).kind != ValueNode::Kind::unknown) kept_fragments.insert(id);
+    }
+    if (trace_) {
+        for (int id : fragments) {
+            if (once.fragments.count(id)) std::fprintf(stderr, "flow: an iteration leaves %s = %s\n", k_.fragments[at(id)].name.c_str(), show(once.fragments.at(id)).c_str());
+        }
+    }
+    if (!flag || kept_fragments.empty()) return false;
+    Behind b;
+    b.variable = k;
+    b.previous = ints_.fresh("previous", 0);
+    b.entered = entered;
+    b.digit = digits_.back();
+    b.renamed[k] = Poly::of(b.previous);
+    b.back[b.previous] = Poly::of(k);
+    const auto definitions = tile_definition_;
+    for (const auto& [name, definition] : definitions) {
+        if (!ints_.mentions(expanded(definition), k)) continue;
+        const Atom other = ints_.symbol(ints_.info(name).name + "-previous", 0);
+        b.renamed[name] = Poly::of(other);
+        b.back[other] = Poly::of(name);
+    }
+    for (const auto& [name, other] : b.renamed) {
+        if (name != k) tile_definition_[other.terms.begin()->first[0]] = ints_.replace(definitions.at(name), b.renamed);
+    }
+    auto left = [&] {   // the state at the head of any iteration but the first
+        State head = s;
+        for (int id : fragments) head.fragments[id] = kept_fragments.count(id) ? values_.replace(once.fragments.at(id), b.renamed) : values_.unknown("carried by the loop: " + k_.fragments[at(id)].name);
+        for (int id : scalars) head.scalars[id] = kept_scalars.count(id) ? ints_.replace(once.scalars.at(id), b.renamed) : Poly::of(ints_.fresh(k_.vars[at(id)].name));
+        return head;
+    };
+    // What an iteration leaves must not depend on what it found: the same after the first iteration and after any other.
+    for (bool stable = false; !stable;) {
+        recording_ = false;
+        const State next = body(left());
+        recording_ = true;
+        loop_frames_ = frames;
+        stable = true;
+        for (auto it = kept_fragments.begin(); it != kept_fragments.end();) {
+            const bool same = agree_where_known(once.fragments.at(*it), next.fragments.at(*it));   // unknown elements are claimed of nothing
+            stable &= same;
+            it = same ? std::next(it) : kept_fragments.erase(it);
+        }
+        for (auto it = kept_scalars.begin(); it != kept_scalars.end();) {
+            const bool same = values_.simplified(once.scalars.at(*it)) == values_.simplified(next.scalars.at(*it));
+            stable &= same;
+            it = same ? std::next(it) : kept_scalars.erase(it);
+        }
+    }
+    flag = false;
+    for (int id : kept_scalars) flag |= s.scalars.at(id).constant() && once.scalars.at(id).constant() && !(s.scalars.at(id) == once.scalars.at(id));
+    const auto stores = stores_.size(), obligations = result_.obligations.size();
+    if (flag) body(s);
+    if (!flag || stores_.size() != stores) {   // it stores what it makes at once
+        stores_.resize(stores);
+        result_.obligations.resize(obligations);
+        loop_frames_ = frames;
+        for (const auto& [other, name] : b.back) tile_definition_.erase(other);
+        return false;
+    }
+    b.inside = true;
+    behind_ = b;
+    body(left());
+    behind_->inside = false;
+    const State after = left();
+    for (int id : fragments) s.fragments[id] = s.fragments.count(id) ? values_.where(entered, after.fragments.at(id), s.fragments.at(id)) : after.fragments.at(id);
+    for (int id : scalars) s.scalars[id] = s.scalars.count(id) ? ints_.choice(entered, after.scalars.at(id), s.scalars.at(id)) : after.scalars.at(id);
+    return true;
 }
 
 // An accumulator that takes one term an iteration: initial + sum of the terms before k (or max, min). Nothing where a range

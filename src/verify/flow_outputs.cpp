@@ -18,7 +18,8 @@ void Flow::finish_outputs() {
         std::string why;
         std::vector<std::string> lemmas;
         std::vector<Digit> folded;
-        const bool ok = partition(it->second, why, lemmas, folded);
+        const bool paired = join_stores_behind(it->second, why, lemmas);
+        const bool ok = paired && partition(it->second, why, lemmas, folded);
         // Stores that may go anywhere cover nothing for sure.
         const auto blind = [&] {
             Store anywhere = *it->second.front();
@@ -44,6 +45,24 @@ void Flow::finish_outputs() {
         }
         oblige("written once", "TW1002", "every element of " + name + " is written exactly once", *it->second.front()->stmt, ok, why, blind, lemmas);
     }
+}
+
+// A store of the iteration before and its twin after the loop are one store of every iteration (Behind). Both must be there.
+bool Flow::join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas) {
+    std::vector<std::vector<Poly>> inside, after;
+    for (const Store* s : stores) {
+        if (s->when == Store::When::now) continue;
+        if (s->atomic) return why = "sums are not added to one iteration behind", false;
+        if (!s->partial.empty()) return why = s->partial, false;
+        (s->when == Store::When::next_iteration ? inside : after).push_back(s->index);
+    }
+    if (inside.empty() && after.empty()) return true;
+    std::sort(inside.begin(), inside.end());
+    std::sort(after.begin(), after.end());
+    if (inside != after) return why = "what the loop stores one iteration behind is not what is stored after the loop", false;
+    std::erase_if(stores, [](const Store* s) { return s->when == Store::When::after_loop; });
+    lemmas.push_back("lemma: stores one iteration behind the loop, and one after it, are one store of each iteration");
+    return true;
 }
 
 bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why) {
