@@ -23,8 +23,8 @@ void Printer::tma_load(const ir::TmaLoad& op) {
 }
 
 void Printer::tma_store(const ir::TmaStore& op) {
-    if (op.reduce_add) return fail("TMA reductions have no CUDA text yet");
-    std::string text = fmt::format("tw::tma_store_{}d{}(&map_{}, smem + {}", op.coordinates.size(), op.hint == ir::CacheHint::none ? "" : "_hint", op.map, shared_origin(op.src));
+    if (op.reduce_add && op.hint != ir::CacheHint::none) return fail("a TMA reduction with a cache hint has no CUDA text yet");
+    std::string text = fmt::format("tw::tma_{}_{}d{}(&map_{}, smem + {}", op.reduce_add ? "reduce_add" : "store", op.coordinates.size(), op.hint == ir::CacheHint::none ? "" : "_hint", op.map, shared_origin(op.src));
     for (const auto& c : op.coordinates) text += ", " + expr(c);
     if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
     line(text + ");");
@@ -152,8 +152,9 @@ void Printer::synchronise(const ir::Stmt& s) {
     else if (auto* b = std::get_if<ir::BarrierInit>(&s.op)) text = fmt::format("tw::mbarrier_init({}, {});", barrier(b->barrier), b->arrivals);
     else if (std::holds_alternative<ir::BarrierInitFence>(s.op)) text = "tw::fence_mbarrier_init();";
     else if (auto* b = std::get_if<ir::BarrierArrive>(&s.op)) {
-        if (b->count != 1) return fail("an arrival of more than one has no CUDA text yet");
-        if (!b->barrier.cluster_rank) text = fmt::format("tw::mbarrier_arrive({});", barrier(b->barrier));
+        if (b->count != 1 && b->barrier.cluster_rank) return fail("an arrival of more than one at another block's barrier has no CUDA text yet");
+        if (b->count != 1) text = fmt::format("tw::mbarrier_arrive_many({}, {});", barrier(b->barrier), b->count);
+        else if (!b->barrier.cluster_rank) text = fmt::format("tw::mbarrier_arrive({});", barrier(b->barrier));
         else {
             text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", handover_ == Handover::cluster ? "" : "_relaxed", barrier(b->barrier), expr(*b->barrier.cluster_rank));
             if (handover_ == Handover::block) line("__threadfence_block();");

@@ -202,8 +202,12 @@ std::string Printer::dtype_text(ir::DType t) {
         case ir::DType::I64: return "tw::i64";
         case ir::DType::I32: return "int";
         case ir::DType::U32: return "tw::u32";
-        default: fail(fmt::format("elements of type {} have no CUDA text yet", target::name(t))); return "int";
+        case ir::DType::I16: return "short";
+        case ir::DType::I8: return "signed char";
+        // An 8-bit float is its bits; a bool is a byte in memory.
+        case ir::DType::U8: case ir::DType::Bool: case ir::DType::E4M3: case ir::DType::E5M2: return "tw::u8";
     }
+    return "int";
 }
 
 std::string Printer::word_text(ir::DType t) {

@@ -170,7 +170,8 @@ void Printer::load_global(const ir::LoadGlobal& op) {
     if (!words32) per_unit = 1;
     open("");
     const GlobalUnits g = global_units(op.src, d, per_unit, true);
-    const std::string fill = packed(op.dst) ? fmt::format("tw::u16({})", target::from_double(op.fill, type)) : number(op.fill, type);
+    const bool small = type == DType::E4M3 || type == DType::E5M2;
+    const std::string fill = packed(op.dst) || small ? fmt::format("tw::u{}({})", small ? 8 : 16, target::from_double(op.fill, type)) : number(op.fill, type);
     const std::string load = fmt::format("tw::load_vector{}<{}>", read_only ? "_nc" : "", per_unit * size);
     auto place_of = [&](const std::string& u) { return packed(op.dst) ? times(u, per_unit / 2) : times(u, per_unit); };
     auto loop = [&](bool masked) {
@@ -264,14 +265,15 @@ void Printer::store_global(const ir::StoreGlobal& op) {
 
 void Printer::atomic_add(const ir::AtomicAdd& op) {
     const ir::Distribution& d = dist(op.src);
-    if (packed(op.src)) return fail("atomic adds of 16-bit types have no CUDA text yet");
     const std::string once = copies_zero(d);
     open(once.empty() ? "" : "if (" + once + ")");
     const GlobalUnits g = global_units(op.dst, d, 1, false);
     if (!failed()) {
         const std::string u = open_unrolled(g.units);
         const std::string cond = condition(g, u, true);
-        line(fmt::format("{}atomicAdd({}, {}[{}]);", cond.empty() ? "" : "if (" + cond + ") ", moved("p", g.offset(u)), fragment_name(op.src), u));
+        const std::string guard = cond.empty() ? "" : "if (" + cond + ") ";
+        if (packed(op.src)) line(fmt::format("{}tw::atomic_add_{}({}, tw::u16(tw::half_of({}[{} / 2], {} % 2)));", guard, dtype(op.src) == DType::BF16 ? "bf16" : "f16", moved("p", g.offset(u)), fragment_name(op.src), u, u));
+        else line(fmt::format("{}atomicAdd({}, {}[{}]);", guard, moved("p", g.offset(u)), fragment_name(op.src), u));
         close_unrolled(g.units);
     }
     close();

@@ -10,6 +10,12 @@ namespace tw::codegen {
 using ir::DType;
 using ir::ElementOp;
 
+// "e4m3" or "e5m2": kept as bits, computed with as f32. Null for other types.
+static const char* small_float(DType t) { return t == DType::E4M3 ? "e4m3" : t == DType::E5M2 ? "e5m2" : nullptr; }
+
+// A type's name where it is called like a function.
+static const char* cast_text(DType t) { return t == DType::I8 ? "tw::i8" : t == DType::I16 ? "tw::i16" : "tw::u8"; }
+
 bool Printer::packed(int f) const { return dtype(f) == DType::BF16 || dtype(f) == DType::F16; }
 
 std::optional<std::vector<int>> Printer::slots(int leaf, const std::vector<int>& dims, const ir::Distribution& d, const std::vector<int>& offset) {
@@ -36,6 +42,7 @@ std::optional<std::vector<int>> Printer::slots(int leaf, const std::vector<int>&
 
 std::string Printer::value_text(int f, const std::string& v) {
     const std::string& name = fragment_name(f);
+    if (const char* small = small_float(dtype(f))) return fmt::format("tw::{}_value({}[{}])", small, name, strip(v));
     if (!packed(f)) return fmt::format("{}[{}]", name, strip(v));
     const bool atom = v.find(' ') == std::string::npos;
     const std::string x = atom ? v : "(" + strip(v) + ")";
@@ -80,6 +87,8 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         if (keep_wide) return text;
         if (e->dtype == DType::BF16) return "tw::round_bf16(" + strip(text) + ")";
         if (e->dtype == DType::F16) return "tw::round_f16(" + strip(text) + ")";
+        if (const char* small = small_float(e->dtype)) return fmt::format("tw::{0}_value(tw::to_{0}({1}))", small, strip(text));
+        if (e->dtype == DType::TF32) return "tw::round_tf32(" + strip(text) + ")";
         return text;
     };
     auto infix = [&](const char* op) { return round("(" + arg(0) + " " + op + " " + arg(1) + ")"); };
@@ -97,12 +106,14 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         case ElementOp::cast: {
             const DType from = e->args[0]->dtype;
             if (e->dtype == DType::Bool) return "(" + arg(0) + " != 0)";
-            if (e->dtype == DType::BF16 || e->dtype == DType::F16) {
+            if (e->dtype == DType::BF16 || e->dtype == DType::F16 || e->dtype == DType::TF32 || small_float(e->dtype)) {
                 const std::string inner = target::info(from).is_float && from != DType::F64 ? arg(0) : "float(" + strip(arg(0)) + ")";
                 return round(inner);
             }
-            if (from == e->dtype || (e->dtype == DType::F32 && (from == DType::BF16 || from == DType::F16))) return arg(0);
-            if (e->dtype == DType::TF32 || target::bits(e->dtype) < 16) fail(fmt::format("a cast to {} has no CUDA text yet", target::name(e->dtype)));
+            if (from == e->dtype || (e->dtype == DType::F32 && target::info(from).is_float && from != DType::F64)) return arg(0);
+            // Narrow integers take the low bits of a truncated value.
+            if (target::bits(e->dtype) < 32 && target::info(from).is_float) return fmt::format("{}(int({}))", cast_text(e->dtype), strip(arg(0)));
+            if (target::bits(e->dtype) < 32) return fmt::format("{}({})", cast_text(e->dtype), strip(arg(0)));
             return dtype_text(e->dtype) + "(" + strip(arg(0)) + ")";
         }
         case ElementOp::add: return infix("+");
@@ -201,7 +212,9 @@ void Printer::elementwise(int dst, const ir::Element& value) {
     const int count = d.values();
     if (!packed(dst)) {
         const std::string v = open_unrolled(count);
-        line(fmt::format("{}[{}] = {};", name, v, strip(element(value, d, v, false))));
+        const std::string text = strip(element(value, d, v, false));
+        if (const char* small = small_float(dtype(dst))) line(fmt::format("{}[{}] = tw::to_{}({});", name, v, small, text));
+        else line(fmt::format("{}[{}] = {};", name, v, text));
         // ptxas serialises the wgmmas when it sees a constant where their accumulator begins.
         if (value->op == ElementOp::number && is_accumulator(dst)) line(fmt::format("tw::wgmma_pin({}[{}]);", name, v));
         return close_unrolled(count);

@@ -113,6 +113,17 @@ std::optional<std::int64_t> value_of(const ir::Expr& e, const std::vector<std::i
     });
 }
 
+// From the first element to the last, gaps of padded rows included.
+std::size_t bytes_of(const ir::Tensor& t, const std::vector<std::int64_t>& sizes) {
+    std::int64_t last = 0;
+    for (std::size_t d = 0; d < t.dims.size(); ++d) {
+        const std::int64_t extent = value_of(t.dims[d], sizes).value_or(0);
+        if (extent <= 0) return 0;
+        last += (extent - 1) * value_of(t.strides[d], sizes).value_or(0);
+    }
+    return static_cast<std::size_t>(last + 1) * static_cast<std::size_t>(target::bytes(t.dtype));
+}
+
 // A program's parameters as a kernel with nothing but a signature, so that both are bound by the same rules.
 ir::Kernel signature_of(const ir::Program& p) {
     ir::Kernel k;

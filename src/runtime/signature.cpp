@@ -164,6 +164,7 @@ double tolerance_of(const Signature& s, int tensor) {
     // One kernel that has the signature's output and every launched kernel's intermediate types.
     ir::Kernel all;
     all.tensors = s.tensors;
+    all.computes = s.computes;
     for (const ir::Kernel* k : s.kernels) {
         all.fragments.insert(all.fragments.end(), k->fragments.begin(), k->fragments.end());
         all.buffers.insert(all.buffers.end(), k->buffers.begin(), k->buffers.end());

@@ -14,6 +14,8 @@ namespace tw {
 
 using u8 = unsigned char;
 using u16 = unsigned short;
+using i8 = signed char;
+using i16 = short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
 using i32 = int;
@@ -58,6 +60,9 @@ TW_DEVICE void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release
 
 TW_DEVICE void mbarrier_arrive(u32 bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+TW_DEVICE void mbarrier_arrive_many(u32 bar, u32 count) {  // one thread stands for `count`
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(count) : "memory");
 }
 TW_DEVICE void mbarrier_arrive_expect_tx(u32 bar, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
@@ -324,6 +329,27 @@ TW_DEVICE void tma_store_3d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c
 }
 TW_DEVICE void tma_store_4d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2,%3,%4,%5}], [%1];" ::"l"(map), "r"(src),
+               "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+               : "memory");
+}
+// Adds the box to what lies there, element by element, each addition atomic. Completes like a store.
+TW_DEVICE void tma_reduce_add_1d(const TensorMap* map, u32 src, i32 c0) {
+  asm volatile("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%0, {%2}], [%1];" ::"l"(map), "r"(src),
+               "r"(c0)
+               : "memory");
+}
+TW_DEVICE void tma_reduce_add_2d(const TensorMap* map, u32 src, i32 c0, i32 c1) {
+  asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2,%3}], [%1];" ::"l"(map), "r"(src),
+               "r"(c0), "r"(c1)
+               : "memory");
+}
+TW_DEVICE void tma_reduce_add_3d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2) {
+  asm volatile("cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [%0, {%2,%3,%4}], [%1];" ::"l"(map), "r"(src),
+               "r"(c0), "r"(c1), "r"(c2)
+               : "memory");
+}
+TW_DEVICE void tma_reduce_add_4d(const TensorMap* map, u32 src, i32 c0, i32 c1, i32 c2, i32 c3) {
+  asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [%0, {%2,%3,%4,%5}], [%1];" ::"l"(map), "r"(src),
                "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }

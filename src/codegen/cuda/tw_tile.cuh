@@ -44,6 +44,68 @@ TW_DEVICE float mod_floor(float a, float b) { return a - floorf(a / b) * b; }
 
 // ---------------------------------------------------------------- vectors of BYTES bytes between registers and memory
 
+// tf32 keeps 10 bits of the fraction: to nearest, ties away from zero.
+TW_DEVICE float round_tf32(float x) {
+  u32 bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return __uint_as_float(bits);
+}
+// 8-bit floats: to nearest even, too large becomes the largest finite number, NaN stays NaN.
+template <int FRACTION>
+TW_DEVICE u8 to_small_float(float x, float largest) {
+  const int bias = FRACTION == 3 ? 7 : 15;
+  const u8 sign = u8(__float_as_uint(x) >> 31 << 7);
+  if (x != x) return 0x7f;
+  const float size = fminf(fabsf(x), largest);
+  int exponent = int(__float_as_uint(size) >> 23) - 127;
+  if (exponent < 1 - bias) exponent = 1 - bias;
+  int steps = int(rintf(ldexpf(size, FRACTION - exponent)));
+  if (steps >> (FRACTION + 1)) steps >>= 1, ++exponent;
+  return sign | (steps >> FRACTION ? u8((exponent + bias) << FRACTION | (steps - (1 << FRACTION))) : u8(steps));
+}
+TW_DEVICE u8 to_e4m3(float x) {
+#if __CUDA_ARCH__ >= 890
+  u16 pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+  return u8(pair);
+#else
+  return to_small_float<3>(x, 448.0f);
+#endif
+}
+TW_DEVICE u8 to_e5m2(float x) {
+#if __CUDA_ARCH__ >= 890
+  u16 pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+  return u8(pair);
+#else
+  return to_small_float<2>(x, 57344.0f);
+#endif
+}
+TW_DEVICE float e4m3_value(u8 bits) {  // its exponent and fraction in the place of f32's, 120 powers of two too small
+  if ((bits & 0x7f) == 0x7f) return __uint_as_float(0x7fffffffu);
+  return __uint_as_float(u32(bits & 0x80) << 24 | u32(bits & 0x7f) << 20) * __uint_as_float(u32(127 + 120) << 23);
+}
+TW_DEVICE float e5m2_value(u8 bits) {  // the upper half of an f16
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(u16(bits << 8)));
+  return x;
+}
+// Atomic additions of single 16-bit elements.
+TW_DEVICE void atomic_add_f16(u16* p, u16 x) { asm volatile("red.global.add.noftz.f16 [%0], %1;" ::"l"(p), "h"(x) : "memory"); }
+TW_DEVICE void atomic_add_bf16(u16* p, u16 x) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.global.add.noftz.bf16 [%0], %1;" ::"l"(p), "h"(x) : "memory");
+#else
+  u16 seen = *reinterpret_cast<volatile u16*>(p), before;
+  do {
+    before = seen;
+    const float sum = __uint_as_float(u32(before) << 16) + __uint_as_float(u32(x) << 16);
+    const u32 bits = __float_as_uint(sum);
+    seen = atomicCAS(p, before, sum != sum ? u16(0x7fff) : u16((bits + 0x7fffu + (bits >> 16 & 1)) >> 16));
+  } while (seen != before);
+#endif
+}
+
 template <int BYTES, class T>
 TW_DEVICE void load_vector(T* x, const void* p) {
   static_assert(sizeof(T) == 4, "32-bit words");

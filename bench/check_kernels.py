@@ -1,0 +1,97 @@
+"""Every kernel and program of kernels/ (and of tests/gpu/kernels/) on the GPU against fp64, over tiny, ragged and larger shapes and two seeds.
+
+    python3 bench/check_kernels.py PROGRAM [OUT.json]       PROGRAM is the tilewright binary
+
+One worker answers all requests (`bench --requests -`), so a kernel that faults costs itself. Kernels with index inputs take them from
+bench/suite_inputs.py where CONTENTS below says how; others with such inputs are left out by name. Exit status 1 when one is not right.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+import suite_inputs  # noqa: E402
+
+# Every size name that kernels use; a kernel takes those it has.
+SHAPES = [
+    dict(M=1, N=8, K=8, B=1, H=1, S=1, T=1, P=1, R=1, G=1, D=64),
+    dict(M=37, N=72, K=40, B=2, H=3, S=65, T=65, P=3, R=5, G=2, D=64),
+    dict(M=100, N=301, K=64, B=1, H=2, S=130, T=200, P=3, R=7, G=3, D=128),
+    dict(M=300, N=1000, K=136, B=2, H=2, S=256, T=256, P=4, R=64, G=4, D=128),
+    dict(M=513, N=4096, K=520, B=1, H=4, S=300, T=300, P=2, R=100, G=2, D=128),
+    dict(M=1024, N=2048, K=1024, B=1, H=8, S=1024, T=1024, P=2, R=512, G=8, D=128),
+]
+# file -> (shapes, function of suite_inputs, its arguments)
+CONTENTS = {
+    "grouped_gemm_sm80.py": ([dict(T=50, P=100, E=4, N=72, K=40, TILES=8), dict(T=300, P=600, E=8, N=264, K=136, TILES=20)], "routed_tiles", dict(top_k=2, balanced=False, tile=64)),
+}
+
+
+def ask(program, requests, seconds=900):
+    done = subprocess.run([program, "bench", "--requests", "-"], input="".join(json.dumps(r) + "\n" for r in requests), capture_output=True, text=True, timeout=seconds, cwd=ROOT)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def requests_of(program):
+    files = sorted((ROOT / "kernels").glob("*.py")) + sorted((ROOT / "tests" / "gpu" / "kernels").glob("*.py"))
+    left_out, requests = [], []
+    # A file with several kernels answers with their names.
+    named = dict(zip(files, ask(program, [{"file": str(f), "sizes": SHAPES[0]} for f in files])))
+    for file in files:
+        answer = named[file]
+        names = [None]
+        if answer["status"] == "refused" and "name one with --kernel: " in answer.get("fix", ""):
+            names = answer["fix"].split("name one with --kernel: ")[1].split(", ")
+        shapes, function, arguments = CONTENTS.get(file.name, (SHAPES, None, {}))
+        text = file.read_text()
+        if function is None and any(f"tw.Tensor({t}," in text for t in ("i32", "i64", "u32")) and file.parent.name == "kernels" and file.parent.parent == ROOT:
+            left_out.append(file.name)
+            continue
+        for name in names:
+            for sizes in shapes:
+                for seed in (1, 2):
+                    request = {"file": str(file), "sizes": sizes, "seed": seed}
+                    if name:
+                        request["kernel"] = name
+                    if function:
+                        request["inputs"] = suite_inputs.make(function, sizes, arguments)
+                    requests.append(request)
+    return requests, left_out
+
+
+def main():
+    program = sys.argv[1]
+    requests, left_out = requests_of(program)
+    answers = ask(program, requests)
+    rows, bad, seen = [], [], {}
+    for a in answers:
+        key = (os.path.basename(a.get("file", "")), a.get("kernel") or "")
+        right = seen.setdefault(key, [0, 0])
+        if a["status"] == "refused":  # sizes outside its assumptions
+            right[1] += 1
+            continue
+        if a["status"] != "right":
+            bad.append((key, a.get("sizes"), a["status"], a.get("message", "")[:300]))
+            continue
+        right[0] += 1
+        rows.append({"file": key[0], "kernel": key[1], "sizes": a["sizes"], "seed": a["seed"], "registers": [r.get("registers") for r in a["resources"]],
+                     "outputs": [{k: o[k] for k in ("output", "relative_error", "worst", "tolerance", "compared", "elements")} for o in a["check"]["outputs"]]})
+    never = [k for k, (right, _) in seen.items() if right == 0 and k[1]]
+    for line in bad:
+        print("not right:", line)
+    for line in never:
+        print("no shape was taken by", line)
+    print(f"{len(rows)} runs right, {len(bad)} not, {len({(r['file'], r['kernel']) for r in rows})} kernels and programs; left out (index inputs): {', '.join(left_out) or 'none'}")
+    if len(sys.argv) > 2:
+        versions = next((a["versions"] for a in answers if "versions" in a), {})
+        with open(sys.argv[2], "w") as f:
+            json.dump({"right": len(rows), "not_right": [list(map(str, b)) for b in bad], "left_out": left_out, "cases": rows, "versions": versions,
+                       "command": "python3 bench/check_kernels.py build/bin/tilewright bench/results/h200/kernels.json"}, f, indent=1)
+    return 1 if bad or len(answers) != len(requests) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+// Kernels of tests/gpu/kernels/: narrow types and rarer asynchronous forms. NVRTC takes their text for both targets, and it is the instruction
+// that was meant; the GPU tests run them.
+#include <gtest/gtest.h>
+
+#include "codegen/emit.h"
+#include "lower/lower.h"
+#include "runtime/compile.h"
+#include "runtime/nvrtc.h"
+
+namespace tw::codegen {
+namespace {
+
+struct Form {
+    const char *file, *kernel, *contains;
+};
+
+class Forms : public testing::TestWithParam<Form> {};
+
+TEST_P(Forms, AreTakenByNvrtcForEveryTarget) {
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto module = lower::compile_file(sources, std::string(TW_SOURCE_DIR) + "/tests/gpu/kernels/" + GetParam().file, {}, sink);
+    ASSERT_TRUE(module) << render_text(sink, sources);
+    bool found = false;
+    for (const ir::Kernel& k : module->kernels) {
+        if (k.name != GetParam().kernel) continue;
+        found = true;
+        auto emitted = emit(k, GetParam().file);
+        ASSERT_TRUE(emitted) << emitted.error().message;
+        EXPECT_NE(emitted->source.find(GetParam().contains), std::string::npos) << emitted->source;
+        if (!runtime::nvrtc_identity()) GTEST_SKIP() << "no NVRTC on this machine";
+        for (const char* arch : {"sm_80", "sm_90a"}) {
+            if (k.arch == "sm_90a" && std::string(arch) == "sm_80") continue;
+            runtime::CompileRequest request;
+            request.source = emitted->source;
+            request.arch = arch;
+            request.include_folders = runtime::standard_include_folders();
+            const auto compiled = runtime::compile(request);
+            ASSERT_TRUE(compiled) << compiled.error().message;
+            EXPECT_EQ(compiled->report.kernels.at(0).spill_store_bytes, 0);
+        }
+    }
+    EXPECT_TRUE(found);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Forms,
+                         testing::Values(Form{"narrow_types.py", "quantize_e4m3", "tw::to_e4m3("}, Form{"narrow_types.py", "dequantize_e5m2", "tw::e5m2_value("},
+                                         Form{"narrow_types.py", "dequantize_i8", "signed char"}, Form{"narrow_types.py", "to_bytes", "tw::u8("},
+                                         Form{"narrow_types.py", "round_to_tf32", "tw::round_tf32("}, Form{"narrow_types.py", "add_f16", "tw::atomic_add_f16("},
+                                         Form{"narrow_types.py", "add_bf16", "tw::atomic_add_bf16("}, Form{"async_forms.py", "add_by_tma", "tw::tma_reduce_add_2d("},
+                                         Form{"async_forms.py", "copy_in_pairs", "tw::mbarrier_arrive_many("}),
+                         [](const auto& info) { return std::string(info.param.kernel); });
+
+}  // namespace
+}  // namespace tw::codegen
