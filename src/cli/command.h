@@ -43,6 +43,8 @@ std::function<int()> declare_mcp(CLI::App& app);
 std::function<int()> declare_mutate(CLI::App& app);
 std::function<int()> declare_optimize(CLI::App& app);
 std::function<int()> declare_reference(CLI::App& app);
+std::function<int()> declare_replay(CLI::App& app);
+std::function<int()> declare_resume(CLI::App& app);
 std::function<int()> declare_run(CLI::App& app);
 std::function<int()> declare_runs(CLI::App& app);
 std::function<int()> declare_show(CLI::App& app);

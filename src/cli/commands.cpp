@@ -22,6 +22,8 @@ const std::vector<Command>& commands() {
         {"mutate", "break the kernels of a file in many small ways and see whether the check notices", declare_mutate},
         {"optimize", "from a task to a proved and measured kernel, one technique a step", declare_optimize},
         {"reference", "the language: every construct, or the sections that speak of something", declare_reference},
+        {"replay", "repeat what a certificate of evidence claims: proof, tests, time", declare_replay},
+        {"resume", "go on with an optimisation run that was killed or had spent its budget", declare_resume},
         {"run", "execute a kernel on the emulator or the GPU and compare it with what it should compute", declare_run},
         {"runs", "the optimisation runs of the journal", declare_runs},
         {"show", "an optimisation run, or one step of it: as text, JSON or a page; its evidence", declare_show},

@@ -7,29 +7,39 @@
 
 #include "base/text.h"
 #include "cli/command.h"
-#include "plan/loop.h"
+#include "cli/optimize.h"
+#include "plan/proposers.h"
+#include "report/page.h"
+#include "report/run_text.h"
 #include "tasks/classify.h"
 #include "tasks/load.h"
 
 namespace tw::cli {
 namespace {
 
-struct Options {
-    std::string task, proposer = "builtin", journal, memory, out, without;
-    plan::LoopOptions loop;
-    bool no_gpu = false;
-};
-
-void print_step(const plan::Step& s, double roofline_us) {
-    std::string line = fmt::format("{:>3} {:<11} {:<20} {:<10}", s.number, s.stage, s.technique.empty() ? "first kernel" : s.technique, s.verdict.empty() ? "-" : s.verdict);
-    if (s.microseconds) line += fmt::format(" {:>10.1f} us {:>7.2f}x {:>4.0f}%", *s.microseconds, s.speedup.value_or(1), 100 * roofline_us / *s.microseconds);
-    else line += fmt::format(" {:>10} {:>10} {:>5}", "-", "-", "-");
-    line += fmt::format("  {} {}", s.outcome, s.message);
-    fmt::print("{}\n", printable(line));
+// On a terminal the line in progress is shown and then replaced by the step's own; elsewhere there are whole lines only.
+void print_step(const plan::Step& step, bool live) {
+    fmt::print("{}{}\n", live ? "\r\x1b[K" : "", report::step_line(step));
+    if (live) fmt::print("{:>3} ...", step.number + 1);
     std::fflush(stdout);
 }
 
-int run(const Options& o) {
+// The page lies beside the journal unless the user names a place.
+std::string write_page(const OptimizeOptions& o, plan::Journal& journal, const std::string& run) {
+    auto document = journal.read(run);
+    if (!document) return {};
+    std::filesystem::path path = o.page;
+    std::error_code ignored;
+    if (path.empty()) {
+        path = journal.path().parent_path() / "pages" / (run + ".html");
+        std::filesystem::create_directories(path.parent_path(), ignored);
+    }
+    auto written = write_file_atomically(path, report::run_page(*document));
+    if (!written && !o.page.empty()) complain(exit_bad_input, written.error());
+    return written ? path.string() : std::string();
+}
+
+int run(const OptimizeOptions& o) {
     SourceMap sources;
     DiagnosticSink sink;
     auto task = tasks::load_task_file(sources, o.task, sink);
@@ -37,6 +47,14 @@ int run(const Options& o) {
         std::cerr << render_text(sink, sources);
         return exit_bad_input;
     }
+    return optimize_task(o, *task, {});
+}
+
+}  // namespace
+
+int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::string& resume) {
+    SourceMap sources;
+    DiagnosticSink sink;
     plan::LoopOptions options = o.loop;
     if (o.no_gpu) options.gates.use_gpu = false;
     for (const std::string& w : split_words(o.without)) {
@@ -49,8 +67,9 @@ int run(const Options& o) {
     const plan::Knowledge knowledge = plan::load_knowledge(plan::knowledge_folder(), sink);
     if (!sink.empty()) std::cerr << render_text(sink, sources);
     if (knowledge.techniques.empty()) return complain(exit_bad_input, "the knowledge base is empty", "set TILEWRIGHT_KNOWLEDGE to the folder knowledge/");
-    if (o.proposer != "builtin") return complain(exit_bad_input, fmt::format("there is no proposer '{}'", printable(o.proposer)));
-    auto proposer = plan::make_builtin_proposer();
+    auto made = plan::make_proposer(o.proposer);
+    if (!made) return complain(exit_bad_input, made.error().message, made.error().fix);
+    const std::unique_ptr<plan::Proposer> proposer = std::move(*made);
     auto journal = plan::Journal::open(o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal), plan::Database::Mode::write);
     if (!journal) return complain(exit_bad_input, journal.error().message, journal.error().fix);
     plan::Memory memory;
@@ -59,15 +78,18 @@ int run(const Options& o) {
         if (!opened) return complain(exit_bad_input, opened.error().message, opened.error().fix);
         memory = std::move(*opened);
     }
-    const tasks::Roofline roof = tasks::roofline(*task, tasks::machine_of(task->target));
+    const tasks::Roofline roof = tasks::roofline(task, tasks::machine_of(task.target));
     options.on_run = [&](const std::string& id) {
-        fmt::print("run {}\n{}: {} on {}, at best {:.1f} us ({} bound); proposer {}\n", id, task->name, tasks::name_of(task->workload), task->target, roof.seconds * 1e6, roof.memory_bound ? "memory" : "compute", proposer->name());
+        fmt::print("run {}\n{}: {} on {}, at best {:.1f} us ({} bound); proposer {}\n", id, task.name, tasks::name_of(task.workload), task.target, roof.seconds * 1e6, roof.memory_bound ? "memory" : "compute", proposer->name());
         std::fflush(stdout);
     };
-    options.on_step = [&](const plan::Step& s) { print_step(s, roof.seconds * 1e6); };
-    auto outcome = plan::optimize(*task, *proposer, *journal, memory, knowledge, options);
+    const bool live = ::isatty(STDOUT_FILENO) != 0;
+    options.on_step = [&](const plan::Step& step) { print_step(step, live); };
+    auto outcome = plan::optimize(task, *proposer, *journal, memory, knowledge, options, resume);
+    if (live) fmt::print("\r\x1b[K");
     if (!outcome) return complain(exit_bad_input, outcome.error().message, outcome.error().fix);
     fmt::print("stopped: {} ({} candidates, {} accepted)\n{}\n", printable(outcome->reason), outcome->candidates, outcome->accepted, outcome->statement);
+    if (const std::string page = write_page(o, *journal, outcome->run); !page.empty()) fmt::print("the run's page is {}\n", page);
     if (outcome->best_step < 0) return exit_kernel_wrong;
     if (!o.out.empty()) {
         if (auto ok = write_file_atomically(o.out, outcome->best_source); !ok) return complain(exit_bad_input, ok.error());
@@ -76,12 +98,10 @@ int run(const Options& o) {
     return exit_fine;
 }
 
-}  // namespace
-
 std::function<int()> declare_optimize(CLI::App& app) {
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<OptimizeOptions>();
     app.add_option("task", o->task, "a task file (TOML, docs/agent.md)")->required();
-    app.add_option("--proposer", o->proposer, "who writes kernels")->capture_default_str();
+    app.add_option("--proposer", o->proposer, "who writes kernels: builtin, openai[:MODEL], anthropic[:MODEL], command:PROGRAM (docs/proposers.md)")->capture_default_str();
     app.add_option("--steps", o->loop.budget.candidates, "at most so many candidates")->capture_default_str()->check(CLI::Range(1, 10000));
     app.add_option("--seconds", o->loop.budget.seconds, "at most so many seconds");
     app.add_option("--tokens", o->loop.budget.tokens, "at most so many tokens");
@@ -95,6 +115,7 @@ std::function<int()> declare_optimize(CLI::App& app) {
     app.add_option("--journal", o->journal, "the journal's file");
     app.add_option("--memory", o->memory, "the planner's memory");
     app.add_option("-o,--out", o->out, "write the best kernel here");
+    app.add_option("--html", o->page, "write the run's page here (default: beside the journal)");
     app.add_flag("--no-gpu", o->no_gpu, "do not use a GPU even if there is one");
     app.footer("Exit status: 0 there is a proved kernel, 1 none passed, 2 bad input.\nExample: tilewright optimize tasks/gelu.toml -o gelu.py");
     return [o] { return run(*o); };

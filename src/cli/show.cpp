@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "report/evidence.h"
+#include "report/page.h"
 #include "report/run_text.h"
 
 namespace tw::cli {
@@ -55,6 +57,13 @@ int run(const Options& o) {
     if (o.step >= steps) return complain(exit_bad_input, fmt::format("run {} has steps 0 to {}", document->run.id, steps - 1));
     const plan::Step* step = o.step >= 0 ? &document->steps[static_cast<std::size_t>(o.step)] : nullptr;
     if (!o.export_file.empty()) return write(o.export_file, dumped(plan::to_json(*document, !o.full), 1), "exported");
+    if (!o.html.empty()) return write(o.html, report::run_page(*document), "page");
+    if (o.evidence) {
+        auto certificate = report::evidence_certificate(*document, o.step);
+        if (!certificate) return complain(exit_bad_input, certificate.error().message, certificate.error().fix);
+        std::cout << dumped(*certificate, 2);
+        return exit_fine;
+    }
     if (o.source) {
         const plan::Step* shown = step ? step : report::best_step(*document);
         if (!shown) return complain(exit_bad_input, fmt::format("run {} has no accepted kernel", document->run.id), "name a step: tilewright show RUN STEP --source");
@@ -75,6 +84,8 @@ std::function<int()> declare_show(CLI::App& app) {
     app.add_option("--journal", options->journal, "the journal's file (default: journal.db in $TILEWRIGHT_STATE)");
     app.add_flag("--json", options->json, "print JSON (schema in docs/journal.md)");
     app.add_flag("--source", options->source, "print the kernel: the best one, or that of the step");
+    app.add_option("--html", options->html, "write the run as a page that needs nothing else");
+    app.add_flag("--evidence", options->evidence, "print the certificate of the best kernel, or of the step (JSON)");
     app.add_option("--export", options->export_file, "write the run as one JSON file, compact");
     app.add_flag("--full", options->full, "with --export: also every source, prompt and reply");
     return [options] { return run(*options); };

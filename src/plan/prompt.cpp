@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "plan/feedback.h"
 #include "plan/reference.h"
 #include "runtime/shared_library.h"
 
@@ -93,7 +94,7 @@ runtime::Result<Prompt> prompt_for(const Request& r, int tool_rounds) {
                            {"lessons", bullets(r.lessons, 12)},
                            {"history", bullets(r.history, 20)},
                            {"failure", std::string(name_of(r.failure))},
-                           {"what_to_do", ""},
+                           {"what_to_do", std::string(request_for(r.failure))},
                            {"feedback", at_most(r.feedback, 12000)},
                            {"failed", r.failed_source}};
     Prompt prompt;

@@ -125,7 +125,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(f"data: {json.dumps(error)}\n\n".encode())
 
     def truncated(self, n, *_):
-        self.stream(fenced(KERNEL), events=3)
+        self.stream(fenced(KERNEL), events=2)
 
     def nonsense(self, n, *_):
         self.begin()

@@ -290,7 +290,7 @@ TEST(CommandProposer, TakesJsonOrAKernelFile) {
     EXPECT_EQ(json_answer.note, "mine");
     EXPECT_DOUBLE_EQ(json_answer.exchanges[0].cost_usd, 0.5);
     // It reads the request.
-    const Asked echoed = by_command("python3 -c 'import json, sys; r = json.load(sys.stdin); print(json.dumps({\"source\": r[\"kind\"] + r[\"task\"][:11]}))'");
+    const Asked echoed = by_command("python3 -c 'import json, sys; r = json.load(sys.stdin); print(json.dumps({\"source\": r[\"kind\"] + r[\"task\"][:12]}))'");
     EXPECT_EQ(echoed.source, "firstname = \"add\"");
 }
 
