@@ -157,7 +157,8 @@ TEST(Journal, KillAtAnyMomentLosesAtMostTheStepInFlight) {
         id = *journal.begin(a_run());
     }
     int done_before = 0, most_in_one_round = 0;
-    for (int round = 0; round < 25; ++round) {
+    // A loaded machine may need more rounds until enough was written to mean something.
+    for (int round = 0; round < 25 || (done_before <= 25 && round < 400); ++round) {
         int told[2];
         ASSERT_EQ(::pipe(told), 0);
         const pid_t child = ::fork();
