@@ -158,14 +158,14 @@ void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
     a.stmt = t.stmt;
     a.snapshot = t.snapshot;
     const int depth = op.b.extents[1];
-    auto read = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, const std::vector<int>& rows, int which) {
+    auto read = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, int which, const std::function<std::vector<int>()>& rows) {
         const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
         const Footprint& f = footprint(w, *t.stmt, origin, which, [&](Footprint& out) {
             // Neighbours along the contiguous dimension share granules: step over them.
             const int stride = std::max(1, granule_ / target::bytes(buffer.dtype));
             const int along_k = buffer.dims[at(view.dims[1])].strides[0] == 1 ? stride : 1;
             const int along_rows = along_k == 1 && buffer.dims[at(view.dims[0])].strides[0] == 1 ? stride : 1;
-            for (int r : rows) {
+            for (int r : rows()) {
                 if (r % along_rows != 0) continue;
                 for (int k = 0; k < depth; k += along_k) {
                     std::vector<int> c(buffer.dims.size());
@@ -180,19 +180,21 @@ void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
         });
         touch(w.block, f, false, a, t.at_issue, w, *t.stmt);
     };
-    std::vector<int> all(at(op.b.extents[0]));
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
-    read(op.b, t.b_origin, all, 2);
+    read(op.b, t.b_origin, 2, [&] {
+        std::vector<int> all(at(op.b.extents[0]));
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
+        return all;
+    });
     if (auto* view = std::get_if<ir::SharedView>(&op.a)) {
-        const FragmentTable& table = tables_[at(op.acc)];
-        const int first = 32 * (w.index - t.group->first_warp);
-        std::vector<int> rows;
-        for (int th = first; th < first + 32 && th < table.threads; ++th) {
-            for (int v = 0; v < table.values; ++v) rows.push_back(table.at(th, v)[0]);
-        }
-        std::sort(rows.begin(), rows.end());
-        rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-        read(*view, t.a_origin, rows, 3);
+        read(*view, t.a_origin, 3, [&] {   // the rows of this warp
+            const FragmentTable& table = tables_[at(op.acc)];
+            const int first = 32 * (w.index - t.group->first_warp);
+            std::set<int> rows;
+            for (int th = first; th < first + 32 && th < table.threads; ++th) {
+                for (int v = 0; v < table.values; ++v) rows.insert(table.at(th, v)[0]);
+            }
+            return std::vector<int>(rows.begin(), rows.end());
+        });
     }
 }
 
