@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -53,6 +54,41 @@ void print_counterexample(const diagnose::Counterexample& c, const std::string& 
     if (!c.hint.empty()) fmt::print("  hint:      {}\n", c.hint);
 }
 
+// Prints one verdict or adds it to `out`, and raises the exit status.
+void report(const Options& o, const char* what, const std::string& name, const ir::Loc& loc, const diagnose::CheckResult& result, const SourceMap& sources, nlohmann::json& out, int& exit_code) {
+    int proved = 0;
+    for (const auto& ob : result.obligations) proved += ob.status == verify::Status::proved;
+    const char* verdict = result.violated() ? "violated" : result.proved() ? "proved" : "not_proved";
+    if (result.violated()) exit_code = exit_kernel_wrong;
+    else if (!result.proved() && exit_code == exit_fine) exit_code = exit_not_proved;
+    if (o.json) {
+        nlohmann::json j = {{what, name}, {"line", loc.line}, {"verdict", verdict}, {"milliseconds", result.milliseconds},
+                            {"instances", result.instances}, {"used", result.used()}, {"assertions", nlohmann::json::array()}};
+        for (const auto& ob : result.obligations) {
+            nlohmann::json a = {{"kind", ob.kind}, {"code", ob.code}, {"text", ob.text}, {"place", place(ob.loc)}, {"status", verify::name_of(ob.status)},
+                                {"prover", ob.prover}, {"milliseconds", ob.milliseconds}, {"used", ob.used}};
+            if (!ob.reason.empty()) a["reason"] = ob.reason;
+            j["assertions"].push_back(a);
+        }
+        if (result.counterexample) j["counterexample"] = to_json(*result.counterexample);
+        out[std::string(what) + "s"].push_back(j);
+        return;
+    }
+    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms)\n", o.file, loc.line, name, verdict, proved, result.obligations.size(), result.instances, result.milliseconds);
+    for (const auto& ob : result.obligations) {
+        if (ob.status == verify::Status::proved && !o.verbose) continue;
+        if (ob.status == verify::Status::proved) {
+            fmt::print("  proved      {:<28} {} [{}]\n", ob.kind, ob.text, ob.prover);
+        } else if (!result.violated() || o.verbose) {
+            fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, ob.text, excerpt(sources, ob.loc), ob.reason);
+        }
+    }
+    if (result.counterexample) print_counterexample(*result.counterexample, o.file, sources);
+    if (o.verbose) {
+        for (const std::string& u : result.used()) fmt::print("  used: {}\n", u);
+    }
+}
+
 int run(const Options& o) {
     std::string problem;
     auto values = parse_settings(o.settings, problem);
@@ -65,51 +101,44 @@ int run(const Options& o) {
         out["schema"] = 1;
         out["file"] = o.file;
         out["kernels"] = nlohmann::json::array();
+        out["programs"] = nlohmann::json::array();
     } else if (!loaded.sink.empty()) {
         std::cerr << render_text(loaded.sink, loaded.sources);
     }
     int exit_code = loaded.exit_code;
     bool found = false;
     if (loaded.module) {
+        diagnose::CheckOptions options;
+        options.search_seconds = o.seconds;
+        options.seed = o.seed;
+        std::map<std::string, bool> kernel_proved;   // by name: all its variants
         for (const ir::Kernel& k : loaded.module->kernels) {
             if (!o.kernel.empty() && k.name != o.kernel) continue;
             found = true;
-            diagnose::CheckOptions options;
-            options.search_seconds = o.seconds;
-            options.seed = o.seed;
             const diagnose::CheckResult result = diagnose::check(k, options);
-            int proved = 0;
-            for (const auto& ob : result.obligations) proved += ob.status == verify::Status::proved;
-            const char* verdict = result.violated() ? "violated" : result.proved() ? "proved" : "not_proved";
-            if (result.violated()) exit_code = exit_kernel_wrong;
-            else if (!result.proved() && exit_code == exit_fine) exit_code = exit_not_proved;
-            if (o.json) {
-                nlohmann::json kj = {{"kernel", k.name}, {"line", k.loc.line}, {"verdict", verdict}, {"milliseconds", result.milliseconds},
-                                     {"instances", result.instances}, {"used", result.used()}, {"assertions", nlohmann::json::array()}};
-                for (const auto& ob : result.obligations) {
-                    nlohmann::json a = {{"kind", ob.kind}, {"code", ob.code}, {"text", ob.text}, {"place", place(ob.loc)}, {"status", verify::name_of(ob.status)},
-                                        {"prover", ob.prover}, {"milliseconds", ob.milliseconds}, {"used", ob.used}};
-                    if (!ob.reason.empty()) a["reason"] = ob.reason;
-                    kj["assertions"].push_back(a);
+            kernel_proved.emplace(k.name, true).first->second &= result.proved();
+            report(o, "kernel", k.name, k.loc, result, loaded.sources, out, exit_code);
+        }
+        for (const ir::Program& p : loaded.module->programs) {
+            if (!o.kernel.empty() && p.name != o.kernel) continue;
+            found = true;
+            diagnose::CheckResult result = diagnose::check_program(*loaded.module, p, options);
+            // It stands on its kernels: one that is not proved, or was not looked at, leaves it unproved.
+            for (const ir::Launch& l : p.launches) {
+                const std::string& name = loaded.module->kernels[static_cast<std::size_t>(l.kernel)].name;
+                auto it = kernel_proved.find(name);
+                if (it == kernel_proved.end()) {
+                    bool all = true;
+                    for (const ir::Kernel& k : loaded.module->kernels) all = all && (k.name != name || diagnose::check(k, options).proved());
+                    it = kernel_proved.emplace(name, all).first;
                 }
-                if (result.counterexample) kj["counterexample"] = to_json(*result.counterexample);
-                out["kernels"].push_back(kj);
-                continue;
-            }
-            fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms)\n", o.file, k.loc.line, k.name, verdict, proved, result.obligations.size(), result.instances,
-                       result.milliseconds);
-            for (const auto& ob : result.obligations) {
-                if (ob.status == verify::Status::proved && !o.verbose) continue;
-                if (ob.status == verify::Status::proved) {
-                    fmt::print("  proved      {:<28} {} [{}]\n", ob.kind, ob.text, ob.prover);
-                } else if (!result.violated() || o.verbose) {
-                    fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, ob.text, excerpt(loaded.sources, ob.loc), ob.reason);
+                for (auto& ob : result.obligations) {
+                    if (it->second || ob.status != verify::Status::proved) continue;
+                    ob.status = verify::Status::not_proved;
+                    ob.reason = "it follows from what " + name + " says it computes, and " + name + " is not proved";
                 }
             }
-            if (result.counterexample) print_counterexample(*result.counterexample, o.file, loaded.sources);
-            if (o.verbose) {
-                for (const std::string& u : result.used()) fmt::print("  used: {}\n", u);
-            }
+            report(o, "program", p.name, p.loc, result, loaded.sources, out, exit_code);
         }
         if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
     }
@@ -125,7 +154,7 @@ int run(const Options& o) {
 std::function<int()> declare_check(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("file", options->file, "a kernel file")->required();
-    app.add_option("--kernel", options->kernel, "only kernels of this name");
+    app.add_option("--kernel", options->kernel, "only the kernels, or the program, of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
     app.add_option("--search", options->seconds, "seconds to look for a counterexample to what is not proved");
     app.add_option("--seed", options->seed, "seed of the search");

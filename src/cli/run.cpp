@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "cli/kernel_file.h"
+#include "emulate/program.h"
 #include "emulate/trial.h"
 #include "runtime/evaluate.h"
 #include "runtime/profile.h"
@@ -100,6 +101,21 @@ int run(const Options& o) {
         sizes = mine;
         break;
     }
+    // A program, by its name: its launches one after the other.
+    const ir::Program* program = nullptr;
+    ir::Kernel signature;
+    for (const ir::Program& p : loaded.module->programs) {
+        if (chosen || p.name != o.candidate.kernel) continue;
+        sizes.clear();
+        for (const std::string& name : p.sizes) {
+            auto it = values.find(name);
+            if (it == values.end()) return complain(exit_bad_input, fmt::format("size {} has no value", name), fmt::format("add --set {}=...", name));
+            sizes.push_back(it->second);
+        }
+        program = &p;
+        signature = emulate::signature_of(p);
+        chosen = &signature;
+    }
     if (!chosen) {
         if (!missing.empty()) return complain(exit_bad_input, fmt::format("size {} has no value", missing), fmt::format("add --set {}=...", missing));
         return complain(exit_bad_input, "no kernel variant accepts these sizes", "look at its tw.assume(...) statements");
@@ -113,7 +129,7 @@ int run(const Options& o) {
         t.seed = o.candidate.seed;
         t.emulator.schedule = schedule;
         t.emulator.resident_blocks = o.blocks;
-        const emulate::Trial trial = emulate::run_trial(*chosen, sizes, t);
+        const emulate::Trial trial = program ? emulate::run_program(*loaded.module, *program, sizes, t) : emulate::run_trial(*chosen, sizes, t);
         if (!trial.refused.empty()) return complain(exit_bad_input, trial.refused);
         wrong |= trial.failed();
         nlohmann::json errors = nlohmann::json::array();

@@ -4,6 +4,9 @@
 #include <chrono>
 #include <set>
 
+#include "emulate/program.h"
+#include "verify/program.h"
+
 namespace tw::diagnose {
 
 bool CheckResult::proved() const {
@@ -48,6 +51,58 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
             refuted->reason = c.message + " (" + c.sizes_text + ")";
             if (c.loc.line) refuted->loc = c.loc;
         }
+    }
+    return result;
+}
+
+CheckResult check_program(const ir::Module& module, const ir::Program& program, const CheckOptions& options) {
+    const auto start = std::chrono::steady_clock::now();
+    CheckResult result;
+    result.obligations = verify::check_program(module, program);
+    auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+    result.milliseconds = seconds() * 1000;
+    if (result.proved() || !options.search) return result;
+    // Small sizes, all alike and then one by one different: a slip between launches shows on any of them.
+    const ir::Kernel signature = emulate::signature_of(program);
+    const std::vector<std::int64_t> tries = {1, 2, 3, 8, 16, 33, 40, 64, 72, 130, 136, 200, 256};
+    int tried = 0;
+    for (std::size_t step = 0; step < tries.size() * (1 + program.sizes.size()) && seconds() < options.search_seconds; ++step) {
+        std::vector<std::int64_t> sizes(program.sizes.size(), tries[step % tries.size()]);
+        if (step >= tries.size() && !sizes.empty()) sizes[step / tries.size() - 1] = tries[(step + 5) % tries.size()];
+        emulate::TrialOptions trial;
+        trial.seed = options.seed;
+        auto run = [&] { return emulate::run_program(module, program, sizes, trial); };
+        const emulate::Trial t = run();
+        ++tried;
+        if (!t.refused.empty() || !t.failed()) continue;
+        Counterexample c;
+        c.kind = "wrong value";
+        c.code = "TW1001";
+        c.loc = program.loc;
+        c.sizes = sizes;
+        c.sizes_text = sizes_text(signature, sizes);
+        c.schedule = trial.emulator.schedule.describe();
+        c.seed = options.seed;
+        c.message = t.summary(signature);
+        c.tried = tried;
+        for (const emulate::OutputError& e : t.outputs) {
+            if (!e.wrong) continue;
+            c.element = signature.tensors[static_cast<std::size_t>(e.tensor)].name + "[";
+            for (std::size_t d = 0; d < e.error.where.size(); ++d) c.element += (d ? ", " : "") + std::to_string(e.error.where[d]);
+            c.element += "]";
+            c.actual = e.error.actual;
+            c.expected = e.error.expected;
+            break;
+        }
+        c.confirmed = run().failed();
+        c.hint = "the kernels may each do what they say: compare what one leaves in a buffer with what the next expects there";
+        result.counterexample = std::move(c);
+        for (auto& o : result.obligations) {
+            if (o.status != verify::Status::not_proved) continue;
+            o.status = verify::Status::violated;
+            break;
+        }
+        break;
     }
     return result;
 }

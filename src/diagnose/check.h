@@ -29,4 +29,7 @@ struct CheckResult {
 
 CheckResult check(const ir::Kernel& kernel, const CheckOptions& options);
 
+// A program: what its launches make of one another, given that the kernels do what they say (verify/program.h).
+CheckResult check_program(const ir::Module& module, const ir::Program& program, const CheckOptions& options);
+
 }  // namespace tw::diagnose

@@ -105,23 +105,12 @@ std::vector<double> random_scalars(const ir::Kernel& k, std::uint64_t seed) {
     return scalars;
 }
 
-Trial run_trial(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
-    Trial trial;
-    trial.sizes = sizes;
-    const std::vector<double> scalars = random_scalars(k, options.seed);
-    trial.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
-    const std::vector<TensorData> inputs = trial.tensors;
-    const auto start = std::chrono::steady_clock::now();
-    trial.outcome = run(k, sizes, scalars, trial.tensors, options.emulator);
-    trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    for (const Fault& f : trial.outcome.faults) {
-        if (f.kind == FaultKind::launch) trial.refused = f.message;
-    }
-    if (!trial.outcome.clean() || k.computes.empty()) return trial;
-    auto expected = reference(k.computes, sizes, scalars, inputs);
+void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorData>& inputs, const std::vector<double>& scalars, const TrialOptions& options) {
+    if (!trial.outcome.clean() || k.computes.empty()) return;
+    auto expected = reference(k.computes, trial.sizes, scalars, inputs);
     if (!expected) {
         trial.refused = expected.error();
-        return trial;
+        return;
     }
     for (const ReferenceOutput& r : *expected) {
         OutputError e;
@@ -134,6 +123,21 @@ Trial run_trial(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, con
         e.unwritten = e.error.has_nan;
         trial.outputs.push_back(e);
     }
+}
+
+Trial run_trial(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
+    Trial trial;
+    trial.sizes = sizes;
+    const std::vector<double> scalars = random_scalars(k, options.seed);
+    trial.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
+    const std::vector<TensorData> inputs = trial.tensors;
+    const auto start = std::chrono::steady_clock::now();
+    trial.outcome = run(k, sizes, scalars, trial.tensors, options.emulator);
+    trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    for (const Fault& f : trial.outcome.faults) {
+        if (f.kind == FaultKind::launch) trial.refused = f.message;
+    }
+    judge_outputs(trial, k, inputs, scalars, options);
     return trial;
 }
 

@@ -42,6 +42,8 @@ std::vector<TensorData> random_inputs(const ir::Kernel& kernel, const std::vecto
 // greatest, others random ones between.
 TensorData index_contents(const ir::Tensor& tensor, const std::vector<std::int64_t>& sizes, int kind);
 std::vector<double> random_scalars(const ir::Kernel& kernel, std::uint64_t seed);
+// Compares the tensors of a clean trial with the reference on `inputs`.
+void judge_outputs(Trial& trial, const ir::Kernel& kernel, const std::vector<TensorData>& inputs, const std::vector<double>& scalars, const TrialOptions& options);
 Trial run_trial(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const TrialOptions& options);
 
 // The error a correct kernel may have: a few units of the output type plus the accumulation error of its sums in f32.

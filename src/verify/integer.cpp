@@ -298,7 +298,7 @@ Poly Integers::from(const ir::Expr& e, const Leaf& leaf) {
         case K::element: {
             std::vector<Poly> indices;
             for (std::size_t i = 0; i < e->args.size(); ++i) indices.push_back(arg(i));
-            return element(e->id, std::move(indices));
+            return element(tensor_names ? (*tensor_names)[static_cast<std::size_t>(e->id)] : e->id, std::move(indices));
         }
         case K::add: return arg(0) + arg(1);
         case K::sub: return arg(0) - arg(1);

@@ -87,6 +87,7 @@ public:
 
     // Translation of the IR's expressions; `leaf` gives the value of sizes, variables, block indices.
     using Leaf = std::function<Poly(const ir::ExprNode&)>;
+    const std::vector<int>* tensor_names = nullptr;   // other numbers for the index tensors of the expressions, see Values
     Poly from(const ir::Expr& e, const Leaf& leaf);
     Condition condition_from(const ir::Expr& e, const Leaf& leaf);
 

@@ -13,6 +13,7 @@
 // Float casts are dropped: movement is proved, rounding is tested (docs/trusted-base.md).
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -79,8 +80,15 @@ public:
     std::string text(Value v, const std::function<std::string(int)>& tensor_name) const;
     std::optional<double> as_number(Value v) const;
 
+    // Every element of a tensor for which `meaning` has a value, replaced by it.
+    Value with_elements(Value v, const std::function<std::optional<Value>(int tensor, const std::vector<Poly>& index)>& meaning);
+
     // From the specification's terms. `leaf` as for Integers::from; reduction variables become fresh symbols.
     Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
+
+    // Other numbers for the tensors and scalars of the terms that `from` translates (those of the program that launches a kernel).
+    const std::vector<int>* tensor_names = nullptr;
+    const std::vector<int>* scalar_names = nullptr;
 
     static double identity(const std::string& op);
 

@@ -489,28 +489,27 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
     if (n.kind == Kind::reduce && n.name == op) {
         const ValueNode inner = n;
         // Inner range [c + x*w, c + x*w + w), perhaps cut off at an end that does not move with x, with the body free of x
-        // otherwise: consecutive x tile a longer range.
-        Poly end = inner.hi;
-        std::optional<Poly> cut;
+        // otherwise: consecutive x tile a longer range. The width w may be symbolic, if it is never negative.
+        auto tiled = [&](const Poly& end, const std::optional<Poly>& cut) -> std::optional<Value> {
+            const Poly width = end - inner.lo;
+            if (ints_.mentions(width, x) || mentions(inner.args[0], x)) return std::nullopt;
+            const Poly base = inner.lo - width * Poly::of(x);
+            if (ints_.mentions(base, x) || (cut && ints_.mentions(*cut, x))) return std::nullopt;
+            if (!(width.constant() ? *width.constant() > 0 : prover_.holds(at_least(width, Poly(0))))) return std::nullopt;
+            const Atom y = ints_.fresh("i");
+            Poly far = base + width * hi;
+            if (cut) far = ints_.minimum(far, *cut);
+            return reduce(op, y, base + width * lo, far, replace(inner.args[0], {{inner.variable, Poly::of(y)}}));
+        };
+        if (auto whole = tiled(inner.hi, std::nullopt)) return *whole;
         if (inner.hi.terms.size() == 1 && inner.hi.terms.begin()->first.size() == 1 && inner.hi.terms.begin()->second == 1) {
             const AtomInfo info = ints_.info(inner.hi.terms.begin()->first[0]);
-            if (info.kind == AtomInfo::Kind::minimum) {
-                for (std::size_t i = 0; i < 2; ++i) {
-                    if ((info.args[i] - inner.lo).constant() && !ints_.mentions(info.args[1 - i], x)) {
-                        end = info.args[i];
-                        cut = info.args[1 - i];
-                    }
+            for (std::size_t i = 0; info.kind == AtomInfo::Kind::minimum && i < info.args.size(); ++i) {
+                std::optional<Poly> cut;
+                for (std::size_t j = 0; j < info.args.size(); ++j) {
+                    if (j != i) cut = cut ? ints_.minimum(*cut, info.args[j]) : info.args[j];
                 }
-            }
-        }
-        auto width = (end - inner.lo).constant();
-        if (width && *width > 0 && inner.lo.linear_in(x) == *width && !mentions(inner.args[0], x)) {
-            const Poly base = inner.lo - Poly(*width) * Poly::of(x);
-            if (!ints_.mentions(base, x)) {
-                const Atom y = ints_.fresh("i");
-                Poly far = base + Poly(*width) * hi;
-                if (cut) far = ints_.minimum(far, *cut);
-                return reduce(op, y, base + Poly(*width) * lo, far, replace(inner.args[0], {{inner.variable, Poly::of(y)}}));
+                if (auto whole = tiled(info.args[i], cut)) return *whole;
             }
         }
         // The digit may stand further in: exchange the two folds when that lets it join.

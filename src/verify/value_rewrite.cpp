@@ -253,6 +253,54 @@ Value Values::widened(Value v, Atom k, const Poly& first) {
     }
 }
 
+Value Values::with_elements(Value v, const std::function<std::optional<Value>(int, const std::vector<Poly>&)>& meaning) {
+    const ValueNode n = node(v);
+    auto inner = [&](Value x) { return with_elements(x, meaning); };
+    switch (n.kind) {
+        case Kind::element: {
+            const auto means = meaning(n.id, n.indices);
+            return means ? *means : v;
+        }
+        case Kind::sum: {
+            std::vector<std::pair<double, Value>> terms;
+            for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], inner(n.args[i]));
+            return sum(n.number, std::move(terms));
+        }
+        case Kind::product: {
+            std::vector<std::pair<Value, double>> bases;
+            for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(inner(n.args[i]), n.weights[i]);
+            return product(std::move(bases));
+        }
+        case Kind::function:
+        case Kind::extreme: {
+            std::vector<Value> args;
+            for (Value a : n.args) args.push_back(inner(a));
+            return n.kind == Kind::function ? apply(n.name, std::move(args)) : extreme(n.name, std::move(args));
+        }
+        case Kind::where: {
+            prover_.push();
+            prover_.assume(n.condition);
+            const Value then = inner(n.args[0]);
+            prover_.pop();
+            prover_.push();
+            prover_.assume(negated(n.condition));
+            const Value otherwise = inner(n.args[1]);
+            prover_.pop();
+            return where(n.condition, then, otherwise);
+        }
+        case Kind::reduce: {
+            const Atom y = ints_.fresh("i");
+            prover_.push();
+            prover_.assume(at_least(Poly::of(y), n.lo));
+            prover_.assume(less(Poly::of(y), n.hi));
+            const Value body = inner(replace(n.args[0], {{n.variable, Poly::of(y)}}));
+            prover_.pop();
+            return reduce(n.name, y, n.lo, n.hi, body);
+        }
+        default: return v;
+    }
+}
+
 bool Values::mentions(Value v, Atom a) {
     const ValueNode& n = node(v);
     for (const Poly& p : n.indices) {
@@ -276,12 +324,12 @@ Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, 
     };
     switch (t->kind) {
         case ir::TermKind::constant: return number(t->number);
-        case ir::TermKind::scalar: return scalar(t->id);
+        case ir::TermKind::scalar: return scalar(scalar_names ? (*scalar_names)[static_cast<std::size_t>(t->id)] : t->id);
         case ir::TermKind::index: return index(ints_.from(t->indices[0], inner));
         case ir::TermKind::element: {
             std::vector<Poly> indices;
             for (const ir::Expr& e : t->indices) indices.push_back(ints_.from(e, inner));
-            return element(t->id, std::move(indices));
+            return element(tensor_names ? (*tensor_names)[static_cast<std::size_t>(t->id)] : t->id, std::move(indices));
         }
         case ir::TermKind::cast: return from(t->args[0], leaf, bound);
         case ir::TermKind::apply: {

@@ -1,0 +1,188 @@
+#include "verify/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "verify/value.h"
+
+namespace tw::verify {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// What a tensor holds: its value at the index (variables...).
+struct Contents {
+    std::vector<Atom> variables;
+    Value value = -1;
+};
+
+class Composition {
+public:
+    Composition(const ir::Module& module, const ir::Program& program) : module_(module), program_(program), prover_(ints_), values_(ints_, prover_) {}
+
+    std::vector<Obligation> run() {
+        for (const std::string& name : program_.sizes) sizes_.push_back(Poly::of(ints_.symbol(name, 0)));
+        for (const ir::Launch& launch : program_.launches) follow(launch);
+        std::vector<Obligation> result;
+        for (const ir::Equation& e : program_.computes.equations) result.push_back(judge(e));
+        return result;
+    }
+
+private:
+    Integers::Leaf leaf(const std::vector<Poly>& sizes) {
+        return [this, &sizes](const ir::ExprNode& n) { return n.kind == ir::ExprKind::size ? sizes[at(n.id)] : Poly::of(ints_.fresh("unset")); };
+    }
+
+    // Index variables 0 <= i < extent of an equation's output, assumed in the prover.
+    std::vector<Atom> indices_of(const ir::Equation& e, const std::vector<Poly>& sizes, std::map<int, Poly>& bound) {
+        std::vector<Atom> variables;
+        for (std::size_t d = 0; d < e.output_vars.size(); ++d) {
+            variables.push_back(ints_.fresh("x", 0));
+            bound[e.output_vars[d]] = Poly::of(variables.back());
+            prover_.assume(less(Poly::of(variables.back()), ints_.from(e.output_extents[d], leaf(sizes))));
+        }
+        return variables;
+    }
+
+    void follow(const ir::Launch& launch) {
+        const ir::Kernel& kernel = module_.kernels[at(launch.kernel)];
+        std::vector<Poly> sizes;
+        for (const ir::Expr& e : launch.sizes) sizes.push_back(ints_.from(e, leaf(sizes_)));
+        // The tensors and scalars of the kernel as those of the program.
+        std::vector<int> tensors(kernel.tensors.size(), -1), scalars(kernel.scalars.size(), -1);
+        std::set<int> given;
+        std::string obstacle;
+        for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+            const auto [kind, number] = kernel.parameters[i];
+            (kind == 't' ? tensors : scalars)[at(number)] = launch.arguments[i];
+            if (kind != 't') continue;
+            const ir::Tensor &formal = kernel.tensors[at(number)], &actual = program_.tensors[at(launch.arguments[i])];
+            if (!given.insert(launch.arguments[i]).second && formal.is_output) obstacle = "`" + actual.name + "` is given to " + kernel.name + " twice";
+            for (std::size_t d = 0; d < formal.strides.size() && d < actual.strides.size(); ++d) {
+                if (!prover_.holds(equals(ints_.from(formal.strides[d], leaf(sizes)), ints_.from(actual.strides[d], leaf(sizes_))))) {
+                    obstacle = "stride " + std::to_string(d) + " of `" + actual.name + "` is not what " + kernel.name + " takes";
+                }
+            }
+        }
+        for (const ir::Assumption& a : kernel.assumptions) used_.insert("precondition: " + a.text + " (" + kernel.name + ")");
+        used_.insert("premise: " + kernel.name + " is proved");
+        std::map<int, Contents> after;
+        for (const ir::Equation& e : kernel.computes.equations) {
+            const int target = tensors[at(e.output)];
+            Contents c;
+            prover_.push();
+            std::map<int, Poly> bound;
+            c.variables = indices_of(e, sizes, bound);
+            ints_.tensor_names = values_.tensor_names = &tensors;
+            values_.scalar_names = &scalars;
+            const Value local = values_.from(e.value, leaf(sizes), bound);
+            ints_.tensor_names = values_.tensor_names = values_.scalar_names = nullptr;
+            if (steered_by_written(e.value, tensors)) obstacle = "an index tensor that an earlier launch has written: its contents are not followed";
+            c.value = obstacle.empty() ? now(local) : values_.unknown(obstacle);
+            prover_.pop();
+            after[target] = c;
+        }
+        for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {   // written, but not said how
+            if (kernel.tensors[t].is_output && !after.count(tensors[t])) {
+                Contents c;
+                c.value = values_.unknown(kernel.name + " does not say what it leaves in `" + program_.tensors[at(tensors[t])].name + "`");
+                after[tensors[t]] = c;
+            }
+        }
+        for (auto& [tensor, c] : after) contents_[tensor] = std::move(c);
+    }
+
+    bool steered_by_written(const ir::Term& t, const std::vector<int>& tensors) const {
+        std::function<bool(const ir::Expr&)> look = [&](const ir::Expr& e) {
+            if (e.kind() == ir::ExprKind::element && contents_.count(tensors[at(e->id)])) return true;
+            return std::any_of(e->args.begin(), e->args.end(), look);
+        };
+        return std::any_of(t->indices.begin(), t->indices.end(), look) ||
+               std::any_of(t->args.begin(), t->args.end(), [&](const ir::Term& a) { return steered_by_written(a, tensors); });
+    }
+
+    // The value with every element of a tensor that a launch has written replaced by what it holds.
+    Value now(Value v) {
+        return values_.with_elements(v, [&](int tensor, const std::vector<Poly>& index) -> std::optional<Value> {
+            auto it = contents_.find(tensor);
+            if (it == contents_.end()) {
+                if (tensor < program_.parameter_count) return std::nullopt;
+                return values_.unknown("`" + program_.tensors[at(tensor)].name + "` is read before a launch writes it");
+            }
+            std::map<Atom, Poly> with;
+            for (std::size_t d = 0; d < it->second.variables.size(); ++d) with[it->second.variables[d]] = index[d];
+            return values_.simplified(values_.replace(it->second.value, with));
+        });
+    }
+
+    Obligation judge(const ir::Equation& e) {
+        const auto start = std::chrono::steady_clock::now();
+        Obligation o;
+        const std::string name = program_.tensors[at(e.output)].name;
+        o.kind = "output value";
+        o.code = "TW1001";
+        o.text = "after all launches, " + name + " is what the program's `computes` says";
+        o.loc = program_.loc;
+        prover_.push();
+        std::map<int, Poly> bound;
+        const std::vector<Atom> variables = indices_of(e, sizes_, bound);
+        const Value want = values_.simplified(values_.from(e.value, leaf(sizes_), bound));
+        auto it = contents_.find(e.output);
+        Value got = it == contents_.end() ? values_.unknown("no launch writes it") : it->second.value;
+        if (it != contents_.end() && it->second.variables.size() == variables.size()) {
+            std::map<Atom, Poly> with;
+            for (std::size_t d = 0; d < variables.size(); ++d) with[it->second.variables[d]] = Poly::of(variables[d]);
+            got = values_.simplified(values_.replace(got, with));
+        }
+        const bool proved = !values_.has_unknown(got) && (want == got || same(want, got));
+        prover_.pop();
+        o.status = proved ? Status::proved : Status::not_proved;
+        o.prover = proved ? (prover_.last().empty() ? "affine" : prover_.last()) : "";
+        auto show = [&](Value v) { return values_.text(v, [&](int id) { return program_.tensors[at(id)].name; }); };
+        if (!proved) o.reason = "expected " + show(want) + "\n      but it is " + show(got);
+        o.used.assign(used_.begin(), used_.end());
+        o.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+        return o;
+    }
+
+    // Folds over the same indices, and short sums of constant length against the same written out.
+    bool same(Value a, Value b) {
+        if (a == b) return true;
+        const ValueNode m = values_.node(a), n = values_.node(b);
+        for (int side = 0; side < 2; ++side) {
+            const ValueNode& x = side == 0 ? m : n;
+            auto first = x.lo.constant(), end = x.hi.constant();
+            if (x.kind != ValueNode::Kind::reduce || x.name != "sum" || !first || !end || *end - *first > 64) continue;
+            std::vector<std::pair<double, Value>> terms;
+            for (std::int64_t i = *first; i < *end; ++i) terms.emplace_back(1.0, values_.replace(x.args[0], {{x.variable, Poly(i)}}));
+            const Value written_out = values_.simplified(values_.sum(0, std::move(terms)));
+            if (written_out != (side == 0 ? a : b) && same(side == 0 ? written_out : a, side == 0 ? b : written_out)) return true;
+        }
+        if (m.kind != n.kind || m.name != n.name || m.id != n.id || m.number != n.number || m.weights != n.weights || m.args.size() != n.args.size() || !(m.indices == n.indices)) return false;
+        if (m.kind == ValueNode::Kind::reduce) {
+            const Condition ends = both(equals(m.lo, n.lo), equals(m.hi, n.hi));
+            return m.variable == n.variable && m.args == n.args && prover_.holds(either(ends, both(at_least(m.lo, m.hi), at_least(n.lo, n.hi))));
+        }
+        if (m.kind == ValueNode::Kind::where || m.args.empty()) return false;
+        for (std::size_t i = 0; i < m.args.size(); ++i) {
+            if (!same(m.args[i], n.args[i])) return false;
+        }
+        return true;
+    }
+
+    const ir::Module& module_;
+    const ir::Program& program_;
+    Integers ints_;
+    Prover prover_;
+    Values values_;
+    std::vector<Poly> sizes_;
+    std::map<int, Contents> contents_;   // of tensors that a launch has written
+    std::set<std::string> used_;
+};
+
+}  // namespace
+
+std::vector<Obligation> check_program(const ir::Module& module, const ir::Program& program) { return Composition(module, program).run(); }
+
+}  // namespace tw::verify

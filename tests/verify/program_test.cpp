@@ -1,0 +1,95 @@
+// Programs: what the launches make of one another is what the program's `computes` says, or a run shows that it is not.
+#include "diagnose/check.h"
+#include "emulate/program.h"
+#include "verify/kernel_test_support.h"
+#include "verify/program.h"
+
+namespace tw::verify {
+namespace {
+
+using namespace testing_kernels;
+
+ir::Module module_of_text(const std::string& text) {
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto module = lower::compile_text(sources, "program.py", text, {}, sink);
+    EXPECT_TRUE(module && module->programs.size() == 1) << render_text(sink, sources);
+    return module && module->programs.size() == 1 ? *module : ir::Module{};
+}
+
+diagnose::CheckResult checked(const ir::Module& module) {
+    diagnose::CheckOptions options;
+    options.search_seconds = 10;
+    return diagnose::check_program(module, module.programs[0], options);
+}
+
+// Sums of a row in two halves, then their sum; %BODY% is the program.
+std::string halves(const std::string& computes, const std::string& body) {
+    return R"py(import tilewright as tw
+from tilewright import f32
+
+M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_80", computes="P[h, m] = sum(n in minimum(h * ((N + 1) // 2), N) : minimum((h + 1) * ((N + 1) // 2), N), X[m, n])", threads=32)
+def parts(X: tw.Tensor(f32, M, N), P: tw.Tensor(f32, 2, M)):
+    h, m = tw.grid(2, M)
+    half = tw.cdiv(N, 2)
+    total = tw.zeros(f32, (32,))
+    for c in tw.range(tw.cdiv(half, 32)):
+        total = total + tw.load(X[m, h * half + c * 32 : h * half + c * 32 + 32], fill=0.0, limit=(tw.min((h + 1) * half, N),))
+    tw.store(P[h, m], tw.sum(total, axis=0))
+
+
+@tw.kernel(target="sm_80", computes="S[m] = P[0, m] + P[1, m]", threads=32)
+def join(P: tw.Tensor(f32, 2, M), S: tw.Tensor(f32, M)):
+    i = tw.grid(tw.cdiv(M, 32)) * 32
+    tw.store(S[i : i + 32], tw.load(P[0, i : i + 32], fill=0.0) + tw.load(P[1, i : i + 32], fill=0.0))
+
+
+@tw.program(computes=")py" + computes + R"py(")
+def row_sum(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):
+    P = tw.buffer(f32, 2, M)
+)py" + body;
+}
+
+const char* in_order = "    parts(X, P)\n    join(P, S)\n";
+
+TEST(Program, PartsThatLaunchesLeaveInABufferUniteToTheWhole) {
+    const ir::Module module = module_of_text(halves("S[m] = sum(n, X[m, n])", in_order));
+    const auto result = checked(module);
+    for (const Obligation& o : result.obligations) EXPECT_EQ(o.status, Status::proved) << o.reason;
+    emulate::TrialOptions options;
+    const emulate::Trial trial = emulate::run_program(module, module.programs[0], {5, 70}, options);
+    EXPECT_TRUE(trial.refused.empty()) << trial.refused;
+    EXPECT_FALSE(trial.failed());
+}
+
+TEST(Program, AWholeThatIsNotWhatTheProgramSaysIsShownOnTheEmulator) {
+    const auto result = checked(module_of_text(halves("S[m] = 2 * sum(n, X[m, n])", in_order)));
+    EXPECT_FALSE(result.proved());
+    ASSERT_TRUE(result.counterexample.has_value());
+    EXPECT_TRUE(result.counterexample->confirmed);
+    EXPECT_EQ(result.counterexample->code, "TW1001");
+}
+
+TEST(Program, ABufferThatIsReadBeforeItIsWrittenIsNotProved) {
+    const auto result = checked(module_of_text(halves("S[m] = sum(n, X[m, n])", "    join(P, S)\n    parts(X, P)\n")));
+    EXPECT_FALSE(result.proved());
+    EXPECT_TRUE(result.counterexample.has_value()) << "the buffer is poisoned: a run shows it";
+}
+
+TEST(Program, ShippedProgramsAreProved) {
+    for (const char* file : {"kernels/split_k.py", "kernels/gemm_misaligned_sm90.py", "kernels/gemm_split_sm90.py"}) {
+        SourceMap sources;
+        DiagnosticSink sink;
+        auto module = lower::compile_file(sources, repository(file).string(), {}, sink);
+        ASSERT_TRUE(module && !module->programs.empty()) << file;
+        for (const ir::Program& p : module->programs) {
+            for (const Obligation& o : check_program(*module, p)) EXPECT_EQ(o.status, Status::proved) << p.name << ": " << o.reason;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace tw::verify
