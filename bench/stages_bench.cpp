@@ -1,4 +1,4 @@
-// How long each stage takes for the shipped kernels, on one core: source to last IR, proof, CUDA text, emulation.
+// How long each stage takes for the shipped kernels, on one core: source to last IR, proof, CUDA text, cubin, emulation.
 //
 //   make bench-stages
 #include <benchmark/benchmark.h>
@@ -9,6 +9,7 @@
 #include "diagnose/check.h"
 #include "emulate/trial.h"
 #include "lower/lower.h"
+#include "runtime/compile.h"
 
 namespace {
 
@@ -41,6 +42,36 @@ void print_cuda(benchmark::State& state, const std::string& name) {
     for (auto _ : state) benchmark::DoNotOptimize(tw::codegen::emit(module.kernels.front(), name));
 }
 
+// CUDA text to cubin with nothing cached.
+void compile_nvrtc(benchmark::State& state, const std::string& name) {
+    const tw::ir::Module module = load(name);
+    if (module.kernels.empty()) return state.SkipWithError("the kernel does not compile");
+    tw::runtime::CompileRequest request;
+    request.source = tw::codegen::emit(module.kernels.front(), name)->source;
+    request.arch = module.kernels.front().arch;
+    request.include_folders = tw::runtime::standard_include_folders();
+    request.use_cache = false;
+    for (auto _ : state) {
+        if (!tw::runtime::compile(request)) return state.SkipWithError("NVRTC is not here, or refused the text");
+    }
+}
+
+// Kernel file to cubin, every stage of it: with nothing cached, and with the cubin in the cache.
+void source_to_cubin(benchmark::State& state, const std::string& name, bool cached) {
+    const auto once = [&] {
+        const tw::ir::Module module = load(name);
+        if (module.kernels.empty()) return false;
+        tw::runtime::CompileRequest request;
+        request.source = tw::codegen::emit(module.kernels.front(), name)->source;
+        request.arch = module.kernels.front().arch;
+        request.include_folders = tw::runtime::standard_include_folders();
+        request.use_cache = cached;
+        return static_cast<bool>(tw::runtime::compile(request));
+    };
+    if (!once()) return state.SkipWithError("NVRTC is not here, or refused the text");
+    for (auto _ : state) benchmark::DoNotOptimize(once());
+}
+
 // A 256 x 256 x 256 product with values, one schedule.
 void emulate(benchmark::State& state, const std::string& name) {
     const tw::ir::Module module = load(name);
@@ -58,6 +89,11 @@ const int registered = [] {
         benchmark::RegisterBenchmark(("parse_and_lower/" + std::string(name)).c_str(), parse_and_lower, name)->Unit(benchmark::kMillisecond);
         benchmark::RegisterBenchmark(("prove/" + std::string(name)).c_str(), prove, name)->Unit(benchmark::kMillisecond);
         benchmark::RegisterBenchmark(("print_cuda/" + std::string(name)).c_str(), print_cuda, name)->Unit(benchmark::kMillisecond);
+    }
+    for (const char* name : {"gemm_sm80", "gemm_sm90", "attention_sm90"}) {
+        benchmark::RegisterBenchmark(("compile_nvrtc/" + std::string(name)).c_str(), compile_nvrtc, name)->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark(("source_to_cubin/" + std::string(name)).c_str(), source_to_cubin, name, false)->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark(("source_to_cubin_cached/" + std::string(name)).c_str(), source_to_cubin, name, true)->Unit(benchmark::kMillisecond);
     }
     for (const char* name : {"gemm_sm80", "gemm_sm90"}) {
         benchmark::RegisterBenchmark(("emulate_256x256x256/" + std::string(name)).c_str(), emulate, name)->Unit(benchmark::kMillisecond)->UseManualTime();

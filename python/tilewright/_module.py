@@ -1,7 +1,9 @@
 """Modules and kernels as Python objects."""
+import ast
 import ctypes
 import inspect
 import json
+import re
 
 from ._library import Tensor, TilewrightError, check, library
 from ._tensors import current_stream, describe
@@ -103,8 +105,45 @@ def loads(source, name="kernel.py", **constants):
     return Module({"source": source, "name": name, "constants": constants})
 
 
+def only_kernels(text):
+    """The part of a Python file that is in the language: imports of tilewright, functions with its decorators, and the module's assignments
+    that these use. Everything else becomes empty lines, so that diagnostics name the lines of the file."""
+    tree = ast.parse(text)
+    aliases, keep = set(), []
+    for node in tree.body:
+        if isinstance(node, ast.Import) and any(a.name == "tilewright" for a in node.names):
+            aliases |= {a.asname or a.name for a in node.names if a.name == "tilewright"}
+            if len(node.names) == 1:
+                keep.append(node)
+        elif isinstance(node, ast.ImportFrom) and node.module == "tilewright":
+            keep.append(node)
+
+    def ours(decorator):
+        call = decorator.func if isinstance(decorator, ast.Call) else decorator
+        return isinstance(call, ast.Attribute) and call.attr in ("kernel", "inline", "program") and isinstance(call.value, ast.Name) and call.value.id in aliases
+
+    keep += [n for n in tree.body if isinstance(n, ast.FunctionDef) and any(ours(d) for d in n.decorator_list)]
+    assignments = [n for n in tree.body if isinstance(n, (ast.Assign, ast.AnnAssign))]
+    used, grew = set(), True
+    while grew:
+        used = {x.id for n in keep for x in ast.walk(n) if isinstance(x, ast.Name)}
+        # `computes` names constants in its text.
+        used |= {w for n in keep for x in ast.walk(n) if isinstance(x, ast.Constant) and isinstance(x.value, str) for w in re.findall(r"[A-Za-z_]\w*", x.value)}
+        more = [a for a in assignments if a not in keep and any(x.id in used for t in (a.targets if isinstance(a, ast.Assign) else [a.target]) for x in ast.walk(t) if isinstance(x, ast.Name))]
+        keep += more
+        grew = bool(more)
+    lines, out = text.splitlines(), []
+    wanted = set()
+    for n in keep:
+        first = min([n.lineno] + [d.lineno for d in getattr(n, "decorator_list", [])])
+        wanted |= set(range(first, n.end_lineno + 1))
+    for number, line in enumerate(lines, 1):
+        out.append(line if number in wanted else "")
+    return "\n".join(out) + "\n"
+
+
 class Deferred:
-    """A decorated function: the file it stands in is compiled at the first call, when all names in it are there."""
+    """A decorated function: the kernels of the file it stands in are compiled at the first call, when all names in it are there."""
 
     def __init__(self, function, name):
         self._function, self._kernel = function, None
@@ -115,7 +154,8 @@ class Deferred:
             file = inspect.getsourcefile(self._function)
             if file is None:
                 raise TilewrightError(1, f"the source of {self.__name__} cannot be found\n  fix: put it into a file and use tilewright.load")
-            module = load(file)
+            with open(file, encoding="utf-8") as f:
+                module = loads(only_kernels(f.read()), name=file)
             if self.__name__ not in module.kernels:
                 raise TilewrightError(1, f"{file} has no kernel named {self.__name__}")
             self._kernel = module.kernels[self.__name__]

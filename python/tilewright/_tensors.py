@@ -32,6 +32,8 @@ def describe(out, name, value):
     if torch is not None and isinstance(value, torch.Tensor):
         if not value.is_cuda:
             raise TilewrightError(1, f"{name} is on {value.device}\n  fix: move it to the GPU: {name}.cuda()")
+        if value.device.index != torch.cuda.current_device():
+            raise TilewrightError(1, f"{name} is on {value.device}, the current device is cuda:{torch.cuda.current_device()}\n  fix: with torch.cuda.device({name}.device): ...")
         dtype = _TORCH.get(str(value.dtype))
         if dtype is None:
             raise TilewrightError(1, f"{name} has the type {value.dtype}, which kernels do not take")
@@ -39,10 +41,19 @@ def describe(out, name, value):
         return value
     if not hasattr(value, "__dlpack__"):
         raise TilewrightError(1, f"{name} is {type(value).__name__}; a tensor (torch, or anything with __dlpack__) is expected")
-    capsule = value.__dlpack__()
+    try:
+        capsule = value.__dlpack__(stream=current_stream() or 1)   # 1: the legacy default stream
+    except TypeError:
+        capsule = value.__dlpack__()
+    except Exception as error:  # the producer's own words: not on a GPU, needs a gradient, ...
+        raise TilewrightError(1, f"{name} does not give its memory through DLPack: {error}") from error
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    t = ctypes.cast(get(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
+    try:
+        pointer = get(capsule, b"dltensor")
+    except ValueError:
+        raise TilewrightError(1, f"{name} gives a DLPack capsule that was used already, or of a version that is not taken") from None
+    t = ctypes.cast(pointer, ctypes.POINTER(_DLTensor)).contents
     if t.device_type not in (2, 13):  # CUDA, CUDA managed
         raise TilewrightError(1, f"{name} is not in CUDA memory")
     dtype = _DLPACK.get((t.code, t.bits)) if t.lanes == 1 else None
