@@ -5,7 +5,7 @@
     python3 scripts/readme_table.py --check               exit status 1 when a table is stale (a test runs this)
     python3 scripts/readme_table.py --verdicts PROGRAM    run `PROGRAM check` on every file of kernels/ first
 
-Sources: bench/results/h200/targets.json (hand-written kernels), bench/results/h200/emitted.json (kernels from the language), bench/results/h200/probes.json (probes of the instruction tables),
+Sources: bench/results/h200/{gemm,attention,grouped,memory}.json (`tilewright bench --suite`), bench/results/h200/kernels.json (bench/check_kernels.py), bench/results/h200/targets.json (hand-written kernels), bench/results/h200/emitted.json (kernels from the language), bench/results/h200/probes.json (probes of the instruction tables),
 bench/results/verdicts.json (what `tilewright check` says of every shipped kernel), bench/results/mutation.json
 (`tilewright mutate --json`). A source that does not exist yet gives a
 sentence that says so. A table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`; nothing in it is typed by hand.
@@ -23,6 +23,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGETS = "bench/results/h200/targets.json"
 EMITTED = "bench/results/h200/emitted.json"
 PROBES = "bench/results/h200/probes.json"
+KERNELS_CHECKED = "bench/results/h200/kernels.json"
+SUITES = ("gemm", "attention", "grouped", "memory")
 VERDICTS = "bench/results/verdicts.json"
 MUTATION = "bench/results/mutation.json"
 PAGES = ["README.md", "docs/performance-notes.md", "docs/trusted-base.md", "docs/verifier.md"]
@@ -125,6 +127,44 @@ def emitted():
             + table(["kernel as emitted, default constants", "us", "hand-written time / ours", "torch time / ours"], out))
 
 
+def suites():
+    """Kernels from the language against their peers: the best peer of each case of every recorded suite."""
+    out, commands, missing, versions = [], [], [], {}
+    for name in SUITES:
+        data = read(f"bench/results/h200/{name}.json")
+        if not data:
+            missing.append(name)
+            continue
+        commands.append(data.get("command", ""))
+        versions.update(data.get("versions") or {})
+        cases = {}
+        for r in data["cases"]:
+            cases.setdefault(r["case"], []).append(r)
+        for case, rows in cases.items():
+            measured = [r for r in rows if r.get("ratio")]
+            if not measured:
+                out.append([case, "", rows[0].get("peer", ""), "", "", rows[0].get("status", "not measured")])
+                continue
+            best = min(measured, key=lambda r: r["ratio"])   # the fastest peer
+            low, high = best["interval"]
+            out.append([case, f"{best['ours_us']:.1f}", best["peer"], f"{best['peer_us']:.1f}", f"**{best['ratio']:.3f}**", f"{low:.3f} to {high:.3f}"])
+    note = "".join(f" `bench/results/h200/{name}.json` has not been recorded yet." for name in missing)
+    if not out:
+        return "No suite has been recorded yet (`tilewright bench --suite NAME`)."
+    made = ", ".join(f"{k} {versions[k]}" for k in ("gpu", "torch", "driver", "nvrtc") if versions.get(k))
+    return table(["case", "ours, us", "fastest peer", "its us", "peer time / ours", "95% interval"], out) + f"\n\n{made}. " + ", ".join(f"`{c}`" for c in commands) + "." + note
+
+
+def checked_kernels():
+    data = read(KERNELS_CHECKED)
+    if not data:
+        return f"`{KERNELS_CHECKED}` has not been recorded yet."
+    kernels = {(c["file"], c["kernel"]) for c in data["cases"]}
+    wrong = f", **{len(data['not_right'])} not**" if data["not_right"] else ", none wrong"
+    return (f"{len(kernels)} kernels and programs over tiny, ragged and larger shapes and two seeds on the {data['versions'].get('gpu', 'GPU')}, outputs poisoned, against fp64: "
+            f"{data['right']} runs right{wrong} (`{data['command']}`).")
+
+
 def probes():
     data = read(PROBES)
     if not data:
@@ -206,7 +246,7 @@ def mutation():
     return table(["kernel", "mutants", "real", "caught with a counterexample", "refused as unproved", "missed", "false alarms"], rows)
 
 
-TABLES = {"measured": measured_summary, "emitted": emitted, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "provers": prover_counts, "mutation": mutation}
+TABLES = {"suites": suites, "checked": checked_kernels, "measured": measured_summary, "emitted": emitted, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "provers": prover_counts, "mutation": mutation}
 
 
 def rewritten(text):
