@@ -138,6 +138,8 @@ function(tw_add_program)
     add_executable(tilewright_program ${sources})
     target_link_libraries(tilewright_program PRIVATE tilewright_core CLI11::CLI11)
     set_target_properties(tilewright_program PROPERTIES OUTPUT_NAME tilewright INSTALL_RPATH "$ORIGIN/../lib")
+    # The old kind of path also holds for what our libraries need themselves (libcurl's), which carry no path.
+    target_link_options(tilewright_program PRIVATE -Wl,--disable-new-dtags)
 endfunction()
 
 # The relocatable folder: program and library find what they need relative to themselves. scripts/make_dist.sh adds the
