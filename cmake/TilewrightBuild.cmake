@@ -79,6 +79,8 @@ function(tw_find_dependencies)
     endif()
     # Only what is used is recorded as needed, so libtilewright.so loads where SQLite or curl are absent.
     target_link_options(tw_dependencies INTERFACE -Wl,--as-needed)
+    # An installed folder brings its libraries along, and theirs: DT_RPATH is followed for those too, DT_RUNPATH is not.
+    target_link_options(tw_dependencies INTERFACE -Wl,--disable-new-dtags)
 endfunction()
 
 # The folders of src/ that make up the core: all but the command line, or those that TW_ONLY names.
