@@ -48,6 +48,7 @@ std::function<int()> declare_resume(CLI::App& app);
 std::function<int()> declare_run(CLI::App& app);
 std::function<int()> declare_runs(CLI::App& app);
 std::function<int()> declare_show(CLI::App& app);
+std::function<int()> declare_submit(CLI::App& app);
 std::function<int()> declare_tune(CLI::App& app);
 std::function<int()> declare_target(CLI::App& app);
 

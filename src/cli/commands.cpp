@@ -27,6 +27,7 @@ const std::vector<Command>& commands() {
         {"run", "execute a kernel on the emulator or the GPU and compare it with what it should compute", declare_run},
         {"runs", "the optimisation runs of the journal", declare_runs},
         {"show", "an optimisation run, or one step of it: as text, JSON or a page; its evidence", declare_show},
+        {"submit", "one candidate kernel through the gates of the optimisation loop", declare_submit},
         {"tune", "find the best constants of a kernel for some shapes, every point proved before it runs", declare_tune},
         {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},
     };

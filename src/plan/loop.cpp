@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "plan/feedback.h"
-#include "plan/invariants.h"
 #include "tasks/classify.h"
 
 namespace tw::plan {
@@ -194,8 +193,11 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
         state_.provisional = 0;
         state_.sweep_gain = true;
         if (measuring()) state_.exhausted.clear();
-        else if (technique) state_.exhausted.insert(technique->id);   // its other forms could not be told apart
-        if (technique && !measuring()) for (const std::string& id : technique->enables) state_.exhausted.erase(id);
+        else {   // once each: the other forms of a technique could not be told apart
+            state_.exhausted.clear();
+            for (const Step& s : steps_) if (s.outcome == "accepted" && !s.technique.empty()) state_.exhausted.insert(s.technique);
+            if (technique) state_.exhausted.insert(technique->id);
+        }
         state_.misses.clear();
         reward = 0;
         if (j.measured && before > 0) {
@@ -286,11 +288,8 @@ Result<bool> Loop::candidate(const Technique* technique) {
             step.source = reply->source;
             step.message = reply->note;
             step.exchanges = reply->exchanges;
-            std::string source = reply->source;
-            if (proposer_.name() == "builtin" && options_.gates.invariant_feedback) source = with_invariants(task_, source);
-            step.source = source;
-            j = judge_static(task_, source, options_.gates);
-            if (j.failure == FailureClass::none) gpu_.judge(task_, source, state_.best_step >= 0 ? source_of(state_.best_step) : std::string(), j);
+            j = judge_static(task_, step.source, options_.gates);
+            if (j.failure == FailureClass::none) gpu_.judge(task_, step.source, state_.best_step >= 0 ? source_of(state_.best_step) : std::string(), j);
         }
         step.verdict = j.verdict;
         step.gates = j.gates;

@@ -77,6 +77,7 @@ public:
     virtual void seen(const std::string& source) { (void)source; }
 };
 
-std::unique_ptr<Proposer> make_builtin_proposer();
+// `invariants`: its kernels carry assertions (tw.expect) close to their data movement.
+std::unique_ptr<Proposer> make_builtin_proposer(bool invariants = true);
 
 }  // namespace tw::plan

@@ -1,8 +1,359 @@
+// The attention skeleton: scores from a product, a softmax over the keys (relative to a running maximum), a product with the values.
+//
+//   O[.., i, d] = sum(j, exp(s[i, j]) * V[.., j, d]) / sum(j, exp(s[i, j])),   s = anything elementwise over sum(e, Q[.., i, e] * K[.., j, e])
+//
+// j runs over all keys or, causally, over those up to i; log(sum(j, exp(s))) may be a second output. Choices of the sketch:
+//   roles      0: one warpgroup copies and computes; 1: a TMA producer and `consumers` consumers of 64 query rows around two rings
+//   overlap    1: the scores of the next keys are computed while the exponentials of the present ones are made
+//   skip       1: causal: the walk over the keys ends at the diagonal
+//   bn, stages, approx
+#include <fmt/format.h>
+
 #include "plan/builtin/skeleton.h"
+#include "plan/builtin/writer.h"
 
 namespace tw::plan::builtin {
+namespace {
 
-Expected<std::string, std::string> write_attention_kernel(const tasks::Task&, const Sketch&) { return Unexpected{std::string("attention is not written yet")}; }
-void attention_facts(const tasks::Task&, Facts& facts) { facts.problem = "attention is not written yet"; }
+constexpr const char* kLog2E = "1.4426950408889634";
+constexpr const char* kLn2 = "0.6931471805599453";
+
+struct Attention {
+    std::string problem;
+    std::size_t out = 0;                  // equation of O
+    int lse = -1;                         // equation of the logarithm of the sums, or -1
+    Term score, qk;
+    int score_equation = 0;
+    ir::Term q, k, v;                     // elements
+    int i = -1, j = -1;                   // variables in O's equation
+    bool causal = false;
+    std::int64_t d = 0, e = 0;
+    std::string i_extent, j_extent;
+    target::DType dtype = target::DType::BF16;
+};
+
+Term exponent_of(const Term& t) {
+    const Term x = without_casts(t);
+    return x->kind == TermKind::apply && x->name == "exp" ? without_casts(x->args[0]) : nullptr;
+}
+
+Attention analyse(const tasks::Task& task) {
+    Attention a;
+    const ir::Kernel& spec = *task.spec;
+    const auto fail = [&](const std::string& why) { if (a.problem.empty()) a.problem = why; return a; };
+    for (std::size_t n = 0; n < spec.computes.equations.size(); ++n) {
+        const Term value = without_casts(spec.computes.equations[n].value);
+        if (value->kind == TermKind::apply && value->name == "log") {
+            a.lse = static_cast<int>(n);
+            continue;
+        }
+        a.out = n;
+    }
+    const ir::Equation& eq = spec.computes.equations[a.out];
+    if (eq.output_vars.size() < 2) return fail("the output has fewer than two axes");
+    Term value = without_casts(eq.value), sum = value, probability;
+    const bool quotient = value->kind == TermKind::apply && value->name == "div";
+    if (quotient) sum = without_casts(value->args[0]);
+    if (sum->kind != TermKind::reduce || sum->name != "sum") return fail("the output is no sum over keys");
+    const Term body = without_casts(sum->args[0]);
+    if (body->kind != TermKind::apply || body->name != "mul") return fail("the sum over keys is not over products");
+    for (const Term& side : body->args) {
+        const Term x = without_casts(side);
+        if (x->kind == TermKind::element) a.v = x;
+        else probability = x;
+    }
+    if (!a.v || !probability) return fail("the sum over keys is not of probabilities times values");
+    if (!quotient && probability->kind == TermKind::apply && probability->name == "div") probability = without_casts(probability->args[0]);
+    a.score = exponent_of(probability);
+    if (!a.score) return fail("the probabilities are no exponentials");
+    a.j = sum->id;
+    a.i = eq.output_vars[eq.output_vars.size() - 2];
+    std::set<int> bounds;
+    variables_of(sum->indices[1], bounds);
+    a.causal = !bounds.empty();
+    if (!sum->indices[0].is_constant(0) || (a.causal && bounds != std::set<int>{a.i})) return fail("the keys are neither all nor those up to the query");
+    const std::function<void(const Term&)> find = [&](const Term& t) {
+        if (t->kind == TermKind::reduce && !a.qk) { a.qk = t; return; }
+        for (const Term& x : t->args) find(x);
+    };
+    find(a.score);
+    if (!a.qk || a.qk->name != "sum") return fail("the scores hold no product of queries and keys");
+    const Term product = without_casts(a.qk->args[0]);
+    if (product->kind != TermKind::apply || product->name != "mul") return fail("the scores hold no product of queries and keys");
+    for (const Term& side : product->args) {
+        const Term x = without_casts(side);
+        if (x->kind != TermKind::element) return fail("a factor of the scores is computed");
+        (depends_on(x, a.j) ? a.k : a.q) = x;
+    }
+    if (!a.q || !a.k) return fail("queries and keys are not told apart");
+    const auto tensor = [&](const Term& t) -> const ir::Tensor& { return spec.tensors[static_cast<std::size_t>(t->id)]; };
+    const auto last_two = [&](const Term& t, int row, int column) {
+        const std::size_t r = t->indices.size();
+        return r >= 2 && t->indices[r - 1].kind() == ExprKind::var && t->indices[r - 1]->id == column && t->indices[r - 2].kind() == ExprKind::var && t->indices[r - 2]->id == row;
+    };
+    if (!last_two(a.q, a.i, a.qk->id) || !last_two(a.k, a.j, a.qk->id) || !last_two(a.v, a.j, eq.output_vars.back())) return fail("queries, keys or values do not end in (position, feature)");
+    a.d = tensor(a.v).dims.back().as_constant().value_or(0);
+    a.e = tensor(a.q).dims.back().as_constant().value_or(0);
+    if (a.d % 64 || a.e % 64 || a.d < 64 || a.e < 64 || a.d > 256 || a.e > 256) return fail("the features are not a constant of 64, 128, 192 or 256");
+    a.dtype = tensor(a.q).dtype;
+    if ((a.dtype != target::DType::BF16 && a.dtype != target::DType::F16) || tensor(a.k).dtype != a.dtype || tensor(a.v).dtype != a.dtype) return fail("operands other than bf16 or f16");
+    a.i_extent = text_of(tensor(a.q).dims[tensor(a.q).dims.size() - 2], spec);
+    a.j_extent = text_of(tensor(a.k).dims[tensor(a.k).dims.size() - 2], spec);
+    return a;
+}
+
+class AttentionWriter {
+public:
+    AttentionWriter(const tasks::Task& task, const Sketch& s) : task_(task), spec_(*task.spec), s_(s), a_(analyse(task)), write_(body_, spec_, true) {}
+    Expected<std::string, std::string> write();
+
+private:
+    const ir::Equation& eq() const { return spec_.computes.equations[a_.out]; }
+    int consumers() const { return s_.on("roles") ? s_.number("consumers", 1) : 1; }
+    std::string type() const { return std::string(target::name(a_.dtype)); }
+    std::string var_name(int v) const { return "i_" + eq().index_names[static_cast<std::size_t>(v)]; }
+
+    // An element's tile: leading indices as they are, rows from `row`, all features.
+    std::string view(const Term& t, const std::string& row, const std::string& rows, std::int64_t columns) const {
+        ir::ExprNames names;
+        names.size = [&](int id) { return spec_.sizes[static_cast<std::size_t>(id)]; };
+        names.var = [&](int id) { return var_name(id); };
+        names.tensor = [&](int id) { return spec_.tensors[static_cast<std::size_t>(id)].name; };
+        std::string out = spec_.tensors[static_cast<std::size_t>(t->id)].name + "[";
+        for (std::size_t d = 0; d + 2 < t->indices.size(); ++d) {
+            std::string text = ir::to_string(t->indices[d], names);
+            out += text + ", ";
+        }
+        return rows.empty() ? out + row + ", 0]" : fmt::format("{}{} : {} + {}, 0:{}]", out, row, row, rows, columns);
+    }
+    void scores_to_exponentials(const std::string& t, bool first);
+    void store(const std::string& row);
+    void producer();
+    void consumer();
+    void alone();
+
+    const tasks::Task& task_;
+    const ir::Kernel& spec_;
+    Sketch s_;
+    Attention a_;
+    Lines body_;
+    ExpressionWriter write_;
+    std::vector<std::string> buffers_;
+};
+
+// From the scores `s` of key tile t to exponentials `e` relative to `top`, with `total` and, after the first tile, `alpha`.
+void AttentionWriter::scores_to_exponentials(const std::string& t, bool first) {
+    const std::string offset = first && t == "0" ? "" : fmt::format(" + {} * BN", t);
+    const std::string left = first && t == "0" ? a_.j_extent : fmt::format("{} - {} * BN", a_.j_extent, t);
+    write_.key_name = [](int v) { return fmt::format("v{}", v); };
+    write_.reduce = [this](const Term&) -> Value { return {"s", kP | kQ, false, false, true}; };
+    write_.element = [&](const Term& x) -> Value {
+        const ir::Tensor& tensor = spec_.tensors[static_cast<std::size_t>(x->id)];
+        std::string v = tensor.name + "[";
+        int axes = 0;
+        for (std::size_t d = 0; d < x->indices.size(); ++d) {
+            const Expr& e = x->indices[d];
+            if (d) v += ", ";
+            if (e.kind() == ExprKind::var && e->id == a_.i) v += "row : row + 64", axes |= kP;
+            else if (e.kind() == ExprKind::var && e->id == a_.j) v += fmt::format("{0} * BN : {0} * BN + BN", t), axes |= kQ;
+            else if (e.kind() == ExprKind::var) v += var_name(e->id);
+            else v += std::to_string(e.as_constant().value_or(0));
+        }
+        const std::string name = body_.fresh("e_" + tensor.name);
+        body_.line(fmt::format("{} = tw.load({}]{}){}", name, v, axes ? ", fill=0.0" : "", tensor.dtype == target::DType::F32 ? "" : ".to(f32)"));
+        return {name, axes, false, false, true};
+    };
+    write_.variable = [&](int v) -> Value {
+        if (v == a_.i) return write_.named({"tw.arange(64) + row", kP, true, false, false}, "at_i");
+        if (v == a_.j) return write_.named({fmt::format("tw.arange(BN) + {} * BN", t), kQ, true, false, false}, "at_j");
+        return {var_name(v), 0, true, false, true};
+    };
+    write_.enter();
+    const Value score = write_.eval(a_.score);
+    write_.leave();
+    body_.line(fmt::format("z = {} * {}", write_.spread(score, kP | kQ), kLog2E));
+    const std::string inside = fmt::format("(tw.coord(s, 1) < {})", left);
+    body_.line(a_.causal ? fmt::format("z = tw.where((tw.coord(s, 1){} <= row + tw.coord(s, 0)) & {}, z, float(\"-inf\"))", offset, inside)
+                         : fmt::format("z = tw.where({}, z, float(\"-inf\"))", inside));
+    const std::string approx = s_.on("approx") ? ", approx=True" : "";
+    if (first) {
+        body_.line("top = tw.max(z, axis=1)");
+        body_.line(fmt::format("e = tw.exp2(z - top[:, None]{})", approx));
+        body_.line("total = tw.sum(e, axis=1)");
+        return;
+    }
+    body_.line("new_top = tw.maximum(top, tw.max(z, axis=1))");
+    body_.line(fmt::format("e = tw.exp2(z - new_top[:, None]{})", approx));
+    body_.line("alpha = tw.exp2(top - new_top)");
+    body_.line("total = total * alpha + tw.sum(e, axis=1)");
+    body_.line("top = new_top");
+}
+
+void AttentionWriter::store(const std::string& row) {
+    const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(eq().output)];
+    std::string leading;
+    for (std::size_t d = 0; d + 2 < eq().output_vars.size(); ++d) leading += var_name(eq().output_vars[d]) + ", ";
+    body_.line(fmt::format("tw.store({}[{}{}, 0], (out / total[:, None]){})", out.name, leading, row, out.dtype == target::DType::F32 ? "" : fmt::format(".to({})", target::name(out.dtype))));
+    if (a_.lse < 0) return;
+    const ir::Equation& l = spec_.computes.equations[static_cast<std::size_t>(a_.lse)];
+    const ir::Tensor& lse = spec_.tensors[static_cast<std::size_t>(l.output)];
+    body_.line(fmt::format("tw.store({}[{}{} : {} + 64], (top + tw.log2(total)) * {})", lse.name, leading, row, row, kLn2));
+}
+
+void AttentionWriter::producer() {
+    body_.line(fmt::format("with tw.warpgroups(0, regs={}, name=\"producer\"):", consumers() > 1 ? 24 : 40));
+    body_.in();
+    body_.line(fmt::format("for w in tw.unroll({}):", consumers()));
+    body_.in();
+    body_.line(fmt::format("queries[w].expect(64 * {} * 2)", a_.e));
+    body_.line(fmt::format("tw.tma_load(sQ[w], {}, on=queries[w])", view(a_.q, fmt::format("bq * {} + w * 64", 64 * consumers()), "", 0)));
+    body_.out();
+    body_.line("for t in tw.range(tiles):");
+    body_.in();
+    body_.line("ks = keys.acquire()");
+    body_.line(fmt::format("tw.tma_load(sK[ks], {}, on=keys.full(ks))", view(a_.k, "t * BN", "", 0)));
+    body_.line("vs = values.acquire()");
+    body_.line(fmt::format("tw.tma_load(sV[vs], {}, on=values.full(vs))", view(a_.v, "t * BN", "", 0)));
+    body_.out();
+    body_.out();
+}
+
+void AttentionWriter::consumer() {
+    std::string groups;
+    for (int c = 1; c <= consumers(); ++c) groups += fmt::format("{}, ", c);
+    body_.line(fmt::format("with tw.warpgroups({}regs=240, name=\"consumer\"){}:", groups, consumers() > 1 ? " as w" : ""));
+    body_.in();
+    const std::string w = consumers() > 1 ? "w" : "0";
+    body_.line(consumers() > 1 ? fmt::format("row = bq * {} + w * 64", 64 * consumers()) : std::string("row = bq * 64"));
+    body_.line(fmt::format("queries[{}].wait(0)", w));
+    body_.line(fmt::format("out = tw.zeros(f32, (64, {}))", a_.d));
+    const auto scores = [&] {
+        body_.line("ks = keys.wait()");
+        body_.line("s = tw.zeros(f32, (64, BN))");
+        body_.line(fmt::format("tw.wgmma(s, sQ[{}], sK[ks].T)", w));
+    };
+    const auto add_values = [&] {
+        body_.line("vs = values.wait()");
+        body_.line(fmt::format("tw.wgmma(out, {}, sV[vs])", s_.on("overlap") ? "p" : fmt::format("e.to({})", type())));
+    };
+    if (s_.on("overlap")) {
+        scores();
+        body_.line("tw.wgmma_wait(0)");
+        scores_to_exponentials("0", true);
+        body_.line("keys.release()");
+        body_.line(fmt::format("p = e.to({})", type()));
+        body_.line("for t in tw.range(1, tiles):");
+        body_.in();
+        scores();
+        add_values();
+        body_.line("tw.wgmma_wait(1)");
+        scores_to_exponentials("t", false);
+        body_.line("keys.release()");
+        body_.line("tw.wgmma_wait(0)");
+        body_.line("values.release()");
+        body_.line("out = out * alpha[:, None]");
+        body_.line(fmt::format("p = e.to({})", type()));
+        body_.out();
+        add_values();
+        body_.line("tw.wgmma_wait(0)");
+        body_.line("values.release()");
+    } else {
+        body_.line("top = tw.full(f32, (64,), float(\"-inf\"))");
+        body_.line("total = tw.zeros(f32, (64,))");
+        body_.line("for t in tw.range(tiles):");
+        body_.in();
+        scores();
+        body_.line("tw.wgmma_wait(0)");
+        body_.line("keys.release()");
+        scores_to_exponentials("t", false);
+        body_.line("out = out * alpha[:, None]");
+        add_values();
+        body_.line("tw.wgmma_wait(0)");
+        body_.line("values.release()");
+        body_.out();
+    }
+    store("row");
+    body_.out();
+}
+
+// Everything by one warpgroup: copy, wait, compute.
+void AttentionWriter::alone() {
+    body_.line("with tw.warpgroups(0):");
+    body_.in();
+    body_.line("all_here = tw.named_barrier(1, 128)");
+    body_.line("row = bq * 64");
+    body_.line(fmt::format("tw.store(sQ, tw.load({}, fill=0.0))", view(a_.q, "row", "64", a_.e)));
+    body_.line("top = tw.full(f32, (64,), float(\"-inf\"))");
+    body_.line("total = tw.zeros(f32, (64,))");
+    body_.line(fmt::format("out = tw.zeros(f32, (64, {}))", a_.d));
+    body_.line("for t in tw.range(tiles):");
+    body_.in();
+    body_.line("all_here.sync()");
+    body_.line(fmt::format("tw.store(sK, tw.load({}, fill=0.0))", view(a_.k, "t * BN", "BN", a_.e)));
+    body_.line(fmt::format("tw.store(sV, tw.load({}, fill=0.0))", view(a_.v, "t * BN", "BN", a_.d)));
+    body_.line("tw.fence_async()");
+    body_.line("all_here.sync()");
+    body_.line("s = tw.zeros(f32, (64, BN))");
+    body_.line("tw.wgmma(s, sQ, sK.T)");
+    body_.line("tw.wgmma_wait(0)");
+    scores_to_exponentials("t", false);
+    body_.line("out = out * alpha[:, None]");
+    body_.line(fmt::format("tw.wgmma(out, e.to({}), sV)", type()));
+    body_.line("tw.wgmma_wait(0)");
+    body_.out();
+    store("row");
+    body_.out();
+}
+
+Expected<std::string, std::string> AttentionWriter::write() {
+    if (!a_.problem.empty()) return Unexpected{a_.problem};
+    const bool roles = s_.on("roles");
+    const int n = consumers();
+    if (roles) {
+        buffers_ = {fmt::format("sQ = tw.shared({}, ({}, 64, {}), swizzle=128)", type(), n, a_.e), fmt::format("sK = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.e),
+                    fmt::format("sV = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.d), fmt::format("queries = tw.mbarrier({})", n),
+                    fmt::format("keys = tw.pipeline(STAGES, consumers={})", n), fmt::format("values = tw.pipeline(STAGES, consumers={})", n)};
+    } else {
+        buffers_ = {fmt::format("sQ = tw.shared({}, (64, {}), swizzle=128)", type(), a_.e), fmt::format("sK = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.e),
+                    fmt::format("sV = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.d)};
+    }
+    std::vector<std::string> names = {"bq"}, extents = {fmt::format("tw.cdiv({}, {})", a_.i_extent, 64 * n)};
+    for (std::size_t d = eq().output_vars.size() - 2; d-- > 0;) {
+        names.push_back(var_name(eq().output_vars[d]));
+        extents.push_back(text_of(eq().output_extents[d], spec_));
+    }
+    if (names.size() > 3) return Unexpected{std::string("more than two leading axes")};
+    body_.line(fmt::format("{} = tw.grid({})", fmt::join(names, ", "), fmt::join(extents, ", ")));
+    body_.line(a_.causal && s_.on("skip") ? fmt::format("tiles = tw.cdiv(tw.min({}, bq * {} + {}), BN)", a_.j_extent, 64 * n, 64 * n) : fmt::format("tiles = tw.cdiv({}, BN)", a_.j_extent));
+    if (roles) producer(), consumer();
+    else alone();
+    if (!write_.problem.empty()) return Unexpected{write_.problem};
+    std::string parameters = fmt::format("    BN: tw.const = {},\n", s_.number("bn", 64));
+    if (roles) parameters += fmt::format("    STAGES: tw.const = {},\n", s_.number("stages", 2));
+    std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) + tasks::file_head(task_) + tasks::kernel_head(task_, task_.name, "", parameters);
+    Lines head;
+    head.line(fmt::format("tw.assume({} >= 1)", a_.j_extent));
+    for (const std::string& b : buffers_) head.line(b);
+    return out + head.text() + body_.text();
+}
+
+}  // namespace
+
+Expected<std::string, std::string> write_attention_kernel(const tasks::Task& task, const Sketch& sketch) { return AttentionWriter(task, sketch).write(); }
+
+void attention_facts(const tasks::Task& task, Facts& facts) {
+    const Attention a = analyse(task);
+    facts.problem = a.problem;
+    if (!a.problem.empty()) return;
+    if (task.target != "sm_90a") {
+        facts.problem = "the attention skeleton is written for sm_90a";
+        return;
+    }
+    facts.skeleton = "attention";
+    facts.causal = a.causal;
+    facts.element_bits = 16;
+    facts.k = a.e;
+    facts.q = a.d;
+}
 
 }  // namespace tw::plan::builtin

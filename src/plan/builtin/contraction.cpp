@@ -152,6 +152,7 @@ private:
     }
     std::string at_slot(const std::string& buffer, const std::string& slot) const { return slot.empty() ? buffer : fmt::format("{}[{}]", buffer, slot); }
 
+    std::string barrier() const { return wgmma() && !roles() ? "all_here.sync()" : "tw.sync()"; }
     void grid();
     void fma_direct();
     void mma_direct();
@@ -163,6 +164,7 @@ private:
     void copy_tma(const std::string& slot, const std::string& k0, const std::string& on);
     void zero_accumulators(const std::string& rows);
     void main_loop();
+    void expect_sums(const std::string& m0, const std::string& step);
     void role_kernel();
     void epilogue(const std::string& rows);
     Value epilogue_value(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc);
@@ -245,6 +247,7 @@ void ContractionWriter::mma_direct() {
         }
         body_.line(fmt::format("tw.mma({}, a{}, b{})", acc_name(i), i, i));
     }
+    expect_sums("m0", "16");
     body_.out();
 }
 
@@ -322,18 +325,38 @@ void ContractionWriter::copy_tma(const std::string& slot, const std::string& k0,
     for (const Staged& x : staged_) body_.line(fmt::format("tw.tma_load({}, {}, on={})", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, false), on));
 }
 
+// What the accumulators hold after a step, for every element inside the output: all of k up to the end of the step, once.
+void ContractionWriter::expect_sums(const std::string& m0, const std::string& step) {
+    if (!s_.on("expect")) return;
+    const std::string M = c_.of(c_.m).extent_text, N = c_.of(c_.n).extent_text, K = c_.of(c_.k).extent_text;
+    for (std::size_t i = 0; i < c_.products.size(); ++i) {
+        std::string term;
+        for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
+            std::string v = spec_.tensors[static_cast<std::size_t>(o->tensor)].name + "[";
+            for (std::size_t d = 0; d < o->indices.size(); ++d) {
+                const int cls = class_of(o->indices[d]->id);
+                if (d) v += ", ";
+                v += cls == c_.k ? "kk" : cls == c_.m ? m0 + " + i" : cls == c_.n ? "n0 + j" : batch_index(cls);
+            }
+            term += fmt::format("{}f32({}])", term.empty() ? "" : " * ", v);
+        }
+        body_.line(fmt::format("tw.expect({}, \"where({} + i < {} and n0 + j < {}, sum(kk in 0:minimum((kt + 1) * {}, {}), {}), 0.0)\", i, j)", acc_name(i), m0, M, N, step, K, term));
+    }
+}
+
 void ContractionWriter::main_loop() {
     const std::string K = c_.of(c_.k).extent_text, copy = s_.get("copy", "direct");
     if (copy == "direct") return s_.is("mma", "mma") ? mma_direct() : fma_direct();
     const int stages = this->stages();
     const auto multiply = [&](const std::string& slot) {
-        if (s_.is("mma", "mma")) return mma_steps(slot);
+        if (s_.is("mma", "mma")) return mma_steps(slot), expect_sums("m0", "BK");
         if (wgmma()) {
             wgmma_step(slot, "");
             body_.line("tw.wgmma_wait(0)");
-            return;
+            return expect_sums("m0", "BK");
         }
         fma_staged(slot);
+        expect_sums("m0", "BK");
     };
     if (copy == "cp_async" && stages > 1) {
         body_.line(fmt::format("steps = tw.cdiv({}, BK)", K));
@@ -346,7 +369,7 @@ void ContractionWriter::main_loop() {
         body_.in();
         body_.line("tw.cp_async_wait(STAGES - 2)");
         if (wgmma()) body_.line("tw.fence_async()");
-        body_.line("tw.sync()");
+        body_.line(barrier());
         body_.line("ahead = kt + STAGES - 1");
         body_.line("if ahead < steps:");
         body_.in();
@@ -361,7 +384,7 @@ void ContractionWriter::main_loop() {
     if (copy == "tma") buffers_.push_back("full = tw.mbarrier(1)");
     body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, BK)):", K));
     body_.in();
-    body_.line("tw.sync()");
+    body_.line(barrier());
     const std::string slot = stages > 1 ? "0" : "";
     if (copy == "tma") {
         std::string bytes;
@@ -376,7 +399,7 @@ void ContractionWriter::main_loop() {
             body_.line("tw.cp_async_wait(0)");
         } else copy_plain(slot, "kt * BK");
         if (wgmma()) body_.line("tw.fence_async()");
-        body_.line("tw.sync()");
+        body_.line(barrier());
     }
     multiply(slot);
     body_.out();
@@ -494,6 +517,7 @@ void ContractionWriter::role_kernel() {
     body_.line("slot = ring.wait()");
     wgmma_step("slot", n > 1 ? "w * HM : (w + 1) * HM" : "");
     body_.line(fmt::format("tw.wgmma_wait({})", keep * static_cast<int>(c_.products.size())));
+    if (!keep) expect_sums(n > 1 ? "row" : "m0", "BK");   // with a group in flight the sums are not there yet
     body_.line(keep ? fmt::format("ring.release(keep={})", keep) : "ring.release()");
     body_.out();
     if (keep) {
@@ -536,6 +560,7 @@ Expected<std::string, std::string> ContractionWriter::write() {
         if (in_role) {
             body_.line("with tw.warpgroups(0):");
             body_.in();
+            body_.line("all_here = tw.named_barrier(1, 128)");
         }
         open_tiles();
         zero_accumulators("BM");

@@ -33,7 +33,7 @@ Sketch first_sketch(const tasks::Task& task, const Facts& facts) {
     } else if (s.skeleton == "contraction") {
         s = s.with("mma", "fma").with("copy", "direct").with("bm", 32).with("bn", 32).with("threads", 128);
     } else if (s.skeleton == "attention") {
-        s = s.with("copy", "plain").with("bn", 64).with("softmax", "two_pass").with("stages", 1).with("consumers", 1);
+        s = s.with("bn", 64).with("consumers", 1);
     }
     return s;
 }
@@ -53,6 +53,8 @@ using ProposalKind = ProposalFailure::Kind;
 
 class BuiltinProposer : public Proposer {
 public:
+    explicit BuiltinProposer(bool invariants) : invariants_(invariants) {}
+
     std::string name() const override { return "builtin"; }
     bool repairs() const override { return false; }
 
@@ -65,7 +67,7 @@ public:
         if (facts.skeleton.empty()) return Unexpected{ProposalFailure{ProposalKind::unreachable, "no skeleton fits this task: " + facts.problem, {}}};
         std::vector<builtin::Sketch> next;
         if (request.technique.empty()) {
-            next = {builtin::first_sketch(*request.task, facts)};
+            next = {builtin::first_sketch(*request.task, facts).with("expect", invariants_ ? 1 : 0)};
             // The next simplest form, where the first one was refused.
             for (const builtin::Sketch& s : builtin::rewrite("register_cache", next[0], facts, *request.task)) next.push_back(s);
         } else {
@@ -103,11 +105,12 @@ private:
         return out;
     }
 
+    bool invariants_;
     std::set<std::string> tried_;
 };
 
 }  // namespace
 
-std::unique_ptr<Proposer> make_builtin_proposer() { return std::make_unique<BuiltinProposer>(); }
+std::unique_ptr<Proposer> make_builtin_proposer(bool invariants) { return std::make_unique<BuiltinProposer>(invariants); }
 
 }  // namespace tw::plan

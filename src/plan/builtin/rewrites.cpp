@@ -133,7 +133,6 @@ Alternatives lane_partials(const Context& c) {
 
 Alternatives online_softmax(const Context& c) {
     if (tile(c) && c.f.exponentials && !c.s.on("online") && !c.s.is("mode", "registers")) return {c.s.with("online", 1).with("partial", 0)};
-    if (attention(c) && c.s.is("softmax", "two_pass")) return {c.s.with("softmax", "online")};
     return {};
 }
 
@@ -162,6 +161,28 @@ bool fits_registers(const Context& c, const Sketch& s) {
 Alternatives fitting(const Context& c, Alternatives all) {
     all.erase(std::remove_if(all.begin(), all.end(), [&](const Sketch& s) { return !fits_shared(c, s) || !fits_registers(c, s); }), all.end());
     return all;
+}
+
+Alternatives fitting_attention(const Context& c, Alternatives all) {
+    all.erase(std::remove_if(all.begin(), all.end(), [&](const Sketch& s) {
+        return 2 * (64 * s.number("consumers", 1) * c.f.k + s.number("stages", 2) * s.number("bn") * (c.f.k + c.f.q)) > 224 * 1024;
+    }), all.end());
+    return all;
+}
+
+Alternatives causal_skip(const Context& c) {
+    if (attention(c) && c.f.causal && !c.s.on("skip")) return {c.s.with("skip", 1)};
+    return {};
+}
+
+Alternatives softmax_overlap(const Context& c) {
+    if (attention(c) && c.s.on("roles") && !c.s.on("overlap")) return {c.s.with("overlap", 1)};
+    return {};
+}
+
+Alternatives key_tile(const Context& c) {
+    if (!attention(c)) return {};
+    return fitting_attention(c, values(c.s, "bn", {128, 96, 64, 176}));
 }
 
 Alternatives shared_staging(const Context& c) {
@@ -206,18 +227,22 @@ Alternatives tma(const Context& c) {
 
 Alternatives warp_specialisation(const Context& c) {
     if (product(c) && c.s.is("copy", "tma") && !c.s.on("roles")) return fitting(c, {c.s.with("roles", 1).with("stages", 3), c.s.with("roles", 1).with("stages", 2)});
-    if (attention(c) && c.s.is("copy", "tma") && !c.s.on("roles")) return {c.s.with("roles", 1)};
+    if (attention(c) && !c.s.on("roles")) return {c.s.with("roles", 1).with("stages", 2)};
     return {};
 }
 
 Alternatives multi_stage(const Context& c) {
     if (product(c) && c.s.is("copy", "cp_async") && !c.s.is("mma", "wgmma")) return fitting(c, values(c.s, "stages", {3, 4, 2}));
     if (product(c) && c.s.on("roles")) return fitting(c, values(c.s, "stages", {4, 5, 6, 3, 2}));
-    if (attention(c) && c.s.on("roles")) return values(c.s, "stages", {2, 3});
+    if (attention(c) && c.s.on("roles")) return fitting_attention(c, values(c.s, "stages", {2, 3}));
     return {};
 }
 
 Alternatives register_blocking(const Context& c) {
+    if (attention(c)) {
+        if (!c.s.on("roles") || c.s.number("consumers", 1) > 1) return {};
+        return fitting_attention(c, {c.s.with("consumers", 2).with("bn", 128), c.s.with("consumers", 2)});
+    }
     if (!product(c) || c.s.is("copy", "direct")) return {};
     Alternatives out;
     if (c.s.on("roles")) {
@@ -285,7 +310,8 @@ const std::map<std::string, Rewrite>& table() {
         {"async_copy", async_copy},         {"warpgroup_mma", warpgroup_mma}, {"tma", tma},
         {"warp_specialisation", warp_specialisation}, {"multi_stage", multi_stage}, {"register_blocking", register_blocking},
         {"overlap_mma", overlap_mma},       {"persistence", persistence},     {"raster", raster},
-        {"tma_store", tma_store},           {"tile_shape", tile_shape},
+        {"tma_store", tma_store},           {"tile_shape", tile_shape},       {"causal_skip", causal_skip},
+        {"softmax_overlap", softmax_overlap}, {"key_tile", key_tile},
     };
     return all;
 }

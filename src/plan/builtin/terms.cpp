@@ -140,6 +140,10 @@ private:
     void mark(const Term& t) {
         if (t->kind == TermKind::reduce) {
             if (!result_.of[eq_].count(t->id)) result_.of[eq_][t->id] = new_class(t->indices[1], t->id);
+            // A prefix or suffix: the reduced variable runs along the axis of the one that bounds it.
+            std::set<int> bounds;
+            for (const Expr& e : t->indices) variables_of(e, bounds);
+            for (int v : bounds) if (result_.of[eq_].count(v)) merge(result_.of[eq_][v], result_.of[eq_][t->id]);
             result_.classes[static_cast<std::size_t>(result_.of[eq_][t->id])].reduced = true;
         }
         for (const Term& a : t->args) mark(a);

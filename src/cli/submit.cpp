@@ -1,0 +1,79 @@
+// `tilewright submit TASK FILE`: one candidate through the gates of the loop.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "plan/feedback.h"
+#include "plan/gates.h"
+#include "tasks/classify.h"
+#include "tasks/load.h"
+
+namespace tw::cli {
+namespace {
+
+struct Options {
+    std::string task, file, against;
+    bool json = false, no_gpu = false;
+};
+
+int run(const Options& o) {
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto task = tasks::load_task_file(sources, o.task, sink);
+    if (!task) {
+        std::cerr << render_text(sink, sources);
+        return exit_bad_input;
+    }
+    auto source = read_file(o.file);
+    if (!source) return complain(exit_bad_input, source.error());
+    std::string best;
+    if (!o.against.empty()) {
+        auto text = read_file(o.against);
+        if (!text) return complain(exit_bad_input, text.error());
+        best = *text;
+    }
+    plan::GateOptions options;
+    options.use_gpu = !o.no_gpu;
+    plan::Judgement j = plan::judge_static(*task, *source, options);
+    if (j.failure == plan::FailureClass::none) {
+        plan::GpuGate gpu(options);
+        gpu.judge(*task, *source, best, j);
+    }
+    const bool passed = j.failure == plan::FailureClass::none;
+    const tasks::Roofline roof = tasks::roofline(*task, tasks::machine_of(task->target));
+    if (o.json) {
+        nlohmann::json out = {{"passed", passed}, {"failure_class", plan::name_of(j.failure)}, {"message", j.message}, {"feedback", j.feedback}, {"request", plan::request_for(j.failure)}, {"findings", j.findings},
+                              {"gates", j.gates}, {"verdict", j.verdict}, {"proved", j.proved}, {"obligations", j.obligations}, {"used", j.used}, {"roofline_microseconds", roof.seconds * 1e6}};
+        if (j.resources_known) out["resources"] = {{"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
+        if (j.measured) out["microseconds"] = j.microseconds, out["roofline_share"] = roof.seconds * 1e6 / j.microseconds;
+        if (j.speedup > 0) out["speedup"] = j.speedup;
+        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    } else {
+        for (const auto& g : j.gates) {
+            const std::string verdict = g["passed"].is_null() ? "skipped" : g["passed"].get<bool>() ? "passed" : "refused";
+            fmt::print("{:<14} {:<8} {:>6.2f} s  {}\n", g.value("gate", ""), verdict, g.value("seconds", 0.0), printable(g.value("detail", "")));
+        }
+        if (!passed) fmt::print("{}: {}\n{}\n{}\n", plan::name_of(j.failure), j.message, j.feedback, plan::request_for(j.failure));
+        if (j.measured) fmt::print("{:.2f} us, {:.0f}% of the roofline\n", j.microseconds, 100 * roof.seconds * 1e6 / j.microseconds);
+    }
+    return passed ? exit_fine : exit_kernel_wrong;
+}
+
+}  // namespace
+
+std::function<int()> declare_submit(CLI::App& app) {
+    auto o = std::make_shared<Options>();
+    app.add_option("task", o->task, "a task file")->required();
+    app.add_option("file", o->file, "the candidate: a kernel file")->required();
+    app.add_option("--against", o->against, "another kernel file, timed in turn with it");
+    app.add_flag("--json", o->json, "print JSON");
+    app.add_flag("--no-gpu", o->no_gpu, "do not use a GPU even if there is one");
+    app.footer("Exit status: 0 it passed every gate that this machine has, 1 it was refused, 2 bad input.");
+    return [o] { return run(*o); };
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,205 @@
+// The built-in proposer: its kernels are proved for arbitrary equations of a class, techniques change one thing, assertions localise bugs.
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "diagnose/check.h"
+#include "lower/lower.h"
+#include "plan/builtin/rewrites.h"
+#include "plan/feedback.h"
+#include "plan/gates.h"
+#include "plan/knowledge.h"
+#include "plan/memory.h"
+#include "plan/proposer.h"
+#include "tasks/load.h"
+
+namespace tw::plan {
+namespace {
+
+tasks::Task task_of(const std::string& computes, const std::string& tensors, const std::string& sizes = "M = 64\nN = 256\nK = 128\n") {
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto task = tasks::load_task_text(sources, "t.toml", "name = \"t\"\ncomputes = \"" + computes + "\"\n[sizes]\n" + sizes + "[tensors]\n" + tensors, sink);
+    EXPECT_TRUE(task.has_value()) << render_text(sink, sources);
+    return task ? *task : tasks::Task{};
+}
+
+std::string matrix(const std::string& name, const std::string& type, const std::string& dims) { return name + " = { dtype = \"" + type + "\", dims = [" + dims + "] }\n"; }
+
+diagnose::CheckResult check_source(const std::string& source) {
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto module = lower::compile_text(sources, "t.py", source, {}, sink);
+    EXPECT_TRUE(module.has_value()) << source << render_text(sink, sources);
+    if (!module) return {};
+    diagnose::CheckOptions o;
+    o.search = false;
+    return diagnose::check(module->kernels.at(0), o);
+}
+
+std::string first_kernel(const tasks::Task& task) {
+    auto proposer = make_builtin_proposer();
+    Request r;
+    r.task = &task;
+    auto reply = proposer->propose(r);
+    EXPECT_TRUE(reply.has_value()) << (reply ? "" : reply.error().text);
+    return reply ? reply->source : "";
+}
+
+TEST(Builtin, FirstKernelsOfManyEquationsAreProved) {
+    const std::string xy = matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\", \"N\"");
+    const std::string rows = matrix("X", "bf16", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\"");
+    const std::pair<std::string, std::string> cases[] = {
+        {"Y[m, n] = clamp(X[m, n] * 3 - 1, 0.0, 6.0) / 6", xy},
+        {"Y[m, n] = where(X[m, n] > 0, X[m, n], exp(X[m, n]) - 1)", xy},
+        {"Y[m, n] = softmax(n, X[m, n])", xy},
+        {"Y[m, n] = X[m, n] - logsumexp(j, X[m, j])", xy},
+        {"Y[m] = max(n, f32(X[m, n]))", rows},
+        {"Y[m] = mean(n, f32(X[m, n]) ** 2)", rows},
+        {"Y[n, m] = X[m, n]", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"N\", \"M\"")},
+        {"S[n] = sum(m, X[m, n])", matrix("X", "f32", "\"M\", \"N\"") + matrix("S", "f32", "\"N\"")},
+        {"C[m, n] = f16(tanh(sum(k, f32(A[m, k]) * f32(B[k, n])) + f32(bias[n])))",
+         matrix("A", "f16", "\"M\", \"K\"") + matrix("B", "f16", "\"K\", \"N\"") + matrix("bias", "f16", "\"N\"") + matrix("C", "f16", "\"M\", \"N\"")},
+    };
+    for (const auto& [computes, tensors] : cases) {
+        const std::string source = first_kernel(task_of(computes, tensors));
+        ASSERT_FALSE(source.empty()) << computes;
+        EXPECT_TRUE(check_source(source).proved()) << computes << "\n" << source;
+    }
+}
+
+TEST(Builtin, ASketchIsReadBackFromItsKernel) {
+    const tasks::Task task = task_of("Y[m, n] = relu(X[m, n])", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\", \"N\""));
+    const auto sketch = builtin::find_sketch(first_kernel(task));
+    ASSERT_TRUE(sketch.has_value());
+    EXPECT_EQ(sketch->skeleton, "tile");
+    EXPECT_EQ(builtin::find_sketch(builtin::to_line(sketch->with("bp", 4)))->number("bp"), 4);
+    EXPECT_FALSE(builtin::find_sketch("import tilewright as tw\n").has_value());
+}
+
+TEST(Builtin, EveryRewriteHasAKnowledgeFileAndTheOtherWayRound) {
+    DiagnosticSink sink;
+    const Knowledge base = load_knowledge(knowledge_folder(), sink);
+    EXPECT_TRUE(sink.empty());
+    EXPECT_GE(base.techniques.size(), 25u);
+    for (const std::string& id : builtin::known_rewrites()) EXPECT_NE(base.find(id), nullptr) << id;
+    const auto known = builtin::known_rewrites();
+    for (const Technique& t : base.techniques) {
+        if (!t.rewrite.empty()) EXPECT_NE(std::find(known.begin(), known.end(), t.rewrite), known.end()) << t.id;
+        for (const std::string& e : t.enables) EXPECT_NE(base.find(e), nullptr) << t.id << " enables " << e;
+    }
+}
+
+TEST(Builtin, TheSameFormIsNotProposedTwice) {
+    const tasks::Task task = task_of("Y[m, n] = relu(X[m, n])", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\", \"N\""));
+    auto proposer = make_builtin_proposer();
+    Request r;
+    r.task = &task;
+    r.current_source = proposer->propose(r)->source;
+    r.technique = "vector_width";
+    ASSERT_TRUE(proposer->propose(r).has_value());
+    const auto again = proposer->propose(r);
+    ASSERT_FALSE(again.has_value());
+    EXPECT_EQ(static_cast<int>(again.error().kind), static_cast<int>(ProposalFailure::Kind::not_applicable));
+}
+
+// A bug planted in a copy: with the synthesised assertion the first thing reported is the step of the loop, without it the store.
+TEST(Invariants, LocaliseAPlantedBug) {
+    const tasks::Task task = task_of("C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))",
+                                     matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"N\", \"K\"") + matrix("C", "bf16", "\"M\", \"N\""));
+    const auto planted = [&](bool invariants) {
+        auto proposer = make_builtin_proposer(invariants);
+        Request r;
+        r.task = &task;
+        r.current_source = proposer->propose(r)->source;
+        r.technique = "matrix_unit";
+        std::string source = proposer->propose(r)->source;
+        EXPECT_TRUE(check_source(source).proved()) << source;
+        const std::string right = "b0 = tw.load(B[n0 : n0 + BN, kt * 16 :", wrong = "b0 = tw.load(B[n0 : n0 + BN, kt * 8 :";
+        const auto at = source.find(right);
+        EXPECT_NE(at, std::string::npos) << source;
+        if (at != std::string::npos) source.replace(at, right.size(), wrong);
+        const auto end = source.find("kt * 16 + 16]", at);
+        if (end != std::string::npos) source.replace(end, 13, "kt * 8 + 16]");
+        return source;
+    };
+    const auto line_reported = [&](const std::string& source) {
+        const diagnose::CheckResult result = check_source(source);
+        EXPECT_FALSE(result.proved());
+        const std::string text = feedback_of(result, source, true);
+        const auto at = text.find("line ");
+        return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + 5);
+    };
+    const auto line_of = [](const std::string& source, const std::string& what) {
+        int line = 1;
+        for (std::string_view l : split_lines(source)) {
+            if (l.find(what) != std::string_view::npos) return line;
+            ++line;
+        }
+        return 0;
+    };
+    const std::string with = planted(true), without = planted(false);
+    const int near = line_reported(with) - line_of(with, "b0 = tw.load"), far = line_reported(without) - line_of(without, "b0 = tw.load");
+    EXPECT_GT(near, 0);
+    EXPECT_LT(near, far) << "lines from the planted bug to the report, with and without the assertion";
+}
+
+TEST(Knowledge, MalformedFilesAreRefused) {
+    const char* rejected[] = {"", "no front matter", "+++\ntitle = 1\n", "+++\n+++\n", "+++\ntitle = \"x\"\nstage = \"nowhere\"\nclasses = [\"scan\"]\nexpected_gain = 2\n+++\ntext",
+                              "+++\ntitle = \"x\"\nstage = \"memory\"\nclasses = [\"scan\"]\nexpected_gain = -2\n+++\ntext"};
+    for (const char* text : rejected) {
+        DiagnosticSink sink;
+        EXPECT_FALSE(parse_technique("t", text, sink).has_value()) << text;
+        EXPECT_TRUE(sink.has_errors()) << text;
+    }
+}
+
+TEST(Memory, ObservationsMoveABeliefAndSharpenIt) {
+    Technique t;
+    t.id = "swizzle";
+    t.expected_gain = 1.3;
+    const Situation s{"contraction", "memory", "compute", "swizzle"};
+    Memory memory;
+    const Belief before = memory.belief(s, t, true);
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(memory.observe(s, 0.9, "it gained", "run"));
+    const Belief after = memory.belief(s, t, true);
+    EXPECT_GT(after.mean, before.mean);
+    EXPECT_LT(after.deviation, before.deviation);
+    // What happened in another situation of the class counts, but less.
+    const Belief elsewhere = memory.belief({"contraction", "memory", "compute:far", "swizzle"}, t, true);
+    EXPECT_GT(elsewhere.mean, before.mean);
+    EXPECT_LT(elsewhere.mean, after.mean);
+    ASSERT_EQ(memory.lessons("contraction", "swizzle", 5).size(), 1u);
+    EXPECT_EQ(memory.lessons("contraction", "swizzle", 5)[0].times, 5);
+    Memory copy;
+    ASSERT_TRUE(copy.merge(memory.to_json(), "import"));
+    EXPECT_EQ(copy.observations(), memory.observations());
+    EXPECT_FALSE(copy.merge(nlohmann::json::parse(R"({"beliefs": 3})"), "import"));
+}
+
+// Each class of failure is recognised and gets its own feedback.
+TEST(Gates, TheClassOfFailureIsFound) {
+    const tasks::Task task = task_of("Y[m, n] = relu(X[m, n])", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\", \"N\""));
+    const std::string good = first_kernel(task);
+    GateOptions options;
+    options.use_gpu = false;
+    EXPECT_EQ(judge_static(task, good, options).failure, FailureClass::none);
+    const auto edited = [&](const std::string& from, const std::string& to) {
+        std::string s = good;
+        const auto at = s.find(from);
+        EXPECT_NE(at, std::string::npos) << from << "\n" << good;
+        if (at != std::string::npos) s.replace(at, from.size(), to);
+        return s;
+    };
+    EXPECT_EQ(judge_static(task, "def (", options).failure, FailureClass::syntax);
+    EXPECT_EQ(judge_static(task, "", options).failure, FailureClass::specification);
+    EXPECT_EQ(judge_static(task, edited("tw.load(X", "tw.load(Z"), options).failure, FailureClass::type);
+    EXPECT_EQ(judge_static(task, edited("relu(X[m, n])", "abs(X[m, n])"), options).failure, FailureClass::specification);
+    const Judgement wrong = judge_static(task, edited("tw.maximum", "tw.minimum"), options);
+    EXPECT_EQ(wrong.failure, FailureClass::invariant);
+    EXPECT_NE(wrong.feedback.find("Instance:"), std::string::npos) << wrong.feedback;
+    options.invariant_feedback = false;
+    EXPECT_EQ(judge_static(task, edited("tw.maximum", "tw.minimum"), options).feedback.find("Instance:"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tw::plan

@@ -1,0 +1,100 @@
+// Task files: what is read, what is refused, how tasks are classed and bounded.
+#include <gtest/gtest.h>
+
+#include "tasks/classify.h"
+#include "tasks/load.h"
+
+namespace tw::tasks {
+namespace {
+
+std::optional<Task> load(const std::string& text, DiagnosticSink& sink) {
+    SourceMap sources;
+    return load_task_text(sources, "t.toml", text, sink);
+}
+
+Task good(const std::string& computes, const std::string& tensors, const std::string& sizes, const std::string& more = "") {
+    DiagnosticSink sink;
+    auto task = load("name = \"t\"\ncomputes = \"" + computes + "\"\n" + more + "[sizes]\n" + sizes + "\n[tensors]\n" + tensors, sink);
+    EXPECT_TRUE(task.has_value()) << computes;
+    return task ? *task : Task{};
+}
+
+const char* kMatrix = "X = { dtype = \"f32\", dims = [\"M\", \"N\"] }\nY = { dtype = \"f32\", dims = [\"M\", \"N\"] }\n";
+
+TEST(Task, ReadsEverythingItIsGiven) {
+    DiagnosticSink sink;
+    const auto task = load(
+        "name = \"norm\"\ncomputes = \"Y[m, n] = X[m, n] * rsqrt(mean(j, X[m, j] ** 2) + eps)\"\ntarget = \"sm_80\"\n[sizes]\nM = 8\nN = 16\n[tensors]\n" + std::string(kMatrix) +
+            "[scalars]\neps = { dtype = \"f32\", value = 1e-5 }\n[tolerance]\nY = 0.01\n[[held_out]]\nM = 3\nN = 5\n",
+        sink);
+    ASSERT_TRUE(task.has_value());
+    EXPECT_EQ(task->workload, WorkloadClass::reduction);
+    EXPECT_EQ(task->tensors.size(), 2u);
+    EXPECT_EQ(task->tensors[0].name, "X");
+    EXPECT_DOUBLE_EQ(task->scalars[0].value, 1e-5);
+    EXPECT_DOUBLE_EQ(task->tolerance.at("Y"), 0.01);
+    EXPECT_EQ(task->held_out.size(), 1u);
+}
+
+TEST(Task, ClassIsFoundFromWhatIsComputed) {
+    EXPECT_EQ(good("Y[m, n] = relu(X[m, n])", kMatrix, "M = 8\nN = 8").workload, WorkloadClass::elementwise);
+    EXPECT_EQ(good("Y[m, n] = softmax(n, X[m, n])", kMatrix, "M = 8\nN = 8").workload, WorkloadClass::reduction);
+    EXPECT_EQ(good("Y[m, n] = sum(j in 0:n+1, X[m, j])", kMatrix, "M = 8\nN = 8").workload, WorkloadClass::scan);
+    const char* product = "A = { dtype = \"bf16\", dims = [\"M\", \"K\"] }\nB = { dtype = \"bf16\", dims = [\"N\", \"K\"] }\nC = { dtype = \"bf16\", dims = [\"M\", \"N\"] }\n";
+    EXPECT_EQ(good("C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k]))))", product, "M = 8\nN = 8\nK = 8").workload, WorkloadClass::contraction);
+    const char* attention = "Q = { dtype = \"bf16\", dims = [\"S\", 64] }\nK = { dtype = \"bf16\", dims = [\"S\", 64] }\nV = { dtype = \"bf16\", dims = [\"S\", 64] }\nO = { dtype = \"bf16\", dims = [\"S\", 64] }\n";
+    EXPECT_EQ(good("let s[i, j] = sum(e, f32(Q[i, e]) * f32(K[j, e])); O[i, d] = bf16(sum(j, exp(s[i, j]) * f32(V[j, d])) / sum(j, exp(s[i, j])))", attention, "S = 128").workload, WorkloadClass::attention);
+}
+
+TEST(Task, RooflineOfAProductAndOfAMap) {
+    // 2 * 4096^3 operations at the measured 770 TF/s: 178.5 us.
+    const char* product = "A = { dtype = \"bf16\", dims = [\"M\", \"K\"] }\nB = { dtype = \"bf16\", dims = [\"N\", \"K\"] }\nC = { dtype = \"bf16\", dims = [\"M\", \"N\"] }\n";
+    const Task gemm = good("C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", product, "M = 4096\nN = 4096\nK = 4096");
+    EXPECT_NEAR(roofline(gemm, machine_of("sm_90a")).seconds * 1e6, 178.5, 0.1);
+    EXPECT_FALSE(roofline(gemm, machine_of("sm_90a")).memory_bound);
+    // 2 * 16384 * 4096 * 4 bytes at 4.25 TB/s: 126.3 us.
+    const Task map = good("Y[m, n] = relu(X[m, n])", kMatrix, "M = 16384\nN = 4096");
+    EXPECT_NEAR(roofline(map, machine_of("sm_90a")).seconds * 1e6, 126.3, 0.1);
+    EXPECT_TRUE(roofline(map, machine_of("sm_90a")).memory_bound);
+    // Causal: half of the keys on average.
+    const char* attention = "Q = { dtype = \"bf16\", dims = [\"S\", 64] }\nK = { dtype = \"bf16\", dims = [\"S\", 64] }\nV = { dtype = \"bf16\", dims = [\"S\", 64] }\nO = { dtype = \"bf16\", dims = [\"S\", 64] }\n";
+    const std::string causal = "let s[i, j] = sum(e, f32(Q[i, e]) * f32(K[j, e])); O[i, d] = bf16(sum(j in 0:i+1, exp(s[i, j]) * f32(V[j, d])) / sum(j in 0:i+1, exp(s[i, j])))";
+    const Work work = work_of(good(causal, attention, "S = 4096"));
+    EXPECT_NEAR(work.flops, 2.0 * 2 * 4096 * 4096 * 64 / 2, 0.01 * work.flops);
+}
+
+TEST(Task, HostileFilesGetADiagnostic) {
+    const std::string head = "name = \"t\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 4\nN = 4\n[tensors]\n";
+    const std::pair<std::string, Code> rejected[] = {
+        {"name = gelu", Code::task_syntax},
+        {std::string("\xff\xfe\x00garbage", 11), Code::task_syntax},
+        {std::string(100000, '['), Code::task_syntax},
+        {"surprise = 1\n" + head + kMatrix, Code::task_key},
+        {"name = \"t\"\n[sizes]\nM = 4\n", Code::task_key},
+        {"name = \"t\"\ncomputes = 3\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_key},
+        {"name = \"t\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = -4\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_value},
+        {"name = \"t\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 99999999999999\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_value},
+        {head + "X = { dtype = \"f33\", dims = [\"M\"] }\n", Code::task_value},
+        {head + "X = { dtype = \"f32\", dims = [\"Q\"] }\n", Code::task_value},
+        {"name = \"a b; import os\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_value},
+        {head + kMatrix + "[tolerance]\nZ = 0.1\n", Code::task_value},
+    };
+    for (const auto& [text, code] : rejected) {
+        DiagnosticSink sink;
+        EXPECT_FALSE(load(text, sink).has_value()) << text.substr(0, 80);
+        ASSERT_FALSE(sink.empty()) << text.substr(0, 80);
+        EXPECT_EQ(static_cast<int>(sink.diagnostics().front().code), static_cast<int>(code)) << text.substr(0, 80) << ": " << sink.diagnostics().front().message;
+    }
+    // What `computes` gets wrong keeps its own code.
+    DiagnosticSink sink;
+    EXPECT_FALSE(load("name = \"t\"\ncomputes = \"Y[m, n] = Z[m, n]\"\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix), sink).has_value());
+    EXPECT_TRUE(sink.has_errors());
+    // A missing file.
+    DiagnosticSink missing;
+    SourceMap sources;
+    EXPECT_FALSE(load_task_file(sources, "/nonexistent/task.toml", missing).has_value());
+    EXPECT_EQ(static_cast<int>(missing.diagnostics().front().code), static_cast<int>(Code::task_file));
+}
+
+}  // namespace
+}  // namespace tw::tasks
