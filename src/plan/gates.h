@@ -17,7 +17,7 @@
 namespace tw::plan {
 
 struct GateOptions {
-    double verify_seconds = 60;     // wall clock of all static gates
+    double verify_seconds = 120;    // wall clock of all static gates
     double search_seconds = 3;      // for a counterexample
     bool invariant_feedback = true; // false (an ablation): a refused proof is reported without place, instance and tags
     bool use_gpu = true;

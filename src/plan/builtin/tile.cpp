@@ -347,6 +347,13 @@ void TileWriter::open_loops() {
             const std::string B = block_name(c);
             body_.line(fmt::format("for {} in tw.range(tw.cdiv({}, {}){}):", name, k.extent_text, B, options));
             origin_[c] = fmt::format("{} * {}", name, B);
+            if (std::any_of(folds_.begin(), folds_.end(), [](const Fold& f) { return f.scan && f.reverse; })) {   // suffixes: from the end
+                const std::string first = body_.fresh("from_" + k.name);
+                body_.in();
+                body_.line(fmt::format("{} = (tw.cdiv({}, {}) - 1 - {}) * {}", first, k.extent_text, B, name, B));
+                body_.out();
+                origin_[c] = first;
+            }
         } else {
             body_.line(fmt::format("for {} in tw.range({}):", name, k.extent_text));
             origin_[c] = name;

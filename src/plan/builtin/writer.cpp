@@ -69,7 +69,7 @@ Value ExpressionWriter::eval(const Term& t) {
         }
         case TermKind::apply: v = apply(t); break;
     }
-    if (t->kind == TermKind::apply && v.axes) v = named(v, "t");   // one operation a line: equal parts are found again
+    if (t->kind == TermKind::apply && v.axes) v = named(v, "val");   // one operation a line: equal parts are found again
     scopes_.back()[k] = v;
     return v;
 }
