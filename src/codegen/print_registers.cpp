@@ -159,12 +159,11 @@ void Printer::compute(const ir::Compute& op) {
     const ir::Distribution& d = dist(op.dst);
     prepare_leaves(op.value, d);
     if (failed()) return;
-    // A mask `coordinate < bound` that is true for the whole tile costs one uniform test instead of one per element.
+    // A mask that is true for the whole tile costs one uniform test instead of one per element.
     const ir::Element& value = op.value;
-    if (value->op == ElementOp::select && value->args[0]->op == ElementOp::lt && d.values() > 1) {
-        const ir::Element &left = value->args[0]->args[0], &right = value->args[0]->args[1];
-        if (left->op == ElementOp::coordinate && right->op == ElementOp::index && !right->index.as_constant()) {
-            open(fmt::format("if ({} >= {})", wrapped(right->index), d.shape[static_cast<std::size_t>(left->id)]));
+    if (value->op == ElementOp::select && d.values() > 1) {
+        if (const auto everywhere = holds_everywhere(value->args[0], d); !everywhere.empty()) {
+            open(fmt::format("if ({})", everywhere));
             elementwise(op.dst, value->args[1]);
             --depth_;
             open("} else");
@@ -179,6 +178,37 @@ void Printer::compute(const ir::Compute& op) {
         return close();
     }
     elementwise(op.dst, value);
+}
+
+// The least and the largest value of an integer expression of coordinates and uniform integers over a tile, as uniform texts.
+std::optional<std::pair<std::string, std::string>> Printer::extremes(const ir::Element& e, const ir::Distribution& d) {
+    switch (e->op) {
+        case ElementOp::coordinate: return std::pair<std::string, std::string>{"0", std::to_string(d.shape[static_cast<std::size_t>(e->id)] - 1)};
+        case ElementOp::index: return std::pair{wrapped(e->index), wrapped(e->index)};
+        case ElementOp::add:
+        case ElementOp::sub: {
+            const auto x = extremes(e->args[0], d), y = extremes(e->args[1], d);
+            if (!x || !y) return std::nullopt;
+            if (e->op == ElementOp::add) return std::pair{fmt::format("({} + {})", x->first, y->first), fmt::format("({} + {})", x->second, y->second)};
+            return std::pair{fmt::format("({} - {})", x->first, y->second), fmt::format("({} - {})", x->second, y->first)};
+        }
+        default: return std::nullopt;
+    }
+}
+
+// A uniform condition under which `condition` holds for every element of a tile; empty where there is no cheap one (or where the
+// condition is the same for all elements anyway).
+std::string Printer::holds_everywhere(const ir::Element& condition, const ir::Distribution& d) {
+    if (condition->op == ElementOp::logic_and) {
+        const std::string x = holds_everywhere(condition->args[0], d), y = holds_everywhere(condition->args[1], d);
+        return x.empty() || y.empty() ? std::string() : x + " && " + y;
+    }
+    const bool less = condition->op == ElementOp::lt || condition->op == ElementOp::le, more = condition->op == ElementOp::gt || condition->op == ElementOp::ge;
+    if (!less && !more) return {};
+    const auto x = extremes(condition->args[0], d), y = extremes(condition->args[1], d);
+    if (!x || !y || (x->first == x->second && y->first == y->second)) return {};
+    const char* sign = condition->op == ElementOp::lt ? "<" : condition->op == ElementOp::le ? "<=" : condition->op == ElementOp::gt ? ">" : ">=";
+    return fmt::format("{} {} {}", less ? x->second : x->first, sign, less ? y->first : y->second);
 }
 
 // `x = x * f` in place, where f has few values and spreads over many of x (the rescaling of an online softmax): the condition

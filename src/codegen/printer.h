@@ -78,6 +78,8 @@ private:
     void compute(const ir::Compute& op);
     std::string all_ones(const ir::Compute& op) const;
     bool is_accumulator(int fragment) const;   // of a wgmma
+    std::optional<std::pair<std::string, std::string>> extremes(const ir::Element& e, const ir::Distribution& d);
+    std::string holds_everywhere(const ir::Element& condition, const ir::Distribution& d);
     void elementwise(int dst, const ir::Element& value);
     void reduce(const ir::Reduce& op);
     void scan(const ir::Scan& op);
