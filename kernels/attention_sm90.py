@@ -27,8 +27,8 @@ def mark_of(top, scale):
 
 
 @tw.inline
-def consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, whole, mine, tiles, D, BN, CAUSAL, DT):
-    """64 query rows. The first `whole` key tiles need no mask, those from `mine` on lie behind all rows. A step computes the scores
+def consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, whole, tiles, D, BN, CAUSAL, DT):
+    """64 query rows. The first `whole` key tiles need no mask. A step computes the scores
     of one key tile and adds the values of the tile before, so that the matrix unit works while the exponentials are made."""
     qs = queries.wait()
     out = tw.zeros(f32, (64, D))
@@ -49,8 +49,7 @@ def consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, whol
     p = e.to(DT)
     for t in tw.range(1, whole):
         ks = keys.wait()
-        s = tw.zeros(f32, (64, BN))
-        tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T)
+        tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
         vs = values.wait()
         tw.wgmma(out, p, sV[vs])
         tw.wgmma_wait(1)
@@ -65,10 +64,9 @@ def consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, whol
         values.release()
         out = out * alpha[:, None]
         p = e.to(DT)
-    for t in tw.range(tw.max(1, whole), mine):
+    for t in tw.range(tw.max(1, whole), tiles):
         ks = keys.wait()
-        s = tw.zeros(f32, (64, BN))
-        tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T)
+        tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
         vs = values.wait()
         tw.wgmma(out, p, sV[vs])
         tw.wgmma_wait(1)
@@ -92,12 +90,6 @@ def consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, whol
     tw.wgmma(out, p, sV[vs])
     tw.wgmma_wait(0)
     values.release()
-    if CAUSAL:
-        for t in tw.range(mine, tiles):  # key tiles of the other consumers' rows go by
-            ks = keys.wait()
-            keys.release()
-            vs = values.wait()
-            values.release()
     inverse = 1.0 / total
     tw.store(O[b, h, row, 0], (out * inverse[:, None]).to(DT))
     tw.store(LSE[b, h, row : row + 64], (mark_of(top, scale) + tw.log2(total)) * LN2)
@@ -124,57 +116,37 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, DT):
                 bq = t % tw.cdiv(S, 64 * C)
                 h = t // tw.cdiv(S, 64 * C) % (HK * G)
                 b = t // (tw.cdiv(S, 64 * C) * (HK * G))
-                consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, T // BN, tw.cdiv(T, BN), tw.cdiv(T, BN), D, BN, 0, DT)
+                consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, T // BN, tw.cdiv(T, BN), D, BN, 0, DT)
     else:
         with tw.warpgroups(1, 2, 3, regs=160, name="consumer") as w:
             for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
                 bq = t % tw.cdiv(S, 64 * C)
                 h = t // tw.cdiv(S, 64 * C) % (HK * G)
                 b = t // (tw.cdiv(S, 64 * C) * (HK * G))
-                consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, T // BN, tw.cdiv(T, BN), tw.cdiv(T, BN), D, BN, 0, DT)
+                consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, T // BN, tw.cdiv(T, BN), D, BN, 0, DT)
 
 
 @tw.inline
-def attend_causal(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, DT):
-    """Query i sees keys 0 to i. An item is a short tile and the long one that complements it: all items cost the same, so a fixed
-    order of persistent blocks is balanced. With an odd number of tiles the middle one is alone."""
-    sQ = tw.shared(DT, (QSTAGES, 64 * C, D), swizzle=128)
+def attend_causal(Q, K, V, O, LSE, scale, h, rank, b, D, G, C, BN, STAGES, DT):
+    """Query i sees keys 0 to i. One block per tile, the longest first: the hardware hands a new one to whoever is free."""
+    bq = tw.cdiv(S, 64 * C) - 1 - rank
+    tiles = tw.cdiv(tw.min(T, (bq + 1) * (64 * C)), BN)
+    sQ = tw.shared(DT, (1, 64 * C, D), swizzle=128)
     sK = tw.shared(DT, (STAGES, BN, D), swizzle=128)
     sV = tw.shared(DT, (STAGES, BN, D), swizzle=128)
-    queries = tw.pipeline(QSTAGES, consumers=C)
+    queries = tw.pipeline(1, consumers=C)
     keys = tw.pipeline(STAGES, consumers=C)
     values = tw.pipeline(STAGES, consumers=C)
-    blocks = tw.cdiv(S, 64 * C)
     with tw.warpgroups(0, regs=24 if C == 2 else 32, name="producer"):
-        for item in tw.persistent(tw.cdiv(tw.cdiv(S, 64 * C), 2) * (HK * G) * B):
-            i = item % tw.cdiv(blocks, 2)
-            h = item // tw.cdiv(blocks, 2) % (HK * G)
-            b = item // (tw.cdiv(blocks, 2) * (HK * G))
-            for half in tw.range(tw.min(2, blocks - 2 * i)):
-                bq = i + half * (blocks - 1 - 2 * i)
-                produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), tw.cdiv(tw.min(T, (bq + 1) * (64 * C)), BN), G, BN)
+        produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), tiles, G, BN)
     if C == 2:
         with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
-            for item in tw.persistent(tw.cdiv(tw.cdiv(S, 64 * C), 2) * (HK * G) * B):
-                i = item % tw.cdiv(blocks, 2)
-                h = item // tw.cdiv(blocks, 2) % (HK * G)
-                b = item // (tw.cdiv(blocks, 2) * (HK * G))
-                for half in tw.range(tw.min(2, blocks - 2 * i)):
-                    bq = i + half * (blocks - 1 - 2 * i)
-                    row = bq * (64 * C) + w * 64
-                    consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tw.min(T, row + 1) // BN, tw.cdiv(tw.min(T, row + 64), BN),
-                            tw.cdiv(tw.min(T, (bq + 1) * (64 * C)), BN), D, BN, 1, DT)
+            row = bq * (64 * C) + w * 64
+            consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tw.min(T, row + 1) // BN, tiles, D, BN, 1, DT)
     else:
         with tw.warpgroups(1, 2, 3, regs=160, name="consumer") as w:
-            for item in tw.persistent(tw.cdiv(tw.cdiv(S, 64 * C), 2) * (HK * G) * B):
-                i = item % tw.cdiv(blocks, 2)
-                h = item // tw.cdiv(blocks, 2) % (HK * G)
-                b = item // (tw.cdiv(blocks, 2) * (HK * G))
-                for half in tw.range(tw.min(2, blocks - 2 * i)):
-                    bq = i + half * (blocks - 1 - 2 * i)
-                    row = bq * (64 * C) + w * 64
-                    consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tw.min(T, row + 1) // BN, tw.cdiv(tw.min(T, row + 64), BN),
-                            tw.cdiv(tw.min(T, (bq + 1) * (64 * C)), BN), D, BN, 1, DT)
+            row = bq * (64 * C) + w * 64
+            consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tw.min(T, row + 1) // BN, tiles, D, BN, 1, DT)
 
 
 @tw.kernel(
@@ -223,11 +195,67 @@ def attention_causal(
     scale: tw.scalar(f32),  # softmax scale times log2(e), positive
     D: tw.const(64, 128, 256) = 128,
     G: tw.const(1, 2, 4, 8) = 1,
+    C: tw.const(2, 3) = 3,
+    BN: tw.const(64, 80, 96, 112, 128) = 80,
+    STAGES: tw.const(2, 3, 4) = 4,
+):
+    """Query i attends to keys 0 to i."""
+    h, rank, b = tw.grid(HK * G, tw.cdiv(S, 64 * C), B)
+    tw.assume(T >= 1)
+    attend_causal(Q, K, V, O, LSE, scale, h, rank, b, D, G, C, BN, STAGES, bf16)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="attention_f16",
+    computes="""
+        let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
+        O[b, h, i, d] = f16(sum(j, exp(s[b, h, i, j]) * f32(V[b, h // G, j, d])) / sum(j, exp(s[b, h, i, j])))
+        LSE[b, h, i] = logsumexp(j, s[b, h, i, j])
+    """,
+)
+def attention_f16(
+    Q: tw.Tensor(f16, B, HK * G, S, D),
+    K: tw.Tensor(f16, B, HK, T, D),
+    V: tw.Tensor(f16, B, HK, T, D),
+    O: tw.Tensor(f16, B, HK * G, S, D),
+    LSE: tw.Tensor(f32, B, HK * G, S),
+    scale: tw.scalar(f32),  # softmax scale times log2(e), positive
+    D: tw.const(64, 128, 256) = 128,
+    G: tw.const(1, 2, 4, 8) = 1,
     C: tw.const(2, 3) = 2,
     BN: tw.const(64, 80, 96, 112, 128) = 128,
     STAGES: tw.const(2, 3, 4) = 2,
     QSTAGES: tw.const(1, 2) = 1,
 ):
-    """Query i attends to keys 0 to i."""
+    """Every query attends to every key."""
     tw.assume(T >= 1)
-    attend_causal(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, bf16)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, f16)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="attention_causal_f16",
+    computes="""
+        let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
+        O[b, h, i, d] = f16(sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j]) * f32(V[b, h // G, j, d])) / sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j])))
+        LSE[b, h, i] = logsumexp(j in 0:minimum(T, i + 1), s[b, h, i, j])
+    """,
+)
+def attention_causal_f16(
+    Q: tw.Tensor(f16, B, HK * G, S, D),
+    K: tw.Tensor(f16, B, HK, T, D),
+    V: tw.Tensor(f16, B, HK, T, D),
+    O: tw.Tensor(f16, B, HK * G, S, D),
+    LSE: tw.Tensor(f32, B, HK * G, S),
+    scale: tw.scalar(f32),  # softmax scale times log2(e), positive
+    D: tw.const(64, 128, 256) = 128,
+    G: tw.const(1, 2, 4, 8) = 1,
+    C: tw.const(2, 3) = 3,
+    BN: tw.const(64, 80, 96, 112, 128) = 80,
+    STAGES: tw.const(2, 3, 4) = 4,
+):
+    """Query i attends to keys 0 to i."""
+    h, rank, b = tw.grid(HK * G, tw.cdiv(S, 64 * C), B)
+    tw.assume(T >= 1)
+    attend_causal(Q, K, V, O, LSE, scale, h, rank, b, D, G, C, BN, STAGES, f16)

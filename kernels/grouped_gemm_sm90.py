@@ -13,32 +13,53 @@ def place(t, columns, PARTS):
 
 
 @tw.inline
-def gather(X, W, rows, sX, sW, ring, e, column, first, end, part, K, BM, BK, STAGES, PARTS, LAG):
-    """The token rows of one item by cp.async, the weights by TMA; a slot is handed on LAG steps after its copies were issued."""
-    steps = tw.cdiv(K, BK)
-    for m in tw.range(part, tw.cdiv(end - first, BM), PARTS):
-        token = tw.load(rows[first + m * BM : first + m * BM + BM], fill=0, limit=(end,))
-        for kt in tw.range(steps):
-            slot = ring.acquire()
-            tw.tma_load(sW[slot], W[e, column, kt * BK], on=ring.full(slot), hint="evict_first")
-            tw.cp_async(sX[slot], X[token, kt * BK : kt * BK + BK])
-            tw.cp_async_commit()
-            if kt >= LAG:
-                tw.cp_async_wait(LAG)
-                ring.commit((slot + STAGES - LAG) % STAGES)
-            if kt == steps - 1:
-                for i in tw.unroll(LAG):
-                    if kt >= LAG - 1 - i:
-                        tw.cp_async_wait(LAG - 1 - i)
-                        ring.commit((slot + STAGES - (LAG - 1 - i)) % STAGES)
+def pass_over(ring, steps, together):
+    """The 64 rows of this consumer lie beyond the group: the slots go by. No warp may still be waiting for a slot that is given back."""
+    for kt in tw.range(steps):
+        slot = ring.wait()
+        together.sync()
+        ring.release()
 
 
 @tw.inline
-def pass_over(ring, steps):
-    """The 64 rows of this consumer lie beyond the group: the slots go by."""
-    for kt in tw.range(steps):
-        slot = ring.wait()
-        ring.release()
+def hand_on(ring, slot, kt, steps, STAGES, LAG):
+    """Closes the copies of this step; a slot is full LAG steps after its copies were issued, at the end of a tile all are waited for."""
+    tw.cp_async_commit()
+    if kt >= LAG:
+        tw.cp_async_wait(LAG)
+        ring.commit((slot + STAGES - LAG) % STAGES)
+    if kt == steps - 1:
+        for i in tw.unroll(LAG):
+            if kt >= LAG - 1 - i:
+                tw.cp_async_wait(LAG - 1 - i)
+                ring.commit((slot + STAGES - (LAG - 1 - i)) % STAGES)
+
+
+@tw.inline
+def consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS):
+    """64 rows of every tile. A tile never crosses an expert: `limit` ends it where the next one begins."""
+    done = tw.named_barrier(1 + w, 128)
+    for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
+        e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
+        first = starts[e]
+        end = starts[e + 1]
+        for m in tw.range(part, tw.cdiv(end - first, 64 * C), PARTS):
+            if first + m * (64 * C) + w * 64 < end:
+                acc = tw.zeros(f32, (64, BN))
+                for kt in tw.range(tw.cdiv(K, BK)):
+                    slot = ring.wait()
+                    tw.wgmma(acc, sX[slot, w * 64 : (w + 1) * 64, :], sW[slot].T)
+                    tw.wgmma_wait(1)
+                    ring.release(keep=1)
+                tw.wgmma_wait(0)
+                ring.release()
+                for j in tw.unroll(BN // WIDE):
+                    done.sync()
+                    tw.store(sY[w], acc[:, j * WIDE : (j + 1) * WIDE].to(bf16))
+                    done.sync()
+                    tw.store(Y[first + m * (64 * C) + w * 64, bn * BN + j * WIDE], tw.load(sY[w]), limit=(end, None))
+            else:
+                pass_over(ring, tw.cdiv(K, BK), done)
 
 
 @tw.kernel(target="sm_90a", name="grouped_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k])))")
@@ -48,53 +69,38 @@ def grouped_gemm(
     expert: tw.Tensor(i32, P),  # the expert of each row; rows are sorted by it
     starts: tw.Tensor(i32, E + 1),  # the first row of each expert, then P
     Y: tw.Tensor(bf16, P, N),
-    BM: tw.const(128) = 128,
-    BN: tw.const(64, 128, 256) = 256,
+    C: tw.const(1, 2, 3) = 2,  # consumers of 64 rows each
+    BN: tw.const(64, 128, 160, 192, 256) = 256,
     BK: tw.const(64) = 64,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     PARTS: tw.const(1, 2, 3, 4, 6, 8) = 4,
 ):
-    """Persistent blocks walk (expert, columns, part); a part is every PARTS-th tile of 128 rows of its expert. A tile never crosses an
-    expert: `limit` ends it where the next one begins."""
+    """Persistent blocks walk (expert, columns, part); a part is every PARTS-th tile of 64 C rows of its expert."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    sX = tw.shared(bf16, (STAGES, BM, BK), swizzle=128)
+    WIDE = 64 if BN % 64 == 0 else 32
+    sX = tw.shared(bf16, (STAGES, 64 * C, BK), swizzle=128)
     sW = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
-    sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
+    sY = tw.shared(bf16, (C, 64, WIDE), swizzle=2 * WIDE)
+    ring = tw.pipeline(STAGES, consumers=C)
     with tw.warpgroups(0, regs=40, name="producer"):
         for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
             e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
             first = starts[e]
-            end = starts[e + 1]
-            for m in tw.range(part, tw.cdiv(end - first, BM), PARTS):
+            for m in tw.range(part, tw.cdiv(starts[e + 1] - first, 64 * C), PARTS):
                 for kt in tw.range(tw.cdiv(K, BK)):
                     slot = ring.acquire()
-                    tw.tma_load(sX[slot], X[first + m * BM, kt * BK], on=ring.full(slot), hint="evict_last")
+                    tw.tma_load(sX[slot], X[first + m * (64 * C), kt * BK], on=ring.full(slot), hint="evict_last")
                     tw.tma_load(sW[slot], W[e, bn * BN, kt * BK], on=ring.full(slot), hint="evict_first")
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
-            e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
-            first = starts[e]
-            end = starts[e + 1]
-            for m in tw.range(part, tw.cdiv(end - first, BM), PARTS):
-                if first + m * BM + w * 64 < end:
-                    acc = tw.zeros(f32, (64, BN))
-                    for kt in tw.range(tw.cdiv(K, BK)):
-                        slot = ring.wait()
-                        tw.wgmma(acc, sX[slot, w * 64 : (w + 1) * 64, :], sW[slot].T)
-                        tw.wgmma_wait(1)
-                        ring.release(keep=1)
-                    tw.wgmma_wait(0)
-                    ring.release()
-                    for j in tw.unroll(BN // 64):
-                        done.sync()
-                        tw.store(sY[w], acc[:, j * 64 : j * 64 + 64].to(bf16))
-                        done.sync()
-                        tw.store(Y[first + m * BM + w * 64, bn * BN + j * 64], tw.load(sY[w]), limit=(end, None))
-                else:
-                    pass_over(ring, tw.cdiv(K, BK))
+    if C == 1:
+        with tw.warpgroups(1, name="consumer") as w:
+            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
+    elif C == 2:
+        with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
+    else:
+        with tw.warpgroups(1, 2, 3, regs=152, name="consumer") as w:
+            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
 
 
 @tw.kernel(target="sm_90a", name="gathered_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[rows[p], k]) * f32(W[expert[p], n, k])))")
@@ -105,45 +111,41 @@ def gathered_gemm(
     expert: tw.Tensor(i32, P),  # the expert of each row; rows are sorted by it
     starts: tw.Tensor(i32, E + 1),  # the first row of each expert, then P
     Y: tw.Tensor(bf16, P, N),
-    BM: tw.const(128) = 128,
-    BN: tw.const(64, 128, 256) = 256,
+    C: tw.const(1, 2, 3) = 2,  # consumers of 64 rows each
+    BN: tw.const(64, 128, 160, 192, 256) = 256,
     BK: tw.const(64) = 64,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     PARTS: tw.const(1, 2, 3, 4, 6, 8) = 4,
-    LAG: tw.const(0, 1, 2) = 2,
+    LAG: tw.const(0, 1, 2, 3, 4) = 2,
 ):
-    """grouped_gemm with the rows gathered on the way: the tokens are never copied in global memory."""
+    """grouped_gemm with the rows gathered on the way by cp.async: the tokens are never copied in global memory."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     assert LAG < STAGES, "a slot must be free while LAG of them wait for their copies"
-    sX = tw.shared(bf16, (STAGES, BM, BK), swizzle=128)
+    WIDE = 64 if BN % 64 == 0 else 32
+    sX = tw.shared(bf16, (STAGES, 64 * C, BK), swizzle=128)
     sW = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
-    sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2, producers=2)
+    sY = tw.shared(bf16, (C, 64, WIDE), swizzle=2 * WIDE)
+    ring = tw.pipeline(STAGES, consumers=C, producers=2)
     with tw.warpgroups(0, regs=72, name="producer"):
-        for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
-            e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
-            gather(X, W, rows, sX, sW, ring, e, bn * BN, starts[e], starts[e + 1], part, K, BM, BK, STAGES, PARTS, LAG)
-    with tw.warpgroups(1, 2, regs=216, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
         for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
             e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
             first = starts[e]
             end = starts[e + 1]
-            for m in tw.range(part, tw.cdiv(end - first, BM), PARTS):
-                if first + m * BM + w * 64 < end:
-                    acc = tw.zeros(f32, (64, BN))
-                    for kt in tw.range(tw.cdiv(K, BK)):
-                        slot = ring.wait()
-                        tw.wgmma(acc, sX[slot, w * 64 : (w + 1) * 64, :], sW[slot].T)
-                        tw.wgmma_wait(1)
-                        ring.release(keep=1)
-                    tw.wgmma_wait(0)
-                    ring.release()
-                    for j in tw.unroll(BN // 64):
-                        done.sync()
-                        tw.store(sY[w], acc[:, j * 64 : j * 64 + 64].to(bf16))
-                        done.sync()
-                        tw.store(Y[first + m * BM + w * 64, bn * BN + j * 64], tw.load(sY[w]), limit=(end, None))
-                else:
-                    pass_over(ring, tw.cdiv(K, BK))
+            steps = tw.cdiv(K, BK)
+            for m in tw.range(part, tw.cdiv(end - first, 64 * C), PARTS):
+                token = tw.load(rows[first + m * (64 * C) : first + (m + 1) * (64 * C)], fill=0, limit=(end,))
+                for kt in tw.range(steps):
+                    slot = ring.acquire()
+                    tw.tma_load(sW[slot], W[e, bn * BN, kt * BK], on=ring.full(slot), hint="evict_first")
+                    tw.cp_async(sX[slot], X[token, kt * BK : kt * BK + BK])
+                    hand_on(ring, slot, kt, steps, STAGES, LAG)
+    if C == 1:
+        with tw.warpgroups(1, name="consumer") as w:
+            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
+    elif C == 2:
+        with tw.warpgroups(1, 2, regs=216, name="consumer") as w:
+            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
+    else:
+        with tw.warpgroups(1, 2, 3, regs=144, name="consumer") as w:
+            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)

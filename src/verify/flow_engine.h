@@ -246,7 +246,7 @@ private:
     // A persistent loop t = block, block + grid, ... < n runs through every t once. The tile coordinates must be a bijection
     // from [0, n) to the grid of tiles. The formula of tw.tiles is recognised by enumeration over all small grids and by its
     // shape (quotients and remainders of t by products of the tile counts), which repeat with the group: a named lemma.
-    bool tiles_are_a_bijection(Atom t, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas);
+    bool tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas);
 
     std::optional<std::int64_t> evaluate(const Poly& p, const std::map<Atom, std::int64_t>& env);
 
@@ -292,6 +292,8 @@ private:
     Atom in_tile_loop_ = -1;
     std::map<Atom, Poly> tile_definition_;
     std::map<Atom, std::pair<std::int64_t, Poly>> tile_extent_;
+    struct Pending { std::size_t obligation; Atom coordinate; Poly extent; };
+    std::vector<Pending> by_tile_order_;   // bounds that the lemma on the tile order settles, if it is shown
     std::map<const ir::Stmt*, SharedWrite> writes_;
     std::map<std::pair<const ir::SharedView*, const ir::TensorMap*>, std::string> faithful_;
     std::vector<Store> stores_;

@@ -196,12 +196,20 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
         if (!open && !local.holds(at_least(Poly(expected), dim))) return why = "dimension " + std::to_string(d) + ": only " + std::to_string(expected) + " indices are written, the extent is " + ints_.text(dim), false;
     }
     // Every way of executing the store must show in the index, or elements are written more than once.
+    std::vector<Digit> tile_loops;   // the persistent loop, and loops inside it that tile coordinates are made of
+    for (const Digit& d : digits) {
+        const bool makes_tiles = d.tile_loop || std::any_of(tile_used.begin(), tile_used.end(), [&](const auto& named) {
+            return tile_definition_.count(named.first) && ints_.mentions(expanded(tile_definition_.at(named.first)), d.atom);
+        });
+        if (makes_tiles && !used.count(d.atom)) tile_loops.push_back(d);
+    }
     for (const Digit& d : digits) {
         if (d.tile_loop) {
             if (tile_used.empty()) return why = "a tile loop does not show in the index", false;
-            if (!tiles_are_a_bijection(d.atom, tile_used, why, lemmas)) return false;
+            if (!tiles_are_a_bijection(tile_loops, tile_used, why, lemmas)) return false;
             continue;
         }
+        if (std::any_of(tile_loops.begin(), tile_loops.end(), [&](const Digit& t) { return t.atom == d.atom; })) continue;
         if (used.count(d.atom) || d.extent.constant() == 1) continue;
         if (first.atomic) {
             folded.push_back(d);
@@ -212,60 +220,86 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     return true;
 }
 
-bool Flow::tiles_are_a_bijection(Atom t, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas) {
-    auto loop = std::find_if(stores_.front().digits.begin(), stores_.front().digits.end(), [&](const Digit& d) { return d.atom == t; });
+bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas) {
     std::vector<Atom> order;
     for (const auto& [a, d] : names) order.push_back(a);
-    // Values of the sizes: the products of small tile counts with the tile extents.
+    // One size per tile dimension: the multiples of the tile's extent (or of one, where the dimension is a multiple of the size).
     std::vector<Atom> sizes;
+    std::vector<std::int64_t> units;
     for (Atom a : order) {
+        const auto& [step, dim] = tile_extent_[a];
         std::vector<Atom> all;
-        ints_.collect(tile_extent_[a].second, all);
-        for (Atom x : all) {
-            if (std::find(sizes.begin(), sizes.end(), x) == sizes.end()) sizes.push_back(x);
-        }
+        ints_.collect(dim, all);
+        if (all.size() > 1) return why = "a tiled dimension has more than one size", false;
+        if (all.empty() || std::find(sizes.begin(), sizes.end(), all[0]) != sizes.end()) continue;
+        sizes.push_back(all[0]);
+        units.push_back(dim == Poly::of(all[0]) ? step : 1);
     }
-    if (order.size() > 3 || sizes.size() > 4) return why = "too many tile dimensions to check their order", false;
-    std::vector<Poly> derived;
+    if (order.size() > 3 || sizes.size() > 3) return why = "too many tile dimensions to check their order", false;
+    std::vector<std::pair<Atom, Poly>> derived;
     for (const auto& [symbol, definition] : tile_definition_) {
         const Poly whole = expanded(definition);
-        if (ints_.mentions(whole, t)) derived.push_back(whole);
+        const bool here = std::any_of(executions.begin(), executions.end(), [&](const Digit& d) { return ints_.mentions(whole, d.atom); });
+        if (here) derived.emplace_back(symbol, whole);
     }
-    std::vector<std::int64_t> counts(order.size(), 1);
+    std::vector<std::int64_t> multiples(sizes.size(), 1);
     const int top = order.size() == 1 ? 40 : order.size() == 2 ? 12 : 6;
     for (;;) {
         std::map<Atom, std::int64_t> env;
-        for (std::size_t i = 0; i < order.size(); ++i) {
-            const auto& [step, dim] = tile_extent_[order[i]];
-            std::vector<Atom> all;
-            ints_.collect(dim, all);
-            if (all.size() == 1) env[all[0]] = counts[i] * step;
-        }
-        auto n = evaluate(loop->extent, env);
+        for (std::size_t i = 0; i < sizes.size(); ++i) env[sizes[i]] = multiples[i] * units[i];
+        std::vector<std::int64_t> counts;
         std::int64_t product = 1;
-        for (std::int64_t c : counts) product *= c;
-        if (!n || *n != product) return why = "the number of tiles is not the product of the tile counts", false;
+        for (Atom a : order) {
+            const auto dim = evaluate(tile_extent_[a].second, env);
+            if (!dim) return why = "a tiled dimension has no value", false;
+            counts.push_back((*dim + tile_extent_[a].first - 1) / tile_extent_[a].first);
+            product *= counts.back();
+        }
         std::set<std::vector<std::int64_t>> seen;
-        for (std::int64_t i = 0; i < *n; ++i) {
-            env[t] = i;
+        // The loops around the store, from the outermost: an inner one may run a number of times that depends on the outer ones.
+        std::function<bool(std::size_t)> run = [&](std::size_t depth) -> bool {
+            if (depth < executions.size()) {
+                const auto n = evaluate(executions[depth].extent, env);
+                if (!n) return why = "the trip count of a tile loop has no value", false;
+                if (*n > 4 * product + 64) return why = "the number of tiles is not the product of the tile counts", false;
+                for (std::int64_t i = 0; i < *n; ++i) {
+                    env[executions[depth].atom] = i;
+                    if (!run(depth + 1)) return false;
+                }
+                env.erase(executions[depth].atom);
+                return true;
+            }
             std::vector<std::int64_t> tile;
             for (std::size_t j = 0; j < order.size(); ++j) {
                 auto def = tile_definition_.find(order[j]);
-                auto v = def == tile_definition_.end() ? std::optional(i) : evaluate(def->second, env);
+                auto v = evaluate(def == tile_definition_.end() ? Poly::of(order[j]) : def->second, env);
                 if (!v || *v < 0 || *v >= counts[j]) return why = "a tile coordinate leaves its range", false;
                 tile.push_back(*v);
             }
-            for (const Poly& definition : derived) {   // every symbol was taken to be non-negative
+            for (const auto& [symbol, definition] : derived) {   // every symbol was taken to be non-negative
                 auto v = evaluate(definition, env);
                 if (!v || *v < 0) return why = "a value derived from the tile loop is negative", false;
             }
             if (!seen.insert(tile).second) return why = "two iterations of the tile loop give one tile", false;
-        }
+            return true;
+        };
+        if (!run(0)) return false;
+        if (static_cast<std::int64_t>(seen.size()) != product) return why = "the number of tiles is not the product of the tile counts", false;
         std::size_t d = 0;
-        while (d < counts.size() && ++counts[d] > top) counts[d++] = 1;
-        if (d == counts.size()) break;
+        while (d < multiples.size() && ++multiples[d] > top) multiples[d++] = 1;
+        if (d == multiples.size()) break;
     }
     lemmas.push_back("lemma: the tile order is a bijection (all grids up to " + std::to_string(top) + " tiles a side, enumerated)");
+    // An index that is a tile coordinate itself is in range by the same lemma.
+    for (const Pending& p : by_tile_order_) {
+        auto it = tile_extent_.find(p.coordinate);
+        if (!names.count(p.coordinate) || it == tile_extent_.end() || it->second.first != 1 || !(it->second.second == p.extent)) continue;
+        Obligation& o = result_.obligations[p.obligation];
+        o.status = Status::proved;
+        o.prover = "enumeration";
+        o.reason.clear();
+        o.used.push_back(lemmas.back());
+    }
     return true;
 }
 

@@ -133,9 +133,17 @@ const Case kCases[] = {
     {"gemm_fused_sm90", 6, {{"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, 1, false},
     {"gemm_cluster_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}, 0, false},
     {"gemm_cluster_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 200}, {"N", 136}, {"K", 200}}, 0, false},
-    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"H", 1}, {"S", 1}, {"T", 1}}, 0, false},
-    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"H", 2}, {"S", 2}, {"T", 200}}, 0, false},
-    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 2}, {"H", 1}, {"S", 129}, {"T", 3}}, 0, false},
+    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 1}, {"T", 1}}, 0, false},
+    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 2}, {"S", 2}, {"T", 200}}},
+    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}, {"QSTAGES", 2}}, {{"B", 2}, {"HK", 2}, {"S", 129}, {"T", 3}}, 0, false},
+    {"attention_sm90", 0, {{"D", 64}, {"BN", 80}, {"C", 3}, {"G", 2}}, {{"B", 1}, {"HK", 1}, {"S", 70}, {"T", 90}}, 0, false},
+    {"attention_sm90", 1, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 1}, {"T", 1}}, 0, false},
+    {"attention_sm90", 1, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 130}, {"T", 100}}},
+    {"attention_sm90", 1, {{"D", 64}, {"BN", 80}, {"C", 3}, {"G", 2}}, {{"B", 1}, {"HK", 1}, {"S", 100}, {"T", 170}}, 0, false},
+    {"attention_sm90", 2, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 3}, {"T", 70}}, 0, false},
+    {"attention_sm90", 3, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 70}, {"T", 70}}, 0, false},
+    {"attention_pairs_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 130}, {"T", 200}}},
+    {"attention_pairs_sm90", 0, {{"D", 64}, {"BN", 64}, {"QSTAGES", 2}}, {{"B", 2}, {"HK", 1}, {"S", 300}, {"T", 70}}, 0, false},
 };
 INSTANTIATE_TEST_SUITE_P(Table, ShippedKernel, ::testing::ValuesIn(kCases), name_of_case);
 
@@ -219,9 +227,9 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
 }
 
 const lower::ConstValues kSmallAmpere = {{"BM", 64}, {"BN", 64}, {"STAGES", 2}};
-const lower::ConstValues kSmallHopper = {{"BN", 64}, {"STAGES", 3}, {"PARTS", 2}};
+const lower::ConstValues kSmallHopper = {{"BN", 64}, {"STAGES", 3}, {"PARTS", 2}, {"C", 2}};
 const lower::ConstValues kSmallGather = {{"BN", 64}, {"STAGES", 3}, {"PARTS", 2}, {"LAG", 1}};
-const lower::ConstValues kLateGather = {{"BN", 64}, {"STAGES", 4}, {"PARTS", 1}, {"LAG", 2}};
+const lower::ConstValues kLateGather = {{"BN", 64}, {"STAGES", 4}, {"PARTS", 1}, {"LAG", 2}, {"C", 1}};
 INSTANTIATE_TEST_SUITE_P(Table, GroupedGemm,
                          ::testing::Values(GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{1}, 1, 8, 8}}, GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{3, 0, 70}, 9, 72, 40}},
                                            GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{65, 1}, 5, 8, 72}},
