@@ -1,7 +1,7 @@
 """Flash attention forward for Hopper: keys and values stream through two rings, the scores of the next key tile are computed
 while the probabilities of the present one are made, and neither ever leaves the registers. Grouped-query heads, any lengths."""
 import tilewright as tw
-from tilewright import bf16, f16, f32
+from tilewright import bf16, f32
 
 B, HK, S, T = tw.sizes("B HK S T")
 LN2 = 0.6931471805599453
@@ -203,59 +203,3 @@ def attention_causal(
     h, rank, b = tw.grid(HK * G, tw.cdiv(S, 64 * C), B)
     tw.assume(T >= 1)
     attend_causal(Q, K, V, O, LSE, scale, h, rank, b, D, G, C, BN, STAGES, bf16)
-
-
-@tw.kernel(
-    target="sm_90a",
-    name="attention_f16",
-    computes="""
-        let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
-        O[b, h, i, d] = f16(sum(j, exp(s[b, h, i, j]) * f32(V[b, h // G, j, d])) / sum(j, exp(s[b, h, i, j])))
-        LSE[b, h, i] = logsumexp(j, s[b, h, i, j])
-    """,
-)
-def attention_f16(
-    Q: tw.Tensor(f16, B, HK * G, S, D),
-    K: tw.Tensor(f16, B, HK, T, D),
-    V: tw.Tensor(f16, B, HK, T, D),
-    O: tw.Tensor(f16, B, HK * G, S, D),
-    LSE: tw.Tensor(f32, B, HK * G, S),
-    scale: tw.scalar(f32),  # softmax scale times log2(e), positive
-    D: tw.const(64, 128, 256) = 128,
-    G: tw.const(1, 2, 4, 8) = 1,
-    C: tw.const(2, 3) = 2,
-    BN: tw.const(64, 80, 96, 112, 128) = 128,
-    STAGES: tw.const(2, 3, 4) = 2,
-    QSTAGES: tw.const(1, 2) = 1,
-):
-    """Every query attends to every key."""
-    tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, f16)
-
-
-@tw.kernel(
-    target="sm_90a",
-    name="attention_causal_f16",
-    computes="""
-        let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
-        O[b, h, i, d] = f16(sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j]) * f32(V[b, h // G, j, d])) / sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j])))
-        LSE[b, h, i] = logsumexp(j in 0:minimum(T, i + 1), s[b, h, i, j])
-    """,
-)
-def attention_causal_f16(
-    Q: tw.Tensor(f16, B, HK * G, S, D),
-    K: tw.Tensor(f16, B, HK, T, D),
-    V: tw.Tensor(f16, B, HK, T, D),
-    O: tw.Tensor(f16, B, HK * G, S, D),
-    LSE: tw.Tensor(f32, B, HK * G, S),
-    scale: tw.scalar(f32),  # softmax scale times log2(e), positive
-    D: tw.const(64, 128, 256) = 128,
-    G: tw.const(1, 2, 4, 8) = 1,
-    C: tw.const(2, 3) = 3,
-    BN: tw.const(64, 80, 96, 112, 128) = 80,
-    STAGES: tw.const(2, 3, 4) = 4,
-):
-    """Query i attends to keys 0 to i."""
-    h, rank, b = tw.grid(HK * G, tw.cdiv(S, 64 * C), B)
-    tw.assume(T >= 1)
-    attend_causal(Q, K, V, O, LSE, scale, h, rank, b, D, G, C, BN, STAGES, f16)
