@@ -304,6 +304,22 @@ def fused(journal, args, plans):
         torch.cuda.empty_cache()
 
 
+def fused_rows(row):
+    """A fused epilogue against the fastest bare product of the same run (a gated pair: against two of them)."""
+    rows, shape = row["rows"], "x".join(map(str, row["fused"]))
+    bare = min(r["us"] for n, r in rows.items() if n.startswith("bare"))
+    out = []
+    for name, r in rows.items():
+        if name.startswith(("bare", "torch")):
+            continue
+        factor = 2 if name.endswith("gated") else 1
+        torch_names = [t for t in rows if t.startswith("torch") and t.split()[-1] == name.split("_")[-1]]
+        out.append(dict(case=f"{name} {shape}", ours_us=r["us"], peer="our bare GEMM" if factor == 1 else "two of our bare GEMMs", peer_us=round(factor * bare, 3), ratio=round(factor * bare / r["us"], 4),
+                        interval=[round(factor * bare / r["hi"], 4), round(factor * bare / r["lo"], 4)], l2="2 operand sets in turn",
+                        notes="; ".join([f"relative error {r['error']:.1e}"] + [f"{t}: {rows[t]['us']} us, ratio {rows[t]['us'] / r['us']:.3f}" for t in torch_names])))
+    return out
+
+
 def summary(journal, out):
     best, versions = {}, {}
     for line in open(journal):
@@ -321,12 +337,16 @@ def summary(journal, out):
                                  l2=f"{row['operand_sets']} operand sets of {row['bytes_of_a_set'] >> 20} MiB in turn", notes=f"{name}; relative error {r['error']:.1e}; peer: {row['algorithm']}",
                                  others={n: x["ratio"] for n, x in ours.items() if n != name})
     cases = [best.get(c, dict(case=c, notes="not measured")) for c in CASES]
+    named = len(cases)
     ratios = [c["ratio"] for c in cases if "ratio" in c]
+    for row in map(json.loads, open(journal)):
+        if "fused" in row:
+            cases += fused_rows(row)
     result = dict(cases=cases, geometric_mean=round(math.exp(statistics.fmean(math.log(r) for r in ratios)), 4) if ratios else None, worst=min(ratios, default=None),
                   versions=versions, command="bench/gemm_suite.py PLANS OUT.jsonl && bench/gemm_suite.py --summary OUT.jsonl RESULT.json")
     with open(out, "w") as f:
         json.dump(result, f, indent=1)
-    print(f"{len(ratios)} of {len(CASES)} cases, geometric mean {result['geometric_mean']}, worst {result['worst']}")
+    print(f"{len(ratios)} of {named} named cases, geometric mean {result['geometric_mean']}, worst {result['worst']}")
 
 
 def main():
