@@ -326,7 +326,7 @@ def summary(journal, out):
         row = json.loads(line)
         if "versions" in row:
             versions = row["versions"]
-        if "rows" not in row:
+        if "case" not in row or "rows" not in row:
             continue
         ours = {n: r for n, r in row["rows"].items() if n != "peer"}
         if not ours:
