@@ -53,3 +53,57 @@ def gemm_skinny(
         tw.tma_store(C[0, bn * 64], sC)
         tw.tma_store_commit()
         tw.tma_store_wait(0)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="gemm_skinny_pair",
+    computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))",
+    dependent_launch=True,
+    cluster=(2, 1, 1),
+)
+def gemm_skinny_pair(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K, stable=True),
+    C: tw.Tensor(bf16, M, N),
+    TOKENS: tw.const(64, 128) = 128,
+    BK: tw.const(64, 128) = 64,
+    STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 8,
+):
+    """Where the tokens are as many bytes as the weights of a block, two blocks share them: each fetches half and multicasts it."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    tw.assume(M <= TOKENS)
+    HALF = TOKENS // 2
+    sA = tw.shared(bf16, (STAGES, TOKENS, BK), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, 64, BK), swizzle=128)
+    sC = tw.shared(bf16, (TOKENS, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=1, producers=2)
+    bn = tw.grid(tw.cdiv(N, 128) * 2)
+    with tw.warps(0, name="weights"):
+        for kt in tw.range(tw.cdiv(K, BK)):
+            slot = ring.acquire()
+            tw.tma_load(sB[slot], B[bn * 64, kt * BK], on=ring.full(slot), hint="evict_first")
+    with tw.warps(1, name="tokens"):
+        rank = tw.cluster_rank()
+        for kt in tw.range(tw.cdiv(K, BK)):
+            slot = ring.acquire()
+            tw.tma_load(
+                sA[slot, rank * HALF : (rank + 1) * HALF, :], A[rank * HALF, kt * BK], on=ring.full(slot), multicast=3, hint="evict_last"
+            )
+    with tw.warpgroups(1, name="consumer"):
+        done = tw.named_barrier(1, 128)
+        acc = tw.zeros(f32, (64, TOKENS))
+        for kt in tw.range(tw.cdiv(K, BK)):
+            slot = ring.wait()
+            tw.wgmma(acc, sB[slot], sA[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+        tw.wgmma_wait(0)
+        ring.release()
+        tw.store(sC.T, acc.to(bf16))
+        tw.fence_async()
+        done.sync()
+        tw.tma_store(C[0, bn * 64], sC)
+        tw.tma_store_commit()
+        tw.tma_store_wait(0)

@@ -118,6 +118,8 @@ const Case kCases[] = {
     {"gemm_deferred_sm90", 4, {{"BN", 128}, {"STAGES", 2}}, {{"M", 130}, {"N", 136}, {"K", 136}}, 0, false},
     {"gemm_skinny_sm90", 0, {{"TOKENS", 8}, {"BK", 64}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}},
     {"gemm_skinny_sm90", 0, {{"TOKENS", 16}, {"BK", 128}, {"STAGES", 3}}, {{"M", 11}, {"N", 136}, {"K", 520}}, 1, false},
+    {"gemm_skinny_sm90", 1, {{"TOKENS", 64}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}, 0, false},
+    {"gemm_skinny_sm90", 1, {{"TOKENS", 64}, {"STAGES", 2}}, {{"M", 40}, {"N", 200}, {"K", 136}}, 0, false},
     {"gemm_split_sm90", 0, {{"BN", 64}, {"STAGES", 2}}, {{"M", 5}, {"N", 8}, {"K", 1032}}, 1, false},
     {"gemm_split_sm90", 1, {{"CHUNK", 128}}, {{"M", 3}, {"N", 136}}},
     {"gemm_misaligned_sm90", 0, {{"ROWS", 4}}, {{"R", 5}, {"K", 515}}},
