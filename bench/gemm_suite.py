@@ -4,6 +4,7 @@
     gemm_suite.py PLANS OUT.jsonl [--cases REGEX] [--candidates REGEX] [--rounds N]
     gemm_suite.py PLANS OUT.jsonl --fused [--compile]    fused epilogues against the bare GEMM (and torch.compile)
     gemm_suite.py --summary OUT.jsonl RESULT.json        the best candidate per case, for bench/results/h200/gemm.json
+    gemm_suite.py PLANS OUT.jsonl --tuned                the best constants per kernel and case, as kernels/*.tuned.json
 
 PLANS is a folder with plans of `tilewright emit --to plan` and candidates.json: {name: {"form": "TN", "dtype": "bf16", "kind": "plain" |
 "skinny" | "split" | "misaligned", "plan": file, "most_rows": M or null, "least_k": K or 0}}. Forms as in harness.cublaslt_gemm: A then
@@ -349,6 +350,36 @@ def summary(journal, out):
     print(f"{len(ratios)} of {named} named cases, geometric mean {result['geometric_mean']}, worst {result['worst']}")
 
 
+def tuned(folder, journal):
+    """What `tilewright tune` would keep of these runs: per kernel and shape the constants of its fastest candidate."""
+    import hashlib
+
+    specs = json.load(open(os.path.join(folder, "candidates.json")))
+    entries, gpu = {}, ""
+    for row in map(json.loads, open(journal)):
+        gpu = row.get("versions", {}).get("device", gpu)
+        if "case" not in row or "rows" not in row:
+            continue
+        m, n, k, _, _ = CASES[row["case"]]
+        by_kernel = {}
+        for name, r in row["rows"].items():
+            spec = specs.get(name)
+            if spec:
+                by_kernel.setdefault((spec["file"], spec["kernel"]), []).append((r["us"], spec["constants"]))
+        for (file, kernel), found in by_kernel.items():
+            us, constants = min(found)
+            default = [u for u, c in found if not c] or [us]
+            entries.setdefault(file, {})[(kernel, m, n, k)] = dict(kernel=kernel, gpu=gpu, sizes=dict(M=m, N=n, K=k), us=us, default_us=default[0],
+                                                                   constants={a: int(b) for a, b in (x.split("=") for x in constants.split(",") if x)})
+    for file, found in entries.items():
+        path = os.path.join(os.path.dirname(HERE), file)
+        with open(path, "rb") as f:
+            digest = hashlib.sha256(f.read()).hexdigest()
+        with open(os.path.splitext(path)[0] + ".tuned.json", "w") as f:
+            json.dump(dict(schema="tilewright tuned 1", file=os.path.basename(file), source=digest, entries=list(found.values())), f, indent=1)
+            f.write("\n")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("plans")
@@ -359,11 +390,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--heuristics", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further case after this time")
+    parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--fused", action="store_true")
     parser.add_argument("--compile", action="store_true", help="time torch.compile too")
     args = parser.parse_args()
     if args.summary:
         return summary(args.plans, args.out)
+    if args.tuned:
+        return tuned(args.plans, args.out)
     import torch
 
     import plan as plans

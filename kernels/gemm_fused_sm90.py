@@ -55,6 +55,86 @@ def put(C, sC, done, x, row, column):
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
+def gemm_bias_gelu_deferred(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """gelu_tanh of the product and a bias per column; the store hides behind the next tile."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    tw.assume(K > 256)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        acc = tw.zeros(f32, (64, 256))
+        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
+        h1 = tw.zeros(bf16, (64, 64))
+        h2 = tw.zeros(bf16, (64, 64))
+        h3 = tw.zeros(bf16, (64, 64))
+        row = 0
+        column = 0
+        holds = 0
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
+            tw.wgmma_wait(1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h0, row, column + 0)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h1, row, column + 64)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h2, row, column + 128)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h3, row, column + 192)
+            for kt in tw.range(4, tw.cdiv(K, 64)):
+                slot = ring.wait()
+                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            row = bm * 128 + w * 64
+            column = bn * 256
+            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
+            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
+            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
+            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
+            tw.wgmma_wait(0)
+            ring.release()
+            h0 = gelu_tanh(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
+            h1 = gelu_tanh(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
+            h2 = gelu_tanh(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
+            h3 = gelu_tanh(acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
+            holds = 1
+        if holds == 1:
+            put(C, sC[w, 0], done, h0, row, column + 0)
+            put(C, sC[w, 1], done, h1, row, column + 64)
+            put(C, sC[w, 0], done, h2, row, column + 128)
+            put(C, sC[w, 1], done, h3, row, column + 192)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
 def gemm_bias_gelu(
     A: tw.Tensor(bf16, M, K),
     B: tw.Tensor(bf16, N, K),
@@ -85,6 +165,86 @@ def gemm_bias_gelu(
                 b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
                 y = gelu_tanh(acc[:, j * 64 : j * 64 + 64] + b[None, :])
                 put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias_silu", computes="C[m, n] = bf16(silu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
+def gemm_bias_silu_deferred(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """silu of the product and a bias per column; the store hides behind the next tile."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    tw.assume(K > 256)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        acc = tw.zeros(f32, (64, 256))
+        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
+        h1 = tw.zeros(bf16, (64, 64))
+        h2 = tw.zeros(bf16, (64, 64))
+        h3 = tw.zeros(bf16, (64, 64))
+        row = 0
+        column = 0
+        holds = 0
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
+            tw.wgmma_wait(1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h0, row, column + 0)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h1, row, column + 64)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h2, row, column + 128)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h3, row, column + 192)
+            for kt in tw.range(4, tw.cdiv(K, 64)):
+                slot = ring.wait()
+                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            row = bm * 128 + w * 64
+            column = bn * 256
+            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
+            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
+            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
+            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
+            tw.wgmma_wait(0)
+            ring.release()
+            h0 = silu(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
+            h1 = silu(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
+            h2 = silu(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
+            h3 = silu(acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
+            holds = 1
+        if holds == 1:
+            put(C, sC[w, 0], done, h0, row, column + 0)
+            put(C, sC[w, 1], done, h1, row, column + 64)
+            put(C, sC[w, 0], done, h2, row, column + 128)
+            put(C, sC[w, 1], done, h3, row, column + 192)
         tw.tma_store_wait(0)
 
 
@@ -123,6 +283,86 @@ def gemm_bias_silu(
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
+def gemm_bias_relu_deferred(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """relu of the product and a bias per column; the store hides behind the next tile."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    tw.assume(K > 256)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        acc = tw.zeros(f32, (64, 256))
+        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
+        h1 = tw.zeros(bf16, (64, 64))
+        h2 = tw.zeros(bf16, (64, 64))
+        h3 = tw.zeros(bf16, (64, 64))
+        row = 0
+        column = 0
+        holds = 0
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
+            tw.wgmma_wait(1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h0, row, column + 0)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h1, row, column + 64)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h2, row, column + 128)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h3, row, column + 192)
+            for kt in tw.range(4, tw.cdiv(K, 64)):
+                slot = ring.wait()
+                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            row = bm * 128 + w * 64
+            column = bn * 256
+            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
+            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
+            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
+            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
+            tw.wgmma_wait(0)
+            ring.release()
+            h0 = relu(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
+            h1 = relu(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
+            h2 = relu(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
+            h3 = relu(acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
+            holds = 1
+        if holds == 1:
+            put(C, sC[w, 0], done, h0, row, column + 0)
+            put(C, sC[w, 1], done, h1, row, column + 64)
+            put(C, sC[w, 0], done, h2, row, column + 128)
+            put(C, sC[w, 1], done, h3, row, column + 192)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
 def gemm_bias_relu(
     A: tw.Tensor(bf16, M, K),
     B: tw.Tensor(bf16, N, K),
@@ -153,6 +393,86 @@ def gemm_bias_relu(
                 b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
                 y = relu(acc[:, j * 64 : j * 64 + 64] + b[None, :])
                 put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True)
+def gemm_bias_deferred(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """A bias per column; the store hides behind the next tile."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    tw.assume(K > 256)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        acc = tw.zeros(f32, (64, 256))
+        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
+        h1 = tw.zeros(bf16, (64, 64))
+        h2 = tw.zeros(bf16, (64, 64))
+        h3 = tw.zeros(bf16, (64, 64))
+        row = 0
+        column = 0
+        holds = 0
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
+            tw.wgmma_wait(1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h0, row, column + 0)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h1, row, column + 64)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h2, row, column + 128)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h3, row, column + 192)
+            for kt in tw.range(4, tw.cdiv(K, 64)):
+                slot = ring.wait()
+                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            row = bm * 128 + w * 64
+            column = bn * 256
+            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
+            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
+            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
+            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
+            tw.wgmma_wait(0)
+            ring.release()
+            h0 = (acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
+            h1 = (acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
+            h2 = (acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
+            h3 = (acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
+            holds = 1
+        if holds == 1:
+            put(C, sC[w, 0], done, h0, row, column + 0)
+            put(C, sC[w, 1], done, h1, row, column + 64)
+            put(C, sC[w, 0], done, h2, row, column + 128)
+            put(C, sC[w, 1], done, h3, row, column + 192)
         tw.tma_store_wait(0)
 
 
@@ -221,6 +541,88 @@ def gemm_residual(
                 column = bn * BN + j * 64
                 y = acc[:, j * 64 : j * 64 + 64] + r[:, j * 64 : j * 64 + 64].to(f32)
                 put(C, sC[w, j % 2], done, y.to(bf16), row, column)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_scaled", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) * rows[m] * columns[n])", dependent_launch=True)
+def gemm_scaled_deferred(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    rows: tw.Tensor(f32, M),
+    columns: tw.Tensor(f32, N),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """A scale per row and one per column; the store hides behind the next tile."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    tw.assume(K > 256)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        acc = tw.zeros(f32, (64, 256))
+        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
+        h1 = tw.zeros(bf16, (64, 64))
+        h2 = tw.zeros(bf16, (64, 64))
+        h3 = tw.zeros(bf16, (64, 64))
+        row = 0
+        column = 0
+        holds = 0
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
+            tw.wgmma_wait(1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h0, row, column + 0)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h1, row, column + 64)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 0], done, h2, row, column + 128)
+            slot = ring.wait()
+            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+            tw.wgmma_wait(1)
+            ring.release(keep=1)
+            if holds == 1:
+                put(C, sC[w, 1], done, h3, row, column + 192)
+            for kt in tw.range(4, tw.cdiv(K, 64)):
+                slot = ring.wait()
+                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            row = bm * 128 + w * 64
+            column = bn * 256
+            r = tw.load(rows[row : row + 64], fill=0.0)
+            c0 = tw.load(columns[column + 0 : column + 64], fill=0.0)
+            c1 = tw.load(columns[column + 64 : column + 128], fill=0.0)
+            c2 = tw.load(columns[column + 128 : column + 192], fill=0.0)
+            c3 = tw.load(columns[column + 192 : column + 256], fill=0.0)
+            tw.wgmma_wait(0)
+            ring.release()
+            h0 = (acc[:, 0:64] * r[:, None] * c0[None, :]).to(bf16)
+            h1 = (acc[:, 64:128] * r[:, None] * c1[None, :]).to(bf16)
+            h2 = (acc[:, 128:192] * r[:, None] * c2[None, :]).to(bf16)
+            h3 = (acc[:, 192:256] * r[:, None] * c3[None, :]).to(bf16)
+            holds = 1
+        if holds == 1:
+            put(C, sC[w, 0], done, h0, row, column + 0)
+            put(C, sC[w, 1], done, h1, row, column + 64)
+            put(C, sC[w, 0], done, h2, row, column + 128)
+            put(C, sC[w, 1], done, h3, row, column + 192)
         tw.tma_store_wait(0)
 
 

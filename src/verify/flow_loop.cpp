@@ -231,9 +231,16 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     const Atom k = var_atom(f.var);
     const auto frames = loop_frames_;
     recording_ = false;
-    const State once = body(s);
+    State once = body(s);
     recording_ = true;
     loop_frames_ = frames;
+    // Nothing is claimed of an element with something unknown in it.
+    std::function<Value(Value)> known = [&](Value v) {
+        const ValueNode n = values_.node(v);
+        if (!n.unknown_inside || n.kind == ValueNode::Kind::unknown) return v;
+        return n.kind == ValueNode::Kind::where ? values_.where(n.condition, known(n.args[0]), known(n.args[1])) : values_.unknown("outside the mask");
+    };
+    for (auto& [id, v] : once.fragments) v = known(values_.simplified(v));
     // A flag says that there is something to store: it differs after the first iteration, from one constant to another.
     std::set<int> kept_fragments, kept_scalars;
     bool flag = false;
