@@ -10,6 +10,7 @@
 #include "cli/evidence.h"
 #include "runtime/evaluate.h"
 #include "runtime/profile.h"
+#include "runtime/worker.h"
 
 namespace tw::cli {
 namespace {
@@ -23,7 +24,7 @@ struct Options {
     std::string against, json_out, requests, l2 = "cold";
     std::vector<std::string> candidates;
     int rounds = 30, heuristics = 64;
-    bool samples = false, profile = false;
+    bool samples = false, profile = false, proof = false;
 };
 
 // One JSON request a line, one answer a line, as long as there are requests: for programs that try many candidates.
@@ -63,6 +64,33 @@ int against_torch(const Options& o, json request) {
     suite.timeout = o.candidate.timeout;
     suite.json_out = o.json_out;
     return run_cases({{"suite", request["file"]}, {"cases", json::array({request})}}, suite);
+}
+
+// The verdicts of `tilewright check` on the request's file, in a process of its own.
+json proof_of(const json& request) {
+    std::vector<std::string> words = {runtime::own_program(), "check", request["file"].get<std::string>(), "--json"};
+    std::string constants;
+    for (const auto& [name, value] : request["constants"].items()) constants += fmt::format("{}{}={}", constants.empty() ? "" : ",", name, value.dump());
+    if (!constants.empty()) words.insert(words.end(), {"--set", constants});
+    runtime::WorkerLimits limits;
+    limits.seconds = 300;
+    const auto ran = runtime::run_program_in_worker(words, limits);
+    const json said = json::parse(ran.answer, nullptr, false);
+    if (!said.is_object() || !said.contains("kernels")) return {{"problem", "the check " + ran.sentence()}};
+    json kernels = json::array();
+    for (const json& k : said["kernels"]) {
+        int proved = 0;
+        for (const json& a : k["assertions"]) proved += a.value("status", "") == "proved";
+        kernels.push_back({{"kernel", k["kernel"]}, {"verdict", k["verdict"]}, {"assertions", k["assertions"].size()}, {"proved", proved}, {"used", k["used"]}});
+    }
+    return {{"kernels", kernels}};
+}
+
+std::string describe_proof(const json& p) {
+    if (p.contains("problem")) return "  proof: " + p["problem"].get<std::string>() + "\n";
+    std::string text;
+    for (const json& k : p["kernels"]) text += fmt::format("  proof of {}: {} ({} of {} assertions)\n", k["kernel"].get<std::string>(), k["verdict"].get<std::string>(), k["proved"].get<int>(), k["assertions"].get<int>());
+    return text;
 }
 
 std::string describe_profile(const json& p) {
@@ -114,12 +142,14 @@ int run(const Options& o) {
         Requested other = request_for_file(o.against, json::object());
         if (other.exit_code != exit_fine) return other.exit_code;
         if (base.contains("kernel")) other.request["kernel"] = base["kernel"];
+        other.request["kernel_optional"] = true;
         base["against"] = other.request;
     }
     std::vector<json> requests = {base};
     for (const std::string& spec : o.candidates) {
         Requested more = request_for_file(spec, base);
         if (more.exit_code != exit_fine) return more.exit_code;
+        more.request["kernel_optional"] = true;
         requests.push_back(std::move(more.request));
     }
     runtime::SessionLimits limits;
@@ -130,9 +160,10 @@ int run(const Options& o) {
     for (const json& request : requests) {
         json evidence = session.evaluate(request);
         evidence["command"] = own_command();
+        if (o.proof) evidence["proof"] = proof_of(request);
         if (o.profile) evidence["profile"] = runtime::profile(request, 2 * o.candidate.timeout);
         worst = std::max(worst, runtime::exit_status_of(evidence));
-        if (o.json_out != "-") fmt::print("{}{}", describe(evidence), o.profile ? describe_profile(evidence["profile"]) : ""), std::fflush(stdout);
+        if (o.json_out != "-") fmt::print("{}{}", describe(evidence) + (o.proof ? describe_proof(evidence["proof"]) : ""), o.profile ? describe_profile(evidence["profile"]) : ""), std::fflush(stdout);
         results.push_back(std::move(evidence));
     }
     if (!o.json_out.empty() && !write_json(o.json_out, results.size() == 1 ? results[0] : json{{"results", results}})) return exit_bad_input;
@@ -156,6 +187,7 @@ std::function<int()> declare_bench(CLI::App& app) {
     app.add_option("--rounds", o->rounds, "timed rounds; the contenders take turns in each")->capture_default_str();
     app.add_option("--l2", o->l2, "cold: inputs rotate so that L2 never holds them; warm: one set of inputs")->capture_default_str();
     app.add_option("--heuristics", o->heuristics, "how many of cuBLASLt's algorithms are tried")->capture_default_str();
+    app.add_flag("--proof", o->proof, "also what `check` says of the file with these constants");
     app.add_flag("--profile", o->profile, "also counters by ncu; where they are refused, the instruction mix and the compiler's figures");
     app.add_flag("--samples", o->samples, "put the time of every round into the JSON");
     app.add_option("--json", o->json_out, "file for the evidence, or - for standard output");

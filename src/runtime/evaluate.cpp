@@ -118,7 +118,15 @@ struct Runner {
     Signature signature;
     std::vector<std::shared_ptr<DeviceBuffer>> workspaces;
 
-    explicit Runner(const json& from) : loaded(load(from)), signature(need(find_signature(loaded.module->ir(), from.value("kernel", std::string())))) {}
+    explicit Runner(const json& from) : loaded(load(from)), signature(need(signature_in(loaded.module->ir(), from))) {}
+
+    // "kernel_optional": another file may have the kernel under another name, when it has only one.
+    static Result<Signature> signature_in(const ir::Module& module, const json& from) {
+        auto named = find_signature(module, from.value("kernel", std::string()));
+        if (named || !from.value("kernel_optional", false)) return named;
+        auto only = find_signature(module, "");
+        return only ? std::move(only) : std::move(named);
+    }
 
     PreparedLaunch prepare(const Driver& cuda, const std::vector<DeviceTensor>& tensors, const std::vector<double>& scalars) {
         LaunchArguments arguments;
