@@ -2,12 +2,14 @@
 
     python3 bench/check_kernels.py PROGRAM [OUT.json]       PROGRAM is the tilewright binary
 
-One worker answers all requests (`bench --requests -`), so a kernel that faults costs itself. Kernels with index inputs take them from
+A worker answers all requests of a file (`bench --requests -`), so a kernel that faults costs itself. Kernels with index inputs take them from
 bench/suite_inputs.py where CONTENTS below says how; others with such inputs are left out by name. Exit status 1 when one is not right.
 """
+import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -41,15 +43,17 @@ def ask(program, requests, seconds=900):
 def requests_of(program):
     files = sorted((ROOT / "kernels").glob("*.py")) + sorted((ROOT / "tests" / "gpu" / "kernels").glob("*.py"))
     left_out, requests = [], []
-    # A file with several kernels answers with their names.
-    named = dict(zip(files, ask(program, [{"file": str(f), "sizes": SHAPES[0]} for f in files])))
     for file in files:
-        answer = named[file]
-        names = [None]
-        if answer["status"] == "refused" and "name one with --kernel: " in answer.get("fix", ""):
-            names = answer["fix"].split("name one with --kernel: ")[1].split(", ")
-        shapes, function, arguments = CONTENTS.get(file.name, (SHAPES, None, {}))
         text = file.read_text()
+        # A program before its kernels; else every name that a decorator gives, or the function's own.
+        found = re.findall(r"@tw\.(kernel|program)\((.*?)\)\s*def (\w+)\(", text, re.S)
+        names = {}
+        for kind, options, function in found:
+            given = re.search(r'name="(\w+)"', options)
+            names.setdefault(given.group(1) if given else function, kind)
+        if "program" in names.values():
+            names = {n: k for n, k in names.items() if k == "program"}
+        shapes, function, arguments = CONTENTS.get(file.name, (SHAPES, None, {}))
         if function is None and any(f"tw.Tensor({t}," in text for t in ("i32", "i64", "u32")) and file.parent.name == "kernels" and file.parent.parent == ROOT:
             left_out.append(file.name)
             continue
@@ -57,8 +61,7 @@ def requests_of(program):
             for sizes in shapes:
                 for seed in (1, 2):
                     request = {"file": str(file), "sizes": sizes, "seed": seed}
-                    if name:
-                        request["kernel"] = name
+                    request["kernel"] = name
                     if function:
                         request["inputs"] = suite_inputs.make(function, sizes, arguments)
                     requests.append(request)
@@ -68,7 +71,12 @@ def requests_of(program):
 def main():
     program = sys.argv[1]
     requests, left_out = requests_of(program)
-    answers = ask(program, requests)
+    # Files side by side: most of the time goes into compiling.
+    groups = {}
+    for r in requests:
+        groups.setdefault(r["file"], []).append(r)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=min(12, os.cpu_count() or 1)) as pool:
+        answers = [a for some in pool.map(lambda g: ask(program, g), groups.values()) for a in some]
     rows, bad, seen = [], [], {}
     for a in answers:
         key = (os.path.basename(a.get("file", "")), a.get("kernel") or "")
