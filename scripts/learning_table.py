@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Does memory help? Candidates needed to come within 3% of the best found, on tasks whose runs were not remembered.
+
+    python3 scripts/learning_table.py run --program tilewright --memories FOLDER --tasks tasks/*.toml --out learning.json
+    python3 scripts/learning_table.py table learning.json
+
+Tasks are split by the first hexadecimal digit of sha256("split:" + name): even ones are remembered, odd ones are tested. FOLDER holds the planner's memory of
+one run of each task (NAME.mem.db). Each tested task is optimised three times per seed: with the remembered tasks' memory, with an empty memory (the
+knowledge base's priors alone), and with the memory's techniques shuffled. `--ablations` runs parts left out on all named tasks instead.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import pathlib
+import random
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import tempfile
+
+PARTS = ["nothing", "invariants", "knowledge", "delay", "memory"]
+
+
+def is_tested(name):
+    return int(hashlib.sha256(("split:" + name).encode()).hexdigest()[0], 16) % 2 == 1
+
+
+def merge(memories, names, out, shuffle_seed=None):
+    """The observations of several memories in one; with a seed, under shuffled techniques."""
+    rows = []
+    first = None
+    for name in names:
+        path = memories / f"{name}.mem.db"
+        if not path.exists():
+            continue
+        first = first or path
+        with sqlite3.connect(path) as db:
+            rows += db.execute("SELECT workload, stage, bottleneck, technique, reward, lesson, run FROM observation").fetchall()
+    if first is None:
+        raise SystemExit(f"no memory in {memories}")
+    shutil.copy(first, out)
+    if shuffle_seed is not None:
+        chosen = random.Random(shuffle_seed)
+        names_of = {}
+        for row in rows:
+            names_of.setdefault(row[0], set()).add(row[3])
+        renamed = {}
+        for workload, techniques in sorted(names_of.items()):
+            before = sorted(techniques)
+            after = before[:]
+            chosen.shuffle(after)
+            renamed[workload] = dict(zip(before, after))
+        rows = [(w, s, b, renamed[w][t], r, "", run) for w, s, b, t, r, _, run in rows]
+    with sqlite3.connect(out) as db:
+        db.execute("DELETE FROM observation")
+        db.executemany("INSERT INTO observation VALUES(?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def optimise(options, task, seed, memory, without, folder):
+    journal = folder / f"{task.stem}-{seed}-{without or memory[0]}.db"
+    mine = journal.with_suffix(".mem")
+    if memory[1]:
+        shutil.copy(memory[1], mine)
+    command = [options.program, "optimize", str(task), "--seed", str(seed), "--steps", str(options.steps), "--plateau", str(options.plateau), "--journal", str(journal), "--memory", str(mine)]
+    if without and without != "nothing":
+        command += ["--without", without]
+    subprocess.run(command, capture_output=True, timeout=options.timeout)
+    exported = journal.with_suffix(".json")
+    subprocess.run([options.program, "show", "last", "--journal", str(journal), "--export", str(exported)], capture_output=True, timeout=60)
+    run = json.loads(exported.read_text())
+    times = [s.get("microseconds") if s["outcome"] in ("accepted", "rejected") else None for s in run["steps"]]
+    return {"task": task.stem, "seed": seed, "condition": without or memory[0], "microseconds": times, "outcomes": [s["outcome"] for s in run["steps"]]}
+
+
+def run(options):
+    tasks = [pathlib.Path(t) for t in options.tasks]
+    folder = pathlib.Path(tempfile.mkdtemp())
+    memories = pathlib.Path(options.memories)
+    remembered = [t.stem for t in tasks if not is_tested(t.stem)]
+    merge(memories, remembered, folder / "memory.db")
+    merge(memories, remembered, folder / "shuffled.db", shuffle_seed=1)
+    jobs = []
+    if options.ablations:
+        for task in tasks:
+            others = folder / f"others-{task.stem}.db"
+            merge(memories, [t.stem for t in tasks if t != task], others)
+            jobs += [(task, seed, ("memory", others), part) for seed in range(1, options.seeds + 1) for part in PARTS]
+    else:
+        conditions = [("memory", folder / "memory.db"), ("cold", None), ("shuffled", folder / "shuffled.db")]
+        jobs = [(t, seed, c, None) for t in tasks if is_tested(t.stem) for seed in range(1, options.seeds + 1) for c in conditions]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        futures = [pool.submit(optimise, options, *job, folder) for job in jobs]
+        runs = []
+        for f in futures:
+            try:
+                runs.append(f.result())
+            except Exception as problem:  # one run that fails must not cost the others
+                runs.append({"failed": str(problem)[:200]})
+            document = {"remembered": remembered, "tested": [t.stem for t in tasks if is_tested(t.stem)], "steps": options.steps, "ablations": options.ablations, "runs": runs}
+            pathlib.Path(options.out).write_text(json.dumps(document, indent=1))
+    table(options.out)
+
+
+def needed(times, goal):
+    for i, t in enumerate(times):
+        if t is not None and t <= goal:
+            return i + 1
+    return None
+
+
+def table(path):
+    document = json.loads(pathlib.Path(path).read_text())
+    runs = [r for r in document["runs"] if "task" in r]
+    conditions = list(dict.fromkeys(r["condition"] for r in runs))
+    print("| task | best found, us | " + " | ".join(conditions) + " |")
+    print("| --- | --- | " + " | ".join("---" for _ in conditions) + " |")
+    for task in dict.fromkeys(r["task"] for r in runs):
+        mine = [r for r in runs if r["task"] == task]
+        every = [t for r in mine for t in r["microseconds"] if t]
+        if not every:
+            continue
+        best = min(every)
+        cells = []
+        for c in conditions:
+            counts = [needed(r["microseconds"], 1.03 * best) for r in mine if r["condition"] == c]
+            reached = [n for n in counts if n is not None]
+            last = [min((t for t in r["microseconds"] if t), default=0) for r in mine if r["condition"] == c]
+            text = f"{statistics.mean(reached):.1f}" if reached else "-"
+            if len(reached) < len(counts):
+                text += f" ({len(reached)} of {len(counts)} reached it; {min(last):.1f} us)" if last else " (no run)"
+            cells.append(text)
+        print(f"| {task} | {best:.1f} | " + " | ".join(cells) + " |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = parser.add_subparsers(dest="action", required=True)
+    p = parts.add_parser("run")
+    p.add_argument("--program", default="tilewright")
+    p.add_argument("--memories", required=True)
+    p.add_argument("--tasks", nargs="+", required=True)
+    p.add_argument("--out", required=True)
+    p.add_argument("--seeds", type=int, default=1)
+    p.add_argument("--steps", type=int, default=20)
+    p.add_argument("--plateau", type=int, default=10)
+    p.add_argument("--jobs", type=int, default=12)
+    p.add_argument("--timeout", type=float, default=120)
+    p.add_argument("--ablations", action="store_true")
+    p = parts.add_parser("table")
+    p.add_argument("file")
+    options = parser.parse_args()
+    run(options) if options.action == "run" else table(options.file)
+
+
+if __name__ == "__main__":
+    main()
