@@ -161,7 +161,14 @@ private:
             }
             case TermKind::cast:
                 if (target::info(t->dtype).is_float) return term(t->args[0]);
-                return t->dtype == target::DType::Bool ? "double(" + term(t->args[0]) + " != 0)" : "trunc(" + term(t->args[0]) + ")";
+                // Truncated, then the low bits.
+                switch (t->dtype) {
+                    case target::DType::Bool: return "double(" + term(t->args[0]) + " != 0)";
+                    case target::DType::I8: return "double((signed char)(long long)(" + term(t->args[0]) + "))";
+                    case target::DType::U8: return "double((unsigned char)(long long)(" + term(t->args[0]) + "))";
+                    case target::DType::I16: return "double((short)(long long)(" + term(t->args[0]) + "))";
+                    default: return "trunc(" + term(t->args[0]) + ")";
+                }
             case TermKind::reduce: return reduction(t);
             case TermKind::apply: return apply(t);
         }
