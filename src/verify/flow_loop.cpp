@@ -396,6 +396,7 @@ bool Flow::agree_where_known(Value claim, Value got) {
 
 // The same indices: the same ends, or both empty.
 bool Flow::same_range(const ValueNode& a, const ValueNode& b) {
+    if (!inputs_.track_covers) return true;
     const Condition ends = both(equals(a.lo, b.lo), equals(a.hi, b.hi));
     if (ends.is_yes()) return true;
     return prover_.holds(either(ends, both(at_least(a.lo, a.hi), at_least(b.lo, b.hi))));
