@@ -68,7 +68,7 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
     if (!sink.empty()) std::cerr << render_text(sink, sources);
     if (knowledge.techniques.empty()) return complain(exit_bad_input, "the knowledge base is empty", "set TILEWRIGHT_KNOWLEDGE to the folder knowledge/");
     // Without invariants the built-in proposer leaves its assertions out too.
-    auto made = o.proposer == "builtin" && !options.gates.invariant_feedback ? runtime::Result<std::unique_ptr<plan::Proposer>>(plan::make_builtin_proposer(false)) : plan::make_proposer(o.proposer);
+    auto made = plan::make_proposer(o.proposer, options.gates.invariant_feedback);
     if (!made) return complain(exit_bad_input, made.error().message, made.error().fix);
     const std::unique_ptr<plan::Proposer> proposer = std::move(*made);
     auto journal = plan::Journal::open(o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal), plan::Database::Mode::write);

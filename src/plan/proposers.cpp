@@ -7,11 +7,11 @@
 
 namespace tw::plan {
 
-runtime::Result<std::unique_ptr<Proposer>> make_proposer(const std::string& name) {
+runtime::Result<std::unique_ptr<Proposer>> make_proposer(const std::string& name, bool invariants) {
     using runtime::FailureKind;
     const auto colon = name.find(':');
     const std::string kind = name.substr(0, colon), rest = colon == std::string::npos ? std::string() : name.substr(colon + 1);
-    if (kind == "builtin") return make_builtin_proposer();
+    if (kind == "builtin") return make_builtin_proposer(invariants);
     if (kind == "openai" || kind == "anthropic") {
         auto model = model_from_environment(kind == "openai" ? Wire::openai : Wire::anthropic, rest);
         if (!model) return runtime::fail(FailureKind::bad_input, model.error(), "keys are read from the environment only; docs/proposers.md lists the variables");

@@ -10,8 +10,8 @@
 
 namespace tw::plan {
 
-// Keys come from the environment only (plan/model.h).
-runtime::Result<std::unique_ptr<Proposer>> make_proposer(const std::string& name);
+// Keys come from the environment only (plan/model.h). `invariants`: the built-in proposer writes tw.expect assertions into its kernels.
+runtime::Result<std::unique_ptr<Proposer>> make_proposer(const std::string& name, bool invariants = true);
 
 struct ModelProposerOptions {
     int tool_rounds = 6;          // questions of the model that are answered before it must give its kernel

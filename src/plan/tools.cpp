@@ -111,6 +111,12 @@ Prepared bench(const json& a, const Scratch& scratch) {
     return out;
 }
 
+Prepared profile(const json& a, const Scratch& scratch) {
+    auto out = bench(a, scratch);
+    if (out) out->words.insert(out->words.begin() + 1, "--profile");
+    return out;
+}
+
 Prepared explain(const json& a, const Scratch&) { return Invocation{{"explain", "--json", "--", text_of(a, "code")}, {}}; }
 Prepared reference(const json& a, const Scratch&) {
     Invocation out{{"reference"}, {}};
@@ -176,6 +182,8 @@ std::vector<Tool> make_tools() {
     list.push_back({"ir", "ir", "The tile IR that is verified, emulated and printed as CUDA: barriers, elections, fences and layouts are explicit.", kernel_schema({{"constants", constants}}), 60, ir});
     list.push_back({"bench", "bench", "Measure a kernel on this machine's GPU: error against fp64, then time, interleaved with a peer, with intervals and the clocks it ran at.",
                     kernel_schema({{"sizes", sizes}, {"constants", constants}, {"against", text_argument("the peer: cublaslt, or another kernel file FILE[@NAME=VALUE,...]")}}, {"sizes"}), 600, bench});
+    list.push_back({"profile", "bench", "The same measurement with the hardware's own counters, or where they are refused the instruction mix and the compiler's figures. Ask only once the structure is settled.",
+                    kernel_schema({{"sizes", sizes}, {"constants", constants}}, {"sizes"}), 600, profile});
     list.push_back({"mutate", "mutate", "Break the kernel in many small ways and see whether the check notices each: how much the proof is worth here.", kernel_schema({{"limit", whole_argument("how many mutants", 1, 200)}}), 600, mutate});
     list.push_back({"layout", "layout", "Evaluate an expression over layouts, e.g. composition((8,8):(8,1), (4,2):(1,4)) or a swizzle; print its table, shared-memory bank conflicts, and a picture (SVG).",
                     object_schema({{"expression", text_argument("the expression")}, {"banks", flag_argument("bank conflicts of warp accesses")}, {"bytes", whole_argument("bytes per element", 1, 16)},

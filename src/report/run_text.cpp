@@ -65,7 +65,7 @@ std::string step_line(const plan::Step& s) {
 
 std::string run_text(const plan::RunDocument& d) {
     std::string out = fmt::format("run {}  ({})\n", printable(d.run.id), printable(d.run.task_name));
-    out += fmt::format("  state:     {}{}\n", d.run.state, d.run.reason.empty() ? "" : ", " + one_line(d.run.reason, 120));
+    out += fmt::format("  state:     {}{}\n", printable(d.run.state), d.run.reason.empty() ? "" : ", " + one_line(d.run.reason, 120));
     out += fmt::format("  started:   {}{}\n", time_text(d.run.started_ms), d.run.ended_ms ? ", ended " + time_text(d.run.ended_ms) : "");
     out += fmt::format("  proposer:  {}\n", printable(d.run.proposer));
     if (const std::string device = text_at(d.run.facts, "device"); !device.empty()) out += fmt::format("  device:    {}\n", device);
@@ -120,7 +120,7 @@ std::string runs_text(const std::vector<plan::RunSummary>& runs) {
     if (runs.empty()) return "no runs yet\n";
     std::string out = fmt::format("{:<44} {:<12} {:<10} {:>5} {:>9} {:>12} {:>8} {:>9}\n", "run", "state", "proposer", "steps", "accepted", "best", "speed-up", "roofline");
     for (const plan::RunSummary& s : runs) {
-        out += fmt::format("{:<44} {:<12} {:<10} {:>5} {:>9} {:>12} {:>8} {:>9}\n", printable(s.run.id), s.interrupted ? "interrupted" : s.run.state, one_line(s.run.proposer, 10), s.steps,
+        out += fmt::format("{:<44} {:<12} {:<10} {:>5} {:>9} {:>12} {:>8} {:>9}\n", printable(s.run.id), s.interrupted ? "interrupted" : one_line(s.run.state, 12), one_line(s.run.proposer, 10), s.steps,
                            s.accepted, s.best_microseconds ? fmt::format("{:.1f} us", *s.best_microseconds) : "-", s.best_speedup ? fmt::format("{:.2f}x", *s.best_speedup) : "-",
                            s.best_roofline_share ? fmt::format("{:.0f}%", *s.best_roofline_share * 100) : "-");
     }

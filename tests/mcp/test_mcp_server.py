@@ -41,7 +41,8 @@ def test_the_tools_are_listed_with_schemas(tmp_path):
         return (await session.list_tools()).tools
 
     tools = {tool.name: tool for tool in in_session(work, tmp_path)}
-    for name in ("check", "explain", "run", "emit", "layout", "mutate", "ir", "doctor", "reference"):
+    for name in ("check", "explain", "run", "emit", "layout", "mutate", "ir", "doctor", "reference", "bench", "profile",
+                 "knowledge", "optimize_start", "optimize_status", "optimize_result", "optimize_stop"):
         assert name in tools, sorted(tools)
         assert tools[name].description
         assert tools[name].inputSchema["type"] == "object"
@@ -109,6 +110,48 @@ def test_layouts_are_evaluated_and_drawn(tmp_path):
     assert json.loads(drawn.content[0].text)["size"] == 64
     assert wrong.isError and text_of(wrong)
     assert option.isError and "Usage" not in text_of(option), "an expression is never taken for an option"
+
+
+TASK = """name = "scale"
+computes = "Y[m, n] = bf16(f32(X[m, n]) * 2.0)"
+target = "sm_90a"
+[sizes]
+M = 512
+N = 1024
+[tensors]
+X = { dtype = "bf16", dims = ["M", "N"] }
+Y = { dtype = "bf16", dims = ["M", "N"] }
+"""
+
+
+def test_a_client_starts_an_optimisation_and_submits_its_result(tmp_path):
+    """Needs `submit` only for the second half."""
+
+    async def work(session):
+        started = await session.call_tool("optimize_start", {"task": TASK, "steps": 2})
+        job = started.structuredContent["job"]
+        for _ in range(600):
+            status = await session.call_tool("optimize_status", {"job": job})
+            if status.structuredContent["over"]:
+                break
+            await asyncio.sleep(0.1)
+        best = (await session.call_tool("optimize_result", {"job": job})).structuredContent
+        submitted = broken = None
+        if "submit" in [tool.name for tool in (await session.list_tools()).tools]:
+            submitted = await session.call_tool("submit", {"task": TASK, "source": best["source"]})
+            broken = await session.call_tool("submit", {"task": TASK, "source": best["source"].replace("tw.store(", "tw.stoer(")})
+        found = await session.call_tool("knowledge", {"action": "list"})
+        return status, best, submitted, broken, found, await session.call_tool("optimize_status", {"job": "job-9"})
+
+    status, best, submitted, broken, found, unknown = in_session(work, tmp_path)
+    assert status.structuredContent["status"] == 0, text_of(status)
+    assert best["verdict"] == "proved"
+    assert not found.isError
+    assert unknown.isError
+    if submitted is None:
+        pytest.skip("this program has no command submit")
+    assert submitted.structuredContent["passed"] is True and submitted.structuredContent["verdict"] == "proved"
+    assert broken.structuredContent["passed"] is False and "stoer" in broken.structuredContent["feedback"]
 
 
 def test_wrong_arguments_are_answered_as_tool_errors(tmp_path):
