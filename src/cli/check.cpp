@@ -117,7 +117,7 @@ int run(const Options& o) {
             found = true;
             const diagnose::CheckResult result = diagnose::check(k, options);
             kernel_proved.emplace(k.name, true).first->second &= result.proved();
-            report(o, "kernel", k.name, k.loc, result, loaded.sources, out, exit_code);
+            report(o, "kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.loc, result, loaded.sources, out, exit_code);
         }
         for (const ir::Program& p : loaded.module->programs) {
             if (!o.kernel.empty() && p.name != o.kernel) continue;

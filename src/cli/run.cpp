@@ -145,7 +145,7 @@ int run(const Options& o) {
             out["runs"].push_back({{"schedule", schedule.describe()}, {"right", !trial.failed()}, {"outputs", errors}, {"faults", faults}, {"blocks", trial.outcome.blocks}, {"statements", trial.outcome.steps}, {"seconds", trial.seconds}});
             continue;
         }
-        fmt::print("{} {} on the emulator, {}: {} blocks, {} statements, {:.2f} s:{}\n", trial.failed() ? "WRONG" : "right", chosen->name, schedule.describe(), trial.outcome.blocks, trial.outcome.steps,
+        fmt::print("{} {}{} on the emulator, {}: {} blocks, {} statements, {:.2f} s:{}\n", trial.failed() ? "WRONG" : "right", chosen->name, chosen->variant.empty() ? "" : " (" + chosen->variant + ")", schedule.describe(), trial.outcome.blocks, trial.outcome.steps,
                    trial.seconds, text);
         if (trial.failed()) {
             fmt::print("  {}\n", trial.summary(*chosen));

@@ -27,7 +27,7 @@ nlohmann::json plan(const ir::Kernel& k, const EmittedKernel& emitted) {
     for (const auto& [kind, id] : k.parameters) parameters.push_back({{"kind", kind == 't' ? "tensor" : "scalar"}, {"id", id}});
     for (const ir::Assumption& a : k.assumptions) assumptions.push_back({{"condition", text(a.condition)}, {"text", a.text}});
     for (const ir::ConstParam& c : k.consts) constants[c.name] = c.value;
-    return {{"name", k.name}, {"entry", emitted.entry}, {"arch", k.arch}, {"source", emitted.source}, {"sizes", k.sizes}, {"tensors", tensors},
+    return {{"name", k.name}, {"variant", k.variant}, {"entry", emitted.entry}, {"arch", k.arch}, {"source", emitted.source}, {"sizes", k.sizes}, {"tensors", tensors},
             {"scalars", scalars}, {"parameters", parameters}, {"tensor_maps", maps}, {"arguments", arguments}, {"assumptions", assumptions},
             {"constants", constants}, {"threads", 32 * k.warps}, {"cluster", {k.cluster[0], k.cluster[1], k.cluster[2]}},
             {"grid", {text(k.grid[0]), text(k.grid[1]), text(k.grid[2])}}, {"persistent", k.persistent},

@@ -68,7 +68,7 @@ void Printer::choose_names() {
         "else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "new", "not", "operator", "or", "register",
         "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "true", "typedef", "typename", "union",
         "unsigned", "using", "void", "volatile", "while", "xor", "min", "max", "tw", "tid", "warp", "smem", "arena", "v", "p", "row", "base",
-        "part", "lane", "cluster_rank", "index", "whole", "desc_a", "desc_b", "bytes", "carry", "r0", "r1", "r2", "r3", "other"};
+        "part", "lane", "cluster_rank", "peer", "half", "index", "whole", "desc_a", "desc_b", "bytes", "carry", "r0", "r1", "r2", "r3", "other"};
     std::set<std::string> taken(reserved);
     auto pick = [&](const std::string& wanted) {
         std::string name;

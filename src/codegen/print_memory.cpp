@@ -42,6 +42,16 @@ std::string rest(const std::string& left, const std::string& offset) {
     return left + " - " + (offset.find(' ') == std::string::npos ? offset : "(" + offset + ")");
 }
 
+const char* hint_suffix(ir::CacheHint hint) {
+    switch (hint) {
+        case ir::CacheHint::none: return "";
+        case ir::CacheHint::evict_first: return "_evict_first";
+        case ir::CacheHint::evict_last: return "_evict_last";
+        case ir::CacheHint::streaming: return "_streaming";
+    }
+    return "";
+}
+
 std::string times(const std::string& a, int n) {
     if (n == 1 || a == "0") return a;
     return (a.find(' ') == std::string::npos ? a : "(" + a + ")") + " * " + std::to_string(n);
@@ -172,7 +182,7 @@ void Printer::load_global(const ir::LoadGlobal& op) {
     const GlobalUnits g = global_units(op.src, d, per_unit, true);
     const bool small = type == DType::E4M3 || type == DType::E5M2;
     const std::string fill = packed(op.dst) || small ? fmt::format("tw::u{}({})", small ? 8 : 16, target::from_double(op.fill, type)) : number(op.fill, type);
-    const std::string load = fmt::format("tw::load_vector{}<{}>", read_only ? "_nc" : "", per_unit * size);
+    const std::string load = fmt::format("tw::load_vector{}<{}>", !read_only ? "" : op.hint == ir::CacheHint::none ? "_nc" : hint_suffix(op.hint), per_unit * size);
     auto place_of = [&](const std::string& u) { return packed(op.dst) ? times(u, per_unit / 2) : times(u, per_unit); };
     auto loop = [&](bool masked) {
         const std::string u = open_unrolled(g.units);
@@ -242,7 +252,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         } else {
             const std::string cond = masked ? condition(g, u, true) : "";
             const std::string guard = cond.empty() ? "" : "if (" + cond + ") ";
-            if (words32) line(fmt::format("{}tw::store_vector<{}>({}, &{}[{}]);", guard, per_unit * size, moved("p", g.offset(u)), x, place_of(u)));
+            if (words32) line(fmt::format("{}tw::store_vector{}<{}>({}, &{}[{}]);", guard, hint_suffix(op.hint), per_unit * size, moved("p", g.offset(u)), x, place_of(u)));
             else if (packed(op.src)) line(fmt::format("{}p[{}] = tw::u16(tw::half_of({}[{} / 2], {} % 2));", guard, g.offset(u), x, u, u));
             else line(fmt::format("{}p[{}] = {}[{}];", guard, g.offset(u), x, u));
         }
@@ -398,8 +408,14 @@ bool Printer::matrix_distribution(int fragment, bool transposed, ir::Distributio
     return true;
 }
 
+// The pointer that a view's byte offsets are added to: this block's arena, or a peer's.
+std::string Printer::arena_of(const ir::SharedView& view) {
+    if (!view.cluster_rank) return "arena";
+    line(fmt::format("char* peer = tw::peer_memory(arena, {});", expr(*view.cluster_rank)));
+    return "peer";
+}
+
 void Printer::load_shared(const ir::LoadShared& op) {
-    if (op.src.cluster_rank) return fail("loads from another block's shared memory have no CUDA text yet");
     const DType type = dtype(op.dst);
     const std::string& x = fragment_name(op.dst);
     open("");
@@ -419,21 +435,21 @@ void Printer::load_shared(const ir::LoadShared& op) {
     int per_unit = std::max(1, op.vector_bytes / size);
     const bool words32 = size == 4 || (packed(op.dst) && per_unit > 1);
     if (!words32) per_unit = 1;
+    const std::string arena = arena_of(op.src);
     UnitText at = shared_units(op.src, dist(op.dst), per_unit);
     const int units = std::max(1, values(op.dst) / per_unit);
     const std::string u = open_unrolled(units);
     const std::string place_of = packed(op.dst) ? times(u, per_unit / 2) : times(u, per_unit);
-    if (words32) line(fmt::format("tw::load_vector<{}>(&{}[{}], arena + {});", per_unit * size, x, place_of, at(u)));
+    if (words32) line(fmt::format("tw::load_vector<{}>(&{}[{}], {} + {});", per_unit * size, x, place_of, arena, at(u)));
     else if (packed(op.dst)) {
-        line(fmt::format("const tw::u32 half = *reinterpret_cast<const tw::u16*>(arena + {});", at(u)));
+        line(fmt::format("const tw::u32 half = *reinterpret_cast<const tw::u16*>({} + {});", arena, at(u)));
         line(units == 1 ? fmt::format("{}[0] = half;", x) : fmt::format("{0}[{1} / 2] = {1} % 2 ? {0}[{1} / 2] | half << 16 : half;", x, u));
-    } else line(fmt::format("{}[{}] = *reinterpret_cast<const {}*>(arena + {});", x, u, dtype_text(type), at(u)));
+    } else line(fmt::format("{}[{}] = *reinterpret_cast<const {}*>({} + {});", x, u, dtype_text(type), arena, at(u)));
     close_unrolled(units);
     close();
 }
 
 void Printer::store_shared(const ir::StoreShared& op) {
-    if (op.dst.cluster_rank) return fail("stores to another block's shared memory have no CUDA text yet");
     const DType type = dtype(op.src);
     const std::string& x = fragment_name(op.src);
     ir::Distribution rows;
@@ -455,13 +471,14 @@ void Printer::store_shared(const ir::StoreShared& op) {
     const bool words32 = size == 4 || (packed(op.src) && per_unit > 1);
     if (!words32) per_unit = 1;
     open(once.empty() ? "" : "if (" + once + ")");
+    const std::string arena = arena_of(op.dst);
     UnitText at = shared_units(op.dst, dist(op.src), per_unit);
     const int units = std::max(1, values(op.src) / per_unit);
     const std::string u = open_unrolled(units);
     const std::string place_of = packed(op.src) ? times(u, per_unit / 2) : times(u, per_unit);
-    if (words32) line(fmt::format("tw::store_vector<{}>(arena + {}, &{}[{}]);", per_unit * size, at(u), x, place_of));
-    else if (packed(op.src)) line(fmt::format("*reinterpret_cast<tw::u16*>(arena + {}) = tw::u16(tw::half_of({}[{} / 2], {} % 2));", at(u), x, u, u));
-    else line(fmt::format("*reinterpret_cast<{}*>(arena + {}) = {}[{}];", dtype_text(type), at(u), x, u));
+    if (words32) line(fmt::format("tw::store_vector<{}>({} + {}, &{}[{}]);", per_unit * size, arena, at(u), x, place_of));
+    else if (packed(op.src)) line(fmt::format("*reinterpret_cast<tw::u16*>({} + {}) = tw::u16(tw::half_of({}[{} / 2], {} % 2));", arena, at(u), x, u, u));
+    else line(fmt::format("*reinterpret_cast<{}*>({} + {}) = {}[{}];", dtype_text(type), arena, at(u), x, u));
     close_unrolled(units);
     close();
 }

@@ -77,6 +77,21 @@ void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
         leaf_text_[e.get()] = [base, value](const std::string& v) { return "(" + base + " + " + value(v) + ")"; };
     }
     for (const auto& a : e->args) prepare_leaves(a, d);
+    // A bound that cuts between threads, never inside one: the comparison reads the same for all values of a thread, so that it is
+    // made once.
+    if ((e->op == ElementOp::lt || e->op == ElementOp::ge) && e->args[0]->op == ElementOp::coordinate && e->args[1]->op == ElementOp::number) {
+        const auto dim = static_cast<std::size_t>(e->args[0]->id);
+        auto map = split(d, [&](const std::vector<int>& c) { return c[dim]; });
+        bool one = map.has_value();
+        for (int t = 0; one && t < d.threads(); ++t) {
+            const int at = map->thread.at(t);
+            for (int offset : map->value) one &= (at + offset < e->args[1]->number) == (at + map->value[0] < e->args[1]->number);
+        }
+        if (one) {
+            const std::string text = fmt::format("({} + {})", digit_text(map->thread, "tid"), map->value[0]);
+            leaf_text_[e->args[0].get()] = [text](const std::string&) { return text; };
+        }
+    }
 }
 
 std::string Printer::element(const ir::Element& e, const ir::Distribution& d, const std::string& v, bool keep_wide) {

@@ -102,6 +102,7 @@ private:
     void load_global(const ir::LoadGlobal& op);
     void store_global(const ir::StoreGlobal& op);
     void atomic_add(const ir::AtomicAdd& op);
+    std::string arena_of(const ir::SharedView& view);
     UnitText shared_units(const ir::SharedView& view, const ir::Distribution& d, int per_unit);
     std::string shared_origin(const ir::SharedView& view);   // byte offset of the view's first element, unswizzled
     std::optional<int> constant_bytes(const ir::SharedView& view, const std::vector<int>& coordinate) const;

@@ -124,7 +124,6 @@ private:
         const std::string lo = integer(t->indices[0]), hi = integer(t->indices[1]);
         const char* start = op == "prod" ? "1.0" : op == "max" ? "-INFINITY_64" : op == "min" ? "INFINITY_64" : "0.0";
         std::string head = fmt::format("    double {} = {};\n", result, start);
-        if (op == "argmax" || op == "argmin") head += fmt::format("    double {}_best = {};\n", result, op == "argmax" ? "-INFINITY_64" : "INFINITY_64");
         head += fmt::format("    for (long long v{0} = {1}, v{0}_end = {2}; v{0} < v{0}_end; ++v{0}) {{\n", t->id, lo, hi);
         scopes_.push_back({{}, {t->id}});
         const std::string x = term(t->args[0]);
@@ -134,8 +133,6 @@ private:
         else if (op == "max") step = fmt::format("{0} = most({0}, {1});", result, x);
         else if (op == "min") step = fmt::format("{0} = least({0}, {1});", result, x);
         else if (op == "any") step = fmt::format("if ({1} != 0) {0} = 1;", result, x);
-        else if (op == "argmax") step = fmt::format("const double x = {1}; if (x > {0}_best) {0}_best = x, {0} = double(v{2});", result, x, t->id);
-        else if (op == "argmin") step = fmt::format("const double x = {1}; if (x < {0}_best) {0}_best = x, {0} = double(v{2});", result, x, t->id);
         else problem = "the reduction `" + op + "` has no text";
         const std::string inside = scopes_.back().code;
         scopes_.pop_back();

@@ -513,12 +513,21 @@ std::optional<int> view_address(const ir::SharedBuffer& buffer, const ir::Shared
 
 }  // namespace
 
+int Machine::block_of(Warp& w, const ir::SharedView& view, const Stmt& s) {
+    if (!view.cluster_rank) return w.block;
+    const std::int64_t rank = must(w, *view.cluster_rank, s);
+    if (rank >= 0 && rank < cluster_size_) return static_cast<int>(rank);
+    fault(FaultKind::out_of_bounds, "cluster rank " + std::to_string(rank) + " does not exist", &w, 0, s);
+    return -1;
+}
+
 void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
     if (!options_.values) return skeleton_move(w, s, op.src, op.dst, false);
     w.touched_shared = true;
     std::vector<std::int64_t> origin;
     for (const ir::Expr& e : op.src.origin) origin.push_back(must(w, e, s));
-    const int block = op.src.cluster_rank ? static_cast<int>(must(w, *op.src.cluster_rank, s)) : w.block;
+    const int block = block_of(w, op.src, s);
+    if (block < 0) return;
     const ir::SharedBuffer& buffer = k_.buffers[at(op.src.buffer)];
     const int size = target::bytes(buffer.dtype);
     Group& g = group_of(w);
@@ -545,7 +554,8 @@ void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
     std::vector<std::int64_t> origin;
     for (const ir::Expr& e : op.dst.origin) origin.push_back(must(w, e, s));
     if (!readable(w, s, op.src)) return;
-    const int block = op.dst.cluster_rank ? static_cast<int>(must(w, *op.dst.cluster_rank, s)) : w.block;
+    const int block = block_of(w, op.dst, s);
+    if (block < 0) return;
     const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
     const int size = target::bytes(buffer.dtype);
     const FragmentTable& table = tables_[at(op.src)];

@@ -199,6 +199,8 @@ private:
     void shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op);
     void load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op);
     void store_global(Warp& w, const Stmt& s, const ir::GlobalView& dst, int src, bool atomic);
+    // The block whose shared memory a view means; -1 when its rank does not exist (reported).
+    int block_of(Warp& w, const ir::SharedView& view, const Stmt& s);
     void load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op);
     void store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op);
     void cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op);

@@ -128,11 +128,10 @@ private:
         const std::int64_t saved = vars_[var];
         const char saved_bound = bound_[var];
         const std::string& op = t->name;
-        double acc = 0, best = 0, bound = 0;
+        double acc = 0, bound = 0;
         if (op == "prod") acc = 1;
-        if (op == "max" || op == "argmax") acc = best = -std::numeric_limits<double>::infinity();
-        if (op == "min" || op == "argmin") acc = best = std::numeric_limits<double>::infinity();
-        if (op == "argmax" || op == "argmin") acc = 0;
+        if (op == "max") acc = -std::numeric_limits<double>::infinity();
+        if (op == "min") acc = std::numeric_limits<double>::infinity();
         for (std::int64_t i = lo; i < hi && error.empty(); ++i) {
             bind(t->id, i);
             const double x = value(t->args[0]);
@@ -146,11 +145,7 @@ private:
                 bound = std::max(bound, rounding);
                 acc = op == "max" ? std::max(acc, x) : std::min(acc, x);
             } else if (op == "any") acc = acc != 0 || x != 0;
-            else if (op == "argmax") {
-                if (x > best) best = x, acc = static_cast<double>(i);
-            } else if (op == "argmin") {
-                if (x < best) best = x, acc = static_cast<double>(i);
-            } else {
+            else {
                 error = "unknown reduction `" + op + "`";
             }
         }

@@ -108,7 +108,8 @@ void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, 
     std::vector<std::int64_t> origin;
     for (const ir::Expr& e : view.origin) origin.push_back(must(w, e, s));
     if (is_write && !readable(w, s, id)) return;
-    const int block = view.cluster_rank ? static_cast<int>(must(w, *view.cluster_rank, s)) : w.block;
+    const int block = block_of(w, view, s);
+    if (block < 0) return;
     const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
     const Footprint& f = footprint(w, s, origin, 0, [&](Footprint& out) {
         const FragmentTable& table = tables_[at(id)];

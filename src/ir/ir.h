@@ -299,6 +299,7 @@ struct Assumption { Expr condition; std::string text; Loc loc; };   // checked b
 
 struct Kernel {
     std::string name;
+    std::string variant;                     // "T=bf16, BN=1024": its values of the tw.each parameters; empty: it has none
     std::string arch = "sm_90a";
     std::string doc;
     std::vector<std::string> sizes;          // run-time integers by id; each is >= 0 (>= 1 where assumed)

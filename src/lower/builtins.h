@@ -24,6 +24,8 @@ struct Builtins {
     Value wgmma(const CallArgs& args);
     Value mma(const CallArgs& args);
     Value tma(const std::string& name, const CallArgs& args);
+    bool peer_of(const Bound& b, ir::SharedView& view);   // rank=: another block's shared memory; false: reported
+    Value extreme_index(const std::string& op, const Bound& b, Span span);   // tw.argmax, tw.argmin
     Value load(const CallArgs& args);
     Value store(const std::string& name, const CallArgs& args);
     Value cp_async(const CallArgs& args);

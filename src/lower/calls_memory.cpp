@@ -132,8 +132,22 @@ Value Builtins::overlay(const CallArgs& args) {
     return v;
 }
 
+bool Builtins::peer_of(const Bound& b, ir::SharedView& view) {
+    if (!b.has("rank")) return true;
+    if (!r.needs(target::Feature::Cluster, b.where("rank"), "clusters")) return false;
+    const int c = r.d.kernel.cluster[0] * r.d.kernel.cluster[1] * r.d.kernel.cluster[2];
+    auto rank = r.as_expr(b.at("rank"), b.where("rank"), "the rank");
+    if (!rank) return false;
+    if (auto n = rank->as_constant(); n && (*n < 0 || *n >= c)) {
+        r.error(Code::bad_cluster, b.where("rank"), fmt::format("a cluster of {} has no block of rank {}", c, *n));
+        return false;
+    }
+    view.cluster_rank = *rank;
+    return true;
+}
+
 Value Builtins::load(const CallArgs& args) {
-    auto b = r.bind(args, "tw.load", "src fill= hint= layout= limit=");
+    auto b = r.bind(args, "tw.load", "src fill= hint= layout= limit= rank=");
     if (!b) return {};
     if (!r.can_hold_tiles(args.span, "tw.load")) return {};
     auto layout = layout_of(*b, "layout");
@@ -142,13 +156,15 @@ Value Builtins::load(const CallArgs& args) {
     const Value& src = b->at("src");
     if (src.is(K::shared)) {
         if (b->has("fill") || b->has("limit") || b->has("hint")) return r.error(Code::unknown_keyword, args.span, "shared memory has no edges and no cache: fill=, limit= and hint= are for tensors");
-        const ir::SharedView& view = *src.shared;
+        ir::SharedView view = *src.shared;
+        if (!peer_of(*b, view)) return {};
         const auto& buffer = r.d.kernel.buffers[static_cast<std::size_t>(view.buffer)];
         const int f = r.new_fragment("loaded", buffer.dtype, view.extents, args.span);
         r.d.notes[static_cast<std::size_t>(f)].layout = *layout;
         r.emit(ir::LoadShared{f, view, 0, false, false}, args.span);
         return r.fragment_value(f, true);
     }
+    if (b->has("rank")) return r.error(Code::unknown_keyword, b->where("rank"), "rank= is for shared memory: tensors belong to no block");
     auto view = r.global_view(src, nullptr, b->where("src"), "what tw.load reads");
     if (!view) return {};
     auto limits = limits_of(*b, view->dims.size());
@@ -181,7 +197,7 @@ Value Builtins::load(const CallArgs& args) {
 
 Value Builtins::store(const std::string& name, const CallArgs& args) {
     const bool atomic = name == "atomic_add";
-    auto b = r.bind(args, "tw." + name, atomic ? "dst x limit=" : "dst x limit= hint=");
+    auto b = r.bind(args, "tw." + name, atomic ? "dst x limit=" : "dst x limit= hint= rank=");
     if (!b) return {};
     if (!r.can_hold_tiles(args.span, "a store")) return {};
     auto t = r.as_tile(b->at("x"), b->where("x"), "the value to store");
@@ -192,6 +208,7 @@ Value Builtins::store(const std::string& name, const CallArgs& args) {
     std::optional<ir::GlobalView> global;
     DType wanted = DType::F32;
     std::vector<int> shape;
+    if (!to_shared && b->has("rank")) return r.error(Code::unknown_keyword, b->where("rank"), "rank= is for shared memory: tensors belong to no block");
     if (to_shared) {
         if (atomic) return r.error(Code::type_mismatch, b->where("dst"), "tw.atomic_add adds to a tensor");
         if (b->has("limit")) return r.error(Code::unknown_keyword, b->where("limit"), "shared memory has no edges: limit= is for tensors");
@@ -233,7 +250,9 @@ Value Builtins::store(const std::string& name, const CallArgs& args) {
     const int f = r.materialize(*t, "stored", args.span);
     if (f < 0) return {};
     if (to_shared) {
-        r.emit(ir::StoreShared{*dst.shared, f, 0, false, false}, args.span);
+        ir::SharedView view = *dst.shared;
+        if (!peer_of(*b, view)) return {};
+        r.emit(ir::StoreShared{std::move(view), f, 0, false, false}, args.span);
         return done();
     }
     r.d.kernel.tensors[static_cast<std::size_t>(global->tensor)].is_output = true;

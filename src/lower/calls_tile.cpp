@@ -1,4 +1,5 @@
 // tw. functions on integers and register tiles.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -110,7 +111,9 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
             r.cx.error(Code::bad_grid, span, "the kernel's grid is set twice").with_note(r.grid_span_, "it is set here");
             return Value{};
         }
-        if (r.group_ != 0 || r.frames_.size() > 1) return r.error(Code::bad_grid, span, "tw.grid stands inside a block", "it is one of the first statements of a kernel");
+        // Bodies of inline functions stand where they are called.
+        const bool nested = std::any_of(r.frames_.begin() + 1, r.frames_.end(), [](const auto& frame) { return !frame.function; });
+        if (r.group_ != 0 || nested) return r.error(Code::bad_grid, span, "tw.grid stands inside a block", "it is one of the first statements of a kernel");
         if (!r.set_grid(grid, false, span)) return Value{};
         return v.items.size() == 1 ? v.items[0] : v;
     }
@@ -156,6 +159,49 @@ std::optional<LayoutRequest> Builtins::layout_of(const Bound& b, const char* key
     if (v.is(K::layout)) return v.layout;
     r.error(Code::type_mismatch, b.where(key), fmt::format("a layout is needed, such as tw.blocked(vector=8), not {}", describe(v)));
     return std::nullopt;
+}
+
+// The first coordinate along the axis at which the extreme value stands, as i32. Coordinates are folded in f32, which holds every
+// coordinate of a tile exactly (a tile has at most 2^20 elements), because there the fold has an identity. Where `limit` is given,
+// elements at or beyond it never win. The result is that of two reductions: the extreme value, and the least coordinate that has it.
+Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) {
+    auto t = r.as_tile(b.at("x"), b.where("x"), "the tile");
+    if (!t) return {};
+    if (t->dtype != DType::F32) return r.error(Code::bad_dtype, b.where("x"), fmt::format("the position of an extreme value among {} values", target::name(t->dtype)), "convert first: x.to(f32)");
+    const auto rank = static_cast<std::int64_t>(t->shape.size());
+    std::int64_t axis = rank - 1;
+    if (b.has("axis")) {
+        auto a = r.constant_int(b.at("axis"), b.where("axis"), "the axis");
+        if (!a) return {};
+        axis = *a < 0 ? *a + rank : *a;
+    }
+    if (axis < 0 || axis >= rank) return r.error(Code::bad_axis, b.has("axis") ? b.where("axis") : span, fmt::format("axis {} of a tile of shape {}", axis, shape_text(t->shape)));
+    const Value x = r.settled(b.at("x"), "searched", b.where("x")), along = Value::of(axis);
+    const Value best = x ? r.reduce(op, x, &along, span, span) : Value{};
+    if (!best) return {};
+    // Back to the tile's rank: the axis is a dimension along which the result spreads.
+    Tile spread = *best.tile;
+    auto leaf = std::make_shared<ir::ElementNode>(*spread.element);
+    for (int& dim : leaf->dims) dim += dim >= axis;
+    spread.element = leaf;
+    spread.shape.insert(spread.shape.begin() + axis, 1);
+    spread.spread.insert(spread.spread.begin() + axis, 1);
+    Tile place;
+    auto n = std::make_shared<ir::ElementNode>();
+    n->op = ElementOp::coordinate;
+    n->dtype = DType::I32;
+    n->id = static_cast<int>(axis);
+    place.element = n;
+    place.dtype = DType::I32;
+    place.shape = t->shape;
+    place.spread.assign(t->shape.size(), 0);
+    const Value nowhere = Value::of_real(std::numeric_limits<double>::infinity());
+    Value found = r.elementwise(ElementOp::select, {r.elementwise(ElementOp::eq, {x, Value::of_tile(spread)}, span, "=="), Value::of_tile(r.cast(place, DType::F32)), nowhere}, span, "argmax");
+    if (found && b.has("limit")) {
+        found = r.elementwise(ElementOp::select, {r.elementwise(ElementOp::lt, {Value::of_tile(place), b.at("limit")}, span, "<"), found, nowhere}, span, "argmax");
+    }
+    const Value first = found ? r.reduce("min", found, &along, span, span) : Value{};
+    return first ? Value::of_tile(r.cast(*first.tile, DType::I32)) : Value{};
 }
 
 std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& args) {
@@ -216,6 +262,11 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         auto b = r.bind(args, "tw." + name, "x axis=");
         if (!b) return Value{};
         return r.reduce(name, b->at("x"), b->has("axis") ? &b->at("axis") : nullptr, span, b->where("axis"));
+    }
+    if (name == "argmax" || name == "argmin") {
+        auto b = r.bind(args, "tw." + name, "x axis= limit=");
+        if (!b) return Value{};
+        return extreme_index(name == "argmax" ? "max" : "min", *b, span);
     }
     if (name == "cumsum" || name == "cumprod") {
         auto b = r.bind(args, "tw." + name, "x axis= reverse=");

@@ -383,8 +383,21 @@ private:
                 Term t = fold("any", r, env, [](const Term& x) { return call("not", {x}); });
                 return t ? call("not", {t}) : nullptr;
             }
-            case R::argmax: return fold("argmax", r, env);
-            case R::argmin: return fold("argmin", r, env);
+            // The first index at which the extreme value stands: a minimum over indices, with the minimum's identity elsewhere.
+            case R::argmax:
+            case R::argmin: {
+                if (r.over.size() != 1) {
+                    sink_.error(Code::computes_no_range, span, "argmax and argmin run over one index").with_hint("an index over several dimensions is a sum of such indices times extents");
+                    return nullptr;
+                }
+                Term best = fold(r.kind == R::argmax ? "max" : "min", r, env);
+                Env inner = env;
+                auto ranges = bind(r, inner);
+                Term here = best && ranges ? value(r.body, inner) : nullptr;
+                if (!here) return nullptr;
+                const Range& range = ranges->front();
+                return ir::reduce_term("min", range.var, range.lo, range.hi, call("select", {call("eq", {here, best}), ir::index_term(ir::var_expr(range.var)), num(std::numeric_limits<double>::infinity())}));
+            }
             case R::mean: {
                 Term t = fold("sum", r, env);
                 if (!t) return nullptr;

@@ -193,7 +193,8 @@ private:
             n->number = v;
             return n;
         };
-        ir::Element sum = leaf(sc.dst, true);
+        // The totals of the warps before are added up first: that is the same for all of a thread's elements.
+        ir::Element before;
         for (int w = 0; w < across; ++w) {
             if (sc.reverse ? w == 0 : w == across - 1) continue;
             ir::SharedView column = view;
@@ -208,9 +209,10 @@ private:
             ir::Element mine = sc.reverse ? node(ir::ElementOp::lt, DType::Bool, {coordinate, number(w * per_warp, DType::I32)})
                                           : node(ir::ElementOp::ge, DType::Bool, {coordinate, number((w + 1) * per_warp, DType::I32)});
             ir::Element added = node(ir::ElementOp::select, dtype, {mine, leaf(total, false), number(sc.op == "sum" ? 0 : 1, dtype)});
-            sum = node(sc.op == "sum" ? ir::ElementOp::add : ir::ElementOp::mul, dtype, {sum, added});
+            const auto join = sc.op == "sum" ? ir::ElementOp::add : ir::ElementOp::mul;
+            before = before ? node(join, dtype, {before, added}) : added;
         }
-        out.push_back({ir::Compute{sc.dst, sum}, s.loc, "across the warps"});
+        out.push_back({ir::Compute{sc.dst, node(sc.op == "sum" ? ir::ElementOp::add : ir::ElementOp::mul, dtype, {leaf(sc.dst, true), before})}, s.loc, "across the warps"});
     }
 
     void relayout(const Relayout& r, const ir::Stmt& s, const ExecutingGroup& group, ir::Region& out) {

@@ -211,12 +211,60 @@ namespace {
 
 bool ModuleReader::is_builtin_name(const std::string& name) { return is_builtin(name); }
 
+using EachValues = std::map<std::string, Value>;   // tw.each parameter -> its value in one variant
+constexpr std::size_t kMaxVariants = 64;
+
+// The variants that a kernel with tw.each parameters stands for: all combinations, the first parameter slowest. A constant given
+// from outside leaves the variants that have it. One empty entry for a kernel without such parameters; none: an error was reported.
+std::vector<EachValues> variants_of(const lang::Module& ast, ModuleScope& scope, const Context& context, lang::StmtId id, const ConstValues& constants) {
+    Draft draft;
+    Resolver resolver(ast, scope, context, draft);
+    resolver.module_level = true;
+    std::vector<EachValues> out(1);
+    for (const lang::Parameter& p : ast.get_if<lang::FunctionDef>(id)->parameters) {
+        const auto* call = p.annotation ? ast.get_if<lang::Call>(p.annotation) : nullptr;
+        if (!call) continue;
+        const Value callee = resolver.evaluate(call->callee);
+        if (!callee.is(K::builtin) || callee.text != "each") continue;
+        std::vector<Value> values;
+        for (const lang::Argument& a : call->arguments) {
+            Value v = resolver.evaluate(a.value);
+            if (!v) return {};
+            if (!a.keyword.empty() || !(v.is(K::integer) || v.is(K::dtype))) {
+                context.error(Code::bad_parameter, ast[a.value].span, fmt::format("tw.each takes integers or dtypes, not {}", a.keyword.empty() ? describe(v) : "a keyword"));
+                return {};
+            }
+            auto wanted = constants.find(p.name);
+            if (wanted == constants.end() || (v.is(K::integer) && v.integer == wanted->second)) values.push_back(std::move(v));
+        }
+        if (values.empty()) {
+            auto& d = context.error(call->arguments.empty() ? Code::bad_parameter : Code::not_a_choice, p.name_span,
+                                    call->arguments.empty() ? fmt::format("'{}' has no values", p.name) : fmt::format("{} is not among the values of {}", constants.at(p.name), p.name));
+            if (call->arguments.empty()) d.with_hint("BN: tw.each(1024, 2048): one variant per value");
+            return {};
+        }
+        if (out.size() * values.size() > kMaxVariants) {
+            context.error(Code::bad_parameter, p.name_span, fmt::format("the kernel stands for more than {} variants", kMaxVariants));
+            return {};
+        }
+        std::vector<EachValues> next;
+        for (const EachValues& before : out) {
+            for (const Value& v : values) {
+                next.push_back(before);
+                next.back()[p.name] = v;
+            }
+        }
+        out = std::move(next);
+    }
+    return out;
+}
+
 std::optional<ir::Kernel> compile_kernel(const lang::Module& ast, ModuleScope& scope, const Context& context, lang::StmtId id,
-                                         const ConstValues& constants, const StepObserver& observer) {
+                                         const ConstValues& constants, const EachValues& each, const StepObserver& observer) {
     Draft draft;
     {
         Resolver resolver(ast, scope, context, draft);
-        if (!resolver.kernel(id, constants) || context.sink.has_errors()) return std::nullopt;
+        if (!resolver.kernel(id, constants, each) || context.sink.has_errors()) return std::nullopt;
     }
     using Step = void (*)(Draft&, const Context&);
     constexpr Step steps[] = {nullptr,   lower_pipelines, infer_layouts, lower_exchange, choose_vectors,
@@ -260,32 +308,38 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
             failed = true;
         }
     }
+    std::vector<std::string> functions;   // by kernel
     for (lang::StmtId id : reader.kernels) {
         // Each kernel reports on its own, so that a mistake in one does not hide those of the next.
         DiagnosticSink own;
         const Context inner{sources, module.file, own};
-        auto kernel = failed && sink.full() ? std::nullopt : compile_kernel(module, scope, inner, id, constants, observer);
-        for (const Diagnostic& d : own.diagnostics()) sink.report(d);
-        if (!kernel) {
-            failed = true;
-            continue;
+        bool made = !(failed && sink.full());
+        if (made) {
+            const std::vector<EachValues> variants = variants_of(module, scope, inner, id, constants);
+            made = !variants.empty();
+            for (std::size_t i = 0; i < variants.size() && made; ++i) {
+                auto kernel = compile_kernel(module, scope, inner, id, constants, variants[i], observer);
+                made = kernel.has_value();
+                if (!made) break;
+                out.kernels.push_back(std::move(*kernel));
+                functions.push_back(module.get_if<lang::FunctionDef>(id)->name);
+            }
         }
-        out.kernels.push_back(std::move(*kernel));
+        for (const Diagnostic& d : own.diagnostics()) sink.report(d);
+        failed |= !made;
     }
     if (failed || sink.has_errors()) return std::nullopt;
     // Variants of one name are neighbours, in the order written.
     std::vector<ir::Kernel> ordered;
     std::vector<char> taken(out.kernels.size(), 0);
     std::map<std::string, int> number_of;   // function name -> kernel number, for programs
-    std::vector<std::string> functions;
-    for (lang::StmtId id : reader.kernels) functions.push_back(module.get_if<lang::FunctionDef>(id)->name);
     for (std::size_t i = 0; i < out.kernels.size(); ++i) {
         if (taken[i]) continue;
         const std::string name = out.kernels[i].name;
         for (std::size_t j = i; j < out.kernels.size(); ++j) {
             if (taken[j] || out.kernels[j].name != name) continue;
             taken[j] = 1;
-            number_of[functions[j]] = static_cast<int>(ordered.size());
+            number_of.emplace(functions[j], static_cast<int>(ordered.size()));   // of several variants the first
             ordered.push_back(std::move(out.kernels[j]));
         }
     }

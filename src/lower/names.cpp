@@ -15,7 +15,7 @@ constexpr std::string_view kBuiltins[] = {
     // memory
     "shared", "overlay", "load", "store", "atomic_add",
     // tiles
-    "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "minimum", "maximum", "cumsum", "cumprod",
+    "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "argmax", "argmin", "minimum", "maximum", "cumsum", "cumprod",
     "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "rcp", "sin", "cos", "tanh", "erf", "sigmoid", "abs", "floor", "ceil", "pow",
     "fma", "where",
     // layouts
@@ -26,7 +26,7 @@ constexpr std::string_view kBuiltins[] = {
     "mbarrier", "pipeline", "tma_load", "tma_store", "tma_reduce_add", "tma_store_commit", "tma_store_wait", "fence_async", "wgmma",
     "wgmma_wait", "wgmma_batch", "warpgroups", "warps", "elected", "named_barrier", "cluster_sync", "cluster_arrive", "cluster_wait",
     // module level
-    "sizes", "kernel", "inline", "program", "Tensor", "scalar", "const", "buffer"};
+    "sizes", "kernel", "inline", "program", "Tensor", "scalar", "const", "each", "buffer"};
 
 struct Methods {
     Value::Kind kind;

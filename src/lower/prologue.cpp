@@ -1,13 +1,44 @@
 // Step 10, prologue: one thread initialises every mbarrier, a fence makes that visible to the asynchronous proxy and to the
 // cluster, and everybody waits before the first use. Roles with a register budget start by taking or giving registers. In a
-// cluster all blocks also wait for one another at the end, so that nobody's shared memory goes away while a peer may still
-// write to it.
+// cluster all blocks also wait for one another at the start, unless the text itself does before it reaches a peer, and at the
+// end, so that nobody's shared memory goes away while a peer may still use it.
+#include <iterator>
+
 #include "ir/legality.h"
 #include "lower/steps.h"
 #include "target/arch.h"
 #include "target/registers.h"
 
 namespace tw::lower {
+namespace {
+
+// Can it touch another block of the cluster, or be touched by one? Registers, tensors and this block's own shared memory cannot.
+bool reaches_across(const ir::Stmt& stmt) {
+    bool reaches = false;
+    ir::for_each_stmt(ir::Region{stmt}, [&](const ir::Stmt& s) {
+        if (const auto* l = std::get_if<ir::LoadShared>(&s.op)) reaches |= l->src.cluster_rank.has_value();
+        else if (const auto* st = std::get_if<ir::StoreShared>(&s.op)) reaches |= st->dst.cluster_rank.has_value();
+        else if (!std::holds_alternative<ir::For>(s.op) && !std::holds_alternative<ir::If>(s.op) && !std::holds_alternative<ir::Assign>(s.op) && !std::holds_alternative<ir::Compute>(s.op) &&
+                 !std::holds_alternative<ir::Reduce>(s.op) && !std::holds_alternative<ir::Scan>(s.op) && !std::holds_alternative<ir::Shuffle>(s.op) && !std::holds_alternative<ir::LoadGlobal>(s.op) &&
+                 !std::holds_alternative<ir::StoreGlobal>(s.op) && !std::holds_alternative<ir::AtomicAdd>(s.op) && !std::holds_alternative<ir::BlockSync>(s.op) && !std::holds_alternative<ir::WarpSync>(s.op) &&
+                 !std::holds_alternative<ir::CpAsync>(s.op) && !std::holds_alternative<ir::CpAsyncCommit>(s.op) && !std::holds_alternative<ir::CpAsyncWait>(s.op) && !std::holds_alternative<ir::Expect>(s.op)) {
+            reaches = true;
+        }
+    });
+    return reaches;
+}
+
+// Do all blocks of the cluster meet at a barrier of the text before anything reaches a peer?
+bool meets_first(const ir::Kernel& k) {
+    if (!k.barriers.empty()) return false;
+    for (const ir::Stmt& s : k.body) {
+        if (std::holds_alternative<ir::ClusterWait>(s.op)) return true;
+        if (!std::holds_alternative<ir::ClusterArrive>(s.op) && reaches_across(s)) return false;
+    }
+    return false;
+}
+
+}  // namespace
 
 void add_prologue(Draft& draft, const Context&) {
     ir::Kernel& k = draft.kernel;
@@ -23,7 +54,7 @@ void add_prologue(Draft& draft, const Context&) {
         elect.body.push_back({ir::BarrierInitFence{}, {}, ""});
         start.push_back({std::move(elect), {}, "initialise the mbarriers"});
     }
-    if (cluster) {
+    if (cluster && !meets_first(k)) {
         start.push_back({ir::ClusterArrive{}, {}, "all blocks of the cluster have started and initialised"});
         start.push_back({ir::ClusterWait{}, {}, ""});
     } else if (!k.barriers.empty()) {
@@ -62,7 +93,10 @@ void add_prologue(Draft& draft, const Context&) {
     }
     k.body.insert(k.body.begin(), std::make_move_iterator(start.begin()), std::make_move_iterator(start.end()));
     if (cluster) {
-        k.body.push_back({ir::ClusterArrive{}, {}, "no block leaves while a peer may still reach its shared memory"});
+        // Arrive as soon as nothing but registers and global memory is left to work on.
+        auto last = k.body.end();
+        while (last != k.body.begin() && !reaches_across(*std::prev(last))) --last;
+        k.body.insert(last, {ir::ClusterArrive{}, {}, "no block leaves while a peer may still reach its shared memory"});
         k.body.push_back({ir::ClusterWait{}, {}, ""});
     }
 }

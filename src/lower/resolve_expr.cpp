@@ -451,6 +451,7 @@ Value Resolver::attribute(const lang::Attribute& a, Span span) {
         v.dtype = base.is(K::tile) ? base.tile->dtype : d.kernel.tensors[static_cast<std::size_t>(base.integer)].dtype;
         return v;
     }
+    if (base.is(K::dtype) && a.name == "bytes") return Value::of(target::bytes(base.dtype));
     if (base.is(K::tensor) && a.name == "shape") {
         Value v;
         v.kind = K::sequence;

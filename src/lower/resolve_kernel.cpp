@@ -76,7 +76,7 @@ bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation
     return true;
 }
 
-bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>& overrides) {
+bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>& overrides, const std::map<std::string, Value>& each) {
     const auto& def = *ast.get_if<lang::FunctionDef>(id);
     ir::Kernel& k = d.kernel;
     k.name = def.name;
@@ -89,7 +89,79 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
     frame.function = true;
     frames_.push_back(std::move(frame));
 
+    // Constants first: the decorator and dimensions may use them.
     bool ok = true;
+    for (const auto& p : def.parameters) {
+        const auto* c = ast.get_if<lang::Call>(p.annotation);
+        Value callee = p.annotation ? evaluate(c ? c->callee : p.annotation) : Value{};
+        if (!p.annotation) {
+            error(Code::bad_parameter, p.name_span, fmt::format("the parameter '{}' has no annotation", p.name), "it is tw.Tensor(...), tw.scalar(dtype), tw.const or tw.each(...)");
+            ok = false;
+            continue;
+        }
+        if (!callee) { ok = false; continue; }
+        const bool known = callee.is(K::builtin) && (callee.text == "Tensor" || callee.text == "scalar" || callee.text == "const" || callee.text == "each");
+        if (!known || (callee.text != "const" && !c)) {
+            error(Code::bad_parameter, ast[p.annotation].span, fmt::format("'{}' is not a kind of parameter", cx.sources.text(ast[p.annotation].span)), "it is tw.Tensor(...), tw.scalar(dtype), tw.const or tw.each(...)");
+            ok = false;
+            continue;
+        }
+        if (d.taken.count(p.name)) {
+            error(Code::redefined, p.name_span, fmt::format("'{}' is a parameter already", p.name));
+            ok = false;
+            continue;
+        }
+        if (module.names.count(p.name)) {
+            error(Code::redefined, p.name_span, fmt::format("'{}' is defined at module level", p.name), "use another name for the parameter");
+            ok = false;
+            continue;
+        }
+        d.taken[p.name] = 1;
+        if (callee.text == "each") {   // this variant's value
+            auto it = each.find(p.name);
+            if (it == each.end() || p.default_value) {
+                if (p.default_value) error(Code::bad_parameter, ast[p.default_value].span, "tw.each has no default: the kernel stands for one variant per value");
+                ok = false;
+                continue;
+            }
+            declare(p.name, it->second, p.name_span);
+            if (it->second.is(K::integer)) k.consts.push_back({p.name, it->second.integer, {it->second.integer}});
+            k.variant += (k.variant.empty() ? "" : ", ") + p.name + "=" + (it->second.is(K::dtype) ? std::string(target::name(it->second.dtype)) : std::to_string(it->second.integer));
+            continue;
+        }
+        if (callee.text != "const") continue;
+        ir::ConstParam constant;
+        constant.name = p.name;
+        if (c) {
+            const CallArgs args = arguments(*c, ast[p.annotation].span, ast[c->callee].span);
+            for (std::size_t i = 0; i < args.positional.size(); ++i) {
+                if (auto v = constant_int(args.positional[i], args.positional_spans[i], "a choice")) constant.choices.push_back(*v);
+                else ok = false;
+            }
+        }
+        if (auto it = overrides.find(p.name); it != overrides.end()) {
+            constant.value = it->second;
+        } else if (p.default_value) {
+            auto v = constant_int(evaluate(p.default_value), ast[p.default_value].span, "the default of a const parameter");
+            if (!v) { ok = false; continue; }
+            constant.value = *v;
+        } else if (!constant.choices.empty()) {
+            constant.value = constant.choices.front();
+        } else {
+            error(Code::bad_parameter, p.name_span, fmt::format("the const parameter '{}' has no value", p.name), fmt::format("give it a default: {}: tw.const = 128", p.name));
+            ok = false;
+            continue;
+        }
+        if (!constant.choices.empty() && std::find(constant.choices.begin(), constant.choices.end(), constant.value) == constant.choices.end()) {
+            std::string choices;
+            for (auto v : constant.choices) choices += (choices.empty() ? "" : ", ") + std::to_string(v);
+            error(Code::not_a_choice, p.name_span, fmt::format("{} = {} is not among its choices {}", p.name, constant.value, choices));
+            ok = false;
+            continue;
+        }
+        declare(p.name, Value::of(constant.value), p.name_span);
+        k.consts.push_back(std::move(constant));
+    }
     for (lang::ExprId decorator : def.decorators) {
         const auto* c = ast.get_if<lang::Call>(decorator);
         if (!c) continue;
@@ -157,66 +229,6 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
         }
     }
 
-    // Constants first: dimensions may use them.
-    for (const auto& p : def.parameters) {
-        const auto* c = ast.get_if<lang::Call>(p.annotation);
-        Value callee = p.annotation ? evaluate(c ? c->callee : p.annotation) : Value{};
-        if (!p.annotation) {
-            error(Code::bad_parameter, p.name_span, fmt::format("the parameter '{}' has no annotation", p.name), "it is tw.Tensor(...), tw.scalar(dtype) or tw.const");
-            ok = false;
-            continue;
-        }
-        if (!callee) { ok = false; continue; }
-        const bool known = callee.is(K::builtin) && (callee.text == "Tensor" || callee.text == "scalar" || callee.text == "const");
-        if (!known || (callee.text != "const" && !c)) {
-            error(Code::bad_parameter, ast[p.annotation].span, fmt::format("'{}' is not a kind of parameter", cx.sources.text(ast[p.annotation].span)), "it is tw.Tensor(...), tw.scalar(dtype) or tw.const");
-            ok = false;
-            continue;
-        }
-        if (d.taken.count(p.name)) {
-            error(Code::redefined, p.name_span, fmt::format("'{}' is a parameter already", p.name));
-            ok = false;
-            continue;
-        }
-        if (module.names.count(p.name)) {
-            error(Code::redefined, p.name_span, fmt::format("'{}' is defined at module level", p.name), "use another name for the parameter");
-            ok = false;
-            continue;
-        }
-        d.taken[p.name] = 1;
-        if (callee.text != "const") continue;
-        ir::ConstParam constant;
-        constant.name = p.name;
-        if (c) {
-            const CallArgs args = arguments(*c, ast[p.annotation].span, ast[c->callee].span);
-            for (std::size_t i = 0; i < args.positional.size(); ++i) {
-                if (auto v = constant_int(args.positional[i], args.positional_spans[i], "a choice")) constant.choices.push_back(*v);
-                else ok = false;
-            }
-        }
-        if (auto it = overrides.find(p.name); it != overrides.end()) {
-            constant.value = it->second;
-        } else if (p.default_value) {
-            auto v = constant_int(evaluate(p.default_value), ast[p.default_value].span, "the default of a const parameter");
-            if (!v) { ok = false; continue; }
-            constant.value = *v;
-        } else if (!constant.choices.empty()) {
-            constant.value = constant.choices.front();
-        } else {
-            error(Code::bad_parameter, p.name_span, fmt::format("the const parameter '{}' has no value", p.name), fmt::format("give it a default: {}: tw.const = 128", p.name));
-            ok = false;
-            continue;
-        }
-        if (!constant.choices.empty() && std::find(constant.choices.begin(), constant.choices.end(), constant.value) == constant.choices.end()) {
-            std::string choices;
-            for (auto v : constant.choices) choices += (choices.empty() ? "" : ", ") + std::to_string(v);
-            error(Code::not_a_choice, p.name_span, fmt::format("{} = {} is not among its choices {}", p.name, constant.value, choices));
-            ok = false;
-            continue;
-        }
-        declare(p.name, Value::of(constant.value), p.name_span);
-        k.consts.push_back(std::move(constant));
-    }
     if (ok && dependent) {
         const Value v = evaluate(dependent);
         const auto on = v ? constant_bool(v) : std::nullopt;
@@ -228,7 +240,7 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
     for (const auto& p : def.parameters) {
         const auto* c = ast.get_if<lang::Call>(p.annotation);
         const Value callee = evaluate(c ? c->callee : p.annotation);
-        if (!callee.is(K::builtin) || callee.text == "const") continue;
+        if (!callee.is(K::builtin) || callee.text == "const" || callee.text == "each") continue;
         if (p.default_value) {
             error(Code::bad_parameter, ast[p.default_value].span, "only const parameters have defaults");
             ok = false;

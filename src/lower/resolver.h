@@ -58,7 +58,8 @@ public:
     Resolver(const lang::Module& ast, ModuleScope& module, const Context& context, Draft& draft);
 
     // ---- resolve_kernel.cpp
-    bool kernel(lang::StmtId def, const std::map<std::string, std::int64_t>& overrides);
+    // `each`: the values of the tw.each parameters in the variant to be made.
+    bool kernel(lang::StmtId def, const std::map<std::string, std::int64_t>& overrides, const std::map<std::string, Value>& each);
     bool tensor_parameter(const std::string& name, lang::ExprId annotation, ir::Tensor& out);
     // ---- resolve_stmt.cpp
     void body(const std::vector<lang::StmtId>& stmts);

@@ -16,7 +16,12 @@ FlowResult Flow::run() {
         grid_size_[axis] = Poly::of(grid_[axis]);
         if (k_.cluster[axis] == cluster_size() && cluster_size() > 1) clustered_axis_ = axis;
     }
-    if (clustered_axis_ >= 0) {
+    // One cluster along the whole axis: the rank is the block's index.
+    const bool one_cluster = clustered_axis_ >= 0 && !(k_.persistent && clustered_axis_ == 0) && k_.grid[clustered_axis_].is_constant(cluster_size());
+    if (one_cluster) {
+        block_index_[clustered_axis_] = Poly::of(rank_);
+        grid_size_[clustered_axis_] = Poly(cluster_size());
+    } else if (clustered_axis_ >= 0) {
         const Poly size(cluster_size());
         block_index_[clustered_axis_] = size * Poly::of(block_[clustered_axis_]) + Poly::of(rank_);   // block_ and grid_ count clusters here
         grid_size_[clustered_axis_] = size * Poly::of(grid_[clustered_axis_]);
@@ -34,6 +39,7 @@ FlowResult Flow::run() {
         else prover_.assume(equals(grid_size_[axis], wanted));
         if (axis == clustered_axis_) digits_.push_back({rank_, Poly(cluster_size()), false});
         if (!k_.persistent || axis > 0) {
+            if (axis == clustered_axis_ && one_cluster) continue;
             if (axis == clustered_axis_) digits_.push_back({block_[axis], Poly::of(grid_[axis]), false});
             else if (wanted.constant() != 1) digits_.push_back({block_[axis], wanted, false});
         }
@@ -136,23 +142,50 @@ Condition Flow::decided_by_choice(const Condition& c) const {
     return result;
 }
 
+// Drops the digit that `c` fixes to one of its values; false where `c` is another kind of condition.
+bool Flow::pin_digit(const Condition& c) {
+    if (c.kind != Condition::Kind::zero) return false;
+    Atom atom = -1;
+    std::int64_t factor = 0, constant = 0;
+    for (const auto& [monomial, weight] : c.poly.terms) {
+        if (monomial.empty()) {
+            constant = weight;
+        } else {
+            if (monomial.size() != 1 || atom >= 0 || (weight != 1 && weight != -1)) return false;
+            atom = monomial[0];
+            factor = weight;
+        }
+    }
+    auto digit = std::find_if(digits_.begin(), digits_.end(), [&](const Digit& d) { return d.atom == atom && !d.tile_loop; });
+    if (digit == digits_.end()) return false;
+    const std::int64_t value = -constant * factor;
+    const auto extent = digit->extent.constant();
+    if (!extent || value < 0 || value >= *extent) return false;
+    digits_.erase(digit);
+    return true;
+}
+
 void Flow::run(const ir::If& i, const ir::Stmt&, State& s) {
     const Condition c = decided_by_choice(ints_.condition_from(i.condition, leaf(s)));
     if (c.is_yes()) return execute(i.then, s);
     if (c.is_no()) return execute(i.otherwise, s);
     State yes = s, no = s;
     const bool always = prover_.holds(c), never = !always && prover_.holds(negated(c));
+    // `if digit == constant`: one of the digit's values takes the branch, so what it stores is stored without that digit.
+    const std::vector<Digit> digits = digits_;
+    const bool pinned = !always && pin_digit(c);
     prover_.push();
     prover_.assume(c);
     if (behind_ && !behind_->inside) {   // the code after such a loop asks whether there was an iteration, and then uses what it left
         for (auto& [id, p] : yes.scalars) p = values_.simplified(p);
         for (auto& [id, v] : yes.fragments) v = values_.simplified(v);
     }
-    conditional_ += !always;
+    conditional_ += !always && !pinned;
     path_.push_back(c);
     execute(i.then, yes);
     path_.pop_back();
-    conditional_ -= !always;
+    conditional_ -= !always && !pinned;
+    digits_ = digits;
     prover_.pop();
     prover_.push();
     prover_.assume(negated(c));

@@ -106,6 +106,7 @@ private:
     void run(const ir::Elect& e, const ir::Stmt&, State& s) { execute(e.body, s); }
 
     Condition decided_by_choice(const Condition& c) const;
+    bool pin_digit(const Condition& c);
     void run(const ir::If& i, const ir::Stmt&, State& s);
 
     void run(const ir::Assign& a, const ir::Stmt&, State& s);

@@ -336,6 +336,13 @@ std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, cons
         if (!sides[0] || !sides[1]) return std::nullopt;
         return values_.where(n.condition, *sides[0], *sides[1]);
     }
+    if (const auto start = values_.as_number(initial); start && values_.mentions(once, k) && !has_moving_range(once, k)) {   // from the fold's identity
+        for (const char* op : {"max", "min"}) {
+            if (*start != Values::identity(op)) continue;
+            const Atom i = ints_.fresh("i");
+            return values_.reduce(op, i, lo, Poly::of(k), values_.replace(once, {{k, Poly::of(i)}}));
+        }
+    }
     const Value added = values_.sum(0, {{1, once}, {-1, initial}});
     if (values_.mentions(initial, k) || !values_.mentions(added, k) || has_moving_range(once, k)) return std::nullopt;
     const Atom i = ints_.fresh("i");

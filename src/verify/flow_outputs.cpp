@@ -151,49 +151,56 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     for (std::size_t d = 0; d < index.size(); ++d) {
         State empty;
         const Poly dim = poly(k_.tensors[at(first.tensor)].dims[d], empty);
-        struct Part { std::int64_t step; Poly extent; Atom atom; bool tile; };
+        struct Part { Poly step; Poly extent; Atom atom; bool tile; };   // a step may be symbolic: the extent of a loop below it
         std::vector<Part> parts;
         for (const auto& [m, c] : index[d].terms) {
             if (m.empty()) {
                 return why = "dimension " + std::to_string(d) + " starts at " + std::to_string(c), false;
             }
-            if (m.size() != 1) return why = "dimension " + std::to_string(d) + " is not an affine function of the executions: " + ints_.text(index[d]), false;
-            const Atom a = m[0];
+            auto executes = [&](Atom x) { return std::any_of(digits.begin(), digits.end(), [&](const Digit& y) { return y.atom == x; }); };
+            const auto place = m.size() == 1 ? m.begin() : std::find_if(m.begin(), m.end(), executes);
+            if (place == m.end()) return why = "dimension " + std::to_string(d) + " is not an affine function of the executions: " + ints_.text(index[d]), false;
+            const Atom a = *place;
+            Poly step(c);
+            for (auto x = m.begin(); x != m.end(); ++x) {
+                if (x == place) continue;
+                if (executes(*x)) return why = "dimension " + std::to_string(d) + " is not an affine function of the executions: " + ints_.text(index[d]), false;
+                step = step * Poly::of(*x);
+            }
             auto digit = std::find_if(digits.begin(), digits.end(), [&](const Digit& x) { return x.atom == a; });
             if (digit != digits.end() && !digit->tile_loop) {
-                parts.push_back({c, digit->extent, a, false});
+                parts.push_back({step, digit->extent, a, false});
             } else if (tile_definition_.count(a)) {
-                parts.push_back({c, Poly(0), a, true});
+                parts.push_back({step, Poly(0), a, true});
             } else if (digit != digits.end()) {
-                parts.push_back({c, digit->extent, a, true});
+                parts.push_back({step, digit->extent, a, true});
             } else {
                 return why = "dimension " + std::to_string(d) + " uses " + ints_.text(Poly::of(a)) + ", which is no loop or block index", false;
             }
         }
-        std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.step < b.step; });
-        std::int64_t expected = 1;
-        bool open = false;   // a digit of symbolic extent ends the number
-        for (const Part& p : parts) {
+        // Each digit's step is the number of indices that the digits below it count through: the index is then a bijection from
+        // the digits to [0, product of the extents), which must reach the dimension.
+        Poly expected(1);
+        bool open = false;   // a tile loop ends the number: its coordinates' range is a lemma
+        while (!parts.empty()) {
             if (open) return why = "dimension " + std::to_string(d) + ": a digit stands above one of unknown extent", false;
-            if (p.step != expected) {
-                return why = "dimension " + std::to_string(d) + ": steps of " + std::to_string(p.step) + " where " + std::to_string(expected) + " is needed to cover every index once", false;
+            auto next = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.step == expected; });
+            if (next == parts.end()) {
+                return why = "dimension " + std::to_string(d) + ": steps of " + ints_.text(parts.front().step) + " where " + ints_.text(expected) + " is needed to cover every index once", false;
             }
+            const Part p = *next;
+            parts.erase(next);
             if (p.tile) {
                 tile_used[p.atom] = static_cast<int>(d);
-                tile_extent_[p.atom] = {p.step, dim};
+                if (!p.step.constant()) return why = "dimension " + std::to_string(d) + ": a tile of symbolic extent", false;
+                tile_extent_[p.atom] = {*p.step.constant(), dim};
                 open = true;
                 continue;
             }
-            used.insert(p.atom);
-            if (auto n = p.extent.constant()) {
-                expected *= *n;
-            } else {
-                open = true;
-                // Covers when step * extent >= dim.
-                if (!local.holds(at_least(Poly(p.step) * p.extent, dim))) return why = "dimension " + std::to_string(d) + ": could not show that " + ints_.text(Poly(p.step) * p.extent) + " reaches " + ints_.text(dim), false;
-            }
+            if (!used.insert(p.atom).second) return why = "two dimensions use " + ints_.text(Poly::of(p.atom)), false;
+            expected = expected * p.extent;
         }
-        if (!open && !local.holds(at_least(Poly(expected), dim))) return why = "dimension " + std::to_string(d) + ": only " + std::to_string(expected) + " indices are written, the extent is " + ints_.text(dim), false;
+        if (!open && !local.holds(at_least(expected, dim))) return why = "dimension " + std::to_string(d) + ": could not show that " + ints_.text(expected) + " indices reach " + ints_.text(dim), false;
     }
     // Every way of executing the store must show in the index, or elements are written more than once.
     std::vector<Digit> tile_loops;   // the persistent loop, and loops inside it that tile coordinates are made of

@@ -5,8 +5,8 @@ namespace tw::verify {
 
 double Values::identity(const std::string& op) {
     if (op == "prod") return 1;
-    if (op == "max" || op == "argmax") return -infinity;
-    if (op == "min" || op == "argmin") return infinity;
+    if (op == "max") return -infinity;
+    if (op == "min") return infinity;
     return 0;
 }
 

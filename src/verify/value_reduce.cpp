@@ -195,6 +195,22 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
                 changed = true;
             }
         }
+        // f(b) joins the fold of f over [a, b).
+        for (std::size_t i = 0; i < flat.size() && !changed && merging_ < 8; ++i) {
+            const ValueNode a = node(flat[i]);
+            if (a.kind != Kind::reduce || a.name != op) continue;
+            ++merging_;
+            const Value next = replace(a.args[0], {{a.variable, a.hi}});
+            --merging_;
+            auto j = std::find(flat.begin(), flat.end(), next);
+            if (j == flat.end() || !prover_.holds(at_least(a.hi, a.lo))) continue;
+            ValueNode whole = a;
+            whole.hi = a.hi + Poly(1);
+            flat[i] = intern(std::move(whole));
+            flat.erase(j);
+            std::sort(flat.begin(), flat.end());
+            changed = true;
+        }
     }
     if (constant != identity(op)) flat.push_back(number(constant));
     if (flat.empty()) return number(constant);

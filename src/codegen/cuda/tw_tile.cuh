@@ -148,6 +148,40 @@ TW_DEVICE void store_vector(void* p, const T* x) {
   }
 }
 
+// The same with a cache hint (tw_tile_ptx.cuh).
+#define TW_HINTED(hint)                                                                                                       \
+  template <int BYTES, class T>                                                                                               \
+  TW_DEVICE void load_vector_##hint(T* x, const void* p) {                                                                    \
+    static_assert(sizeof(T) == 4, "32-bit words");                                                                            \
+    if constexpr (BYTES == 16) {                                                                                              \
+      const uint4 v = load_16_##hint(p);                                                                                      \
+      x[0] = reinterpret_cast<const T&>(v.x), x[1] = reinterpret_cast<const T&>(v.y);                                         \
+      x[2] = reinterpret_cast<const T&>(v.z), x[3] = reinterpret_cast<const T&>(v.w);                                         \
+    } else if constexpr (BYTES == 8) {                                                                                        \
+      const uint2 v = load_8_##hint(p);                                                                                       \
+      x[0] = reinterpret_cast<const T&>(v.x), x[1] = reinterpret_cast<const T&>(v.y);                                         \
+    } else {                                                                                                                  \
+      const u32 v = load_4_##hint(p);                                                                                         \
+      x[0] = reinterpret_cast<const T&>(v);                                                                                   \
+    }                                                                                                                         \
+  }                                                                                                                           \
+  template <int BYTES, class T>                                                                                               \
+  TW_DEVICE void store_vector_##hint(void* p, const T* x) {                                                                   \
+    static_assert(sizeof(T) == 4, "32-bit words");                                                                            \
+    if constexpr (BYTES == 16) {                                                                                              \
+      store_16_##hint(p, make_uint4(reinterpret_cast<const u32&>(x[0]), reinterpret_cast<const u32&>(x[1]),                   \
+                                    reinterpret_cast<const u32&>(x[2]), reinterpret_cast<const u32&>(x[3])));                 \
+    } else if constexpr (BYTES == 8) {                                                                                        \
+      store_8_##hint(p, make_uint2(reinterpret_cast<const u32&>(x[0]), reinterpret_cast<const u32&>(x[1])));                  \
+    } else {                                                                                                                  \
+      store_4_##hint(p, reinterpret_cast<const u32&>(x[0]));                                                                  \
+    }                                                                                                                         \
+  }
+TW_HINTED(streaming)
+TW_HINTED(evict_first)
+TW_HINTED(evict_last)
+#undef TW_HINTED
+
 // N elements of which those from `count` on are not there: loads give `fill`, stores skip them.
 template <int N, class T>
 TW_DEVICE void load_some(T* x, const T* p, int count, T fill) {

@@ -32,4 +32,56 @@ TW_DEVICE void ldmatrix_x2_trans(u32& a, u32& b, u32 addr) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(a), "=r"(b) : "r"(addr) : "memory");
 }
 
+// The same place in the shared memory of the block `rank` of the cluster (own rank allowed), as an ordinary pointer.
+TW_DEVICE char* peer_memory(char* arena, u32 rank) {
+  u64 r;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(r) : "l"(reinterpret_cast<u64>(arena)), "r"(rank));
+  return reinterpret_cast<char*>(r);
+}
+
+// ---------------------------------------------------------------- vectors with a cache hint
+//
+// `streaming`: touched once; loads leave nothing in L1, stores are the first to leave L2. `evict_first`, `evict_last`: L2 policies.
+// Loads are of memory that nobody writes during the kernel.
+#define TW_HINTED(hint, load, store, operand, argument)                                                                        \
+  TW_DEVICE uint4 load_16_##hint(const void* p) {                                                                              \
+    uint4 v;                                                                                                                   \
+    asm volatile(load ".v4.u32 {%0,%1,%2,%3}, [%4]" operand(5) ";"                                                             \
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)                                                                  \
+                 : "l"(p) argument);                                                                                           \
+    return v;                                                                                                                  \
+  }                                                                                                                            \
+  TW_DEVICE uint2 load_8_##hint(const void* p) {                                                                               \
+    uint2 v;                                                                                                                   \
+    asm volatile(load ".v2.u32 {%0,%1}, [%2]" operand(3) ";" : "=r"(v.x), "=r"(v.y) : "l"(p) argument);                        \
+    return v;                                                                                                                  \
+  }                                                                                                                            \
+  TW_DEVICE u32 load_4_##hint(const void* p) {                                                                                 \
+    u32 v;                                                                                                                     \
+    asm volatile(load ".u32 %0, [%1]" operand(2) ";" : "=r"(v) : "l"(p) argument);                                             \
+    return v;                                                                                                                  \
+  }                                                                                                                            \
+  TW_DEVICE void store_16_##hint(void* p, uint4 v) {                                                                           \
+    asm volatile(store ".v4.u32 [%0], {%1,%2,%3,%4}" operand(5) ";" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) argument \
+                 : "memory");                                                                                                  \
+  }                                                                                                                            \
+  TW_DEVICE void store_8_##hint(void* p, uint2 v) {                                                                            \
+    asm volatile(store ".v2.u32 [%0], {%1,%2}" operand(3) ";" ::"l"(p), "r"(v.x), "r"(v.y) argument : "memory");               \
+  }                                                                                                                            \
+  TW_DEVICE void store_4_##hint(void* p, u32 v) {                                                                              \
+    asm volatile(store ".u32 [%0], %1" operand(2) ";" ::"l"(p), "r"(v) argument : "memory");                                   \
+  }
+#define TW_NO_OPERAND(n)
+#define TW_POLICY_OPERAND(n) ", %" #n
+#define TW_POLICY(maker) , "l"(maker())
+#define TW_NO_ARGUMENT
+TW_HINTED(streaming, "ld.global.nc.L1::no_allocate", "st.global.cs", TW_NO_OPERAND, TW_NO_ARGUMENT)
+TW_HINTED(evict_first, "ld.global.nc.L2::cache_hint", "st.global.L2::cache_hint", TW_POLICY_OPERAND, TW_POLICY(l2_evict_first))
+TW_HINTED(evict_last, "ld.global.nc.L2::cache_hint", "st.global.L2::cache_hint", TW_POLICY_OPERAND, TW_POLICY(l2_evict_last))
+#undef TW_HINTED
+#undef TW_NO_OPERAND
+#undef TW_POLICY_OPERAND
+#undef TW_POLICY
+#undef TW_NO_ARGUMENT
+
 }  // namespace tw

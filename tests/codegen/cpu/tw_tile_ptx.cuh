@@ -18,4 +18,18 @@ inline void ldmatrix_x2_trans(u32& a, u32& b, u32 addr) {
   a = r[0], b = r[1];
 }
 
+// Blocks run one at a time here: a block's only peer is itself.
+inline char* peer_memory(char* memory, u32) { return memory; }
+#define TW_HINTED(hint)                                                                              \
+  inline uint4 load_16_##hint(const void* p) { return *static_cast<const uint4*>(p); }               \
+  inline uint2 load_8_##hint(const void* p) { return *static_cast<const uint2*>(p); }                \
+  inline u32 load_4_##hint(const void* p) { return *static_cast<const u32*>(p); }                    \
+  inline void store_16_##hint(void* p, uint4 v) { *static_cast<uint4*>(p) = v; }                     \
+  inline void store_8_##hint(void* p, uint2 v) { *static_cast<uint2*>(p) = v; }                      \
+  inline void store_4_##hint(void* p, u32 v) { *static_cast<u32*>(p) = v; }
+TW_HINTED(streaming)
+TW_HINTED(evict_first)
+TW_HINTED(evict_last)
+#undef TW_HINTED
+
 }  // namespace tw
