@@ -1,0 +1,299 @@
+"""Sums, means, maxima and minima over the rows, and over any other axis, of a tensor: every element is read once, in address order."""
+import tilewright as tw
+from tilewright import bf16, f32
+
+M, N = tw.sizes("M N")          # rows: X[M, N] over N
+A, R, B = tw.sizes("A R B")     # any other axis: X[A, R, B] over R
+LOWEST = float("-inf")
+HIGHEST = float("inf")
+
+
+@tw.inline
+def plus(x, y):
+    return x + y
+
+
+@tw.inline
+def larger(x, y):
+    return tw.maximum(x, y)
+
+
+@tw.inline
+def smaller(x, y):
+    return tw.minimum(x, y)
+
+
+@tw.inline
+def total(x, axis):
+    return tw.sum(x, axis=axis)
+
+
+@tw.inline
+def top(x, axis):
+    return tw.max(x, axis=axis)
+
+
+@tw.inline
+def bottom(x, axis):
+    return tw.min(x, axis=axis)
+
+
+@tw.inline
+def short_rows(X, reduced, start, BM, BN):
+    """Rows of up to BN elements: first row of the block, and the reduced values of its rows."""
+    m = tw.grid(tw.cdiv(M, BM)) * BM
+    x = tw.load(X[m : m + BM, 0:BN], fill=start, hint="streaming").to(f32)
+    return m, reduced(x, 1)
+
+
+@tw.inline
+def long_row(X, combine, reduced, start, C, BN):
+    """A row over the blocks of a cluster; each lane folds its part of every chunk, and everybody meets once at the end."""
+    rank, m = tw.grid(C, M)
+    state = tw.shared(f32, (1,))
+    rounds = tw.cdiv(N, BN * C)
+    partial = tw.full(f32, (BN,), start)
+    for c in tw.range(rounds, unroll=2):
+        n = rank * rounds * BN + c * BN
+        partial = combine(partial, tw.load(X[m, n : n + BN], fill=start, hint="streaming").to(f32))
+    tw.store(state[0], reduced(partial, 0))
+    tw.cluster_sync()
+    whole = tw.full(f32, (), start)
+    for r in tw.range(C, unroll=True):
+        whole = combine(whole, tw.load(state[0], rank=r))
+    return rank, m, whole
+
+
+@tw.inline
+def other_axis(X, combine, reduced, start, G, BR, BB):
+    """Columns of the axis: a block folds BR rows of BB neighbouring elements at a time; a cluster of G blocks shares the axis."""
+    rank, bb, a = tw.grid(G, tw.cdiv(B, BB), A)
+    state = tw.shared(f32, (BB,))
+    b = bb * BB
+    rounds = tw.cdiv(R, BR * G)
+    partial = tw.full(f32, (BR, BB), start)
+    for c in tw.range(rounds, unroll=4):
+        r = rank * rounds * BR + c * BR
+        partial = combine(partial, tw.load(X[a, r : r + BR, b : b + BB], fill=start, hint="streaming").to(f32))
+    tw.store(state, reduced(partial, 0))
+    tw.cluster_sync()
+    whole = tw.full(f32, (BB,), start)
+    for g in tw.range(G, unroll=True):
+        whole = combine(whole, tw.load(state, rank=g))
+    return rank, a, b, whole
+
+
+@tw.kernel(target="sm_80", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=tw.min(512, tw.max(128, BYTES // 64)))
+def row_sum_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 32768)):
+    """Sums of rows of up to BYTES bytes of whole vectors, one row a block or several, four vectors a thread."""
+    BN = BYTES // T.bytes
+    tw.assume(N <= BN)
+    tw.assume(N % (16 // T.bytes) == 0)
+    m, s = short_rows(X, total, 0.0, tw.max(1, 8192 // BYTES), BN)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
+def row_sum_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(1, 2, 4) = 2):
+    """Sums of rows of any length of whole vectors, over the blocks of a cluster."""
+    tw.assume(N % (16 // T.bytes) == 0)
+    rank, m, s = long_row(X, plus, total, 0.0, C, 8192 * V // T.bytes)
+    if rank == 0:
+        tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
+def row_sum_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
+    """Sums of rows of any length up to BN, one element a lane."""
+    tw.assume(N <= BN)
+    m, s = short_rows(X, total, 0.0, tw.max(1, 2048 // BN), BN)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
+def row_sum_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(4, 8) = 8):
+    """Sums of rows of any length, over the blocks of a cluster, one element a lane."""
+    rank, m, s = long_row(X, plus, total, 0.0, C, 512 * V)
+    if rank == 0:
+        tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="axis_sum", computes="S[a, b] = sum(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
+def axis_sum_aligned(
+    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 8
+):
+    """The sum over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
+    tw.assume(B % (16 // T.bytes) == 0)
+    rank, a, b, s = other_axis(X, plus, total, 0.0, G, BR, 512 // T.bytes)
+    if rank == 0:
+        tw.store(S[a, b : b + 512 // T.bytes], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="axis_sum", computes="S[a, b] = sum(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
+def axis_sum_any(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16):
+    """The sum over the middle axis, rows of any length: one element a lane."""
+    rank, a, b, s = other_axis(X, plus, total, 0.0, G, BR, 64)
+    if rank == 0:
+        tw.store(S[a, b : b + 64], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=tw.min(512, tw.max(128, BYTES // 64)))
+def row_mean_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 32768)):
+    """Means of rows of up to BYTES bytes of whole vectors, one row a block or several, four vectors a thread."""
+    BN = BYTES // T.bytes
+    tw.assume(N <= BN)
+    tw.assume(N % (16 // T.bytes) == 0)
+    m, s = short_rows(X, total, 0.0, tw.max(1, 8192 // BYTES), BN)
+    tw.store(S[m], (s / N).to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
+def row_mean_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(1, 2, 4) = 2):
+    """Means of rows of any length of whole vectors, over the blocks of a cluster."""
+    tw.assume(N % (16 // T.bytes) == 0)
+    rank, m, s = long_row(X, plus, total, 0.0, C, 8192 * V // T.bytes)
+    if rank == 0:
+        tw.store(S[m], (s / N).to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
+def row_mean_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
+    """Means of rows of any length up to BN, one element a lane."""
+    tw.assume(N <= BN)
+    m, s = short_rows(X, total, 0.0, tw.max(1, 2048 // BN), BN)
+    tw.store(S[m], (s / N).to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
+def row_mean_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(4, 8) = 8):
+    """Means of rows of any length, over the blocks of a cluster, one element a lane."""
+    rank, m, s = long_row(X, plus, total, 0.0, C, 512 * V)
+    if rank == 0:
+        tw.store(S[m], (s / N).to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="axis_mean", computes="S[a, b] = mean(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
+def axis_mean_aligned(
+    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 8
+):
+    """The mean over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
+    tw.assume(B % (16 // T.bytes) == 0)
+    rank, a, b, s = other_axis(X, plus, total, 0.0, G, BR, 512 // T.bytes)
+    if rank == 0:
+        tw.store(S[a, b : b + 512 // T.bytes], (s / R).to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="axis_mean", computes="S[a, b] = mean(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
+def axis_mean_any(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16):
+    """The mean over the middle axis, rows of any length: one element a lane."""
+    rank, a, b, s = other_axis(X, plus, total, 0.0, G, BR, 64)
+    if rank == 0:
+        tw.store(S[a, b : b + 64], (s / R).to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=tw.min(512, tw.max(128, BYTES // 64)))
+def row_max_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 32768)):
+    """Maxima of rows of up to BYTES bytes of whole vectors, one row a block or several, four vectors a thread."""
+    BN = BYTES // T.bytes
+    tw.assume(N <= BN)
+    tw.assume(N % (16 // T.bytes) == 0)
+    m, s = short_rows(X, top, LOWEST, tw.max(1, 8192 // BYTES), BN)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
+def row_max_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(1, 2, 4) = 2):
+    """Maxima of rows of any length of whole vectors, over the blocks of a cluster."""
+    tw.assume(N % (16 // T.bytes) == 0)
+    rank, m, s = long_row(X, larger, top, LOWEST, C, 8192 * V // T.bytes)
+    if rank == 0:
+        tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
+def row_max_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
+    """Maxima of rows of any length up to BN, one element a lane."""
+    tw.assume(N <= BN)
+    m, s = short_rows(X, top, LOWEST, tw.max(1, 2048 // BN), BN)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
+def row_max_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(4, 8) = 8):
+    """Maxima of rows of any length, over the blocks of a cluster, one element a lane."""
+    rank, m, s = long_row(X, larger, top, LOWEST, C, 512 * V)
+    if rank == 0:
+        tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="axis_max", computes="S[a, b] = max(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
+def axis_max_aligned(
+    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 8
+):
+    """The maximum over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
+    tw.assume(B % (16 // T.bytes) == 0)
+    rank, a, b, s = other_axis(X, larger, top, LOWEST, G, BR, 512 // T.bytes)
+    if rank == 0:
+        tw.store(S[a, b : b + 512 // T.bytes], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="axis_max", computes="S[a, b] = max(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
+def axis_max_any(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16):
+    """The maximum over the middle axis, rows of any length: one element a lane."""
+    rank, a, b, s = other_axis(X, larger, top, LOWEST, G, BR, 64)
+    if rank == 0:
+        tw.store(S[a, b : b + 64], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=tw.min(512, tw.max(128, BYTES // 64)))
+def row_min_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 32768)):
+    """Minima of rows of up to BYTES bytes of whole vectors, one row a block or several, four vectors a thread."""
+    BN = BYTES // T.bytes
+    tw.assume(N <= BN)
+    tw.assume(N % (16 // T.bytes) == 0)
+    m, s = short_rows(X, bottom, HIGHEST, tw.max(1, 8192 // BYTES), BN)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
+def row_min_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(1, 2, 4) = 2):
+    """Minima of rows of any length of whole vectors, over the blocks of a cluster."""
+    tw.assume(N % (16 // T.bytes) == 0)
+    rank, m, s = long_row(X, smaller, bottom, HIGHEST, C, 8192 * V // T.bytes)
+    if rank == 0:
+        tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
+def row_min_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
+    """Minima of rows of any length up to BN, one element a lane."""
+    tw.assume(N <= BN)
+    m, s = short_rows(X, bottom, HIGHEST, tw.max(1, 2048 // BN), BN)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
+def row_min_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(4, 8) = 8):
+    """Minima of rows of any length, over the blocks of a cluster, one element a lane."""
+    rank, m, s = long_row(X, smaller, bottom, HIGHEST, C, 512 * V)
+    if rank == 0:
+        tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="axis_min", computes="S[a, b] = min(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
+def axis_min_aligned(
+    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 8
+):
+    """The minimum over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
+    tw.assume(B % (16 // T.bytes) == 0)
+    rank, a, b, s = other_axis(X, smaller, bottom, HIGHEST, G, BR, 512 // T.bytes)
+    if rank == 0:
+        tw.store(S[a, b : b + 512 // T.bytes], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="axis_min", computes="S[a, b] = min(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
+def axis_min_any(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16):
+    """The minimum over the middle axis, rows of any length: one element a lane."""
+    rank, a, b, s = other_axis(X, smaller, bottom, HIGHEST, G, BR, 64)
+    if rank == 0:
+        tw.store(S[a, b : b + 64], s.to(S.dtype))

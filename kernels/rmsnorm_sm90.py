@@ -1,0 +1,215 @@
+"""Root-mean-square normalisation over rows, alone or of the sum with a residual stream. Rows that fit the registers of a block or of a
+cluster are read once; longer ones twice."""
+import tilewright as tw
+from tilewright import bf16, f32
+
+M, N = tw.sizes("M N")
+
+
+@tw.inline
+def whole_rows(X, gamma, Y, eps, BM, BN):
+    m = tw.grid(tw.cdiv(M, BM)) * BM
+    x = tw.load(X[m : m + BM, 0:BN], fill=0.0).to(f32)
+    g = tw.load(gamma[0:BN], fill=0.0)
+    scale = tw.rsqrt(tw.sum(x * x, axis=1) / N + eps)
+    tw.store(Y[m : m + BM, 0:BN], (x * scale[:, None] * g.to(f32)[None, :]).to(Y.dtype))
+
+
+@tw.inline
+def across(state, C):
+    """The sum over the cluster of each block's number in `state`."""
+    tw.cluster_sync()
+    total = tw.zeros(f32, ())
+    for r in tw.range(C, unroll=True):
+        total = total + tw.load(state, rank=r)
+    return total
+
+
+@tw.inline
+def row_in_cluster(X, gamma, Y, eps, C, BN):
+    rank, m = tw.grid(C, M)
+    squares = tw.shared(f32, (1,))
+    n = rank * BN
+    x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
+    g = tw.load(gamma[n : n + BN], fill=0.0)
+    tw.store(squares[0], tw.sum(x * x, axis=0))
+    scale = tw.rsqrt(across(squares[0], C) / N + eps)
+    tw.store(Y[m, n : n + BN], (x * scale * g.to(f32)).to(Y.dtype))
+
+
+@tw.inline
+def row_twice(X, gamma, Y, eps, C, BN):
+    rank, m = tw.grid(C, M)
+    squares = tw.shared(f32, (1,))
+    rounds = tw.cdiv(N, BN * C)
+    sums = tw.zeros(f32, (BN,))
+    for c in tw.range(rounds):
+        n = rank * rounds * BN + c * BN
+        x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
+        sums = sums + x * x
+    tw.store(squares[0], tw.sum(sums, axis=0))
+    scale = tw.rsqrt(across(squares[0], C) / N + eps)
+    for c in tw.range(rounds):
+        n = rank * rounds * BN + c * BN
+        x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
+        g = tw.load(gamma[n : n + BN], fill=0.0)
+        tw.store(Y[m, n : n + BN], (x * scale * g.to(f32)).to(Y.dtype))
+
+
+@tw.inline
+def whole_rows_residual(X, R, gamma, S, Y, eps, BM, BN):
+    m = tw.grid(tw.cdiv(M, BM)) * BM
+    x = tw.load(X[m : m + BM, 0:BN], fill=0.0)
+    r = tw.load(R[m : m + BM, 0:BN], fill=0.0)
+    g = tw.load(gamma[0:BN], fill=0.0)
+    s = (x.to(f32) + r.to(f32)).to(S.dtype)
+    tw.store(S[m : m + BM, 0:BN], s)
+    wide = s.to(f32)
+    scale = tw.rsqrt(tw.sum(wide * wide, axis=1) / N + eps)
+    tw.store(Y[m : m + BM, 0:BN], (wide * scale[:, None] * g.to(f32)[None, :]).to(Y.dtype))
+
+
+@tw.kernel(
+    target="sm_80",
+    name="rmsnorm",
+    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
+    threads=BYTES // 64 if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else tw.max(128, BYTES // 32),
+    blocks_per_sm=1024 // (BYTES // 64) if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else 1536 // tw.max(128, BYTES // 32),
+)
+def rmsnorm_rows(
+    X: tw.Tensor(T, M, N),
+    gamma: tw.Tensor(T, N),
+    Y: tw.Tensor(T, M, N),
+    eps: tw.scalar(f32),
+    T: tw.each(bf16, f32),
+    BYTES: tw.each(256, 512, 1024, 2048, 4096, 6144, 8192, 10240, 12288, 16384, 20480, 24576, 32768),
+):
+    """Rows of up to BYTES bytes in registers: two vectors of 16 bytes a thread (four in the larger ones), one row a block or several short ones."""
+    BN = BYTES // T.bytes
+    tw.assume(N <= BN)
+    tw.assume(N % (16 // T.bytes) == 0)
+    whole_rows(X, gamma, Y, eps, tw.max(1, 4096 // BYTES), BN)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="rmsnorm",
+    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
+    threads=BYTES // (16 * V),
+    cluster=(C, 1, 1),
+    blocks_per_sm=tw.max(1, 16384 * V // BYTES),
+)
+def rmsnorm_cluster(
+    X: tw.Tensor(T, M, N),
+    gamma: tw.Tensor(T, N),
+    Y: tw.Tensor(T, M, N),
+    eps: tw.scalar(f32),
+    T: tw.each(bf16, f32),
+    BYTES: tw.each(8192, 16384, 32768, 65536),
+    C: tw.const(2, 4, 8) = 8,
+    V: tw.const(4, 8) = 4,
+):
+    """BYTES bytes of the row in the registers of each block of a cluster; the blocks exchange their sums of squares."""
+    BN = BYTES // T.bytes
+    tw.assume(N <= BN * C)
+    tw.assume(N % (16 // T.bytes) == 0)
+    row_in_cluster(X, gamma, Y, eps, C, BN)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="rmsnorm",
+    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
+    threads=512,
+    cluster=(C, 1, 1),
+    blocks_per_sm=2,
+)
+def rmsnorm_twice(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), Y: tw.Tensor(T, M, N), eps: tw.scalar(f32), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+    """Rows of any length of whole vectors, read for the sum of squares and read again to be written."""
+    tw.assume(N % (16 // T.bytes) == 0)
+    row_twice(X, gamma, Y, eps, C, 16384 // T.bytes)
+
+
+@tw.kernel(
+    target="sm_80",
+    name="rmsnorm",
+    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
+    threads=tw.max(128, BN // 16),
+    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16)),
+)
+def rmsnorm_rows_any(
+    X: tw.Tensor(T, M, N),
+    gamma: tw.Tensor(T, N),
+    Y: tw.Tensor(T, M, N),
+    eps: tw.scalar(f32),
+    T: tw.each(bf16, f32),
+    BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 16384),
+):
+    """Rows of any length up to BN, one element a lane."""
+    tw.assume(N <= BN)
+    whole_rows(X, gamma, Y, eps, tw.max(1, 2048 // BN), BN)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="rmsnorm",
+    computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
+    threads=512,
+    cluster=(C, 1, 1),
+)
+def rmsnorm_twice_any(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), Y: tw.Tensor(T, M, N), eps: tw.scalar(f32), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+    """Rows of any length and alignment, read twice."""
+    row_twice(X, gamma, Y, eps, C, 8192)
+
+
+@tw.kernel(
+    target="sm_80",
+    name="rmsnorm_residual",
+    computes="""
+        let s[m, n] = f32(X[m, n]) + f32(R[m, n])
+        S[m, n] = s[m, n]
+        Y[m, n] = s[m, n] * rsqrt(mean(j in 0:N, s[m, j] * s[m, j]) + eps) * f32(gamma[n])
+    """,
+    threads=tw.min(1024, tw.max(128, BYTES // 32)),
+    blocks_per_sm=tw.max(1, 1280 // tw.max(128, BYTES // 32)),
+)
+def rmsnorm_residual_rows(
+    X: tw.Tensor(T, M, N),
+    R: tw.Tensor(T, M, N),
+    gamma: tw.Tensor(T, N),
+    S: tw.Tensor(T, M, N),
+    Y: tw.Tensor(T, M, N),
+    eps: tw.scalar(f32),
+    T: tw.each(bf16, f32),
+    BYTES: tw.each(512, 1024, 2048, 4096, 8192, 16384, 32768),
+):
+    """The sum with the residual stream is written too: it is the next layer's residual. Rows of up to BYTES bytes in registers."""
+    BN = BYTES // T.bytes
+    tw.assume(N <= BN)
+    tw.assume(N % (16 // T.bytes) == 0)
+    whole_rows_residual(X, R, gamma, S, Y, eps, tw.max(1, 4096 // BYTES), BN)
+
+
+@tw.kernel(
+    target="sm_80",
+    name="rmsnorm_residual",
+    computes="""
+        let s[m, n] = f32(X[m, n]) + f32(R[m, n])
+        S[m, n] = s[m, n]
+        Y[m, n] = s[m, n] * rsqrt(mean(j in 0:N, s[m, j] * s[m, j]) + eps) * f32(gamma[n])
+    """,
+    threads=tw.max(128, BN // 16),
+)
+def rmsnorm_residual_any(
+    X: tw.Tensor(T, M, N),
+    R: tw.Tensor(T, M, N),
+    gamma: tw.Tensor(T, N),
+    S: tw.Tensor(T, M, N),
+    Y: tw.Tensor(T, M, N),
+    eps: tw.scalar(f32),
+    T: tw.each(bf16, f32),
+    BN: tw.each(256, 1024, 4096, 8192, 16384),
+):
+    """Rows of any length up to BN, one element a lane."""
+    tw.assume(N <= BN)
+    whole_rows_residual(X, R, gamma, S, Y, eps, tw.max(1, 2048 // BN), BN)

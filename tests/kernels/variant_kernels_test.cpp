@@ -1,0 +1,104 @@
+// Kernels that stand for many variants (tw.each): each case is launched as the launcher would, with the first variant whose dtype and
+// assumptions fit, and compared with the fp64 reference. Every text must be reached by some case.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "emulate/trial.h"
+#include "verify/kernel_test_support.h"
+
+namespace tw::emulate {
+namespace {
+
+using namespace testing_kernels;
+using target::DType;
+
+struct Case {
+    const char* file;
+    const char* kernel;
+    DType dtype;
+    std::map<std::string, std::int64_t> sizes;
+    bool hostile = false;   // all hostile schedules, for small cases; otherwise fair, and lazy reversed
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.file << " " << c.kernel; }
+
+std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
+    std::string name = fmt::format("{}_{}_{}_{}", info.index, info.param.file, info.param.kernel, target::name(info.param.dtype));
+    for (const auto& [size, value] : info.param.sizes) name += fmt::format("_{}{}", size, value);
+    return name;
+}
+
+// The variant that serves the case; nothing: none does.
+std::optional<ir::Kernel> chosen(const std::vector<ir::Kernel>& kernels, const Case& c) {
+    for (const ir::Kernel& k : kernels) {
+        if (k.name != c.kernel || k.tensors[0].dtype != c.dtype) continue;
+        const auto sizes = named_sizes(k, c.sizes);
+        if (std::all_of(k.assumptions.begin(), k.assumptions.end(), [&](const ir::Assumption& a) { return size_value(a.condition, sizes).value_or(0) != 0; })) return k;
+    }
+    return std::nullopt;
+}
+
+class VariantKernel : public ::testing::TestWithParam<Case> {};
+
+TEST_P(VariantKernel, AgreesWithTheReference) {
+    const Case& c = GetParam();
+    const auto kernel = chosen(kernels_of(fmt::format("kernels/{}.py", c.file)), c);
+    ASSERT_TRUE(kernel.has_value());
+    const auto sizes = named_sizes(*kernel, c.sizes);
+    Schedule late;
+    late.order = Schedule::Order::reverse;
+    late.lazy = true;
+    for (const Schedule& schedule : c.hostile ? hostile_schedules(*kernel, 1, 7) : std::vector<Schedule>{Schedule{}, late}) {
+        TrialOptions options;
+        options.seed = 11;
+        options.emulator.schedule = schedule;
+        const Trial trial = run_trial(*kernel, sizes, options);
+        ASSERT_EQ(trial.refused, "") << schedule.describe();
+        ASSERT_FALSE(trial.failed()) << kernel->variant << ", " << schedule.describe() << ": " << trial.summary(*kernel);
+        for (const OutputError& e : trial.outputs) EXPECT_FALSE(e.unwritten) << schedule.describe();
+    }
+}
+
+std::vector<Case> cases() {
+    std::vector<Case> out;
+    auto rows = [&](const char* file, const char* kernel, std::initializer_list<std::pair<int, int>> shapes, std::initializer_list<std::pair<int, int>> small) {
+        for (DType t : {DType::BF16, DType::F32}) {
+            for (auto [m, n] : small) out.push_back({file, kernel, t, {{"M", m}, {"N", n}}, true});
+            for (auto [m, n] : shapes) out.push_back({file, kernel, t, {{"M", m}, {"N", n}}, false});
+        }
+    };
+    // Rows in registers, over a cluster, in chunks; each of whole vectors and of odd length.
+    rows("softmax_sm90", "softmax", {{2, 3000}, {1, 40000}, {1, 600000}, {2, 1023}, {1, 50001}, {1, 140001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
+    rows("layernorm_sm90", "layernorm", {{2, 3000}, {1, 40000}, {2, 1023}, {1, 50001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
+    rows("rmsnorm_sm90", "rmsnorm", {{2, 3000}, {1, 40000}, {1, 300000}, {2, 1023}, {1, 20001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
+    rows("rmsnorm_sm90", "rmsnorm_residual", {{2, 3000}, {2, 1023}}, {{1, 8}, {9, 72}, {1, 1}});
+    rows("reductions_sm90", "row_sum", {{2, 3000}, {1, 40000}, {2, 1023}}, {{1, 8}, {9, 72}, {1, 1}});
+    for (DType t : {DType::BF16, DType::F32}) {
+        for (const char* kernel : {"relu", "silu", "sigmoid", "gelu", "gelu_tanh"}) {
+            for (int n : {1, 4097, 9000}) out.push_back({"activations", kernel, t, {{"N", n}}, n == 1});
+        }
+        for (int h : {1, 8, 1021, 2056}) out.push_back({"activations", "swiglu", t, {{"M", 3}, {"H", h}}, h == 1});
+    }
+    return out;
+}
+INSTANTIATE_TEST_SUITE_P(Table, VariantKernel, ::testing::ValuesIn(cases()), name_of_case);
+
+TEST(VariantKernels, EveryTextIsReached) {
+    for (const auto& entry : std::filesystem::directory_iterator(repository("kernels"))) {
+        if (entry.path().extension() != ".py") continue;
+        const std::string stem = entry.path().stem().string();
+        const auto kernels = kernels_of("kernels/" + stem + ".py");
+        if (std::all_of(kernels.begin(), kernels.end(), [](const ir::Kernel& k) { return k.variant.empty(); })) continue;   // kernels_test.cpp
+        std::set<int> reached;
+        for (const Case& c : cases()) {
+            if (stem != c.file) continue;
+            if (const auto k = chosen(kernels, c)) reached.insert(k->loc.line);
+        }
+        for (const ir::Kernel& k : kernels) EXPECT_TRUE(reached.count(k.loc.line)) << stem << ".py:" << k.loc.line << " (" << k.name << ") runs in no case";
+    }
+}
+
+}  // namespace
+}  // namespace tw::emulate
