@@ -9,6 +9,7 @@ import json
 
 import harness as tw
 
+_DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64", "i8": "int8", "u8": "uint8"}
 _SCALARS = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "u32": ctypes.c_uint32}
 
 
@@ -22,13 +23,15 @@ class Unfit(Exception):
 
 
 class PlannedKernel:
-    def __init__(self, plan, kernel):
-        self.plan, self.kernel = plan, kernel
+    def __init__(self, plan, kernel, arch="sm_90a"):
+        self.plan, self.kernel, self.arch = plan, kernel, arch
 
     def sizes_of(self, tensors):
         sizes = {}
         for t in self.plan["tensors"]:
             given = tensors[t["name"]]
+            if str(given.dtype).removeprefix("torch.") != _DTYPES.get(t["dtype"], t["dtype"]):
+                raise Unfit(f"{t['name']} is {given.dtype}, {t['dtype']} is expected")
             if len(given.shape) != len(t["dims"]):
                 raise Unfit(f"{t['name']} has {len(given.shape)} dimensions, {len(t['dims'])} are expected")
             for text, n in zip(t["dims"], given.shape):
@@ -45,6 +48,11 @@ class PlannedKernel:
             if not value(a["condition"], sizes):
                 raise Unfit(f"{a['text']} does not hold")
         return sizes
+
+    def compiled(self):
+        if self.kernel is None:
+            self.kernel = tw.compile(source=self.plan["source"], entry=self.plan["entry"], arch=self.arch)
+        return self.kernel
 
     def prepare(self, sms, scalars, tensors):
         plan, sizes = self.plan, self.sizes_of(tensors)
@@ -72,8 +80,8 @@ class PlannedKernel:
         if plan["persistent"]:
             resident = sms * plan["blocks_per_sm"]
             grid[0] = min(grid[0], resident // cluster[0] * cluster[0])
-        return self.kernel.prepare(grid=tuple(grid), block=(plan["threads"], 1, 1), args=args, smem=plan["shared_bytes"],
-                                   cluster=tuple(cluster) if cluster != [1, 1, 1] else None, pdl=plan.get("dependent_launch", False))
+        return self.compiled().prepare(grid=tuple(grid), block=(plan["threads"], 1, 1), args=args, smem=plan["shared_bytes"],
+                                       cluster=tuple(cluster) if cluster != [1, 1, 1] else None, pdl=plan.get("dependent_launch", False))
 
 
 class Variants:
@@ -81,6 +89,17 @@ class Variants:
 
     def __init__(self, sms):
         self.sms, self.list = sms, []
+
+    def fitting(self, **tensors):
+        """The first variant that serves these tensors, as the launcher takes it."""
+        reasons = []
+        for k in self.list:
+            try:
+                k.sizes_of(tensors)
+                return k
+            except Unfit as e:
+                reasons.append(str(e))
+        raise Unfit("; ".join(reasons))
 
     def prepare(self, scalars=None, **tensors):
         reasons = []
@@ -92,12 +111,17 @@ class Variants:
         raise Unfit("; ".join(reasons))
 
 
-def load(paths, sms=132, arch="sm_90a", workers=16):
-    """{name: Variants} of plan files, compiled for the GPU at hand. `errors` of the result says what did not compile."""
+def load(paths, sms=132, arch="sm_90a", workers=16, lazily=False):
+    """{name: Variants} of plan files, compiled for the GPU at hand: all at once, or lazily each at its first launch."""
     plans = []
     for path in [paths] if isinstance(paths, str) else paths:
         with open(path) as f:
             plans += json.load(f)["kernels"]
+    if lazily:
+        out = {}
+        for plan in plans:
+            out.setdefault(plan["name"], Variants(sms)).list.append(PlannedKernel(plan, None, arch))
+        return out
     kernels = tw.compile_many([dict(source=p["source"], name=p["name"] + ".cu", entry=p["entry"], arch=arch) for p in plans], workers=workers)
     out = {}
     for i, (plan, kernel) in enumerate(zip(plans, kernels)):
