@@ -15,17 +15,17 @@ def relu_of(x):
 
 @tw.inline
 def silu_of(x):
-    return x * tw.rcp(1.0 + tw.exp2(x * -1.4426950408889634, approx=True))
+    return x * tw.rcp(1.0 + tw.exp2(x * -1.4426950408889634, approx=True), approx=True)
 
 
 @tw.inline
 def sigmoid_of(x):
-    return tw.rcp(1.0 + tw.exp2(x * -1.4426950408889634, approx=True))
+    return tw.rcp(1.0 + tw.exp2(x * -1.4426950408889634, approx=True), approx=True)
 
 
 @tw.inline
 def gelu_of(x):
-    return 0.5 * x * (1.0 + tw.erf(x * SQRT_HALF))
+    return 0.5 * x * (1.0 + tw.erf(x * SQRT_HALF, approx=True))
 
 
 @tw.inline

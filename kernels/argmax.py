@@ -104,7 +104,7 @@ def row_argmax_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf1
 
 
 @tw.kernel(target="sm_90a", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=BYTES // 64, cluster=(C, 1, 1))
-def row_argmax_cluster(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(16384, 65536), C: tw.const(2, 4, 8) = 8):
+def row_argmax_cluster(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(16384), C: tw.const(2, 4, 8) = 8):
     """BYTES bytes of the row in the registers of each block of a cluster."""
     tw.assume(N <= C * BYTES // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
@@ -112,7 +112,7 @@ def row_argmax_cluster(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(b
 
 
 @tw.kernel(target="sm_90a", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_argmax_twice(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+def row_argmax_twice(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
     """Longer rows of whole vectors, read twice."""
     tw.assume(N % (16 // T.bytes) == 0)
     row_twice(X, S, larger, top, LOWEST, C, 16384 // T.bytes)
@@ -126,7 +126,7 @@ def row_argmax_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each
 
 
 @tw.kernel(target="sm_90a", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_argmax_twice_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+def row_argmax_twice_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
     """Longer rows of any length, read twice."""
     row_twice(X, S, larger, top, LOWEST, C, 4096)
 
@@ -140,7 +140,7 @@ def row_argmin_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf1
 
 
 @tw.kernel(target="sm_90a", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=BYTES // 64, cluster=(C, 1, 1))
-def row_argmin_cluster(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(16384, 65536), C: tw.const(2, 4, 8) = 8):
+def row_argmin_cluster(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(16384), C: tw.const(2, 4, 8) = 8):
     """BYTES bytes of the row in the registers of each block of a cluster."""
     tw.assume(N <= C * BYTES // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
@@ -148,6 +148,6 @@ def row_argmin_cluster(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(b
 
 
 @tw.kernel(target="sm_90a", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_argmin_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+def row_argmin_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
     """Rows of any length, read twice."""
     row_twice(X, S, smaller, bottom, HIGHEST, C, 4096)

@@ -8,7 +8,7 @@ SQRT_HALF = 0.7071067811865476
 
 @tw.inline
 def gelu(x):
-    return 0.5 * x * (1.0 + tw.erf(x * SQRT_HALF))
+    return 0.5 * x * (1.0 + tw.erf(x * SQRT_HALF, approx=True))
 
 
 @tw.kernel(target="sm_80", name="bias_gelu", computes="Y[m, n] = bf16(gelu(f32(X[m, n]) + f32(bias[n])))", threads=256)

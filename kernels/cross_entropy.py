@@ -79,7 +79,7 @@ def logsumexp_of(state, C):
     target="sm_80", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=tw.min(1024, tw.max(128, BYTES // 64)),
     blocks_per_sm=tw.max(1, 1024 // tw.max(128, BYTES // 64)),
 )
-def logsumexp_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 16384, 32768, 65536)):
+def logsumexp_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 16384, 32768)):
     """Rows of up to BYTES bytes of whole vectors in registers, four vectors a thread."""
     BN = BYTES // T.bytes
     BM = tw.max(1, 8192 // BYTES)
@@ -91,7 +91,7 @@ def logsumexp_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, 
 
 
 @tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1), blocks_per_sm=2)
-def logsumexp_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(2, 4) = 4):
+def logsumexp_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(2, 4) = 4):
     """Rows of any length of whole vectors over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
     state = tw.shared(f32, (2,))
@@ -112,7 +112,7 @@ def logsumexp_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf
 
 
 @tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def logsumexp_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+def logsumexp_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
     """Rows of any length over the blocks of a cluster, one element a lane."""
     state = tw.shared(f32, (2,))
     rank, m = part_of_row(X, state, C, 8192)
@@ -129,7 +129,7 @@ def logsumexp_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf1
     blocks_per_sm=tw.max(1, 1024 // tw.max(128, BYTES // 64)),
 )
 def cross_entropy_short(
-    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 16384, 32768, 65536)
+    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 16384, 32768)
 ):
     """Rows of up to BYTES bytes of whole vectors in registers, four vectors a thread."""
     BN = BYTES // T.bytes
@@ -150,7 +150,7 @@ def cross_entropy_short(
     blocks_per_sm=2,
 )
 def cross_entropy_long(
-    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(1, 2, 4) = 2
+    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2
 ):
     """Rows of any length of whole vectors over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
@@ -186,7 +186,7 @@ def cross_entropy_short_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), lo
     threads=512,
     cluster=(C, 1, 1),
 )
-def cross_entropy_long_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+def cross_entropy_long_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
     """Rows of any length over the blocks of a cluster, one element a lane."""
     state = tw.shared(f32, (3,))
     rank, m = part_of_row_and_target(X, target, state, C, 4096)

@@ -51,8 +51,8 @@ def row_in_cluster(X, gamma, beta, Y, eps, C, BN):
         let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
-    threads=tw.max(128, BYTES // 64 if BYTES > 4096 else BYTES // 32),
-    blocks_per_sm=1024 // tw.max(128, BYTES // 64 if BYTES > 4096 else BYTES // 32),
+    threads=tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
+    blocks_per_sm=(1280 if T == bf16 else 1024) // tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
 )
 def layernorm_rows(
     X: tw.Tensor(T, M, N),
@@ -63,7 +63,7 @@ def layernorm_rows(
     T: tw.each(bf16, f32),
     BYTES: tw.each(256, 512, 1024, 2048, 4096, 6144, 8192, 10240, 12288, 16384, 20480, 24576, 32768),
 ):
-    """Rows of up to BYTES bytes in registers: two vectors of 16 bytes a thread (four in the larger ones), one row a block or several short ones."""
+    """Rows of up to BYTES bytes in registers: two vectors of 16 bytes a thread (four in the larger ones of fp32), one row a block or several short ones."""
     BN = BYTES // T.bytes
     tw.assume(N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
@@ -89,7 +89,7 @@ def layernorm_cluster(
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BYTES: tw.each(8192, 16384, 32768, 65536),
+    BYTES: tw.each(8192, 16384, 32768),
     C: tw.const(2, 4, 8) = 8,
     V: tw.const(4, 8) = 4,
 ):

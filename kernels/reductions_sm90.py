@@ -94,7 +94,7 @@ def row_sum_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f3
 
 
 @tw.kernel(target="sm_90a", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_sum_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(1, 2, 4) = 2):
+def row_sum_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2):
     """Sums of rows of any length of whole vectors, over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
     rank, m, s = long_row(X, plus, total, 0.0, C, 8192 * V // T.bytes)
@@ -111,7 +111,7 @@ def row_sum_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
 
 
 @tw.kernel(target="sm_90a", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_sum_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(4, 8) = 8):
+def row_sum_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(4, 8) = 8):
     """Sums of rows of any length, over the blocks of a cluster, one element a lane."""
     rank, m, s = long_row(X, plus, total, 0.0, C, 512 * V)
     if rank == 0:
@@ -120,7 +120,7 @@ def row_sum_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16,
 
 @tw.kernel(target="sm_90a", name="axis_sum", computes="S[a, b] = sum(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
 def axis_sum_aligned(
-    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 8
+    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16
 ):
     """The sum over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
     tw.assume(B % (16 // T.bytes) == 0)
@@ -148,7 +148,7 @@ def row_mean_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f
 
 
 @tw.kernel(target="sm_90a", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_mean_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(1, 2, 4) = 2):
+def row_mean_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2):
     """Means of rows of any length of whole vectors, over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
     rank, m, s = long_row(X, plus, total, 0.0, C, 8192 * V // T.bytes)
@@ -165,7 +165,7 @@ def row_mean_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf1
 
 
 @tw.kernel(target="sm_90a", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_mean_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(4, 8) = 8):
+def row_mean_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(4, 8) = 8):
     """Means of rows of any length, over the blocks of a cluster, one element a lane."""
     rank, m, s = long_row(X, plus, total, 0.0, C, 512 * V)
     if rank == 0:
@@ -174,7 +174,7 @@ def row_mean_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
 
 @tw.kernel(target="sm_90a", name="axis_mean", computes="S[a, b] = mean(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
 def axis_mean_aligned(
-    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 8
+    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16
 ):
     """The mean over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
     tw.assume(B % (16 // T.bytes) == 0)
@@ -202,7 +202,7 @@ def row_max_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f3
 
 
 @tw.kernel(target="sm_90a", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_max_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(1, 2, 4) = 2):
+def row_max_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2):
     """Maxima of rows of any length of whole vectors, over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
     rank, m, s = long_row(X, larger, top, LOWEST, C, 8192 * V // T.bytes)
@@ -219,7 +219,7 @@ def row_max_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
 
 
 @tw.kernel(target="sm_90a", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_max_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(4, 8) = 8):
+def row_max_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(4, 8) = 8):
     """Maxima of rows of any length, over the blocks of a cluster, one element a lane."""
     rank, m, s = long_row(X, larger, top, LOWEST, C, 512 * V)
     if rank == 0:
@@ -228,7 +228,7 @@ def row_max_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16,
 
 @tw.kernel(target="sm_90a", name="axis_max", computes="S[a, b] = max(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
 def axis_max_aligned(
-    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 8
+    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16
 ):
     """The maximum over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
     tw.assume(B % (16 // T.bytes) == 0)
@@ -256,7 +256,7 @@ def row_min_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f3
 
 
 @tw.kernel(target="sm_90a", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_min_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(1, 2, 4) = 2):
+def row_min_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2):
     """Minima of rows of any length of whole vectors, over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
     rank, m, s = long_row(X, smaller, bottom, HIGHEST, C, 8192 * V // T.bytes)
@@ -273,7 +273,7 @@ def row_min_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
 
 
 @tw.kernel(target="sm_90a", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_min_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8, V: tw.const(4, 8) = 8):
+def row_min_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(4, 8) = 8):
     """Minima of rows of any length, over the blocks of a cluster, one element a lane."""
     rank, m, s = long_row(X, smaller, bottom, HIGHEST, C, 512 * V)
     if rank == 0:
@@ -282,7 +282,7 @@ def row_min_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16,
 
 @tw.kernel(target="sm_90a", name="axis_min", computes="S[a, b] = min(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
 def axis_min_aligned(
-    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 8
+    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16
 ):
     """The minimum over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
     tw.assume(B % (16 // T.bytes) == 0)

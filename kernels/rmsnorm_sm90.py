@@ -105,7 +105,7 @@ def rmsnorm_cluster(
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BYTES: tw.each(8192, 16384, 32768, 65536),
+    BYTES: tw.each(8192, 16384, 32768),
     C: tw.const(2, 4, 8) = 8,
     V: tw.const(4, 8) = 4,
 ):

@@ -101,7 +101,7 @@ def softmax_cluster(
     X: tw.Tensor(T, M, N),
     Y: tw.Tensor(T, M, N),
     T: tw.each(bf16, f32),
-    BYTES: tw.each(8192, 16384, 32768, 65536),
+    BYTES: tw.each(8192, 16384, 32768),
     C: tw.const(2, 4, 8) = 8,
     V: tw.const(4, 8) = 4,
 ):

@@ -25,7 +25,7 @@ def transpose_aligned(
 
 
 @tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=256)
-def transpose_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16, f32), BM: tw.const(32, 64) = 64, BN: tw.const(32, 64) = 64):
+def transpose_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16, f32), BM: tw.const(32, 64, 128) = 128, BN: tw.const(32, 64, 128) = 64):
     """Any shape, one element a lane."""
     s = tw.shared(T, (BM, BN), pad=4 // T.bytes)
     turned(X, Y, s, BM, BN)

@@ -150,11 +150,11 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         case ElementOp::log2: return call("log2f", "log2");
         case ElementOp::sqrt: return call("sqrtf", "sqrt");
         case ElementOp::rsqrt: return call("rsqrtf", "rsqrt");
-        case ElementOp::rcp: return wide ? "(1.0 / " + arg(0) + ")" : round("tw::div_full(1.0f, " + strip(arg(0)) + ")");
+        case ElementOp::rcp: return wide ? "(1.0 / " + arg(0) + ")" : e->approximate ? call("tw::rcp_approx", "") : round("tw::div_full(1.0f, " + strip(arg(0)) + ")");
         case ElementOp::sin: return call("sinf", "sin");
         case ElementOp::cos: return call("cosf", "cos");
         case ElementOp::tanh: return e->approximate ? call("tw::tanh_approx", "tanh") : call("tanhf", "tanh");
-        case ElementOp::erf: return call("erff", "erf");
+        case ElementOp::erf: return e->approximate ? call("tw::erf_approx", "erf") : call("erff", "erf");
         case ElementOp::sigmoid: return e->approximate ? call("tw::sigmoid_approx", "tw::sigmoid") : call("tw::sigmoid", "tw::sigmoid");
         case ElementOp::lt: return infix("<");
         case ElementOp::le: return infix("<=");

@@ -74,11 +74,20 @@ std::vector<Case> cases() {
     rows("layernorm_sm90", "layernorm", {{2, 3000}, {1, 40000}, {2, 1023}, {1, 50001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
     rows("rmsnorm_sm90", "rmsnorm", {{2, 3000}, {1, 40000}, {1, 300000}, {2, 1023}, {1, 20001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
     rows("rmsnorm_sm90", "rmsnorm_residual", {{2, 3000}, {2, 1023}}, {{1, 8}, {9, 72}, {1, 1}});
-    rows("reductions_sm90", "row_sum", {{2, 3000}, {1, 40000}, {2, 1023}}, {{1, 8}, {9, 72}, {1, 1}});
+    for (const char* kernel : {"row_sum", "row_mean", "row_max", "row_min"}) rows("reductions_sm90", kernel, {{2, 3000}, {1, 40000}, {1, 9001}}, {{1, 8}, {1, 1}});
+    for (const char* kernel : {"row_argmax", "row_argmin"}) rows("argmax", kernel, {{2, 3000}, {1, 40000}, {1, 300000}, {1, 9001}}, {{1, 8}, {9, 72}, {1, 1}});
+    for (const char* kernel : {"logsumexp", "cross_entropy"}) rows("cross_entropy", kernel, {{2, 3000}, {1, 40000}, {1, 9001}}, {{1, 8}, {9, 72}, {1, 1}});
+    rows("cumsum_sm90", "cumsum", {{2, 3000}, {1, 9000}, {1, 2051}}, {{1, 8}, {9, 72}, {1, 1}});
+    rows("cumsum_sm90", "cumprod", {{1, 3000}, {1, 2051}}, {{1, 8}, {1, 1}});
+    rows("transpose_sm90", "transpose", {{72, 136}, {65, 131}}, {{1, 1}, {8, 8}});
     for (DType t : {DType::BF16, DType::F32}) {
         for (const char* kernel : {"relu", "silu", "sigmoid", "gelu", "gelu_tanh"}) {
             for (int n : {1, 4097, 9000}) out.push_back({"activations", kernel, t, {{"N", n}}, n == 1});
         }
+        for (const char* kernel : {"axis_sum", "axis_mean", "axis_max", "axis_min"}) {
+            for (auto [r, b] : {std::pair(1, 1), std::pair(70, 264), std::pair(150, 33)}) out.push_back({"reductions_sm90", kernel, t, {{"A", 2}, {"R", r}, {"B", b}}, r == 1});
+        }
+        for (auto [h, d] : {std::pair(1, 1), std::pair(3, 64), std::pair(33, 40), std::pair(2, 33)}) out.push_back({"rope", "rope", t, {{"L", 2}, {"H", h}, {"D", d}}, h == 1});
         for (int h : {1, 8, 1021, 2056}) out.push_back({"activations", "swiglu", t, {{"M", 3}, {"H", h}}, h == 1});
     }
     return out;

@@ -255,6 +255,30 @@ TEST(Computes, GathersAreElementsOfIntegerTensors) {
     expect_lines(last(c), {"computes Y[p, n] = bf16(sum(k in 0:K, mul(f32(X[rows[p], k]), f32(W[expert[p], n, k]))))"});
 }
 
+// tw.each: one variant per value, the first parameter slowest; the decorator sees the variant's constants.
+TEST(Variants, OneKernelPerCombination) {
+    const Compiled c = compile("import tilewright as tw\nfrom tilewright import bf16, f32\nN = tw.sizes(\"N\")\n"
+                               "@tw.kernel(target=\"sm_80\", threads=BLOCK // 4)\n"
+                               "def copy(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), BLOCK: tw.each(256, 512)):\n"
+                               "    i = tw.grid(tw.cdiv(N, BLOCK)) * BLOCK\n    tw.store(Y[i], tw.load(X[i : i + BLOCK], fill=0.0))\n");
+    ASSERT_TRUE(c.module.has_value()) << c.report();
+    std::vector<std::string> variants;
+    for (const ir::Kernel& k : c.module->kernels) variants.push_back(k.variant + " " + std::to_string(32 * k.warps));
+    EXPECT_EQ(variants, (std::vector<std::string>{"T=bf16, BLOCK=256 64", "T=bf16, BLOCK=512 128", "T=f32, BLOCK=256 64", "T=f32, BLOCK=512 128"}));
+}
+
+TEST(Clusters, APeersMemoryIsReachedAndNobodyLeavesBefore) {
+    const Compiled c = compile("import tilewright as tw\nfrom tilewright import f32\nM = tw.sizes(\"M\")\n"
+                               "@tw.kernel(target=\"sm_90a\", threads=32, cluster=(2, 1, 1))\n"
+                               "def swap(X: tw.Tensor(f32, M, 2, 32), Y: tw.Tensor(f32, M, 2, 32)):\n"
+                               "    rank, m = tw.grid(2, M)\n    s = tw.shared(f32, (32,))\n    tw.store(s, tw.load(X[m, rank, 0:32]))\n    tw.cluster_sync()\n"
+                               "    tw.store(Y[m, rank, 0:32], tw.load(s, rank=1 - rank))\n");
+    // The text's own barrier is the first meeting; the last arrival stands before the store, its wait at the end.
+    const std::string text = last(c);
+    expect_lines(text, {"store_shared s", "cluster_arrive", "cluster_wait", "load_shared s[0:+32]@rank(", "cluster_arrive", "store Y[", "cluster_wait"});
+    EXPECT_EQ(text.find("cluster_arrive"), text.find("cluster_arrive", text.find("store_shared s"))) << text;
+}
+
 TEST(Programs, LaunchesWithBuffersBetween) {
     const Compiled c = compile(read_bytes(repository("kernels/split_k.py")));
     ASSERT_TRUE(c.module.has_value()) << c.report();

@@ -162,6 +162,7 @@ inline u16 to_bf16(float x) {
 inline float from_bf16(u16 x) { return __uint_as_float(static_cast<u32>(x) << 16); }
 inline u32 pack_bf16(float lo, float hi) { return to_bf16(lo) | static_cast<u32>(to_bf16(hi)) << 16; }
 inline float exp2_approx(float x) { return exp2f(x); }
+inline float rcp_approx(float x) { return 1.0f / x; }
 
 inline void cp_async_16(u32 dst, const void* src) { std::memcpy(cpu::block_arena() + dst, src, 16); }
 inline void cp_async_some(u32 dst, const void* src, u32 bytes, int whole) {
