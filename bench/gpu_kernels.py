@@ -89,6 +89,16 @@ def loaded(plan, arch="sm_90a"):
     return plans.PlannedKernel(plan, kernel)
 
 
+def compiled_once(plan_list):
+    """A kernel per plan; equal texts are compiled once."""
+    texts = {}
+    for p in plan_list:
+        texts.setdefault(p["source"], p)
+    made = tw.compile_many([dict(source=p["source"], name=p["name"] + ".cu", entry=p["entry"], arch="sm_90a") for p in texts.values()], workers=os.cpu_count())
+    made = dict(zip(texts, made))
+    return [made[p["source"]] for p in plan_list]
+
+
 def by_name(plan):
     return {t["name"]: t for t in plan["tensors"]}
 
@@ -100,8 +110,7 @@ def random_main(folder, out):
     files = sorted(glob.glob(os.path.join(folder, "*.json")))
     data = [json.load(open(f)) for f in files]
     started = time.time()
-    jobs = [dict(source=d["kernels"][0]["source"], name="k.cu", entry=d["kernels"][0]["entry"], arch="sm_90a") for d in data]
-    kernels = tw.compile_many(jobs, workers=os.cpu_count())
+    kernels = compiled_once([d["kernels"][0] for d in data])
     compiled = time.time() - started
     driver = Driver()
     rows, wrong = {}, []
@@ -298,13 +307,9 @@ def mutants_main(folder, out, processes):
     files = sorted(glob.glob(os.path.join(folder, "*.json")))
     data = {f: json.load(open(f)) for f in files}
     started = time.time()
-    jobs = []
-    for d in data.values():
-        for which in ("original", "mutant"):
-            jobs.append(dict(source=d[which]["source"], name=d[which]["name"] + ".cu", entry=d[which]["entry"], arch="sm_90a"))
-    compiled = tw.compile_many(jobs, workers=os.cpu_count())
+    compiled = compiled_once([d[which] for d in data.values() for which in ("original", "mutant")])
     refused = sum(1 for k in compiled if k.error)
-    print(f"compiled {len(jobs)} in {time.time() - started:.1f} s, {refused} refused", flush=True)
+    print(f"compiled {len(compiled)} in {time.time() - started:.1f} s, {refused} refused", flush=True)
     deadline = started + float(os.environ.get("GPU_KERNELS_SECONDS", "150"))
     results = {f: [] for f in files}
 

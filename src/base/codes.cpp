@@ -79,7 +79,7 @@ constexpr Section kSections[] = {
     {500, 599, "The `computes` grammar"},
     {1000, 1999, "Verifier: data flow"},
     {2000, 2999, "Verifier: synchronisation"},
-    {3000, 3999, "Emulator"},
+    {3000, 3999, "Remarks on speed"},
     {4000, 4999, "Code generation and compiler"},
     {5000, 5999, "Runtime and launch"},
     {6000, 6999, "Tasks and the optimisation loop"},

@@ -71,6 +71,11 @@ void report(const Options& o, const char* what, const std::string& name, const i
             j["assertions"].push_back(a);
         }
         if (result.counterexample) j["counterexample"] = to_json(*result.counterexample);
+        j["remarks"] = nlohmann::json::array();
+        for (const auto& r : result.accesses.remarks) {
+            j["remarks"].push_back({{"code", r.code}, {"message", r.message}, {"hint", r.hint}, {"place", place(r.loc)}, {"statement", r.statement}, {"cost", r.cost}, {"ideal", r.ideal}, {"unit", r.unit}});
+        }
+        if (result.accesses.registers) j["estimated_registers"] = result.accesses.registers;
         out[std::string(what) + "s"].push_back(j);
         return;
     }
@@ -84,7 +89,13 @@ void report(const Options& o, const char* what, const std::string& name, const i
         }
     }
     if (result.counterexample) print_counterexample(*result.counterexample, o.file, sources);
+    if (!result.violated()) {
+        for (const auto& r : result.accesses.remarks) {
+            fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc), r.hint);
+        }
+    }
     if (o.verbose) {
+        if (result.accesses.registers) fmt::print("  registers: about {} a thread (an estimate; `tilewright emit --to report` compiles and knows)\n", result.accesses.registers);
         for (const std::string& u : result.used()) fmt::print("  used: {}\n", u);
     }
 }
@@ -111,6 +122,7 @@ int run(const Options& o) {
         diagnose::CheckOptions options;
         options.search_seconds = o.seconds;
         options.seed = o.seed;
+        options.accesses = true;
         std::map<std::string, bool> kernel_proved;   // by name: all its variants
         for (const ir::Kernel& k : loaded.module->kernels) {
             if (!o.kernel.empty() && k.name != o.kernel) continue;

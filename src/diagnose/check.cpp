@@ -30,6 +30,7 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     verify::FlowResult flow = verify::check_flow(kernel, inputs);
     for (auto& o : flow.obligations) result.obligations.push_back(std::move(o));
     result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (options.accesses) result.accesses = access_report(kernel);
     if (result.proved() || !options.search) return result;
 
     SearchOptions search;

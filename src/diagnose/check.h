@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "diagnose/access_cost.h"
 #include "diagnose/counterexample.h"
 #include "verify/flow.h"
 #include "verify/order.h"
@@ -13,6 +14,7 @@ struct CheckOptions {
     double search_seconds = 3.0;    // for a counterexample, per kernel, only when something is not proved
     std::uint64_t seed = 1;
     bool search = true;
+    bool accesses = false;          // also look at what memory accesses cost
 };
 
 struct CheckResult {
@@ -20,6 +22,7 @@ struct CheckResult {
     std::optional<Counterexample> counterexample;
     double milliseconds = 0;
     int instances = 0;
+    AccessReport accesses;          // remarks on speed: no verdict depends on them
 
     bool proved() const;            // every obligation is proved, none vacuous
     bool violated() const { return counterexample.has_value(); }

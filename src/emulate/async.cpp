@@ -425,22 +425,23 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
         }
     }
     const int step = std::max(1, 32 / target::bytes(a_type));
+    const MatrixOperand columns_of_b(k_.buffers[at(op.b.buffer)].dtype, std::move(b));
+    std::map<int, MatrixOperand> rows_of_a;
+    for (auto& [m, row] : rows) rows_of_a.emplace(m, MatrixOperand(a_type, std::move(row)));
+    const target::DType acc_type = k_.fragments[at(op.acc)].dtype;
     FragmentState& acc = t.group->fragments[at(op.acc)];
     for (int th = first; th < first + 32 && th < table.threads; ++th) {
         for (int v = 0; v < table.values; ++v) {
             const int* c = table.at(th, v);
-            const auto& row = rows[c[0]];
-            if (row.empty()) {
+            const auto row = rows_of_a.find(c[0]);
+            if (row == rows_of_a.end() || row->second.values.empty()) {
                 fault(FaultKind::divergence, "the warp does not hold the A operand rows of its accumulator", &w, th % 32, *t.stmt);
                 return;
             }
             double& out = acc.values[at(th * table.values + v)];
             double sum = t.accumulate ? out : 0.0;
-            const double* col = &b[at(c[1] * depth)];
-            for (int k0 = 0; k0 < depth; k0 += step) {
-                double part = 0;
-                for (int k = k0; k < std::min(depth, k0 + step); ++k) part += row[at(k)] * col[k];
-                sum = static_cast<float>(sum + part);
+            for (int k = 0; k < depth; k += step) {
+                sum = product_sum(target::MatrixUnit::Wgmma, row->second, at(k), columns_of_b, at(c[1] * depth + k), at(std::min(step, depth - k)), sum, acc_type);
             }
             out = sum;
         }

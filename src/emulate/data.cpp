@@ -1,5 +1,6 @@
 // Statements that move or compute values at once: registers, ordinary global and shared accesses, mma.sync.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "emulate/machine.h"
@@ -12,11 +13,15 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+// max.f32 and min.f32: a NaN is dropped, and +0 counts as more than -0.
+double larger(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : a == b ? (std::signbit(a) ? b : a) : std::max(a, b); }
+double smaller(double a, double b) { return -larger(-a, -b); }
+
 double fold(const std::string& op, double a, double b, target::DType type) {
     if (op == "sum") return rounded(a + b, type);
     if (op == "prod") return rounded(a * b, type);
-    if (op == "max") return std::isnan(a) ? b : std::isnan(b) ? a : std::max(a, b);   // max.f32 drops NaN
-    if (op == "min") return std::isnan(a) ? b : std::isnan(b) ? a : std::min(a, b);
+    if (op == "max") return larger(a, b);
+    if (op == "min") return smaller(a, b);
     if (op == "any") return a != 0 || b != 0;
     return std::nan("");
 }
@@ -28,8 +33,8 @@ double apply(ElementOp op, const double* a) {
         case ElementOp::mul: return a[0] * a[1];
         case ElementOp::div: return a[0] / a[1];
         case ElementOp::neg: return -a[0];
-        case ElementOp::min: return std::isnan(a[0]) ? a[1] : std::isnan(a[1]) ? a[0] : std::min(a[0], a[1]);
-        case ElementOp::max: return std::isnan(a[0]) ? a[1] : std::isnan(a[1]) ? a[0] : std::max(a[0], a[1]);
+        case ElementOp::min: return smaller(a[0], a[1]);
+        case ElementOp::max: return larger(a[0], a[1]);
         case ElementOp::abs: return std::fabs(a[0]);
         case ElementOp::pow: return std::pow(a[0], a[1]);
         case ElementOp::floor: return std::floor(a[0]);
@@ -511,6 +516,20 @@ std::optional<int> view_address(const ir::SharedBuffer& buffer, const ir::Shared
     return ir::shared_address(buffer, c);
 }
 
+// ldmatrix and stmatrix with the wrong .trans exchange rows and columns inside each 8 x 8 matrix. Right is: transposed exactly
+// where a lane's pair of elements does not run along the buffer's rows.
+bool exchanges_matrices(const ir::SharedBuffer& buffer, const ir::SharedView& view, const FragmentTable& table, bool transposed) {
+    if (view.dims.size() != 2 || table.values < 2) return false;
+    int pair = 0;
+    for (int d : {0, 1}) {
+        if (table.at(0, 0)[d] != table.at(0, 1)[d]) pair = d;
+    }
+    const bool along_rows = buffer.dims[at(view.dims[at(pair)])].strides[0] == 1;
+    return transposed == along_rows;
+}
+
+std::array<int, 2> exchanged(const int* c) { return {(c[0] & ~7) | (c[1] & 7), (c[1] & ~7) | (c[0] & 7)}; }
+
 }  // namespace
 
 int Machine::block_of(Warp& w, const ir::SharedView& view, const Stmt& s) {
@@ -534,9 +553,11 @@ void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
     const FragmentTable& table = tables_[at(op.dst)];
     FragmentState& dst = fragment(g, op.dst);
     const int first = 32 * warp_in_group(w);
+    const bool swaps = op.matrix && exchanges_matrices(buffer, op.src, table, op.matrix_transposed);
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         for (int v = 0; v < table.values; ++v) {
-            auto address = view_address(buffer, op.src, origin, table.at(t, v));
+            const int* c = table.at(t, v);
+            auto address = view_address(buffer, op.src, origin, swaps ? exchanged(c).data() : c);
             if (!address) {
                 fault(FaultKind::out_of_bounds, "a load outside shared buffer `" + buffer.name + "`", &w, t % 32, s);
                 return;
@@ -561,10 +582,12 @@ void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
     const FragmentTable& table = tables_[at(op.src)];
     FragmentState& src = fragment(group_of(w), op.src);
     const int first = 32 * warp_in_group(w);
+    const bool swaps = op.matrix && exchanges_matrices(buffer, op.dst, table, op.matrix_transposed);
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         if (holds_a_copy(k_.fragments[at(op.src)].dist, t)) continue;
         for (int v = 0; v < table.values; ++v) {
-            auto address = view_address(buffer, op.dst, origin, table.at(t, v));
+            const int* c = table.at(t, v);
+            auto address = view_address(buffer, op.dst, origin, swaps ? exchanged(c).data() : c);
             if (!address) {
                 fault(FaultKind::out_of_bounds, "a store outside shared buffer `" + buffer.name + "`", &w, t % 32, s);
                 return;
@@ -580,38 +603,41 @@ void Machine::mma(Warp& w, const Stmt& s, const ir::Mma& op) {
     if (!options_.values) return written(w, s, op.acc);
     Group& g = group_of(w);
     const int first = 32 * warp_in_group(w);
-    // A warp multiplies what its own lanes hold.
-    auto gather = [&](int id, std::map<std::pair<int, int>, double>& out) {
+    // A warp multiplies what its own lanes hold: rows of A and of B, NaN where it holds nothing.
+    const int depth = k_.fragments[at(op.a)].dist.shape[1];
+    auto gather = [&](int id) {
         const FragmentTable& table = tables_[at(id)];
         FragmentState& f = fragment(g, id);
+        std::map<int, std::pair<std::vector<double>, std::vector<char>>> rows;
         for (int t = first; t < first + 32 && t < table.threads; ++t) {
-            for (int v = 0; v < table.values; ++v) out[{table.at(t, v)[0], table.at(t, v)[1]}] = f.values[at(t * table.values + v)];
+            for (int v = 0; v < table.values; ++v) {
+                auto& [values, held] = rows[table.at(t, v)[0]];
+                values.resize(at(depth), std::nan("")), held.resize(at(depth), 0);
+                const int k = table.at(t, v)[1];
+                if (k < depth) values[at(k)] = f.values[at(t * table.values + v)], held[at(k)] = 1;
+            }
         }
+        std::map<int, MatrixOperand> operands;
+        for (auto& [row, content] : rows) {
+            if (std::find(content.second.begin(), content.second.end(), 0) == content.second.end()) operands.emplace(row, MatrixOperand(k_.fragments[at(id)].dtype, std::move(content.first)));
+        }
+        return operands;
     };
-    std::map<std::pair<int, int>, double> a, b;
-    gather(op.a, a);
-    gather(op.b, b);
-    const int depth = k_.fragments[at(op.a)].dist.shape[1];
+    const auto a = gather(op.a), b = gather(op.b);
     const FragmentTable& table = tables_[at(op.acc)];
     FragmentState& acc = fragment(g, op.acc);
     const int step = std::max(1, 32 / target::bytes(k_.fragments[at(op.a)].dtype));   // elements one instruction sums
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         for (int v = 0; v < table.values; ++v) {
-            const int m = table.at(t, v)[0], n = table.at(t, v)[1];
-            double sum = acc.values[at(t * table.values + v)];
-            for (int k0 = 0; k0 < depth; k0 += step) {
-                double part = 0;
-                for (int k = k0; k < std::min(depth, k0 + step); ++k) {
-                    auto x = a.find({m, k}), y = b.find({n, k});
-                    if (x == a.end() || y == b.end()) {
-                        fault(FaultKind::divergence, "the warp does not hold the operands of its accumulator element", &w, t % 32, s);
-                        return;
-                    }
-                    part += x->second * y->second;
-                }
-                sum = rounded(sum + part, k_.fragments[at(op.acc)].dtype);
+            const auto x = a.find(table.at(t, v)[0]), y = b.find(table.at(t, v)[1]);
+            if (x == a.end() || y == b.end()) {
+                fault(FaultKind::divergence, "the warp does not hold the operands of its accumulator element", &w, t % 32, s);
+                return;
             }
-            acc.values[at(t * table.values + v)] = sum;
+            double& sum = acc.values[at(t * table.values + v)];
+            for (int k = 0; k < depth; k += step) {
+                sum = product_sum(target::MatrixUnit::MmaSync, x->second, at(k), y->second, at(k), at(std::min(step, depth - k)), sum, k_.fragments[at(op.acc)].dtype);
+            }
         }
     }
     written(w, s, op.acc);

@@ -11,6 +11,7 @@
 
 #include "emulate/clock.h"
 #include "emulate/emulator.h"
+#include "target/tensor_core.h"
 
 namespace tw::emulate {
 
@@ -307,6 +308,17 @@ private:
     int actor_wgmma(int warp) const { return 3 * static_cast<int>(warps_.size()) + warp; }
     int actor_slot(int block, int slot) const { return 4 * static_cast<int>(warps_.size()) + block * slots_ + slot; }
 };
+
+// Factors of a matrix product, decoded once; and one instruction's sum of products onto an f32 accumulator, as the hardware
+// cuts and rounds it (target/tensor_core.h). Types without such a rule: exact sum, rounded once.
+struct MatrixOperand {
+    target::DType type = target::DType::BF16;
+    std::vector<double> values;
+    std::vector<target::MatrixFactor> factors;   // empty: no rule for the type
+    MatrixOperand() = default;
+    MatrixOperand(target::DType t, std::vector<double> v);
+};
+double product_sum(target::MatrixUnit unit, const MatrixOperand& a, std::size_t a_first, const MatrixOperand& b, std::size_t b_first, std::size_t count, double c, target::DType acc);
 
 double load_value(const std::uint8_t* bytes, target::DType type);
 void store_value(std::uint8_t* bytes, target::DType type, double value);
