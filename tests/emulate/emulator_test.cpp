@@ -60,6 +60,37 @@ TEST(Run, ScheduleDoesNotChangeAResult) {
     }
 }
 
+TEST(Run, MaximumOrdersZeros) {
+    // max.f32 gives +0 for -0 and +0 (seen on an H200 with random kernels).
+    const ir::Kernel k = kernel_of_text(R"#(import tilewright as tw
+from tilewright import f32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = maximum(-X[n], 0.0)", threads=32)
+def k(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 32)) * 32
+    tw.store(Y[i], tw.maximum(-tw.load(X[i : i + 32], fill=0.0), 0.0))
+)#");
+    auto tensors = random_inputs(k, {4}, 1, true);
+    for (std::int64_t n = 0; n < 4; ++n) tensors[0].set({n}, 0.0);
+    ASSERT_TRUE(run(k, {4}, {}, tensors, {}).clean());
+    for (std::int64_t n = 0; n < 4; ++n) EXPECT_FALSE(std::signbit(tensors[1].get({n})));
+}
+
+TEST(Run, TransposedMatrixMovesAreHonoured) {
+    ir::Kernel k = kernel_of("kernels/gemm_sm80.py", {{"BM", 64}, {"BN", 64}});
+    const auto sizes = named_sizes(k, {{"M", 64}, {"N", 64}, {"K", 32}});
+    ASSERT_FALSE(run_trial(k, sizes, {}).failed());
+    int changed = 0;
+    ir::for_each_stmt(k.body, [&](ir::Stmt& s) {
+        if (auto* l = std::get_if<ir::LoadShared>(&s.op); l && l->matrix && changed++ == 0) l->matrix_transposed = !l->matrix_transposed;
+    });
+    ASSERT_GT(changed, 0);
+    EXPECT_TRUE(run_trial(k, sizes, {}).failed()) << "rows and columns of the 8 x 8 matrices trade places";
+}
+
 TEST(Run, BlocksAreTheGrid) {
     EXPECT_EQ(run_trial(kernel_of("kernels/transpose.py"), {33, 65}, {}).outcome.blocks, 2 * 3);
 }
