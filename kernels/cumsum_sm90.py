@@ -25,7 +25,7 @@ def running_product(x, axis):
 @tw.kernel(
     target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=tw.max(128, BN // 16), blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16))
 )
-def cumsum_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.each(256, 512, 1024, 2048, 4096, 8192)):
+def cumsum_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.each(256, 512, 1024, 2048, 4096)):
     """Rows of up to BN elements of whole vectors, sixteen neighbouring elements a thread."""
     tw.assume(N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
@@ -33,7 +33,7 @@ def cumsum_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, 
 
 
 @tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=4)
-def cumsum_long(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.const(4096, 8192) = 4096):
+def cumsum_long(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.const(4096) = 4096):
     """Rows of any length of whole vectors; the carry is the sum of all chunks before."""
     tw.assume(N % (16 // T.bytes) == 0)
     m = tw.grid(M)
@@ -45,7 +45,7 @@ def cumsum_long(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f
 
 
 @tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256)
-def cumsum_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.const(2048, 4096) = 2048):
+def cumsum_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.const(2048) = 2048):
     """Rows of any length and alignment."""
     m = tw.grid(M)
     carry = tw.zeros(f32, ())
@@ -58,7 +58,7 @@ def cumsum_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f3
 @tw.kernel(
     target="sm_80", name="cumprod", computes="Y[m, n] = prod(j in 0:n+1, f32(X[m, j]))", threads=tw.max(128, BN // 16), blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16))
 )
-def cumprod_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
+def cumprod_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 2048)):
     """Rows of up to BN elements of whole vectors, sixteen neighbouring elements a thread."""
     tw.assume(N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
@@ -66,7 +66,7 @@ def cumprod_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16,
 
 
 @tw.kernel(target="sm_80", name="cumprod", computes="Y[m, n] = prod(j in 0:n+1, f32(X[m, j]))", threads=256)
-def cumprod_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.const(2048, 4096) = 2048):
+def cumprod_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.const(2048) = 2048):
     """Rows of any length and alignment; the carry is the product of all chunks before."""
     m = tw.grid(M)
     carry = tw.full(f32, (), 1.0)
