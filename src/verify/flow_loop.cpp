@@ -314,9 +314,10 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     behind_ = b;
     body(left());
     behind_->inside = false;
-    const State after = left();
-    for (int id : fragments) s.fragments[id] = s.fragments.count(id) ? values_.where(entered, after.fragments.at(id), s.fragments.at(id)) : after.fragments.at(id);
-    for (int id : scalars) s.scalars[id] = s.scalars.count(id) ? ints_.choice(entered, after.scalars.at(id), s.scalars.at(id)) : after.scalars.at(id);
+    State after = left();
+    const bool always = prover_.holds(entered);   // every block of a persistent grid has a tile
+    for (int id : fragments) s.fragments[id] = !always && s.fragments.count(id) ? values_.where(entered, after.fragments.at(id), s.fragments.at(id)) : after.fragments.at(id);
+    for (int id : scalars) s.scalars[id] = !always && s.scalars.count(id) ? ints_.choice(entered, after.scalars.at(id), s.scalars.at(id)) : after.scalars.at(id);
     return true;
 }
 

@@ -1,0 +1,59 @@
+// A persistent loop that stores one iteration behind: what an iteration leaves in registers is stored by the next one, the last one's after
+// the loop. Proved as one store of every iteration, and only then.
+#include "diagnose/check.h"
+#include "verify/kernel_test_support.h"
+
+namespace tw::verify {
+namespace {
+
+using namespace testing_kernels;
+
+std::string kernel_with(const std::string& start, const std::string& place, const std::string& left, const std::string& after) {
+    return R"(import tilewright as tw
+from tilewright import f32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = X[n] * 2")
+def behind(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    held = tw.zeros(f32, (128,))
+    at = 0
+    holds = )" + start + R"(
+    for t in tw.persistent(tw.cdiv(N, 128)):
+        if holds == 1:
+            tw.store(Y[)" + place + " : " + place + R"( + 128], held)
+        held = tw.load(X[t * 128 : t * 128 + 128], fill=0.0) * 2.0
+)" + left + R"(
+        holds = 1
+)" + after + "\n";
+}
+
+const std::string kLeft = "        at = t * 128", kAfter = "    tw.store(Y[at : at + 128], held)";
+
+bool proved(const std::string& text) {
+    diagnose::CheckOptions options;
+    options.search = false;
+    return diagnose::check(kernel_of_text(text), options).proved();
+}
+
+TEST(StoresOneIterationBehind, TogetherWithTheLastOneAreOneStoreOfEach) { EXPECT_TRUE(proved(kernel_with("0", "at", kLeft, kAfter))); }
+
+TEST(StoresOneIterationBehind, NeedTheLastOne) { EXPECT_FALSE(proved(kernel_with("0", "at", kLeft, ""))); }
+
+TEST(StoresOneIterationBehind, GoWhereTheirElementsBelong) {
+    EXPECT_FALSE(proved(kernel_with("0", "t * 128", kLeft, kAfter)));                                            // the present iteration's place
+    EXPECT_FALSE(proved(kernel_with("0", "at", "        pass", kAfter)));                                        // never moved
+    EXPECT_FALSE(proved(kernel_with("0", "at", "        at = t * 128 + 128", kAfter)));                          // the next tile's
+    EXPECT_FALSE(proved(kernel_with("0", "at", kLeft, "    tw.store(Y[at + 128 : at + 256], held)")));           // after the loop, elsewhere
+}
+
+TEST(StoresOneIterationBehind, HaveSomethingToStore) { EXPECT_FALSE(proved(kernel_with("1", "at", kLeft, kAfter))); }
+
+TEST(StoresOneIterationBehind, StoreWhatTheIterationLeft) {
+    EXPECT_FALSE(proved(kernel_with("0", "at", "        at = t * 128\n        held = held + 1.0", kAfter)));
+    EXPECT_FALSE(proved(kernel_with("0", "at", kLeft, "    tw.store(Y[at : at + 128], held * 2.0)")));
+}
+
+}  // namespace
+}  // namespace tw::verify
