@@ -42,7 +42,7 @@ def test_the_tools_are_listed_with_schemas(tmp_path):
 
     tools = {tool.name: tool for tool in in_session(work, tmp_path)}
     for name in ("check", "explain", "run", "emit", "layout", "mutate", "ir", "doctor", "reference", "bench", "profile",
-                 "knowledge", "optimize_start", "optimize_status", "optimize_result", "optimize_stop"):
+                 "knowledge", "submit", "optimize_start", "optimize_status", "optimize_result", "optimize_stop"):
         assert name in tools, sorted(tools)
         assert tools[name].description
         assert tools[name].inputSchema["type"] == "object"
@@ -125,8 +125,6 @@ Y = { dtype = "bf16", dims = ["M", "N"] }
 
 
 def test_a_client_starts_an_optimisation_and_submits_its_result(tmp_path):
-    """Needs `submit` only for the second half."""
-
     async def work(session):
         started = await session.call_tool("optimize_start", {"task": TASK, "steps": 2})
         job = started.structuredContent["job"]
@@ -136,10 +134,8 @@ def test_a_client_starts_an_optimisation_and_submits_its_result(tmp_path):
                 break
             await asyncio.sleep(0.1)
         best = (await session.call_tool("optimize_result", {"job": job})).structuredContent
-        submitted = broken = None
-        if "submit" in [tool.name for tool in (await session.list_tools()).tools]:
-            submitted = await session.call_tool("submit", {"task": TASK, "source": best["source"]})
-            broken = await session.call_tool("submit", {"task": TASK, "source": best["source"].replace("tw.store(", "tw.stoer(")})
+        submitted = await session.call_tool("submit", {"task": TASK, "source": best["source"]})
+        broken = await session.call_tool("submit", {"task": TASK, "source": best["source"].replace("tw.store(", "tw.stoer(")})
         found = await session.call_tool("knowledge", {"action": "list"})
         return status, best, submitted, broken, found, await session.call_tool("optimize_status", {"job": "job-9"})
 
@@ -148,8 +144,6 @@ def test_a_client_starts_an_optimisation_and_submits_its_result(tmp_path):
     assert best["verdict"] == "proved"
     assert not found.isError
     assert unknown.isError
-    if submitted is None:
-        pytest.skip("this program has no command submit")
     assert submitted.structuredContent["passed"] is True and submitted.structuredContent["verdict"] == "proved"
     assert broken.structuredContent["passed"] is False and "stoer" in broken.structuredContent["feedback"]
 
