@@ -35,9 +35,11 @@ def merge(memories, names, out, shuffle_seed=None):
         path = memories / f"{name}.mem.db"
         if not path.exists():
             continue
-        first = first or path
         with sqlite3.connect(path) as db:
+            if db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'observation'").fetchone()[0] == 0:
+                continue  # a run that was killed before its first observation
             rows += db.execute("SELECT workload, stage, bottleneck, technique, reward, lesson, run FROM observation").fetchall()
+        first = first or path
     if first is None:
         raise SystemExit(f"no memory in {memories}")
     shutil.copy(first, out)

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #define TOML_EXCEPTIONS 0
+#define TOML_ASSERT(condition) static_cast<void>(0)  // hostile text is an error of the text, not of the program
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
@@ -240,6 +241,16 @@ std::optional<Task> load_task_text(SourceMap& sources, const std::string& name, 
     task.name = name.substr(slash == std::string::npos ? 0 : slash + 1);
     if (const auto dot = task.name.find('.'); dot != std::string::npos) task.name.resize(dot);
     Reader reader(file, sources, sink);
+    // The TOML library takes these for granted.
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t length = utf8_sequence_length(text, i);
+        if (length == 0 || text[i] == '\0' || text.compare(i, 3, "[[[") == 0) {
+            const auto at = static_cast<std::uint32_t>(i);
+            sink.error(Code::task_syntax, {file, at, at + 1}, length == 0 || text[i] == '\0' ? "a byte that is not text" : "three brackets in a row mean nothing in a task");
+            return std::nullopt;
+        }
+        i += length;
+    }
     toml::parse_result parsed = toml::parse(text, name);
     if (!parsed) {
         sink.error(Code::task_syntax, reader.span(parsed.error().source()), printable(parsed.error().description()));

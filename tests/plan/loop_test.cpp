@@ -70,12 +70,12 @@ public:
     std::string name() const override { return "bad"; }
     Expected<Reply, ProposalFailure> propose(const Request& request) override {
         const char* texts[] = {"", "def (", "import os\nos.system('true')\n", "\xff\xfe"};
-        last_feedback = request.feedback;
+        got_feedback |= !request.feedback.empty();
         if (calls++ % 5 == 4) return Unexpected{ProposalFailure{ProposalFailure::Kind::malformed, "an empty answer", {}}};
         return Reply{texts[calls % 4], "nonsense", {}};
     }
     int calls = 0;
-    std::string last_feedback;
+    bool got_feedback = false;
 };
 
 TEST_F(LoopTest, NonsenseCostsAttemptsNeverTheRun) {
@@ -84,7 +84,7 @@ TEST_F(LoopTest, NonsenseCostsAttemptsNeverTheRun) {
     ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
     EXPECT_EQ(outcome->best_step, -1);
     EXPECT_GT(outcome->candidates, 1);
-    EXPECT_FALSE(proposer.last_feedback.empty());
+    EXPECT_TRUE(proposer.got_feedback);
 }
 
 TEST_F(LoopTest, AWorkerThatDoesNotEndIsATimeout) {
