@@ -148,6 +148,14 @@ struct Runner {
             int variant = 0;
             for (std::size_t i = 0; i < step.kernel; ++i) variant += loaded.module->ir().kernels[i].name == kernel.name;
             json r = resources_of(kernel, *step.compiled, arch, variant);
+            // What was loaded knows its registers even where the compiler's log does not tell them.
+            r["registers"] = step.on_device->registers();
+            r["local_bytes"] = step.on_device->local_bytes();
+            if (const target::Arch* facts = target::find_arch(arch)) {
+                const int blocks = target::occupancy_blocks_per_sm(*facts, 32 * kernel.warps, step.on_device->registers(), kernel.shared_bytes);
+                r["blocks_per_sm"] = blocks;
+                r["occupancy"] = static_cast<double>(blocks * kernel.warps) / facts->max_warps_per_sm;
+            }
             r["grid"] = step.shape.grid;
             if (step.shape.cluster[0]) r["cluster"] = step.shape.cluster;
             list.push_back(std::move(r));

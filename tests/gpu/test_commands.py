@@ -62,7 +62,7 @@ class Commands(unittest.TestCase):
     def test_bench_gives_its_evidence(self):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "e.json")
-            done = run("bench", KERNELS / "gemm_sm80.py", "--set", "M=512,N=512,K=512", "--against", "cublaslt", "--heuristics", "8", "--rounds", "10", "--json", out)
+            done = run("bench", KERNELS / "gemm_sm80.py", "--set", "M=2048,N=2048,K=2048", "--against", "cublaslt", "--heuristics", "8", "--rounds", "10", "--json", out)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             with open(out) as f:
                 e = json.load(f)
