@@ -52,7 +52,7 @@ def row_in_cluster(X, gamma, beta, Y, eps, C, BN):
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
     threads=tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
-    blocks_per_sm=(1280 if T == bf16 else 1024) // tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
+    blocks_per_sm=(1280 if T == bf16 and BYTES <= 16384 else 1024) // tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
 )
 def layernorm_rows(
     X: tw.Tensor(T, M, N),
@@ -109,7 +109,7 @@ def layernorm_cluster(
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
     threads=tw.max(128, BN // 16),
-    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16)),
+    blocks_per_sm=tw.max(1, 512 // tw.max(128, BN // 16)),
 )
 def layernorm_rows_any(
     X: tw.Tensor(T, M, N),
@@ -118,7 +118,7 @@ def layernorm_rows_any(
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 16384),
+    BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192),
 ):
     """Rows of any length up to BN, one element a lane."""
     tw.assume(N <= BN)
@@ -143,7 +143,7 @@ def layernorm_cluster_any(
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BN: tw.each(8192, 16384),
+    BN: tw.each(8192),
     C: tw.const(2, 4, 8) = 8,
 ):
     """BN elements of a row of any length in the registers of each block of a cluster."""

@@ -135,7 +135,7 @@ def rmsnorm_twice(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), Y: tw.Tensor(T,
     name="rmsnorm",
     computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
     threads=tw.max(128, BN // 16),
-    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16)),
+    blocks_per_sm=tw.max(1, 768 // tw.max(128, BN // 16)),
 )
 def rmsnorm_rows_any(
     X: tw.Tensor(T, M, N),
@@ -143,7 +143,7 @@ def rmsnorm_rows_any(
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 16384),
+    BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192),
 ):
     """Rows of any length up to BN, one element a lane."""
     tw.assume(N <= BN)
@@ -208,7 +208,7 @@ def rmsnorm_residual_any(
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BN: tw.each(256, 1024, 4096, 8192, 16384),
+    BN: tw.each(256, 1024, 4096, 8192),
 ):
     """Rows of any length up to BN, one element a lane."""
     tw.assume(N <= BN)
