@@ -286,6 +286,7 @@ def one_safely(path, sanitized):
         return FAULT
 
 
+CAUGHT = ("wrong output", "CUDA error", "hang", "reported")
 TOOLS = ("memcheck", "racecheck", "synccheck")
 
 
@@ -335,8 +336,8 @@ def mutants_main(folder, out, processes):
                 counts.setdefault(g["tool"] + " ran", 0)
                 counts[g["tool"] + " ran"] += 1
                 counts.setdefault(g["tool"], 0)
-                counts[g["tool"]] += g["what"] not in ("nothing", "refused")
-            counts["any on the GPU"] = counts.get("any on the GPU", 0) + any(g["what"] not in ("nothing", "refused") for g in tried)
+                counts[g["tool"]] += g["what"] in CAUGHT
+            counts["any on the GPU"] = counts.get("any on the GPU", 0) + any(g["what"] in CAUGHT for g in tried)
         with open(out, "w") as f:
             json.dump(dict(command="tilewright mutate KERNELS --limit 1 --export FOLDER; python3 bench/gpu_kernels.py mutants FOLDER OUT.json", totals=counts, rows=rows), f, indent=1)
         return counts
