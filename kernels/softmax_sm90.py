@@ -130,7 +130,7 @@ def softmax_online(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16
     name="softmax",
     computes="Y[m, n] = softmax(n, f32(X[m, n]))",
     threads=tw.max(128, BN // 16),
-    blocks_per_sm=tw.max(1, 1280 // tw.max(128, BN // 16)),
+    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16)),
 )
 def softmax_rows_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 16384)):
     """Rows of any length up to BN: one element a lane, so that a warp's access is one piece of memory whatever its alignment."""
