@@ -253,7 +253,8 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
     const int top = order.size() == 1 ? 40 : order.size() == 2 ? 12 : 6;
     for (;;) {
         std::map<Atom, std::int64_t> env;
-        for (std::size_t i = 0; i < sizes.size(); ++i) env[sizes[i]] = multiples[i] * units[i];
+        // Whole tiles (even), and one element into the last of them (odd): a loop that forgets the ragged tile must show.
+        for (std::size_t i = 0; i < sizes.size(); ++i) env[sizes[i]] = multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1;
         std::vector<std::int64_t> counts;
         std::int64_t product = 1;
         for (Atom a : order) {
@@ -293,7 +294,7 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         if (!run(0)) return false;
         if (static_cast<std::int64_t>(seen.size()) != product) return why = "the number of tiles is not the product of the tile counts", false;
         std::size_t d = 0;
-        while (d < multiples.size() && ++multiples[d] > top) multiples[d++] = 1;
+        while (d < multiples.size() && ++multiples[d] > 2 * top) multiples[d++] = 1;
         if (d == multiples.size()) break;
     }
     lemmas.push_back("lemma: the tile order is a bijection (all grids up to " + std::to_string(top) + " tiles a side, enumerated)");
