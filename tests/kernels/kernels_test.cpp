@@ -147,8 +147,6 @@ const Case kCases[] = {
     {"attention_sm90", 1, {{"D", 64}, {"BN", 80}, {"C", 3}, {"G", 2}}, {{"B", 1}, {"HK", 1}, {"S", 100}, {"T", 170}}, 0, false},
     {"attention_f16_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 3}, {"T", 70}}, 0, false},
     {"attention_f16_sm90", 1, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 70}, {"T", 70}}, 0, false},
-    {"attention_pairs_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 130}, {"T", 200}}},
-    {"attention_pairs_sm90", 0, {{"D", 64}, {"BN", 64}, {"QSTAGES", 2}}, {{"B", 2}, {"HK", 1}, {"S", 300}, {"T", 70}}, 0, false},
 };
 INSTANTIATE_TEST_SUITE_P(Table, ShippedKernel, ::testing::ValuesIn(kCases), name_of_case);
 
