@@ -258,7 +258,7 @@ def test_versions_are_negotiated():
 
 
 # Every thread is emulated: seconds of work, long enough for a progress notification and to be cancelled in the middle.
-SLOW = {"source": VECTOR_ADD, "sizes": {"N": 100_000}, "schedules": 2}
+SLOW = {"source": VECTOR_ADD, "sizes": {"N": 300_000}, "schedules": 2}
 VERY_SLOW = {"source": VECTOR_ADD, "sizes": {"N": 1_000_000}, "schedules": 64}
 
 

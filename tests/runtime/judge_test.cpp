@@ -94,9 +94,11 @@ TEST(IndexTensors, AreThoseThatComputesReadsPlacesFrom) {
 
 TEST(ReferenceText, IsTakenByNvrtc) {
     if (!nvrtc_identity()) GTEST_SKIP() << "no NVRTC on this machine";
-    for (const char* name : {"gemm_sm90", "attention_sm90", "layernorm", "grouped_gemm_sm80", "split_k"}) {
+    for (const auto& [name, kernel] : {std::pair{"gemm_sm90", ""}, {"attention_sm90", "attention"}, {"layernorm", ""}, {"grouped_gemm_sm80", ""}, {"split_k", ""}}) {
         const ir::Module module = load(name);
-        const Signature s = *find_signature(module, "");
+        const auto found = find_signature(module, kernel);
+        ASSERT_TRUE(found) << name << ": " << found.error().message;
+        const Signature& s = *found;
         auto text = codegen::reference_text(s.computes, s.tensors, s.sizes.size(), s.scalars.size());
         ASSERT_TRUE(text) << text.error();
         CompileRequest request;

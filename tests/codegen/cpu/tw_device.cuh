@@ -47,6 +47,8 @@ inline int max(int a, int b) { return a > b ? a : b; }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 template <class T>
 void atomicAdd(T* p, T v) { *p += v; }
+template <class T>
+T atomicCAS(T* p, T expected, T v) { const T seen = *p; if (seen == expected) *p = v; return seen; }
 inline void __trap() { std::abort(); }
 
 namespace tw {
