@@ -65,7 +65,7 @@ json request_json(const Request& r) {
     return {{"schema", 1},
             {"kind", r.attempt > 0 ? "repair" : r.current_source.empty() ? "first" : "optimise"},
             {"task", r.task ? r.task->text : ""},
-            {"stub", r.task ? tasks::stub_source(*r.task) : ""},
+            {"signature", r.task ? tasks::signature_source(*r.task) : ""},
             {"stage", name_of(r.stage)},
             {"step", r.step},
             {"attempt", r.attempt},

@@ -84,7 +84,7 @@ runtime::Result<Prompt> prompt_for(const Request& r, int tool_rounds) {
     PromptValues values = {{"tool_rounds", std::to_string(tool_rounds)},
                            {"reference", trimmed_reference(*sections, {r.technique_text, r.current_source, r.failed_source, join(r.invariants, "\n"), usual})},
                            {"task", task},
-                           {"stub", r.task ? tasks::stub_source(*r.task) : std::string()},
+                           {"signature", r.task ? tasks::signature_source(*r.task) : std::string()},
                            {"current", r.current_source},
                            {"technique", r.technique},
                            {"technique_text", r.technique_text},

@@ -270,7 +270,7 @@ std::optional<Task> load_task_file(SourceMap& sources, const std::string& path, 
 }
 
 bool resolve_task(SourceMap& sources, Task& task, bool class_given, DiagnosticSink& sink) {
-    auto module = lower::compile_text(sources, task.name + " (signature)", stub_source(task), {}, sink);
+    auto module = lower::compile_text(sources, task.name + " (signature)", signature_source(task), {}, sink);
     if (!module || module->kernels.empty() || sink.has_errors()) {
         if (!sink.has_errors()) sink.error(Code::task_value, {}, "the task's signature cannot be made into a kernel");
         return false;

@@ -59,6 +59,6 @@ std::string kernel_head(const Task& task, const std::string& function, const std
     return out;
 }
 
-std::string stub_source(const Task& task) { return file_head(task) + kernel_head(task, task.name, "", "") + "    pass\n"; }
+std::string signature_source(const Task& task) { return file_head(task) + kernel_head(task, task.name, "", "") + "    pass\n"; }
 
 }  // namespace tw::tasks

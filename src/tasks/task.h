@@ -82,6 +82,6 @@ struct Task {
 std::string file_head(const Task& task);
 std::string kernel_head(const Task& task, const std::string& function, const std::string& decorator_extra, const std::string& extra_parameters);
 // A kernel that does nothing: what a proposer has to fill in.
-std::string stub_source(const Task& task);
+std::string signature_source(const Task& task);
 
 }  // namespace tw::tasks
