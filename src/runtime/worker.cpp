@@ -140,13 +140,17 @@ WorkerResult supervise(pid_t child, Pipe& answer, Pipe& words, const WorkerLimit
         }
         result.peak_bytes = std::max(result.peak_bytes, resident_bytes(child));
         const pid_t reaped = ::waitpid(child, &status, WNOHANG);
-        if (reaped == child || (reaped < 0 && errno != EINTR)) break;
+        if (reaped == child || (reaped < 0 && errno != EINTR)) {
+            // An answer that came too late is as late when nobody happened to look in between.
+            if (!killed && elapsed() >= limits.seconds) kill_all(WorkerEnd::timed_out);
+            break;
+        }
         if (killed) continue;
         if (limits.memory_bytes && result.peak_bytes > limits.memory_bytes)
             kill_all(WorkerEnd::out_of_memory);
         else if (result.answer.size() > limits.answer_bytes)
             kill_all(WorkerEnd::answer_too_long);
-        else if (elapsed() > limits.seconds)
+        else if (elapsed() >= limits.seconds)
             kill_all(WorkerEnd::timed_out);
         else if (limits.stop && limits.stop->load())
             kill_all(WorkerEnd::stopped);

@@ -153,7 +153,7 @@ TEST(Worker, WhatTheChildStartedDiesWithIt) {
     testing::TemporaryFolder folder;
     const auto note = folder.path() / "pid";
     const auto result =
-        run_program_in_worker({"sh", "-c", "sleep 60 & echo $! >" + note.string() + "; wait"}, {.seconds = 0.5});
+        run_program_in_worker({"sh", "-c", "sleep 60 & echo $! >" + note.string() + "; wait"}, {.seconds = 2});
     EXPECT_EQ(result.end, WorkerEnd::timed_out);
     const auto text = read_file(note);
     ASSERT_TRUE(text);
