@@ -26,10 +26,12 @@ SHAPES = [
     dict(M=513, N=4096, K=520, B=1, H=4, HK=3, S=300, T=300, P=2, R=100, G=2, D=128),
     dict(M=1024, N=2048, K=1024, B=1, H=8, HK=2, S=1024, T=1024, P=2, R=512, G=8, D=128),
 ]
-# Sums whose every step rounds to 16 bits drift with the number of terms.
-TOLERANCES = {"add_f16": 0.05, "add_bf16": 0.4}
-# file -> (shapes, function of suite_inputs, its arguments)
+# Sums that round to 16 bits at every step drift with the number of terms: they are tried where each step is exact.
+EXACT_SUMS = ([dict(M=1, N=8), dict(M=37, N=72), dict(M=100, N=301), dict(M=256, N=1000)], "signs", dict(tensor="X"))
+# file or kernel -> (shapes, function of suite_inputs, its arguments)
 CONTENTS = {
+    "add_f16": EXACT_SUMS,
+    "add_bf16": EXACT_SUMS,
     "grouped_gemm_sm80.py": ([dict(T=50, P=100, E=4, N=72, K=40, TILES=8), dict(T=300, P=600, E=8, N=264, K=136, TILES=20)], "routed_tiles", dict(top_k=2, balanced=False, tile=64)),
 }
 
@@ -55,19 +57,17 @@ def requests_of(program):
             names.setdefault(given.group(1) if given else function, kind)
         if "program" in names.values():
             names = {n: k for n, k in names.items() if k == "program"}
-        shapes, function, arguments = CONTENTS.get(file.name, (SHAPES, None, {}))
-        if function is None and any(f"tw.Tensor({t}," in text for t in ("i32", "i64", "u32")) and file.parent.name == "kernels" and file.parent.parent == ROOT:
+        if file.name not in CONTENTS and any(f"tw.Tensor({t}," in text for t in ("i32", "i64", "u32")) and file.parent.name == "kernels" and file.parent.parent == ROOT:
             left_out.append(file.name)
             continue
         for name in names:
+            shapes, function, arguments = CONTENTS.get(name) or CONTENTS.get(file.name, (SHAPES, None, {}))
             for sizes in shapes:
                 for seed in (1, 2):
                     request = {"file": str(file), "sizes": sizes, "seed": seed}
                     request["kernel"] = name
-                    if name in TOLERANCES:
-                        request["tolerance"] = TOLERANCES[name]
                     if function:
-                        request["inputs"] = suite_inputs.make(function, sizes, arguments)
+                        request["inputs"] = suite_inputs.make(function, sizes, {**arguments, "seed": seed})
                     requests.append(request)
     return requests, left_out
 

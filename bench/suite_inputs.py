@@ -50,6 +50,14 @@ def routed_tiles(sizes, top_k=1, balanced=True, tile=64, seed=1):
     return {"rows": [t for _, t in pairs], "expert": [e for e, _ in pairs], "tile_first": first, "tile_end": end}
 
 
+def signs(sizes, tensor, seed=1):
+    """An M x N matrix of -1, 0 and 1. Every partial sum of up to 256 rows is a whole number that 16 bits hold exactly, in any order."""
+    if sizes["M"] > 256:
+        raise SystemExit(f"M must be at most 256 for sums that bf16 holds exactly, it is {sizes['M']}")
+    generator = random.Random(seed)
+    return {tensor: [generator.randint(-1, 1) for _ in range(sizes["M"] * sizes["N"])]}
+
+
 def make(name, sizes, arguments):
     function = globals().get(name)
     if not callable(function):
