@@ -19,13 +19,15 @@ import suite_inputs  # noqa: E402
 
 # Every size name that kernels use; a kernel takes those it has.
 SHAPES = [
-    dict(M=1, N=8, K=8, B=1, H=1, HK=1, S=1, T=1, P=1, R=1, G=1, D=64),
-    dict(M=37, N=72, K=40, B=2, H=3, HK=2, S=65, T=65, P=3, R=5, G=2, D=64),
-    dict(M=100, N=301, K=64, B=1, H=2, HK=1, S=130, T=200, P=3, R=7, G=3, D=128),
-    dict(M=300, N=1000, K=136, B=2, H=2, HK=2, S=256, T=256, P=4, R=64, G=4, D=128),
-    dict(M=513, N=4096, K=520, B=1, H=4, HK=3, S=300, T=300, P=2, R=100, G=2, D=128),
-    dict(M=1024, N=2048, K=1024, B=1, H=8, HK=2, S=1024, T=1024, P=2, R=512, G=8, D=128),
+    dict(M=1, N=8, K=8, B=1, H=1, HK=1, S=1, T=1, P=1, R=1, G=1, D=64, L=1),
+    dict(M=37, N=72, K=40, B=2, H=3, HK=2, S=65, T=65, P=3, R=5, G=2, D=64, L=3),
+    dict(M=100, N=301, K=64, B=1, H=2, HK=1, S=130, T=200, P=3, R=7, G=3, D=128, L=17),
+    dict(M=300, N=1000, K=136, B=2, H=2, HK=2, S=256, T=256, P=4, R=64, G=4, D=128, L=64),
+    dict(M=513, N=4096, K=520, B=1, H=4, HK=3, S=300, T=300, P=2, R=100, G=2, D=128, L=100),
+    dict(M=1024, N=2048, K=1024, B=1, H=8, HK=2, S=1024, T=1024, P=2, R=512, G=8, D=128, L=512),
 ]
+# Reductions over the middle axis of X[A, R, B]: B is long there, and a batch elsewhere.
+AXES = ([dict(A=1, R=1, B=8), dict(A=3, R=37, B=72), dict(A=5, R=1000, B=264), dict(A=64, R=128, B=1024), dict(A=1, R=4097, B=256)], None, {})
 # Sums that round to 16 bits at every step drift with the number of terms: they are tried where each step is exact.
 EXACT_SUMS = ([dict(M=1, N=8), dict(M=37, N=72), dict(M=100, N=301), dict(M=256, N=1000)], "signs", dict(tensor="X"))
 # file or kernel -> (shapes, function of suite_inputs, its arguments)
@@ -61,7 +63,7 @@ def requests_of(program):
             left_out.append(file.name)
             continue
         for name in names:
-            shapes, function, arguments = CONTENTS.get(name) or CONTENTS.get(file.name, (SHAPES, None, {}))
+            shapes, function, arguments = CONTENTS.get(name) or CONTENTS.get(file.name) or (AXES if name.startswith("axis_") else (SHAPES, None, {}))
             for sizes in shapes:
                 for seed in (1, 2):
                     request = {"file": str(file), "sizes": sizes, "seed": seed}
