@@ -127,6 +127,9 @@ Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache&
     // The toolkit's headers are not in the key: their folder is a matter of the machine, their text of NVRTC's version.
     if (const auto toolkit = find_cuda_include_folder(); !toolkit.empty())
         options.push_back("--include-path=" + toolkit.string());
+    // NVRTC since 13 keeps a cache of its own that gives back a cubin without the assembler's report, which says the registers and
+    // spills; ours keeps both.
+    if (identity->major >= 13 && std::find(options.begin(), options.end(), "--no-cache") == options.end()) options.push_back("--no-cache");
     auto output = nvrtc_compile(request.source, request.name, *headers, options);
     if (!output) return std::move(output).propagate();
     result.cubin = std::move(output->cubin);
