@@ -193,7 +193,7 @@ private:
     Group& group_of(Warp& w) { return *w.groups.back(); }
     int warp_in_group(const Warp& w) const { return w.index - w.groups.back()->first_warp; }
 
-    // data (data.cpp)
+    // registers, ordinary memory accesses and tensor cores (registers.cpp, global_memory.cpp, shared_memory.cpp, tensor_core.cpp)
     void compute(Warp& w, const Stmt& s, const ir::Compute& op);
     void reduce(Warp& w, const Stmt& s, const ir::Reduce& op);
     void scan(Warp& w, const Stmt& s, const ir::Scan& op);

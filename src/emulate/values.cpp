@@ -114,32 +114,4 @@ FragmentTable tabulate(const ir::Distribution& d) {
     return table;
 }
 
-MatrixOperand::MatrixOperand(target::DType t, std::vector<double> v) : type(t), values(std::move(v)) {
-    using target::DType;
-    if (t != DType::F16 && t != DType::BF16 && t != DType::TF32 && t != DType::E4M3 && t != DType::E5M2) return;
-    factors.reserve(values.size());
-    for (double x : values) {
-        std::uint8_t bytes[8] = {};
-        store_value(bytes, t, x);
-        std::uint64_t bits = 0;
-        std::memcpy(&bits, bytes, static_cast<std::size_t>(target::bytes(t)));
-        factors.push_back(target::matrix_factor(bits, t));
-    }
-}
-
-double product_sum(target::MatrixUnit unit, const MatrixOperand& a, std::size_t a_first, const MatrixOperand& b, std::size_t b_first, std::size_t count, double c, target::DType acc) {
-    if (a.factors.empty() || b.factors.empty() || acc != target::DType::F32 || count > 64) {
-        double part = 0;
-        for (std::size_t i = 0; i < count; ++i) part += a.values[a_first + i] * b.values[b_first + i];
-        return rounded(c + part, acc);
-    }
-    const float before = static_cast<float>(c);
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &before, sizeof bits);
-    bits = target::matrix_sum(unit, a.type, b.type, acc, std::span(a.factors).subspan(a_first, count), std::span(b.factors).subspan(b_first, count), bits);
-    float after = 0;
-    std::memcpy(&after, &bits, sizeof after);
-    return after;
-}
-
 }  // namespace tw::emulate

@@ -1,0 +1,392 @@
+// Control flow of a warp: expressions, frames, and which statement does what.
+#include <algorithm>
+
+#include "emulate/machine.h"
+
+namespace tw::emulate {
+
+std::optional<std::int64_t> Machine::value(const Warp& w, const ir::Expr& e, const Stmt& s) {
+    const Block& b = blocks_[static_cast<std::size_t>(w.block)];
+    return ir::evaluate(e, [&](const ir::ExprNode& n, const std::vector<std::int64_t>& args) -> std::optional<std::int64_t> {
+        switch (n.kind) {
+            case ir::ExprKind::size: return sizes_[static_cast<std::size_t>(n.id)];
+            case ir::ExprKind::var:
+                if (!w.var_set[static_cast<std::size_t>(n.id)]) return std::nullopt;
+                return w.vars[static_cast<std::size_t>(n.id)];
+            case ir::ExprKind::block_index: return b.index[n.id];
+            case ir::ExprKind::grid_size: return grid_[n.id];
+            case ir::ExprKind::cluster_rank: return w.block;
+            case ir::ExprKind::element: {
+                const TensorData& t = tensors_[static_cast<std::size_t>(n.id)];
+                std::int64_t offset = 0;
+                for (std::size_t i = 0; i < args.size(); ++i) {
+                    if (args[i] < 0 || args[i] >= t.dims[i]) {
+                        fault(FaultKind::out_of_bounds, "index " + std::to_string(args[i]) + " of `" + k_.tensors[static_cast<std::size_t>(n.id)].name + "` is outside [0, " + std::to_string(t.dims[i]) + ")", &w, 0, s);
+                        return std::nullopt;
+                    }
+                    offset += args[i] * t.strides[i];
+                }
+                return static_cast<std::int64_t>(load_value(&t.bytes[static_cast<std::size_t>(offset * target::bytes(t.dtype))], t.dtype));
+            }
+            default: return std::nullopt;
+        }
+    });
+}
+
+std::int64_t Machine::must(const Warp& w, const ir::Expr& e, const Stmt& s) {
+    const std::size_t before = outcome_.faults.size();
+    auto v = value(w, e, s);
+    if (v) return *v;
+    if (outcome_.faults.size() == before) {
+        fault(FaultKind::uninitialised, "the expression " + ir::to_string(e, ir::names_of(k_)) + " has no value here (unset variable, division by zero or overflow)", &w, 0, s);
+    }
+    return 0;
+}
+
+bool Machine::step(Warp& w) {
+    if (w.done) return false;
+    if (++outcome_.steps > options_.step_limit) {
+        if (!limit_hit_) fault(FaultKind::limit, "more than " + std::to_string(options_.step_limit) + " statements executed; the emulator gives up", &w, 0, k_.body.front());
+        limit_hit_ = true;
+        return false;
+    }
+    while (!w.frames.empty()) {
+        Frame& f = w.frames.back();
+        if (f.pc < f.region->size()) break;
+        if (f.loop) {
+            f.index += f.step;
+            if (f.index < f.hi) {
+                f.pc = 0;
+                w.vars[static_cast<std::size_t>(f.loop->var)] = f.index;
+                if (f.region->empty()) continue;
+                break;
+            }
+        }
+        if (f.leaves_role) w.groups.pop_back();
+        if (f.leaves_elect) w.single = false;
+        w.frames.pop_back();
+    }
+    if (w.frames.empty()) {
+        w.done = true;
+        for (const auto& g : w.wgmma_groups) {
+            for (const WgmmaTask& t : g) fault(FaultKind::in_flight, "the kernel ends with an unfinished wgmma", &w, 0, *t.stmt);
+        }
+        return true;
+    }
+    const Stmt& s = (*w.frames.back().region)[w.frames.back().pc];
+    w.waiting_at = &s;
+    ++w.serial;
+    // Control statements push frames, so the program counter moves first.
+    if (auto* f = std::get_if<ir::For>(&s.op)) {
+        ++w.frames.back().pc;
+        Frame frame;
+        frame.region = &f->body;
+        frame.loop = f;
+        frame.index = must(w, f->lo, s);
+        frame.hi = must(w, f->hi, s);
+        frame.step = must(w, f->step, s);
+        if (frame.step <= 0) {
+            fault(FaultKind::launch, "the loop's step is not positive", &w, 0, s);
+            return false;
+        }
+        if (!options_.values) {
+            Coverage& c = outcome_.coverage[&s];
+            c.most_trips = std::max(c.most_trips, std::max<std::int64_t>(0, (frame.hi - frame.index + frame.step - 1) / frame.step));
+        }
+        if (frame.index < frame.hi) {
+            w.vars[static_cast<std::size_t>(f->var)] = frame.index;
+            w.var_set[static_cast<std::size_t>(f->var)] = 1;
+            w.frames.push_back(frame);
+        }
+        return true;
+    }
+    if (auto* i = std::get_if<ir::If>(&s.op)) {
+        ++w.frames.back().pc;
+        bool taken = must(w, i->condition, s) != 0;
+        for (const auto& [condition, way] : options_.forced) {
+            if (ir::same(condition, i->condition)) taken = way;
+        }
+        if (!options_.values) (taken ? outcome_.coverage[&s].taken : outcome_.coverage[&s].passed) = true;
+        Frame frame;
+        frame.region = taken ? &i->then : &i->otherwise;
+        if (!frame.region->empty()) w.frames.push_back(frame);
+        return true;
+    }
+    if (auto* r = std::get_if<ir::Role>(&s.op)) {
+        ++w.frames.back().pc;
+        const int offset = w.index - r->first_warp;
+        if (offset < 0 || offset >= r->warps_per_instance * r->instances) return true;
+        const int instance = offset / r->warps_per_instance;
+        Group* group = nullptr;
+        for (auto& g : groups_) {
+            if (g->region == r && g->block == w.block && g->instance == instance) group = g.get();
+        }
+        if (!group) {
+            auto made = std::make_unique<Group>();
+            made->block = w.block;
+            made->first_warp = r->first_warp + instance * r->warps_per_instance;
+            made->warps = r->warps_per_instance;
+            made->instance = instance;
+            made->region = r;
+            made->fragments.resize(k_.fragments.size());
+            group = made.get();
+            groups_.push_back(std::move(made));
+        }
+        w.groups.push_back(group);
+        if (r->instance_var >= 0) {
+            w.vars[static_cast<std::size_t>(r->instance_var)] = instance;
+            w.var_set[static_cast<std::size_t>(r->instance_var)] = 1;
+        }
+        Frame frame;
+        frame.region = &r->body;
+        frame.leaves_role = true;
+        w.frames.push_back(frame);
+        return true;
+    }
+    if (auto* e = std::get_if<ir::Elect>(&s.op)) {
+        ++w.frames.back().pc;
+        if (w.single || w.index != group_of(w).first_warp) {
+            if (!w.single) return true;
+            Frame nested;
+            nested.region = &e->body;
+            w.frames.push_back(nested);
+            return true;
+        }
+        w.single = true;
+        Frame frame;
+        frame.region = &e->body;
+        frame.leaves_elect = true;
+        w.frames.push_back(frame);
+        return true;
+    }
+    if (!execute(w, s)) return false;
+    ++w.frames.back().pc;
+    return true;
+}
+
+bool Machine::execute(Warp& w, const Stmt& s) {
+    // Work on fragments belongs to a whole group; one elected thread has none.
+    struct Visitor {
+        Machine& m;
+        Warp& w;
+        const Stmt& s;
+        bool operator()(const ir::For&) { return true; }
+        bool operator()(const ir::If&) { return true; }
+        bool operator()(const ir::Role&) { return true; }
+        bool operator()(const ir::Elect&) { return true; }
+        bool operator()(const ir::Expect&) { return true; }
+        bool operator()(const ir::Sugar&) { m.fault(FaultKind::launch, "not the last form: a sugar statement is left", &w, 0, s); return true; }
+        bool operator()(const ir::SetMaxRegisters&) { return true; }
+        bool operator()(const ir::GridWait&) { return true; }     // one launch is emulated: nothing runs before it
+        bool operator()(const ir::GridLaunch&) { return true; }
+        bool operator()(const ir::Assign& a) {
+            const std::int64_t v = m.must(w, a.value, s);
+            w.vars[static_cast<std::size_t>(a.var)] = v;
+            w.var_set[static_cast<std::size_t>(a.var)] = 1;
+            return true;
+        }
+        bool operator()(const ir::Compute& op) { m.compute(w, s, op); return true; }
+        bool operator()(const ir::Reduce& op) { m.reduce(w, s, op); return true; }
+        bool operator()(const ir::Scan& op) { m.scan(w, s, op); return true; }
+        bool operator()(const ir::Shuffle& op) { m.shuffle(w, s, op); return true; }
+        bool operator()(const ir::LoadGlobal& op) { m.load_global(w, s, op); return true; }
+        bool operator()(const ir::StoreGlobal& op) { m.store_global(w, s, op.dst, op.src, false); return true; }
+        bool operator()(const ir::AtomicAdd& op) { m.store_global(w, s, op.dst, op.src, true); return true; }
+        bool operator()(const ir::LoadShared& op) { m.load_shared(w, s, op); return true; }
+        bool operator()(const ir::StoreShared& op) { m.store_shared(w, s, op); return true; }
+        bool operator()(const ir::Mma& op) { m.mma(w, s, op); return true; }
+        bool operator()(const ir::CpAsync& op) { m.cp_async(w, s, op); return true; }
+        bool operator()(const ir::CpAsyncCommit&) {
+            w.copy_groups.push_back(std::move(w.copies_open));
+            w.copies_open.clear();
+            return true;
+        }
+        bool operator()(const ir::CpAsyncWait& op) {
+            while (static_cast<int>(w.copy_groups.size()) > op.pending) {
+                m.land_copies(w, w.copy_groups.front(), w.knows);
+                for (const CopyTask& t : w.copy_groups.front()) w.own_copies = std::max(w.own_copies, t.time);
+                w.copy_groups.pop_front();
+            }
+            return true;
+        }
+        bool operator()(const ir::CpAsyncArrive& op) {
+            // The arrive happens when all of this thread's earlier cp.async have landed.
+            for (auto& g : w.copy_groups) {
+                m.land_copies(w, g, w.knows);
+            }
+            m.land_copies(w, w.copies_open, w.knows);
+            auto place = m.barrier_slot(w, s, op.barrier);
+            if (!place) return true;
+            BarrierSlot& slot = m.blocks_[static_cast<std::size_t>(place->first)].barriers[static_cast<std::size_t>(place->second)];
+            Knowledge copies = w.knows;
+            copies.order[static_cast<std::size_t>(m.actor_copies(w.number))] = w.copy_time;
+            slot.gathering.join_from(copies);
+            m.barrier_arrive(w, s, op.barrier, op.noinc ? 1 : 0, 0);
+            return true;
+        }
+        bool operator()(const ir::TmaLoad&) { m.tma_issue(w, s); return true; }
+        bool operator()(const ir::TmaStore&) { m.tma_issue(w, s); return true; }
+        bool operator()(const ir::BulkCommit&) {
+            w.bulk_groups.push_back(std::move(w.bulk_open));
+            w.bulk_open.clear();
+            return true;
+        }
+        bool operator()(const ir::BulkWait& op) {
+            const std::size_t covered = w.bulk_groups.size() - std::min(w.bulk_groups.size(), static_cast<std::size_t>(op.pending));
+            for (std::size_t g = 0; g < covered; ++g) {
+                for (int id : w.bulk_groups[g]) {
+                    TmaTask& t = m.tma_[static_cast<std::size_t>(id)];
+                    m.tma_store_read(t);
+                    auto& c = w.knows.order[static_cast<std::size_t>(m.actor_bulk(w.number))];
+                    c = std::max(c, t.time);
+                }
+            }
+            w.bulk_groups.erase(w.bulk_groups.begin(), w.bulk_groups.begin() + static_cast<std::ptrdiff_t>(covered));
+            return true;
+        }
+        bool operator()(const ir::BarrierInit& op) {
+            auto place = m.barrier_slot(w, s, op.barrier);
+            if (!place) return true;
+            BarrierSlot& slot = m.blocks_[static_cast<std::size_t>(place->first)].barriers[static_cast<std::size_t>(place->second)];
+            slot = BarrierSlot{};
+            slot.initialised = true;
+            slot.arrivals = slot.pending = op.arrivals;
+            slot.initialiser = w.number;
+            slot.init_time = w.knows.order[static_cast<std::size_t>(w.number)];
+            if (op.arrivals < 1) m.fault(FaultKind::barrier, "an mbarrier must expect at least one arrival", &w, 0, s);
+            return true;
+        }
+        bool operator()(const ir::BarrierInitFence&) {
+            // Makes initialisations visible to the async proxy and the cluster: recorded like a proxy fence.
+            w.knows.fenced[static_cast<std::size_t>(w.number)] = w.knows.order[static_cast<std::size_t>(w.number)];
+            return true;
+        }
+        bool operator()(const ir::BarrierArrive& op) { m.barrier_arrive(w, s, op.barrier, op.count, 0); return true; }
+        bool operator()(const ir::BarrierExpect& op) { m.barrier_arrive(w, s, op.barrier, 1, m.must(w, op.bytes, s)); return true; }
+        bool operator()(const ir::BarrierWait& op) { return m.barrier_wait(w, s, op); }
+        bool operator()(const ir::BlockSync&) {
+            if (w.single) {
+                m.fault(FaultKind::divergence, "one elected thread cannot take part in a block-wide barrier: the others never arrive", &w, 0, s);
+                return true;
+            }
+            return m.named_sync(w, s, 0, 32 * m.k_.warps, true);
+        }
+        bool operator()(const ir::NamedSync& op) { return m.named_sync(w, s, m.must(w, op.id, s), op.threads, true); }
+        bool operator()(const ir::NamedArrive& op) { return m.named_sync(w, s, m.must(w, op.id, s), op.threads, false); }
+        bool operator()(const ir::WarpSync&) {
+            m.share_own_copies(w);
+            m.warp_barrier(w);
+            return true;
+        }
+        bool operator()(const ir::ClusterArrive&) {
+            m.share_own_copies(w);
+            m.cluster_barrier_.gathering.join_from(w.knows);
+            m.tick(w);
+            w.wait_generation = m.cluster_barrier_.generation;
+            if (++m.cluster_barrier_.arrived == static_cast<int>(m.warps_.size())) {
+                m.cluster_barrier_.released = std::move(m.cluster_barrier_.gathering);
+                m.cluster_barrier_.gathering = {};
+                m.cluster_barrier_.arrived = 0;
+                ++m.cluster_barrier_.generation;
+            }
+            return true;
+        }
+        bool operator()(const ir::ClusterWait&) {
+            if (m.cluster_barrier_.generation == w.wait_generation) return false;
+            w.knows.join_from(m.cluster_barrier_.released);
+            m.warp_barrier(w);
+            return true;
+        }
+        bool operator()(const ir::ProxyFence&) {
+            // The fence covers what this warp wrote before it, and where every lane executes it, the copies (cp.async writes
+            // through the generic proxy) that each lane has waited for.
+            auto n = static_cast<std::size_t>(w.number);
+            w.knows.fenced[n] = w.knows.order[n];
+            if (!w.single) {
+                auto& copies = w.knows.fenced[static_cast<std::size_t>(m.actor_copies(w.number))];
+                copies = std::max(copies, w.own_copies);
+            }
+            m.tick(w);
+            return true;
+        }
+        bool operator()(const ir::Wgmma& op) { m.issue_wgmma(w, s, op); return true; }
+        bool operator()(const ir::WgmmaFence&) {
+            const int i = m.warp_in_group(w);
+            for (FragmentState& f : m.group_of(w).fragments) {
+                if (!f.touched.empty()) f.touched[static_cast<std::size_t>(i)] = 0;
+            }
+            return true;
+        }
+        bool operator()(const ir::WgmmaCommit&) {
+            w.wgmma_groups.push_back(std::move(w.wgmma_open));
+            w.wgmma_open.clear();
+            return true;
+        }
+        bool operator()(const ir::WgmmaWait& op) {
+            // A wgmma is one operation of the whole warpgroup: it is complete for a warp when it is complete for all four.
+            const Group& g = m.group_of(w);
+            const int first = w.number - m.warp_in_group(w);
+            const std::size_t covered = w.wgmma_groups.size() - std::min(w.wgmma_groups.size(), static_cast<std::size_t>(op.pending));
+            std::uint32_t last = 0;
+            for (std::size_t i = 0; i < covered; ++i) {
+                for (const WgmmaTask& t : w.wgmma_groups[i]) last = std::max(last, t.time);
+            }
+            for (int i = 0; i < g.warps; ++i) {
+                if (m.warps_[static_cast<std::size_t>(first + i)].wgmma_time < last) return false;
+            }
+            for (int i = 0; i < g.warps && last > 0; ++i) {
+                Warp& peer = m.warps_[static_cast<std::size_t>(first + i)];
+                for (auto& list : peer.wgmma_groups) {
+                    for (WgmmaTask& t : list) {
+                        if (t.time <= last) m.finish_wgmma(peer, t);
+                    }
+                }
+                for (WgmmaTask& t : peer.wgmma_open) {
+                    if (t.time <= last) m.finish_wgmma(peer, t);
+                }
+                auto& c = w.knows.order[static_cast<std::size_t>(m.actor_wgmma(peer.number))];
+                c = std::max(c, last);
+            }
+            for (std::size_t i = 0; i < covered; ++i) {
+                for (WgmmaTask& t : w.wgmma_groups.front()) m.release_fragments(w, t);
+                w.wgmma_groups.pop_front();
+            }
+            return true;
+        }
+    };
+    return std::visit(Visitor{*this, w, s}, s.op);
+}
+
+void Machine::warp_barrier(Warp& w) {
+    ++w.epoch;
+    w.epoch_clock = w.knows.order[static_cast<std::size_t>(w.number)];
+    w.touched_shared = false;
+    tick(w);
+}
+
+Knowledge Machine::known_to_one_thread(const Warp& w) const {
+    Knowledge k = w.knows;
+    if (w.single && w.touched_shared) {
+        const auto n = static_cast<std::size_t>(w.number);
+        k.order[n] = std::min(k.order[n], w.epoch_clock);
+        k.fenced[n] = std::min(k.fenced[n], w.epoch_clock);
+    }
+    return k;
+}
+
+void Machine::tick(Warp& w) { ++w.knows.order[static_cast<std::size_t>(w.number)]; }
+
+Access Machine::access_of(const Warp& w, int lane, const Stmt& s) const {
+    Access a;
+    a.actor = static_cast<std::uint16_t>(w.number);
+    a.lane = static_cast<std::uint8_t>(lane);
+    a.time = w.knows.order[static_cast<std::size_t>(w.number)];
+    a.warp_epoch = w.epoch;
+    a.serial = w.serial;
+    a.copies_actor = static_cast<std::uint16_t>(actor_copies(w.number));
+    a.own_copies = w.own_copies;
+    a.stmt = &s;
+    return a;
+}
+
+}  // namespace tw::emulate

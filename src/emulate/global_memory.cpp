@@ -1,0 +1,184 @@
+// Ordinary accesses to global memory: masks, bounds, and races between blocks.
+#include <algorithm>
+
+#include "emulate/machine.h"
+
+namespace tw::emulate {
+
+namespace {
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+}  // namespace
+
+// The tensor offset of a view element, or nothing where it is masked. `oob` says that it lies outside the tensor itself.
+std::optional<std::int64_t> Machine::global_offset(const ir::GlobalView& view, const std::vector<std::int64_t>& origin,
+                                                   const std::vector<std::optional<std::int64_t>>& limits, const int* coordinate,
+                                                   std::int64_t gathered, bool& oob, const Stmt& s, const Warp& w) {
+    const auto& dims = dims_[at(view.tensor)];
+    const auto& strides = strides_[at(view.tensor)];
+    std::int64_t index[8] = {};
+    for (std::size_t d = 0; d < dims.size(); ++d) index[d] = origin[d];
+    bool masked = false;
+    oob = false;
+    for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        const std::size_t d = at(view.dims[i]);
+        // A masked position of a gathered dimension: the limit applies to the position, the bound to the gathered index.
+        const std::int64_t position = origin[d] + coordinate[i];
+        index[d] = view.gather_dim == view.dims[i] ? gathered : position;
+        if (i < limits.size() && limits[i] && (view.gather_dim == view.dims[i] ? coordinate[i] : position) >= *limits[i]) masked = true;
+    }
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+        if (index[d] < 0 || index[d] >= dims[d]) oob = true;
+        offset += index[d] * strides[d];
+    }
+    for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        const std::size_t d = at(view.dims[i]);
+        const bool outside = index[d] < 0 || index[d] >= dims[d];
+        if (outside && !masked && i < view.in_bounds.size() && view.in_bounds[i]) {
+            fault(FaultKind::out_of_bounds, "index " + std::to_string(index[d]) + " of `" + k_.tensors[at(view.tensor)].name + "` (extent " + std::to_string(dims[d]) + ") was claimed to be in bounds", &w, 0, s);
+        }
+    }
+    if (oob) {
+        for (std::size_t d = 0; d < dims.size(); ++d) {
+            const bool tile_dim = std::find(view.dims.begin(), view.dims.end(), static_cast<int>(d)) != view.dims.end();
+            if ((index[d] < 0 || (!tile_dim && index[d] >= dims[d])) && !masked) {
+                fault(FaultKind::out_of_bounds, "index " + std::to_string(index[d]) + " of `" + k_.tensors[at(view.tensor)].name + "`, dimension " + std::to_string(d) + ", is outside [0, " + std::to_string(dims[d]) + ")", &w, 0, s);
+            }
+        }
+    }
+    if (masked || oob) return std::nullopt;
+    return offset;
+}
+
+void Machine::global_touch(int tensor, std::int64_t offset, bool is_write, bool atomic, const Warp& w, int lane, const Stmt& s,
+                           const Access& access, const Knowledge& k) {
+    if (!tracked_[at(tensor)] || !options_.detect_races) return;
+    GlobalCell& cell = cells_[at(tensor)][static_cast<std::size_t>(offset)];
+    const auto me = static_cast<std::int32_t>(cluster_);
+    const std::string place = k_.tensors[at(tensor)].name + " element " + std::to_string(offset);
+    if (is_write) {
+        const bool other_writer = cell.writer >= 0 && cell.writer != me && !(atomic && cell.atomic);
+        const bool other_reader = cell.reader >= 0 && cell.reader != me;
+        if (other_writer || other_reader) {
+            fault(FaultKind::race, std::string("two blocks touch one output element and at least one writes it (") + (other_writer ? "both write" : "one reads") + ")", &w, lane, s, nullptr, place);
+            return;
+        }
+        cell.writer = me;
+        cell.atomic = atomic;
+    } else {
+        if (cell.writer >= 0 && cell.writer != me) {
+            fault(FaultKind::race, "a block reads an element that another block of the same launch writes", &w, lane, s, nullptr, place);
+            return;
+        }
+        cell.reader = me;
+    }
+    Shadow& shadow = global_shadow_[at(tensor)];
+    if (atomic && shadow.at(static_cast<std::size_t>(offset)).atomic) return;
+    const Finding f = is_write ? shadow.write(static_cast<std::size_t>(offset), access, k) : shadow.read(static_cast<std::size_t>(offset), access, k);
+    if (f.conflict != Conflict::none) {
+        fault(f.conflict == Conflict::race ? FaultKind::race : FaultKind::proxy, "two accesses to one element of global memory are not ordered", &w, lane, s, f.other.stmt, place);
+    } else if (atomic) {
+        shadow.at(static_cast<std::size_t>(offset)).atomic = true;
+    }
+}
+
+namespace {
+struct GlobalOrigin {
+    std::vector<std::int64_t> origin;
+    std::vector<std::optional<std::int64_t>> limits;
+};
+}  // namespace
+
+void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
+    GlobalOrigin o;
+    for (const ir::Expr& e : op.src.origin) o.origin.push_back(must(w, e, s));
+    for (const auto& l : op.src.limit) o.limits.push_back(l ? std::optional(must(w, *l, s)) : std::nullopt);
+    if (op.src.gather_fragment >= 0 && !readable(w, s, op.src.gather_fragment)) return;
+    if (!options_.values) return written(w, s, op.dst);
+    Group& g = group_of(w);
+    const FragmentTable& table = tables_[at(op.dst)];
+    FragmentState& dst = fragment(g, op.dst);
+    const TensorData& tensor = tensors_[at(op.src.tensor)];
+    const int size = target::bytes(tensor.dtype);
+    const int first = 32 * warp_in_group(w);
+    const int per_vector = op.vector_bytes > size ? op.vector_bytes / size : 1;
+    int gather_view_dim = -1;
+    std::vector<int> gather_dims;
+    for (std::size_t i = 0; i < op.src.dims.size(); ++i) {
+        if (op.src.dims[i] == op.src.gather_dim) gather_view_dim = static_cast<int>(i);
+    }
+    if (gather_view_dim >= 0) gather_dims = {gather_view_dim};
+    for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        for (int v = 0; v < table.values && !stopped(); ++v) {
+            std::int64_t gathered = 0;
+            if (gather_view_dim >= 0) {
+                const int slot = slot_table(op.src.gather_fragment, gather_dims, op.dst)[at(t * table.values + v)];
+                if (slot < 0) {
+                    fault(FaultKind::divergence, "thread does not hold the row index it needs", &w, t % 32, s);
+                    return;
+                }
+                gathered = static_cast<std::int64_t>(g.fragments[at(op.src.gather_fragment)].values[at(t * tables_[at(op.src.gather_fragment)].values + slot)]);
+            }
+            bool oob = false;
+            auto offset = global_offset(op.src, o.origin, o.limits, table.at(t, v), gathered, oob, s, w);
+            double x = op.fill;
+            if (offset) {
+                if (v % per_vector == 0 && per_vector > 1 && (*offset * size) % op.vector_bytes != 0) {
+                    fault(FaultKind::out_of_bounds, "a " + std::to_string(op.vector_bytes) + "-byte access at byte " + std::to_string(*offset * size) + " of `" + k_.tensors[at(op.src.tensor)].name + "` is misaligned", &w, t % 32, s);
+                    return;
+                }
+                global_touch(op.src.tensor, *offset, false, false, w, t % 32, s, access_of(w, t % 32, s), w.knows);
+                x = load_value(&tensor.bytes[static_cast<std::size_t>(*offset * size)], tensor.dtype);
+            } else if (!op.has_fill) {
+                fault(FaultKind::out_of_bounds, "a load beyond the bounds of `" + k_.tensors[at(op.src.tensor)].name + "` has no fill value", &w, t % 32, s);
+                return;
+            }
+            dst.values[at(t * table.values + v)] = rounded(x, k_.fragments[at(op.dst)].dtype);
+        }
+    }
+    written(w, s, op.dst);
+}
+
+void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, int src, bool atomic) {
+    GlobalOrigin o;
+    for (const ir::Expr& e : view.origin) o.origin.push_back(must(w, e, s));
+    for (const auto& l : view.limit) o.limits.push_back(l ? std::optional(must(w, *l, s)) : std::nullopt);
+    if (!readable(w, s, src)) return;
+    if (view.gather_fragment >= 0 && !readable(w, s, view.gather_fragment)) return;
+    if (!options_.values) return;
+    Group& g = group_of(w);
+    const FragmentTable& table = tables_[at(src)];
+    FragmentState& values = fragment(g, src);
+    TensorData& tensor = tensors_[at(view.tensor)];
+    const int size = target::bytes(tensor.dtype);
+    const int first = 32 * warp_in_group(w);
+    int gather_view_dim = -1;
+    for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        if (view.dims[i] == view.gather_dim) gather_view_dim = static_cast<int>(i);
+    }
+    // Copies of an element in several threads are stored once, by the first thread that holds it.
+    const ir::Distribution& dist = k_.fragments[at(src)].dist;
+    for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        if (holds_a_copy(dist, t)) continue;
+        for (int v = 0; v < table.values && !stopped(); ++v) {
+            std::int64_t gathered = 0;
+            if (gather_view_dim >= 0) {
+                const int slot = slot_table(view.gather_fragment, {gather_view_dim}, src)[at(t * table.values + v)];
+                if (slot < 0) {
+                    fault(FaultKind::divergence, "thread does not hold the row index it needs", &w, t % 32, s);
+                    return;
+                }
+                gathered = static_cast<std::int64_t>(g.fragments[at(view.gather_fragment)].values[at(t * tables_[at(view.gather_fragment)].values + slot)]);
+            }
+            bool oob = false;
+            auto offset = global_offset(view, o.origin, o.limits, table.at(t, v), gathered, oob, s, w);
+            if (!offset) continue;
+            global_touch(view.tensor, *offset, true, atomic, w, t % 32, s, access_of(w, t % 32, s), w.knows);
+            std::uint8_t* place = &tensor.bytes[static_cast<std::size_t>(*offset * size)];
+            const double x = values.values[at(t * table.values + v)];
+            store_value(place, tensor.dtype, atomic ? rounded(load_value(place, tensor.dtype) + x, tensor.dtype) : x);
+        }
+    }
+}
+
+}  // namespace tw::emulate

@@ -1,0 +1,296 @@
+// Values in registers: element-wise work, reductions, scans, shuffles.
+#include <algorithm>
+#include <cmath>
+
+#include "emulate/machine.h"
+
+namespace tw::emulate {
+
+using ir::ElementOp;
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// max.f32 and min.f32: a NaN is dropped, and +0 counts as more than -0.
+double larger(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : a == b ? (std::signbit(a) ? b : a) : std::max(a, b); }
+double smaller(double a, double b) { return -larger(-a, -b); }
+
+double fold(const std::string& op, double a, double b, target::DType type) {
+    if (op == "sum") return rounded(a + b, type);
+    if (op == "prod") return rounded(a * b, type);
+    if (op == "max") return larger(a, b);
+    if (op == "min") return smaller(a, b);
+    if (op == "any") return a != 0 || b != 0;
+    return std::nan("");
+}
+
+double apply(ElementOp op, const double* a) {
+    switch (op) {
+        case ElementOp::add: return a[0] + a[1];
+        case ElementOp::sub: return a[0] - a[1];
+        case ElementOp::mul: return a[0] * a[1];
+        case ElementOp::div: return a[0] / a[1];
+        case ElementOp::neg: return -a[0];
+        case ElementOp::min: return smaller(a[0], a[1]);
+        case ElementOp::max: return larger(a[0], a[1]);
+        case ElementOp::abs: return std::fabs(a[0]);
+        case ElementOp::pow: return std::pow(a[0], a[1]);
+        case ElementOp::floor: return std::floor(a[0]);
+        case ElementOp::ceil: return std::ceil(a[0]);
+        case ElementOp::mod: return a[0] - std::floor(a[0] / a[1]) * a[1];
+        case ElementOp::exp: return std::exp(a[0]);
+        case ElementOp::exp2: return std::exp2(a[0]);
+        case ElementOp::log: return std::log(a[0]);
+        case ElementOp::log2: return std::log2(a[0]);
+        case ElementOp::sqrt: return std::sqrt(a[0]);
+        case ElementOp::rsqrt: return 1.0 / std::sqrt(a[0]);
+        case ElementOp::rcp: return 1.0 / a[0];
+        case ElementOp::sin: return std::sin(a[0]);
+        case ElementOp::cos: return std::cos(a[0]);
+        case ElementOp::tanh: return std::tanh(a[0]);
+        case ElementOp::erf: return std::erf(a[0]);
+        case ElementOp::sigmoid: return 1.0 / (1.0 + std::exp(-a[0]));
+        case ElementOp::lt: return a[0] < a[1];
+        case ElementOp::le: return a[0] <= a[1];
+        case ElementOp::gt: return a[0] > a[1];
+        case ElementOp::ge: return a[0] >= a[1];
+        case ElementOp::eq: return a[0] == a[1];
+        case ElementOp::ne: return a[0] != a[1];
+        case ElementOp::logic_and: return a[0] != 0 && a[1] != 0;
+        case ElementOp::logic_or: return a[0] != 0 || a[1] != 0;
+        case ElementOp::logic_not: return a[0] == 0;
+        case ElementOp::select: return a[0] != 0 ? a[1] : a[2];
+        default: return std::nan("");
+    }
+}
+
+}  // namespace
+
+FragmentState& Machine::fragment(Group& g, int id) {
+    FragmentState& f = g.fragments[at(id)];
+    if (f.values.empty()) {
+        const FragmentTable& table = tables_[at(id)];
+        f.values.assign(at(table.threads * table.values), std::nan(""));
+        f.written.assign(at(g.warps), 0);
+        f.in_flight.assign(at(g.warps), 0);
+        f.touched.assign(at(g.warps), 0);
+    }
+    return f;
+}
+
+bool Machine::readable(Warp& w, const Stmt& s, int id) {
+    FragmentState& f = fragment(group_of(w), id);
+    const std::size_t i = at(warp_in_group(w));
+    const std::string& name = k_.fragments[at(id)].name;
+    if (f.in_flight[i]) {
+        fault(FaultKind::in_flight, "fragment `" + name + "` is read while a wgmma still owns its registers; wait for the group first (tw.wgmma_wait)", &w, 0, s, f.owner);
+        return false;
+    }
+    if (!f.written[i]) {
+        fault(FaultKind::uninitialised, "fragment `" + name + "` is read before it has a value", &w, 0, s);
+        return false;
+    }
+    return true;
+}
+
+void Machine::written(Warp& w, const Stmt& s, int id) {
+    FragmentState& f = fragment(group_of(w), id);
+    const std::size_t i = at(warp_in_group(w));
+    if (f.in_flight[i]) {
+        fault(FaultKind::in_flight, "fragment `" + k_.fragments[at(id)].name + "` is written while a wgmma still owns its registers", &w, 0, s, f.owner);
+    }
+    f.written[i] = 1;
+    f.touched[i] = 1;
+}
+
+const std::vector<int>& Machine::slot_table(int leaf, const std::vector<int>& dims, int dst, const std::vector<int>& offset) {
+    auto key = std::make_tuple(leaf, dst, dims, offset);
+    auto found = slot_tables_.find(key);
+    if (found != slot_tables_.end()) return found->second;
+    const FragmentTable& from = tables_[at(leaf)];
+    const FragmentTable& to = tables_[at(dst)];
+    std::vector<int> table(at(to.threads * to.values), -1);
+    for (int t = 0; t < to.threads && t < from.threads; ++t) {
+        std::map<std::vector<int>, int> held;
+        for (int v = 0; v < from.values; ++v) {
+            const int* c = from.at(t, v);
+            held.emplace(std::vector<int>(c, c + from.rank), v);
+        }
+        for (int v = 0; v < to.values; ++v) {
+            std::vector<int> want(at(from.rank));
+            for (int d = 0; d < from.rank; ++d) {
+                const int extent = k_.fragments[at(leaf)].dist.shape[at(d)];
+                want[at(d)] = extent == 1 ? 0 : to.at(t, v)[dims.empty() ? d : dims[at(d)]] + (offset.empty() ? 0 : offset[at(d)]);
+            }
+            auto it = held.find(want);
+            if (it != held.end()) table[at(t * to.values + v)] = it->second;
+        }
+    }
+    return slot_tables_.emplace(std::move(key), std::move(table)).first->second;
+}
+
+void Machine::check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok) {
+    if (e.op == ElementOp::fragment) ok = readable(w, s, e.id) && ok;
+    for (const auto& a : e.args) check_leaves(w, s, *a, ok);
+}
+
+double Machine::element(Warp& w, const Stmt& s, const ir::ElementNode& e, int dst, int t, int v, const int* coordinate) {
+    switch (e.op) {
+        case ElementOp::fragment: {
+            const std::vector<int>& slots = slot_table(e.id, e.dims, dst, e.offset);
+            const int slot = slots[at(t * tables_[at(dst)].values + v)];
+            if (slot < 0) {
+                fault(FaultKind::divergence, "thread does not hold the element of `" + k_.fragments[at(e.id)].name + "` that it needs: the layouts do not fit", &w, t % 32, s);
+                return std::nan("");
+            }
+            return group_of(w).fragments[at(e.id)].values[at(t * tables_[at(e.id)].values + slot)];
+        }
+        case ElementOp::number: return rounded(e.number, e.dtype);
+        case ElementOp::scalar: return scalars_[at(e.id)];
+        case ElementOp::index: return static_cast<double>(must(w, e.index, s));
+        case ElementOp::coordinate: return coordinate[e.id];
+        case ElementOp::cast: return rounded(element(w, s, *e.args[0], dst, t, v, coordinate), e.dtype);
+        case ElementOp::fma: {
+            const double a = element(w, s, *e.args[0], dst, t, v, coordinate), b = element(w, s, *e.args[1], dst, t, v, coordinate),
+                         c = element(w, s, *e.args[2], dst, t, v, coordinate);
+            if (e.dtype == target::DType::F32) return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
+            return rounded(std::fma(a, b, c), e.dtype);
+        }
+        default: {
+            double args[3] = {0, 0, 0};
+            for (std::size_t i = 0; i < e.args.size() && i < 3; ++i) args[i] = element(w, s, *e.args[i], dst, t, v, coordinate);
+            double r = apply(e.op, args);
+            const bool integer = !target::info(e.dtype).is_float;
+            if (e.op == ElementOp::div && integer) r = std::trunc(r);
+            return rounded(r, e.dtype);
+        }
+    }
+}
+
+void Machine::compute(Warp& w, const Stmt& s, const ir::Compute& op) {
+    bool ok = true;
+    check_leaves(w, s, *op.value, ok);
+    if (!ok) return;
+    if (!options_.values) return written(w, s, op.dst);
+    Group& g = group_of(w);
+    const FragmentTable& table = tables_[at(op.dst)];
+    const int first = 32 * warp_in_group(w);
+    std::vector<double> out;
+    out.reserve(at(32 * table.values));
+    for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        for (int v = 0; v < table.values; ++v) out.push_back(element(w, s, *op.value, op.dst, t, v, table.at(t, v)));
+        if (stopped()) return;
+    }
+    FragmentState& dst = fragment(g, op.dst);
+    std::copy(out.begin(), out.end(), dst.values.begin() + first * table.values);
+    written(w, s, op.dst);
+}
+
+void Machine::reduce(Warp& w, const Stmt& s, const ir::Reduce& op) {
+    if (!readable(w, s, op.src)) return;
+    if (!options_.values) return written(w, s, op.dst);
+    Group& g = group_of(w);
+    const FragmentTable& from = tables_[at(op.src)];
+    const FragmentTable& to = tables_[at(op.dst)];
+    auto& folds = fold_tables_[&op];
+    if (folds.empty()) {   // per (thread, value) of dst: the elements its warp holds that agree with it but along dim
+        folds.resize(at(to.threads * to.values));
+        for (int warp = 0; warp * 32 < to.threads; ++warp) {
+            std::map<std::vector<int>, std::vector<std::pair<int, int>>> held;
+            std::map<std::vector<int>, bool> seen;
+            for (int t = 32 * warp; t < 32 * warp + 32 && t < from.threads; ++t) {
+                for (int v = 0; v < from.values; ++v) {
+                    std::vector<int> c(from.at(t, v), from.at(t, v) + from.rank);
+                    if (!seen.emplace(c, true).second) continue;
+                    c.erase(c.begin() + op.dim);
+                    held[c].emplace_back(t, v);
+                }
+            }
+            for (int t = 32 * warp; t < 32 * warp + 32 && t < to.threads; ++t) {
+                for (int v = 0; v < to.values; ++v) {
+                    std::vector<int> c(to.at(t, v), to.at(t, v) + from.rank - 1);
+                    folds[at(t * to.values + v)] = held[c];
+                }
+            }
+        }
+    }
+    FragmentState& src = fragment(g, op.src);
+    FragmentState& dst = fragment(g, op.dst);
+    const int first = 32 * warp_in_group(w);
+    const target::DType type = k_.fragments[at(op.dst)].dtype;
+    for (int t = first; t < first + 32 && t < to.threads; ++t) {
+        for (int v = 0; v < to.values; ++v) {
+            const auto& list = folds[at(t * to.values + v)];
+            double r = std::nan("");
+            for (std::size_t i = 0; i < list.size(); ++i) {
+                const double x = src.values[at(list[i].first * from.values + list[i].second)];
+                r = i == 0 ? x : fold(op.op, r, x, type);
+            }
+            dst.values[at(t * to.values + v)] = rounded(r, type);
+        }
+    }
+    written(w, s, op.dst);
+}
+
+void Machine::scan(Warp& w, const Stmt& s, const ir::Scan& op) {
+    if (!readable(w, s, op.src)) return;
+    if (!options_.values) return written(w, s, op.dst);
+    Group& g = group_of(w);
+    const FragmentTable& table = tables_[at(op.src)];
+    FragmentState& src = fragment(g, op.src);
+    FragmentState& dst = fragment(g, op.dst);
+    const int first = 32 * warp_in_group(w);
+    const target::DType type = k_.fragments[at(op.dst)].dtype;
+    std::map<std::vector<int>, std::map<int, double>> lines;
+    for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        for (int v = 0; v < table.values; ++v) {
+            std::vector<int> c(table.at(t, v), table.at(t, v) + table.rank);
+            const int along = c[at(op.dim)];
+            c.erase(c.begin() + op.dim);
+            lines[c][op.reverse ? -along : along] = src.values[at(t * table.values + v)];
+        }
+    }
+    for (auto& [key, line] : lines) {
+        bool start = true;
+        double running = 0;
+        for (auto& [along, x] : line) {
+            running = start ? x : fold(op.op, running, x, type);
+            start = false;
+            x = running;
+        }
+    }
+    for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        for (int v = 0; v < table.values; ++v) {
+            std::vector<int> c(table.at(t, v), table.at(t, v) + table.rank);
+            const int along = c[at(op.dim)];
+            c.erase(c.begin() + op.dim);
+            dst.values[at(t * table.values + v)] = lines[c][op.reverse ? -along : along];
+        }
+    }
+    written(w, s, op.dst);
+}
+
+void Machine::shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op) {
+    if (!readable(w, s, op.src)) return;
+    if (!options_.values) return written(w, s, op.dst);
+    Group& g = group_of(w);
+    const int values = tables_[at(op.src)].values;
+    FragmentState& src = fragment(g, op.src);
+    FragmentState& dst = fragment(g, op.dst);
+    const int first = 32 * warp_in_group(w);
+    std::vector<double> out(at(32 * values));
+    for (int lane = 0; lane < 32; ++lane) {
+        int from = lane;
+        if (op.mode == "idx") from = op.lane_arg & 31;
+        if (op.mode == "bfly") from = lane ^ op.lane_arg;
+        if (op.mode == "up") from = lane - op.lane_arg;
+        if (op.mode == "down") from = lane + op.lane_arg;
+        if (from < 0 || from > 31) from = lane;
+        for (int v = 0; v < values; ++v) out[at(lane * values + v)] = src.values[at((first + from) * values + v)];
+    }
+    std::copy(out.begin(), out.end(), dst.values.begin() + first * values);
+    written(w, s, op.dst);
+}
+
+}  // namespace tw::emulate
