@@ -4,11 +4,13 @@
 #include <string>
 
 #include "plan/loop.h"
+#include "tasks/line.h"
 
 namespace tw::cli {
 
 struct OptimizeOptions {
-    std::string task, proposer = "builtin", journal, memory, out, without, page;
+    std::string task, proposer = "builtin", journal, memory, out, without, page, save_task;
+    tasks::OneLine line;          // instead of `task`, when its `computes` is given
     plan::LoopOptions loop;
     bool no_gpu = false;
 };

@@ -21,7 +21,7 @@
 //   M = 77
 //   N = 520
 //
-// Or one line: --computes "Y[m, n] = relu(X[m, n])" with --tensor and --size.
+// Or one line (tasks/line.h): --computes "Y[m, n] = relu(X[m, n])" --set M=512,N=1024.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tasks/classify.h"
+#include "tasks/line.h"
 #include "tasks/load.h"
 
 namespace tw::tasks {
@@ -94,6 +95,67 @@ TEST(Task, HostileFilesGetADiagnostic) {
     SourceMap sources;
     EXPECT_FALSE(load_task_file(sources, "/nonexistent/task.toml", missing).has_value());
     EXPECT_EQ(static_cast<int>(missing.diagnostics().front().code), static_cast<int>(Code::task_file));
+}
+
+// ---------------------------------------------------------------------------------------------------------- one-line tasks
+
+std::optional<Task> one_line(OneLine line, DiagnosticSink& sink) {
+    SourceMap sources;
+    const auto text = task_text(line, sources, sink);
+    return text ? load_task_text(sources, "one.toml", *text, sink) : std::nullopt;
+}
+
+TEST(OneLineTask, ShapesAndTypesComeFromTheEquation) {
+    DiagnosticSink sink;
+    const auto task = one_line({.computes = "C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", .sets = {"M=64,N=32", "K=16"}}, sink);
+    ASSERT_TRUE(task.has_value());
+    EXPECT_EQ(task->workload, WorkloadClass::contraction);
+    ASSERT_EQ(task->tensors.size(), 3u);
+    EXPECT_EQ(task->tensors[1].name, "B");
+    EXPECT_EQ(task->tensors[1].dims, (std::vector<std::string>{"N", "K"}));
+    for (const TensorSpec& t : task->tensors) EXPECT_EQ(t.dtype, target::DType::BF16) << t.name;
+}
+
+TEST(OneLineTask, RangesScalarsGathersAndLets) {
+    DiagnosticSink sink;
+    // d has a constant extent; j runs over the same dimension as i does; rows indexes X; s is an intermediate.
+    const auto task = one_line({.computes = "let s[i, j] = scale * sum(d in 0:64, f32(Q[i, d]) * f32(K[j, d])); O[i, d] = bf16(sum(j in 0:i + 1, exp(s[i, j]) * f32(V[j, d])))",
+                                .sets = {"I=128"}, .scalars = {"scale=0.125"}, .shapes = {"K=I,64", "V=I,64"}}, sink);
+    ASSERT_TRUE(task.has_value());
+    EXPECT_EQ(task->tensor("Q")->dims, (std::vector<std::string>{"I", "64"}));
+    EXPECT_EQ(task->tensor("O")->dims, (std::vector<std::string>{"I", "64"}));
+    EXPECT_DOUBLE_EQ(task->scalars.at(0).value, 0.125);
+    DiagnosticSink other;
+    const auto gather = one_line({.computes = "Y[p, k] = X[rows[p], k]", .sets = {"P=8,K=4,T=16"}, .shapes = {"X=T,K"}}, other);
+    ASSERT_TRUE(gather.has_value());
+    EXPECT_EQ(gather->tensor("rows")->dtype, target::DType::I32);
+    DiagnosticSink third;
+    const auto best = one_line({.computes = "Y[m] = argmax(n, X[m, n])", .sets = {"M=8,N=4"}}, third);
+    ASSERT_TRUE(best.has_value());
+    EXPECT_EQ(best->tensor("Y")->dtype, target::DType::I32);
+}
+
+TEST(OneLineTask, WhatIsMissingOrWrongIsNamed) {
+    const auto refused = [](OneLine line, const std::string& about) {
+        DiagnosticSink sink;
+        EXPECT_FALSE(one_line(line, sink).has_value()) << about;
+        ASSERT_FALSE(sink.diagnostics().empty()) << about;
+        EXPECT_NE(sink.diagnostics().front().message.find(about), std::string::npos) << sink.diagnostics().front().message;
+    };
+    refused({.computes = "Y[m, n] = relu(X[m, n])", .sets = {"M=4"}}, "how far n runs");
+    refused({.computes = "Y[m] = relu(X[m])", .sets = {"M=4,Q=3"}}, "nothing in --computes uses");
+    refused({.computes = "Y[m] = sum(n, f32(X[m, n]))", .sets = {"M=4,N=5"}}, "X is cast to f32");
+    refused({.computes = "Y[m] = X[m + 1]", .sets = {"M=4"}}, "indexed by an expression");
+    refused({.computes = "Y[m] = X[m] * eps", .sets = {"M=4"}}, "'eps' has no value");
+    refused({.computes = "Y[m] = X[m]", .sets = {"M=four"}}, "whole number");
+    refused({.computes = "Y[m] = X[m]", .sets = {"M=4\n[tensors]"}}, "whole number");
+    refused({.computes = "Y[m] = X[m]", .sets = {"M"}}, "not NAME=VALUE");
+    refused({.computes = "Y[m] = X[m]", .sets = {"M=4,M=5"}}, "twice");
+    refused({.computes = "Y[m] = X[m]", .sets = {"M=4"}, .dtypes = {"Z=f32"}}, "no tensor");
+    refused({.computes = "Y[m] = X[m]", .sets = {"M=4"}, .dtypes = {"X=f31"}}, "no such type");
+    refused({.computes = "Y[m] = X[m]", .sets = {"M=4"}, .shapes = {"X=M,M"}}, "dimensions");
+    refused({.computes = "", .sets = {"M=4"}}, "no equation");
+    refused({.computes = "Y[m] = sum(n,", .sets = {"M=4"}}, "expected");
 }
 
 }  // namespace
