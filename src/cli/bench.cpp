@@ -20,6 +20,7 @@ using nlohmann::json;
 struct Options {
     CandidateOptions candidate;
     SuiteOptions suite;
+    std::string draw;
     std::string torch, prelude, setup;
     std::string against, json_out, requests, l2 = "cold";
     std::vector<std::string> candidates;
@@ -113,6 +114,7 @@ std::string describe_profile(const json& p) {
 }
 
 int run(const Options& o) {
+    if (!o.draw.empty()) return draw_suite(o.draw, o.suite.svg_out);
     if (!o.suite.name.empty()) {
         SuiteOptions suite = o.suite;
         suite.rounds = o.rounds;
@@ -178,6 +180,7 @@ std::function<int()> declare_bench(CLI::App& app) {
     app.add_option("--suite", o->suite.name, "every case of bench/suites/NAME.json (gemm, attention, grouped, memory) or of the file NAME against its peers");
     app.add_option("--only", o->suite.only, "of a suite, the cases whose name contains this");
     app.add_option("--svg", o->suite.svg_out, "of a suite: bars against the peers and a roofline, as a picture");
+    app.add_option("--draw", o->draw, "only the picture of a suite's result that --json wrote before, to --svg or the standard output");
     app.add_option("--torch", o->torch, "with --against torch: a Python expression over the parameters by name, torch and F");
     app.add_option("--prelude", o->prelude, "with --against torch: Python that runs once before");
     app.add_option("--setup", o->setup, "with --against torch: Python that runs once for each set of inputs");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 
@@ -11,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "cli/kernel_file.h"
+#include "report/suite_picture.h"
 #include "runtime/evaluate.h"
 #include "runtime/device_data.h"
 #include "runtime/measure.h"
@@ -164,6 +164,22 @@ int run_suite(const SuiteOptions& o) {
     }
 }
 
+int draw_suite(const std::string& file, const std::string& svg_out) {
+    const auto text = read_file(file);
+    if (!text) return complain(exit_bad_input, text.error(), "name a file that `tilewright bench --suite NAME --json FILE` wrote");
+    json result = json::parse(*text, nullptr, false);
+    if (!result.is_object() || !result.contains("cases") || !result["cases"].is_array()) return complain(exit_bad_input, file + " is not a suite's result: {\"cases\": [...], \"versions\": {...}}");
+    if (!result.contains("suite")) result["suite"] = fs::path(file).stem().string();
+    try {
+        const std::string picture = report::suite_picture(result);
+        if (svg_out.empty()) std::cout << picture;
+        else if (auto written = write_file_atomically(svg_out, picture); !written) return complain(exit_bad_input, written.error());
+    } catch (const json::exception& e) {
+        return complain(exit_bad_input, file + " is not a suite's result: " + e.what());
+    }
+    return exit_fine;
+}
+
 int run_cases(const json& suite, const SuiteOptions& o) {
     const fs::path root = root_folder();
     runtime::SessionLimits limits;
@@ -265,83 +281,10 @@ int run_cases(const json& suite, const SuiteOptions& o) {
     const json result = {{"suite", suite.value("suite", o.name)}, {"cases", rows}, {"versions", versions}, {"command", own_command()}};
     if (!o.json_out.empty() && !write_json(o.json_out, result)) return exit_bad_input;
     if (!o.svg_out.empty()) {
-        if (auto written = write_file_atomically(o.svg_out, suite_svg(result)); !written) return complain(exit_bad_input, written.error());
+        if (auto written = write_file_atomically(o.svg_out, report::suite_picture(result)); !written) return complain(exit_bad_input, written.error());
     }
     if (rows.empty()) return complain(exit_bad_input, "no case was run", o.only.empty() ? "" : "no case's name contains '" + o.only + "'");
     return worst;
-}
-
-std::string suite_svg(const json& result) {
-    std::vector<const json*> rows;
-    for (const json& r : result["cases"]) {
-        if (r.contains("ratio")) rows.push_back(&r);
-    }
-    const int left = 330, right = 120, line = 22, top = 50, width = 900;
-    const double longest = [&] {
-        double most = 1.25;
-        for (const json* r : rows) most = std::max(most, (*r)["ratio"].get<double>());
-        return std::min(most, 4.0);
-    }();
-    const auto escaped = [](std::string s) {
-        std::string out;
-        for (char c : s) out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
-        return out;
-    };
-    const auto x = [&](double ratio) { return left + (width - left - right) * std::min(ratio, longest) / longest; };
-    const int bars_end = top + line * static_cast<int>(rows.size());
-    std::vector<const json*> placed;   // rows that have a place on the roofline
-    for (const json* r : rows) {
-        if (r->contains("work") && (*r)["work"].value("operations", 0.0) > 0 && (*r)["work"].value("bytes", 0.0) > 0 && r->contains("ours_us")) placed.push_back(r);
-    }
-    const int roof_height = placed.empty() ? 0 : 360;
-    std::string svg = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-                                  width, bars_end + 30 + roof_height);
-    svg += fmt::format("<text x=\"12\" y=\"24\" font-size=\"15\">{}: time of the peer / our time (over 1: ours is faster), {}</text>\n", escaped(result.value("suite", "")), escaped(result["versions"].value("gpu", "")));
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const json& r = *rows[i];
-        const double ratio = r["ratio"], low = r["interval"][0], high = r["interval"][1];
-        const int y = top + line * static_cast<int>(i);
-        std::string name = r["case"].get<std::string>();
-        if (name.size() > 48) name = name.substr(0, 46) + "..";
-        svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", left - 8, y + 14, escaped(name));
-        svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"14\" fill=\"{}\"/>\n", left, y + 3, x(ratio) - left, ratio >= 1 ? "#2a7f62" : "#b3593c");
-        svg += fmt::format("<path d=\"M{:.1f} {}H{:.1f}\" stroke=\"black\"/>\n", x(low), y + 10, x(high));
-        std::string peer = r["peer"].get<std::string>();
-        if (peer.size() > 16) peer = peer.substr(0, 15) + "..";
-        svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{:.2f} {}</text>\n", x(ratio) + 5, y + 14, ratio, escaped(peer));
-    }
-    svg += fmt::format("<path d=\"M{0:.1f} {1}V{2}\" stroke=\"#444\" stroke-dasharray=\"4 3\"/>\n", x(1.0), top - 6, bars_end + 4);
-    if (!placed.empty()) {
-        const int y0 = bars_end + 40, y1 = bars_end + roof_height - 20, x0 = 80, x1 = width - 40;
-        double lo_i = 1e30, hi_i = 0, lo_f = 1e30, hi_f = 0;
-        for (const json* r : placed) {
-            const double i = (*r)["work"]["operations"].get<double>() / (*r)["work"]["bytes"].get<double>(), f = (*r)["work"]["operations"].get<double>() / (*r)["ours_us"].get<double>() * 1e-6;
-            lo_i = std::min(lo_i, i), hi_i = std::max(hi_i, i), lo_f = std::min(lo_f, f), hi_f = std::max(hi_f, f);
-        }
-        double bandwidth = 0, peak = 0;   // of the rows whose roofline was stated
-        for (const json* r : placed) {
-            if (!r->contains("roofline")) continue;
-            const json& q = (*r)["roofline"];
-            if (q.value("bytes_us", 0.0) > 0) bandwidth = (*r)["work"]["bytes"].get<double>() / q["bytes_us"].get<double>() * 1e-6;   // TB/s
-            if (q.value("operations_us", 0.0) > 0) peak = std::max(peak, (*r)["work"]["operations"].get<double>() / q["operations_us"].get<double>() * 1e-6);
-        }
-        lo_i /= 3, hi_i *= 3, lo_f /= 3, hi_f = std::max(hi_f * 2, peak * 1.3);
-        const auto px = [&](double i) { return x0 + (x1 - x0) * (std::log(i) - std::log(lo_i)) / (std::log(hi_i) - std::log(lo_i)); };
-        const auto py = [&](double f) { return y1 - (y1 - y0) * (std::log(f) - std::log(lo_f)) / (std::log(hi_f) - std::log(lo_f)); };
-        svg += fmt::format("<path d=\"M{0} {1}V{2}H{3}\" fill=\"none\" stroke=\"black\"/>\n<text x=\"{0}\" y=\"{4}\">TFLOP/s over FLOP per byte (both logarithmic); the line is the roofline</text>\n", x0, y0, y1, x1, y0 - 8);
-        if (bandwidth > 0 && peak > 0) {
-            const double knee = peak / bandwidth, from = std::max(lo_i, lo_f / bandwidth);
-            svg += fmt::format("<path d=\"M{:.1f} {:.1f}", px(from), py(from * bandwidth));
-            if (knee < hi_i) svg += fmt::format("L{:.1f} {:.1f}L{:.1f} {:.1f}", px(std::max(knee, lo_i)), py(std::max(knee, lo_i) * bandwidth < peak ? knee * bandwidth : peak), px(hi_i), py(peak));
-            else svg += fmt::format("L{:.1f} {:.1f}", px(hi_i), py(hi_i * bandwidth));
-            svg += "\" fill=\"none\" stroke=\"#336\" stroke-width=\"1.5\"/>\n";
-        }
-        for (const json* r : placed) {
-            const double i = (*r)["work"]["operations"].get<double>() / (*r)["work"]["bytes"].get<double>(), f = (*r)["work"]["operations"].get<double>() / (*r)["ours_us"].get<double>() * 1e-6;
-            svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#2a7f62\"><title>{}: {:.1f} TFLOP/s</title></circle>\n", px(i), py(f), escaped((*r)["case"].get<std::string>()), f);
-        }
-    }
-    return svg + "</svg>\n";
 }
 
 }  // namespace tw::cli

@@ -22,8 +22,8 @@ int run_suite(const SuiteOptions& options);
 // The same for a list in memory.
 int run_cases(const nlohmann::json& suite, const SuiteOptions& options);
 
-// One row a case and peer: {case, ours_us, peer, peer_us, ratio, interval, l2, notes, ...}.
-std::string suite_svg(const nlohmann::json& result);
+// The picture of a result that was written before; to the standard output when no file is named.
+int draw_suite(const std::string& file, const std::string& svg_out);
 
 // The torch peers of these cases (request objects with "torch"), each answered by {"ours_us", "peer_us", "ratio", "interval", ...} or {"problem"}.
 nlohmann::json time_against_torch(const nlohmann::json& cases, double seconds_each);

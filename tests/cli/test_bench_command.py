@@ -106,6 +106,24 @@ def test_tune_never_runs_what_is_wrong(tmp_path):
     assert "BLOCK=512: proved" in done.stdout
 
 
+@pytest.mark.parametrize("suite", ["gemm", "attention", "grouped", "memory"])
+def test_a_committed_result_is_drawn(suite, tmp_path):
+    """The pictures in docs are those of the committed figures."""
+    results = SOURCE / "bench" / "results" / "h200" / f"{suite}.json"
+    done = run("bench", "--draw", results, "--svg", tmp_path / "out.svg")
+    assert done.returncode == 0, done.stderr
+    picture = (tmp_path / "out.svg").read_text()
+    assert picture.count("<rect") == 1 + sum(c.get("ratio") is not None for c in json.loads(results.read_text())["cases"])
+    assert picture == (SOURCE / "docs" / "images" / f"{suite}.svg").read_text(), f"tilewright bench --draw bench/results/h200/{suite}.json --svg docs/images/{suite}.svg"
+
+
+def test_what_is_no_result_is_not_drawn(tmp_path):
+    for text in ("", "[]", '{"cases": [{"ratio": "x"}], "versions": {}}', '{"cases": [{"case": "a", "ratio": 1}], "versions": {}}', "\0"):
+        (tmp_path / "bad.json").write_text(text)
+        done = run("bench", "--draw", tmp_path / "bad.json", "--svg", tmp_path / "out.svg")
+        assert done.returncode == 2 and "suite's result" in done.stderr, (text, done)
+
+
 def test_suite_inputs_fit_one_another():
     made = subprocess.run(["python3", SOURCE / "bench" / "suite_inputs.py", "routed_tiles", json.dumps({"T": 40, "P": 80, "E": 4, "TILES": 8}), json.dumps({"top_k": 2, "balanced": False, "tile": 16})],
                           capture_output=True, text=True, timeout=60)
