@@ -1,0 +1,239 @@
+// The walk along K: copies, products, what the accumulators hold after each step; and the kernel of a producer and its consumers.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "plan/builtin/contraction_writer.h"
+
+namespace tw::plan::builtin {
+
+void ContractionWriter::zero_accumulators(const std::string& rows) {
+    for (std::size_t i = 0; i < c_.products.size(); ++i) {
+        const std::string layout = s_.is("mma", "mma") ? fmt::format(", layout=tw.mma_c(warps=({}, {}))", s_.number("wm", 2), s_.number("wn", 2)) : "";
+        body_.line(fmt::format("{} = tw.zeros(f32, ({}, BN){})", acc_name(i), rows, layout));
+    }
+}
+
+// Fragments straight from global memory: both operands have K last.
+void ContractionWriter::mma_direct() {
+    body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, 16)):", c_.of(c_.k).extent_text));
+    body_.in();
+    for (std::size_t i = 0; i < c_.products.size(); ++i) {
+        for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
+            std::string v = spec_.tensors[static_cast<std::size_t>(o->tensor)].name + "[";
+            for (std::size_t d = 0; d < o->indices.size(); ++d) {
+                const int cls = class_of(o->indices[d]->id);
+                if (d) v += ", ";
+                const bool own = cls == (is_a ? c_.m : c_.n);
+                v += own ? (is_a ? "m0 : m0 + BM" : "n0 : n0 + BN") : cls == c_.k ? "kt * 16 : kt * 16 + 16" : batch_index(cls);
+            }
+            body_.line(fmt::format("{0}{1} = tw.load({2}], fill=0.0, layout=tw.mma_{0}())", is_a ? "a" : "b", i, v));
+        }
+        body_.line(fmt::format("tw.mma({}, a{}, b{})", acc_name(i), i, i));
+    }
+    expect_sums("m0", "16");
+    body_.out();
+}
+
+void ContractionWriter::fma_direct() {
+    body_.line(fmt::format("for k in tw.range({}):", c_.of(c_.k).extent_text));
+    body_.in();
+    for (std::size_t i = 0; i < c_.products.size(); ++i) {
+        for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
+            std::string v = spec_.tensors[static_cast<std::size_t>(o->tensor)].name + "[";
+            for (std::size_t d = 0; d < o->indices.size(); ++d) {
+                const int cls = class_of(o->indices[d]->id);
+                if (d) v += ", ";
+                const bool own = cls == (is_a ? c_.m : c_.n);
+                v += own ? (is_a ? "m0 : m0 + BM" : "n0 : n0 + BN") : cls == c_.k ? "k" : batch_index(cls);
+            }
+            body_.line(fmt::format("{}{} = tw.load({}], fill=0.0){}", is_a ? "a" : "b", i, v, c_.dtype == target::DType::F32 ? "" : ".to(f32)"));
+        }
+        body_.line(fmt::format("{0} = {0} + a{1}[:, None] * b{1}[None, :]", acc_name(i), i));
+    }
+    body_.out();
+}
+
+void ContractionWriter::fma_staged(const std::string& slot) {
+    body_.line("for kk in tw.unroll(BK):");
+    body_.in();
+    for (std::size_t i = 0; i < c_.products.size(); ++i) {
+        for (const auto& [o, letter] : {std::pair(&c_.products[i].a, "a"), std::pair(&c_.products[i].b, "b")}) {
+            const Staged& x = staged(*o);
+            const std::string sub = slot.empty() ? "" : slot + ", ";
+            const std::string v = o->k_last ? fmt::format("{}[{}:, kk]", x.buffer, sub) : fmt::format("{}[{}kk, :]", x.buffer, sub);
+            body_.line(fmt::format("{}{} = tw.load({}){}", letter, i, v, c_.dtype == target::DType::F32 ? "" : ".to(f32)"));
+        }
+        body_.line(fmt::format("{0} = {0} + a{1}[:, None] * b{1}[None, :]", acc_name(i), i));
+    }
+    body_.out();
+}
+
+void ContractionWriter::mma_steps(const std::string& slot) {
+    body_.line("for kk in tw.unroll(BK // 16):");
+    body_.in();
+    for (std::size_t i = 0; i < c_.products.size(); ++i) {
+        for (const auto& [o, letter] : {std::pair(&c_.products[i].a, "a"), std::pair(&c_.products[i].b, "b")}) {
+            const Staged& x = staged(*o);
+            const std::string sub = slot.empty() ? "" : slot + ", ";
+            const std::string k = "kk * 16 : kk * 16 + 16";
+            const std::string v = o->k_last ? fmt::format("{}[{}:, {}]", x.buffer, sub, k) : fmt::format("{}[{}{}, :].T", x.buffer, sub, k);
+            body_.line(fmt::format("{}{} = tw.load({}, layout=tw.mma_{}())", letter, i, v, letter));
+        }
+        body_.line(fmt::format("tw.mma({}, a{}, b{})", acc_name(i), i, i));
+    }
+    body_.out();
+}
+
+// rows: "" for the whole A tile, or the consumer's part of it.
+void ContractionWriter::wgmma_step(const std::string& slot, const std::string& rows) {
+    for (std::size_t i = 0; i < c_.products.size(); ++i) {
+        const Staged &a = staged(c_.products[i].a), &b = staged(c_.products[i].b);
+        std::string av;
+        const std::string sub = slot.empty() ? "" : slot + ", ";
+        if (rows.empty()) av = at_slot(a.buffer, slot) + (a.operand.k_last ? "" : ".T");
+        else av = a.operand.k_last ? fmt::format("{}[{}{}, :]", a.buffer, sub, rows) : fmt::format("{}[{}:, {}].T", a.buffer, sub, rows);
+        body_.line(fmt::format("tw.wgmma({}, {}, {}{})", acc_name(i), av, at_slot(b.buffer, slot), b.operand.k_last ? ".T" : ""));
+    }
+}
+
+void ContractionWriter::copy_plain(const std::string& slot, const std::string& k0) {
+    for (const Staged& x : staged_) body_.line(fmt::format("tw.store({}, tw.load({}, fill=0.0))", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, true)));
+}
+
+void ContractionWriter::copy_async(const std::string& slot, const std::string& k0) {
+    for (const Staged& x : staged_) body_.line(fmt::format("tw.cp_async({}, {})", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, false)));
+}
+
+void ContractionWriter::copy_tma(const std::string& slot, const std::string& k0, const std::string& on) {
+    for (const Staged& x : staged_) body_.line(fmt::format("tw.tma_load({}, {}, on={})", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, false), on));
+}
+
+// What the accumulators hold after a step, for every element inside the output: all of k up to the end of the step, once.
+void ContractionWriter::expect_sums(const std::string& m0, const std::string& step) {
+    if (!s_.on("expect")) return;
+    const std::string M = c_.of(c_.m).extent_text, N = c_.of(c_.n).extent_text, K = c_.of(c_.k).extent_text;
+    for (std::size_t i = 0; i < c_.products.size(); ++i) {
+        std::string term;
+        for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
+            std::string v = spec_.tensors[static_cast<std::size_t>(o->tensor)].name + "[";
+            for (std::size_t d = 0; d < o->indices.size(); ++d) {
+                const int cls = class_of(o->indices[d]->id);
+                if (d) v += ", ";
+                v += cls == c_.k ? "kk" : cls == c_.m ? m0 + " + i" : cls == c_.n ? "n0 + j" : batch_index(cls);
+            }
+            term += fmt::format("{}f32({}])", term.empty() ? "" : " * ", v);
+        }
+        body_.line(fmt::format("tw.expect({}, \"where({} + i < {} and n0 + j < {}, sum(kk in 0:minimum((kt + 1) * {}, {}), {}), 0.0)\", i, j)", acc_name(i), m0, M, N, step, K, term));
+    }
+}
+
+void ContractionWriter::main_loop() {
+    const std::string K = c_.of(c_.k).extent_text, copy = s_.get("copy", "direct");
+    if (copy == "direct") return s_.is("mma", "mma") ? mma_direct() : fma_direct();
+    const int stages = this->stages();
+    const auto multiply = [&](const std::string& slot) {
+        if (s_.is("mma", "mma")) return mma_steps(slot), expect_sums("m0", "BK");
+        if (wgmma()) {
+            wgmma_step(slot, "");
+            body_.line("tw.wgmma_wait(0)");
+            return expect_sums("m0", "BK");
+        }
+        fma_staged(slot);
+        expect_sums("m0", "BK");
+    };
+    if (copy == "cp_async" && stages > 1) {
+        body_.line(fmt::format("steps = tw.cdiv({}, BK)", K));
+        body_.line("for s in tw.unroll(STAGES - 1):");
+        body_.in();
+        copy_async("s", "s * BK");
+        body_.line("tw.cp_async_commit()");
+        body_.out();
+        body_.line("for kt in tw.range(steps):");
+        body_.in();
+        body_.line("tw.cp_async_wait(STAGES - 2)");
+        if (wgmma()) body_.line("tw.fence_async()");
+        body_.line(barrier());
+        body_.line("ahead = kt + STAGES - 1");
+        body_.line("if ahead < steps:");
+        body_.in();
+        copy_async("ahead % STAGES", "ahead * BK");
+        body_.out();
+        body_.line("tw.cp_async_commit()");
+        body_.line("slot = kt % STAGES");
+        multiply("slot");
+        body_.out();
+        return;
+    }
+    if (copy == "tma") buffers_.push_back("full = tw.mbarrier(1)");
+    body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, BK)):", K));
+    body_.in();
+    body_.line(barrier());
+    const std::string slot = stages > 1 ? "0" : "";
+    if (copy == "tma") {
+        std::string bytes;
+        for (const Staged& x : staged_) bytes += fmt::format("{}{} * BK", bytes.empty() ? "" : " + ", x.is_a ? "BM" : "BN");
+        body_.line(fmt::format("full[0].expect(({}) * {})", bytes, target::bytes(c_.dtype)));
+        copy_tma(slot, "kt * BK", "full[0]");
+        body_.line("full[0].wait(kt % 2)");
+    } else {
+        if (copy == "cp_async") {
+            copy_async(slot, "kt * BK");
+            body_.line("tw.cp_async_commit()");
+            body_.line("tw.cp_async_wait(0)");
+        } else copy_plain(slot, "kt * BK");
+        if (wgmma()) body_.line("tw.fence_async()");
+        body_.line(barrier());
+    }
+    multiply(slot);
+    body_.out();
+}
+
+void ContractionWriter::role_kernel() {
+    const std::string K = c_.of(c_.k).extent_text;
+    const int n = consumers();
+    const bool tma_store = s_.is("store", "tma");
+    buffers_.push_back(fmt::format("ring = tw.pipeline(STAGES, consumers={})", n));
+    if (tma_store) {
+        const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)];
+        buffers_.push_back(fmt::format("sOut = tw.shared({}, ({}2, HM, 64), swizzle=128)", target::name(out.dtype), n > 1 ? fmt::format("{}, ", n) : ""));
+    }
+    body_.line(fmt::format("with tw.warpgroups(0, regs={}, name=\"producer\"):", n > 1 ? 40 : 56));
+    body_.in();
+    const bool persistent = s_.on("persistent");
+    open_tiles();
+    body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, BK)):", K));
+    body_.in();
+    body_.line("slot = ring.acquire()");
+    copy_tma("slot", "kt * BK", "ring.full(slot)");
+    body_.out();
+    if (persistent) body_.out();
+    body_.out();
+    std::string groups;
+    for (int i = 1; i <= n; ++i) groups += fmt::format("{}, ", i);
+    body_.line(fmt::format("with tw.warpgroups({}regs={}, name=\"consumer\"){}:", groups, n > 1 ? 232 : 224, n > 1 ? " as w" : ""));
+    body_.in();
+    if (tma_store) body_.line(n > 1 ? "done = tw.named_barrier(1 + w, 128)" : "done = tw.named_barrier(1, 128)");
+    open_tiles();
+    if (n > 1) body_.line("row = m0 + w * HM");
+    zero_accumulators(n > 1 ? "HM" : "BM");
+    const int keep = s_.number("keep", 0);
+    body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, BK)):", K));
+    body_.in();
+    body_.line("slot = ring.wait()");
+    wgmma_step("slot", n > 1 ? "w * HM : (w + 1) * HM" : "");
+    body_.line(fmt::format("tw.wgmma_wait({})", keep * static_cast<int>(c_.products.size())));
+    if (!keep) expect_sums(n > 1 ? "row" : "m0", "BK");   // with a group in flight the sums are not there yet
+    body_.line(keep ? fmt::format("ring.release(keep={})", keep) : "ring.release()");
+    body_.out();
+    if (keep) {
+        body_.line("tw.wgmma_wait(0)");
+        body_.line("ring.release()");
+    }
+    epilogue(n > 1 ? "HM" : "BM");
+    if (persistent) body_.out();
+    if (tma_store) body_.line("tw.tma_store_wait(0)");
+    body_.out();
+}
+
+}  // namespace tw::plan::builtin

@@ -1,0 +1,115 @@
+// Parts of the contraction skeleton (contraction.cpp) that several files share: the product that a task is, and the writer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "plan/builtin/skeleton.h"
+#include "plan/builtin/writer.h"
+
+namespace tw::plan::builtin {
+
+struct Operand {
+    int tensor = 0;
+    std::vector<Expr> indices;
+    bool k_last = true;            // K is contiguous
+};
+
+struct Product {
+    Term term;
+    Operand a, b;
+};
+
+struct Contraction {
+    IndexClasses found;
+    std::vector<Product> products;      // over one K, all (m, n)
+    int m = -1, n = -1, k = -1;
+    std::vector<int> batch;
+    target::DType dtype = target::DType::F32;
+    std::string problem;
+    const IndexClass& of(int c) const { return found.classes[static_cast<std::size_t>(c)]; }
+};
+
+// The task as a product, or why it is none (`problem`).
+Contraction contraction_of(const tasks::Task& task);
+
+class ContractionWriter {
+public:
+    ContractionWriter(const tasks::Task& task, const Sketch& sketch)
+        : task_(task), spec_(*task.spec), s_(sketch), c_(contraction_of(task)), write_(body_, spec_, true) {}
+
+    Expected<std::string, std::string> write();
+
+private:
+    int class_of(int v) const { const auto it = c_.found.of[0].find(v); return it == c_.found.of[0].end() ? -1 : it->second; }
+    std::string type() const { return std::string(target::name(c_.dtype)); }
+    bool wgmma() const { return s_.is("mma", "wgmma"); }
+    bool roles() const { return s_.on("roles"); }
+    int consumers() const { return roles() ? s_.number("consumers", 1) : 1; }
+    int stages() const { return s_.number("stages", 1); }
+    std::string slot_text(const std::string& slot) const { return stages() > 1 || roles() ? slot : ""; }
+
+    // Operand's global tile: rows of its own axis from `first`, K from `k0`.
+    std::string view(const Operand& o, bool is_a, const std::string& k0, bool slices) const {
+        std::string out = spec_.tensors[static_cast<std::size_t>(o.tensor)].name + "[";
+        for (std::size_t d = 0; d < o.indices.size(); ++d) {
+            const int cls = class_of(o.indices[d]->id);
+            if (d) out += ", ";
+            const bool own = cls == (is_a ? c_.m : c_.n);
+            if (own || cls == c_.k) {
+                const std::string first = own ? (is_a ? "m0" : "n0") : k0, extent = own ? (is_a ? "BM" : "BN") : "BK";
+                out += slices ? fmt::format("{} : {} + {}", first, first, extent) : first;
+            } else out += batch_index(cls);
+        }
+        return out + "]";
+    }
+    std::string batch_index(int cls) const {
+        for (std::size_t i = 0; i < c_.batch.size(); ++i) if (c_.batch[i] == cls) return "i_" + c_.of(cls).name;
+        return "0";
+    }
+    // Shared tiles of all products, each distinct operand once.
+    struct Staged { Operand operand; bool is_a; std::string buffer; };
+    void collect_operands();
+    const Staged& staged(const Operand& o) const {
+        for (const Staged& x : staged_) if (x.operand.tensor == o.tensor) return x;
+        return staged_.front();
+    }
+    std::string buffer_shape(const Staged& x) const {
+        const std::string own = x.is_a ? "BM" : "BN";
+        return x.operand.k_last ? fmt::format("{}, BK", own) : fmt::format("BK, {}", own);
+    }
+    std::string at_slot(const std::string& buffer, const std::string& slot) const { return slot.empty() ? buffer : fmt::format("{}[{}]", buffer, slot); }
+
+    std::string barrier() const { return wgmma() && !roles() ? "all_here.sync()" : "tw.sync()"; }
+    void grid();
+    void fma_direct();
+    void mma_direct();
+    void fma_staged(const std::string& slot);
+    void mma_steps(const std::string& slot);
+    void wgmma_step(const std::string& slot, const std::string& rows);
+    void copy_plain(const std::string& slot, const std::string& k0);
+    void copy_async(const std::string& slot, const std::string& k0);
+    void copy_tma(const std::string& slot, const std::string& k0, const std::string& on);
+    void zero_accumulators(const std::string& rows);
+    void main_loop();
+    void expect_sums(const std::string& m0, const std::string& step);
+    void role_kernel();
+    void epilogue(const std::string& rows);
+    Value epilogue_value(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc);
+    std::string acc_name(std::size_t i) const { return c_.products.size() == 1 ? "acc" : fmt::format("acc{}", i + 1); }
+    std::string output_view(const std::string& m0, const std::string& n0) const;
+    void open_tiles();
+
+    const tasks::Task& task_;
+    const ir::Kernel& spec_;
+    Sketch s_;
+    Contraction c_;
+    Lines body_;
+    ExpressionWriter write_;
+    std::vector<Staged> staged_;
+    std::vector<std::string> assumes_, buffers_;
+};
+
+}  // namespace tw::plan::builtin
