@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cli/command.h"
+#include "cli/kernel_file.h"
 #include "codegen/plan.h"
 #include "lower/lower.h"
 #include "runtime/compile.h"
@@ -25,24 +26,6 @@ struct Options {
     std::vector<std::string> settings;
     bool json = false, pasted = false;
 };
-
-std::optional<lower::ConstValues> constants(const std::vector<std::string>& settings, std::string& problem) {
-    lower::ConstValues values;
-    for (const std::string& setting : settings) {
-        std::stringstream list(setting);
-        for (std::string one; std::getline(list, one, ',');) {
-            const std::size_t equals = one.find('=');
-            char* rest = nullptr;
-            const long long value = equals == std::string::npos ? 0 : std::strtoll(one.c_str() + equals + 1, &rest, 10);
-            if (equals == 0 || equals == std::string::npos || rest == one.c_str() + equals + 1 || *rest) {
-                problem = fmt::format("'{}' is not NAME=INTEGER", one);
-                return std::nullopt;
-            }
-            values[one.substr(0, equals)] = value;
-        }
-    }
-    return values;
-}
 
 std::optional<std::string> device_header(const std::string& name) {
     for (const auto& folder : runtime::standard_include_folders()) {
@@ -149,7 +132,7 @@ int run(const Options& o) {
         return complain(exit_bad_input, fmt::format("there is no form '{}'", o.to), "the forms are cuda, plan, report, cubin, ptx and sass");
     }
     std::string problem;
-    const auto values = constants(o.settings, problem);
+    const auto values = parse_settings(o.settings, problem);
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
     SourceMap sources;
     DiagnosticSink sink;

@@ -82,20 +82,21 @@ Requested request_from(const CandidateOptions& o) {
         std::cerr << render_text(names.sink, names.sources);
         return {names.exit_code, {}};
     }
-    SplitSettings split = split_settings(*names.module, *settings);
-    for (const auto& [name, value] : spec->constants) split.constants[name] = value;
-    for (const auto& [name, value] : *constants) split.constants[name] = value;
-    if (!split.constants.empty()) {
+    auto split = split_settings(*names.module, *settings, problem);
+    if (!split) return {complain(exit_bad_input, problem, "write --set M=64,N=128 and --const BM=64"), {}};
+    for (const auto& [name, value] : spec->constants) split->constants[name] = value;
+    for (const auto& [name, value] : *constants) split->constants[name] = value;
+    if (!split->constants.empty()) {
         LoadedFile again;
-        load_kernel_file(again, spec->file, split.constants);
+        load_kernel_file(again, spec->file, split->constants);
         if (!again.module) {
             std::cerr << render_text(again.sink, again.sources);
             return {again.exit_code, {}};
         }
     }
-    json request = {{"file", spec->file}, {"constants", json(split.constants)}, {"sizes", json(split.sizes)}, {"seed", o.seed}, {"timeout_s", o.timeout}};
-    if (split.constants.empty()) request["constants"] = json::object();
-    if (split.sizes.empty()) request["sizes"] = json::object();
+    json request = {{"file", spec->file}, {"constants", json(split->constants)}, {"sizes", json(split->sizes)}, {"seed", o.seed}, {"timeout_s", o.timeout}};
+    if (split->constants.empty()) request["constants"] = json::object();
+    if (split->sizes.empty()) request["sizes"] = json::object();
     if (!o.kernel.empty()) request["kernel"] = o.kernel;
     if (o.tolerance > 0) request["tolerance"] = o.tolerance;
     if (!o.inputs.empty()) {

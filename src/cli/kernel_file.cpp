@@ -8,21 +8,20 @@
 
 namespace tw::cli {
 
-std::optional<std::map<std::string, std::int64_t>> parse_settings(const std::vector<std::string>& settings, std::string& problem) {
-    std::map<std::string, std::int64_t> values;
+std::optional<lower::ConstValues> parse_settings(const std::vector<std::string>& settings, std::string& problem) {
+    lower::ConstValues values;
     for (const std::string& setting : settings) {
         std::size_t at = 0;
         while (at <= setting.size()) {
             const std::size_t end = std::min(setting.find(',', at), setting.size());
             const std::string one = setting.substr(at, end - at);
             const std::size_t equals = one.find('=');
-            char* rest = nullptr;
-            const long long value = equals == std::string::npos ? 0 : std::strtoll(one.c_str() + equals + 1, &rest, 10);
-            if (equals == 0 || equals == std::string::npos || rest == one.c_str() + equals + 1 || *rest) {
-                problem = fmt::format("'{}' is not NAME=INTEGER", one);
+            const auto value = equals == 0 || equals == std::string::npos ? std::nullopt : lower::ConstValue::parse(one.substr(equals + 1));
+            if (!value) {
+                problem = fmt::format("'{}' is neither NAME=INTEGER nor NAME=DTYPE", one);
                 return std::nullopt;
             }
-            values[one.substr(0, equals)] = value;
+            values[one.substr(0, equals)] = *value;
             at = end + 1;
         }
     }
@@ -40,14 +39,27 @@ std::optional<FileSpec> parse_file_spec(const std::string& text, std::string& pr
     return spec;
 }
 
-SplitSettings split_settings(const ir::Module& module, const std::map<std::string, std::int64_t>& settings) {
+std::optional<std::map<std::string, std::int64_t>> parse_sizes(const std::vector<std::string>& settings, std::string& problem) {
+    const auto values = parse_settings(settings, problem);
+    if (!values) return std::nullopt;
+    std::map<std::string, std::int64_t> sizes;
+    for (const auto& [name, value] : *values) {
+        if (value.dtype) return problem = fmt::format("{} is a size and takes a whole number, not {}", name, value.text()), std::nullopt;
+        sizes[name] = value.integer;
+    }
+    return sizes;
+}
+
+std::optional<SplitSettings> split_settings(const ir::Module& module, const lower::ConstValues& settings, std::string& problem) {
     SplitSettings out;
     for (const auto& [name, value] : settings) {
         bool is_size = false;
         const auto look = [&, n = name](const std::vector<std::string>& sizes) { is_size = is_size || std::find(sizes.begin(), sizes.end(), n) != sizes.end(); };
         for (const ir::Kernel& k : module.kernels) look(k.sizes);
         for (const ir::Program& p : module.programs) look(p.sizes);
-        (is_size ? out.sizes : out.constants)[name] = value;
+        if (is_size && value.dtype) return problem = fmt::format("{} is a size and takes a whole number, not {}", name, value.text()), std::nullopt;
+        if (is_size) out.sizes[name] = value.integer;
+        else out.constants[name] = value;
     }
     return out;
 }

@@ -10,13 +10,13 @@
 
 namespace tw::cli {
 
-// "BM=64,BN=128" and repeated options alike; nothing (and `problem`) when one is not NAME=INTEGER.
-std::optional<std::map<std::string, std::int64_t>> parse_settings(const std::vector<std::string>& settings, std::string& problem);
+// "BM=64,T=bf16" and repeated options alike; nothing (and `problem`) when one is not NAME=INTEGER or NAME=DTYPE.
+std::optional<lower::ConstValues> parse_settings(const std::vector<std::string>& settings, std::string& problem);
 
 // "kernels/gemm.py@BM=64,BN=128": a file and const parameters for it.
 struct FileSpec {
     std::string file;
-    std::map<std::string, std::int64_t> constants;
+    lower::ConstValues constants;
 };
 std::optional<FileSpec> parse_file_spec(const std::string& text, std::string& problem);
 
@@ -30,11 +30,15 @@ struct LoadedFile {
 // Parses and lowers. Diagnostics are left in `sink`; nothing is printed.
 void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants, const lower::StepObserver& observer = {});
 
+// The same where only whole numbers will do: sizes.
+std::optional<std::map<std::string, std::int64_t>> parse_sizes(const std::vector<std::string>& settings, std::string& problem);
+
 // Which of the settings are sizes of a kernel or program of the file; the others are const parameters.
 struct SplitSettings {
-    std::map<std::string, std::int64_t> sizes, constants;
+    std::map<std::string, std::int64_t> sizes;
+    lower::ConstValues constants;
 };
-SplitSettings split_settings(const ir::Module& module, const std::map<std::string, std::int64_t>& settings);
+std::optional<SplitSettings> split_settings(const ir::Module& module, const lower::ConstValues& settings, std::string& problem);
 
 // The source line with a caret under the column, indented; empty when the place is unknown.
 std::string excerpt(const SourceMap& sources, const ir::Loc& loc);

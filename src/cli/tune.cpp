@@ -28,7 +28,8 @@ namespace tw::cli {
 namespace {
 
 using nlohmann::json;
-using Constants = std::map<std::string, std::int64_t>;
+using Constants = lower::ConstValues;
+using Sizes = std::map<std::string, std::int64_t>;
 
 struct Options {
     CandidateOptions candidate;
@@ -45,7 +46,7 @@ struct Point {
     json resources;           // static figures per kernel
     std::string label() const {
         std::string text;
-        for (const auto& [name, value] : constants) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
+        for (const auto& [name, value] : constants) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value.text());
         return text;
     }
 };
@@ -141,7 +142,7 @@ public:
         jobs_ = o.jobs > 0 ? o.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     }
 
-    int run(const std::vector<Constants>& shapes) {
+    int run(const std::vector<Sizes>& shapes) {
         double total = 0;
         const Constants fixed = base_["constants"].get<Constants>();
         for (Constants& c : const_space(signature_, fixed, static_cast<std::size_t>(o_.limit), o_.candidate.seed, total)) points_.push_back({std::move(c), {}, {}, {}});
@@ -152,7 +153,7 @@ public:
         const auto devices = runtime::devices();
         if (!devices || devices->empty()) return finish_static("no GPU here: the compiler's figures are given, nothing was tuned", exit_not_measured);
         gpu_ = devices->front().name;
-        for (const Constants& shape : shapes) tune_shape(shape);
+        for (const Sizes& shape : shapes) tune_shape(shape);
         if (best_.empty()) return complain(exit_kernel_wrong, "no point could be measured");
         return store();
     }
@@ -235,7 +236,7 @@ private:
 
     bool may_run(const Point& p) const { return p.verdict == "proved" || (p.verdict == "not proved" && o_.allow_unproved); }
 
-    void tune_shape(const Constants& shape) {
+    void tune_shape(const Sizes& shape) {
         runtime::SessionLimits limits;
         limits.seconds = o_.candidate.timeout;
         json request = base_;
@@ -341,16 +342,16 @@ int run(const Options& o) {
     loaded.module->file = asked.request["file"];
     auto signature = runtime::find_signature(*loaded.module, o.candidate.kernel);
     if (!signature) return complain(exit_bad_input, signature.error().message, signature.error().fix);
-    std::vector<Constants> shapes;
+    std::vector<Sizes> shapes;
     std::string problem;
     for (const std::string& text : o.shapes) {
-        auto shape = parse_settings({text}, problem);
+        auto shape = parse_sizes({text}, problem);
         if (!shape) return complain(exit_bad_input, problem, "write --shape M=4096,N=4096");
-        for (const auto& [name, value] : asked.request["sizes"].get<Constants>()) shape->try_emplace(name, value);
+        for (const auto& [name, value] : asked.request["sizes"].get<Sizes>()) shape->try_emplace(name, value);
         shapes.push_back(*std::move(shape));
     }
-    if (shapes.empty()) shapes.push_back(asked.request["sizes"].get<Constants>());
-    for (const Constants& shape : shapes) {
+    if (shapes.empty()) shapes.push_back(asked.request["sizes"].get<Sizes>());
+    for (const Sizes& shape : shapes) {
         if (o.dry_run) break;
         if (auto complete = runtime::size_values(*signature, shape); !complete) return complain(exit_bad_input, complete.error().message, complete.error().fix);
     }

@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <nlohmann/json_fwd.hpp>
 
 #include "base/diagnostic.h"
 #include "base/source.h"
@@ -29,7 +30,23 @@
 
 namespace tw::lower {
 
-using ConstValues = std::map<std::string, std::int64_t>;
+// What a const parameter is set to from outside: a whole number or, where tw.each lists dtypes, one of them.
+struct ConstValue {
+    std::int64_t integer = 0;
+    std::optional<target::DType> dtype;
+
+    ConstValue() = default;
+    ConstValue(std::int64_t value) : integer(value) {}
+    explicit ConstValue(target::DType type) : dtype(type) {}
+    auto operator<=>(const ConstValue&) const = default;
+    std::string text() const;                                        // "64", "bf16"
+    static std::optional<ConstValue> parse(const std::string& text);
+};
+using ConstValues = std::map<std::string, ConstValue>;
+
+// In JSON: a whole number, or a dtype's name.
+void to_json(nlohmann::json& to, const ConstValue& value);
+void from_json(const nlohmann::json& from, ConstValue& value);       // throws json::exception
 
 // Called after each step with the step's name and the kernel as it is then.
 using StepObserver = std::function<void(std::string_view step, const ir::Kernel& kernel)>;
@@ -37,7 +54,8 @@ using StepObserver = std::function<void(std::string_view step, const ir::Kernel&
 std::span<const std::string_view> step_names();
 
 // The module in its last form, or nothing when `sink` got errors. `constants` overrides const parameters by name, in every
-// kernel that has one of that name; a name that no kernel has is an error.
+// kernel that has one of that name, and of tw.each parameters leaves the variants that have the value; a name that no kernel has
+// is an error, and so is a value that leaves no variant of any kernel.
 std::optional<ir::Module> compile_module(const lang::Module& module, const SourceMap& sources, const ConstValues& constants,
                                          DiagnosticSink& sink, const StepObserver& observer = {});
 

@@ -215,8 +215,9 @@ using EachValues = std::map<std::string, Value>;   // tw.each parameter -> its v
 constexpr std::size_t kMaxVariants = 64;
 
 // The variants that a kernel with tw.each parameters stands for: all combinations, the first parameter slowest. A constant given
-// from outside leaves the variants that have it. One empty entry for a kernel without such parameters; none: an error was reported.
-std::vector<EachValues> variants_of(const lang::Module& ast, ModuleScope& scope, const Context& context, lang::StmtId id, const ConstValues& constants) {
+// from outside leaves the variants that have it, perhaps none: then `none_left` says why. One empty entry for a kernel without such
+// parameters. Nothing: an error was reported.
+std::optional<std::vector<EachValues>> variants_of(const lang::Module& ast, ModuleScope& scope, const Context& context, lang::StmtId id, const ConstValues& constants, std::optional<Diagnostic>& none_left) {
     Draft draft;
     Resolver resolver(ast, scope, context, draft);
     resolver.module_level = true;
@@ -229,23 +230,28 @@ std::vector<EachValues> variants_of(const lang::Module& ast, ModuleScope& scope,
         std::vector<Value> values;
         for (const lang::Argument& a : call->arguments) {
             Value v = resolver.evaluate(a.value);
-            if (!v) return {};
+            if (!v) return std::nullopt;
             if (!a.keyword.empty() || !(v.is(K::integer) || v.is(K::dtype))) {
                 context.error(Code::bad_parameter, ast[a.value].span, fmt::format("tw.each takes integers or dtypes, not {}", a.keyword.empty() ? describe(v) : "a keyword"));
-                return {};
+                return std::nullopt;
             }
             auto wanted = constants.find(p.name);
-            if (wanted == constants.end() || (v.is(K::integer) && v.integer == wanted->second)) values.push_back(std::move(v));
+            const auto is = [&](const ConstValue& w) { return w.dtype ? v.is(K::dtype) && v.dtype == *w.dtype : v.is(K::integer) && v.integer == w.integer; };
+            if (wanted == constants.end() || is(wanted->second)) values.push_back(std::move(v));
+        }
+        if (call->arguments.empty()) {
+            context.error(Code::bad_parameter, p.name_span, fmt::format("'{}' has no values", p.name)).with_hint("BN: tw.each(1024, 2048): one variant per value");
+            return std::nullopt;
         }
         if (values.empty()) {
-            auto& d = context.error(call->arguments.empty() ? Code::bad_parameter : Code::not_a_choice, p.name_span,
-                                    call->arguments.empty() ? fmt::format("'{}' has no values", p.name) : fmt::format("{} is not among the values of {}", constants.at(p.name), p.name));
-            if (call->arguments.empty()) d.with_hint("BN: tw.each(1024, 2048): one variant per value");
-            return {};
+            DiagnosticSink only;
+            Context{context.sources, context.file, only}.error(Code::not_a_choice, p.name_span, fmt::format("{} is not among the values of {}", constants.at(p.name).text(), p.name));
+            none_left = only.diagnostics().front();
+            return std::vector<EachValues>();
         }
         if (out.size() * values.size() > kMaxVariants) {
             context.error(Code::bad_parameter, p.name_span, fmt::format("the kernel stands for more than {} variants", kMaxVariants));
-            return {};
+            return std::nullopt;
         }
         std::vector<EachValues> next;
         for (const EachValues& before : out) {
@@ -260,7 +266,7 @@ std::vector<EachValues> variants_of(const lang::Module& ast, ModuleScope& scope,
 }
 
 std::optional<ir::Kernel> compile_kernel(const lang::Module& ast, ModuleScope& scope, const Context& context, lang::StmtId id,
-                                         const ConstValues& constants, const EachValues& each, const StepObserver& observer) {
+                                         const std::map<std::string, std::int64_t>& constants, const EachValues& each, const StepObserver& observer) {
     Draft draft;
     {
         Resolver resolver(ast, scope, context, draft);
@@ -301,13 +307,26 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
     for (const auto& [name, value] : constants) {
         bool known = false;
         for (lang::StmtId id : reader.kernels) {
-            for (const lang::Parameter& p : module.get_if<lang::FunctionDef>(id)->parameters) known |= p.name == name;
+            for (const lang::Parameter& p : module.get_if<lang::FunctionDef>(id)->parameters) {
+                if (p.name != name) continue;
+                known = true;
+                const auto* call = p.annotation ? module.get_if<lang::Call>(p.annotation) : nullptr;
+                const auto* callee = call ? module.get_if<lang::Attribute>(call->callee) : nullptr;
+                if (!value.dtype || (callee && callee->name == "each")) continue;
+                sink.error(Code::not_a_choice, p.name_span, fmt::format("{} is a dtype, and {} takes whole numbers", value.text(), name));
+                failed = true;
+            }
         }
         if (!known) {
             sink.error(Code::unknown_constant, {}, fmt::format("no kernel of this file has a const parameter '{}'", name));
             failed = true;
         }
     }
+    std::map<std::string, std::int64_t> numbers;   // dtypes choose among variants and are nothing else
+    for (const auto& [name, value] : constants) {
+        if (!value.dtype) numbers[name] = value.integer;
+    }
+    std::optional<Diagnostic> none_left;
     std::vector<std::string> functions;   // by kernel
     for (lang::StmtId id : reader.kernels) {
         // Each kernel reports on its own, so that a mistake in one does not hide those of the next.
@@ -315,10 +334,10 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
         const Context inner{sources, module.file, own};
         bool made = !(failed && sink.full());
         if (made) {
-            const std::vector<EachValues> variants = variants_of(module, scope, inner, id, constants);
-            made = !variants.empty();
-            for (std::size_t i = 0; i < variants.size() && made; ++i) {
-                auto kernel = compile_kernel(module, scope, inner, id, constants, variants[i], observer);
+            const auto variants = variants_of(module, scope, inner, id, constants, none_left);
+            made = variants.has_value();
+            for (std::size_t i = 0; made && i < variants->size(); ++i) {
+                auto kernel = compile_kernel(module, scope, inner, id, numbers, (*variants)[i], observer);
                 made = kernel.has_value();
                 if (!made) break;
                 out.kernels.push_back(std::move(*kernel));
@@ -328,6 +347,7 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
         for (const Diagnostic& d : own.diagnostics()) sink.report(d);
         failed |= !made;
     }
+    if (!failed && none_left && out.kernels.empty()) sink.report(*none_left);
     if (failed || sink.has_errors()) return std::nullopt;
     // Variants of one name are neighbours, in the order written.
     std::vector<ir::Kernel> ordered;

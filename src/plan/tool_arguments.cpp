@@ -25,8 +25,15 @@ std::string shown(const json& value) {
 }
 
 std::optional<std::string> problem_at(const json& schema, const json& value, const std::string& place) {
-    const std::string type = schema.value("type", "");
-    if (!type.empty() && !has_type(value, type)) return fmt::format("{} must be of type {}, not {}", place, type, shown(value));
+    if (const auto it = schema.find("type"); it != schema.end()) {
+        std::string types;   // one, or a list of which one must fit
+        bool fits = false;
+        for (const json& type : it->is_array() ? *it : json::array({*it})) {
+            fits = fits || has_type(value, type);
+            types += (types.empty() ? "" : " or ") + type.get<std::string>();
+        }
+        if (!fits) return fmt::format("{} must be of type {}, not {}", place, types, shown(value));
+    }
     if (const auto it = schema.find("enum"); it != schema.end()) {
         bool known = false;
         for (const json& choice : *it) known = known || choice == value;

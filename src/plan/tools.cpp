@@ -7,6 +7,7 @@
 #include "base/diagnostic.h"
 #include "base/text.h"
 #include "runtime/worker.h"
+#include "target/dtype.h"
 
 namespace tw::plan {
 namespace {
@@ -58,7 +59,8 @@ std::optional<std::string> add_settings(const json& arguments, const char* key, 
     for (const auto& [name, value] : arguments[key].items()) {
         for (const char c : name)
             if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return fmt::format("'{}' is no name of a size or constant", printable(name));
-        words.push_back(fmt::format("--set={}={}", name, value.get<std::int64_t>()));
+        if (value.is_string() && !target::dtype_from_name(value.get<std::string>())) return fmt::format("{}.{} is '{}', neither a whole number nor a dtype", key, name, printable(value.get<std::string>()));
+        words.push_back(fmt::format("--set={}={}", name, value.is_string() ? value.get<std::string>() : std::to_string(value.get<std::int64_t>())));
     }
     return std::nullopt;
 }
@@ -165,7 +167,8 @@ Prepared knowledge(const json& a, const Scratch&) {
 }
 
 std::vector<Tool> make_tools() {
-    const json constants = integers_argument("values of the kernel's const parameters, e.g. {\"BM\": 64}");
+    json constants = integers_argument("values of the kernel's const parameters, e.g. {\"BM\": 64}; of tw.each parameters the variants that are meant, e.g. {\"T\": \"bf16\"}");
+    constants["additionalProperties"]["type"] = {"integer", "string"};
     const json sizes = integers_argument("values of the run-time sizes, e.g. {\"M\": 200, \"N\": 264}");
     std::vector<Tool> list;
     list.push_back({"check", "check",

@@ -256,7 +256,7 @@ int tw_module_load(const char* request_json, tw_module** module) {
         const auto request = json::parse(request_json);
         tw::lower::ConstValues constants;
         if (request.contains("constants")) {
-            for (const auto& [name, value] : request.at("constants").items()) constants[name] = value.get<std::int64_t>();
+            for (const auto& [name, value] : request.at("constants").items()) constants[name] = value.get<tw::lower::ConstValue>();
         }
         const bool from_file = request.contains("path");
         const std::string name = from_file ? request.at("path").get<std::string>() : request.value("name", "kernel.py");

@@ -68,7 +68,7 @@ struct LoadedModule {
 };
 
 LoadedModule load(const json& from) {
-    const auto constants = values<std::int64_t>(from, "constants");
+    const auto constants = values<lower::ConstValue>(from, "constants");
     LoadedModule out;
     std::string text;
     if (from.contains("text")) {

@@ -267,6 +267,33 @@ TEST(Variants, OneKernelPerCombination) {
     EXPECT_EQ(variants, (std::vector<std::string>{"T=bf16, BLOCK=256 64", "T=bf16, BLOCK=512 128", "T=f32, BLOCK=256 64", "T=f32, BLOCK=512 128"}));
 }
 
+// A constant from outside leaves the variants that have it; a kernel may be left with none, the file may not.
+TEST(Variants, AValueFromOutsideChooses) {
+    const std::string text = "import tilewright as tw\nfrom tilewright import bf16, f16, f32\nN = tw.sizes(\"N\")\n"
+                             "@tw.kernel(target=\"sm_80\", threads=64)\n"
+                             "def copy(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), BLOCK: tw.each(256, 512)):\n"
+                             "    i = tw.grid(tw.cdiv(N, BLOCK)) * BLOCK\n    tw.store(Y[i], tw.load(X[i : i + BLOCK], fill=0.0))\n"
+                             "@tw.kernel(target=\"sm_80\", threads=64)\n"
+                             "def other(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(f32), W: tw.const = 256):\n"
+                             "    i = tw.grid(tw.cdiv(N, W)) * W\n    tw.store(Y[i], tw.load(X[i : i + W], fill=0.0))\n";
+    const auto left = [&](const ConstValues& constants) {
+        SourceMap sources;
+        DiagnosticSink sink;
+        std::string names;
+        const auto module = compile_text(sources, "kernels.py", text, constants, sink);
+        if (!module) return render_text(sink, sources);
+        for (const ir::Kernel& k : module->kernels) names += k.name + " " + k.variant + "; ";
+        return names;
+    };
+    EXPECT_EQ(left({{"T", ConstValue(target::DType::BF16)}, {"BLOCK", 512}}), "copy T=bf16, BLOCK=512; ");
+    EXPECT_EQ(left({{"T", ConstValue(target::DType::F32)}, {"BLOCK", 256}}), "copy T=f32, BLOCK=256; other T=f32; ");
+    EXPECT_NE(left({{"T", ConstValue(target::DType::F16)}}).find("f16 is not among the values of T"), std::string::npos);
+    EXPECT_NE(left({{"W", ConstValue(target::DType::F32)}}).find("f32 is a dtype, and W takes whole numbers"), std::string::npos);
+    EXPECT_EQ(ConstValue::parse("e4m3")->text(), "e4m3");
+    EXPECT_EQ(ConstValue::parse("-7"), ConstValue(-7));
+    for (const char* bad : {"", "7x", "bf17", "99999999999999999999", "0x10", " 7"}) EXPECT_FALSE(ConstValue::parse(bad)) << bad;
+}
+
 TEST(Clusters, APeersMemoryIsReachedAndNobodyLeavesBefore) {
     const Compiled c = compile("import tilewright as tw\nfrom tilewright import f32\nM = tw.sizes(\"M\")\n"
                                "@tw.kernel(target=\"sm_90a\", threads=32, cluster=(2, 1, 1))\n"

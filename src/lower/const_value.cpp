@@ -1,0 +1,33 @@
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "lower/lower.h"
+
+namespace tw::lower {
+
+std::string ConstValue::text() const { return dtype ? std::string(target::name(*dtype)) : std::to_string(integer); }
+
+std::optional<ConstValue> ConstValue::parse(const std::string& text) {
+    if (const auto type = target::dtype_from_name(text)) return ConstValue(*type);
+    ConstValue value;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value.integer);
+    if (text.empty() || problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+void to_json(nlohmann::json& to, const ConstValue& value) {
+    if (value.dtype) to = value.text();
+    else to = value.integer;
+}
+
+void from_json(const nlohmann::json& from, ConstValue& value) {
+    if (!from.is_string()) {
+        value = from.get<std::int64_t>();
+        return;
+    }
+    const auto parsed = ConstValue::parse(from.get<std::string>());
+    if (!parsed) throw nlohmann::json::other_error::create(501, "'" + from.get<std::string>() + "' is neither a whole number nor a dtype", &from);
+    value = *parsed;
+}
+
+}  // namespace tw::lower
