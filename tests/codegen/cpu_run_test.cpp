@@ -66,7 +66,7 @@ struct Case {
     std::string file;
     int kernel;   // number in the file
     std::vector<std::vector<std::int64_t>> sizes;   // in the order of Kernel::sizes
-    std::map<std::string, std::int64_t> constants;
+    lower::ConstValues constants;
     friend void PrintTo(const Case& c, std::ostream* out) { *out << c.file << " kernel " << c.kernel; }
 };
 
