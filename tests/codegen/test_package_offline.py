@@ -1,4 +1,5 @@
 """The Python package without a GPU: modules load, sources print, refusals speak of the argument."""
+import json
 import os
 import sys
 
@@ -164,3 +165,17 @@ def test_a_tuned_file_that_is_damaged_is_named(tmp_path):
     assert "k.tuned.json" in refusal(tilewright.load, str(tmp_path / "k.py"))
     (tmp_path / "k.tuned.json").write_text('{"source": "of another text", "entries": [{"kernel": "vector_add", "gpu": "X", "sizes": {"N": 1}, "constants": {"BLOCK": 256}}]}')
     assert tilewright.load(str(tmp_path / "k.py")).vector_add.variants[0]["constants"] == {"BLOCK": 1024}
+
+
+def test_every_case_of_the_suites_names_a_kernel_of_its_file():
+    modules = {}
+    for suite in ("gemm", "attention", "grouped", "memory"):
+        with open(os.path.join(ROOT, "bench", "suites", suite + ".json")) as f:
+            cases = json.load(f)["cases"]
+        for case in cases:
+            constants = case.get("constants", {})
+            key = (case["file"], json.dumps(constants, sort_keys=True))
+            if key not in modules:
+                modules[key] = tilewright.load(os.path.join(ROOT, case["file"]), **constants)
+            if "kernel" in case:
+                assert getattr(modules[key], case["kernel"]).name == case["kernel"], case["case"]
