@@ -20,7 +20,7 @@ struct CheckOptions {
 struct CheckResult {
     std::vector<verify::Obligation> obligations;
     std::optional<Counterexample> counterexample;
-    double milliseconds = 0;
+    double milliseconds = 0;        // processor time of the proof, without the search
     int instances = 0;
     AccessReport accesses;          // remarks on speed: no verdict depends on them
 

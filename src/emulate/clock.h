@@ -79,6 +79,12 @@ public:
         }
     }
     Granule& at(std::size_t i) { return cells_[i]; }
+    void resize(std::size_t cells) { cells_.resize(cells); }
+    // A further cell with the record of this one.
+    void split(std::size_t i) {
+        Granule copy = cells_[i];
+        cells_.push_back(std::move(copy));
+    }
 
     Finding read(std::size_t i, const Access& now, const Knowledge& k) {
         Granule& g = cells_[i];

@@ -11,6 +11,7 @@
 
 #include "emulate/clock.h"
 #include "emulate/emulator.h"
+#include "emulate/places.h"
 #include "target/tensor_core.h"
 
 namespace tw::emulate {
@@ -160,15 +161,11 @@ inline bool holds_a_copy(const ir::Distribution& dist, int thread) {
     return false;
 }
 
-struct Footprint {
-    std::vector<std::pair<std::uint8_t, int>> touches;   // lane (0xff: none), granule
-    bool outside = false;
-};
-
 struct SkeletonCache {
     std::map<std::tuple<const Stmt*, int, int, std::vector<std::int64_t>>, Footprint> footprints;
     std::vector<FragmentTable> tables;
     std::map<const ir::CpAsync*, FragmentTable> copies;
+    Places places;                        // of shared memory, alike in all blocks; a Shadow of a skeleton run has one record each
     std::vector<Shadow> shadows;          // to be used again by the next cluster or run
 };
 
@@ -210,7 +207,7 @@ private:
     const std::vector<int>& slot_table(int leaf, const std::vector<int>& dims, int dst, const std::vector<int>& offset = {});
     void check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok);
 
-    // skeleton runs (skeleton.cpp): which granules a statement touches, remembered per origin
+    // skeleton runs (skeleton.cpp): which places in shared memory a statement touches, remembered per origin
     const Footprint& footprint(const Warp& w, const Stmt& s, const std::vector<std::int64_t>& origin, int which,
                                const std::function<void(Footprint&)>& make);
     void touch(int block, const Footprint& f, bool is_write, Access access, const Knowledge& k, const Warp& w, const Stmt& s);
@@ -298,6 +295,8 @@ private:
     std::vector<Warp> warps_;
     std::vector<std::unique_ptr<Group>> groups_;
     std::vector<TmaTask> tma_;
+    std::size_t tma_first_open_ = 0;      // all before it are done
+    std::set<std::tuple<const Stmt*, const Stmt*, std::uint32_t, std::uint32_t>> seen_dependences_;   // by the numbers of their snapshots
     NamedBarrier cluster_barrier_;
     int actors_ = 0;
     std::mt19937_64 random_;

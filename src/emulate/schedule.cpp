@@ -48,6 +48,7 @@ void Machine::start_cluster(std::int64_t cluster) {
     warps_.clear();
     groups_.clear();
     tma_.clear();
+    tma_first_open_ = 0;
     cluster_barrier_ = {};
     actors_ = 4 * count * k_.warps + count * slots_;
     const std::int64_t clusters_x = grid_[0] / k_.cluster[0], clusters_y = grid_[1] / k_.cluster[1];
@@ -57,15 +58,18 @@ void Machine::start_cluster(std::int64_t cluster) {
         b.index[0] = cx * k_.cluster[0] + rank % k_.cluster[0];
         b.index[1] = cy * k_.cluster[1] + rank / k_.cluster[0] % k_.cluster[1];
         b.index[2] = cz * k_.cluster[2] + rank / k_.cluster[0] / k_.cluster[1];
-        b.arena.assign(static_cast<std::size_t>(k_.shared_bytes), 0xff);   // 0xff.. is NaN in every float type
         const auto granules = static_cast<std::size_t>(k_.shared_bytes / granule_ + 1);
-        if (!spare.empty() && spare.back().size() == granules) {
-            b.shadow = std::move(spare.back());
-            b.shadow.reset();
-            spare.pop_back();
-        } else {
-            b.shadow = Shadow(granules);
+        if (options_.values) {
+            b.arena.assign(static_cast<std::size_t>(k_.shared_bytes), 0xff);   // 0xff.. is NaN in every float type
         }
+        if (!spare.empty()) {
+            b.shadow = std::move(spare.back());
+            spare.pop_back();
+        }
+        b.shadow.reset();
+        Places& places = options_.cache->places;
+        if (!options_.values && places.granules() == 0) places = Places(static_cast<int>(granules));
+        b.shadow.resize(options_.values ? granules : places.size());
         b.barriers.assign(static_cast<std::size_t>(slots_), BarrierSlot{});
         auto group = std::make_unique<Group>();
         group->block = rank;
@@ -172,7 +176,9 @@ void Machine::run_cluster() {
 
 bool Machine::progress_async(bool all) {
     bool moved = false;
-    for (TmaTask& t : tma_) {
+    while (tma_first_open_ < tma_.size() && tma_[tma_first_open_].done) ++tma_first_open_;
+    for (std::size_t i = tma_first_open_; i < tma_.size(); ++i) {
+        TmaTask& t = tma_[i];
         if (t.done) continue;
         if (t.kind == TmaTask::Kind::load) {
             if (!all && random_() % 2) continue;

@@ -54,14 +54,14 @@ const Footprint& Machine::footprint(const Warp& w, const Stmt& s, const std::vec
     auto key = std::make_tuple(&s, warp_in_group(w), which, origin);
     auto& known = options_.cache->footprints;
     auto found = known.find(key);
-    if (found != known.end()) return found->second;
-    Footprint f;
-    make(f);
-    std::sort(f.touches.begin(), f.touches.end(), [](const auto& a, const auto& b) {
-        return std::tie(a.second, a.first) < std::tie(b.second, b.first);
-    });
-    f.touches.erase(std::unique(f.touches.begin(), f.touches.end()), f.touches.end());
-    return known.emplace(std::move(key), std::move(f)).first->second;
+    if (found == known.end()) {
+        Footprint f;
+        make(f);
+        options_.cache->places.settle(f);
+        found = known.emplace(std::move(key), std::move(f)).first;
+    }
+    options_.cache->places.follow(found->second);
+    return found->second;
 }
 
 void Machine::touch(int block, const Footprint& f, bool is_write, Access access, const Knowledge& k, const Warp& w, const Stmt& s) {
@@ -69,36 +69,34 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
         fault(FaultKind::out_of_bounds, "an access outside its shared buffer", &w, 0, s);
         return;
     }
-    Block& b = blocks_[at(block)];
-    const Stmt* last_writer = nullptr;
-    std::uint32_t last_snapshot = 0;
-    for (const auto& [lane, g] : f.touches) {
-        if (g < 0 || at(g) >= b.shadow.size()) {
-            fault(FaultKind::out_of_bounds, "an access outside the block's shared memory", &w, 0, s);
-            return;
-        }
+    if (f.outside_memory) {
+        fault(FaultKind::out_of_bounds, "an access outside the block's shared memory", &w, 0, s);
+        return;
+    }
+    Shadow& shadow = blocks_[at(block)].shadow;
+    const Places& places = options_.cache->places;
+    while (shadow.size() < places.size()) shadow.split(at(places.split_from(shadow.size())));
+    const auto place_name = [&](int place) { return arena_place(places.first_granule(place) * granule_); };
+    for (const auto& [lane, place] : f.touches) {
         access.lane = lane;
-        Granule& cell = b.shadow.at(at(g));
+        const Granule& cell = shadow.at(at(place));
         if (!is_write) {
             if (!cell.initialised) {
-                fault(FaultKind::uninitialised, "shared memory is read before anything was written there", &w, lane, s, nullptr, arena_place(g * granule_));
+                fault(FaultKind::uninitialised, "shared memory is read before anything was written there", &w, lane, s, nullptr, place_name(place));
                 return;
             }
-            if (cell.write.stmt != last_writer || cell.write.snapshot != last_snapshot) {
-                last_writer = cell.write.stmt;
-                last_snapshot = cell.write.snapshot;
-                if (last_writer) {
-                    outcome_.dependences.insert({&s, last_writer, snapshots_[access.snapshot].values, snapshots_[last_snapshot].values, snapshots_[last_snapshot].ends});
-                }
+            if (cell.write.stmt && seen_dependences_.emplace(&s, cell.write.stmt, access.snapshot, cell.write.snapshot).second) {
+                const Snapshot &at_read = snapshots_[access.snapshot], &at_write = snapshots_[cell.write.snapshot];
+                outcome_.dependences.insert({&s, cell.write.stmt, at_read.values, at_write.values, at_write.ends});
             }
         }
-        const Finding found = is_write ? b.shadow.write(at(g), access, k) : b.shadow.read(at(g), access, k);
+        const Finding found = is_write ? shadow.write(at(place), access, k) : shadow.read(at(place), access, k);
         if (found.conflict == Conflict::race) {
-            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", &w, lane, s, found.other.stmt, arena_place(g * granule_));
+            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", &w, lane, s, found.other.stmt, place_name(place));
             return;
         }
         if (found.conflict == Conflict::proxy) {
-            fault(FaultKind::proxy, "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between (tw.fence_async() after the stores, before the barrier)", &w, lane, s, found.other.stmt, arena_place(g * granule_));
+            fault(FaultKind::proxy, "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between (tw.fence_async() after the stores, before the barrier)", &w, lane, s, found.other.stmt, place_name(place));
             return;
         }
     }

@@ -86,8 +86,8 @@ void Flow::oblige(const char* kind, const char* code, std::string text, const ir
     o.loc = s.loc;
     o.status = proved ? Status::proved : Status::not_proved;
     o.prover = proved ? (prover_.last().empty() ? "affine" : prover_.last()) : "";
-    const auto now = std::chrono::steady_clock::now();
-    o.milliseconds = std::chrono::duration<double, std::milli>(now - last_).count();
+    const double now = processor_milliseconds();
+    o.milliseconds = now - last_;
     last_ = now;
     if (!proved) o.reason = std::move(reason);
     if (proved && (impossible_ || (blind && blind()))) {

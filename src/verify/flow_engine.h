@@ -19,11 +19,11 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
 
+#include "base/processor_time.h"
 #include "verify/flow.h"
 #include "verify/operands.h"
 #include "verify/value.h"
@@ -298,7 +298,7 @@ private:
     std::map<const ir::Stmt*, SharedWrite> writes_;
     std::map<std::pair<const ir::SharedView*, const ir::TensorMap*>, std::string> faithful_;
     std::vector<Store> stores_;
-    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+    double last_ = processor_milliseconds();
 };
 
 }  // namespace tw::verify::detail

@@ -1,20 +1,16 @@
 #include "verify/order.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
 
+#include "base/processor_time.h"
 #include "emulate/trial.h"
 
 namespace tw::verify {
 namespace {
 
 using ir::Expr;
-
-double since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 using Samples = std::vector<const emulate::DependenceSample*>;
 
@@ -157,7 +153,7 @@ const char* code_of(emulate::FaultKind kind) {
 
 OrderResult check_order(const ir::Kernel& k) {
     OrderResult result;
-    const auto start = std::chrono::steady_clock::now();
+    const double start = processor_milliseconds();
     Cutoff cut = cutoff(k);
     std::string& obstacle = cut.obstacle;
     std::set<emulate::DependenceSample> samples;
@@ -216,7 +212,7 @@ OrderResult check_order(const ir::Kernel& k) {
     static constexpr emulate::FaultKind kinds[] = {
         emulate::FaultKind::race, emulate::FaultKind::deadlock, emulate::FaultKind::proxy, emulate::FaultKind::in_flight,
         emulate::FaultKind::uninitialised, emulate::FaultKind::out_of_bounds, emulate::FaultKind::barrier, emulate::FaultKind::divergence};
-    const double elapsed = since(start);
+    const double elapsed = processor_milliseconds() - start;
     bool has_wgmma = false;
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) { has_wgmma |= std::holds_alternative<ir::Wgmma>(s.op); });
     for (emulate::FaultKind kind : kinds) {

@@ -1,9 +1,9 @@
 #include "verify/program.h"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 
+#include "base/processor_time.h"
 #include "verify/value.h"
 
 namespace tw::verify {
@@ -117,7 +117,7 @@ private:
     }
 
     Obligation judge(const ir::Equation& e) {
-        const auto start = std::chrono::steady_clock::now();
+        const double start = processor_milliseconds();
         Obligation o;
         const std::string name = program_.tensors[at(e.output)].name;
         o.kind = "output value";
@@ -142,7 +142,7 @@ private:
         auto show = [&](Value v) { return values_.text(v, [&](int id) { return program_.tensors[at(id)].name; }); };
         if (!proved) o.reason = "expected " + show(want) + "\n      but it is " + show(got);
         o.used.assign(used_.begin(), used_.end());
-        o.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+        o.milliseconds = processor_milliseconds() - start;
         return o;
     }
 
