@@ -67,7 +67,7 @@ void declare_candidate(CLI::App& app, CandidateOptions& o, bool file_required) {
     app.add_option("--inputs", o.inputs, "JSON file {name: [values in memory order]} for inputs that must not be random");
     app.add_option("--seed", o.seed, "seed of the random inputs")->capture_default_str();
     app.add_option("--tolerance", o.tolerance, "allowed error relative to max(|reference|, root mean square); default: from the types");
-    app.add_option("--timeout", o.timeout, "seconds one candidate may take in the worker")->capture_default_str();
+    app.add_option("--timeout", o.timeout, "seconds one candidate may take in the worker, or one schedule on the emulator")->capture_default_str();
 }
 
 Requested request_from(const CandidateOptions& o) {

@@ -1,7 +1,10 @@
 // `tilewright run FILE`: execute a kernel on the emulator or the GPU with random data and compare with `computes` in fp64.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -61,6 +64,35 @@ int run_sanitized(const Options& o) {
     if (result.contains("problem")) return exit_not_measured;
     return result["errors"].get<int>() > 0 ? exit_kernel_wrong + 0 : runtime::exit_status_of(result["evidence"]);
 }
+
+// On standard error while a run takes long: how far it is and how long it will take.
+class ProgressLine {
+public:
+    explicit ProgressLine(double limit_s) : limit_(limit_s) {}
+    bool update(const emulate::Progress& p) {
+        const double now = elapsed();
+        if (p.clusters_done > 0) total_ = now / static_cast<double>(p.clusters_done) * static_cast<double>(p.clusters);
+        if (now > limit_) return false;
+        if (now < next_) return true;
+        next_ = now + (live_ ? 1 : 10);
+        std::string text = fmt::format("{:.0f} s: {} of {} clusters of blocks, {} statements", now, p.clusters_done, p.clusters, p.statements);
+        if (total_ > 0) text += fmt::format("; about {:.0f} s in all{}", total_, total_ > limit_ ? fmt::format(", more than --timeout {:.0f}", limit_) : "");
+        fmt::print(stderr, "{}emulating, {}{}", live_ ? "\r\033[K" : "", text, live_ ? "" : "\n");
+        std::fflush(stderr);
+        shown_ = true;
+        return true;
+    }
+    void clear() const {
+        if (shown_ && live_) fmt::print(stderr, "\r\033[K");
+    }
+    std::string estimate() const { return total_ > 0 ? fmt::format("; all of it would take about {:.0f} s", total_) : ""; }
+
+private:
+    double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    bool live_ = ::isatty(STDERR_FILENO) != 0, shown_ = false;
+    double limit_, next_ = 2, total_ = 0;
+};
 
 int run(const Options& o) {
     if (!o.sanitizer.empty()) return run_sanitized(o);
@@ -129,8 +161,12 @@ int run(const Options& o) {
         t.seed = o.candidate.seed;
         t.emulator.schedule = schedule;
         t.emulator.resident_blocks = o.blocks;
+        ProgressLine progress(o.candidate.timeout);
+        t.emulator.progress = [&](const emulate::Progress& p) { return progress.update(p); };
         const emulate::Trial trial = program ? emulate::run_program(*loaded.module, *program, sizes, t) : emulate::run_trial(*chosen, sizes, t);
-        if (!trial.refused.empty()) return complain(exit_bad_input, trial.refused);
+        progress.clear();
+        if (trial.gave_up) return complain(exit_not_measured, "the emulator gave up: " + trial.refused + progress.estimate(), "smaller sizes, or a longer --timeout; nothing wrong was found so far");
+        if (!trial.refused.empty()) return complain(exit_bad_input, trial.refused, "look at its tw.assume(...) statements, or take smaller sizes");
         wrong |= trial.failed();
         nlohmann::json errors = nlohmann::json::array();
         std::string text;

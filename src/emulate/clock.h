@@ -128,4 +128,34 @@ private:
     std::vector<Granule> cells_;
 };
 
+// The shadow of a large memory of which one cluster touches little: pages exist where something was accessed since `reset`, so that
+// starting a cluster costs what the cluster before it touched, not the size of the memory.
+class PagedShadow {
+public:
+    explicit PagedShadow(std::size_t granules = 0) : page_of_((granules + page_size - 1) / page_size, -1) {}
+    void reset() {
+        for (std::size_t page : touched_) page_of_[page] = -1;
+        touched_.clear();
+        used_ = 0;
+    }
+    // The page that holds granule i, where it has number i % page_size.
+    static constexpr std::size_t page_size = 256;
+    Shadow& page(std::size_t i) {
+        int& number = page_of_[i / page_size];
+        if (number < 0) {
+            number = static_cast<int>(used_++);
+            if (static_cast<std::size_t>(number) == pages_.size()) pages_.emplace_back(page_size);
+            else pages_[static_cast<std::size_t>(number)].reset();
+            touched_.push_back(i / page_size);
+        }
+        return pages_[static_cast<std::size_t>(number)];
+    }
+
+private:
+    std::vector<int> page_of_;            // -1: untouched
+    std::vector<Shadow> pages_;           // the first `used_` are in use, the others keep their memory
+    std::size_t used_ = 0;
+    std::vector<std::size_t> touched_;
+};
+
 }  // namespace tw::emulate

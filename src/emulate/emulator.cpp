@@ -59,6 +59,9 @@ bool Machine::prepare() {
     for (int i = 0; i < 3; ++i) {
         auto v = size_value(k_.grid[i], sizes_);
         if (!v || *v < 0) return refuse("the grid has no valid size along axis " + std::to_string(i));
+        // As the driver: a launch beyond this fails.
+        const std::int64_t most = i == 0 ? 2147483647 : 65535;
+        if (*v > most) return refuse("the grid has " + std::to_string(*v) + " blocks along axis " + std::to_string(i) + "; a launch may have " + std::to_string(most));
         grid_[i] = *v;
     }
     cluster_size_ = k_.cluster[0] * k_.cluster[1] * k_.cluster[2];
@@ -91,7 +94,9 @@ bool Machine::prepare() {
     cells_.resize(k_.tensors.size());
     global_shadow_.resize(k_.tensors.size());
     for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
-        if (tracked_[i] && options_.values) cells_[i].resize(tensors_[i].bytes.size() / static_cast<std::size_t>(target::bytes(tensors_[i].dtype)));
+        if (!tracked_[i] || !options_.values) continue;
+        cells_[i].resize(tensors_[i].bytes.size() / static_cast<std::size_t>(target::bytes(tensors_[i].dtype)));
+        global_shadow_[i] = PagedShadow(cells_[i].size());
     }
     if (options_.cache->tables.empty()) {
         for (const ir::Fragment& f : k_.fragments) options_.cache->tables.push_back(tabulate(f.dist));
@@ -104,14 +109,21 @@ bool Machine::prepare() {
     return true;
 }
 
+void Machine::report_progress(std::int64_t clusters_done) {
+    if (!options_.progress || limit_hit_ || options_.progress({clusters_done, clusters_, outcome_.steps})) return;
+    fault(FaultKind::limit, "stopped after " + std::to_string(clusters_done * cluster_size_) + " of " + std::to_string(outcome_.blocks) + " blocks, " + std::to_string(outcome_.steps) + " statements", nullptr, -1, k_.body.front());
+    limit_hit_ = true;
+}
+
 Outcome Machine::run() {
     if (!prepare()) return outcome_;
     std::int64_t blocks = grid_[0] * grid_[1] * grid_[2];
     outcome_.blocks = blocks;
-    const std::int64_t clusters = options_.one_cluster ? std::min<std::int64_t>(1, blocks / cluster_size_) : blocks / cluster_size_;
-    for (std::int64_t c = 0; c < clusters && !stopped(); ++c) {
+    clusters_ = options_.one_cluster ? std::min<std::int64_t>(1, blocks / cluster_size_) : blocks / cluster_size_;
+    for (std::int64_t c = 0; c < clusters_ && !stopped(); ++c) {
         start_cluster(c);
         run_cluster();
+        report_progress(c + 1);
     }
     for (Block& b : blocks_) options_.cache->shadows.push_back(std::move(b.shadow));
     return outcome_;

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -75,8 +76,14 @@ std::vector<Schedule> hostile_schedules(const ir::Kernel& kernel, int random_cou
 struct SkeletonCache;   // footprints that several skeleton runs of one kernel share
 std::shared_ptr<SkeletonCache> make_skeleton_cache();
 
+// How far a run is: told after every cluster and every 65536 statements.
+struct Progress {
+    std::int64_t clusters_done = 0, clusters = 0, statements = 0;
+};
+
 struct Options {
     Schedule schedule;
+    std::function<bool(const Progress&)> progress;   // optional; false: the run gives up (a fault of kind `limit`)
     std::int64_t step_limit = 50'000'000;
     int resident_blocks = 4;          // grid of a persistent kernel: min(grid, this)
     std::size_t fault_limit = 4;      // stop after so many

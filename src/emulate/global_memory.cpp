@@ -55,30 +55,31 @@ void Machine::global_touch(int tensor, std::int64_t offset, bool is_write, bool 
     if (!tracked_[at(tensor)] || !options_.detect_races) return;
     GlobalCell& cell = cells_[at(tensor)][static_cast<std::size_t>(offset)];
     const auto me = static_cast<std::int32_t>(cluster_);
-    const std::string place = k_.tensors[at(tensor)].name + " element " + std::to_string(offset);
+    const auto place = [&] { return k_.tensors[at(tensor)].name + " element " + std::to_string(offset); };
     if (is_write) {
         const bool other_writer = cell.writer >= 0 && cell.writer != me && !(atomic && cell.atomic);
         const bool other_reader = cell.reader >= 0 && cell.reader != me;
         if (other_writer || other_reader) {
-            fault(FaultKind::race, std::string("two blocks touch one output element and at least one writes it (") + (other_writer ? "both write" : "one reads") + ")", &w, lane, s, nullptr, place);
+            fault(FaultKind::race, std::string("two blocks touch one output element and at least one writes it (") + (other_writer ? "both write" : "one reads") + ")", &w, lane, s, nullptr, place());
             return;
         }
         cell.writer = me;
         cell.atomic = atomic;
     } else {
         if (cell.writer >= 0 && cell.writer != me) {
-            fault(FaultKind::race, "a block reads an element that another block of the same launch writes", &w, lane, s, nullptr, place);
+            fault(FaultKind::race, "a block reads an element that another block of the same launch writes", &w, lane, s, nullptr, place());
             return;
         }
         cell.reader = me;
     }
-    Shadow& shadow = global_shadow_[at(tensor)];
-    if (atomic && shadow.at(static_cast<std::size_t>(offset)).atomic) return;
-    const Finding f = is_write ? shadow.write(static_cast<std::size_t>(offset), access, k) : shadow.read(static_cast<std::size_t>(offset), access, k);
+    Shadow& shadow = global_shadow_[at(tensor)].page(static_cast<std::size_t>(offset));
+    const std::size_t granule = static_cast<std::size_t>(offset) % PagedShadow::page_size;
+    if (atomic && shadow.at(granule).atomic) return;
+    const Finding f = is_write ? shadow.write(granule, access, k) : shadow.read(granule, access, k);
     if (f.conflict != Conflict::none) {
-        fault(f.conflict == Conflict::race ? FaultKind::race : FaultKind::proxy, "two accesses to one element of global memory are not ordered", &w, lane, s, f.other.stmt, place);
+        fault(f.conflict == Conflict::race ? FaultKind::race : FaultKind::proxy, "two accesses to one element of global memory are not ordered", &w, lane, s, f.other.stmt, place());
     } else if (atomic) {
-        shadow.at(static_cast<std::size_t>(offset)).atomic = true;
+        shadow.at(granule).atomic = true;
     }
 }
 

@@ -181,6 +181,7 @@ private:
     void start_cluster(std::int64_t cluster);
     void run_cluster();
     bool progress_async(bool all);
+    void report_progress(std::int64_t clusters_done);
 
     // control
     bool step(Warp& w);                               // false: blocked
@@ -264,6 +265,7 @@ private:
     Options options_;
     Outcome outcome_;
     bool limit_hit_ = false;
+    std::int64_t clusters_ = 0;
 
     std::vector<FragmentTable> tables_;
     std::map<std::tuple<int, int, std::vector<int>, std::vector<int>>, std::vector<int>> slot_tables_;
@@ -278,7 +280,7 @@ private:
     std::vector<std::vector<std::int64_t>> strides_;
     std::vector<bool> tracked_;                     // tensors that this launch stores to
     std::vector<std::vector<GlobalCell>> cells_;
-    std::vector<Shadow> global_shadow_;
+    std::vector<PagedShadow> global_shadow_;
 
     // The loops a warp is in: see DependenceSample.
     struct Snapshot {

@@ -36,6 +36,8 @@ Trial run_program(const ir::Module& module, const ir::Program& program, const st
     const ir::Kernel signature = signature_of(program);
     Trial trial;
     trial.sizes = sizes;
+    trial.refused = too_large(signature, sizes, options.memory_limit);
+    if (!trial.refused.empty()) return trial;
     const std::vector<double> scalars = random_scalars(signature, options.seed);
     trial.tensors = random_inputs(signature, sizes, options.seed, options.small_integers);
     const std::vector<TensorData> inputs = trial.tensors;
@@ -67,9 +69,7 @@ Trial run_program(const ir::Module& module, const ir::Program& program, const st
             const auto [kind, number] = chosen->parameters[i];
             if (kind == 't' && chosen->tensors[at(number)].is_output) trial.tensors[at(launch.arguments[i])] = tensors[at(number)];
         }
-        for (const Fault& f : trial.outcome.faults) {
-            if (f.kind == FaultKind::launch) trial.refused = f.message;
-        }
+        note_refusal(trial);
         if (!trial.outcome.clean()) break;
     }
     trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

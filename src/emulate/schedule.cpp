@@ -93,9 +93,7 @@ void Machine::start_cluster(std::int64_t cluster) {
         }
         groups_.push_back(std::move(group));
     }
-    for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
-        if (tracked_[i]) global_shadow_[i] = Shadow(cells_[i].size());
-    }
+    for (PagedShadow& shadow : global_shadow_) shadow.reset();
 }
 
 void Machine::run_cluster() {

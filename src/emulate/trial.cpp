@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 
 #include "emulate/machine.h"
@@ -77,6 +78,37 @@ TensorData index_contents(const ir::Tensor& t, const std::vector<std::int64_t>& 
     return data;
 }
 
+std::int64_t memory_needed(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    double total = 0;
+    for (const ir::Tensor& t : k.tensors) {
+        double elements = 1;
+        for (std::size_t d = 0; d < t.dims.size(); ++d) {
+            const auto extent = size_value(t.dims[d], sizes), stride = size_value(t.strides[d], sizes);
+            if (!extent || !stride) return most;   // overflow: more than anybody has
+            if (*extent <= 0) elements = 0;
+            else if (elements > 0) elements += static_cast<double>(*extent - 1) * static_cast<double>(std::max<std::int64_t>(*stride, 0));
+        }
+        // Two copies of the bytes; the doubles they are drawn as; for an output the touching clusters and the reference's values.
+        total += elements * (2.0 * target::bytes(t.dtype) + 8 + (t.is_output ? sizeof(GlobalCell) + 16.0 : 0.0));
+    }
+    return total >= 9e18 ? most : static_cast<std::int64_t>(total);
+}
+
+std::string too_large(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, std::int64_t memory_limit) {
+    const std::int64_t bytes = memory_needed(k, sizes);
+    if (bytes <= memory_limit) return {};
+    const auto mebibytes = [](std::int64_t b) { return std::to_string(b >> 20) + " MiB"; };
+    return "these sizes need " + (bytes == std::numeric_limits<std::int64_t>::max() ? "more memory than can be counted" : mebibytes(bytes)) + " on the emulator; the limit is " + mebibytes(memory_limit);
+}
+
+void note_refusal(Trial& trial) {
+    for (const Fault& f : trial.outcome.faults) {
+        if (f.kind == FaultKind::launch || f.kind == FaultKind::limit) trial.refused = f.message;
+        trial.gave_up |= f.kind == FaultKind::limit;
+    }
+}
+
 double default_tolerance(const ir::Kernel& k, int tensor) {
     // Rounding of the result, of intermediate values kept in a narrow type, and f32 accumulation; the same for all shapes,
     // because errors are taken relative to the output's root mean square.
@@ -128,15 +160,15 @@ void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorDa
 Trial run_trial(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
     Trial trial;
     trial.sizes = sizes;
+    trial.refused = too_large(k, sizes, options.memory_limit);
+    if (!trial.refused.empty()) return trial;
     const std::vector<double> scalars = random_scalars(k, options.seed);
     trial.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
     const std::vector<TensorData> inputs = trial.tensors;
     const auto start = std::chrono::steady_clock::now();
     trial.outcome = run(k, sizes, scalars, trial.tensors, options.emulator);
     trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    for (const Fault& f : trial.outcome.faults) {
-        if (f.kind == FaultKind::launch) trial.refused = f.message;
-    }
+    note_refusal(trial);
     judge_outputs(trial, k, inputs, scalars, options);
     return trial;
 }

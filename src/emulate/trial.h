@@ -14,6 +14,7 @@ struct TrialOptions {
     std::uint64_t seed = 1;
     Options emulator;
     double tolerance = 0;            // 0: from the output's type and the depth of its sums
+    std::int64_t memory_limit = std::int64_t{8} << 30;   // bytes; sizes that need more are refused
     bool small_integers = false;     // inputs are small integers, so that sums are exact and any slip is visible
 };
 
@@ -28,7 +29,8 @@ struct OutputError {
 struct Trial {
     std::vector<std::int64_t> sizes;
     Outcome outcome;
-    std::string refused;             // the launch or the reference is impossible; nothing was learned
+    std::string refused;             // the launch or the reference is impossible, or the run gave up; nothing was learned
+    bool gave_up = false;            // refused because of a limit on time or statements
     std::vector<OutputError> outputs;
     std::vector<TensorData> tensors; // after the run
     double seconds = 0;
@@ -41,8 +43,14 @@ std::vector<TensorData> random_inputs(const ir::Kernel& kernel, const std::vecto
 // An index tensor as its declaration promises it: kind 0 holds the least values (zeros where nothing is promised), 1 the
 // greatest, others random ones between.
 TensorData index_contents(const ir::Tensor& tensor, const std::vector<std::int64_t>& sizes, int kind);
+// Bytes a trial needs for its tensors: themselves, the inputs kept for the reference, race detection and the reference's
+// results. Saturates.
+std::int64_t memory_needed(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes);
+// Why these sizes cannot be tried within the limit; empty when they can.
+std::string too_large(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, std::int64_t memory_limit);
 std::vector<double> random_scalars(const ir::Kernel& kernel, std::uint64_t seed);
 // Compares the tensors of a clean trial with the reference on `inputs`.
+void note_refusal(Trial& trial);   // from the faults of its outcome
 void judge_outputs(Trial& trial, const ir::Kernel& kernel, const std::vector<TensorData>& inputs, const std::vector<double>& scalars, const TrialOptions& options);
 Trial run_trial(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const TrialOptions& options);
 

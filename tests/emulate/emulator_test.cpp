@@ -118,12 +118,14 @@ TEST(Faults, StopAtTheLimit) {
     EXPECT_EQ(run_trial(k, {128, 128}, options).outcome.faults.size(), 1u);
 }
 
-TEST(Faults, AStepLimitIsAFaultAndNoHang) {
+TEST(Faults, AStepLimitIsNoHangAndNoVerdict) {
     TrialOptions options;
     options.emulator.step_limit = 10;
     const Trial t = run_trial(kernel_of("kernels/softmax.py", {}, 1), {4, 4000}, options);
     ASSERT_FALSE(t.outcome.clean());
     EXPECT_EQ(t.outcome.faults[0].kind, FaultKind::limit);
+    EXPECT_TRUE(t.gave_up);
+    EXPECT_FALSE(t.failed()) << "nothing was learned";
 }
 
 TEST(Faults, AnOutputLeftAloneIsUnwritten) {

@@ -1,0 +1,435 @@
+#include "emulate/computes_evaluator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "emulate/machine.h"
+
+namespace tw::emulate {
+
+using ir::Term;
+using ir::TermKind;
+
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+void collect_vars(const ir::Expr& e, std::vector<int>& vars) {
+    if (e.kind() == ir::ExprKind::var && std::find(vars.begin(), vars.end(), e->id) == vars.end()) vars.push_back(e->id);
+    for (const ir::Expr& a : e->args) collect_vars(a, vars);
+}
+
+void collect_free(const Term& t, std::vector<int> bound, std::vector<int>& free) {
+    std::vector<int> mentioned;
+    for (const ir::Expr& e : t->indices) collect_vars(e, mentioned);   // a reduction's bounds lie outside its variable
+    for (int v : mentioned) {
+        if (std::find(bound.begin(), bound.end(), v) == bound.end() && std::find(free.begin(), free.end(), v) == free.end()) free.push_back(v);
+    }
+    if (t->kind == TermKind::reduce) bound.push_back(t->id);
+    for (const Term& a : t->args) collect_free(a, bound, free);
+}
+
+constexpr std::size_t most_remembered = 1 << 16;   // values of a reduction; some megabytes
+
+}  // namespace
+
+ComputesEvaluator::ComputesEvaluator(const ir::Equation& equation, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
+                                     const std::vector<TensorData>& tensors, const ReferenceOptions& options)
+    : sizes_(sizes), scalars_(scalars), tensors_(tensors), options_(options), vars_(equation.index_names.size(), 0), bound_(equation.index_names.size(), 0) {
+    root_ = compile(equation.value);
+}
+
+ComputesEvaluator::Function ComputesEvaluator::function_named(const std::string& name) {
+    static const std::map<std::string, Function> names = {
+        {"add", Function::add}, {"sub", Function::sub}, {"mul", Function::mul}, {"div", Function::div}, {"neg", Function::neg},
+        {"fma", Function::fma}, {"min", Function::min}, {"max", Function::max}, {"abs", Function::abs}, {"pow", Function::pow},
+        {"floor", Function::floor}, {"ceil", Function::ceil}, {"mod", Function::mod}, {"exp", Function::exp}, {"exp2", Function::exp2},
+        {"log", Function::log}, {"log2", Function::log2}, {"sqrt", Function::sqrt}, {"rsqrt", Function::rsqrt}, {"rcp", Function::rcp},
+        {"sin", Function::sin}, {"cos", Function::cos}, {"tanh", Function::tanh}, {"erf", Function::erf}, {"sigmoid", Function::sigmoid},
+        {"lt", Function::lt}, {"le", Function::le}, {"gt", Function::gt}, {"ge", Function::ge}, {"eq", Function::eq}, {"ne", Function::ne},
+        {"and", Function::logic_and}, {"or", Function::logic_or}, {"not", Function::logic_not}, {"select", Function::select},
+    };
+    auto found = names.find(name);
+    return found == names.end() ? Function::unknown : found->second;
+}
+
+int ComputesEvaluator::compile(const Term& term) {
+    // One node however often the term is used: a reduction that several places name is remembered for all of them.
+    if (auto found = numbers_.find(term.get()); found != numbers_.end()) return found->second;
+    Node n;
+    n.term = term;
+    for (const ir::Expr& e : term->indices) {
+        Index index;
+        index.expr = e;
+        if (e.kind() == ir::ExprKind::var) index.var = e->id;
+        collect_vars(e, index.vars);
+        n.indices.push_back(std::move(index));
+    }
+    for (const Term& a : term->args) {
+        n.args.push_back(compile(a));
+        n.by_element |= nodes_[at(n.args.back())].by_element;
+    }
+    if (term->kind == TermKind::apply) n.function = function_named(term->name);
+    if (term->kind == TermKind::reduce) {
+        static const std::map<std::string, Fold> folds = {{"sum", Fold::sum}, {"prod", Fold::prod}, {"max", Fold::max}, {"min", Fold::min}, {"any", Fold::any}};
+        auto found = folds.find(term->name);
+        n.fold = found == folds.end() ? Fold::unknown : found->second;
+        collect_free(term, {}, n.free);
+    }
+    n.by_element |= term->kind == TermKind::reduce || n.function == Function::select;
+    nodes_.push_back(std::move(n));
+    return numbers_[term.get()] = static_cast<int>(nodes_.size()) - 1;
+}
+
+void ComputesEvaluator::bind(int var, std::int64_t value) {
+    vars_[at(var)] = value;
+    bound_[at(var)] = 1;
+}
+
+std::optional<std::int64_t> ComputesEvaluator::integer(const ir::Expr& e) const {
+    return ir::evaluate(e, [&](const ir::ExprNode& n, const std::vector<std::int64_t>& args) -> std::optional<std::int64_t> {
+        switch (n.kind) {
+            case ir::ExprKind::size: return sizes_[at(n.id)];
+            case ir::ExprKind::var:
+                if (n.id < 0 || n.id >= static_cast<int>(vars_.size()) || !bound_[at(n.id)]) return std::nullopt;
+                return vars_[at(n.id)];
+            case ir::ExprKind::element: {
+                const TensorData& t = tensors_[at(n.id)];
+                for (std::size_t i = 0; i < args.size(); ++i) {
+                    if (args[i] < 0 || args[i] >= t.dims[i]) return std::nullopt;
+                }
+                return static_cast<std::int64_t>(t.get(args));
+            }
+            default: return std::nullopt;
+        }
+    });
+}
+
+std::int64_t ComputesEvaluator::must(const ir::Expr& e) {
+    auto v = integer(e);
+    if (!v && error.empty()) error = "an index of `computes` has no value";
+    return v.value_or(0);
+}
+
+bool ComputesEvaluator::spend(std::int64_t operations) {
+    operations_ += operations;
+    if (operations_ > options_.operation_limit && error.empty()) {
+        error = "the reference would need more than " + std::to_string(options_.operation_limit) + " evaluations";
+    }
+    return error.empty();
+}
+
+ComputesEvaluator::Strip& ComputesEvaluator::spare(std::size_t number) {
+    while (strips_.size() <= number) strips_.push_back(std::make_unique<Strip>());
+    return *strips_[number];
+}
+
+ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
+    const Node& n = nodes_[at(node)];
+    const ir::TermNode& t = *n.term;
+    if (!spend(1)) return {};
+    switch (t.kind) {
+        case TermKind::constant: return {t.number, 0};
+        case TermKind::scalar: return {scalars_[at(t.id)], 0};
+        case TermKind::index: return {static_cast<double>(must(t.indices[0])), 0};
+        case TermKind::element: {
+            const TensorData& tensor = tensors_[at(t.id)];
+            std::int64_t offset = 0;
+            for (std::size_t i = 0; i < n.indices.size(); ++i) {
+                const int var = n.indices[i].var;
+                const std::int64_t index = var >= 0 && bound_[at(var)] ? vars_[at(var)] : must(n.indices[i].expr);
+                if (!error.empty()) return {};
+                if (index < 0 || index >= tensor.dims[i]) {
+                    error = "`computes` reads index " + std::to_string(index) + " of a dimension with extent " + std::to_string(tensor.dims[i]);
+                    return {};
+                }
+                offset += index * tensor.strides[i];
+            }
+            return {load_value(&tensor.bytes[at(offset * target::bytes(tensor.dtype))], tensor.dtype), 0};
+        }
+        case TermKind::cast: {
+            Scalar x = value(n.args[0]);
+            const bool float_type = target::info(t.dtype).is_float;
+            if (options_.round_casts || !float_type) x.value = rounded(x.value, t.dtype);
+            return x;
+        }
+        case TermKind::reduce: return remembered_fold(node);
+        case TermKind::apply: {
+            if (n.function == Function::select) return value(n.args[value(n.args[0]).value != 0 ? 1 : 2]);   // only the taken side need be defined
+            Scalar a[3];
+            for (std::size_t i = 0; i < n.args.size() && i < 3; ++i) a[i] = value(n.args[i]);
+            if (n.function == Function::unknown && error.empty()) error = "unknown function `" + t.name + "` in `computes`";
+            return applied(n.function, a);
+        }
+    }
+    return {};
+}
+
+// A reduction whose free variables have values they had before has its value from then: the mean of a row is computed
+// once a row, not once an element; a score of attention once, not once for every column of the output.
+ComputesEvaluator::Scalar ComputesEvaluator::remembered_fold(int node) {
+    if (node == root_) return computed_fold(node);   // every element of the output once
+    Node& n = nodes_[at(node)];
+    std::vector<std::int64_t> now;
+    for (int v : n.free) now.push_back(vars_[at(v)]);
+    if (auto known = n.known.find(now); known != n.known.end()) return known->second;
+    const Scalar result = computed_fold(node);
+    if (!error.empty()) return result;
+    if (n.known.size() >= most_remembered) n.known.clear();
+    n.known.emplace(std::move(now), result);
+    return result;
+}
+
+ComputesEvaluator::Scalar ComputesEvaluator::computed_fold(int node) {
+    const Node& n = nodes_[at(node)];
+    const int var = n.term->id;
+    const std::int64_t lo = must(n.indices[0].expr), hi = must(n.indices[1].expr);
+    const std::int64_t saved = vars_[at(var)];
+    const char saved_bound = bound_[at(var)];
+    if (n.fold == Fold::unknown && error.empty()) error = "unknown reduction `" + n.term->name + "`";
+    double acc = 0, bound = 0;
+    if (n.fold == Fold::prod) acc = 1;
+    if (n.fold == Fold::max) acc = -std::numeric_limits<double>::infinity();
+    if (n.fold == Fold::min) acc = std::numeric_limits<double>::infinity();
+    Strip& terms = spare(strips_used_++);
+    for (std::int64_t first = lo; first < hi && error.empty(); first += strip_length) {
+        const int count = static_cast<int>(std::min<std::int64_t>(strip_length, hi - first));
+        strip(n.args[0], var, first, count, terms);
+        for (int i = 0; i < count; ++i) {
+            const double x = terms.value[at(i)], rounding = terms.rounding[at(i)];
+            switch (n.fold) {
+                case Fold::sum:
+                    acc += x;
+                    bound += rounding + std::fabs(x);   // in any order of the additions, up to their depth
+                    break;
+                case Fold::prod:
+                    bound = bound * std::fabs(x) + rounding * std::fabs(acc) + std::fabs(acc * x);
+                    acc *= x;
+                    break;
+                case Fold::max:
+                case Fold::min:
+                    bound = std::max(bound, rounding);
+                    acc = n.fold == Fold::max ? std::max(acc, x) : std::min(acc, x);
+                    break;
+                case Fold::any: acc = acc != 0 || x != 0; break;
+                case Fold::unknown: break;
+            }
+        }
+    }
+    --strips_used_;
+    vars_[at(var)] = saved;
+    bound_[at(var)] = saved_bound;
+    return {acc, bound};
+}
+
+namespace {
+
+template <class Load>
+void gather(std::int64_t offset, std::int64_t step, int count, double* out, Load load) {
+    for (int i = 0; i < count; ++i, offset += step) out[i] = load(offset);
+}
+
+}  // namespace
+
+void ComputesEvaluator::element_strip(const Node& n, int var, std::int64_t first, int count, Strip& out) {
+    const TensorData& tensor = tensors_[at(n.term->id)];
+    std::int64_t offset = 0, step = 0;
+    for (std::size_t i = 0; i < n.indices.size(); ++i) {
+        const Index& index = n.indices[i];
+        const bool moves = std::find(index.vars.begin(), index.vars.end(), var) != index.vars.end();
+        if (moves && index.var < 0) {   // more than the variable itself: no constant step
+            for (int k = 0; k < count && error.empty(); ++k) {
+                bind(var, first + k);
+                out.value[at(k)] = value(static_cast<int>(&n - nodes_.data())).value;
+            }
+            return;
+        }
+        const std::int64_t low = moves ? first : index.var >= 0 && bound_[at(index.var)] ? vars_[at(index.var)] : must(index.expr);
+        if (!error.empty()) return;
+        const std::int64_t high = moves ? low + count - 1 : low;
+        if (low < 0 || high >= tensor.dims[i]) {
+            error = "`computes` reads index " + std::to_string(low < 0 ? low : std::max(low, tensor.dims[i])) + " of a dimension with extent " + std::to_string(tensor.dims[i]);
+            return;
+        }
+        offset += low * tensor.strides[i];
+        if (moves) step += tensor.strides[i];
+    }
+    const int size = target::bytes(tensor.dtype);
+    const std::uint8_t* bytes = tensor.bytes.data();
+    switch (tensor.dtype) {
+        case target::DType::F32:
+            return gather(offset, step, count, out.value.data(), [&](std::int64_t o) {
+                float f;
+                std::memcpy(&f, bytes + o * 4, 4);
+                return static_cast<double>(f);
+            });
+        case target::DType::BF16:
+            return gather(offset, step, count, out.value.data(), [&](std::int64_t o) {
+                std::uint16_t h;
+                std::memcpy(&h, bytes + o * 2, 2);
+                return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16));
+            });
+        default:
+            return gather(offset, step, count, out.value.data(), [&](std::int64_t o) { return load_value(bytes + o * size, tensor.dtype); });
+    }
+}
+
+void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, Strip& out) {
+    const Node& n = nodes_[at(node)];
+    if (n.by_element) {
+        for (int i = 0; i < count && error.empty(); ++i) {
+            bind(var, first + i);
+            const Scalar x = value(node);
+            out.value[at(i)] = x.value;
+            out.rounding[at(i)] = x.rounding;
+        }
+        return;
+    }
+    if (!spend(count)) return;
+    const ir::TermNode& t = *n.term;
+    const auto end = static_cast<std::ptrdiff_t>(count);
+    switch (t.kind) {
+        case TermKind::constant:
+        case TermKind::scalar:
+            std::fill(out.value.begin(), out.value.begin() + end, t.kind == TermKind::constant ? t.number : scalars_[at(t.id)]);
+            std::fill(out.rounding.begin(), out.rounding.begin() + end, 0.0);
+            return;
+        case TermKind::index:
+            for (int i = 0; i < count && error.empty(); ++i) {
+                bind(var, first + i);
+                out.value[at(i)] = static_cast<double>(must(t.indices[0]));
+            }
+            std::fill(out.rounding.begin(), out.rounding.begin() + end, 0.0);
+            return;
+        case TermKind::element:
+            element_strip(n, var, first, count, out);
+            std::fill(out.rounding.begin(), out.rounding.begin() + end, 0.0);
+            return;
+        case TermKind::cast:
+            strip(n.args[0], var, first, count, out);
+            if (options_.round_casts || !target::info(t.dtype).is_float) {
+                for (int i = 0; i < count; ++i) out.value[at(i)] = rounded(out.value[at(i)], t.dtype);
+            }
+            return;
+        case TermKind::reduce: return;   // by_element
+        case TermKind::apply: break;
+    }
+    if (n.function == Function::unknown) {
+        error = "unknown function `" + t.name + "` in `computes`";
+        return;
+    }
+    Strip* args[3] = {nullptr, nullptr, nullptr};
+    const std::size_t arity = std::min<std::size_t>(n.args.size(), 3);
+    for (std::size_t i = 0; i < arity; ++i) {
+        args[i] = &spare(strips_used_++);
+        strip(n.args[i], var, first, count, *args[i]);
+    }
+    strips_used_ -= arity;
+    if (n.function == Function::mul || n.function == Function::add) {   // the loops that matter, without a decision inside
+        const Strip &a = *args[0], &b = *args[1];
+        for (std::size_t i = 0; i < at(count); ++i) {
+            const bool product = n.function == Function::mul;
+            const double r = product ? a.value[i] * b.value[i] : a.value[i] + b.value[i];
+            out.rounding[i] = product ? a.rounding[i] * std::fabs(b.value[i]) + b.rounding[i] * std::fabs(a.value[i]) + std::fabs(r)
+                                      : a.rounding[i] + b.rounding[i] + std::fabs(r);
+            out.value[i] = r;
+        }
+        return;
+    }
+    for (std::size_t i = 0; i < at(count); ++i) {
+        Scalar a[3];
+        for (std::size_t j = 0; j < arity; ++j) a[j] = {args[j]->value[i], args[j]->rounding[i]};
+        const Scalar r = applied(n.function, a);
+        out.value[i] = r.value;
+        out.rounding[i] = r.rounding;
+    }
+}
+
+// The value, and its error: that of the arguments, times how steep the function is there, and one rounding of its own.
+ComputesEvaluator::Scalar ComputesEvaluator::applied(Function f, const Scalar* args) {
+    const double a = args[0].value, b = args[1].value, ea = args[0].rounding, eb = args[1].rounding, ec = args[2].rounding;
+    const auto flat = [&](double r) { return Scalar{r, ea + eb + ec + std::fabs(r)}; };   // slopes of at most one
+    const auto steep = [&](double r, double slope, double more = 0) { return Scalar{r, std::fabs(slope) * ea + std::fabs(r) + more}; };
+    const auto chosen = [&](double r) { return Scalar{r, std::max(ea, eb)}; };
+    switch (f) {
+        case Function::add: return flat(a + b);
+        case Function::sub: return flat(a - b);
+        case Function::mul: return {a * b, ea * std::fabs(b) + eb * std::fabs(a) + std::fabs(a * b)};
+        case Function::div: {
+            const double own = std::fabs(a / b);
+            return {a / b, (ea + eb * own) / std::fabs(b) + own};
+        }
+        case Function::neg: return chosen(-a);
+        case Function::fma: {
+            const double r = a * b + args[2].value;
+            return {r, ea * std::fabs(b) + eb * std::fabs(a) + ec + std::fabs(r)};
+        }
+        case Function::min: return chosen(std::min(a, b));
+        case Function::max: return chosen(std::max(a, b));
+        case Function::abs: return chosen(std::fabs(a));
+        case Function::pow: {
+            const double r = std::pow(a, b), own = std::fabs(r);
+            return {r, (ea * std::fabs(b) / std::max(std::fabs(a), 1e-300) + eb * std::fabs(std::log(std::fabs(a) + 1e-300))) * own + own};
+        }
+        case Function::floor: return flat(std::floor(a));
+        case Function::ceil: return flat(std::ceil(a));
+        case Function::mod: return flat(a - std::floor(a / b) * b);
+        case Function::exp:
+        case Function::exp2: {
+            const double r = f == Function::exp ? std::exp(a) : std::exp2(a), own = std::fabs(r);
+            return {r, (ea + std::fabs(a)) * own + own};
+        }
+        case Function::log: return steep(std::log(a), 1 / a, 1);
+        case Function::log2: return steep(std::log2(a), 1 / a, 1);
+        case Function::sqrt: {
+            const double r = std::sqrt(a);
+            return steep(r, 0.5 / std::max(std::fabs(r), 1e-300));
+        }
+        case Function::rsqrt: {
+            const double r = 1 / std::sqrt(a);
+            return steep(r, 0.5 * std::fabs(r) / std::fabs(a));
+        }
+        case Function::rcp: return steep(1 / a, 1 / a * (1 / a));
+        case Function::sin: return flat(std::sin(a));
+        case Function::cos: return flat(std::cos(a));
+        case Function::tanh: return flat(std::tanh(a));
+        case Function::erf: return flat(std::erf(a));
+        case Function::sigmoid: return flat(1 / (1 + std::exp(-a)));
+        case Function::lt: return flat(a < b);
+        case Function::le: return flat(a <= b);
+        case Function::gt: return flat(a > b);
+        case Function::ge: return flat(a >= b);
+        case Function::eq: return flat(a == b);
+        case Function::ne: return flat(a != b);
+        case Function::logic_and: return flat(a != 0 && b != 0);
+        case Function::logic_or: return flat(a != 0 || b != 0);
+        case Function::logic_not: return flat(a == 0);
+        case Function::select:
+        case Function::unknown: break;
+    }
+    return {};
+}
+
+void ComputesEvaluator::evaluate(int var, std::int64_t first, std::int64_t count, double* values, double* rounding) {
+    if (var < 0) {
+        const Scalar x = value(root_);
+        *values = x.value;
+        *rounding = x.rounding;
+        return;
+    }
+    Strip& out = spare(strips_used_++);
+    for (std::int64_t done = 0; done < count && error.empty(); done += strip_length) {
+        const int now = static_cast<int>(std::min<std::int64_t>(strip_length, count - done));
+        strip(root_, var, first + done, now, out);
+        std::copy(out.value.begin(), out.value.begin() + now, values + done);
+        std::copy(out.rounding.begin(), out.rounding.begin() + now, rounding + done);
+    }
+    --strips_used_;
+    if (error.empty() && count > 0) bind(var, first + count - 1);
+}
+
+}  // namespace tw::emulate

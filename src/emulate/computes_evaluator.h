@@ -1,0 +1,88 @@
+// `computes` in fp64, straight from the equation: one element at a time where it must be, a strip of neighbours where it can be.
+//
+// A reduction over k, or a row of outputs, evaluates the same term for k, k + 1, ... The interpreter walks the term once for a
+// strip of `strip_length` such values and does each node's work for all of them in one loop. Sums are added in the order of
+// k, so the results are those of the plain walk, bit for bit.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulate/reference.h"
+
+namespace tw::emulate {
+
+class ComputesEvaluator {
+public:
+    // Pre: all of these outlive the evaluator.
+    ComputesEvaluator(const ir::Equation& equation, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
+                      const std::vector<TensorData>& tensors, const ReferenceOptions& options);
+
+    void bind(int var, std::int64_t value);
+    // The equation's value for `var` = first ... first + count - 1, all other variables as bound; and for each a first-order bound of its
+    // rounding error, in units of the type's. `var` -1: the one value of an equation for a number. On failure `error` is set and the values mean nothing.
+    void evaluate(int var, std::int64_t first, std::int64_t count, double* values, double* rounding);
+    std::string error;
+
+private:
+    static constexpr int strip_length = 256;
+    struct Strip {
+        std::array<double, strip_length> value, rounding;
+    };
+    struct Scalar {
+        double value = 0, rounding = 0;
+    };
+    // An index of an element: nearly always a variable or something that does not move along the strip.
+    struct Index {
+        ir::Expr expr;
+        int var = -1;              // the expression is this variable
+        std::vector<int> vars;     // all it mentions
+    };
+    enum class Function : std::uint8_t {
+        add, sub, mul, div, neg, fma, min, max, abs, pow, floor, ceil, mod, exp, exp2, log, log2, sqrt, rsqrt, rcp, sin, cos, tanh, erf,
+        sigmoid, lt, le, gt, ge, eq, ne, logic_and, logic_or, logic_not, select, unknown,
+    };
+    enum class Fold : std::uint8_t { sum, prod, max, min, any, unknown };
+    struct Node {
+        ir::Term term;
+        Function function = Function::unknown;
+        Fold fold = Fold::unknown;
+        bool by_element = false;   // cannot be evaluated in strips: it reduces or chooses somewhere below
+        std::vector<Index> indices;
+        std::vector<int> args;     // node numbers
+        std::vector<int> free;     // variables of a reduction that are bound outside it
+        std::map<std::vector<std::int64_t>, Scalar> known;   // values of a reduction by those of `free`
+    };
+
+    int compile(const ir::Term& term);
+    static Function function_named(const std::string& name);
+    std::optional<std::int64_t> integer(const ir::Expr& e) const;
+    std::int64_t must(const ir::Expr& e);
+    bool spend(std::int64_t operations);
+
+    Scalar value(int node);
+    Scalar remembered_fold(int node);
+    Scalar computed_fold(int node);
+    void strip(int node, int var, std::int64_t first, int count, Strip& out);
+    void element_strip(const Node& n, int var, std::int64_t first, int count, Strip& out);
+    static Scalar applied(Function f, const Scalar* args);
+    Strip& spare(std::size_t depth);
+
+    const std::vector<std::int64_t>& sizes_;
+    const std::vector<double>& scalars_;
+    const std::vector<TensorData>& tensors_;
+    const ReferenceOptions& options_;
+    std::vector<std::int64_t> vars_;
+    std::vector<char> bound_;
+    std::vector<Node> nodes_;
+    std::map<const ir::TermNode*, int> numbers_;
+    int root_ = 0;
+    std::int64_t operations_ = 0;
+    std::vector<std::unique_ptr<Strip>> strips_;   // in use: the first `strips_used_`
+    std::size_t strips_used_ = 0;
+};
+
+}  // namespace tw::emulate
