@@ -22,7 +22,7 @@ using ir::Stmt;
 struct FragmentTable {
     int threads = 1, values = 1, rank = 0;
     std::vector<int> coordinates;   // [thread][value][dim]
-    const int* at(int t, int v) const { return &coordinates[static_cast<std::size_t>((t * values + v) * rank)]; }
+    const int* at(int t, int v) const { return coordinates.data() + static_cast<std::size_t>((t * values + v) * rank); }   // also of rank 0
 };
 FragmentTable tabulate(const ir::Distribution& d);
 
