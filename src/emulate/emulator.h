@@ -27,6 +27,7 @@
 #include <tuple>
 #include <vector>
 
+#include "emulate/history.h"
 #include "ir/ir.h"
 
 namespace tw::emulate {
@@ -49,6 +50,21 @@ enum class FaultKind : std::uint8_t {
 };
 const char* name_of(FaultKind kind);
 
+// Warps that wait for the same thing when nothing can move any more.
+struct StuckWarps {
+    const ir::Stmt* stmt = nullptr;
+    int warps = 0;
+    int first_warp = 0;                // in its block
+    int rank = 0;
+    std::uint32_t event = 0;           // with Options::history only
+    int barrier = -1;                  // an mbarrier: its array, slot, and what the phase still lacks; -1: no mbarrier
+    std::int64_t slot = 0, parity = 0, bytes = 0;
+    int arrivals = 0;
+    std::uint64_t phase = 0;           // phases completed
+    std::int64_t named = -1;           // a named barrier (0: the block's): its number, threads there and threads expected
+    int arrived = 0, expected = 0;
+};
+
 // One thing that went wrong, with the concrete instance.
 struct Fault {
     FaultKind kind = FaultKind::launch;
@@ -60,6 +76,11 @@ struct Fault {
     int block[3] = {0, 0, 0};
     int warp = -1, thread = -1;
     std::string element;      // "sA byte 4096 (slot 1, row 3, column 0)" or "C[5, 7]"
+    // With Options::history only: which executions collide (History::events), and the other's thread (-1: an engine, or several).
+    std::uint32_t event = 0, other_event = 0;
+    int other_thread = -1;
+    bool by_engine = false;   // the copy engine or the tensor cores noticed, not the thread that issued the work
+    std::vector<StuckWarps> stuck;   // of a deadlock: who waits where
 };
 
 struct Schedule {
@@ -93,6 +114,7 @@ struct Options {
     bool values = true;
     std::shared_ptr<SkeletonCache> cache;   // optional; only for runs of the same kernel object
     bool one_cluster = false;               // only the first cluster of the grid
+    std::shared_ptr<History> history;       // optional, value runs only: records what every value is made of
     std::vector<std::pair<ir::Expr, bool>> forced;   // branches on exactly these conditions go this way, whatever they evaluate to
 };
 

@@ -37,6 +37,7 @@ struct Frame {
 // Registers of one group instance: values of a fragment, [thread][value], as doubles that are exact in the fragment's type.
 struct FragmentState {
     std::vector<double> values;
+    std::vector<MadeId> made;         // with a history: what each value is made of
     std::vector<char> written;        // per warp of the group: has a defined value
     std::vector<int> in_flight;       // per warp: wgmmas that own it (as accumulator or A operand)
     std::vector<char> touched;        // per warp: changed by ordinary instructions since the last wgmma fence
@@ -58,7 +59,7 @@ struct WgmmaTask {                    // one warp's share: its rows of the accum
     Group* group = nullptr;
     Knowledge at_issue;
     std::uint32_t time = 0;
-    std::uint32_t snapshot = 0;
+    std::uint32_t snapshot = 0;       // loops (skeleton runs), or the event of the issue (with a history)
     bool done = false;
 };
 
@@ -66,6 +67,7 @@ struct CopyTask {                     // one warp's share of a CpAsync
     const Stmt* stmt = nullptr;
     std::vector<std::pair<int, std::vector<std::uint8_t>>> pieces;   // arena byte address, bytes (read at issue: sources are read-only)
     std::vector<std::uint8_t> lanes;
+    std::vector<MadeId> made;                 // of each piece, with a history
     std::vector<std::int64_t> origin;         // of the shared view (skeleton runs)
     std::uint32_t snapshot = 0;
     bool landed = false;
@@ -114,6 +116,7 @@ struct Warp {
     std::vector<char> var_set;
     std::vector<Group*> groups;
     bool single = false;                      // inside Elect
+    std::uint32_t event = 0;                  // with a history: the statement being executed
     bool done = false;
     // waiting
     const Stmt* waiting_at = nullptr;
@@ -141,6 +144,7 @@ struct Warp {
 struct Block {
     std::int64_t index[3] = {0, 0, 0};
     std::vector<std::uint8_t> arena;
+    std::vector<MadeId> made;                 // per byte, with a history
     Shadow shadow;
     std::vector<BarrierSlot> barriers;
     std::map<std::int64_t, NamedBarrier> named;   // -1: the whole block
@@ -205,6 +209,17 @@ private:
     void cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op);
     void mma(Warp& w, const Stmt& s, const ir::Mma& op);
     double element(Warp& w, const Stmt& s, const ir::ElementNode& e, int dst, int t, int v, const int* coordinate);
+
+    // history (history.cpp), all only where options_.history is set
+    void begin_event(Warp& w, const Stmt& s);
+    MadeId element_made(Warp& w, const Stmt& s, const ir::ElementNode& e, int dst, int t, int v, const int* coordinate);
+    MadeId made_in_arena(int block, int address, int bytes) const;
+    void put_in_arena(int block, int address, int bytes, MadeId made);
+    MadeId made_in_tensor(int tensor, std::int64_t offset);
+    void put_in_tensor(int tensor, std::int64_t offset, MadeId made, bool atomic, std::uint32_t event, int thread, const int* cell, std::size_t rank);
+    int thread_of(const Warp& w, int t) const { return 32 * w.groups.back()->first_warp + t; }
+    void note_arrival(int rank, int slot, std::uint32_t event, int arrivals, std::int64_t expected_bytes, std::int64_t landed_bytes);
+    StuckWarps stuck_at(const Warp& w);
     const std::vector<int>& slot_table(int leaf, const std::vector<int>& dims, int dst, const std::vector<int>& offset = {});
     void check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok);
 
@@ -254,7 +269,7 @@ private:
     Knowledge known_to_one_thread(const Warp& w) const;
     void tick(Warp& w);                                // the warp's own component advances
 
-    void fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr, std::string element = {});
+    void fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr, std::string element = {}, const Access* now = nullptr, const Access* before = nullptr);
     std::string arena_place(int address) const;
     bool stopped() const { return outcome_.faults.size() >= options_.fault_limit || limit_hit_; }
 
