@@ -30,6 +30,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     task.stmt = &s;
     task.at_issue = w.knows;
     task.time = ++w.copy_time;
+    task.snapshot = w.event;
     if (!options_.values) {
         task.origin = shared_origin;
         task.snapshot = snapshot_of(w);
@@ -78,6 +79,10 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
                 fault(FaultKind::out_of_bounds, "a cp.async beyond the bounds of `" + k_.tensors[at(op.src.tensor)].name + "` has no fill", &w, t % 32, s);
                 return;
             }
+            if (options_.history) {
+                const MadeId made = offset ? made_in_tensor(op.src.tensor, *offset) : options_.history->fill(0.0, w.event);
+                task.made.push_back(options_.history->move(made, w.event, thread_of(w, t), address, c, at(table.rank)));
+            }
             task.pieces.emplace_back(address, std::move(bytes));
             task.lanes.push_back(static_cast<std::uint8_t>(t % 32));
         }
@@ -124,8 +129,10 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
             a.lane = t.lanes[i];
             a.time = t.time;
             a.stmt = t.stmt;
+            a.snapshot = t.snapshot;
             if (!shared_touch(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), true, a, t.at_issue, &w, *t.stmt)) break;
             std::memcpy(&blocks_[at(w.block)].arena[at(t.pieces[i].first)], t.pieces[i].second.data(), t.pieces[i].second.size());
+            if (options_.history) put_in_arena(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), t.made[i]);
         }
         t.pieces.clear();
     }
@@ -137,7 +144,7 @@ void Machine::tma_issue(Warp& w, const Stmt& s) {
     t.block = w.block;
     t.warp = w.number;
     t.at_issue = known_to_one_thread(w);
-    t.snapshot = options_.values ? 0 : snapshot_of(w);
+    t.snapshot = options_.values ? w.event : snapshot_of(w);
     const int copies = w.single ? 1 : 32;   // a TMA statement outside `elect` is issued by every lane: shown as what it is
     if (copies != 1) {
         fault(FaultKind::divergence, "a TMA instruction is issued by all threads of the group; it must be elected", &w, 0, s);
@@ -222,12 +229,12 @@ void Machine::tma_load_now(TmaTask& t) {
         a.async_proxy = true;
         a.time = slot.tma_time + 1;
         a.stmt = t.stmt;
+        a.snapshot = t.snapshot;
         bool ok = true;
         int bytes = 0;
         if (!options_.values) {
             bytes = size;
             for (int extent : map.box) bytes *= extent;
-            a.snapshot = t.snapshot;
             skeleton_box(t, rank, op.dst, map, true, a);
         } else for_each_in_box(map.box, [&](const std::vector<int>& index, int n) {
             if (!ok) return;
@@ -248,7 +255,12 @@ void Machine::tma_load_now(TmaTask& t) {
             } else {
                 store_value(place, tensor.dtype, map.nan_fill ? std::nan("") : 0.0);
             }
+            if (!options_.history) return;
+            const MadeId made = inside ? made_in_tensor(map.tensor, offset) : options_.history->fill(map.nan_fill ? std::nan("") : 0.0, t.snapshot);
+            const int cell[2] = {index.size() > 1 ? index[1] : index[0], index[0]};   // as rows: the box's innermost dimension is the column
+            put_in_arena(rank, address, size, options_.history->move(made, t.snapshot, -1, address, index.size() > 1 ? cell : cell + 1, std::min<std::size_t>(index.size(), 2)));
         });
+        note_arrival(rank, t.barrier, t.snapshot, 0, 0, bytes);
         slot.tx -= bytes;
         slot.gathering.order.resize(at(actors_), 0);
         slot.gathering.order[a.actor] = std::max(slot.gathering.order[a.actor], a.time);
@@ -281,8 +293,8 @@ void Machine::tma_store_read(TmaTask& t) {
     a.async_proxy = true;
     a.time = t.time;
     a.stmt = t.stmt;
+    a.snapshot = t.snapshot;
     if (!options_.values) {
-        a.snapshot = t.snapshot;
         skeleton_box(t, t.block, op.src, map, false, a);
         return;
     }
@@ -304,6 +316,10 @@ void Machine::tma_store_read(TmaTask& t) {
         std::uint8_t* place = &tensor.bytes[static_cast<std::size_t>(offset * size)];
         const double x = load_value(&blocks_[at(t.block)].arena[at(address)], buffer.dtype);
         store_value(place, tensor.dtype, op.reduce_add ? rounded(load_value(place, tensor.dtype) + x, tensor.dtype) : x);
+        if (!options_.history) return;
+        const int cell[2] = {index.size() > 1 ? index[1] : index[0], index[0]};
+        const MadeId read = options_.history->move(made_in_arena(t.block, address, size), t.snapshot, -1, address, index.size() > 1 ? cell : cell + 1, std::min<std::size_t>(index.size(), 2));
+        put_in_tensor(map.tensor, offset, read, op.reduce_add, t.snapshot, -1, nullptr, 0);
     });
 }
 
@@ -345,7 +361,7 @@ void Machine::issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op) {
     acc.owner = &s;
     acc.written[i] = 1;
     t.at_issue = w.knows;
-    t.snapshot = options_.values ? 0 : snapshot_of(w);
+    t.snapshot = options_.values ? w.event : snapshot_of(w);
     t.time = ++w.wgmma_time;
     if (!options_.schedule.lazy) finish_wgmma(w, t);
     w.wgmma_open.push_back(std::move(t));

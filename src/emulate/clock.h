@@ -38,7 +38,7 @@ struct Access {
     // A thread's cp.async wait covers its own copies; those of the warp's other lanes need a warp-level barrier after it.
     std::uint16_t copies_actor = 0xffff;
     std::uint32_t own_copies = 0;   // the accessing thread has waited for its copies up to this time
-    std::uint32_t snapshot = 0;     // loop variables at that time (skeleton runs)
+    std::uint32_t snapshot = 0;     // loop variables at that time (skeleton runs), or the event (with a history)
 };
 
 struct Granule {
@@ -99,6 +99,7 @@ public:
                 r.time = now.time;
                 r.warp_epoch = now.warp_epoch;
                 r.stmt = now.stmt;
+                r.snapshot = now.snapshot;
                 return {};
             }
         }

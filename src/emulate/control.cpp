@@ -160,7 +160,9 @@ bool Machine::step(Warp& w) {
         w.frames.push_back(frame);
         return true;
     }
+    if (options_.history && !w.event_open) begin_event(w, s);
     if (!execute(w, s)) return false;
+    w.event_open = false;
     ++w.frames.back().pc;
     return true;
 }
@@ -387,6 +389,7 @@ Access Machine::access_of(const Warp& w, int lane, const Stmt& s) const {
     a.copies_actor = static_cast<std::uint16_t>(actor_copies(w.number));
     a.own_copies = w.own_copies;
     a.stmt = &s;
+    a.snapshot = w.event;
     return a;
 }
 

@@ -98,6 +98,12 @@ bool Machine::prepare() {
         cells_[i].resize(tensors_[i].bytes.size() / static_cast<std::size_t>(target::bytes(tensors_[i].dtype)));
         global_shadow_[i] = PagedShadow(cells_[i].size());
     }
+    if (options_.history) {
+        options_.history->tensors.resize(k_.tensors.size());
+        for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
+            options_.history->tensors[i].assign(tensors_[i].bytes.size() / static_cast<std::size_t>(target::bytes(tensors_[i].dtype)), 0);
+        }
+    }
     if (options_.cache->tables.empty()) {
         for (const ir::Fragment& f : k_.fragments) options_.cache->tables.push_back(tabulate(f.dist));
     }
@@ -129,7 +135,7 @@ Outcome Machine::run() {
     return outcome_;
 }
 
-void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other, std::string element) {
+void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other, std::string element, const Access* now, const Access* before) {
     if (outcome_.faults.size() >= options_.fault_limit) return;
     Fault f;
     f.kind = kind;
@@ -146,6 +152,23 @@ void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane
         for (int i = 0; i < 3; ++i) f.block[i] = static_cast<int>(blocks_[static_cast<std::size_t>(w->block)].index[i]);
     }
     f.element = std::move(element);
+    if (options_.history) {
+        const std::vector<Event>& events = options_.history->events;
+        if (!other && before) other = before->stmt;
+        f.event = now ? now->snapshot : w ? w->event : 0;
+        f.by_engine = now && now->lane == 0xff;
+        if (other && before) {
+            f.other = other->loc;
+            f.other_statement = ir::print(k_, *other);
+            f.other_event = before->snapshot;
+            if (before->lane < 32) f.other_thread = events[f.other_event].warp * 32 + before->lane;
+        } else if (other && w) {
+            // The warp's last execution of that statement.
+            for (std::size_t i = events.size(); i-- > 1 && !f.other_event;) {
+                if (events[i].stmt == other && events[i].warp == w->index && events[i].rank == w->block) f.other_event = static_cast<std::uint32_t>(i);
+            }
+        }
+    }
     outcome_.faults.push_back(std::move(f));
 }
 

@@ -50,24 +50,54 @@ std::optional<std::int64_t> Machine::global_offset(const ir::GlobalView& view, c
     return offset;
 }
 
+std::string Machine::tensor_place(int tensor, std::int64_t offset) const {
+    const auto& dims = dims_[at(tensor)];
+    const auto& strides = strides_[at(tensor)];
+    // The largest stride first: the index, where strides nest as those of a tensor without overlaps do.
+    std::vector<std::size_t> order(dims.size());
+    for (std::size_t d = 0; d < order.size(); ++d) order[d] = d;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
+    std::vector<std::int64_t> index(dims.size(), 0);
+    for (std::size_t d : order) {
+        if (dims[d] <= 1 || strides[d] <= 0) continue;
+        index[d] = offset / strides[d];
+        offset %= strides[d];
+    }
+    std::string s = k_.tensors[at(tensor)].name + "[";
+    for (std::size_t d = 0; d < index.size(); ++d) s += (d ? ", " : "") + std::to_string(index[d]);
+    return s + "]";
+}
+
+// The access that left an element of an output as it is; null without a history.
+const Access* Machine::last_writer(int tensor, std::int64_t offset) {
+    if (!options_.history) return nullptr;
+    const Made& m = options_.history->nodes[options_.history->tensors[at(tensor)][static_cast<std::size_t>(offset)]];
+    if (m.kind != Made::Kind::move) return nullptr;
+    writer_ = Access{};
+    writer_.stmt = options_.history->events[m.event].stmt;
+    writer_.snapshot = m.event;
+    writer_.lane = m.thread == Made::engine ? 0xff : static_cast<std::uint8_t>(m.thread % 32);
+    return &writer_;
+}
+
 void Machine::global_touch(int tensor, std::int64_t offset, bool is_write, bool atomic, const Warp& w, int lane, const Stmt& s,
                            const Access& access, const Knowledge& k) {
     if (!tracked_[at(tensor)] || !options_.detect_races) return;
     GlobalCell& cell = cells_[at(tensor)][static_cast<std::size_t>(offset)];
     const auto me = static_cast<std::int32_t>(cluster_);
-    const auto place = [&] { return k_.tensors[at(tensor)].name + " element " + std::to_string(offset); };
+    auto place = [&] { return tensor_place(tensor, offset); };
     if (is_write) {
         const bool other_writer = cell.writer >= 0 && cell.writer != me && !(atomic && cell.atomic);
         const bool other_reader = cell.reader >= 0 && cell.reader != me;
         if (other_writer || other_reader) {
-            fault(FaultKind::race, std::string("two blocks touch one output element and at least one writes it (") + (other_writer ? "both write" : "one reads") + ")", &w, lane, s, nullptr, place());
+            fault(FaultKind::race, std::string("two blocks touch one output element and at least one writes it (") + (other_writer ? "both write" : "one reads") + ")", &w, lane, s, nullptr, place(), &access, other_writer ? last_writer(tensor, offset) : nullptr);
             return;
         }
         cell.writer = me;
         cell.atomic = atomic;
     } else {
         if (cell.writer >= 0 && cell.writer != me) {
-            fault(FaultKind::race, "a block reads an element that another block of the same launch writes", &w, lane, s, nullptr, place());
+            fault(FaultKind::race, "a block reads an element that another block of the same launch writes", &w, lane, s, nullptr, place(), &access, last_writer(tensor, offset));
             return;
         }
         cell.reader = me;
@@ -77,7 +107,7 @@ void Machine::global_touch(int tensor, std::int64_t offset, bool is_write, bool 
     if (atomic && shadow.at(granule).atomic) return;
     const Finding f = is_write ? shadow.write(granule, access, k) : shadow.read(granule, access, k);
     if (f.conflict != Conflict::none) {
-        fault(f.conflict == Conflict::race ? FaultKind::race : FaultKind::proxy, "two accesses to one element of global memory are not ordered", &w, lane, s, f.other.stmt, place());
+        fault(f.conflict == Conflict::race ? FaultKind::race : FaultKind::proxy, "two accesses to one element of global memory are not ordered", &w, lane, s, f.other.stmt, place(), &access, &f.other);
     } else if (atomic) {
         shadow.at(granule).atomic = true;
     }
@@ -135,6 +165,10 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
                 return;
             }
             dst.values[at(t * table.values + v)] = rounded(x, k_.fragments[at(op.dst)].dtype);
+            if (options_.history) {
+                const MadeId made = offset ? made_in_tensor(op.src.tensor, *offset) : options_.history->fill(x, w.event);
+                dst.made[at(t * table.values + v)] = options_.history->move(made, w.event, thread_of(w, t), offset.value_or(-1), table.at(t, v), at(table.rank));
+            }
         }
     }
     written(w, s, op.dst);
@@ -177,6 +211,7 @@ void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, i
             global_touch(view.tensor, *offset, true, atomic, w, t % 32, s, access_of(w, t % 32, s), w.knows);
             std::uint8_t* place = &tensor.bytes[static_cast<std::size_t>(*offset * size)];
             const double x = values.values[at(t * table.values + v)];
+            if (options_.history) put_in_tensor(view.tensor, *offset, values.made[at(t * table.values + v)], atomic, w.event, thread_of(w, t), table.at(t, v), at(table.rank));
             store_value(place, tensor.dtype, atomic ? rounded(load_value(place, tensor.dtype) + x, tensor.dtype) : x);
         }
     }

@@ -117,6 +117,7 @@ struct Warp {
     std::vector<Group*> groups;
     bool single = false;                      // inside Elect
     std::uint32_t event = 0;                  // with a history: the statement being executed
+    bool event_open = false;                  // it is tried again: no new event
     bool done = false;
     // waiting
     const Stmt* waiting_at = nullptr;
@@ -220,6 +221,8 @@ private:
     int thread_of(const Warp& w, int t) const { return 32 * w.groups.back()->first_warp + t; }
     void note_arrival(int rank, int slot, std::uint32_t event, int arrivals, std::int64_t expected_bytes, std::int64_t landed_bytes);
     StuckWarps stuck_at(const Warp& w);
+    const Access* last_writer(int tensor, std::int64_t offset);
+    std::string tensor_place(int tensor, std::int64_t offset) const;   // "C[5, 7]"
     const std::vector<int>& slot_table(int leaf, const std::vector<int>& dims, int dst, const std::vector<int>& offset = {});
     void check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok);
 
@@ -318,6 +321,7 @@ private:
     int actors_ = 0;
     std::mt19937_64 random_;
     std::size_t turn_ = 0;
+    Access writer_;                       // what last_writer() points to
 
     int actor_copies(int warp) const { return static_cast<int>(warps_.size()) + warp; }
     int actor_bulk(int warp) const { return 2 * static_cast<int>(warps_.size()) + warp; }

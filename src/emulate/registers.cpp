@@ -25,6 +25,10 @@ double fold(const std::string& op, double a, double b, target::DType type) {
     return std::nan("");
 }
 
+ElementOp fold_op(const std::string& op) {
+    return op == "sum" ? ElementOp::add : op == "prod" ? ElementOp::mul : op == "max" ? ElementOp::max : op == "min" ? ElementOp::min : ElementOp::logic_or;
+}
+
 double apply(ElementOp op, const double* a) {
     switch (op) {
         case ElementOp::add: return a[0] + a[1];
@@ -72,6 +76,7 @@ FragmentState& Machine::fragment(Group& g, int id) {
     if (f.values.empty()) {
         const FragmentTable& table = tables_[at(id)];
         f.values.assign(at(table.threads * table.values), std::nan(""));
+        if (options_.history) f.made.assign(f.values.size(), 0);
         f.written.assign(at(g.warps), 0);
         f.in_flight.assign(at(g.warps), 0);
         f.touched.assign(at(g.warps), 0);
@@ -183,6 +188,13 @@ void Machine::compute(Warp& w, const Stmt& s, const ir::Compute& op) {
         if (stopped()) return;
     }
     FragmentState& dst = fragment(g, op.dst);
+    if (options_.history) {
+        std::vector<MadeId> made;
+        for (int t = first; t < first + 32 && t < table.threads; ++t) {
+            for (int v = 0; v < table.values; ++v) made.push_back(element_made(w, s, *op.value, op.dst, t, v, table.at(t, v)));
+        }
+        std::copy(made.begin(), made.end(), dst.made.begin() + first * table.values);
+    }
     std::copy(out.begin(), out.end(), dst.values.begin() + first * table.values);
     written(w, s, op.dst);
 }
@@ -228,6 +240,11 @@ void Machine::reduce(Warp& w, const Stmt& s, const ir::Reduce& op) {
                 r = i == 0 ? x : fold(op.op, r, x, type);
             }
             dst.values[at(t * to.values + v)] = rounded(r, type);
+            if (options_.history) {
+                std::vector<MadeId> made;
+                for (const auto& [thread, value] : list) made.push_back(src.made[at(thread * from.values + value)]);
+                dst.made[at(t * to.values + v)] = options_.history->fold(fold_op(op.op), made, w.event);
+            }
         }
     }
     written(w, s, op.dst);
@@ -243,12 +260,14 @@ void Machine::scan(Warp& w, const Stmt& s, const ir::Scan& op) {
     const int first = 32 * warp_in_group(w);
     const target::DType type = k_.fragments[at(op.dst)].dtype;
     std::map<std::vector<int>, std::map<int, double>> lines;
+    std::map<std::vector<int>, std::map<int, MadeId>> made;
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         for (int v = 0; v < table.values; ++v) {
             std::vector<int> c(table.at(t, v), table.at(t, v) + table.rank);
             const int along = c[at(op.dim)];
             c.erase(c.begin() + op.dim);
             lines[c][op.reverse ? -along : along] = src.values[at(t * table.values + v)];
+            if (options_.history) made[c][op.reverse ? -along : along] = src.made[at(t * table.values + v)];
         }
     }
     for (auto& [key, line] : lines) {
@@ -260,11 +279,16 @@ void Machine::scan(Warp& w, const Stmt& s, const ir::Scan& op) {
             x = running;
         }
     }
+    for (auto& [key, line] : made) {
+        MadeId running = 0;
+        for (auto& [along, x] : line) running = x = running ? options_.history->fold(fold_op(op.op), {running, x}, w.event) : x;
+    }
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         for (int v = 0; v < table.values; ++v) {
             std::vector<int> c(table.at(t, v), table.at(t, v) + table.rank);
             const int along = c[at(op.dim)];
             c.erase(c.begin() + op.dim);
+            if (options_.history) dst.made[at(t * table.values + v)] = made[c][op.reverse ? -along : along];
             dst.values[at(t * table.values + v)] = lines[c][op.reverse ? -along : along];
         }
     }
@@ -280,6 +304,7 @@ void Machine::shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op) {
     FragmentState& dst = fragment(g, op.dst);
     const int first = 32 * warp_in_group(w);
     std::vector<double> out(at(32 * values));
+    std::vector<MadeId> made(options_.history ? out.size() : 0);
     for (int lane = 0; lane < 32; ++lane) {
         int from = lane;
         if (op.mode == "idx") from = op.lane_arg & 31;
@@ -287,8 +312,12 @@ void Machine::shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op) {
         if (op.mode == "up") from = lane - op.lane_arg;
         if (op.mode == "down") from = lane + op.lane_arg;
         if (from < 0 || from > 31) from = lane;
-        for (int v = 0; v < values; ++v) out[at(lane * values + v)] = src.values[at((first + from) * values + v)];
+        for (int v = 0; v < values; ++v) {
+            out[at(lane * values + v)] = src.values[at((first + from) * values + v)];
+            if (options_.history) made[at(lane * values + v)] = options_.history->move(src.made[at((first + from) * values + v)], w.event, thread_of(w, first + lane), thread_of(w, first + from));
+        }
     }
+    std::copy(made.begin(), made.end(), dst.made.begin() + first * values);
     std::copy(out.begin(), out.end(), dst.values.begin() + first * values);
     written(w, s, op.dst);
 }

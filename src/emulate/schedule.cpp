@@ -50,6 +50,7 @@ void Machine::start_cluster(std::int64_t cluster) {
     tma_.clear();
     tma_first_open_ = 0;
     cluster_barrier_ = {};
+    if (options_.history) options_.history->arrivals.clear();
     actors_ = 4 * count * k_.warps + count * slots_;
     const std::int64_t clusters_x = grid_[0] / k_.cluster[0], clusters_y = grid_[1] / k_.cluster[1];
     const std::int64_t cx = cluster % clusters_x, cy = cluster / clusters_x % clusters_y, cz = cluster / clusters_x / clusters_y;
@@ -58,6 +59,7 @@ void Machine::start_cluster(std::int64_t cluster) {
         b.index[0] = cx * k_.cluster[0] + rank % k_.cluster[0];
         b.index[1] = cy * k_.cluster[1] + rank / k_.cluster[0] % k_.cluster[1];
         b.index[2] = cz * k_.cluster[2] + rank / k_.cluster[0] / k_.cluster[1];
+        if (options_.history) b.made.assign(static_cast<std::size_t>(k_.shared_bytes), 0);
         const auto granules = static_cast<std::size_t>(k_.shared_bytes / granule_ + 1);
         if (options_.values) {
             b.arena.assign(static_cast<std::size_t>(k_.shared_bytes), 0xff);   // 0xff.. is NaN in every float type
@@ -94,6 +96,40 @@ void Machine::start_cluster(std::int64_t cluster) {
         groups_.push_back(std::move(group));
     }
     for (PagedShadow& shadow : global_shadow_) shadow.reset();
+}
+
+StuckWarps Machine::stuck_at(const Warp& w) {
+    StuckWarps here;
+    here.stmt = w.waiting_at;
+    here.warps = 1;
+    here.first_warp = w.index;
+    here.rank = w.block;
+    here.event = w.event;
+    const Block& block = blocks_[static_cast<std::size_t>(w.block)];
+    auto named = [&](std::int64_t id, int expected) {
+        here.named = id;
+        here.expected = expected;
+        auto it = block.named.find(id);
+        here.arrived = it == block.named.end() ? 0 : it->second.arrived;
+    };
+    if (auto* bw = std::get_if<ir::BarrierWait>(&w.waiting_at->op)) {
+        const auto slot = value(w, bw->barrier.slot, *w.waiting_at);
+        const ir::BarrierArray& array = k_.barriers[static_cast<std::size_t>(bw->barrier.array)];
+        if (slot && *slot >= 0 && *slot < array.slots) {
+            const BarrierSlot& b = block.barriers[static_cast<std::size_t>(barrier_base_[static_cast<std::size_t>(bw->barrier.array)] + static_cast<int>(*slot))];
+            here.barrier = bw->barrier.array;
+            here.slot = *slot;
+            here.parity = value(w, bw->parity, *w.waiting_at).value_or(0);
+            here.phase = b.phase;
+            here.arrivals = b.pending;
+            here.bytes = b.tx;
+        }
+    } else if (auto* n = std::get_if<ir::NamedSync>(&w.waiting_at->op)) {
+        named(value(w, n->id, *w.waiting_at).value_or(0), n->threads);
+    } else if (std::holds_alternative<ir::BlockSync>(w.waiting_at->op)) {
+        named(0, 32 * k_.warps);
+    }
+    return here;
 }
 
 void Machine::run_cluster() {
@@ -141,25 +177,28 @@ void Machine::run_cluster() {
         if (progress_async(true)) continue;
         if (!running) break;
         // Nothing can move: say where everybody stands.
-        std::string where;
+        std::vector<StuckWarps> stuck;
         const Warp* first = nullptr;
-        std::map<std::string, int> places;
         for (const Warp& w : warps_) {
             if (w.done || !w.waiting_at) continue;
             if (!first) first = &w;
-            std::string place = "line " + std::to_string(w.waiting_at->loc.line) + ": " + ir::print(k_, *w.waiting_at);
-            if (auto* bw = std::get_if<ir::BarrierWait>(&w.waiting_at->op)) {
-                auto slot = value(w, bw->barrier.slot, *w.waiting_at);
-                if (slot) {
-                    const BarrierSlot& b = blocks_[static_cast<std::size_t>(w.block)].barriers[static_cast<std::size_t>(barrier_base_[static_cast<std::size_t>(bw->barrier.array)] + static_cast<int>(*slot))];
-                    place += " (slot " + std::to_string(*slot) + ": " + std::to_string(b.phase) + " phases done, " + std::to_string(b.pending) +
-                             " arrivals and " + std::to_string(b.tx) + " bytes outstanding)";
-                }
-            }
-            ++places[place];
+            const StuckWarps here = stuck_at(w);
+            auto same = std::find_if(stuck.begin(), stuck.end(), [&](const StuckWarps& t) {
+                return t.stmt == here.stmt && t.rank == here.rank && t.slot == here.slot && t.parity == here.parity && w.groups.back() == warps_[static_cast<std::size_t>(t.rank * k_.warps + t.first_warp)].groups.back();
+            });
+            if (same == stuck.end()) stuck.push_back(here);
+            else ++same->warps;
         }
-        for (const auto& [place, count] : places) where += "\n    " + std::to_string(count) + " warp(s) wait at " + place;
+        std::string where;
+        for (const StuckWarps& t : stuck) {
+            where += "\n    " + std::to_string(t.warps) + " warp(s) wait at line " + std::to_string(t.stmt->loc.line) + ": " + ir::print(k_, *t.stmt);
+            if (t.barrier >= 0) {
+                where += " (slot " + std::to_string(t.slot) + ": " + std::to_string(t.phase) + " phases done, " + std::to_string(t.arrivals) +
+                         " arrivals and " + std::to_string(t.bytes) + " bytes outstanding)";
+            }
+        }
         fault(FaultKind::deadlock, "no warp can go on:" + where, first, 0, first ? *first->waiting_at : k_.body.front());
+        if (!outcome_.faults.empty() && outcome_.faults.back().kind == FaultKind::deadlock) outcome_.faults.back().stuck = std::move(stuck);
         return;
     }
     if (stopped()) return;

@@ -26,7 +26,7 @@ bool Machine::shared_touch(int block, int address, int bytes, bool is_write, con
     }
     for (int g = address / granule_; g <= (address + bytes - 1) / granule_; ++g) {
         if (!is_write && !b.shadow.at(at(g)).initialised) {
-            fault(FaultKind::uninitialised, "shared memory is read before anything was written there", w, access.lane, s, nullptr, arena_place(address));
+            fault(FaultKind::uninitialised, "shared memory is read before anything was written there", w, access.lane, s, nullptr, arena_place(address), &access);
             return false;
         }
         if (!options_.detect_races) {
@@ -35,11 +35,11 @@ bool Machine::shared_touch(int block, int address, int bytes, bool is_write, con
         }
         const Finding f = is_write ? b.shadow.write(at(g), access, k) : b.shadow.read(at(g), access, k);
         if (f.conflict == Conflict::race) {
-            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", w, access.lane, s, f.other.stmt, arena_place(address));
+            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", w, access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
             return false;
         }
         if (f.conflict == Conflict::proxy) {
-            fault(FaultKind::proxy, "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between (tw.fence_async() after the stores, before the barrier)", w, access.lane, s, f.other.stmt, arena_place(address));
+            fault(FaultKind::proxy, "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between (tw.fence_async() after the stores, before the barrier)", w, access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
             return false;
         }
     }
@@ -107,6 +107,7 @@ void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
             }
             if (!shared_touch(block, *address, size, false, access_of(w, t % 32, s), w.knows, &w, s)) return;
             dst.values[at(t * table.values + v)] = load_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype);
+            if (options_.history) dst.made[at(t * table.values + v)] = options_.history->move(made_in_arena(block, *address, size), w.event, thread_of(w, t), *address, c, at(table.rank));
         }
     }
     written(w, s, op.dst);
@@ -137,6 +138,7 @@ void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
             }
             if (!shared_touch(block, *address, size, true, access_of(w, t % 32, s), w.knows, &w, s)) return;
             store_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype, src.values[at(t * table.values + v)]);
+            if (options_.history) put_in_arena(block, *address, size, options_.history->move(src.made[at(t * table.values + v)], w.event, thread_of(w, t), *address, c, at(table.rank)));
         }
     }
 }

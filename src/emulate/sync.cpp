@@ -62,6 +62,7 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     if (!place) return;
     BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
     const int copies = w.single ? 1 : 32;
+    note_arrival(place->first, place->second, w.event, count * copies, bytes * copies, 0);
     b.tx += bytes * copies;
     b.gathering.join_from(known_to_one_thread(w));
     tick(w);

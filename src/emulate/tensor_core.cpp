@@ -66,6 +66,21 @@ void Machine::mma(Warp& w, const Stmt& s, const ir::Mma& op) {
         return operands;
     };
     const auto a = gather(op.a), b = gather(op.b);
+    auto rows_made = [&](int id) {
+        const FragmentTable& table = tables_[at(id)];
+        std::map<int, std::vector<MadeId>> lists;
+        std::map<int, MadeId> rows;
+        for (int t = first; options_.history && t < first + 32 && t < table.threads; ++t) {
+            for (int v = 0; v < table.values; ++v) {
+                auto& list = lists[table.at(t, v)[0]];
+                list.resize(at(depth), 0);
+                if (table.at(t, v)[1] < depth) list[at(table.at(t, v)[1])] = fragment(g, id).made[at(t * table.values + v)];
+            }
+        }
+        for (auto& [row, list] : lists) rows[row] = options_.history->row(list);
+        return rows;
+    };
+    auto a_made = rows_made(op.a), b_made = rows_made(op.b);
     const FragmentTable& table = tables_[at(op.acc)];
     FragmentState& acc = fragment(g, op.acc);
     const int step = std::max(1, 32 / target::bytes(k_.fragments[at(op.a)].dtype));   // elements one instruction sums
@@ -75,6 +90,10 @@ void Machine::mma(Warp& w, const Stmt& s, const ir::Mma& op) {
             if (x == a.end() || y == b.end()) {
                 fault(FaultKind::divergence, "the warp does not hold the operands of its accumulator element", &w, t % 32, s);
                 return;
+            }
+            if (options_.history) {
+                MadeId& made = acc.made[at(t * table.values + v)];
+                made = options_.history->products(made, a_made[table.at(t, v)[0]], b_made[table.at(t, v)[1]], w.event);
             }
             double& sum = acc.values[at(t * table.values + v)];
             for (int k = 0; k < depth; k += step) {
@@ -100,7 +119,8 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
     a.async_proxy = true;
     a.time = t.time;
     a.stmt = t.stmt;
-    auto fetch = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, int row, int k, double& out) {
+    a.snapshot = t.snapshot;
+    auto fetch = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, int row, int k, double& out, std::vector<MadeId>& made) {
         const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
         std::vector<int> c(buffer.dims.size());
         for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);
@@ -115,13 +135,19 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
         const int address = ir::shared_address(buffer, c);
         if (!shared_touch(w.block, address, target::bytes(buffer.dtype), false, a, t.at_issue, &w, *t.stmt)) return false;
         out = load_value(&blocks_[at(w.block)].arena[at(address)], buffer.dtype);
+        const int cell[2] = {row, k};
+        if (options_.history) made.push_back(options_.history->move(made_in_arena(w.block, address, target::bytes(buffer.dtype)), t.snapshot, -1, address, cell, 2));
         return true;
     };
+    std::map<int, MadeId> a_made, b_made;
+    std::vector<MadeId> line;
     std::vector<double> b(at(columns * depth));
     for (int n = 0; n < columns; ++n) {
         for (int k = 0; k < depth; ++k) {
-            if (!fetch(op.b, t.b_origin, n, k, b[at(n * depth + k)])) return;
+            if (!fetch(op.b, t.b_origin, n, k, b[at(n * depth + k)], line)) return;
         }
+        if (options_.history) b_made[n] = options_.history->row(line);
+        line.clear();
     }
     std::map<int, std::vector<double>> rows;   // rows of A this warp needs
     target::DType a_type = target::DType::BF16;
@@ -129,13 +155,19 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
         const FragmentTable& from = tables_[at(*frag)];
         const FragmentState& f = t.group->fragments[at(*frag)];
         a_type = k_.fragments[at(*frag)].dtype;
+        std::map<int, std::vector<MadeId>> lists;
         for (int th = first; th < first + 32 && th < from.threads; ++th) {
             for (int v = 0; v < from.values; ++v) {
                 auto& row = rows[from.at(th, v)[0]];
                 row.resize(at(depth), std::nan(""));
                 if (from.at(th, v)[1] < depth) row[at(from.at(th, v)[1])] = f.values[at(th * from.values + v)];
+                if (!options_.history) continue;
+                auto& list = lists[from.at(th, v)[0]];
+                list.resize(at(depth), 0);
+                if (from.at(th, v)[1] < depth) list[at(from.at(th, v)[1])] = f.made[at(th * from.values + v)];
             }
         }
+        for (auto& [row, list] : lists) a_made[row] = options_.history->row(list);
     } else {
         const auto& view = std::get<ir::SharedView>(op.a);
         a_type = k_.buffers[at(view.buffer)].dtype;
@@ -146,8 +178,10 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
                 auto& row = rows[m];
                 row.resize(at(depth));
                 for (int k = 0; k < depth; ++k) {
-                    if (!fetch(view, t.a_origin, m, k, row[at(k)])) return;
+                    if (!fetch(view, t.a_origin, m, k, row[at(k)], line)) return;
                 }
+                if (options_.history) a_made[m] = options_.history->row(line);
+                line.clear();
             }
         }
     }
@@ -164,6 +198,10 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
             if (row == rows_of_a.end() || row->second.values.empty()) {
                 fault(FaultKind::divergence, "the warp does not hold the A operand rows of its accumulator", &w, th % 32, *t.stmt);
                 return;
+            }
+            if (options_.history) {
+                MadeId& made = acc.made[at(th * table.values + v)];
+                made = options_.history->products(t.accumulate ? made : 0, a_made[c[0]], b_made[c[1]], t.snapshot);
             }
             double& out = acc.values[at(th * table.values + v)];
             double sum = t.accumulate ? out : 0.0;
