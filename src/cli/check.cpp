@@ -1,6 +1,8 @@
 // `tilewright check FILE`: prove every kernel of a file, or show where it is wrong.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -33,8 +35,59 @@ nlohmann::json to_json(const diagnose::Counterexample& c) {
         j["actual_tag"] = c.actual_tag;
         j["expected_value"] = c.expected;
         j["actual_value"] = c.actual;
+        j["differences"] = nlohmann::json::array();
+        for (const auto& d : c.differences) j["differences"].push_back({{"kind", diagnose::name_of(d.kind)}, {"text", d.text}});
+    }
+    if (!c.missing.empty()) j["missing"] = c.missing;
+    j["trace"] = nlohmann::json::array();
+    for (const diagnose::TraceStep& t : c.trace) {
+        nlohmann::json iteration = nlohmann::json::object();
+        for (const auto& [name, at] : t.iteration) iteration[name] = at;
+        j["trace"].push_back({{"place", place(t.loc)}, {"action", t.action}, {"detail", t.detail}, {"who", t.who}, {"role", t.role}, {"thread", t.thread},
+                              {"block", {t.block[0], t.block[1], t.block[2]}}, {"iteration", iteration}, {"statement", t.statement}});
+    }
+    if (!c.picture.empty()) {
+        const diagnose::TilePicture& p = c.picture;
+        j["picture"] = {{"title", p.title}, {"rows", p.rows}, {"columns", p.columns}, {"cells", p.cells}, {"wrong", p.wrong}, {"legend", p.legend}, {"clipped", p.clipped}};
     }
     return j;
+}
+
+// The window with its coordinates; wrong cells carry a star, and colour on a terminal.
+void print_picture(const diagnose::TilePicture& p) {
+    if (p.empty()) return;
+    std::size_t width = 3;
+    for (const auto& row : p.cells) {
+        for (const std::string& cell : row) width = std::max(width, cell.size() + 1);
+    }
+    for (std::int64_t c : p.columns) width = std::max(width, std::to_string(c).size());
+    if (p.legend.rfind("x ", 0) == 0) width = std::max<std::size_t>(2, std::to_string(p.columns.back()).size());
+    const bool colour = isatty(fileno(stdout)) != 0;
+    fmt::print("  picture:   {}\n             {:>5} ", p.title, "");
+    for (std::int64_t c : p.columns) fmt::print(" {:>{}}", c, width);
+    fmt::print("\n");
+    for (std::size_t r = 0; r < p.cells.size(); ++r) {
+        fmt::print("             {:>5}|", p.rows[r]);
+        for (std::size_t c = 0; c < p.cells[r].size(); ++c) {
+            const bool star = p.wrong[r][c] && p.cells[r][c] != "x";
+            const std::string text = fmt::format("{:>{}}", p.cells[r][c] + (star ? "*" : ""), width);
+            fmt::print(" {}{}{}", colour && p.wrong[r][c] ? "\033[31m" : "", text, colour && p.wrong[r][c] ? "\033[0m" : "");
+        }
+        fmt::print("{}\n", p.clipped ? " .." : "");
+    }
+    fmt::print("             {}\n", p.legend);
+}
+
+std::string label(diagnose::TagDifference::Kind kind) {
+    switch (kind) {
+        case diagnose::TagDifference::Kind::missing: return "missing:";
+        case diagnose::TagDifference::Kind::repeated: return "repeated:";
+        case diagnose::TagDifference::Kind::foreign: return "foreign:";
+        case diagnose::TagDifference::Kind::relative: return "relative:";
+        case diagnose::TagDifference::Kind::never_written: return "unset:";
+        case diagnose::TagDifference::Kind::never_stored: return "stored:";
+        default: return "differs:";
+    }
 }
 
 void print_counterexample(const diagnose::Counterexample& c, const std::string& file, const SourceMap& sources) {
@@ -47,9 +100,16 @@ void print_counterexample(const diagnose::Counterexample& c, const std::string& 
     if (c.thread >= 0) fmt::print("  where:     block ({}, {}, {}), thread {}, `{}`\n", c.block[0], c.block[1], c.block[2], c.thread, c.statement);
     if (!c.element.empty()) fmt::print("  element:   {}\n", c.element);
     if (!c.expected_tag.empty()) {
-        fmt::print("  expected:  made from {}\n", c.expected_tag);
-        fmt::print("  actual:    made from {}\n", c.actual_tag);
+        fmt::print("  expected:  {} = {:g}\n", c.expected_tag, c.expected);
+        fmt::print("  actual:    {} = {:g}\n", c.actual_tag, c.actual);
+        for (const auto& d : c.differences) fmt::print("  {:<10} {}\n", label(d.kind), d.text);
     }
+    for (std::size_t i = 0; i < c.trace.size(); ++i) {
+        const diagnose::TraceStep& t = c.trace[i];
+        fmt::print("  {:<10} line {}: {}{}{}\n", i ? "" : "trace:", t.loc.line, t.action, t.detail.empty() ? "" : " " + t.detail, t.who.empty() ? "" : "  [" + t.who + "]");
+    }
+    if (!c.missing.empty()) fmt::print("  missing:   {}\n", c.missing);
+    print_picture(c.picture);
     fmt::print("  replay:    {}\n", c.confirmed ? "confirmed on the emulator" : "NOT confirmed (this is our bug: please report it)");
     if (!c.hint.empty()) fmt::print("  hint:      {}\n", c.hint);
 }

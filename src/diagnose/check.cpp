@@ -37,6 +37,7 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     SearchOptions search;
     search.seconds = options.search_seconds;
     search.seed = options.seed;
+    search.explain = options.explain;
     if (!order.faults.empty()) search.first.push_back(order.failing.sizes);
     result.counterexample = find_counterexample(kernel, search);
     if (result.counterexample) {

@@ -14,6 +14,7 @@ struct CheckOptions {
     double search_seconds = 3.0;    // for a counterexample, per kernel, only when something is not proved
     std::uint64_t seed = 1;
     bool search = true;
+    bool explain = true;            // of a counterexample: tags, trace, picture
     bool accesses = false;          // also look at what memory accesses cost
 };
 

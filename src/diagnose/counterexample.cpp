@@ -1,10 +1,12 @@
 #include "diagnose/counterexample.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <set>
 
-#include "diagnose/provenance.h"
+#include "diagnose/explain.h"
+#include "emulate/reference.h"
 #include "verify/order.h"
 
 namespace tw::diagnose {
@@ -69,6 +71,36 @@ emulate::TrialOptions trial_options(const emulate::Schedule& schedule, std::uint
     o.emulator.fault_limit = 1;
     o.emulator.step_limit = 4'000'000;
     return o;
+}
+
+// What the replay tells: see diagnose/explain.h.
+void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& replay, const emulate::TrialOptions& options, const emulate::OutputError* wrong) {
+    const std::vector<emulate::TensorData> inputs = emulate::random_inputs(k, c.sizes, options.seed, options.small_integers);
+    const std::vector<double> scalars = emulate::random_scalars(k, options.seed);
+    const Replay r{k, c.sizes, inputs, scalars, *options.emulator.history};
+    if (!replay.outcome.clean()) return explain_fault(c, r, replay.outcome.faults.front());
+    if (!wrong) return;
+    explain_value(c, r, wrong->tensor, wrong->error.where);
+    if (!c.picture.empty()) return;
+    // Which cells of the output are wrong.
+    auto expected = emulate::reference(k.computes, c.sizes, scalars, inputs);
+    if (!expected) return;
+    for (const emulate::ReferenceOutput& o : *expected) {
+        if (o.tensor != wrong->tensor) continue;
+        double squares = 0;
+        for (double v : o.values) squares += v * v;
+        const double rms = std::sqrt(squares / std::max<double>(1, static_cast<double>(o.values.size())));
+        std::vector<std::vector<std::int64_t>> bad;
+        const emulate::TensorData& actual = replay.tensors[static_cast<std::size_t>(o.tensor)];
+        for (std::size_t n = 0; n < o.values.size(); ++n) {
+            std::vector<std::int64_t> index(o.dims.size());
+            auto rest = static_cast<std::int64_t>(n);
+            for (std::size_t d = index.size(); d-- > 0;) index[d] = rest % o.dims[d], rest /= o.dims[d];
+            const double a = actual.get(index), e = o.values[n];
+            if (!(std::fabs(a - e) <= wrong->tolerance * std::max(std::fabs(e), rms))) bad.push_back(std::move(index));
+        }
+        c.picture = output_picture(r, o.tensor, wrong->error.where, bad);
+    }
 }
 
 }  // namespace
@@ -150,6 +182,7 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
                 }
             }
             Counterexample c;
+            const emulate::OutputError* wrong = nullptr;
             c.sizes = small;
             c.sizes_text = sizes_text(k, small);
             c.schedule = schedule.describe() + (small_integers ? ", small integers as data" : "");
@@ -181,16 +214,18 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
                         c.loc = s->loc;
                         c.statement = ir::print(k, *s);
                     }
-                    const Provenance p = provenance_of(k, small, trial_options(schedule, seed, small_integers), e.tensor, e.error.where);
-                    c.expected_tag = p.expected;
-                    c.actual_tag = p.actual;
+                    wrong = &e;
                     break;
                 }
             }
-            c.code = code_for(c.kind);
             c.hint = hint_for(c.kind);
-            // Replay: the same instance once more, from scratch.
-            c.confirmed = attempt(small, schedule).failed();
+            // Replay: the same instance once more, from scratch, and with a history where it is to be explained.
+            emulate::TrialOptions again = trial_options(schedule, seed, small_integers);
+            if (options.explain) again.emulator.history = std::make_shared<emulate::History>();
+            const emulate::Trial replay = emulate::run_trial(k, small, again);
+            c.confirmed = replay.failed();
+            if (options.explain && c.confirmed) explain(c, k, replay, again, wrong);
+            c.code = code_for(c.kind);
             return c;
         }
     }

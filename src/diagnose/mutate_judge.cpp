@@ -27,6 +27,7 @@ Judgement judge(const ir::Kernel& mutant, const JudgeOptions& options) {
     CheckOptions check_options;
     check_options.search_seconds = options.search_seconds;
     check_options.seed = options.seed;
+    check_options.explain = false;
     const CheckResult result = check(mutant, check_options);
     j.milliseconds = result.milliseconds;
     if (result.violated() && result.counterexample->confirmed) {

@@ -1,0 +1,37 @@
+// From a failing run with a history (emulate/history.h) to what a person needs: tags, the way of the wrong element, a picture of
+// the tile, or who collides with whom and what order is missing. Everything here is told from the replayed run; no verdict depends
+// on it.
+#pragma once
+
+#include "diagnose/counterexample.h"
+#include "emulate/history.h"
+#include "emulate/trial.h"
+
+namespace tw::diagnose {
+
+// What a value run needs to be told again.
+struct Replay {
+    const ir::Kernel& kernel;
+    const std::vector<std::int64_t>& sizes;
+    const std::vector<emulate::TensorData>& inputs;   // as the launch found them
+    const std::vector<double>& scalars;
+    const emulate::History& history;
+};
+
+// An output element is wrong, or was never stored. Fills tags, differences, trace, picture, hint.
+void explain_value(Counterexample& c, const Replay& replay, int tensor, const std::vector<std::int64_t>& where);
+
+// The emulator stopped at a fault. Fills trace, missing, hint, and a message without IR where one is better.
+void explain_fault(Counterexample& c, const Replay& replay, const emulate::Fault& fault);
+
+// "producer, thread 0, kt=1"; the engine's work says for whom it was done.
+TraceStep step_of(const ir::Kernel& kernel, const emulate::Event& event, int thread, bool by_engine);
+std::string arena_text(const ir::Kernel& kernel, std::int64_t address);   // "`sA` byte 64"
+
+// The tile that a statement read or wrote in one event's iteration, as far as its cells hold plain elements; empty when every
+// cell holds what a straight or transposed copy would hold.
+TilePicture tile_picture(const Replay& replay, std::uint32_t event);
+// The output around an element: which input element each cell is, where outputs are copies; otherwise which cells are wrong.
+TilePicture output_picture(const Replay& replay, int tensor, const std::vector<std::int64_t>& where, const std::vector<std::vector<std::int64_t>>& wrong);
+
+}  // namespace tw::diagnose

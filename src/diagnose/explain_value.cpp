@@ -1,0 +1,620 @@
+// Why an output element is wrong: its tag against that of `computes`, and the moves that made it so.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "diagnose/explain.h"
+#include "diagnose/normal_form.h"
+
+namespace tw::diagnose {
+
+const char* name_of(TagDifference::Kind kind) {
+    switch (kind) {
+        case TagDifference::Kind::missing: return "missing";
+        case TagDifference::Kind::repeated: return "repeated";
+        case TagDifference::Kind::foreign: return "foreign";
+        case TagDifference::Kind::scaled: return "scaled";
+        case TagDifference::Kind::relative: return "relative";
+        case TagDifference::Kind::never_written: return "never_written";
+        case TagDifference::Kind::never_stored: return "never_stored";
+        case TagDifference::Kind::rounding: return "rounding";
+        case TagDifference::Kind::other: return "other";
+    }
+    return "other";
+}
+
+namespace {
+
+using emulate::Made;
+using emulate::MadeId;
+using Kind = TagDifference::Kind;
+using Elements = std::set<std::pair<int, std::int64_t>>;
+
+std::string how_many(std::size_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
+
+// What differs, and the terms by which to look for the way it went.
+struct Findings {
+    std::vector<TagDifference> list;
+    std::vector<Monomial> missing, foreign, repeated;
+    bool constant = false;          // something without any element takes part: a fill, a start value
+    bool in_extremum = false;
+    bool swapped = false;           // a foreign element is the expected one with two indices exchanged
+    std::string shift;              // a foreign element is the expected one moved along one dimension
+    std::string factor;             // scaled: by how much
+    void put(Kind kind, std::string text) { list.push_back({kind, std::move(text)}); }
+    bool has(Kind kind) const {
+        return std::any_of(list.begin(), list.end(), [&](const TagDifference& d) { return d.kind == kind; });
+    }
+};
+
+class Comparison {
+public:
+    Comparison(Forms& forms, const ir::Kernel& k, Findings& found) : forms_(forms), k_(k), found_(found) {}
+
+    void compare(FormId expected, FormId actual, const std::string& context) {
+        if (expected == actual) return;
+        const Form e = forms_.form(expected), a = forms_.form(actual);
+        Form missing, foreign, repeated, scaled;
+        std::set<double> ratios;
+        for (const auto& [m, c] : e) {
+            auto it = a.find(m);
+            if (it == a.end()) missing.emplace(m, c);
+            else if (it->second != c) {
+                const double ratio = it->second / c;
+                ratios.insert(ratio);
+                (ratio >= 1.5 && std::fabs(ratio - std::round(ratio)) < 1e-4 ? repeated : scaled).emplace(m, ratio);
+            }
+        }
+        for (const auto& [m, c] : a) {
+            if (!e.count(m)) foreign.emplace(m, c);
+        }
+        if (!missing.empty() && !foreign.empty()) {
+            if (relative(e, a, missing, foreign, context)) return;
+            if (e.size() == 1 && a.size() == 1 && descend(*e.begin(), *a.begin(), context)) return;
+        }
+        // The same terms with one common factor: the whole is scaled.
+        if (missing.empty() && foreign.empty() && ratios.size() == 1 && repeated.size() + scaled.size() == e.size()) {
+            const double r = *ratios.begin();
+            found_.factor = r == -1 ? "the sign is turned" : fmt::format("{:.6g} times too {}", r < 1 && r > 0 ? 1 / r : r, r < 1 && r > 0 ? "small" : "large");
+            found_.put(Kind::scaled, context + "the right elements, but " + found_.factor);
+            if (e.size() > 1 && !repeated.empty()) found_.put(Kind::repeated, fmt::format("{}every contribution counts {:.6g} times", context, r));
+            return;
+        }
+        const std::size_t total = e.size();
+        if (!missing.empty()) {
+            std::string text = context + forms_.text(missing);
+            if (total > 1 && missing.size() < total) text += fmt::format(" ({} of {} contributions)", missing.size(), total);
+            found_.put(Kind::missing, text);
+            for (const auto& [m, c] : missing) found_.missing.push_back(m);
+        }
+        if (!repeated.empty()) {
+            Form once;
+            std::set<double> times;
+            for (const auto& [m, r] : repeated) once.emplace(m, e.at(m)), times.insert(std::round(r)), found_.repeated.push_back(m);
+            found_.put(Kind::repeated, fmt::format("{}{} counts {} times", context, forms_.text(once), times.size() == 1 ? fmt::format("{:g}", *times.begin()) : "several"));
+        }
+        if (!scaled.empty()) {
+            Form is;
+            for (const auto& [m, r] : scaled) is.emplace(m, a.at(m));
+            found_.put(Kind::scaled, fmt::format("{}{} instead of {}", context, forms_.text(is), forms_.text(only(e, scaled))));
+        }
+        if (!foreign.empty()) {
+            std::string text = context + forms_.text(foreign);
+            Elements inside;
+            for (const auto& [m, c] : foreign) {
+                forms_.elements(m, inside);
+                found_.foreign.push_back(m);
+            }
+            bool constant = false, nothing = false, outputs = false;
+            for (const auto& [m, c] : foreign) {
+                Elements own;
+                forms_.elements(m, own);
+                bool shift_only = true;
+                for (const auto& [atom, p] : m) {
+                    nothing = nothing || forms_.atom(atom).kind == FormAtom::Kind::nothing;
+                    shift_only = shift_only && is_shift(atom);
+                }
+                constant = constant || own.empty() || (shift_only && !m.empty());
+            }
+            for (const auto& [t, offset] : inside) outputs = outputs || k_.tensors[static_cast<std::size_t>(t)].is_output;
+            found_.constant = found_.constant || constant;
+            found_.put(nothing || outputs ? Kind::never_written : Kind::foreign, text);
+            note_displacement(missing, foreign);
+        }
+    }
+
+    // exp(c * maximum): what other terms are relative to.
+    bool is_shift(int atom) const {
+        const FormAtom& t = forms_.atom(atom);
+        if (t.kind != FormAtom::Kind::exponential) return false;
+        for (const auto& [m, c] : forms_.form(t.args[0])) {
+            for (const auto& [inner, p] : m) {
+                if (forms_.atom(inner).kind == FormAtom::Kind::extremum) return true;
+            }
+        }
+        return false;
+    }
+
+private:
+    static Form only(const Form& f, const Form& keys) {
+        Form r;
+        for (const auto& [m, c] : keys) r.emplace(m, f.at(m));
+        return r;
+    }
+
+    std::pair<Monomial, Monomial> split_shift(const Monomial& m) const {
+        std::pair<Monomial, Monomial> r;
+        for (const auto& factor : m) (is_shift(factor.first) ? r.second : r.first).push_back(factor);
+        return r;
+    }
+
+    // What a set of shift factors is relative to, as a text: exp(x) * exp(m)^-1 is relative to m.
+    std::string relative_to(const Monomial& shift) {
+        if (shift.empty()) return "nothing (no maximum is subtracted)";
+        FormId sum = forms_.number(0);
+        for (const auto& [atom, p] : shift) sum = forms_.add(sum, forms_.scaled(forms_.atom(atom).args[0], -p));
+        return forms_.text(sum, 110);
+    }
+
+    bool relative(const Form& e, const Form& a, const Form& missing, const Form& foreign, const std::string& context) {
+        std::map<Monomial, double> left, right;
+        for (const auto& [m, c] : missing) left[split_shift(m).first] += c;
+        for (const auto& [m, c] : foreign) right[split_shift(m).first] += c;
+        if (left != right) return false;
+        std::map<Monomial, Form> actual;    // by what it is relative to
+        for (const auto& [m, c] : a) {
+            auto [rest, shift] = split_shift(m);
+            actual[shift][rest] += c;
+        }
+        std::set<Monomial> wanted;
+        for (const auto& [m, c] : e) wanted.insert(split_shift(m).second);
+        std::string text = context;
+        bool first = true;
+        for (const auto& [shift, part] : actual) {
+            text += fmt::format("{}`{}` is relative to {}", first ? "" : "; ", forms_.text(part, 90), relative_to(shift));
+            first = false;
+        }
+        if (actual.size() == 1) text += fmt::format("; expected relative to {}", relative_to(*wanted.begin()));
+        found_.put(Kind::relative, text);
+        for (const auto& [m, c] : foreign) found_.foreign.push_back(m);
+        return true;
+    }
+
+    // One term against one term: into the factor in which they differ.
+    bool descend(const std::pair<const Monomial, double>& e, const std::pair<const Monomial, double>& a, const std::string& context) {
+        Monomial le, la;
+        std::map<int, double> powers;
+        for (const auto& [atom, p] : e.first) powers[atom] += p;
+        for (const auto& [atom, p] : a.first) powers[atom] -= p;
+        for (const auto& [atom, p] : powers) {
+            if (std::fabs(p) < 1e-6) continue;
+            if (p > 0) le.emplace_back(atom, p);
+            else la.emplace_back(atom, -p);
+        }
+        // A denominator shows on the other side.
+        auto power_in = [](const Monomial& m, int atom) {
+            for (const auto& [x, p] : m) {
+                if (x == atom) return p;
+            }
+            return 0.0;
+        };
+        if (le.size() != 1 || la.size() != 1) return false;
+        int x = le[0].first, y = la[0].first;
+        double p = power_in(e.first, x), q = power_in(a.first, y);
+        if (p == 0 && q == 0) {   // both in the denominators: le came from the actual side
+            std::swap(x, y);
+            p = power_in(e.first, x), q = power_in(a.first, y);
+        }
+        const FormAtom ex = forms_.atom(x), ac = forms_.atom(y);
+        if (ex.kind != ac.kind || std::fabs(p - q) > 1e-6) return false;
+        const std::string inner = context + (p < 0 ? "in the denominator: " : "");
+        switch (ex.kind) {
+            case FormAtom::Kind::sum: compare(ex.args[0], ac.args[0], inner); return true;
+            case FormAtom::Kind::exponential: compare(ex.args[0], ac.args[0], inner + "inside exp: "); return true;
+            case FormAtom::Kind::function:
+                if (ex.name != ac.name || ex.args.size() != ac.args.size()) return false;
+                for (std::size_t i = 0; i < ex.args.size(); ++i) compare(ex.args[i], ac.args[i], inner + "inside " + ex.name + ": ");
+                return true;
+            case FormAtom::Kind::extremum: {
+                if (ex.name != ac.name) return false;
+                // Sets: as sums of their members, so that missing and foreign ones show.
+                Form want, have;
+                for (FormId m : ex.args) add_member(want, m);
+                for (FormId m : ac.args) add_member(have, m);
+                found_.in_extremum = true;
+                compare(forms_.intern(want), forms_.intern(have), inner + "in the " + (ex.name == "max" ? "maximum" : "minimum") + ": ");
+                return true;
+            }
+            default: return false;
+        }
+    }
+
+    void add_member(Form& f, FormId member) {
+        const Form& m = forms_.form(member);
+        if (m.size() == 1) {
+            f[m.begin()->first] += m.begin()->second;
+            return;
+        }
+        if (m.empty()) {   // the number 0
+            f[Monomial{}] += 0.5;   // shown as a constant: found_.constant says what it is
+            return;
+        }
+        FormAtom s;
+        s.kind = FormAtom::Kind::sum;
+        s.args = {member};
+        f[Monomial{{forms_.atom_of(std::move(s)), 1.0}}] += 1;
+    }
+
+    // X[1, 8] where X[1, 0] should be: moved by 8 along dimension 1; X[3, 5] for X[5, 3]: transposed.
+    void note_displacement(const Form& missing, const Form& foreign) {
+        if (missing.empty() || foreign.empty()) return;
+        Elements want, have;
+        forms_.elements(missing.begin()->first, want);
+        for (const auto& [t, offset] : want) {
+            const auto expected = forms_.index_of(t, offset);
+            for (const auto& [m, c] : foreign) {
+                have.clear();
+                forms_.elements(m, have);
+                for (const auto& [u, other] : have) {
+                    if (u != t || other == offset) continue;
+                    const auto actual = forms_.index_of(u, other);
+                    std::vector<std::size_t> moved;
+                    for (std::size_t d = 0; d < actual.size(); ++d) {
+                        if (actual[d] != expected[d]) moved.push_back(d);
+                    }
+                    if (moved.size() == 2 && actual[moved[0]] == expected[moved[1]] && actual[moved[1]] == expected[moved[0]]) found_.swapped = true;
+                    if (moved.size() == 1 && found_.shift.empty()) {
+                        found_.shift = fmt::format("{:+} along dimension {} of `{}`", actual[moved[0]] - expected[moved[0]], moved[0], k_.tensors[static_cast<std::size_t>(t)].name);
+                    }
+                }
+            }
+            if (found_.swapped) found_.shift.clear();
+        }
+    }
+
+    Forms& forms_;
+    const ir::Kernel& k_;
+    Findings& found_;
+};
+
+// ----------------------------------------------------------------------------------------------------------------- trace
+
+class Tracer {
+public:
+    Tracer(const Replay& r, Forms& forms) : r_(r), forms_(forms) {}
+
+    // Which nodes have this source below them.
+    std::vector<char> reach_of(const std::function<bool(const Made&)>& leaf) const {
+        const auto& nodes = r_.history.nodes;
+        std::vector<char> reach(nodes.size(), 0);
+        for (std::size_t i = 1; i < nodes.size(); ++i) {
+            const Made& m = nodes[i];
+            char r = leaf(m);
+            const MadeId* parts = r_.history.parts_of(m);
+            for (std::uint32_t n = 0; n < m.count && !r; ++n) r = reach[parts[n]];
+            reach[i] = r;
+        }
+        return reach;
+    }
+    std::vector<char> reach_of(int tensor, std::int64_t offset) const {
+        return reach_of([&](const Made& m) { return m.kind == Made::Kind::source && m.id == tensor && m.at == offset; });
+    }
+
+    // The way from a leaf to `top`, first move first.
+    std::vector<TraceStep> way(MadeId top, const std::vector<char>& reach) {
+        std::vector<MadeId> path;
+        MadeId at = top;
+        while (at && reach[at]) {
+            path.push_back(at);
+            const Made& m = r_.history.nodes[at];
+            const MadeId* parts = r_.history.parts_of(m);
+            MadeId next = 0;
+            // Of an accumulation the newest contribution, else what was there before.
+            for (std::uint32_t n = m.count; n-- > 0 && !next;) {
+                if (reach[parts[n]]) next = parts[n];
+            }
+            at = next;
+        }
+        std::reverse(path.begin(), path.end());
+        std::vector<TraceStep> steps;
+        std::string value;
+        for (MadeId id : path) {
+            const Made& m = r_.history.nodes[id];
+            if (m.kind == Made::Kind::source) value = forms_.element_text(m.id, m.at);
+            if (m.kind == Made::Kind::fill) value = fmt::format("the fill {:g}", m.number);
+            if (!m.event || m.kind == Made::Kind::row) continue;
+            TraceStep s = step(m, value);
+            if (!steps.empty() && steps.back().loc.line == s.loc.line && steps.back().action == s.action && s.detail.empty()) {
+                if (steps.back().iteration != s.iteration) {
+                    // An accumulator that goes through several iterations.
+                    const std::string first = steps.back().detail;
+                    steps.back().detail = first.empty() ? "and stays in it until " + last_of(s) : first.substr(0, first.find(", and stays")) + ", and stays in it until " + last_of(s);
+                }
+                continue;
+            }
+            steps.push_back(std::move(s));
+        }
+        return steps;
+    }
+
+    // How much of each statement's fills is below `top`.
+    std::map<const ir::Stmt*, std::pair<int, double>> fills_below(MadeId top) const {
+        std::map<const ir::Stmt*, std::pair<int, double>> fills;
+        std::vector<char> seen(r_.history.nodes.size(), 0);
+        std::vector<MadeId> stack{top};
+        while (!stack.empty()) {
+            const MadeId id = stack.back();
+            stack.pop_back();
+            if (seen[id]) continue;
+            seen[id] = 1;
+            const Made& m = r_.history.nodes[id];
+            if (m.kind == Made::Kind::fill) {
+                auto& f = fills[r_.history.events[m.event].stmt];
+                ++f.first;
+                f.second = m.number;
+            }
+            for (std::uint32_t n = 0; n < m.count; ++n) stack.push_back(r_.history.parts_of(m)[n]);
+        }
+        return fills;
+    }
+
+private:
+    static std::string last_of(const TraceStep& s) {
+        std::string t;
+        for (const auto& [name, at] : s.iteration) t += (t.empty() ? "" : ", ") + name + "=" + std::to_string(at);
+        return t;
+    }
+
+    TraceStep step(const Made& m, const std::string& value) {
+        const emulate::Event& e = r_.history.events[m.event];
+        TraceStep s = step_of(r_.kernel, e, m.thread == Made::engine ? -1 : m.thread, m.thread == Made::engine && m.kind == Made::Kind::move);
+        const ir::Operation& op = e.stmt->op;
+        auto arena = [&] { return arena_text(r_.kernel, m.at); };
+        if (m.kind == Made::Kind::products) {
+            s.action = std::holds_alternative<ir::Wgmma>(op) ? "wgmma" : "mma";
+            return s;
+        }
+        if (m.kind == Made::Kind::fold) {
+            s.action = std::holds_alternative<ir::Scan>(op) ? "scan" : "reduction";
+            return s;
+        }
+        if (m.kind == Made::Kind::fill) {
+            s.action = "masked load";
+            s.detail = fmt::format("gives the fill {:g}", m.number);
+            return s;
+        }
+        if (m.kind == Made::Kind::function) {
+            s.action = std::holds_alternative<ir::AtomicAdd>(op) ? "atomic add" : "arithmetic";
+            return s;
+        }
+        if (std::holds_alternative<ir::LoadGlobal>(op)) s.action = "load", s.detail = value + " -> registers";
+        else if (std::holds_alternative<ir::CpAsync>(op)) s.action = "cp.async", s.detail = value + " -> " + arena();
+        else if (std::holds_alternative<ir::TmaLoad>(op)) s.action = "TMA load", s.detail = value + " -> " + arena();
+        else if (auto* st = std::get_if<ir::StoreShared>(&op)) s.action = st->matrix ? "stmatrix" : "store to shared memory", s.detail = "registers -> " + arena();
+        else if (auto* ld = std::get_if<ir::LoadShared>(&op)) s.action = ld->matrix ? "ldmatrix" : "load from shared memory", s.detail = arena() + " -> registers";
+        else if (std::holds_alternative<ir::Wgmma>(op)) s.action = "wgmma reads its operand", s.detail = "from " + arena();
+        else if (std::holds_alternative<ir::Shuffle>(op)) s.action = "shuffle", s.detail = fmt::format("from thread {}", m.at);
+        else if (auto* ts = std::get_if<ir::TmaStore>(&op)) {
+            s.action = "TMA store";
+            const int tensor = r_.kernel.tensor_maps[static_cast<std::size_t>(ts->map)].tensor;
+            s.detail = m.cell[0] >= 0 ? "reads " + arena() : "-> " + forms_.element_text(tensor, m.at);
+        } else if (auto* sg = std::get_if<ir::StoreGlobal>(&op)) s.action = "store", s.detail = "-> " + forms_.element_text(sg->dst.tensor, m.at);
+        else if (auto* at = std::get_if<ir::AtomicAdd>(&op)) s.action = "atomic add", s.detail = "-> " + forms_.element_text(at->dst.tensor, m.at);
+        return s;
+    }
+
+    const Replay& r_;
+    Forms& forms_;
+};
+
+std::string box_of(const ir::Kernel& k, const Forms& forms, int tensor, const std::vector<MadeId>& made) {
+    std::vector<std::int64_t> lo, hi;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        if (!made[i]) continue;
+        const auto index = forms.index_of(tensor, static_cast<std::int64_t>(i));
+        if (lo.empty()) lo = hi = index;
+        for (std::size_t d = 0; d < index.size(); ++d) lo[d] = std::min(lo[d], index[d]), hi[d] = std::max(hi[d], index[d]);
+    }
+    if (lo.empty()) return {};
+    std::string s = k.tensors[static_cast<std::size_t>(tensor)].name + "[";
+    for (std::size_t d = 0; d < lo.size(); ++d) s += (d ? ", " : "") + std::to_string(lo[d]) + ":" + std::to_string(hi[d] + 1);
+    return s + "]";
+}
+
+std::string tensor_of_load(const ir::Kernel& k, const ir::Stmt& s) {
+    if (auto* l = std::get_if<ir::LoadGlobal>(&s.op)) return k.tensors[static_cast<std::size_t>(l->src.tensor)].name;
+    if (auto* l = std::get_if<ir::CpAsync>(&s.op)) return k.tensors[static_cast<std::size_t>(l->src.tensor)].name;
+    if (auto* l = std::get_if<ir::TmaLoad>(&s.op)) return k.tensors[static_cast<std::size_t>(k.tensor_maps[static_cast<std::size_t>(l->map)].tensor)].name;
+    return "its tensor";
+}
+
+}  // namespace
+
+void explain_value(Counterexample& c, const Replay& r, int tensor, const std::vector<std::int64_t>& where) {
+    const ir::Kernel& k = r.kernel;
+    const ir::Equation* equation = nullptr;
+    for (const ir::Equation& e : k.computes.equations) {
+        if (e.output == tensor) equation = &e;
+    }
+    if (!equation || r.history.full()) return;
+    const emulate::TensorData& data = r.inputs[static_cast<std::size_t>(tensor)];
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < where.size(); ++d) offset += where[d] * data.strides[d];
+    const MadeId top = r.history.tensors[static_cast<std::size_t>(tensor)][static_cast<std::size_t>(offset)];
+    Forms forms(k, r.sizes, r.inputs, r.scalars);
+    const FormId expected = forms.expected(*equation, where);
+    c.expected_tag = forms.text(expected);
+    Findings found;
+    if (!top) {
+        c.actual_tag = "nothing: no thread stores " + c.element;
+        const std::string box = box_of(k, forms, tensor, r.history.tensors[static_cast<std::size_t>(tensor)]);
+        found.put(Kind::never_stored, box.empty() ? "no element of `" + k.tensors[static_cast<std::size_t>(tensor)].name + "` is stored at all" : "what is stored lies in " + box);
+        c.kind = "unwritten output";
+        c.message = fmt::format("{} is never stored", c.element);
+        c.differences = found.list;
+        c.hint = "give this element to a block: " + std::string(box.empty() ? "the grid is empty, or the store's mask lets nothing through" :
+                 "compare the box that is stored with the tensor's shape: too few tiles (tw.cdiv, not //), exchanged indices of the store, or a mask or an `if` around it");
+        return;
+    }
+    const emulate::Event& event = r.history.events[r.history.nodes[top].event];
+    c.loc = event.stmt->loc;
+    c.statement = ir::print(k, *event.stmt);
+    for (int i = 0; i < 3; ++i) c.block[i] = static_cast<int>(event.block[i]);
+    const FormId actual = forms.actual(r.history, top);
+    c.actual_tag = forms.text(actual);
+    Comparison comparison(forms, k, found);
+    comparison.compare(expected, actual, "");
+    if (expected == actual) found.put(Kind::rounding, "the right elements, combined as `computes` says: only the values differ");
+    Tracer tracer(r, forms);
+    const auto fills = tracer.fills_below(top);
+
+    // The way of one element that tells what happened.
+    auto trace_elements = [&](const std::vector<Monomial>& terms, bool dead_end) {
+        for (const Monomial& m : terms) {
+            Elements below;
+            forms.elements(m, below);
+            if (below.empty() || below.size() > 64) continue;
+            std::vector<std::vector<char>> reach;
+            for (const auto& [t, at] : below) {
+                if (reach.size() == 3) break;
+                reach.push_back(tracer.reach_of(t, at));
+            }
+            MadeId from = dead_end ? 0 : top;
+            if (dead_end) {
+                // The last value in which all of it is together.
+                for (std::size_t i = reach[0].size(); i-- > 1 && !from;) {
+                    const Made& node = r.history.nodes[i];
+                    if (node.kind == Made::Kind::row || !node.event) continue;
+                    if (std::all_of(reach.begin(), reach.end(), [&](const auto& v) { return v[i] != 0; })) from = static_cast<MadeId>(i);
+                }
+                if (!from) {   // never together: is the first of them read at all?
+                    for (std::size_t n = 0; n < reach.size(); ++n) {
+                        if (std::find(reach[n].begin() + 1, reach[n].end(), 1) != reach[n].end() &&
+                            std::count(reach[n].begin(), reach[n].end(), 1) > 1) continue;
+                        const auto& [t, at] = *std::next(below.begin(), static_cast<std::ptrdiff_t>(n));
+                        found.put(Kind::missing, forms.element_text(t, at) + " is never read");
+                        return true;
+                    }
+                    const auto& [t, at] = *below.begin();
+                    found.put(Kind::missing, forms.element_text(t, at) + " is read, but never meets the other factors of its term");
+                    return true;
+                }
+            }
+            for (std::size_t n = 0; n < reach.size(); ++n) {
+                if (!reach[n][from]) continue;
+                c.trace = tracer.way(from, reach[n]);
+                if (dead_end && from != top && !c.trace.empty()) c.trace.back().detail += std::string(c.trace.back().detail.empty() ? "" : ", ") + "and goes no further: this result does not reach the store";
+                return true;
+            }
+        }
+        return false;
+    };
+    auto trace_fill = [&] {
+        c.trace = tracer.way(top, tracer.reach_of([](const Made& m) { return m.kind == Made::Kind::fill; }));
+    };
+    std::string fill_place;
+    for (const auto& [stmt, f] : fills) {
+        if (fill_place.empty()) fill_place = fmt::format("line {} ({} of value {:g})", stmt->loc.line, how_many(static_cast<std::size_t>(f.first), "fill"), f.second);
+    }
+    const bool foreign_elements = std::any_of(found.foreign.begin(), found.foreign.end(), [&](const Monomial& m) {
+        Elements e;
+        forms.elements(m, e);
+        return !e.empty();
+    });
+    if (found.constant && !fills.empty()) trace_fill();
+    else if (foreign_elements) trace_elements(found.foreign, false);
+    else if (!found.repeated.empty()) trace_elements(found.repeated, false);
+    else if (!found.missing.empty() && !trace_elements(found.missing, true)) trace_elements(found.missing, false);
+    if (c.trace.empty()) {
+        Elements some;
+        forms.elements(actual, some);
+        if (!some.empty()) c.trace = tracer.way(top, tracer.reach_of(some.begin()->first, some.begin()->second));
+        else if (!fills.empty()) trace_fill();
+    }
+
+    // What usually helps, by what differs.
+    std::string hint;
+    if (found.has(Kind::relative)) {
+        hint = "rescale what was accumulated before a new maximum: multiply the running sum and output by exp(m_old - m_new) exactly once, before the new part is added";
+    } else if (found.has(Kind::never_written)) {
+        const bool zeroed = std::any_of(c.trace.begin(), c.trace.end(), [](const TraceStep& s) { return s.action == "atomic add"; });
+        hint = zeroed ? "the destination of atomic adds must start at zero: declare it with zeroed=True, and the launcher clears it"
+                      : "an output holds garbage until this launch stores it: do not read it first, or start from a value";
+    } else if (found.constant && found.in_extremum && !fills.empty()) {
+        hint = "a fill takes part in the maximum: fill=-inf (tw.inf) is its identity; filled at " + fill_place;
+    } else if (found.constant && !fills.empty()) {
+        hint = "elements beyond the edge take part: the fill becomes something else than 0 before the sum (exp(0) is 1), so mask after that step, or fill with -inf before exp; filled at " + fill_place;
+    } else if (found.swapped) {
+        hint = "rows and columns are exchanged: check the order of indices, .T, and the axis of the reduction";
+    } else if (found.has(Kind::repeated)) {
+        hint = "each contribution must be counted once: look for tiles, chunks or slices that overlap, an index that does not move with its loop, or an addition that is done by several threads or blocks";
+    } else if (found.has(Kind::missing) && found.has(Kind::foreign)) {
+        hint = found.shift.empty() ? "the wrong element was taken: follow the trace to the first step whose index is not the one you meant (layout, swizzle, slot, offset, .T)"
+                                   : "the index is off by " + found.shift + ": follow the trace to the first step whose index is not the one you meant";
+    } else if (found.has(Kind::missing)) {
+        const bool dead = !c.trace.empty() && c.trace.back().detail.find("goes no further") != std::string::npos;
+        const bool masked = !fills.empty() && found.missing.size() == forms.form(expected).size();
+        if (dead) hint = "the contribution was computed and then dropped: an accumulator that starts anew (zero=True, zeros inside the loop), a value that is overwritten or masked after it";
+        else if (masked) hint = "only fills arrive: the load at " + fill_place + " reads beyond the bounds of `" + tensor_of_load(k, *fills.begin()->first) + "`; its offset is wrong";
+        else hint = "part of the range is left out: check loop bounds (tw.cdiv, not //), the mask, and that every slice of the tile is used";
+    } else if (found.has(Kind::foreign)) {
+        hint = "something takes part that `computes` does not name: a start value, a mask that lets too much through, or a tile that reaches into its neighbour";
+    } else if (found.has(Kind::scaled)) {
+        hint = found.factor.find("sign") != std::string::npos ? "check the order of the operands of a subtraction" : "check the constant: a mean divides by the number of elements of the row (the size), not of the tile; scales are applied once";
+    } else if (found.has(Kind::rounding)) {
+        hint = "movement is right; look at the types: a sum kept in 16 bits, a cast too early, an approximate function, or an overflow (subtract the maximum before exp)";
+    } else {
+        hint = "the element is not what `computes` says: compare the two tags, and follow the trace";
+    }
+    if (forms.folded()) {
+        // Forms that were not written out may differ in their writing: say only which elements take part.
+        Elements want, have, missing, foreign;
+        forms.elements(expected, want);
+        forms.elements(actual, have);
+        std::set_difference(want.begin(), want.end(), have.begin(), have.end(), std::inserter(missing, missing.end()));
+        std::set_difference(have.begin(), have.end(), want.begin(), want.end(), std::inserter(foreign, foreign.end()));
+        found.list.clear();
+        auto list = [&](const Elements& set, Kind kind) {
+            if (set.empty()) return;
+            std::string text;
+            std::size_t n = 0;
+            for (const auto& [t, at] : set) {
+                if (n++ < 4) text += (text.empty() ? "" : ", ") + forms.element_text(t, at);
+            }
+            found.put(kind, text + (n > 4 ? fmt::format(" and {} more", n - 4) : ""));
+        };
+        list(missing, Kind::missing);
+        list(foreign, Kind::foreign);
+        if (found.list.empty()) found.put(Kind::other, "the right elements, combined in another way");
+    }
+    if (found.list.empty()) found.put(Kind::other, "the two tags differ as a whole");
+    c.differences = found.list;
+    c.hint = hint;
+    // One line that says it all: value, and the first difference.
+    c.message = fmt::format("{} is not what `computes` says: {} {}", c.element,
+                            found.list[0].kind == Kind::relative || found.list[0].kind == Kind::scaled || found.list[0].kind == Kind::rounding || found.list[0].kind == Kind::other
+                                ? std::string() : std::string(found.list[0].kind == Kind::repeated ? "" : found.list[0].kind == Kind::missing ? "missing is" : found.list[0].kind == Kind::foreign ? "foreign is" : "it contains"),
+                            found.list[0].text);
+    for (std::size_t at; (at = c.message.find("  ")) != std::string::npos;) c.message.erase(at, 1);
+    if (const auto at = c.message.find(": :"); at != std::string::npos) c.message.erase(at, 2);
+
+    // The first tile on the way in which elements do not lie as a copy would put them.
+    if (found.has(Kind::foreign) || found.has(Kind::missing)) {
+        for (const TraceStep& s : c.trace) {
+            if (!c.picture.empty()) break;
+            for (std::size_t i = 1; i < r.history.events.size() && c.picture.empty(); ++i) {
+                const emulate::Event& e = r.history.events[i];
+                if (e.stmt->loc.line != s.loc.line || ir::print(k, *e.stmt) != s.statement) continue;
+                bool same = e.loops.size() == s.iteration.size();
+                for (std::size_t n = 0; same && n < e.loops.size(); ++n) same = e.loops[n].second == s.iteration[n].second;
+                if (same) {
+                    c.picture = tile_picture(r, static_cast<std::uint32_t>(i));
+                    break;
+                }
+            }
+        }
+    }
+}
+
+}  // namespace tw::diagnose
