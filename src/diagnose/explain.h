@@ -26,7 +26,10 @@ void explain_fault(Counterexample& c, const Replay& replay, const emulate::Fault
 
 // "producer, thread 0, kt=1"; the engine's work says for whom it was done.
 TraceStep step_of(const ir::Kernel& kernel, const emulate::Event& event, int thread, bool by_engine);
-std::string arena_text(const ir::Kernel& kernel, std::int64_t address);   // "`sA` byte 64"
+// "`sA` byte 64 (0, 1, 0)": with the coordinate in that buffer; -1: the first buffer that has the byte.
+std::string arena_text(const ir::Kernel& kernel, std::int64_t address, int buffer = -1);
+// Loop variables keep the name they have in the source.
+std::string source_name(const ir::Kernel& kernel, int variable);
 
 // The tile that a statement read or wrote in one event's iteration, as far as its cells hold plain elements; empty when every
 // cell holds what a straight or transposed copy would hold.

@@ -11,12 +11,40 @@ using emulate::Event;
 using emulate::Fault;
 using emulate::FaultKind;
 
-std::string arena_text(const ir::Kernel& k, std::int64_t address) {
-    const ir::SharedBuffer* best = nullptr;
+std::string arena_text(const ir::Kernel& k, std::int64_t address, int buffer) {
+    const ir::SharedBuffer* best = buffer >= 0 ? &k.buffers[static_cast<std::size_t>(buffer)] : nullptr;
     for (const ir::SharedBuffer& b : k.buffers) {
         if (address >= b.byte_offset && address < b.byte_offset + b.bytes && !best) best = &b;
     }
-    return best ? fmt::format("`{}` byte {}", best->name, address - best->byte_offset) : fmt::format("shared byte {}", address);
+    if (!best) return fmt::format("shared byte {}", address);
+    std::string text = fmt::format("`{}` byte {}", best->name, address - best->byte_offset);
+    // Which element lies there: swizzles make it a search.
+    const int size = target::bytes(best->dtype);
+    std::vector<int> at(best->dims.size(), 0);
+    std::int64_t count = 1;
+    for (int d = 0; d < best->rank(); ++d) count *= best->extent(d);
+    for (std::int64_t n = 0; n < count && best->rank() > 1; ++n) {
+        std::int64_t rest = n;
+        for (std::size_t d = at.size(); d-- > 0;) at[d] = static_cast<int>(rest % best->extent(static_cast<int>(d))), rest /= best->extent(static_cast<int>(d));
+        const int here = ir::shared_address(*best, at);
+        if (address < here || address >= here + size) continue;
+        text += " (";
+        for (std::size_t d = 0; d < at.size(); ++d) text += (d ? ", " : "") + std::to_string(at[d]);
+        return text + ")";
+    }
+    return text;
+}
+
+std::string source_name(const ir::Kernel& k, int variable) {
+    const std::string& name = k.vars[static_cast<std::size_t>(variable)].name;
+    // Two loops over `kt` are kt and kt_2 in the IR.
+    const auto at = name.rfind('_');
+    if (at == std::string::npos || at == 0 || at + 1 == name.size() || name.find_first_not_of("0123456789", at + 1) != std::string::npos) return name;
+    const std::string base = name.substr(0, at);
+    for (const ir::Variable& v : k.vars) {
+        if (v.name == base) return base;
+    }
+    return name;
 }
 
 TraceStep step_of(const ir::Kernel& k, const Event& e, int thread, bool by_engine) {
@@ -27,7 +55,7 @@ TraceStep step_of(const ir::Kernel& k, const Event& e, int thread, bool by_engin
     for (int i = 0; i < 3; ++i) s.block[i] = static_cast<int>(e.block[i]);
     s.thread = thread;
     if (e.role) s.role = e.role->instances > 1 ? fmt::format("{} {}", e.role->name, e.instance) : e.role->name;
-    for (const auto& [var, at] : e.loops) s.iteration.emplace_back(k.vars[static_cast<std::size_t>(var)].name, at);
+    for (const auto& [var, at] : e.loops) s.iteration.emplace_back(source_name(k, var), at);
     const bool tensor_core = std::holds_alternative<ir::Wgmma>(e.stmt->op);
     std::string who;
     if (by_engine) who = tensor_core ? "tensor cores" : "copy engine";
@@ -78,7 +106,10 @@ struct Advice {
 };
 
 // Two accesses to shared memory without an order between them, `before` first in this run.
-Advice order_advice(Touch before, Touch now, const Event& first, const Event& second, bool has_ring) {
+Advice order_advice(const ir::Kernel& k, Touch before, Touch now, const Event& first, const Event& second, bool has_ring) {
+    // The reader is in the same round of its loop as the load that fills the slot: it did not wait for it.
+    const bool same_round = !first.loops.empty() && !second.loops.empty() && first.loops.back().second == second.loops.back().second && first.role != second.role &&
+                            source_name(k, first.loops.back().first) == source_name(k, second.loops.back().first);
     const bool same_warp = first.warp == second.warp && first.rank == second.rank;
     const bool same_role = first.role == second.role && first.instance == second.instance;
     const bool other_block = first.rank != second.rank;
@@ -107,6 +138,10 @@ Advice order_advice(Touch before, Touch now, const Event& first, const Event& se
             return {"the TMA load is not known to be complete, or belongs to another phase",
                     "wait on the mbarrier that the load completes on, with the parity of this round ((iteration // stages) % 2), before the data are used; and let a slot be refilled only after all its readers arrived at empty"};
         case Touch::load:
+            if ((now == Touch::tma_load || now == Touch::cp_async) && same_round) {
+                return {"the reader did not wait for this round's data: its wait passed on the parity of an earlier phase, and the load comes after the read",
+                        "the parity of the wait for full is (iteration // stages) % 2: it must change every time the ring comes round"};
+            }
             if (now == Touch::tma_load || now == Touch::cp_async) {
                 return {same_warp ? "the lanes of the warp are not known to have read when one of them gives the slot back" : "the slot is refilled while it may still be read",
                         has_ring ? "all readers arrive at the empty barrier after their last read (the group's barrier, then one arrival; or one arrival per thread counted in `arrivals=`), and the refill waits for that phase: check the parity and the iteration of the wait"
@@ -116,8 +151,12 @@ Advice order_advice(Touch before, Touch now, const Event& first, const Event& se
         case Touch::store:
             if (now == Touch::load || writes(now)) {
                 return {same_warp ? "threads of one warp exchange data with no warp-level barrier between" : (same_role ? "threads exchange data with no barrier between" : "two roles exchange data with no barrier between"),
-                        same_role ? "tw.sync(), or the role's named barrier, between the write and the read (an mbarrier wait orders a thread with the arrivals, not the lanes of a warp among themselves)"
+                        same_role ? "tw.sync(), or a named barrier of exactly these threads (a number of its own for each group, the right count), between the write and the read; an mbarrier wait orders a thread with the arrivals, not the lanes of a warp among themselves"
                                   : "hand the data over: the writers arrive at a barrier after their stores, the readers wait at it"};
+            }
+            if (now == Touch::wgmma && !(first.role == second.role && first.instance == second.instance)) {
+                return {"the buffer is an operand of another warpgroup's wgmma, which may not be done (or not even issued) when it is overwritten",
+                        "every warpgroup that multiplies with the buffer waits for its own wgmma (tw.wgmma_wait(0)), then all of them meet at one barrier, then it may be written"};
             }
             return {"the stores are not known to have happened", "a barrier between the ordinary stores and the asynchronous work that reads them"};
         default: break;
@@ -154,7 +193,7 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
         TraceStep s = step_of(k, e, -1, false);
         if (w.barrier >= 0) {
             const ir::BarrierArray& b = k.barriers[static_cast<std::size_t>(w.barrier)];
-            s.action = fmt::format("waits for `{}[{}]`", b.name, w.slot);
+            s.action = fmt::format("waits for `{}[{}]`,", b.name, w.slot);
             s.detail = fmt::format("phase {} (parity {}): ", w.phase, w.parity);
             if (w.arrivals) s.detail += fmt::format("{} of {} arrivals outstanding", w.arrivals, b.arrivals);
             if (w.bytes > 0) s.detail += fmt::format("{}{} bytes announced that have not come", w.arrivals ? ", " : "", w.bytes);
@@ -176,7 +215,7 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
             const int score = w.bytes != 0 && !w.arrivals ? 3 : got > 0 && w.arrivals ? 2 : 1;
             if (score > worst_score) worst = &w, worst_score = score;
         } else if (w.named >= 0) {
-            s.action = w.named == 0 && std::holds_alternative<ir::BlockSync>(w.stmt->op) ? "waits at the block's barrier" : fmt::format("waits at named barrier {}", w.named);
+            s.action = w.named == 0 && std::holds_alternative<ir::BlockSync>(w.stmt->op) ? "waits at the block's barrier:" : fmt::format("waits at named barrier {}:", w.named);
             s.detail = fmt::format("{} of {} threads are there", w.arrived, w.expected);
             if (worst_score < 2) worst = &w, worst_score = 2;
         } else {
@@ -249,18 +288,35 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
     const ir::Kernel& k = r.kernel;
     if (f.kind == FaultKind::deadlock) return explain_deadlock(c, r, f);
     const std::vector<Event>& events = r.history.events;
-    const Event& now = events[f.event];
-    const Event& before = events[f.other_event];
+    // In the order in which the two were issued: asynchronous work may take place later than what was issued after it.
+    const bool late = f.event && f.other_event && f.event < f.other_event && f.kind == FaultKind::race;
+    const std::uint32_t second = late ? f.other_event : f.event, first = late ? f.event : f.other_event;
+    auto asynchronous = [](Touch t) { return t == Touch::tma_load || t == Touch::tma_store || t == Touch::wgmma; };
+    const Event& now = events[second];
+    const Event& before = events[first];
     const Touch touch = touch_of(now.stmt), touched = touch_of(before.stmt);
+    const int now_thread = late ? f.other_thread : f.by_engine ? -1 : f.thread, before_thread = late ? (f.by_engine ? -1 : f.thread) : f.other_thread;
+    if (late) {
+        std::swap(c.loc, c.other);
+        std::swap(c.statement, c.other_statement);
+        c.thread = now_thread >= 0 ? now_thread : now.warp * 32;
+    }
+    if (const auto byte = c.element.find("` byte "); byte != std::string::npos && c.element[0] == '`') {
+        const std::string name = c.element.substr(1, byte - 1);
+        for (std::size_t i = 0; i < k.buffers.size(); ++i) {
+            if (k.buffers[i].name == name) c.element = arena_text(k, k.buffers[i].byte_offset + std::stoll(c.element.substr(byte + 7)), static_cast<int>(i));
+        }
+    }
     if (f.other_event) {
-        TraceStep s = step_of(k, before, f.other_thread, f.other_thread < 0 && (touched == Touch::tma_load || touched == Touch::tma_store || touched == Touch::wgmma));
+        TraceStep s = step_of(k, before, before_thread, before_thread < 0 && asynchronous(touched));
         s.action = words(touched);
         s.detail = c.element;
         c.trace.push_back(std::move(s));
     }
     if (f.event) {
-        TraceStep s = step_of(k, now, f.by_engine ? -1 : f.thread, f.by_engine);
-        s.action = f.kind == FaultKind::in_flight || touch == Touch::other ? "then this" : words(touch);
+        TraceStep s = step_of(k, now, now_thread, now_thread < 0 && asynchronous(touch));
+        s.action = touch == Touch::tma_store && f.kind == FaultKind::in_flight ? "TMA store is issued" : f.kind == FaultKind::in_flight ? "touches it" : touch == Touch::other ? "arrives" : words(touch);
+        if (f.kind == FaultKind::in_flight && f.other_event) c.trace.back().action = "wgmma takes the registers of its accumulator and operands";
         s.detail = c.element;
         c.trace.push_back(std::move(s));
     }
@@ -281,7 +337,7 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
             c.hint = "two threads touch one element of global memory: give each element to one thread, or put a barrier between";
             return;
         }
-        const Advice a = order_advice(touched, touch, before, now, !k.barriers.empty());
+        const Advice a = order_advice(k, touched, touch, before, now, !k.barriers.empty());
         c.message = fmt::format("{} {} while {} {} it, and nothing orders the two", c.element, touch == Touch::tma_load || touch == Touch::cp_async || touch == Touch::store ? "is written" : "is read",
                                 touched == Touch::tma_load || touched == Touch::tma_store ? "TMA" : touched == Touch::wgmma ? "wgmma" : touched == Touch::cp_async ? "cp.async" : "another access", writes(touched) ? "writes" : "reads");
         c.missing = a.missing;
@@ -326,7 +382,9 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
             if (dst < 0 || (buffer >= 0 && dst != buffer)) return;
             if (!writer) writer = &s;
         });
-        for (const Event& e : events) issued = issued || (writer && e.stmt == writer);
+        int executions = 0;
+        for (const Event& e : events) executions += writer && e.stmt == writer;
+        issued = executions > 0;
         const Touch by = touch_of(writer);
         if (!writer) {
             c.missing = "no statement of the kernel writes this buffer";
@@ -335,6 +393,9 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
             const char* what = by == Touch::cp_async ? "cp.async" : by == Touch::tma_load ? "TMA load" : "store";
             c.missing = issued ? fmt::format("the {} at line {} was issued, but is not known to have landed for this reader", what, writer->loc.line)
                                : fmt::format("the {} at line {}, which writes this buffer, has not been executed yet", what, writer->loc.line);
+            if (issued && by == Touch::store && executions >= (now.role ? now.role->warps_per_instance : k.warps)) {
+                c.missing = fmt::format("the store at line {} has run, but to other places of the buffer than this one", writer->loc.line);
+            }
             if (!issued) {
                 c.hint = "the reader must wait for the writer: look at the first iteration, at the parity of the first wait (0 waits for the first phase, 1 passes at once), and at the slot that is read";
             } else if (by == Touch::cp_async) {
@@ -342,7 +403,7 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
             } else if (by == Touch::tma_load) {
                 c.hint = "wait on the load's mbarrier with the parity of this round before reading, and read the slot that was filled";
             } else {
-                c.hint = "a barrier between the stores and the read, and the same slot on both sides";
+                c.hint = "read the slot that was written (the same index on both sides, also in the first iteration), with a barrier between the stores and the read";
             }
         }
         return;

@@ -39,6 +39,10 @@ struct Findings {
     std::vector<Monomial> missing, foreign, repeated;
     bool constant = false;          // something without any element takes part: a fill, a start value
     bool in_extremum = false;
+    bool infinite = false;
+    bool cancels = false;           // a missing contribution goes in and comes to nothing
+    bool misplaced = false;         // it lies in another cell of the tile than the one that is stored
+    int never_read = -1;            // the tensor of a missing element that nothing reads
     bool swapped = false;           // a foreign element is the expected one with two indices exchanged
     std::string shift;              // a foreign element is the expected one moved along one dimension
     std::string factor;             // scaled: by how much
@@ -72,6 +76,11 @@ public:
         if (!missing.empty() && !foreign.empty()) {
             if (relative(e, a, missing, foreign, context)) return;
             if (e.size() == 1 && a.size() == 1 && descend(*e.begin(), *a.begin(), context)) return;
+        }
+        if (a.size() == 1 && a.begin()->first.empty() && (std::isinf(a.begin()->second) || std::isnan(a.begin()->second))) {
+            found_.infinite = true;
+            found_.put(Kind::other, context + "it is infinite on these data, whatever the inputs: something is divided by 0, or an empty maximum (-inf) takes part");
+            return;
         }
         // The same terms with one common factor: the whole is scaled.
         if (missing.empty() && foreign.empty() && ratios.size() == 1 && repeated.size() + scaled.size() == e.size()) {
@@ -115,7 +124,7 @@ public:
                     nothing = nothing || forms_.atom(atom).kind == FormAtom::Kind::nothing;
                     shift_only = shift_only && is_shift(atom);
                 }
-                constant = constant || own.empty() || (shift_only && !m.empty());
+                constant = constant || own.empty() || (shift_only && !m.empty()) || hides_constant(m);
             }
             for (const auto& [t, offset] : inside) outputs = outputs || k_.tensors[static_cast<std::size_t>(t)].is_output;
             found_.constant = found_.constant || constant;
@@ -143,6 +152,27 @@ private:
         return r;
     }
 
+    // A number among the terms of a sum or the members of a maximum below.
+    bool hides_constant(const Monomial& m) {
+        for (const auto& [id, p] : m) {
+            const FormAtom& a = forms_.atom(id);
+            if (a.kind == FormAtom::Kind::extremum) {
+                for (FormId member : a.args) {
+                    const Form& f = forms_.form(member);
+                    if (f.empty() || (f.size() == 1 && f.begin()->first.empty())) return found_.in_extremum = true;
+                }
+            }
+            if (a.kind == FormAtom::Kind::sum) {
+                for (const auto& [term, c] : forms_.form(a.args[0])) {
+                    bool shifts = true;
+                    for (const auto& [factor, q] : term) shifts = shifts && is_shift(factor);
+                    if (shifts) return true;
+                }
+            }
+        }
+        return false;
+    }
+
     std::pair<Monomial, Monomial> split_shift(const Monomial& m) const {
         std::pair<Monomial, Monomial> r;
         for (const auto& factor : m) (is_shift(factor.first) ? r.second : r.first).push_back(factor);
@@ -155,6 +185,11 @@ private:
         FormId sum = forms_.number(0);
         for (const auto& [atom, p] : shift) sum = forms_.add(sum, forms_.scaled(forms_.atom(atom).args[0], -p));
         return forms_.text(sum, 110);
+    }
+
+    static Monomial powered_inverse(Monomial m) {
+        for (auto& [atom, p] : m) p = -p;
+        return m;
     }
 
     bool relative(const Form& e, const Form& a, const Form& missing, const Form& foreign, const std::string& context) {
@@ -171,9 +206,15 @@ private:
         for (const auto& [m, c] : e) wanted.insert(split_shift(m).second);
         std::string text = context;
         bool first = true;
-        for (const auto& [shift, part] : actual) {
-            text += fmt::format("{}`{}` is relative to {}", first ? "" : "; ", forms_.text(part, 90), relative_to(shift));
-            first = false;
+        if (actual.size() == 2 && actual.count({})) {
+            // What both parts share was divided out: only the factor between them is known.
+            const auto& [shift, part] = *std::next(actual.begin());
+            text += fmt::format("against `{}`, `{}` carries the factor exp({})", forms_.text(actual.begin()->second, 90), forms_.text(part, 90), relative_to(powered_inverse(shift)));
+        } else {
+            for (const auto& [shift, part] : actual) {
+                text += fmt::format("{}`{}` is relative to {}", first ? "" : "; ", forms_.text(part, 90), relative_to(shift));
+                first = false;
+            }
         }
         if (actual.size() == 1) text += fmt::format("; expected relative to {}", relative_to(*wanted.begin()));
         found_.put(Kind::relative, text);
@@ -199,6 +240,9 @@ private:
             }
             return 0.0;
         };
+        // What a quotient is relative to as a whole cancels against its denominator, if that is all relative to the same.
+        auto without_shifts = [&](Monomial& m) { m.erase(std::remove_if(m.begin(), m.end(), [&](const auto& f) { return is_shift(f.first); }), m.end()); };
+        if (le.size() + la.size() > 2) without_shifts(le), without_shifts(la);
         if (le.size() != 1 || la.size() != 1) return false;
         int x = le[0].first, y = la[0].first;
         double p = power_in(e.first, x), q = power_in(a.first, y);
@@ -324,6 +368,9 @@ public:
             if (m.kind == Made::Kind::source) value = forms_.element_text(m.id, m.at);
             if (m.kind == Made::Kind::fill) value = fmt::format("the fill {:g}", m.number);
             if (!m.event || m.kind == Made::Kind::row) continue;
+            const ir::Operation& op = r_.history.events[m.event].stmt->op;
+            if (m.kind == Made::Kind::function && (std::holds_alternative<ir::AtomicAdd>(op) || std::holds_alternative<ir::TmaStore>(op))) continue;   // its move says it
+            if (m.kind == Made::Kind::fill) continue;
             TraceStep s = step(m, value);
             if (!steps.empty() && steps.back().loc.line == s.loc.line && steps.back().action == s.action && s.detail.empty()) {
                 if (steps.back().iteration != s.iteration) {
@@ -370,7 +417,15 @@ private:
         const emulate::Event& e = r_.history.events[m.event];
         TraceStep s = step_of(r_.kernel, e, m.thread == Made::engine ? -1 : m.thread, m.thread == Made::engine && m.kind == Made::Kind::move);
         const ir::Operation& op = e.stmt->op;
-        auto arena = [&] { return arena_text(r_.kernel, m.at); };
+        auto arena = [&] {
+            int buffer = -1;
+            if (auto* x = std::get_if<ir::LoadShared>(&op)) buffer = x->src.buffer;
+            if (auto* x = std::get_if<ir::StoreShared>(&op)) buffer = x->dst.buffer;
+            if (auto* x = std::get_if<ir::CpAsync>(&op)) buffer = x->dst.buffer;
+            if (auto* x = std::get_if<ir::TmaLoad>(&op)) buffer = x->dst.buffer;
+            if (auto* x = std::get_if<ir::TmaStore>(&op)) buffer = x->src.buffer;
+            return arena_text(r_.kernel, m.at, buffer);
+        };
         if (m.kind == Made::Kind::products) {
             s.action = std::holds_alternative<ir::Wgmma>(op) ? "wgmma" : "mma";
             return s;
@@ -379,16 +434,12 @@ private:
             s.action = std::holds_alternative<ir::Scan>(op) ? "scan" : "reduction";
             return s;
         }
-        if (m.kind == Made::Kind::fill) {
-            s.action = "masked load";
-            s.detail = fmt::format("gives the fill {:g}", m.number);
-            return s;
-        }
         if (m.kind == Made::Kind::function) {
             s.action = std::holds_alternative<ir::AtomicAdd>(op) ? "atomic add" : "arithmetic";
             return s;
         }
-        if (std::holds_alternative<ir::LoadGlobal>(op)) s.action = "load", s.detail = value + " -> registers";
+        const bool masked = value.rfind("the fill", 0) == 0;
+        if (std::holds_alternative<ir::LoadGlobal>(op)) s.action = masked ? "masked load:" : "load", s.detail = value + " -> registers";
         else if (std::holds_alternative<ir::CpAsync>(op)) s.action = "cp.async", s.detail = value + " -> " + arena();
         else if (std::holds_alternative<ir::TmaLoad>(op)) s.action = "TMA load", s.detail = value + " -> " + arena();
         else if (auto* st = std::get_if<ir::StoreShared>(&op)) s.action = st->matrix ? "stmatrix" : "store to shared memory", s.detail = "registers -> " + arena();
@@ -446,7 +497,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     const FormId expected = forms.expected(*equation, where);
     c.expected_tag = forms.text(expected);
     Findings found;
-    if (!top) {
+    if (!top && !k.tensors[static_cast<std::size_t>(tensor)].zero_initialised) {
         c.actual_tag = "nothing: no thread stores " + c.element;
         const std::string box = box_of(k, forms, tensor, r.history.tensors[static_cast<std::size_t>(tensor)]);
         found.put(Kind::never_stored, box.empty() ? "no element of `" + k.tensors[static_cast<std::size_t>(tensor)].name + "` is stored at all" : "what is stored lies in " + box);
@@ -457,18 +508,22 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
                  "compare the box that is stored with the tensor's shape: too few tiles (tw.cdiv, not //), exchanged indices of the store, or a mask or an `if` around it");
         return;
     }
-    const emulate::Event& event = r.history.events[r.history.nodes[top].event];
-    c.loc = event.stmt->loc;
-    c.statement = ir::print(k, *event.stmt);
-    for (int i = 0; i < 3; ++i) c.block[i] = static_cast<int>(event.block[i]);
-    const FormId actual = forms.actual(r.history, top);
-    c.actual_tag = forms.text(actual);
+    if (top) {
+        const emulate::Event& event = r.history.events[r.history.nodes[top].event];
+        c.loc = event.stmt->loc;
+        c.statement = ir::print(k, *event.stmt);
+        for (int i = 0; i < 3; ++i) c.block[i] = static_cast<int>(event.block[i]);
+    }
+    const FormId actual = top ? forms.actual(r.history, top) : forms.number(0);
+    c.actual_tag = top ? forms.text(actual) : "0: nothing is added to it";
     Comparison comparison(forms, k, found);
     comparison.compare(expected, actual, "");
     if (expected == actual) found.put(Kind::rounding, "the right elements, combined as `computes` says: only the values differ");
     Tracer tracer(r, forms);
     const auto fills = tracer.fills_below(top);
 
+    const emulate::Event* dropped_at = nullptr;   // a contribution that goes no further: who had it last, and how
+    Made::Kind dropped = Made::Kind::nothing;
     // The way of one element that tells what happened.
     auto trace_elements = [&](const std::vector<Monomial>& terms, bool dead_end) {
         for (const Monomial& m : terms) {
@@ -494,6 +549,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
                             std::count(reach[n].begin(), reach[n].end(), 1) > 1) continue;
                         const auto& [t, at] = *std::next(below.begin(), static_cast<std::ptrdiff_t>(n));
                         found.put(Kind::missing, forms.element_text(t, at) + " is never read");
+                        found.never_read = t;
                         return true;
                     }
                     const auto& [t, at] = *below.begin();
@@ -504,7 +560,21 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
             for (std::size_t n = 0; n < reach.size(); ++n) {
                 if (!reach[n][from]) continue;
                 c.trace = tracer.way(from, reach[n]);
-                if (dead_end && from != top && !c.trace.empty()) c.trace.back().detail += std::string(c.trace.back().detail.empty() ? "" : ", ") + "and goes no further: this result does not reach the store";
+                found.cancels = dead_end && from == top;
+                if (dead_end && from != top && !c.trace.empty()) {
+                    const Made& last = r.history.nodes[from];
+                    const Made* stored = top ? &r.history.nodes[top] : nullptr;
+                    std::string note = "and goes no further";
+                    if (stored && last.cell[0] >= 0 && stored->cell[0] >= 0 && (last.cell[0] != stored->cell[0] || last.cell[1] != stored->cell[1])) {
+                        found.misplaced = true;
+                        found.swapped = found.swapped || (last.cell[0] == stored->cell[1] && last.cell[1] == stored->cell[0]);
+                        note = fmt::format("as cell ({}, {}) of the tile; what is stored here is cell ({}, {})", last.cell[0], last.cell[1], stored->cell[0], stored->cell[1]);
+                        if (last.cell[1] < 0) note = fmt::format("as element {} of the tile; what is stored here is element {}", last.cell[0], stored->cell[0]);
+                    }
+                    c.trace.back().detail += std::string(c.trace.back().detail.empty() ? "" : ", ") + note;
+                    dropped_at = &r.history.events[last.event];
+                    dropped = last.kind;
+                }
                 return true;
             }
         }
@@ -535,14 +605,16 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
 
     // What usually helps, by what differs.
     std::string hint;
-    if (found.has(Kind::relative)) {
+    if (found.infinite) {
+        hint = "look at what is divided by, or multiplied with: a running sum must be rescaled before the new part is added (with the first maximum -inf the factor exp(-inf - m) is 0 and wipes out what it multiplies), and an empty row needs a case of its own";
+    } else if (found.has(Kind::relative)) {
         hint = "rescale what was accumulated before a new maximum: multiply the running sum and output by exp(m_old - m_new) exactly once, before the new part is added";
     } else if (found.has(Kind::never_written)) {
         const bool zeroed = std::any_of(c.trace.begin(), c.trace.end(), [](const TraceStep& s) { return s.action == "atomic add"; });
         hint = zeroed ? "the destination of atomic adds must start at zero: declare it with zeroed=True, and the launcher clears it"
                       : "an output holds garbage until this launch stores it: do not read it first, or start from a value";
     } else if (found.constant && found.in_extremum && !fills.empty()) {
-        hint = "a fill takes part in the maximum: fill=-inf (tw.inf) is its identity; filled at " + fill_place;
+        hint = "a fill takes part in the maximum: only -inf leaves it alone, so load with fill=float(\"-inf\"); filled at " + fill_place;
     } else if (found.constant && !fills.empty()) {
         hint = "elements beyond the edge take part: the fill becomes something else than 0 before the sum (exp(0) is 1), so mask after that step, or fill with -inf before exp; filled at " + fill_place;
     } else if (found.swapped) {
@@ -553,13 +625,21 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
         hint = found.shift.empty() ? "the wrong element was taken: follow the trace to the first step whose index is not the one you meant (layout, swizzle, slot, offset, .T)"
                                    : "the index is off by " + found.shift + ": follow the trace to the first step whose index is not the one you meant";
     } else if (found.has(Kind::missing)) {
-        const bool dead = !c.trace.empty() && c.trace.back().detail.find("goes no further") != std::string::npos;
-        const bool masked = !fills.empty() && found.missing.size() == forms.form(expected).size();
-        if (dead) hint = "the contribution was computed and then dropped: an accumulator that starts anew (zero=True, zeros inside the loop), a value that is overwritten or masked after it";
-        else if (masked) hint = "only fills arrive: the load at " + fill_place + " reads beyond the bounds of `" + tensor_of_load(k, *fills.begin()->first) + "`; its offset is wrong";
+        const ir::Stmt* masked = nullptr;
+        for (const auto& [stmt, f] : fills) {
+            if (found.never_read >= 0 && tensor_of_load(k, *stmt) == k.tensors[static_cast<std::size_t>(found.never_read)].name) masked = stmt;
+        }
+        const bool in_shared = dropped_at && (std::holds_alternative<ir::StoreShared>(dropped_at->stmt->op) || std::holds_alternative<ir::TmaLoad>(dropped_at->stmt->op) || std::holds_alternative<ir::CpAsync>(dropped_at->stmt->op));
+        if (found.misplaced) hint = "the element arrives in another cell of the tile than the one it belongs to: writer and reader see the buffer differently (swizzle, pad, shape or .T of one of the views), or the operands are exchanged";
+        else if (in_shared) hint = "the data lie in shared memory and are not read from there: something overwrites them first (an overlay, a slot that is used again, a second store to the same place), or the reader looks at another slot";
+        else if (dropped_at && (dropped == Made::Kind::products || dropped == Made::Kind::fold)) hint = "the contribution was accumulated and then dropped: an accumulator that starts anew (zero=True, tw.zeros inside the loop), or a partial result that is not added";
+        else if (dropped_at) hint = "the element is loaded and then left out: a mask or a condition (tw.where, an `if` around the store) excludes it; check its edge (< or <=)";
+        else if (found.cancels) hint = "the contribution goes in and comes to nothing: it is multiplied by 0, or subtracted again";
+        else if (!top) hint = "no block adds to this element: the grid is empty here, or the condition around the add leaves it out";
+        else if (masked) hint = fmt::format("only fills arrive: the load at line {} reads beyond the bounds of `{}`, so its offset is wrong", masked->loc.line, tensor_of_load(k, *masked));
         else hint = "part of the range is left out: check loop bounds (tw.cdiv, not //), the mask, and that every slice of the tile is used";
     } else if (found.has(Kind::foreign)) {
-        hint = "something takes part that `computes` does not name: a start value, a mask that lets too much through, or a tile that reaches into its neighbour";
+        hint = "something takes part that `computes` does not name: a start value, an accumulator that is not cleared for a new tile, a mask that lets too much through, or a tile that reaches into its neighbour";
     } else if (found.has(Kind::scaled)) {
         hint = found.factor.find("sign") != std::string::npos ? "check the order of the operands of a subtraction" : "check the constant: a mean divides by the number of elements of the row (the size), not of the tile; scales are applied once";
     } else if (found.has(Kind::rounding)) {
@@ -596,6 +676,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
                             found.list[0].kind == Kind::relative || found.list[0].kind == Kind::scaled || found.list[0].kind == Kind::rounding || found.list[0].kind == Kind::other
                                 ? std::string() : std::string(found.list[0].kind == Kind::repeated ? "" : found.list[0].kind == Kind::missing ? "missing is" : found.list[0].kind == Kind::foreign ? "foreign is" : "it contains"),
                             found.list[0].text);
+    if (found.constant && !fills.empty()) c.message = fmt::format("{} is not what `computes` says: fills take part in it, loaded at {}", c.element, fill_place);
     for (std::size_t at; (at = c.message.find("  ")) != std::string::npos;) c.message.erase(at, 1);
     if (const auto at = c.message.find(": :"); at != std::string::npos) c.message.erase(at, 2);
 

@@ -85,6 +85,11 @@ TilePicture tile_picture(const Replay& r, std::uint32_t event) {
             if (g.column >= 0) corner[static_cast<std::size_t>(g.column)] -= at.second;
             ++corners[corner];
         }
+        // The corner that the first cell speaks for wins a tie.
+        std::vector<std::int64_t> own = cells.begin()->second.index;
+        if (g.row >= 0 && rank_two) own[static_cast<std::size_t>(g.row)] -= cells.begin()->first.first;
+        if (g.column >= 0) own[static_cast<std::size_t>(g.column)] -= cells.begin()->first.second;
+        if (corners[own] > best) best = corners[own], best_corner = own, chosen = g;
         for (const auto& [corner, n] : corners) {
             if (n > best) best = n, best_corner = corner, chosen = g;
         }

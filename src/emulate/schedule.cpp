@@ -205,8 +205,12 @@ void Machine::run_cluster() {
     // A block may not end while the copy engine still reads or writes its shared memory.
     for (const TmaTask& t : tma_) {
         if (t.kind == TmaTask::Kind::store && !t.read_done) {
+            Access issue;
+            issue.lane = 0xff;
+            issue.snapshot = t.snapshot;
+            issue.stmt = t.stmt;
             fault(FaultKind::in_flight, "the block ends while a bulk store may still read its shared memory; wait for it (tma_store_wait(0))",
-                  &warps_[static_cast<std::size_t>(t.warp)], 0, *t.stmt);
+                  &warps_[static_cast<std::size_t>(t.warp)], 0, *t.stmt, nullptr, {}, &issue);
         }
     }
 }

@@ -94,6 +94,7 @@ void Machine::mma(Warp& w, const Stmt& s, const ir::Mma& op) {
             if (options_.history) {
                 MadeId& made = acc.made[at(t * table.values + v)];
                 made = options_.history->products(made, a_made[table.at(t, v)[0]], b_made[table.at(t, v)[1]], w.event);
+                std::copy(table.at(t, v), table.at(t, v) + 2, options_.history->nodes[made].cell);
             }
             double& sum = acc.values[at(t * table.values + v)];
             for (int k = 0; k < depth; k += step) {
@@ -202,6 +203,7 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
             if (options_.history) {
                 MadeId& made = acc.made[at(th * table.values + v)];
                 made = options_.history->products(t.accumulate ? made : 0, a_made[c[0]], b_made[c[1]], t.snapshot);
+                std::copy(c, c + 2, options_.history->nodes[made].cell);
             }
             double& out = acc.values[at(th * table.values + v)];
             double sum = t.accumulate ? out : 0.0;

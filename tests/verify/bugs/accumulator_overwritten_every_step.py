@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: an accumulator that starts anew
+# rebuilds: GEMM with the right result for one K tile only: the accumulate flag is off in the main loop
 """`zero=True` in the loop keeps only the last k tile."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW2002
+# hint: make the count of the barrier (arrivals=2) equal
+# rebuilds: hang after the ring has come round once: mbarrier made for more arrivals than come
 """The empty barrier wants two arrivals and gets one."""
 import tilewright as tw
 from tilewright import bf16

@@ -1,4 +1,6 @@
 # expect: TW1002
+# hint: zeroed=True
+# rebuilds: split-K result that changes from call to call: the output buffer is not cleared
 """The launcher is not asked to zero the destination of the atomic adds."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: a condition (tw.where, an `if` around the store) excludes it
+# rebuilds: split-K: one of the partial sums is dropped by a guard
 import tilewright as tw
 from tilewright import f32
 

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: slices that overlap
+# rebuilds: split-K: partitions of K overlap, part of the sum counts twice
 import tilewright as tw
 from tilewright import f32
 

@@ -1,4 +1,6 @@
 # expect: TW2002
+# hint: announce exactly the bytes
+# rebuilds: hang at the first TMA wait: transaction bytes do not match the box
 """The barrier expects more bytes than the copy brings: the phase never ends."""
 import tilewright as tw
 from tilewright import bf16

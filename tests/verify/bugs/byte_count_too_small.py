@@ -1,4 +1,6 @@
 # expect: TW2002
+# hint: announce exactly the bytes
+# rebuilds: TMA transaction bytes too small: phase completes early or never
 """The barrier expects half of what arrives: the phase ends early, or the count runs below zero."""
 import tilewright as tw
 from tilewright import bf16

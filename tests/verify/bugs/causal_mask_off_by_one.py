@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: check its edge (< or <=)
+# rebuilds: causal mask excludes the diagonal
 """The mask leaves out the diagonal."""
 import tilewright as tw
 from tilewright import f32

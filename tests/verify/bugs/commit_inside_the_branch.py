@@ -1,4 +1,6 @@
 # expect: TW2005 TW2001
+# hint: commit one group per iteration
+# rebuilds: cp.async pipeline reads stale data in its last iterations: no empty commit groups
 """No empty groups at the end of the loop: the wait counts groups and lets the last tiles through."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW2002
+# hint: the same number of rounds
+# rebuilds: warp-specialised hang: consumer loop longer than the producer loop
 """The consumer runs one iteration more than the producer: it waits for a slot that never fills."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW2005 TW2001
+# hint: no larger than the number of newer groups
+# rebuilds: cp.async.wait_group with the number of stages instead of stages - 2
 """Two groups may be pending where the newest one alone may."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW2002
+# hint: arrive once per round
+# rebuilds: consumer_release called twice for a stage: hang some rounds later
 """Each slot is handed back twice, so the empty barrier runs a phase ahead."""
 import tilewright as tw
 from tilewright import bf16

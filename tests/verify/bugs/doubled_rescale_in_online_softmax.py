@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: exactly once
+# rebuilds: online softmax: correction factor applied twice
 """The running sum is rescaled twice."""
 import tilewright as tw
 from tilewright import f32

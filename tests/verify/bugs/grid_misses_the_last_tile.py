@@ -1,4 +1,6 @@
 # expect: TW1002
+# hint: tw.cdiv, not //
+# rebuilds: launch grid by floor division: tail tile never computed
 """The grid is rounded down: the last elements are never written."""
 import tilewright as tw
 from tilewright import f32

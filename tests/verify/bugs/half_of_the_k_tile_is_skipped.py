@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: counted once
+# rebuilds: k-block index not used inside the unrolled loop: first half twice
 """The inner loop takes the first half of each k tile twice."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: the index is off by -64 along dimension 1 of `A`
+# rebuilds: one operand does not advance along K
 """The first operand never moves along k: right for one k tile."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: tw.cdiv, not //
+# rebuilds: ragged K: last partial chunk left out
 """The number of chunks is rounded down: the ragged end of the row is not summed."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: elements beyond the edge take part
+# rebuilds: softmax mask compares the row index with the row length
 """The mask compares the row's coordinate with the number of columns."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW2001
+# hint: not the lanes of a warp among themselves
+# rebuilds: mbarrier wait taken for __syncwarp
 """A warp writes a tile, waits on another role's mbarrier and reads the tile across lanes: that wait does not order its lanes."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: not of the tile
+# rebuilds: mean over a padded tile divides by the padded length
 """The mean divides by the tile's width, not by the row's."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW2005 TW2001
+# hint: tw.cp_async_wait(n)
+# rebuilds: cp.async data used without a wait
 """Nothing waits for the copies before the tile is read."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: exp(m_old - m_new)
+# rebuilds: online softmax: running sum not rescaled at a new maximum
 """The running sum stays relative to the old maximum."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW2001
+# hint: between the reads and the next write
+# rebuilds: shared tile overwritten by the next iteration while others still read
 """The next iteration overwrites the tile while slow warps still read it."""
 import tilewright as tw
 from tilewright import f32

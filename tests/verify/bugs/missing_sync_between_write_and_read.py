@@ -1,4 +1,6 @@
 # expect: TW2001
+# hint: tw.sync()
+# rebuilds: shared-memory transpose without __syncthreads
 """A transpose through shared memory without a barrier: warps read what others have not written yet."""
 import tilewright as tw
 from tilewright import f32

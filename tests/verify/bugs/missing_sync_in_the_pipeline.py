@@ -1,4 +1,6 @@
 # expect: TW2005 TW2001
+# hint: then tw.sync()
+# rebuilds: cp.async.wait_group without __syncthreads
 """Copies have landed for the thread that made them only: the block's barrier is missing."""
 import tilewright as tw
 from tilewright import bf16, f32

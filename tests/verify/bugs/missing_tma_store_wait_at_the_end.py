@@ -1,4 +1,6 @@
 # expect: TW2004 TW2001
+# hint: tw.tma_store_wait(0)
+# rebuilds: kernel exits while a bulk store still reads shared memory
 """The block ends, and its shared memory goes, while the TMA store may still read it."""
 import tilewright as tw
 from tilewright import bf16

@@ -1,4 +1,6 @@
 # expect: TW2002
+# hint: that of the warps that reach it
+# rebuilds: bar.sync with the thread count of the whole block in one role: hang
 """The named barrier waits for 256 threads and 128 come."""
 import tilewright as tw
 from tilewright import bf16

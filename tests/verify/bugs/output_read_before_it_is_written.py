@@ -1,4 +1,6 @@
 # expect: TW1002
+# hint: an output holds garbage
+# rebuilds: beta * C with an uninitialised C
 """The result is accumulated into memory that nobody has set."""
 import tilewright as tw
 from tilewright import f32

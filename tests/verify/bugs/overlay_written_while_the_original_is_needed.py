@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: an overlay
+# rebuilds: shared-memory union: epilogue buffer aliases data that are still needed
 """Two views of the same bytes: the second store destroys what the first put there."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW2001 TW2007 TW2002
+# hint: with the parity of this round
+# rebuilds: phase bit not flipped when the ring comes round
 """The parity never flips: right as long as no slot is used twice."""
 import tilewright as tw
 from tilewright import bf16

@@ -1,4 +1,6 @@
 # expect: TW2002
+# hint: the same number of rounds
+# rebuilds: hang for K not divisible by the tile: producer uses floor, consumer ceil
 """The producer rounds the number of steps down, the consumer up."""
 import tilewright as tw
 from tilewright import bf16, f32

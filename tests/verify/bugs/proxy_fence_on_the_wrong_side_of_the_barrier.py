@@ -1,4 +1,6 @@
 # expect: TW2003
+# hint: a fence after the barrier
+# rebuilds: fence.proxy.async issued by one thread after the barrier
 """The fence comes after the barrier: it orders nothing that the other warps wrote."""
 import tilewright as tw
 from tilewright import bf16

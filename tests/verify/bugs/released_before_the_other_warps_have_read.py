@@ -1,4 +1,6 @@
 # expect: TW2001
+# hint: all readers arrive at the empty barrier after their last read
+# rebuilds: stage released by the first warp that is done
 """The elected thread hands the slot back before the other warps have read it."""
 import tilewright as tw
 from tilewright import bf16

@@ -1,4 +1,6 @@
 # expect: TW2001
+# hint: the wgmma of the slot that is released
+# rebuilds: stage released although its wgmma is the one still in flight
 """One group may still be running, and all slots are handed back."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: before the new part is added
+# rebuilds: online softmax: correction factor applied to the new part too
 """The new terms, already relative to the new maximum, are rescaled with the old ones."""
 import tilewright as tw
 from tilewright import f32

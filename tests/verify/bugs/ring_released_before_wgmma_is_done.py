@@ -1,4 +1,6 @@
 # expect: TW2001
+# hint: tw.wgmma_wait(n) before the release
+# rebuilds: stage released with no warpgroup wait at all
 """The slot is handed back while wgmma still reads it."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW2005
+# hint: read the slot that was written
+# rebuilds: double buffer: reads the other slot in the first iteration
 """The first iteration reads the slot that only the second one fills."""
 import tilewright as tw
 from tilewright import f32

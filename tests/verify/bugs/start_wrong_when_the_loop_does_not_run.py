@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: comes to nothing
+# rebuilds: result wrong for an empty loop: start value only right when the loop runs
 """The sum starts from 0 instead of the first column exactly when there is only one column, and then the loop does not run."""
 import tilewright as tw
 from tilewright import f32

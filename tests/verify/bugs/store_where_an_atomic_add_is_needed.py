@@ -1,4 +1,6 @@
 # expect: TW2001
+# hint: tw.atomic_add
+# rebuilds: split-K epilogue stores instead of adding
 """Every block stores its part of the sum over the others' parts."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: order of the operands of a subtraction
+# rebuilds: operands of a non-commutative operation exchanged
 """B - A where A - B is asked for."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: rows and columns are exchanged
+# rebuilds: A and B exchanged: the transposed product
 """The transpose of the product: right only where rows and columns agree."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: writer and reader see the buffer differently
+# rebuilds: recast of a swizzled buffer drops the swizzle
 """TMA writes with the 128-byte swizzle; the second view of the bytes reads without it."""
 import tilewright as tw
 from tilewright import bf16

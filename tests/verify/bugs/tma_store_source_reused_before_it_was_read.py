@@ -1,4 +1,6 @@
 # expect: TW2001
+# hint: tw.tma_store_wait(0, read=True)
+# rebuilds: epilogue buffer refilled before the TMA store has read it
 """The staging tile is written again while the TMA store may still read it."""
 import tilewright as tw
 from tilewright import bf16

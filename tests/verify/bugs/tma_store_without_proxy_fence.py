@@ -1,4 +1,6 @@
 # expect: TW2003
+# hint: tw.fence_async()
+# rebuilds: missing fence.proxy.async before a TMA store
 """Ordinary stores fill the source of a TMA store, and nothing makes them visible to the asynchronous proxy."""
 import tilewright as tw
 from tilewright import bf16

@@ -1,4 +1,6 @@
 # expect: TW1001 TW1002
+# hint: exchanged indices of the store
+# rebuilds: output indices exchanged: right for square sizes of one tile
 """The tile is stored at the place of its mirror image."""
 import tilewright as tw
 from tilewright import f32

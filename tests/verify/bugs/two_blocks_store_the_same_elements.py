@@ -1,4 +1,6 @@
 # expect: TW2001
+# hint: must not overlap
+# rebuilds: tile stride smaller than the tile: blocks overlap
 """Blocks advance by half a tile: every element but the first is written twice."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW2004
+# hint: between the wgmma and the use of its registers
+# rebuilds: accumulator read before warpgroup_wait
 """The accumulator is stored while the last wgmma may still write it."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: fill=float("-inf")
+# rebuilds: row maximum of negative rows is 0: padding with zeros
 """The tail of the row is filled with 0, which wins over negative numbers."""
 import tilewright as tw
 from tilewright import f32

@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: so its offset is wrong
+# rebuilds: K offset of one operand off by a tile
 """One operand is fetched eight columns too far along k."""
 import tilewright as tw
 from tilewright import bf16, f32

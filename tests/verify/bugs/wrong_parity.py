@@ -1,4 +1,6 @@
 # expect: TW2001 TW2007 TW2005
+# hint: the parity of the first wait
+# rebuilds: consumer starts with the wrong phase bit: reads before the first load
 """The consumer waits for the other parity: the first wait returns at once."""
 import tilewright as tw
 from tilewright import bf16

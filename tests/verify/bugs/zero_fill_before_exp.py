@@ -1,4 +1,6 @@
 # expect: TW1001
+# hint: (exp(0) is 1)
+# rebuilds: softmax of a ragged row: zero padding counts as exp(0)
 """Zeros beyond the row's end become exp(0 - top) in the sum."""
 import tilewright as tw
 from tilewright import f32
