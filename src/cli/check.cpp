@@ -169,7 +169,7 @@ int run(const Options& o) {
     nlohmann::json out = nlohmann::json::object();
     if (o.json) {
         out = tw::to_json(loaded.sink, loaded.sources);
-        out["schema"] = 1;
+        out["schema"] = 2;
         out["file"] = o.file;
         out["kernels"] = nlohmann::json::array();
         out["programs"] = nlohmann::json::array();

@@ -504,7 +504,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
         c.kind = "unwritten output";
         c.message = fmt::format("{} is never stored", c.element);
         c.differences = found.list;
-        c.hint = "give this element to a block: " + std::string(box.empty() ? "the grid is empty, or the store's mask lets nothing through" :
+        c.hint = "give this element to a block: " + std::string(box.empty() ? "the grid is empty (tw.cdiv, not //), or the store's mask or the `if` around it lets nothing through" :
                  "compare the box that is stored with the tensor's shape: too few tiles (tw.cdiv, not //), exchanged indices of the store, or a mask or an `if` around it");
         return;
     }
@@ -565,14 +565,18 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
                     const Made& last = r.history.nodes[from];
                     const Made* stored = top ? &r.history.nodes[top] : nullptr;
                     std::string note = "and goes no further";
-                    if (stored && last.cell[0] >= 0 && stored->cell[0] >= 0 && (last.cell[0] != stored->cell[0] || last.cell[1] != stored->cell[1])) {
+                    const ir::Operation& at_end = r.history.events[last.event].stmt->op;
+                    const bool stored_elsewhere = std::holds_alternative<ir::StoreGlobal>(at_end) || std::holds_alternative<ir::AtomicAdd>(at_end) || std::holds_alternative<ir::TmaStore>(at_end);
+                    if (stored_elsewhere) {
+                        note = "but never to " + c.element;
+                    } else if (stored && last.cell[0] >= 0 && stored->cell[0] >= 0 && (last.cell[0] != stored->cell[0] || last.cell[1] != stored->cell[1])) {
                         found.misplaced = true;
                         found.swapped = found.swapped || (last.cell[0] == stored->cell[1] && last.cell[1] == stored->cell[0]);
                         note = fmt::format("as cell ({}, {}) of the tile; what is stored here is cell ({}, {})", last.cell[0], last.cell[1], stored->cell[0], stored->cell[1]);
                         if (last.cell[1] < 0) note = fmt::format("as element {} of the tile; what is stored here is element {}", last.cell[0], stored->cell[0]);
                     }
                     c.trace.back().detail += std::string(c.trace.back().detail.empty() ? "" : ", ") + note;
-                    dropped_at = &r.history.events[last.event];
+                    if (!stored_elsewhere) dropped_at = &r.history.events[last.event];
                     dropped = last.kind;
                 }
                 return true;
@@ -630,6 +634,9 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
             if (found.never_read >= 0 && tensor_of_load(k, *stmt) == k.tensors[static_cast<std::size_t>(found.never_read)].name) masked = stmt;
         }
         const bool in_shared = dropped_at && (std::holds_alternative<ir::StoreShared>(dropped_at->stmt->op) || std::holds_alternative<ir::TmaLoad>(dropped_at->stmt->op) || std::holds_alternative<ir::CpAsync>(dropped_at->stmt->op));
+        if (masked && !dropped_at && !found.cancels) {
+            c.trace = tracer.way(top, tracer.reach_of([&](const Made& m) { return m.kind == Made::Kind::fill && r.history.events[m.event].stmt == masked; }));
+        }
         if (found.misplaced) hint = "the element arrives in another cell of the tile than the one it belongs to: writer and reader see the buffer differently (swizzle, pad, shape or .T of one of the views), or the operands are exchanged";
         else if (in_shared) hint = "the data lie in shared memory and are not read from there: something overwrites them first (an overlay, a slot that is used again, a second store to the same place), or the reader looks at another slot";
         else if (dropped_at && (dropped == Made::Kind::products || dropped == Made::Kind::fold)) hint = "the contribution was accumulated and then dropped: an accumulator that starts anew (zero=True, tw.zeros inside the loop), or a partial result that is not added";
@@ -637,7 +644,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
         else if (found.cancels) hint = "the contribution goes in and comes to nothing: it is multiplied by 0, or subtracted again";
         else if (!top) hint = "no block adds to this element: the grid is empty here, or the condition around the add leaves it out";
         else if (masked) hint = fmt::format("only fills arrive: the load at line {} reads beyond the bounds of `{}`, so its offset is wrong", masked->loc.line, tensor_of_load(k, *masked));
-        else hint = "part of the range is left out: check loop bounds (tw.cdiv, not //), the mask, and that every slice of the tile is used";
+        else hint = "part of the range is left out: check loop bounds (tw.cdiv, not //), the mask, that every slice of the tile is used, and what one step hands on to the next (a carry, a running sum)";
     } else if (found.has(Kind::foreign)) {
         hint = "something takes part that `computes` does not name: a start value, an accumulator that is not cleared for a new tile, a mask that lets too much through, or a tile that reaches into its neighbour";
     } else if (found.has(Kind::scaled)) {

@@ -11,6 +11,7 @@ namespace tw::plan {
 namespace {
 
 constexpr std::size_t kMaxShown = 6;
+constexpr std::size_t kMaxTrace = 8;   // steps of the way of an element
 
 std::string line_of(const std::string& source, int line) {
     const auto lines = split_lines(source);
@@ -50,6 +51,12 @@ std::string feedback_of(const diagnose::CheckResult& result, const std::string& 
         out += fmt::format("Instance: {}, schedule {}, block ({}, {}, {}), thread {}\n", c->sizes_text, c->schedule, c->block[0], c->block[1], c->block[2], c->thread);
         if (!c->element.empty()) out += fmt::format("Element: {}\n", c->element);
         if (!c->expected_tag.empty()) out += fmt::format("It should be made of: {}\nIt is made of:        {}\n", c->expected_tag, c->actual_tag);
+        for (const auto& d : c->differences) out += fmt::format("{}: {}\n", diagnose::name_of(d.kind), d.text);
+        for (std::size_t i = 0; i < c->trace.size() && i < kMaxTrace; ++i) {
+            const diagnose::TraceStep& t = c->trace[i];
+            out += fmt::format("{} line {}: {} {} [{}]\n", i ? "  then" : "Trace:", t.loc.line, t.action, t.detail, t.who);
+        }
+        if (!c->missing.empty()) out += fmt::format("Missing: {}\n", c->missing);
         if (!c->hint.empty()) out += fmt::format("Hint: {}\n", c->hint);
     }
     // Expectations first: they are nearer to the step that went wrong than the output's own assertion.

@@ -90,9 +90,12 @@ void Flow::oblige(const char* kind, const char* code, std::string text, const ir
     o.milliseconds = now - last_;
     last_ = now;
     if (!proved) o.reason = std::move(reason);
-    if (proved && (impossible_ || (blind && blind()))) {
+    const bool unreachable = proved && !impossible_ && !path_.empty() && prover_.contradictory();
+    if (proved && (impossible_ || unreachable || (blind && blind()))) {
         o.status = Status::vacuous;
-        o.reason = impossible_ ? "the assumptions exclude each other: no launch satisfies them" : "it holds whatever its operands are, so it says nothing about this kernel";
+        o.reason = impossible_    ? "the assumptions exclude each other: no launch satisfies them"
+                   : unreachable ? "no launch reaches it: the conditions around it exclude each other"
+                                 : "it holds whatever its operands are, so it says nothing about this kernel";
     }
     o.used = std::move(used);
     for (const ir::Assumption& a : k_.assumptions) o.used.push_back("precondition: " + a.text);

@@ -149,6 +149,38 @@ const char* code_of(emulate::FaultKind kind) {
     }
 }
 
+// Is this statement one that an assertion about order speaks of?
+bool concerns(emulate::FaultKind kind, const ir::Stmt& s) {
+    auto is = [&]<class... Ops>() { return (std::holds_alternative<Ops>(s.op) || ...); };
+    const bool reads = is.operator()<ir::LoadShared, ir::TmaStore, ir::Wgmma>(), writes = is.operator()<ir::StoreShared, ir::CpAsync, ir::TmaLoad>();
+    switch (kind) {
+        case emulate::FaultKind::race:
+        case emulate::FaultKind::out_of_bounds: return reads || writes;
+        case emulate::FaultKind::uninitialised: return reads;
+        case emulate::FaultKind::deadlock: return is.operator()<ir::BarrierWait, ir::BlockSync, ir::NamedSync, ir::ClusterWait, ir::WgmmaWait>();
+        case emulate::FaultKind::proxy: return is.operator()<ir::TmaLoad, ir::TmaStore, ir::Wgmma>();
+        case emulate::FaultKind::in_flight: return is.operator()<ir::Wgmma, ir::TmaStore>();
+        case emulate::FaultKind::barrier: return is.operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::NamedSync, ir::NamedArrive>();
+        case emulate::FaultKind::divergence: return is.operator()<ir::BlockSync, ir::NamedSync, ir::NamedArrive, ir::Wgmma, ir::TmaLoad, ir::TmaStore, ir::Reduce, ir::Scan, ir::Shuffle, ir::Mma>();
+        default: return true;
+    }
+}
+
+// What a set of runs reached: statements whose loops ran and whose branches were taken.
+void collect_reached(const ir::Region& region, const emulate::CoverageMap& coverage, std::set<const ir::Stmt*>& reached) {
+    for (const ir::Stmt& s : region) {
+        reached.insert(&s);
+        const auto it = coverage.find(&s);
+        if (auto* f = std::get_if<ir::For>(&s.op); f && it != coverage.end() && it->second.most_trips > 0) collect_reached(f->body, coverage, reached);
+        if (auto* i = std::get_if<ir::If>(&s.op); i && it != coverage.end()) {
+            if (it->second.taken) collect_reached(i->then, coverage, reached);
+            if (it->second.passed) collect_reached(i->otherwise, coverage, reached);
+        }
+        if (auto* r = std::get_if<ir::Role>(&s.op)) collect_reached(r->body, coverage, reached);
+        if (auto* e = std::get_if<ir::Elect>(&s.op)) collect_reached(e->body, coverage, reached);
+    }
+}
+
 }  // namespace
 
 OrderResult check_order(const ir::Kernel& k) {
@@ -197,6 +229,9 @@ OrderResult check_order(const ir::Kernel& k) {
     for (int round = 1; round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).starts_with("the loop"); ++round) {
         run_all(longer_instances(k, round), {});
     }
+    // What launches reach by themselves, before conditions are forced: an assertion about the rest alone says nothing.
+    std::set<const ir::Stmt*> reached;
+    collect_reached(k.body, coverage, reached);
     if (result.faults.empty() && obstacle.empty()) {
         force_untried(k, coverage, cut);
         if (cut.forced.size() > 3) obstacle = "more than three conditions on sizes and block indices";
@@ -236,6 +271,22 @@ OrderResult check_order(const ir::Kernel& k) {
             o.status = Status::not_proved;
             o.reason = mine ? f.message + " (" + result.failing.text + ")" : "not examined further: " + std::string(obligation_of(f.kind)) + " fails first";
             if (mine) o.loc = f.loc;
+        }
+        // What it speaks of: nothing in the text (then there is nothing to show), or nothing that any launch reached.
+        const ir::Stmt* subject = nullptr;
+        bool met = false;
+        ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+            if (!concerns(kind, s)) return;
+            if (!subject) subject = &s;
+            met = met || reached.count(&s);
+        });
+        if (o.status == Status::proved && !subject) {
+            o.prover = "syntax";
+            o.text = std::string(o.kind) + ": the kernel has no statement that could break it";
+        } else if (o.status == Status::proved && !met) {
+            o.status = Status::vacuous;
+            o.loc = subject->loc;
+            o.reason = "none of the " + std::to_string(result.instances) + " instances reaches a statement that it speaks of (the first is at line " + std::to_string(subject->loc.line) + "): the conditions around it never hold";
         }
         result.obligations.push_back(std::move(o));
     }

@@ -41,7 +41,7 @@ def test_wrong_is_status_1_with_place_instance_and_hint():
     file = BUGS / "missing_sync_between_write_and_read.py"
     done = check(file)
     assert done.returncode == 1
-    assert f"{file}:14:" in done.stdout and "violated[TW2001]" in done.stdout
+    assert f"{file}:16:" in done.stdout and "violated[TW2001]" in done.stdout
     for part in ("instance:", "confirmed on the emulator", "hint:", "it collides with"):
         assert part in done.stdout
 
@@ -58,7 +58,7 @@ def test_json_has_the_documented_keys():
     done = check(BUGS / "swapped_operands.py", "--json")
     report = json.loads(done.stdout)
     assert done.returncode == report["exit_code"] == 1
-    assert report["schema"] == 1 and report["file"].endswith("swapped_operands.py")
+    assert report["schema"] == 2 and report["file"].endswith("swapped_operands.py")
     (kernel,) = report["kernels"]
     assert kernel["verdict"] == "violated"
     assert {"kernel", "line", "verdict", "milliseconds", "instances", "used", "assertions", "counterexample"} <= kernel.keys()
@@ -70,8 +70,22 @@ def test_json_has_the_documented_keys():
     assert [a["status"] for a in kernel["assertions"]].count("violated") == 1
     example = kernel["counterexample"]
     assert {"kind", "code", "message", "place", "statement", "sizes", "schedule", "seed", "block", "thread", "element", "hint", "confirmed",
-            "trials", "expected_tag", "actual_tag", "expected_value", "actual_value"} <= example.keys()
+            "trials", "expected_tag", "actual_tag", "expected_value", "actual_value", "differences", "trace"} <= example.keys()
     assert example["confirmed"] is True and example["code"] == "TW1001"
+    assert example["differences"][0] == {"kind": "missing", "text": "sum(k in 0:8, A[0, k] * B[1, k])"}
+    for step in example["trace"]:
+        assert {"place", "action", "detail", "who", "role", "thread", "block", "iteration", "statement"} <= step.keys()
+
+
+def test_json_has_the_picture_and_the_missing_order():
+    (kernel,) = json.loads(check(BUGS / "swizzle_ignored_by_a_recast_view.py", "--json").stdout)["kernels"]
+    picture = kernel["counterexample"]["picture"]
+    assert {"title", "rows", "columns", "cells", "wrong", "legend", "clipped"} == picture.keys()
+    assert len(picture["cells"]) == len(picture["wrong"]) == len(picture["rows"])
+    assert any(any(row) for row in picture["wrong"])
+    (kernel,) = json.loads(check(BUGS / "byte_count_too_large.py", "--json").stdout)["kernels"]
+    assert kernel["counterexample"]["missing"] == "all arrivals of this phase came, but 8192 of the announced bytes never land"
+    assert kernel["counterexample"]["trace"][0]["role"] == "consumer"
 
 
 def test_json_of_a_proof_has_no_counterexample():

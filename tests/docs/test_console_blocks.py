@@ -1,4 +1,4 @@
-"""Every ```console block of the documentation, executed: a `$ ` line is a command, what follows is its output.
+"""Every ```console block of the documentation, executed: a `$ ` line is a command (`> ` lines continue it), what follows is its output.
 
 Commands run in a folder that sees kernels/, with `tilewright` in the PATH. A line `...` stands for any lines. Times and the
 counts of assertions and instances are masked: they change with the machine and with the verifier; so is the thread number.
@@ -28,6 +28,8 @@ def commands(block):
     for line in block.splitlines():
         if line.startswith("$ "):
             steps.append((line[2:], []))
+        elif (line.startswith("> ") or line == ">") and steps and not steps[-1][1]:
+            steps[-1] = (steps[-1][0] + "\n" + line[2:], [])
         else:
             steps[-1][1].append(line)
     return steps
