@@ -372,6 +372,12 @@ public:
             if (m.kind == Made::Kind::function && (std::holds_alternative<ir::AtomicAdd>(op) || std::holds_alternative<ir::TmaStore>(op))) continue;   // its move says it
             if (m.kind == Made::Kind::fill) continue;
             TraceStep s = step(m, value);
+            // A reduction goes through a buffer of its own and ends in arithmetic: one step.
+            if (s.detail.find("_scratch` byte") != std::string::npos) continue;
+            if (!steps.empty() && steps.back().loc.line == s.loc.line && (s.action == "reduction" || s.action == "arithmetic") &&
+                (steps.back().action == "reduction" || steps.back().action == "arithmetic") && steps.back().iteration == s.iteration) {
+                continue;
+            }
             if (!steps.empty() && steps.back().loc.line == s.loc.line && steps.back().action == s.action && s.detail.empty()) {
                 if (steps.back().iteration != s.iteration) {
                     // An accumulator that goes through several iterations.
@@ -607,9 +613,24 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
         else if (!fills.empty()) trace_fill();
     }
 
+    // A byte that its writer and its reader take for different elements of the tile.
+    std::string disagreement;
+    for (std::size_t i = 1; i < c.trace.size() && (found.has(Kind::foreign) || found.misplaced); ++i) {
+        auto place = [](const std::string& t) {
+            const auto at = t.find("` byte "), open = t.find(" (", at == std::string::npos ? 0 : at), close = t.find(')', open == std::string::npos ? 0 : open);
+            if (at == std::string::npos || open == std::string::npos || close == std::string::npos) return std::pair<std::string, std::string>();
+            return std::pair(t.substr(at + 7, open - at - 7), t.substr(open + 1, close - open));
+        };
+        const auto put = place(c.trace[i - 1].detail), taken = place(c.trace[i].detail);
+        if (!put.first.empty() && put.first == taken.first && put.second != taken.second) {
+            disagreement = fmt::format("line {} puts it as element {}, line {} takes the same byte for {}", c.trace[i - 1].loc.line, put.second, c.trace[i].loc.line, taken.second);
+        }
+    }
     // What usually helps, by what differs.
     std::string hint;
-    if (found.infinite) {
+    if (!disagreement.empty()) {
+        hint = "writer and reader see the buffer differently (" + disagreement + "): give both views the same swizzle, pad, shape and .T";
+    } else if (found.infinite) {
         hint = "look at what is divided by, or multiplied with: a running sum must be rescaled before the new part is added (with the first maximum -inf the factor exp(-inf - m) is 0 and wipes out what it multiplies), and an empty row needs a case of its own";
     } else if (found.has(Kind::relative)) {
         hint = "rescale what was accumulated before a new maximum: multiply the running sum and output by exp(m_old - m_new) exactly once, before the new part is added";

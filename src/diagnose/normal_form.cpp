@@ -143,7 +143,8 @@ FormId Forms::power(FormId a, double p) {
     if (f.empty()) return number(p > 0 ? 0 : infinity);
     if (p == 2) return multiply(a, a);
     // What all terms share comes out; what is left is an atom.
-    const double lead = std::fabs(f.rbegin()->second);   // constants come first
+    double lead = std::fabs(f.begin()->second);
+    for (const auto& [m, c] : f) lead = std::min(lead, std::fabs(c));
     if (f.size() == 1) {
         const auto& [m, c] = *f.begin();
         if (c > 0 || p == std::round(p)) return intern({{powered(m, p), std::pow(c, p)}});
