@@ -249,8 +249,6 @@ private:
     // shape (quotients and remainders of t by products of the tile counts), which repeat with the group: a named lemma.
     bool tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas);
 
-    std::optional<std::int64_t> evaluate(const Poly& p, const std::map<Atom, std::int64_t>& env);
-
     // A persistent loop whose stores run one iteration behind: what an iteration leaves in registers is stored by the next one, or
     // after the loop by the code behind it. `previous` is the position of the iteration before (after the loop: the last one); what
     // it left is over renamed tile symbols. The positions of the iterations 1, 2, ... at their heads and the last one after the loop are

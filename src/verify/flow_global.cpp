@@ -47,7 +47,7 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
 Poly Flow::integer_fragment(int id, const State& s, const Poly& c, bool& ok) {
     const Value v = fragment_at(id, s, {c});
     std::function<Poly(Value)> convert = [&](Value x) -> Poly {
-        const ValueNode n = values_.node(x);
+        const ValueNode& n = values_.node(x);
         if (n.kind == ValueNode::Kind::index) return n.indices[0];
         if (n.kind == ValueNode::Kind::number) return Poly(static_cast<std::int64_t>(n.number));
         if (n.kind == ValueNode::Kind::element) return ints_.element(n.id, n.indices);

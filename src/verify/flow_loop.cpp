@@ -236,7 +236,7 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     loop_frames_ = frames;
     // Nothing is claimed of an element with something unknown in it.
     std::function<Value(Value)> known = [&](Value v) {
-        const ValueNode n = values_.node(v);
+        const ValueNode& n = values_.node(v);
         if (!n.unknown_inside || n.kind == ValueNode::Kind::unknown) return v;
         return n.kind == ValueNode::Kind::where ? values_.where(n.condition, known(n.args[0]), known(n.args[1])) : values_.unknown("outside the mask");
     };
@@ -324,7 +324,7 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
 // An accumulator that takes one term an iteration: initial + sum of the terms before k (or max, min). Nothing where a range
 // already grows with k, as a matrix product's does.
 std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, const Poly& lo) {
-    const ValueNode n = values_.node(once);
+    const ValueNode& n = values_.node(once);
     if (n.kind == ValueNode::Kind::where && !ints_.mentions(n.condition, k)) {
         std::optional<Value> sides[2];
         for (int side = 0; side < 2; ++side) {
@@ -358,7 +358,7 @@ std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, cons
 
 // A guess claims nothing of elements outside a mask that does not move, unless they are as before the loop, nor of unknown ones.
 Value Flow::within_masks(Value guess, Value initial, Atom k) {
-    const ValueNode n = values_.node(guess);
+    const ValueNode& n = values_.node(guess);
     if (n.kind == ValueNode::Kind::unknown) return guess;
     if (n.kind != ValueNode::Kind::where) return n.unknown_inside ? values_.unknown("outside the mask") : guess;
     std::vector<Atom> atoms;
@@ -370,7 +370,7 @@ Value Flow::within_masks(Value guess, Value initial, Atom k) {
 
 // A value relative to a running maximum `then`, made relative to `now`: what online softmax does with its rescaling.
 Value Flow::rebased(Value v, Value then, Value now) {
-    const ValueNode n = values_.node(then);
+    const ValueNode& n = values_.node(then);
     if (n.kind == ValueNode::Kind::where) {
         Value sides[2];
         for (int side = 0; side < 2; ++side) {
@@ -389,7 +389,7 @@ Value Flow::rebased(Value v, Value then, Value now) {
 bool Flow::agree_where_known(Value claim, Value got) {
     claim = values_.simplified(claim);
     got = values_.simplified(got);
-    const ValueNode n = values_.node(claim);
+    const ValueNode& n = values_.node(claim);
     if (n.kind == ValueNode::Kind::unknown) return true;
     if (n.kind != ValueNode::Kind::where || !n.unknown_inside) return agree(claim, got, Condition{}, 3);
     for (int side = 0; side < 2; ++side) {
@@ -413,7 +413,7 @@ bool Flow::same_range(const ValueNode& a, const ValueNode& b) {
 bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     if (a == b) return true;
     {
-        const ValueNode m = values_.node(a), n = values_.node(b);
+        const ValueNode &m = values_.node(a), &n = values_.node(b);
         const bool alike = m.kind == n.kind && m.name == n.name && m.id == n.id && m.number == n.number && m.args.size() == n.args.size() && m.indices == n.indices && !m.args.empty();
         bool same = alike;
         if (alike && m.kind == ValueNode::Kind::reduce) {
@@ -436,7 +436,7 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         if (same) return true;
     }
     for (Value v : {a, b}) {   // a short sum of constant length against the same written out
-        const ValueNode n = values_.node(v);
+        const ValueNode& n = values_.node(v);
         auto first = n.lo.constant(), end = n.hi.constant();
         if (n.kind != ValueNode::Kind::reduce || n.name != "sum" || !first || !end || *end - *first > 32) continue;
         std::vector<std::pair<double, Value>> terms;
@@ -446,7 +446,7 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     }
     if (depth == 0) return false;
     for (Value v : {a, b}) {
-        const ValueNode n = values_.node(v);
+        const ValueNode& n = values_.node(v);
         if (n.kind != ValueNode::Kind::where) continue;
         for (const Condition& side : {n.condition, negated(n.condition)}) {
             prover_.push();
@@ -462,7 +462,7 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
 }
 
 bool Flow::has_moving_range(Value v, Atom k) {
-    const ValueNode n = values_.node(v);
+    const ValueNode& n = values_.node(v);
     if (n.kind == ValueNode::Kind::reduce && (ints_.mentions(n.lo, k) || ints_.mentions(n.hi, k))) return true;
     return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has_moving_range(a, k); });
 }

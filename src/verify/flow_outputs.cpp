@@ -227,6 +227,120 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     return true;
 }
 
+namespace {
+
+// Polynomials evaluated many times over: atoms have slots, and one that is made of others is computed once for each setting.
+class Evaluator {
+public:
+    Evaluator(const Integers& ints, const std::map<Atom, Poly>& definitions) : ints_(ints), definitions_(definitions) {}
+
+    using Compiled = std::vector<std::pair<std::int64_t, std::vector<int>>>;   // coefficient, slots of the factors
+
+    void set(Atom a, std::int64_t value) {
+        Slot& s = slots_[static_cast<std::size_t>(given(a))];
+        s.value = value;
+        s.known = true;
+        ++setting_;
+    }
+    void unset(Atom a) {
+        slots_[static_cast<std::size_t>(given(a))].known = false;
+        ++setting_;
+    }
+    // Pre: everything that is ever set was set once before.
+    Compiled compile(const Poly& p) {
+        Compiled c;
+        for (const auto& [m, k] : p.terms) {
+            c.emplace_back(k, std::vector<int>());
+            for (Atom a : m) {
+                const int slot = slot_of(a);
+                c.back().second.push_back(slot);
+            }
+        }
+        return c;
+    }
+    std::optional<std::int64_t> value(const Compiled& p) {
+        std::int64_t sum = 0;
+        for (const auto& [k, factors] : p) {
+            std::int64_t product = k;
+            for (int f : factors) {
+                const auto v = value(f);
+                if (!v || __builtin_mul_overflow(product, *v, &product)) return std::nullopt;
+            }
+            if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+        }
+        return sum;
+    }
+
+private:
+    struct Slot {
+        enum class Kind : std::uint8_t { given, defined, quotient, minimum, maximum, other } kind = Kind::given;
+        std::vector<Compiled> args;
+        std::int64_t value = 0;
+        bool known = false;
+        std::uint64_t setting = 0;   // in which it was computed
+    };
+
+    int given(Atom a) {
+        const auto [it, fresh] = by_atom_.emplace(a, static_cast<int>(slots_.size()));
+        if (fresh) slots_.emplace_back();
+        return it->second;
+    }
+
+    int slot_of(Atom a) {
+        const auto found = by_atom_.find(a);
+        if (found != by_atom_.end()) return found->second;
+        Slot s;
+        const AtomInfo& i = ints_.info(a);
+        const auto definition = definitions_.find(a);
+        if (definition != definitions_.end()) {
+            s.kind = Slot::Kind::defined;
+            s.args.push_back(compile(definition->second));
+        } else {
+            s.kind = i.kind == AtomInfo::Kind::quotient ? Slot::Kind::quotient : i.kind == AtomInfo::Kind::minimum ? Slot::Kind::minimum : i.kind == AtomInfo::Kind::maximum ? Slot::Kind::maximum : Slot::Kind::other;
+            if (s.kind != Slot::Kind::other) {
+                for (const Poly& p : i.args) s.args.push_back(compile(p));
+            }
+        }
+        const int slot = static_cast<int>(slots_.size());
+        by_atom_.emplace(a, slot);
+        slots_.push_back(std::move(s));
+        return slot;
+    }
+
+    std::optional<std::int64_t> value(int slot) {
+        Slot& s = slots_[static_cast<std::size_t>(slot)];
+        if (s.kind == Slot::Kind::given || s.setting == setting_) return s.known ? std::optional(s.value) : std::nullopt;
+        s.setting = setting_;
+        s.known = false;
+        std::int64_t args[2] = {0, 0};
+        for (std::size_t i = 0; i < s.args.size() && i < 2; ++i) {
+            const auto v = value(s.args[i]);
+            if (!v) return std::nullopt;
+            args[i] = *v;
+        }
+        switch (s.kind) {
+            case Slot::Kind::defined: s.value = args[0]; break;
+            case Slot::Kind::quotient:
+                if (args[1] == 0) return std::nullopt;
+                s.value = ir::floor_div(args[0], args[1]);
+                break;
+            case Slot::Kind::minimum: s.value = std::min(args[0], args[1]); break;
+            case Slot::Kind::maximum: s.value = std::max(args[0], args[1]); break;
+            default: return std::nullopt;
+        }
+        s.known = true;
+        return s.value;
+    }
+
+    const Integers& ints_;
+    const std::map<Atom, Poly>& definitions_;
+    std::map<Atom, int> by_atom_;
+    std::deque<Slot> slots_;
+    std::uint64_t setting_ = 1;
+};
+
+}  // namespace
+
 bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas) {
     std::vector<Atom> order;
     for (const auto& [a, d] : names) order.push_back(a);
@@ -249,43 +363,55 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         const bool here = std::any_of(executions.begin(), executions.end(), [&](const Digit& d) { return ints_.mentions(whole, d.atom); });
         if (here) derived.emplace_back(symbol, whole);
     }
+    Evaluator known(ints_, tile_definition_);
+    for (Atom a : sizes) known.set(a, 0);
+    for (const Digit& d : executions) {
+        known.set(d.atom, 0);
+        known.unset(d.atom);
+    }
+    std::vector<Evaluator::Compiled> extents, trips, coordinates, others;
+    for (Atom a : order) {
+        extents.push_back(known.compile(tile_extent_[a].second));
+        coordinates.push_back(known.compile(Poly::of(a)));
+    }
+    for (const Digit& d : executions) trips.push_back(known.compile(d.extent));
+    for (const auto& [symbol, definition] : derived) others.push_back(known.compile(definition));
     std::vector<std::int64_t> multiples(sizes.size(), 1);
     const int top = order.size() == 1 ? 40 : order.size() == 2 ? 12 : 6;
     for (;;) {
-        std::map<Atom, std::int64_t> env;
         // Whole tiles (even), and one element into the last of them (odd): a loop that forgets the ragged tile must show.
-        for (std::size_t i = 0; i < sizes.size(); ++i) env[sizes[i]] = multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1;
+        for (std::size_t i = 0; i < sizes.size(); ++i) known.set(sizes[i], multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1);
         std::vector<std::int64_t> counts;
         std::int64_t product = 1;
-        for (Atom a : order) {
-            const auto dim = evaluate(tile_extent_[a].second, env);
+        for (std::size_t j = 0; j < order.size(); ++j) {
+            const auto dim = known.value(extents[j]);
             if (!dim) return why = "a tiled dimension has no value", false;
-            counts.push_back((*dim + tile_extent_[a].first - 1) / tile_extent_[a].first);
+            const std::int64_t step = tile_extent_[order[j]].first;
+            counts.push_back((*dim + step - 1) / step);
             product *= counts.back();
         }
         std::set<std::vector<std::int64_t>> seen;
         // The loops around the store, from the outermost: an inner one may run a number of times that depends on the outer ones.
         std::function<bool(std::size_t)> run = [&](std::size_t depth) -> bool {
             if (depth < executions.size()) {
-                const auto n = evaluate(executions[depth].extent, env);
+                const auto n = known.value(trips[depth]);
                 if (!n) return why = "the trip count of a tile loop has no value", false;
                 if (*n > 4 * product + 64) return why = "the number of tiles is not the product of the tile counts", false;
                 for (std::int64_t i = 0; i < *n; ++i) {
-                    env[executions[depth].atom] = i;
+                    known.set(executions[depth].atom, i);
                     if (!run(depth + 1)) return false;
                 }
-                env.erase(executions[depth].atom);
+                known.unset(executions[depth].atom);
                 return true;
             }
             std::vector<std::int64_t> tile;
             for (std::size_t j = 0; j < order.size(); ++j) {
-                auto def = tile_definition_.find(order[j]);
-                auto v = evaluate(def == tile_definition_.end() ? Poly::of(order[j]) : def->second, env);
+                const auto v = known.value(coordinates[j]);
                 if (!v || *v < 0 || *v >= counts[j]) return why = "a tile coordinate leaves its range", false;
                 tile.push_back(*v);
             }
-            for (const auto& [symbol, definition] : derived) {   // every symbol was taken to be non-negative
-                auto v = evaluate(definition, env);
+            for (const auto& definition : others) {   // every symbol was taken to be non-negative
+                const auto v = known.value(definition);
                 if (!v || *v < 0) return why = "a value derived from the tile loop is negative", false;
             }
             if (!seen.insert(tile).second) return why = "two iterations of the tile loop give one tile", false;
@@ -309,45 +435,6 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         o.used.push_back(lemmas.back());
     }
     return true;
-}
-
-std::optional<std::int64_t> Flow::evaluate(const Poly& p, const std::map<Atom, std::int64_t>& env) {
-    std::int64_t sum = 0;
-    for (const auto& [m, k] : p.terms) {
-        std::int64_t product = k;
-        for (Atom a : m) {
-            auto it = env.find(a);
-            if (it != env.end()) {
-                product *= it->second;
-                continue;
-            }
-            auto def = tile_definition_.find(a);
-            if (def != tile_definition_.end()) {
-                auto v = evaluate(def->second, env);
-                if (!v) return std::nullopt;
-                product *= *v;
-                continue;
-            }
-            const AtomInfo& i = ints_.info(a);
-            std::vector<std::int64_t> args;
-            for (const Poly& q : i.args) {
-                auto v = evaluate(q, env);
-                if (!v) return std::nullopt;
-                args.push_back(*v);
-            }
-            switch (i.kind) {
-                case AtomInfo::Kind::quotient:
-                    if (args[1] == 0) return std::nullopt;
-                    product *= ir::floor_div(args[0], args[1]);
-                    break;
-                case AtomInfo::Kind::minimum: product *= std::min(args[0], args[1]); break;
-                case AtomInfo::Kind::maximum: product *= std::max(args[0], args[1]); break;
-                default: return std::nullopt;
-            }
-        }
-        sum += product;
-    }
-    return sum;
 }
 
 }  // namespace tw::verify::detail

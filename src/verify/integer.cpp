@@ -31,6 +31,14 @@ std::optional<std::int64_t> Poly::linear_in(Atom a) const {
     return c;
 }
 
+std::optional<std::int64_t> Poly::minus_if_constant(const Poly& other) const {
+    auto x = terms.begin(), y = other.terms.begin();
+    std::int64_t difference = 0;
+    if (x != terms.end() && x->first.empty()) difference += (x++)->second;   // the constant comes first
+    if (y != other.terms.end() && y->first.empty()) difference -= (y++)->second;
+    return std::equal(x, terms.end(), y, other.terms.end()) ? std::optional(difference) : std::nullopt;
+}
+
 namespace {
 
 // a + factor * b, by merging.
@@ -166,7 +174,12 @@ Atom Integers::intern(AtomInfo info) {
     for (const Poly& p : info.args) add(p);
     if (info.kind == AtomInfo::Kind::choice) key += text(info.condition);
     auto [it, fresh] = by_key_.emplace(key, static_cast<Atom>(atoms_.size()));
-    if (fresh) atoms_.push_back(std::move(info));
+    if (!fresh) return it->second;
+    for (const Poly& p : info.args) collect(p, info.inside);
+    if (info.kind == AtomInfo::Kind::choice) collect(info.condition, info.inside);
+    std::sort(info.inside.begin(), info.inside.end());
+    info.inside.erase(std::unique(info.inside.begin(), info.inside.end()), info.inside.end());
+    atoms_.push_back(std::move(info));
     return it->second;
 }
 
@@ -349,6 +362,7 @@ Condition Integers::condition_from(const ir::Expr& e, const Leaf& leaf) {
 }
 
 Poly Integers::replace(const Poly& p, const std::map<Atom, Poly>& with) {
+    if (!mentions_any(p, with)) return p;
     Poly result;
     for (const auto& [m, k] : p.terms) {
         Poly product(k);
@@ -358,7 +372,7 @@ Poly Integers::replace(const Poly& p, const std::map<Atom, Poly>& with) {
                 product = product * it->second;
                 continue;
             }
-            const AtomInfo i = info(a);   // a copy: the pool may grow
+            const AtomInfo& i = info(a);
             Poly value = Poly::of(a);
             if (!i.args.empty()) {
                 std::vector<Poly> args;
@@ -395,6 +409,7 @@ Poly Integers::replace(const Poly& p, const std::map<Atom, Poly>& with) {
 }
 
 Condition Integers::replace(const Condition& c, const std::map<Atom, Poly>& with) {
+    if (!mentions_any(c, with)) return c;
     switch (c.kind) {
         case Condition::Kind::yes:
         case Condition::Kind::no: return c;
@@ -416,8 +431,8 @@ void Integers::collect(const Poly& p, std::vector<Atom>& out) const {
     for (const auto& [m, k] : p.terms) {
         for (Atom a : m) {
             out.push_back(a);
-            for (const Poly& q : info(a).args) collect(q, out);
-            if (info(a).kind == AtomInfo::Kind::choice) collect(info(a).condition, out);
+            const std::vector<Atom>& inside = info(a).inside;
+            out.insert(out.end(), inside.begin(), inside.end());
         }
     }
 }
@@ -428,15 +443,26 @@ void Integers::collect(const Condition& c, std::vector<Atom>& out) const {
 }
 
 bool Integers::mentions(const Poly& p, Atom a) const {
-    std::vector<Atom> all;
-    collect(p, all);
-    return std::find(all.begin(), all.end(), a) != all.end();
+    for (const auto& [m, k] : p.terms) {
+        for (Atom x : m) {
+            if (x == a) return true;
+            const std::vector<Atom>& inside = info(x).inside;
+            if (std::binary_search(inside.begin(), inside.end(), a)) return true;
+        }
+    }
+    return false;
 }
 
 bool Integers::mentions(const Condition& c, Atom a) const {
-    std::vector<Atom> all;
-    collect(c, all);
-    return std::find(all.begin(), all.end(), a) != all.end();
+    return mentions(c.poly, a) || std::any_of(c.parts.begin(), c.parts.end(), [&](const Condition& p) { return mentions(p, a); });
+}
+
+bool Integers::mentions_any(const Poly& p, const std::map<Atom, Poly>& of) const {
+    return std::any_of(of.begin(), of.end(), [&](const auto& entry) { return mentions(p, entry.first); });
+}
+
+bool Integers::mentions_any(const Condition& c, const std::map<Atom, Poly>& of) const {
+    return mentions_any(c.poly, of) || std::any_of(c.parts.begin(), c.parts.end(), [&](const Condition& p) { return mentions_any(p, of); });
 }
 
 std::string Integers::text(const Poly& p) const {

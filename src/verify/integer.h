@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ struct Poly {
     bool mentions(Atom a) const;
     // Coefficient of the monomial {a} alone; nothing when `a` also occurs in products.
     std::optional<std::int64_t> linear_in(Atom a) const;
+    // *this - other, where that is a constant.
+    std::optional<std::int64_t> minus_if_constant(const Poly& other) const;
     friend bool operator==(const Poly&, const Poly&) = default;
     friend bool operator<(const Poly& a, const Poly& b) { return a.terms < b.terms; }
 };
@@ -67,6 +70,7 @@ struct AtomInfo {
     int tensor = -1;              // element
     Condition condition;          // choice
     std::optional<std::int64_t> lower, upper;   // symbols: known constant bounds (inclusive)
+    std::vector<Atom> inside;     // the atoms of its arguments and condition, and of theirs; sorted, each once
 };
 
 class Integers {
@@ -96,6 +100,8 @@ public:
     Condition replace(const Condition& c, const std::map<Atom, Poly>& with);
     bool mentions(const Poly& p, Atom a) const;          // deep: inside operations too
     bool mentions(const Condition& c, Atom a) const;
+    bool mentions_any(const Poly& p, const std::map<Atom, Poly>& of) const;
+    bool mentions_any(const Condition& c, const std::map<Atom, Poly>& of) const;
     void collect(const Poly& p, std::vector<Atom>& out) const;    // deep, with repeats
     void collect(const Condition& c, std::vector<Atom>& out) const;
 
@@ -105,7 +111,7 @@ public:
 private:
     Poly extreme(AtomInfo::Kind kind, const Poly& a, const Poly& b);
     Atom intern(AtomInfo info);
-    std::vector<AtomInfo> atoms_;
+    std::deque<AtomInfo> atoms_;   // references to atoms stay valid while more are made
     std::map<std::string, Atom> by_key_;
     int fresh_ = 0;
 };

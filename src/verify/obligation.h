@@ -27,7 +27,7 @@ struct Obligation {
     std::string text;            // what is claimed, in words
     ir::Loc loc;
     Status status = Status::not_proved;
-    std::string prover;          // "affine", "bounds", "layout", "enumeration", "z3", "happens-before", "syntax"
+    std::string prover;          // "affine", "bounds", "linear", "layout", "enumeration", "z3", "happens-before", "syntax"
     double milliseconds = 0;     // processor time
     std::string reason;          // why it is not proved: what was tried
     std::vector<std::string> used;   // lemmas, axioms and launch preconditions it leaned on, by name

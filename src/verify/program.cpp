@@ -149,7 +149,7 @@ private:
     // Folds over the same indices, and short sums of constant length against the same written out.
     bool same(Value a, Value b) {
         if (a == b) return true;
-        const ValueNode m = values_.node(a), n = values_.node(b);
+        const ValueNode &m = values_.node(a), &n = values_.node(b);
         for (int side = 0; side < 2; ++side) {
             const ValueNode& x = side == 0 ? m : n;
             auto first = x.lo.constant(), end = x.hi.constant();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "verify/linear.h"
+
 namespace tw::verify {
 
 void Prover::assume(const Condition& c) {
@@ -10,7 +12,41 @@ void Prover::assume(const Condition& c) {
         for (const Condition& p : c.parts) assume(p);
         return;
     }
+    const int number = number_of(c);
+    if (std::find(fact_numbers_.begin(), fact_numbers_.end(), number) != fact_numbers_.end()) return;
+    const int next = next_states_.emplace(std::make_pair(state(), number), static_cast<int>(next_states_.size()) + 1).first->second;
     facts_.push_back(c);
+    fact_numbers_.push_back(number);
+    states_.push_back(next);
+}
+
+void Prover::pop() {
+    facts_.resize(marks_.back());
+    fact_numbers_.resize(marks_.back());
+    states_.resize(marks_.back());
+    marks_.pop_back();
+}
+
+bool Prover::mentions(Atom a) const {
+    return std::any_of(fact_numbers_.begin(), fact_numbers_.end(), [&](int f) {
+        const std::vector<Atom>& atoms = numbered_[static_cast<std::size_t>(f)].atoms;
+        return std::binary_search(atoms.begin(), atoms.end(), a);
+    });
+}
+
+int Prover::number_of(const Condition& c) {
+    const auto [it, fresh] = numbers_.emplace(c, static_cast<int>(numbered_.size()));
+    if (!fresh) return it->second;
+    Numbered n{c, {}, false};
+    ints_.collect(c, n.atoms);
+    std::sort(n.atoms.begin(), n.atoms.end());
+    n.atoms.erase(std::unique(n.atoms.begin(), n.atoms.end()), n.atoms.end());
+    const std::function<bool(const Condition&)> has_product = [&](const Condition& x) {
+        return std::any_of(x.poly.terms.begin(), x.poly.terms.end(), [](const auto& t) { return t.first.size() > 1; }) || std::any_of(x.parts.begin(), x.parts.end(), has_product);
+    };
+    n.has_product = has_product(c);
+    numbered_.push_back(std::move(n));
+    return it->second;
 }
 
 bool Prover::yes(const char* who) {
@@ -30,13 +66,28 @@ bool Prover::holds_given(const Condition& extra, const Condition& goal) {
 bool Prover::contradictory() {
     Condition no;
     no.kind = Condition::Kind::no;
-    return by_z3(no);
+    return by_search(no);
 }
 
+// The same question under the same facts has the same answer.
 bool Prover::holds(const Condition& goal) {
+    if (goal.is_yes()) return yes("affine");
+    const auto key = static_cast<std::uint64_t>(state()) << 32 | static_cast<std::uint32_t>(number_of(goal));
+    const auto known = answers_.find(key);
+    if (known != answers_.end()) {
+        if (known->second.proved) return yes(known->second.prover.c_str());
+        ++counts_.refused;
+        return false;
+    }
+    const bool proved = decide(goal);
+    answers_.emplace(key, Answer{proved, proved ? last_ : std::string()});
+    return proved;
+}
+
+bool Prover::decide(const Condition& goal) {
     switch (goal.kind) {
         case Condition::Kind::yes: return yes("affine");
-        case Condition::Kind::no: return by_z3(goal);
+        case Condition::Kind::no: return by_search(goal);
         case Condition::Kind::all:
             for (const Condition& p : goal.parts) {
                 if (!holds(p)) return false;
@@ -46,7 +97,7 @@ bool Prover::holds(const Condition& goal) {
             for (const Condition& p : goal.parts) {
                 if (p.kind != Condition::Kind::any && p.kind != Condition::Kind::all && std::find(facts_.begin(), facts_.end(), p) != facts_.end()) return yes("affine");
             }
-            return by_z3(goal);
+            return by_search(goal);
         default: return leaf(goal);
     }
 }
@@ -60,27 +111,25 @@ bool Prover::leaf(const Condition& goal) {
     if (goal.kind == Condition::Kind::nonzero) {
         if (by_bounds(goal.poly - Poly(1)) || by_bounds(Poly(-1) * goal.poly - Poly(1))) return yes("bounds");
     }
-    return by_z3(goal);
+    return by_search(goal);
 }
 
 bool Prover::by_facts(const Poly& p) {
     std::vector<const Poly*> known;
     for (const Condition& f : facts_) {
         if (f.kind == Condition::Kind::at_least_zero) {
-            const Poly difference = p - f.poly;
-            if (auto c = difference.constant(); c && *c >= 0) return true;
+            if (auto c = p.minus_if_constant(f.poly); c && *c >= 0) return true;
             known.push_back(&f.poly);
         }
         if (f.kind == Condition::Kind::zero) {
-            for (const Poly& d : {p - f.poly, p + f.poly}) {
-                if (auto c = d.constant(); c && *c >= 0) return true;
-            }
+            if (auto c = p.minus_if_constant(f.poly); c && *c >= 0) return true;
+            if (auto c = (p + f.poly).constant(); c && *c >= 0) return true;
         }
     }
     for (std::size_t i = 0; i < known.size(); ++i) {
         const Poly rest = p - *known[i];
         for (std::size_t j = i + 1; j < known.size(); ++j) {
-            if (auto c = (rest - *known[j]).constant(); c && *c >= 0) return true;
+            if (auto c = rest.minus_if_constant(*known[j]); c && *c >= 0) return true;
         }
         if (by_bounds(rest)) return true;
     }
@@ -202,45 +251,58 @@ bool Prover::by_bounds(const Poly& p) {
     return low && *low >= 0;
 }
 
-std::optional<std::int64_t> Prover::value(const Poly& p, std::map<Atom, std::int64_t>& env) {
+// Samples: values of atoms by number, valid where their mark is that of the present sample.
+void Prover::begin_sample() {
+    if (sample_values_.size() < ints_.size()) {
+        sample_values_.resize(ints_.size());
+        sample_marks_.resize(ints_.size(), 0);
+    }
+    ++sample_;
+}
+
+void Prover::set_sample(Atom a, std::int64_t value) {
+    sample_values_[static_cast<std::size_t>(a)] = value;
+    sample_marks_[static_cast<std::size_t>(a)] = sample_;
+}
+
+std::optional<std::int64_t> Prover::value(const Poly& p) {
     std::int64_t sum = 0;
     for (const auto& [m, k] : p.terms) {
         std::int64_t product = k;
         for (Atom a : m) {
-            auto it = env.find(a);
-            if (it == env.end()) {
+            if (sample_marks_[static_cast<std::size_t>(a)] != sample_) {
                 const AtomInfo& i = ints_.info(a);
                 std::optional<std::int64_t> v;
                 switch (i.kind) {
                     case AtomInfo::Kind::quotient: {
-                        auto n = value(i.args[0], env), d = value(i.args[1], env);
+                        auto n = value(i.args[0]), d = value(i.args[1]);
                         if (n && d && *d != 0) v = ir::floor_div(*n, *d);
                         break;
                     }
                     case AtomInfo::Kind::minimum:
                     case AtomInfo::Kind::maximum: {
-                        auto x = value(i.args[0], env), y = value(i.args[1], env);
+                        auto x = value(i.args[0]), y = value(i.args[1]);
                         if (x && y) v = i.kind == AtomInfo::Kind::minimum ? std::min(*x, *y) : std::max(*x, *y);
                         break;
                     }
                     case AtomInfo::Kind::choice: {
-                        auto c = truth(i.condition, env);
-                        if (c) v = value(i.args[*c ? 0 : 1], env);
+                        auto c = truth(i.condition);
+                        if (c) v = value(i.args[*c ? 0 : 1]);
                         break;
                     }
                     default: break;
                 }
                 if (!v) return std::nullopt;
-                it = env.emplace(a, *v).first;
+                set_sample(a, *v);
             }
-            if (__builtin_mul_overflow(product, it->second, &product)) return std::nullopt;
+            if (__builtin_mul_overflow(product, sample_values_[static_cast<std::size_t>(a)], &product)) return std::nullopt;
         }
         if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
     }
     return sum;
 }
 
-std::optional<bool> Prover::truth(const Condition& c, std::map<Atom, std::int64_t>& env) {
+std::optional<bool> Prover::truth(const Condition& c) {
     switch (c.kind) {
         case Condition::Kind::yes: return true;
         case Condition::Kind::no: return false;
@@ -248,128 +310,141 @@ std::optional<bool> Prover::truth(const Condition& c, std::map<Atom, std::int64_
         case Condition::Kind::any: {
             const bool all = c.kind == Condition::Kind::all;
             for (const Condition& p : c.parts) {
-                auto t = truth(p, env);
+                auto t = truth(p);
                 if (!t) return std::nullopt;
                 if (*t != all) return !all;
             }
             return all;
         }
         default: {
-            auto v = value(c.poly, env);
+            auto v = value(c.poly);
             if (!v) return std::nullopt;
             return c.kind == Condition::Kind::at_least_zero ? *v >= 0 : c.kind == Condition::Kind::zero ? *v == 0 : *v != 0;
         }
     }
 }
 
-// Does the assignment satisfy the facts and break the goal?
-bool Prover::refuted_by(const std::vector<Condition>& facts, const Condition& goal, Assignment env) {
-    for (const Condition& f : facts) {
-        const auto t = truth(f, env);
-        if (!t || !*t) return false;
-    }
-    const auto t = truth(goal, env);
-    return t && !*t;
+// Does the sample break the goal and satisfy the facts?
+bool Prover::sample_refutes(const std::vector<Condition>& facts, const Condition& goal) {
+    const auto reached = truth(goal);
+    if (!reached || *reached) return false;
+    return std::all_of(facts.begin(), facts.end(), [&](const Condition& f) { return truth(f).value_or(false); });
 }
 
-bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal) {
+std::vector<Atom> Prover::symbols_of(const std::vector<Condition>& facts, const Condition& goal) const {
     std::vector<Atom> all;
     ints_.collect(goal, all);
     for (const Condition& f : facts) ints_.collect(f, all);
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
-    std::vector<Atom> symbols;
-    for (Atom a : all) {
+    all.erase(std::remove_if(all.begin(), all.end(), [&](Atom a) {
         const auto kind = ints_.info(a).kind;
-        if (kind == AtomInfo::Kind::symbol || kind == AtomInfo::Kind::element || kind == AtomInfo::Kind::opaque) symbols.push_back(a);
-    }
+        return kind != AtomInfo::Kind::symbol && kind != AtomInfo::Kind::element && kind != AtomInfo::Kind::opaque;
+    }), all.end());
+    return all;
+}
+
+bool Prover::refuted_by_model(const std::vector<Condition>& facts, const Condition& goal) {
+    const std::vector<Atom> symbols = symbols_of(facts, goal);
     for (std::size_t i = 0; i < models_.size(); ++i) {
-        Assignment env = models_[i];
-        for (Atom a : symbols) env.emplace(a, ints_.info(a).lower.value_or(0));
-        if (!refuted_by(facts, goal, std::move(env))) continue;
+        begin_sample();
+        for (Atom a : symbols) {
+            const auto found = models_[i].find(a);
+            set_sample(a, found != models_[i].end() ? found->second : ints_.info(a).lower.value_or(0));
+        }
+        if (!sample_refutes(facts, goal)) continue;
         std::rotate(models_.begin(), models_.begin() + static_cast<std::ptrdiff_t>(i), models_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
         return true;
     }
+    return false;
+}
+
+bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal, int first, int last) {
+    const std::vector<Atom> symbols = symbols_of(facts, goal);
     static constexpr std::int64_t common[] = {0, 1, 2, 3, 8, 64, 65, 128, 130, 192, 256, 1000, 1024, 1025, 2048, 5000};
-    std::uint64_t state = 88172645463325252ull;   // fixed: answers are reproducible
+    std::uint64_t state = 88172645463325252ull + static_cast<std::uint64_t>(first);   // fixed: answers are reproducible
     auto next = [&] {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         return state;
     };
-    for (int round = 0; round < 400; ++round) {
-        Assignment env;
+    for (int round = first; round < last; ++round) {
+        begin_sample();
         for (Atom a : symbols) {
             const AtomInfo& i = ints_.info(a);
             std::int64_t v;
             if (i.lower && i.upper) v = *i.lower + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(*i.upper - *i.lower + 1));
             else if (next() % 2) v = i.lower.value_or(0) + static_cast<std::int64_t>(next() % 4);
             else v = std::max(i.lower.value_or(0), common[next() % std::size(common)]);
-            env[a] = v;
+            set_sample(a, v);
         }
-        if (refuted_by(facts, goal, std::move(env))) return true;
+        if (sample_refutes(facts, goal)) return true;
     }
     return false;
 }
 
 // Leaving facts out is always sound. What shares no symbol with the goal, even through other facts, cannot help; products of
 // symbols (the number of tiles of a raster) only help a goal that has products itself, and make everything slow.
-std::vector<Condition> Prover::relevant_facts(const Condition& goal) const {
-    std::function<bool(const Condition&)> has_product = [&](const Condition& c) {
-        for (const auto& [m, k] : c.poly.terms) {
-            if (m.size() > 1) return true;
-        }
-        return std::any_of(c.parts.begin(), c.parts.end(), has_product);
-    };
-    const bool products = has_product(goal);
-    std::vector<Atom> reached;
-    ints_.collect(goal, reached);
-    std::sort(reached.begin(), reached.end());
-    std::vector<Condition> chosen;
+std::vector<int> Prover::relevant_facts(int goal) const {
+    const Numbered& wanted = numbered_[static_cast<std::size_t>(goal)];
+    std::vector<Atom> reached = wanted.atoms;
+    std::vector<int> chosen;
     std::vector<char> taken(facts_.size(), 0);
     for (bool grew = true; grew;) {
         grew = false;
         for (std::size_t i = 0; i < facts_.size(); ++i) {
-            if (taken[i] || (!products && has_product(facts_[i]))) continue;
-            std::vector<Atom> mine;
-            ints_.collect(facts_[i], mine);
-            if (!reached.empty() && std::none_of(mine.begin(), mine.end(), [&](Atom a) { return std::binary_search(reached.begin(), reached.end(), a); })) continue;
+            const Numbered& fact = numbered_[static_cast<std::size_t>(fact_numbers_[i])];
+            if (taken[i] || (!wanted.has_product && fact.has_product)) continue;
+            if (!reached.empty() && std::none_of(fact.atoms.begin(), fact.atoms.end(), [&](Atom a) { return std::binary_search(reached.begin(), reached.end(), a); })) continue;
             taken[i] = 1;
             grew = true;
-            chosen.push_back(facts_[i]);
-            reached.insert(reached.end(), mine.begin(), mine.end());
-            std::sort(reached.begin(), reached.end());
+            chosen.push_back(fact_numbers_[i]);
+            std::vector<Atom> all;
+            std::set_union(reached.begin(), reached.end(), fact.atoms.begin(), fact.atoms.end(), std::back_inserter(all));
+            reached = std::move(all);
         }
     }
     return chosen;
 }
 
-bool Prover::by_z3(const Condition& goal) {
-    if (!use_z3) {
-        ++counts_.refused;
-        return false;
-    }
-    std::string key = ints_.text(goal);
-    for (const Condition& f : facts_) key += ";" + ints_.text(f);
-    auto found = z3_cache_.find(key);
-    if (found == z3_cache_.end()) {
+bool Prover::by_search(const Condition& goal) {
+    const int number = number_of(goal);
+    const std::vector<int> relevant = relevant_facts(number);
+    std::vector<int> key = relevant;
+    std::sort(key.begin(), key.end());
+    key.push_back(number);
+    if (linear_answers_.count(key)) return yes("linear");
+    auto found = z3_answers_.find(key);
+    if (found == z3_answers_.end()) {
         double ms = 0;
-        const std::vector<Condition> relevant = relevant_facts(goal);
-        if (refuted_by_sample(relevant, goal)) {
+        std::vector<Condition> facts;
+        for (int f : relevant) facts.push_back(numbered_[static_cast<std::size_t>(f)].condition);
+        // A few samples first: most of what does not hold fails on them, at a fraction of the cost of a vain search for a proof.
+        bool refuted = refuted_by_model(facts, goal) || refuted_by_sample(facts, goal, 0, 32);
+        if (!refuted && linear_implies(ints_, facts, goal)) {
+            linear_answers_.insert(std::move(key));
+            return yes("linear");
+        }
+        refuted = refuted || refuted_by_sample(facts, goal, 32, 400);
+        if (refuted) {
             ++counts_.sampled;
             ++counts_.refused;
-            z3_cache_.emplace(std::move(key), false);
+            z3_answers_.emplace(std::move(key), false);
+            return false;
+        }
+        if (!use_z3) {
+            ++counts_.refused;
             return false;
         }
         Assignment model;
-        const bool answer = z3_implies(ints_, relevant, goal, ms, model);
+        const bool answer = z3_implies(ints_, facts, goal, ms, model);
         if (!model.empty()) {
             models_.push_front(std::move(model));
             if (models_.size() > 100) models_.pop_back();
         }
         counts_.z3_milliseconds += ms;
-        found = z3_cache_.emplace(std::move(key), answer).first;
+        found = z3_answers_.emplace(std::move(key), answer).first;
     }
     if (found->second) return yes("z3");
     ++counts_.refused;

@@ -2,6 +2,7 @@
 //
 //   affine   the goal is a fact, or a fact plus a non-negative constant, or two facts added
 //   bounds   lower bounds of every monomial, from constant bounds of atoms, added up
+//   linear   Fourier-Motzkin elimination with rounding to integers, over few cases (verify/linear.h)
 //   sample   (answers "no" only) Z3's counterexamples to earlier goals and a few hundred small assignments; one that satisfies the
 //            facts and breaks the goal ends the matter
 //   z3       integers with floor division, min, max and uninterpreted index tensors; first with every product of symbols as
@@ -13,7 +14,9 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "verify/integer.h"
@@ -32,7 +35,7 @@ public:
     explicit Prover(Integers& ints) : ints_(ints) {}
 
     void push() { marks_.push_back(facts_.size()); }
-    void pop() { facts_.resize(marks_.back()); marks_.pop_back(); }
+    void pop();
     void assume(const Condition& c);
 
     bool holds(const Condition& goal);                  // proved from the facts
@@ -45,19 +48,38 @@ public:
 
     const ProverCounts& counts() const { return counts_; }
     const std::vector<Condition>& facts() const { return facts_; }
+    // A number for the present facts: equal numbers are equal facts, in their order. What follows from facts may be remembered by it.
+    int state() const { return states_.empty() ? 0 : states_.back(); }
+    bool mentions(Atom a) const;                        // does a fact speak of it?
     bool use_z3 = true;
 
 private:
+    // Conditions by number, so that facts and goals are compared by number; with what relevance asks of them.
+    struct Numbered {
+        Condition condition;
+        std::vector<Atom> atoms;            // deep, sorted, each once
+        bool has_product = false;           // of symbols
+    };
+    struct Answer {
+        bool proved = false;
+        std::string prover;
+    };
+    int number_of(const Condition& c);
+    bool decide(const Condition& goal);
     bool leaf(const Condition& goal);
     bool by_facts(const Poly& p);
     bool by_bounds(const Poly& p);
-    bool by_z3(const Condition& goal);
+    bool by_search(const Condition& goal);   // linear, sample, z3
     using Assignment = std::map<Atom, std::int64_t>;
-    bool refuted_by(const std::vector<Condition>& facts, const Condition& goal, Assignment env);
-    bool refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal);
-    std::vector<Condition> relevant_facts(const Condition& goal) const;
-    std::optional<std::int64_t> value(const Poly& p, std::map<Atom, std::int64_t>& env);
-    std::optional<bool> truth(const Condition& c, std::map<Atom, std::int64_t>& env);
+    void begin_sample();
+    void set_sample(Atom a, std::int64_t value);
+    bool sample_refutes(const std::vector<Condition>& facts, const Condition& goal);
+    std::vector<Atom> symbols_of(const std::vector<Condition>& facts, const Condition& goal) const;
+    bool refuted_by_model(const std::vector<Condition>& facts, const Condition& goal);
+    bool refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal, int first, int last);   // rounds
+    std::vector<int> relevant_facts(int goal) const;
+    std::optional<std::int64_t> value(const Poly& p);   // under the present sample
+    std::optional<bool> truth(const Condition& c);
     bool yes(const char* who);
     struct Range { std::optional<std::int64_t> low, high; };
     Range range_of(Atom a) const;
@@ -68,10 +90,19 @@ private:
 
     Integers& ints_;
     std::vector<Condition> facts_;
+    std::vector<int> fact_numbers_, states_;            // of each fact; of the facts up to it
     std::vector<std::size_t> marks_;
+    std::deque<Numbered> numbered_;
+    std::map<Condition, int> numbers_;
+    std::map<std::pair<int, int>, int> next_states_;    // (state, fact added) -> state
+    std::unordered_map<std::uint64_t, Answer> answers_; // (state, goal)
     std::string last_;
     ProverCounts counts_;
-    std::map<std::string, bool> z3_cache_;
+    std::map<std::vector<int>, bool> z3_answers_;       // relevant facts, goal
+    std::set<std::vector<int>> linear_answers_;         // the same, where `linear` said yes
+    std::vector<std::int64_t> sample_values_;           // by atom
+    std::vector<std::uint32_t> sample_marks_;
+    std::uint32_t sample_ = 0;
     std::deque<Assignment> models_;         // counterexamples of Z3, the most useful first
 };
 

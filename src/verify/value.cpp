@@ -11,22 +11,52 @@ double Values::identity(const std::string& op) {
 }
 
 Value Values::intern(ValueNode n) {
-    std::string key = std::to_string(static_cast<int>(n.kind)) + "|" + number_key(n.number) + "|" + std::to_string(n.id) + "|" + n.name + "|";
-    for (const Poly& p : n.indices) key += "[" + poly_key(p) + "]";
-    for (std::size_t i = 0; i < n.args.size(); ++i) {
-        key += "," + std::to_string(n.args[i]);
-        if (i < n.weights.size()) key += "^" + number_key(n.weights[i]);
+    std::string key;
+    append_key(key, static_cast<std::int64_t>(n.kind));
+    key += '|' + number_key(n.number) + '|';
+    append_key(key, std::int64_t{n.id});
+    key += '|' + n.name + '|';
+    for (const Poly& p : n.indices) {
+        key += '[';
+        append_key(key, p);
+        key += ']';
     }
-    if (n.kind == Kind::where) key += "?" + condition_key(n.condition);
-    if (n.kind == Kind::reduce) key += "#" + std::to_string(n.variable) + "(" + poly_key(n.lo) + ":" + poly_key(n.hi) + ")";
+    for (std::size_t i = 0; i < n.args.size(); ++i) {
+        key += ',';
+        append_key(key, std::int64_t{n.args[i]});
+        if (i < n.weights.size()) key += '^' + number_key(n.weights[i]);
+    }
+    if (n.kind == Kind::where) {
+        key += '?';
+        append_key(key, n.condition);
+    }
+    if (n.kind == Kind::reduce) {
+        key += '#';
+        append_key(key, std::int64_t{n.variable});
+        key += '(';
+        append_key(key, n.lo);
+        key += ':';
+        append_key(key, n.hi);
+        key += ')';
+    }
     auto [it, fresh] = by_key_.emplace(std::move(key), static_cast<Value>(nodes_.size()));
     if (!fresh) return it->second;
     int height = 0;
+    n.atoms.clear();   // of a node that this one was made from
     n.unknown_inside = n.kind == Kind::unknown;
     for (Value a : n.args) {
         height = std::max(height, node(a).height);
         n.unknown_inside |= node(a).unknown_inside;
+        n.atoms.insert(n.atoms.end(), node(a).atoms.begin(), node(a).atoms.end());
     }
+    for (const Poly& p : n.indices) ints_.collect(p, n.atoms);
+    if (n.kind == Kind::where) ints_.collect(n.condition, n.atoms);
+    if (n.kind == Kind::reduce) {
+        ints_.collect(n.lo, n.atoms);
+        ints_.collect(n.hi, n.atoms);
+    }
+    std::sort(n.atoms.begin(), n.atoms.end());
+    n.atoms.erase(std::unique(n.atoms.begin(), n.atoms.end()), n.atoms.end());
     n.height = height + (n.kind == Kind::reduce ? 1 : 0);
     nodes_.push_back(std::move(n));
     return it->second;
@@ -97,7 +127,7 @@ Value Values::lift(const std::vector<Value>& args, const std::function<Value(con
 
 // v where c is known to hold (or not): only the masks at the top of v are looked at.
 Value Values::under(const Condition& c, Value v, bool holds) {
-    const ValueNode n = node(v);
+    const ValueNode& n = node(v);
     if (n.kind != Kind::where) return v;
     if (n.condition == c) return under(c, n.args[holds ? 0 : 1], holds);
     const Condition opposite = negated(c);
@@ -127,7 +157,7 @@ Value Values::where(const Condition& c, Value then, Value otherwise) {
                 --merging_;
                 if (same) return otherwise;
             }
-            const AtomInfo info = ints_.info(x);
+            const AtomInfo& info = ints_.info(x);
             auto at = v.constant();
             if (at && info.lower && info.upper && *info.upper == *info.lower + 1) {
                 auto blended = *at == *info.upper ? interpolated(otherwise, then, x, *info.lower) : interpolated(then, otherwise, x, *info.lower);
@@ -137,11 +167,11 @@ Value Values::where(const Condition& c, Value then, Value otherwise) {
     }
     // One order for nested masks with the same fill: where(a, where(b, x, f), f) == where(a and b, x, f).
     if (node(then).kind == Kind::where && node(then).args[1] == otherwise) {
-        const ValueNode inner = node(then);
+        const ValueNode& inner = node(then);
         return where(both(c, inner.condition), inner.args[0], otherwise);
     }
     if (node(otherwise).kind == Kind::where && node(otherwise).args[0] == then) {   // where(a, x, where(b, x, f))
-        const ValueNode inner = node(otherwise);
+        const ValueNode& inner = node(otherwise);
         return where(either(c, inner.condition), then, inner.args[1]);
     }
     ValueNode n;
@@ -172,7 +202,7 @@ Value Values::sum(double constant, std::vector<std::pair<double, Value>> terms) 
         if (n.kind == Kind::number) {
             constant += c * n.number;
         } else if (n.kind == Kind::sum) {
-            const ValueNode copy = n;
+            const ValueNode& copy = n;
             constant += c * copy.number;
             for (std::size_t i = 0; i < copy.args.size(); ++i) add(c * copy.weights[i], copy.args[i]);
         } else if (n.kind == Kind::index && c == std::round(c) && std::fabs(c) < 1e9) {
@@ -203,7 +233,7 @@ Value Values::sum(double constant, std::vector<std::pair<double, Value>> terms) 
 // Two tags of one shape whose integers differ by constants, as one tag in x: the first at x = zero, the second at zero + 1.
 std::optional<Value> Values::interpolated(Value a, Value b, Atom x, std::int64_t zero) {
     if (a == b) return a;
-    const ValueNode m = node(a), n = node(b);
+    const ValueNode &m = node(a), &n = node(b);
     if (m.kind != n.kind || m.name != n.name || m.id != n.id || m.weights != n.weights || m.args.size() != n.args.size() || m.indices.size() != n.indices.size()) return std::nullopt;
     if (m.number != n.number) return std::nullopt;
     bool ok = true;
@@ -261,7 +291,7 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
     bool infinite = false;
     std::map<Value, double> collected;
     std::function<void(Value, double)> multiply = [&](Value v, double p) {
-        const ValueNode n = node(v);
+        const ValueNode& n = node(v);
         if (p == 0) return;
         if (n.kind == Kind::number) {
             zero |= n.number == 0 && p > 0;
@@ -289,7 +319,7 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
     }
     // A sum times anything else is spread out, so that sums of products have one form; powers of sums up to 2 as well.
     for (auto it = collected.begin(); it != collected.end(); ++it) {
-        const ValueNode s = node(it->first);
+        const ValueNode& s = node(it->first);
         if (s.kind != Kind::sum || !(it->second == 1 || it->second == 2) || (collected.size() == 1 && it->second == 1)) continue;
         std::vector<std::pair<Value, double>> rest;
         for (const auto& [v, p] : collected) {
@@ -321,7 +351,7 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
 
 // exp(number + sum c t) == e^number * product exp(t)^c, with exp(t) an atomic base.
 Value Values::exponential(Value a) {
-    const ValueNode n = node(a);
+    const ValueNode& n = node(a);
     if (n.kind == Kind::number) return number(std::exp(n.number));
     std::vector<std::pair<Value, double>> bases;
     double scale = 1;
@@ -345,7 +375,7 @@ Value Values::exponential(Value a) {
 }
 
 Value Values::logarithm(Value a) {
-    const ValueNode n = node(a);
+    const ValueNode& n = node(a);
     auto log_of = [&](Value v) {
         const ValueNode& vn = node(v);
         if (vn.kind == Kind::function && vn.name == "exp") return vn.args[0];
@@ -368,7 +398,7 @@ Value Values::logarithm(Value a) {
 }
 
 Condition Values::condition_of(Value v, bool& ok) {
-    const ValueNode n = node(v);
+    const ValueNode& n = node(v);
     Condition c;
     ok = true;
     if (n.kind == Kind::number) {

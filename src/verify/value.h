@@ -13,10 +13,12 @@
 // Float casts are dropped: movement is proved, rounding is tested (docs/trusted-base.md).
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/term.h"
@@ -39,6 +41,7 @@ struct ValueNode {
     Poly lo, hi;                      // reduce
     int height = 0;                   // nesting depth of reduces, to name bound variables
     bool unknown_inside = false;      // some part of it is unknown
+    std::vector<Atom> atoms;          // all that it mentions, bound ones and those inside operations too; sorted
 };
 
 class Values {
@@ -73,7 +76,7 @@ public:
     // after the iterations before k, guessed from one iteration (see flow_engine.h).
     Value widened(Value v, Atom k, const Poly& first);
 
-    bool mentions(Value v, Atom a);
+    bool mentions(Value v, Atom a) const;
     // An unknown stands for whatever each element happens to be: two elements of one unknown may differ, so it never cancels.
     bool has_unknown(Value v) const { return node(v).unknown_inside; }
     const ValueNode& node(Value v) const { return nodes_[static_cast<std::size_t>(v)]; }
@@ -111,9 +114,14 @@ private:
 
     Integers& ints_;
     Prover& prover_;
-    std::vector<ValueNode> nodes_;
+    std::deque<ValueNode> nodes_;         // references to nodes stay valid while more are made
     std::map<std::string, Value> by_key_;
     int unknowns_ = 0;
+    // What `simplified` made of a value or polynomial under the facts of a state of the prover.
+    std::unordered_map<std::uint64_t, Value> simplified_values_;
+    std::map<std::pair<int, Poly>, Poly> simplified_polys_;
+    Value simplify(Value v);
+    Poly simplify(const Poly& p);
     int merging_ = 0;
     int opening_ = 0;
 };

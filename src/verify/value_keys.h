@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -19,25 +20,39 @@ inline double snapped(double c) {
 }
 
 inline std::string number_key(double v) {
+    const double s = snapped(v) == 0 ? 0.0 : snapped(v);
+    if (s == std::round(s) && std::fabs(s) < 1e9) return std::to_string(static_cast<std::int64_t>(s));   // what %.9g prints
     char buffer[40];
-    std::snprintf(buffer, sizeof buffer, "%.9g", snapped(v) == 0 ? 0.0 : snapped(v));
+    std::snprintf(buffer, sizeof buffer, "%.9g", s);
     return buffer;
 }
 
-inline std::string poly_key(const Poly& p) {
-    std::string s;
-    for (const auto& [m, k] : p.terms) {
-        s += std::to_string(k);
-        for (Atom a : m) s += "*" + std::to_string(a);
-        s += "+";
-    }
-    return s;
+inline void append_key(std::string& s, std::int64_t n) {
+    char digits[24];
+    s.append(digits, std::to_chars(digits, digits + sizeof digits, n).ptr);
 }
 
-inline std::string condition_key(const Condition& c) {
-    std::string s = std::to_string(static_cast<int>(c.kind)) + ":" + poly_key(c.poly) + "{";
-    for (const Condition& p : c.parts) s += condition_key(p) + ",";
-    return s + "}";
+inline void append_key(std::string& s, const Poly& p) {
+    for (const auto& [m, k] : p.terms) {
+        append_key(s, k);
+        for (Atom a : m) {
+            s += '*';
+            append_key(s, std::int64_t{a});
+        }
+        s += '+';
+    }
+}
+
+inline void append_key(std::string& s, const Condition& c) {
+    append_key(s, static_cast<std::int64_t>(c.kind));
+    s += ':';
+    append_key(s, c.poly);
+    s += '{';
+    for (const Condition& p : c.parts) {
+        append_key(s, p);
+        s += ',';
+    }
+    s += '}';
 }
 
 }  // namespace tw::verify

@@ -5,7 +5,7 @@ namespace tw::verify {
 
 // Splits term = reduce(sum, ...) * others. False when there is no such factor.
 bool Values::split_reduce_factor(Value term, Value& reduce, std::vector<std::pair<Value, double>>& others) {
-    const ValueNode n = node(term);
+    const ValueNode& n = node(term);
     others.clear();
     if (n.kind == Kind::reduce && n.name == "sum") {
         reduce = term;
@@ -59,7 +59,7 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
             if (i->second == 0 || !split_reduce_factor(i->first, r1, o1)) continue;
             for (auto j = terms.begin(); j != terms.end(); ++j) {
                 if (i == j || snapped(i->second) != snapped(j->second) || !split_reduce_factor(j->first, r2, o2) || o1 != o2) continue;
-                const ValueNode a = node(r1), b = node(r2);
+                const ValueNode &a = node(r1), &b = node(r2);
                 if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
                 if (!adjacent(a, b)) continue;
                 ++merging_;
@@ -85,7 +85,7 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
             Value r = 0;
             std::vector<std::pair<Value, double>> others;
             if (i->second == 0 || !split_reduce_factor(i->first, r, others) || !others.empty()) continue;
-            const ValueNode a = node(r);
+            const ValueNode& a = node(r);
             for (const bool after : {true, false}) {
                 ++merging_;
                 const Value next = replace(a.args[0], {{a.variable, after ? a.hi : a.lo - Poly(1)}});
@@ -123,11 +123,11 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
 bool Values::unite_products(std::map<Value, double>& bases) {
     if (merging_ >= 8) return false;
     for (const auto& [first, power] : bases) {
-        const ValueNode a = node(first);
+        const ValueNode& a = node(first);
         if (a.kind != Kind::reduce || a.name != "prod") continue;
         for (const auto& [second, other] : bases) {
             if (first == second || snapped(power) != snapped(other)) continue;
-            const ValueNode b = node(second);
+            const ValueNode& b = node(second);
             ValueNode whole = a;
             if (b.kind == Kind::reduce && b.name == "prod" && b.args[0] == a.args[0] && b.variable == a.variable) {
                 if (!adjacent(a, b)) continue;
@@ -153,7 +153,7 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
     std::vector<Value> flat;
     double constant = identity(op);
     for (Value v : args) {
-        const ValueNode n = node(v);
+        const ValueNode& n = node(v);
         if (n.kind == Kind::number) constant = op == "max" ? std::max(constant, n.number) : std::min(constant, n.number);
         else if (n.kind == Kind::extreme && n.name == op) flat.insert(flat.end(), n.args.begin(), n.args.end());
         else flat.push_back(v);
@@ -179,7 +179,7 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
                 };
                 double c1 = 1, c2 = 1;
                 const Value v1 = core(flat[i], c1), v2 = core(flat[j], c2);
-                const ValueNode a = node(v1), b = node(v2);
+                const ValueNode &a = node(v1), &b = node(v2);
                 if (a.kind != Kind::reduce || b.kind != Kind::reduce || a.name != op || b.name != op || c1 != c2) continue;
                 if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
                 const bool meet = adjacent(a, b);
@@ -197,7 +197,7 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
         }
         // f(b) joins the fold of f over [a, b).
         for (std::size_t i = 0; i < flat.size() && !changed && merging_ < 8; ++i) {
-            const ValueNode a = node(flat[i]);
+            const ValueNode& a = node(flat[i]);
             if (a.kind != Kind::reduce || a.name != op) continue;
             ++merging_;
             const Value next = replace(a.args[0], {{a.variable, a.hi}});
@@ -227,7 +227,7 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
 Condition Values::end_as_mask(Atom i, const Poly& end, bool upper) {
     for (const auto& [m, k] : end.terms) {
         if (m.size() != 1 || k != (upper ? 1 : -1) || ints_.info(m[0]).kind != AtomInfo::Kind::quotient) continue;
-        const AtomInfo info = ints_.info(m[0]);
+        const AtomInfo& info = ints_.info(m[0]);
         const auto d = info.args[1].constant();
         if (!d || *d <= 0) continue;
         const Poly whole = upper ? end - Poly::of(m[0]) : end + Poly::of(m[0]);
@@ -256,7 +256,7 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
     std::vector<Fold> folds = {{x, lo, hi}};
     Value core = body;
     while (node(core).kind == Kind::reduce && node(core).name == op && folds.size() < 5) {
-        const ValueNode n = node(core);
+        const ValueNode& n = node(core);
         const Atom y = ints_.fresh("i");
         folds.push_back({y, n.lo, n.hi});
         ++opening_;   // it is in normal form already
@@ -264,7 +264,7 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
         --opening_;
     }
     // A count that depends on the variables is a fold of ones: max(0, p) ones.
-    if (const ValueNode n = node(core); op == "sum" && n.kind == Kind::index) {
+    if (const ValueNode& n = node(core); op == "sum" && n.kind == Kind::index) {
         if (auto ones = count_of(n.indices[0])) {
             folds.push_back({ints_.fresh("i"), Poly(0), *ones});
             core = number(1);
@@ -281,7 +281,7 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
         auto ends = [&](const Poly& end, AtomInfo::Kind kind) {
             const Poly one = absorbed(end);
             if (one.terms.size() == 1 && one.terms.begin()->first.size() == 1 && one.terms.begin()->second == 1) {
-                const AtomInfo info = ints_.info(one.terms.begin()->first[0]);
+                const AtomInfo& info = ints_.info(one.terms.begin()->first[0]);
                 if (info.kind == kind) return info.args;
             }
             return std::vector<Poly>{end};
@@ -389,7 +389,7 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
 
 Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body) {
     if (auto extent = (hi - lo).constant(); extent && *extent <= 0) return number(identity(op));
-    const ValueNode n = node(body);
+    const ValueNode& n = node(body);
     if (n.kind == Kind::where) {
         std::vector<Condition> inside, outside;
         auto sort_parts = [&](const Condition& c) {
@@ -503,7 +503,7 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
     }
     // Two digits of one index: sum_u sum_v f(u * n + v), v < n, is one sum.
     if (n.kind == Kind::reduce && n.name == op) {
-        const ValueNode inner = n;
+        const ValueNode& inner = n;
         // Inner range [c + x*w, c + x*w + w), perhaps cut off at an end that does not move with x, with the body free of x
         // otherwise: consecutive x tile a longer range. The width w may be symbolic, if it is never negative.
         auto tiled = [&](const Poly& end, const std::optional<Poly>& cut) -> std::optional<Value> {
@@ -519,7 +519,7 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
         };
         if (auto whole = tiled(inner.hi, std::nullopt)) return *whole;
         if (inner.hi.terms.size() == 1 && inner.hi.terms.begin()->first.size() == 1 && inner.hi.terms.begin()->second == 1) {
-            const AtomInfo info = ints_.info(inner.hi.terms.begin()->first[0]);
+            const AtomInfo& info = ints_.info(inner.hi.terms.begin()->first[0]);
             for (std::size_t i = 0; info.kind == AtomInfo::Kind::minimum && i < info.args.size(); ++i) {
                 std::optional<Poly> cut;
                 for (std::size_t j = 0; j < info.args.size(); ++j) {
@@ -546,7 +546,11 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
     r.name = op;
     r.lo = absorbed(simplified(absorbed(lo)));
     r.hi = absorbed(simplified(absorbed(hi)));
-    const Atom bound = ints_.symbol("#" + std::to_string(node(body).height));
+    // Named by depth, so that equal folds are equal; never as something that is free in it.
+    Atom bound = ints_.symbol("#" + std::to_string(node(body).height));
+    for (int more = 1; ints_.mentions(r.lo, bound) || ints_.mentions(r.hi, bound) || (bound != x && mentions(body, bound)); ++more) {
+        bound = ints_.symbol("#" + std::to_string(node(body).height + more));
+    }
     r.args = {bound == x ? body : replace(body, {{x, Poly::of(bound)}})};
     r.variable = bound;
     return intern(std::move(r));

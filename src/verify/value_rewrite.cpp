@@ -4,7 +4,8 @@
 namespace tw::verify {
 
 Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
-    const ValueNode n = node(v);
+    const ValueNode& n = node(v);
+    if (std::none_of(with.begin(), with.end(), [&](const auto& entry) { return mentions(v, entry.first); })) return v;
     switch (n.kind) {
         case Kind::number:
         case Kind::scalar:
@@ -42,7 +43,9 @@ Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
                 fewer.erase(n.variable);
                 return replace(v, fewer);
             }
-            // Renamed while its surroundings change, so that a replacement cannot be captured.
+            // Renamed where a replacement would be captured.
+            const bool captures = std::any_of(with.begin(), with.end(), [&](const auto& entry) { return ints_.mentions(entry.second, n.variable); });
+            if (!captures) return reduce(n.name, n.variable, ints_.replace(n.lo, with), ints_.replace(n.hi, with), replace(n.args[0], with));
             const Atom y = ints_.fresh("i");
             std::map<Atom, Poly> more = with;
             more[n.variable] = Poly::of(y);
@@ -54,7 +57,7 @@ Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
 
 Value Values::substitute(Value v, Value from, Value to) {
     if (v == from) return to;
-    const ValueNode n = node(v);
+    const ValueNode& n = node(v);
     if (n.args.empty() || n.height < node(from).height) return v;
     std::vector<Value> args;
     for (Value a : n.args) args.push_back(substitute(a, from, to));
@@ -90,13 +93,23 @@ Poly Values::absorbed(const Poly& p) {
 }
 
 Poly Values::simplified(const Poly& p) {
+    if (p.constant()) return p;
+    const auto key = std::make_pair(prover_.state(), p);
+    const auto known = simplified_polys_.find(key);
+    if (known != simplified_polys_.end()) return known->second;
+    Poly result = simplify(p);
+    simplified_polys_.emplace(key, result);
+    return result;
+}
+
+Poly Values::simplify(const Poly& p) {
     std::map<Atom, Poly> decided;
     std::vector<Atom> atoms;
     ints_.collect(p, atoms);
     std::sort(atoms.begin(), atoms.end());
     atoms.erase(std::unique(atoms.begin(), atoms.end()), atoms.end());
     for (Atom a : atoms) {
-        const AtomInfo info = ints_.info(a);
+        const AtomInfo& info = ints_.info(a);
         if (info.kind == AtomInfo::Kind::minimum || info.kind == AtomInfo::Kind::maximum) {
             const bool less_first = prover_.holds(at_least(info.args[1], info.args[0]));
             const bool is_min = info.kind == AtomInfo::Kind::minimum;
@@ -115,7 +128,7 @@ Poly Values::simplified(const Poly& p) {
     }
     if (!decided.empty()) return ints_.replace(p, decided);
     for (Atom a : atoms) {   // no tile, one, or one and a rest
-        const AtomInfo info = ints_.info(a);
+        const AtomInfo& info = ints_.info(a);
         if (info.kind != AtomInfo::Kind::quotient) continue;
         for (int count : {0, 1, 2}) {
             if (prover_.holds(equals(Poly::of(a), Poly(count)))) return simplified(ints_.replace(p, {{a, Poly(count)}}));
@@ -124,7 +137,7 @@ Poly Values::simplified(const Poly& p) {
     // No rest: b * (n // b) is n, and b * ((n + b - 1) // b) too.
     for (const auto& [monomial, coefficient] : p.terms) {
         if (monomial.size() != 1) continue;
-        const AtomInfo info = ints_.info(monomial[0]);
+        const AtomInfo& info = ints_.info(monomial[0]);
         if (info.kind != AtomInfo::Kind::quotient) continue;
         const auto divisor = info.args[1].constant();
         if (!divisor || *divisor <= 1 || coefficient % *divisor != 0) continue;
@@ -137,7 +150,7 @@ Poly Values::simplified(const Poly& p) {
     // Whole tiles and all tiles of one size, n // b and (n + b - 1) // b: the facts may say that they are equal or one apart.
     for (Atom a : atoms) {
         for (Atom b : atoms) {
-            const AtomInfo x = ints_.info(a), y = ints_.info(b);
+            const AtomInfo &x = ints_.info(a), &y = ints_.info(b);
             if (x.kind != AtomInfo::Kind::quotient || y.kind != AtomInfo::Kind::quotient || !(x.args[1] == y.args[1])) continue;
             const auto more = (x.args[0] - y.args[0]).constant(), divisor = y.args[1].constant();
             if (!more || !divisor || *more <= 0 || *more >= *divisor) continue;
@@ -150,7 +163,17 @@ Poly Values::simplified(const Poly& p) {
 }
 
 Value Values::simplified(Value v) {
-    const ValueNode n = node(v);
+    if (merging_ != 0 || opening_ != 0) return simplify(v);   // constructors do less then: not what is asked for otherwise
+    const auto key = static_cast<std::uint64_t>(prover_.state()) << 32 | static_cast<std::uint32_t>(v);
+    const auto known = simplified_values_.find(key);
+    if (known != simplified_values_.end()) return known->second;
+    const Value result = simplify(v);
+    simplified_values_.emplace(key, result);
+    return result;
+}
+
+Value Values::simplify(Value v) {
+    const ValueNode& n = node(v);
     switch (n.kind) {
         case Kind::where: {
             if (prover_.holds(n.condition)) return simplified(n.args[0]);
@@ -199,8 +222,11 @@ Value Values::simplified(Value v) {
         case Kind::reduce: {
             const Poly lo = simplified(n.lo), hi = simplified(n.hi);
             if (prover_.holds(at_least(lo, hi))) return number(identity(n.name));
-            const Atom y = ints_.fresh("i");
-            Value body = replace(n.args[0], {{n.variable, Poly::of(y)}});
+            // The bound variable speaks for itself, unless a fact or an end of the range speaks of another one of that name. A name
+            // that stays lets what was found out about the body be found again.
+            const bool taken = prover_.mentions(n.variable) || ints_.mentions(lo, n.variable) || ints_.mentions(hi, n.variable);
+            const Atom y = taken ? ints_.fresh("i") : n.variable;
+            Value body = taken ? replace(n.args[0], {{n.variable, Poly::of(y)}}) : n.args[0];
             prover_.push();
             prover_.assume(at_least(Poly::of(y), lo));
             prover_.assume(less(Poly::of(y), hi));
@@ -219,7 +245,7 @@ Value Values::simplified(Value v) {
 }
 
 Value Values::widened(Value v, Atom k, const Poly& first) {
-    const ValueNode n = node(v);
+    const ValueNode& n = node(v);
     const std::map<Atom, Poly> before = {{k, Poly::of(k) - Poly(1)}}, start = {{k, first}};
     switch (n.kind) {
         case Kind::reduce: {
@@ -254,7 +280,7 @@ Value Values::widened(Value v, Atom k, const Poly& first) {
 }
 
 Value Values::with_elements(Value v, const std::function<std::optional<Value>(int, const std::vector<Poly>&)>& meaning) {
-    const ValueNode n = node(v);
+    const ValueNode& n = node(v);
     auto inner = [&](Value x) { return with_elements(x, meaning); };
     switch (n.kind) {
         case Kind::element: {
@@ -301,17 +327,9 @@ Value Values::with_elements(Value v, const std::function<std::optional<Value>(in
     }
 }
 
-bool Values::mentions(Value v, Atom a) {
-    const ValueNode& n = node(v);
-    for (const Poly& p : n.indices) {
-        if (ints_.mentions(p, a)) return true;
-    }
-    if (n.kind == Kind::where && ints_.mentions(n.condition, a)) return true;
-    if (n.kind == Kind::reduce && (ints_.mentions(n.lo, a) || ints_.mentions(n.hi, a))) return true;
-    for (Value x : n.args) {
-        if (mentions(x, a)) return true;
-    }
-    return false;
+bool Values::mentions(Value v, Atom a) const {
+    const std::vector<Atom>& atoms = node(v).atoms;
+    return std::binary_search(atoms.begin(), atoms.end(), a);
 }
 
 Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) {
