@@ -3,8 +3,8 @@
     python3 bench/torch_peer.py CASES.json OUT.jsonl START
 
 CASES.json is a list of {"case", "file", "kernel", "constants", "scalars", "inputs", "tensors": [{"name", "dtype", "dims", "output"}], "torch", "prelude", "setup",
-"rounds", "l2"}. `torch` is a Python expression over the tensors by name (of the same values that our kernel gets), `torch` and `F`; it is evaluated
-once a call. `prelude` runs once, `setup` once for each set of inputs. One line of JSON a case, from number START on; a line is written before a case begins
+"rounds", "l2"}. `torch` is a Python expression over the tensors by name (of the same values that our kernel gets), by place (`inputs`,
+`outputs`), `torch` and `F`; it is evaluated once a call. `prelude` runs once, `setup` once for each set of inputs. One line of JSON a case, from number START on; a line is written before a case begins
 ({"began": n}), so that a crash is charged to its case.
 """
 import json
@@ -67,6 +67,8 @@ def measure(case):
     for i in range(sets):
         tensors = make_set(case, i)
         space = dict(shared, **tensors)
+        space["inputs"] = [tensors[t["name"]] for t in case["tensors"] if not t["output"]]
+        space["outputs"] = [tensors[t["name"]] for t in case["tensors"] if t["output"]]
         exec(case.get("setup", ""), space)
         spaces.append((tensors, space))
     expression = compile(case["torch"], case["case"], "eval")

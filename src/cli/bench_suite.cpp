@@ -1,7 +1,6 @@
 #include "cli/bench_suite.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
@@ -9,13 +8,9 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
-#include "cli/kernel_file.h"
 #include "report/suite_picture.h"
 #include "runtime/evaluate.h"
-#include "runtime/device_data.h"
-#include "runtime/measure.h"
-#include "runtime/shared_library.h"
-#include "runtime/signature.h"
+#include "runtime/torch_peer.h"
 #include "runtime/worker.h"
 
 namespace tw::cli {
@@ -23,56 +18,6 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-// The folder that holds bench/: here, or the source tree or installation that this program lies in.
-fs::path root_folder() {
-    std::error_code ignored;
-    fs::path above = fs::current_path(ignored);
-    if (fs::exists(above / "bench/suites", ignored)) return above;
-    above = runtime::own_folder();
-    for (int level = 0; level < 4 && !above.empty(); ++level, above = above.parent_path()) {
-        for (const char* below : {".", "share/tilewright"}) {
-            if (fs::exists(above / below / "bench/suites", ignored)) return above / below;
-        }
-    }
-    return {};
-}
-
-std::string temporary_file(const char* purpose) {
-    std::string path = (fs::temp_directory_path() / (std::string("tilewright-") + purpose + "-XXXXXX")).string();
-    const int file = ::mkstemp(path.data());
-    if (file < 0) return {};
-    ::close(file);
-    return path;
-}
-
-// What the torch process needs to know to make the tensors; empty and a problem when the case cannot be described.
-json torch_case(const json& request, std::string& problem) {
-    LoadedFile loaded;
-    load_kernel_file(loaded, request["file"], request["constants"].get<lower::ConstValues>());
-    if (!loaded.module) return problem = render_text(loaded.sink, loaded.sources), json();
-    loaded.module->file = request["file"];
-    auto signature = runtime::find_signature(*loaded.module, request.value("kernel", std::string()));
-    if (!signature) return problem = signature.error().text(), json();
-    auto sizes = runtime::size_values(*signature, request["sizes"].get<std::map<std::string, std::int64_t>>());
-    if (!sizes) return problem = sizes.error().text(), json();
-    auto scalars = runtime::scalar_values(*signature, request.value("scalars", json::object()).get<std::map<std::string, double>>(), request.value("seed", std::uint64_t{1}));
-    if (!scalars) return problem = scalars.error().text(), json();
-    const auto indices = runtime::index_tensors(signature->tensors, signature->computes, signature->kernels);
-    json tensors = json::array(), values = json::object();
-    for (std::size_t i = 0; i < signature->tensors.size(); ++i) {
-        const ir::Tensor& t = signature->tensors[i];
-        json dims = json::array();
-        for (const ir::Expr& e : t.dims) dims.push_back(runtime::size_value(e, *sizes).value_or(0));
-        tensors.push_back({{"name", t.name}, {"dtype", target::name(t.dtype)}, {"dims", dims}, {"output", t.is_output}, {"index", static_cast<bool>(indices[i])}});
-    }
-    for (std::size_t i = 0; i < scalars->size(); ++i) values[signature->scalars[i].name] = (*scalars)[i];
-    json out = request;
-    out["kernel"] = signature->name;
-    out["tensors"] = tensors;
-    out["scalars"] = values;
-    return out;
-}
 
 std::string peer_name(const json& peer) {
     if (peer.is_string()) return peer;
@@ -106,51 +51,8 @@ void say(const json& row) {
 
 }  // namespace
 
-json time_against_torch(const json& cases, double seconds_each) {
-    json answers = json::array();
-    for (std::size_t i = 0; i < cases.size(); ++i) answers.push_back({{"problem", "not reached"}});
-    const fs::path root = root_folder();
-    if (root.empty()) {
-        for (json& a : answers) a["problem"] = "bench/torch_peer.py was not found; run this in the source tree";
-        return answers;
-    }
-    const std::string file = temporary_file("cases"), out = temporary_file("torch");
-    if (file.empty() || out.empty() || !write_file_atomically(file, cases.dump())) {
-        for (json& a : answers) a["problem"] = "no temporary file can be made";
-        return answers;
-    }
-    // The kernels are compiled and launched by this installation, whatever Python finds first.
-    std::size_t next = 0;
-    while (next < cases.size()) {
-        runtime::WorkerLimits limits;
-        limits.seconds = 30 + seconds_each * static_cast<double>(cases.size() - next);
-        const runtime::GpuLock lock(0);
-        const auto ran = runtime::run_program_in_worker({"python3", (root / "bench/torch_peer.py").string(), file, out, std::to_string(next)}, limits);
-        std::size_t began = next;
-        bool any = false;
-        const auto text = read_file(out);
-        for (const auto line : split_lines(text ? std::string_view(*text) : std::string_view())) {
-            const json said = json::parse(line, nullptr, false);
-            if (said.is_discarded()) continue;
-            if (said.contains("began")) began = std::max(began, said["began"].get<std::size_t>()), any = true;
-            if (said.contains("number")) answers[said["number"].get<std::size_t>()] = said, answers[said["number"].get<std::size_t>()].erase("number");
-        }
-        if (!any) {
-            for (std::size_t i = next; i < cases.size(); ++i) answers[i]["problem"] = "torch did not start: " + std::string(trim(ran.words.substr(ran.words.size() > 400 ? ran.words.size() - 400 : 0))) + " (" + ran.sentence() + ")";
-            break;
-        }
-        if (answers[began].value("problem", std::string()) == "not reached") answers[began]["problem"] = "the process " + ran.sentence();
-        if (ran.end == runtime::WorkerEnd::finished) break;
-        next = began + 1;
-    }
-    std::error_code ignored;
-    fs::remove(file, ignored);
-    fs::remove(out, ignored);
-    return answers;
-}
-
 int run_suite(const SuiteOptions& o) {
-    const fs::path root = root_folder();
+    const fs::path root = runtime::bench_folder();
     fs::path path = o.name;
     if (path.extension() != ".json") path = root / "bench/suites" / (o.name + ".json");
     const auto text = read_file(path);
@@ -181,7 +83,7 @@ int draw_suite(const std::string& file, const std::string& svg_out) {
 }
 
 int run_cases(const json& suite, const SuiteOptions& o) {
-    const fs::path root = root_folder();
+    const fs::path root = runtime::bench_folder();
     runtime::SessionLimits limits;
     limits.seconds = o.timeout;
     runtime::EvaluationSession session(limits);
@@ -252,7 +154,7 @@ int run_cases(const json& suite, const SuiteOptions& o) {
             for (const char* field : {"message", "resources", "work"}) {
                 if (first.contains(field)) row[field] = first[field];
             }
-            json described = torch_case(request, problem);
+            json described = runtime::torch_case(request, problem);
             if (described.is_null() || first["status"] != "right") {
                 if (!row.contains("message")) row["message"] = problem;
                 say(row);
@@ -267,7 +169,7 @@ int run_cases(const json& suite, const SuiteOptions& o) {
         }
     }
     if (!torch_cases.empty()) {
-        const json answers = time_against_torch(torch_cases, o.timeout);
+        const json answers = runtime::time_against_torch(torch_cases, o.timeout);
         for (std::size_t i = 0; i < answers.size(); ++i) {
             json row = torch_rows[i];
             if (answers[i].contains("versions")) versions.update(answers[i]["versions"]);

@@ -25,7 +25,4 @@ int run_cases(const nlohmann::json& suite, const SuiteOptions& options);
 // The picture of a result that was written before; to the standard output when no file is named.
 int draw_suite(const std::string& file, const std::string& svg_out);
 
-// The torch peers of these cases (request objects with "torch"), each answered by {"ours_us", "peer_us", "ratio", "interval", ...} or {"problem"}.
-nlohmann::json time_against_torch(const nlohmann::json& cases, double seconds_each);
-
 }  // namespace tw::cli

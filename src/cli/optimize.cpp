@@ -20,7 +20,6 @@ namespace {
 // On a terminal the line in progress is shown and then replaced by the step's own; elsewhere there are whole lines only.
 void print_step(const plan::Step& step, bool live) {
     fmt::print("{}{}\n", live ? "\r\x1b[K" : "", report::step_line(step));
-    if (live) fmt::print("{:>3} ...", step.number + 1);
     std::fflush(stdout);
 }
 
@@ -76,6 +75,9 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
         else if (w == "memory") options.use_memory = false;
         else return complain(exit_bad_input, fmt::format("there is no part '{}'", printable(w)), "the parts are invariants, knowledge, delay and memory");
     }
+    if (plan::Stage stage{}; !options.profile_after.empty() && !plan::parse_stage(options.profile_after, stage)) {
+        return complain(exit_bad_input, fmt::format("there is no stage '{}'", printable(options.profile_after)), "the stages are first, structure, memory, pipeline, instruction and constants");
+    }
     const plan::Knowledge knowledge = plan::load_knowledge(plan::knowledge_folder(), sink);
     if (!sink.empty()) std::cerr << render_text(sink, sources);
     if (knowledge.techniques.empty()) return complain(exit_bad_input, "the knowledge base is empty", "set TILEWRIGHT_KNOWLEDGE to the folder knowledge/");
@@ -87,7 +89,9 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
     if (!journal) return complain(exit_bad_input, journal.error().message, journal.error().fix);
     plan::Memory memory;
     if (options.use_memory) {
-        auto opened = plan::Memory::open(o.memory.empty() ? plan::Memory::default_path() : std::filesystem::path(o.memory));
+        std::error_code ignored;
+        options.memory_path = std::filesystem::absolute(o.memory.empty() ? plan::Memory::default_path() : std::filesystem::path(o.memory), ignored).string();
+        auto opened = plan::Memory::open(options.memory_path);
         if (!opened) return complain(exit_bad_input, opened.error().message, opened.error().fix);
         memory = std::move(*opened);
     }
@@ -97,6 +101,7 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
         std::fflush(stdout);
     };
     const bool live = ::isatty(STDOUT_FILENO) != 0;
+    if (live) options.gates.on_gate = [](const char* gate) { fmt::print("\r\x1b[K    ... {}", gate), std::fflush(stdout); };
     options.on_step = [&](const plan::Step& step) { print_step(step, live); };
     auto outcome = plan::optimize(task, *proposer, *journal, memory, knowledge, options, resume);
     if (live) fmt::print("\r\x1b[K");

@@ -26,7 +26,6 @@ int run(Options o) {
         auto found = journal->find(o.run);
         if (!found) return complain(exit_bad_input, found.error().message, found.error().fix);
         id = *found;
-        if (plan::RunLock::is_held(path, id)) return complain(exit_bad_input, "run " + id + " is being worked on by another process", "wait for it, or stop it");
         auto document = journal->read(id);
         if (!document) return complain(exit_bad_input, document.error().message, document.error().fix);
         SourceMap sources;
@@ -48,6 +47,14 @@ int run(Options o) {
         loop.budget.dollars = number("dollars", loop.budget.dollars);
         loop.seed = static_cast<std::uint64_t>(number("seed", static_cast<double>(loop.seed)));
         loop.stop_share = number("stop_share", loop.stop_share);
+        const auto text = [&](const char* key) { return s.contains(key) && s[key].is_string() ? s[key].get<std::string>() : std::string(); };
+        loop.plateau = static_cast<int>(number("plateau", loop.plateau));
+        loop.repairs = static_cast<int>(number("repairs", loop.repairs));
+        loop.profile_after = text("profile_after");
+        loop.gates.verify_seconds = number("verify_seconds", loop.gates.verify_seconds);
+        loop.gates.search_seconds = number("search_seconds", loop.gates.search_seconds);
+        loop.gates.rounds = static_cast<int>(number("rounds", loop.gates.rounds));
+        if (o.optimize.memory.empty()) o.optimize.memory = text("memory");
         loop.use_knowledge = flag("use_knowledge", true), loop.use_memory = flag("use_memory", true), loop.delay_profiling = flag("delay_profiling", true);
         loop.gates.invariant_feedback = flag("invariant_feedback", true);
         if (!flag("gpu", true)) o.optimize.no_gpu = true;  // times of another machine and none at all do not mix

@@ -4,6 +4,7 @@
 // worker: a crash, a hang or a lost context costs the candidate, never the run.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ struct GateOptions {
     int rounds = 12;                // of the interleaved timing
     double gpu_seconds = 40;        // of one candidate on the GPU
     std::uint64_t seed = 1;
+    // A gate begins. Called in the process that runs it: static gates run in a forked worker, so this may show something, but not keep it.
+    std::function<void(const char* gate)> on_gate;
 };
 
 // What the gates found out about one candidate.
@@ -36,6 +39,7 @@ struct Judgement {
     std::string verdict;                    // "proved", "not_proved", "violated", ""
     int proved = 0, obligations = 0, expectations = 0;
     std::vector<std::string> used;          // lemmas, axioms, preconditions
+    nlohmann::json proof = nlohmann::json::object();     // {"by_kind": assertions by kind, "used": how many lean on each fact, "preconditions": what the launcher checks}
     bool resources_known = false;
     int registers = 0, spill_bytes = 0, shared_bytes = 0, threads = 0;
     bool measured = false;
@@ -56,6 +60,13 @@ public:
     bool available() const;                 // a GPU that runs the task's target is here
     std::string machine() const;
     void judge(const tasks::Task& task, const std::string& source, const std::string& best, Judgement& judgement);
+
+    // The best kernel once more, with what no candidate saw: inputs of another seed, and every held-out shape that a variant accepts.
+    // {"status": "right" | "wrong" | "not measured", "why", "fresh": {...}, "held_out": [{"sizes", "status", "outputs"}]}
+    nlohmann::json confirm(const tasks::Task& task, const std::string& source);
+    // The kernel and the task's peer in turn: {"name", "status": "measured" | "not measured", "why", "microseconds", "ours_microseconds", "ratio" (peer / ours),
+    // "ratio_interval", ...}.
+    nlohmann::json time_peer(const tasks::Task& task, const std::string& source);
 
 private:
     struct State;

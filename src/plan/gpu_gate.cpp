@@ -4,6 +4,7 @@
 #include "plan/gates.h"
 #include "runtime/machine.h"
 #include "runtime/session.h"
+#include "runtime/torch_peer.h"
 
 namespace tw::plan {
 
@@ -14,6 +15,15 @@ struct GpuGate::State {
     bool gpu = false;
     std::string machine = "no GPU";
     std::unique_ptr<runtime::EvaluationSession> session;
+
+    json request_for(const tasks::Task& task, const std::string& source) const {
+        json request = {{"text", source}, {"kernel", task.name}, {"sizes", json::object()}, {"scalars", json::object()}, {"seed", options.seed}, {"timeout_s", options.gpu_seconds}};
+        for (const auto& [name, value] : task.sizes) request["sizes"][name] = value;
+        for (const tasks::ScalarSpec& s : task.scalars) request["scalars"][s.name] = s.value;
+        if (!task.tolerance.empty()) request["tolerance"] = task.tolerance.begin()->second;
+        for (const tasks::TensorSpec& t : task.tensors) if (!t.values.empty()) request["inputs"][t.name] = t.values;
+        return request;
+    }
 };
 
 GpuGate::GpuGate(const GateOptions& options) : state_(std::make_unique<State>()) {
@@ -45,13 +55,10 @@ void GpuGate::judge(const tasks::Task& task, const std::string& source, const st
         note("time", nullptr, 0, "no GPU");
         return;
     }
-    json request = {{"text", source}, {"kernel", task.name}, {"sizes", json::object()}, {"scalars", json::object()}, {"seed", state_->options.seed}, {"time", true},
-                    {"rounds", state_->options.rounds}, {"graph_us", 400}, {"warmup_ms", 5}, {"timeout_s", state_->options.gpu_seconds}};
-    for (const auto& [name, value] : task.sizes) request["sizes"][name] = value;
-    for (const tasks::ScalarSpec& s : task.scalars) request["scalars"][s.name] = s.value;
-    if (!task.tolerance.empty()) request["tolerance"] = task.tolerance.begin()->second;
-    for (const tasks::TensorSpec& t : task.tensors) if (!t.values.empty()) request["inputs"][t.name] = t.values;
+    json request = state_->request_for(task, source);
+    request.update({{"time", true}, {"rounds", state_->options.rounds}, {"graph_us", 400}, {"warmup_ms", 5}});
     if (!best.empty()) request["against"] = {{"text", best}, {"kernel", task.name}};
+    if (state_->options.on_gate) state_->options.on_gate("test");
     j.evidence = state_->session->evaluate(request);
     const std::string status = j.evidence.value("status", "our bug"), message = j.evidence.value("message", "");
     const double seconds = j.evidence.value("seconds", 0.0);
@@ -79,6 +86,63 @@ void GpuGate::judge(const tasks::Task& task, const std::string& source, const st
         j.speedup_high = i.is_object() ? i.value("high", j.speedup) : i.is_array() && i.size() == 2 ? i[1].get<double>() : j.speedup;
     }
     note("time", true, 0, fmt::format("{:.2f} us{}", j.microseconds, best.empty() ? "" : fmt::format(", {:.3f}x the best", j.speedup)));
+}
+
+json GpuGate::confirm(const tasks::Task& task, const std::string& source) {
+    if (!state_->gpu) return {{"status", "not measured"}, {"why", "no GPU here"}};
+    json out = {{"status", "right"}, {"held_out", json::array()}};
+    const auto run = [&](const json& request) {
+        const json answer = state_->session->evaluate(request);
+        json entry = {{"seed", request["seed"]}, {"sizes", request["sizes"]}, {"status", answer.value("status", "our bug")}};
+        if (answer.contains("message")) entry["message"] = answer["message"];
+        if (answer.contains("check")) entry["outputs"] = answer["check"].value("outputs", json::array());
+        // A shape that no variant accepts was let through by the specification gate only if there is none; whatever else is not right counts.
+        if (entry["status"] != "right" && out["status"] == "right") out["status"] = "wrong", out["why"] = fmt::format("{}: {}", entry["status"].get<std::string>(), entry.value("message", ""));
+        return entry;
+    };
+    json request = state_->request_for(task, source);
+    request["seed"] = state_->options.seed + 7919;   // no candidate was tested with it
+    out["fresh"] = run(request);
+    for (const tasks::Sizes& shape : task.held_out) {
+        json other = request;
+        for (const auto& [name, value] : shape) other["sizes"][name] = value;
+        out["held_out"].push_back(run(other));
+    }
+    return out;
+}
+
+json GpuGate::time_peer(const tasks::Task& task, const std::string& source) {
+    const std::string peer = task.peer.empty() && task.workload == tasks::WorkloadClass::contraction ? "cublaslt" : task.peer;
+    json out = {{"name", peer.empty() ? json(nullptr) : json(peer)}, {"status", "not measured"}};
+    const auto because = [&](const std::string& why) { return out["why"] = why, out; };
+    if (peer.empty()) return because("the task names no peer");
+    if (!state_->gpu) return because("no GPU here");
+    json request = state_->request_for(task, source);
+    request.update({{"time", true}, {"rounds", 2 * state_->options.rounds}, {"timeout_s", 3 * state_->options.gpu_seconds}});
+    if (peer == "cublaslt") {
+        request["against"] = {{"peer", "cublaslt"}};
+        const json answer = state_->session->evaluate(request);
+        if (answer.value("status", "") != "right" || !answer.contains("ratio")) return because(answer.value("message", "the evaluation gave no ratio"));
+        out.update({{"status", "measured"}, {"microseconds", answer["peer"].value("us", 0.0)}, {"ours_microseconds", answer.value("us", 0.0)}, {"ratio", answer["ratio"]}, {"ratio_interval", answer["ratio_interval"]}});
+        for (const char* key : {"algorithm", "version", "outputs", "right"}) if (answer["peer"].contains(key)) out[key] = answer["peer"][key];
+        if (answer.contains("timing")) out["l2"] = answer["timing"].value("l2", ""), out["clocks"] = answer["timing"].value("clocks", json());
+        if (answer.contains("versions")) out["versions"] = answer["versions"];
+        return out;
+    }
+    if (peer.rfind("torch:", 0) != 0) return because("it is neither cublaslt nor torch:NAME");
+    std::string problem;
+    const json expression = runtime::named_torch_peer(peer.substr(6), problem);
+    if (expression.is_null()) return because(problem);
+    json described = runtime::torch_case(request, problem);
+    if (described.is_null()) return because(problem);
+    described["case"] = task.name;
+    for (const auto& [key, value] : expression.items()) described[key] = value;
+    const json answer = runtime::time_against_torch(json::array({described}), 3 * state_->options.gpu_seconds).at(0);
+    if (answer.contains("problem")) return because(answer["problem"].get<std::string>());
+    out.update({{"status", "measured"}, {"expression", expression["torch"]}, {"microseconds", answer.value("peer_us", 0.0)}, {"ours_microseconds", answer.value("ours_us", 0.0)}, {"ratio", answer.value("ratio", 0.0)},
+                {"ratio_interval", answer.value("interval", json())}});
+    for (const char* key : {"l2", "versions", "difference_from_peer"}) if (answer.contains(key)) out[key] = answer[key];
+    return out;
 }
 
 }  // namespace tw::plan

@@ -287,7 +287,11 @@ Result<RunLock> RunLock::take(const Journal& journal, const std::string& run) {
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (file < 0) return fail(FailureKind::io_error, fmt::format("cannot open {} ({})", path.string(), std::strerror(errno)), "choose another folder with TILEWRIGHT_STATE=FOLDER or --journal FILE");
     RunLock lock(file);
-    if (::flock(file, LOCK_EX | LOCK_NB) == 0) return lock;
+    // A process that was killed just now may have a worker that dies a moment after it and shares the lock until then.
+    for (int i = 0; i < 50; ++i) {
+        if (::flock(file, LOCK_EX | LOCK_NB) == 0) return lock;
+        ::usleep(20'000);
+    }
     return fail(FailureKind::bad_input, fmt::format("run {} is being worked on by another process", run), "wait for it, or stop it; `tilewright runs` shows what is running");
 }
 

@@ -67,8 +67,11 @@ private:
     std::string bottleneck() const;
     bool profiling_shown() const;
     const Technique* choose();
-    Request request_for_step(const Technique* technique) const;
-    Result<bool> candidate(const Technique* technique);     // false: the technique had nothing to offer
+    Request request_for_step(const Technique* technique, std::size_t steps) const;   // as it was when the run had so many steps
+    // A candidate and its repairs; from attempt `from` on, when a run is resumed between two of them. False: the technique had nothing to offer.
+    Result<bool> candidate(const Technique* technique, int from = 0);
+    Result<void> finish_repairs();
+    Result<void> confirm();
     void weigh(Step& step, const Technique* technique, const Judgement& j);
     Result<void> keep(Step& step);
     void next_stage();
@@ -92,6 +95,8 @@ private:
     std::int64_t tokens_ = 0;
     double dollars_ = 0;
     bool stages_done_ = false;
+    int first_candidates_ = 0;       // that were asked for, repairs aside
+    json peer_ = json::object(), confirmation_ = json::object();
     Clock::time_point began_ = Clock::now();
     std::string unreachable_;
 };
@@ -138,12 +143,12 @@ const Technique* Loop::choose() {
     return best;
 }
 
-Request Loop::request_for_step(const Technique* technique) const {
+Request Loop::request_for_step(const Technique* technique, std::size_t steps) const {
     Request r;
     r.task = &task_;
     r.stage = technique ? technique->stage : Stage::first;
-    r.step = static_cast<int>(steps_.size());
-    r.seed = options_.seed + steps_.size();
+    r.step = static_cast<int>(steps);
+    r.seed = options_.seed + steps;
     if (technique) {
         r.technique = technique->id;
         if (options_.use_knowledge) {
@@ -156,7 +161,7 @@ Request Loop::request_for_step(const Technique* technique) const {
     if (options_.use_memory) {
         for (const Lesson& l : memory_.lessons(std::string(tasks::name_of(task_.workload)), technique ? technique->id : "", 6)) r.lessons.push_back(l.text);
     }
-    for (const Step& s : steps_) r.history.push_back(fmt::format("{} {}: {}", s.number, s.technique.empty() ? "first" : s.technique, s.message));
+    for (std::size_t i = 0; i < steps; ++i) r.history.push_back(fmt::format("{} {}: {}", steps_[i].number, steps_[i].technique.empty() ? "first" : steps_[i].technique, steps_[i].message));
     if (profiling_shown() && state_.best_us > 0) {
         const tasks::Work work = tasks::work_of(task_);
         r.metrics.push_back({"microseconds", state_.best_us, "us", "time of the best kernel"});
@@ -241,6 +246,7 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
     step.state["reward"] = reward;
     step.state["lesson"] = lesson;
     if (j.measured || j.failure != FailureClass::none) {
+        step.state["observed"] = true;
         if (auto ok = memory_.observe(s, reward, lesson, run_); !ok) step.state["memory"] = ok.error().message;
     }
 }
@@ -258,10 +264,21 @@ Result<void> Loop::keep(Step& step) {
     return {};
 }
 
-Result<bool> Loop::candidate(const Technique* technique) {
-    Request request = request_for_step(technique);
+Result<bool> Loop::candidate(const Technique* technique, int from) {
+    Request request = request_for_step(technique, steps_.size() - static_cast<std::size_t>(from));
     const int repairs = proposer_.repairs() ? options_.repairs : 0;
-    for (int attempt = 0; attempt <= repairs; ++attempt) {
+    const auto ask_for_repair = [&](const Step& failed, FailureClass failure, const json& findings) {
+        request.failure = failure;
+        request.failed_source = failed.source;
+        request.feedback = failed.state.value("feedback", "") + std::string(request_for(failure)) + "\n";
+        request.findings = findings;
+    };
+    if (from > 0) {
+        FailureClass failure = FailureClass::none;
+        parse_failure_class(steps_.back().failure_class, failure);
+        ask_for_repair(steps_.back(), failure, steps_.back().state.value("findings", json::object()));
+    }
+    for (int attempt = from; attempt <= repairs; ++attempt) {
         if (attempt > 0 && static_cast<int>(steps_.size()) >= options_.budget.candidates) return true;
         const auto begin = Clock::now();
         request.attempt = attempt;
@@ -293,7 +310,7 @@ Result<bool> Loop::candidate(const Technique* technique) {
         }
         step.verdict = j.verdict;
         step.gates = j.gates;
-        step.evidence = {{"proved", j.proved}, {"obligations", j.obligations}, {"expectations", j.expectations}, {"used", j.used}};
+        step.evidence = {{"proved", j.proved}, {"obligations", j.obligations}, {"expectations", j.expectations}, {"used", j.used}, {"proof", j.proof}};
         if (j.resources_known) step.evidence["resources"] = {{"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
         if (!j.evidence.empty()) step.evidence["gpu"] = j.evidence;
         if (j.measured) {
@@ -304,14 +321,13 @@ Result<bool> Loop::candidate(const Technique* technique) {
         }
         weigh(step, technique, j);
         step.state["feedback"] = j.feedback;
-        step.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        step.state["attempt"] = attempt;
         const bool failed = step.outcome == "failed";
+        if (failed && proposer_.repairs()) step.state["findings"] = j.findings;
+        step.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
         if (auto ok = keep(step); !ok) return std::move(ok).propagate();
         if (!failed) return true;
-        request.failure = j.failure;
-        request.failed_source = step.source;
-        request.feedback = j.feedback + std::string(request_for(j.failure)) + "\n";
-        request.findings = j.findings;
+        ask_for_repair(steps_.back(), j.failure, j.findings);
         std::string reason;
         if (spent(reason)) return true;
     }
@@ -353,8 +369,62 @@ Result<void> Loop::restore(const std::string& run) {
     }
     if (!steps_.empty() && !state_.unpack(steps_.back().state)) return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its last step holds no state", run));
     const int n = static_cast<int>(steps_.size());
+    for (const Step& s : steps_) first_candidates_ += s.stage == "first" && s.state.value("attempt", 0) == 0;
     if (state_.best_step >= n || state_.current_step >= n) return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its state names a step it does not have", run));
+    if (state_.best_step >= 0) {
+        const json resources = steps_[static_cast<std::size_t>(state_.best_step)].evidence.value("resources", json());
+        best_judgement_.resources_known = resources.is_object();
+        if (resources.is_object()) best_judgement_.registers = resources.value("registers", 0);
+    }
+    // The memory holds what the steps of the journal observed, once: a kill may have fallen between the two files.
+    if (auto ok = memory_.forget(run); !ok) return ok;
+    for (const Step& s : steps_) {
+        if (!s.state.value("observed", false)) continue;
+        const Situation situation{std::string(tasks::name_of(task_.workload)), s.stage, s.state.value("bottleneck", ""), s.technique};
+        if (auto ok = memory_.observe(situation, s.state.value("reward", 0.0), s.state.value("lesson", ""), run); !ok) return ok;
+    }
     return journal_.reopen(run);
+}
+
+// A run that was killed between two attempts at one candidate goes on with the next attempt.
+Result<void> Loop::finish_repairs() {
+    if (steps_.empty() || steps_.back().outcome != "failed" || !proposer_.repairs()) return {};
+    const int attempt = steps_.back().state.value("attempt", 0);
+    std::string reason;
+    if (attempt >= options_.repairs || spent(reason) || attempt + 1 > static_cast<int>(steps_.size())) return {};
+    const Technique* technique = steps_.back().technique.empty() ? nullptr : knowledge_.find(steps_.back().technique);
+    if (!technique && !steps_.back().technique.empty()) return {};
+    auto done = candidate(technique, attempt + 1);
+    return done ? Result<void>{} : std::move(done).propagate();
+}
+
+// The best kernel with fresh inputs, on held-out shapes and beside its peer. One that is not right there goes back to the best before it.
+Result<void> Loop::confirm() {
+    json confirmation = {{"status", "not measured"}, {"why", "no GPU here"}}, refused = json::array();
+    for (int at = state_.best_step; at >= 0; --at) {
+        const Step& s = steps_[static_cast<std::size_t>(at)];
+        if (s.outcome != "accepted") continue;
+        confirmation = gpu_.confirm(task_, s.source);
+        confirmation["step"] = at;
+        if (confirmation.value("status", "") != "wrong") {
+            if (at != state_.best_step) {
+                state_.best_step = state_.current_step = at;
+                state_.best_us = s.microseconds.value_or(0);
+            }
+            break;
+        }
+        refused.push_back({{"step", at}, {"why", confirmation.value("why", "")}});
+        if (at == 0) state_.best_step = -1, state_.best_us = 0;
+    }
+    if (!refused.empty()) confirmation["refused"] = refused;
+    json facts = {{"confirmation", confirmation}};
+    if (state_.best_step >= 0) {
+        facts["peer"] = gpu_.time_peer(task_, source_of(state_.best_step));
+        facts["peer"]["step"] = state_.best_step;
+    }
+    peer_ = facts.value("peer", json::object());
+    confirmation_ = confirmation;
+    return journal_.learn(run_, facts);
 }
 
 std::string Loop::statement() const {
@@ -366,8 +436,15 @@ std::string Loop::statement() const {
         out += fmt::format("Compiled: {} registers, {} bytes spilled, {} bytes of shared memory, {} threads. ", r.value("registers", 0), r.value("spill_bytes", 0), r.value("shared_bytes", 0), r.value("threads", 0));
     } else out += "Not compiled: no CUDA compiler library on this machine. ";
     out += fmt::format("Lower bound on {}: {:.1f} us ({}). ", tasks::machine_of(task_.target).name, roof_.seconds * 1e6, roof_.memory_bound ? "memory traffic" : "arithmetic");
+    if (confirmation_.contains("refused")) out += fmt::format("NOT kept: {} faster kernels that were wrong with fresh inputs or a held-out shape. ", confirmation_["refused"].size());
     if (state_.best_us > 0) out += fmt::format("Measured on {}: {:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.", gpu_.machine(), state_.best_us, 100 * share_of(state_.best_us), state_.first_us / state_.best_us);
     else out += "NOT measured: no GPU here. Times, speed-ups and whether each technique gains are unknown; techniques were kept by expectation, and tile sizes were not tuned.";
+    if (peer_.value("status", "") == "measured") {
+        const json interval = peer_.value("ratio_interval", json());
+        out += fmt::format(" Against {}, in turn: {:.3f} times its speed", peer_["name"].get<std::string>(), peer_.value("ratio", 0.0));
+        if (interval.is_array() && interval.size() == 2) out += fmt::format(" [{:.3f}, {:.3f}]", interval[0].get<double>(), interval[1].get<double>());
+        out += ".";
+    } else if (peer_.contains("why")) out += fmt::format(" Peer{}: not measured ({}).", peer_["name"].is_string() ? " " + peer_["name"].get<std::string>() : "", peer_["why"].get<std::string>());
     return out;
 }
 
@@ -395,22 +472,25 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
         run.task_text = task_.text;
         run.proposer = proposer_.name();
         run.settings = {{"candidates", options_.budget.candidates}, {"seconds", options_.budget.seconds}, {"tokens", options_.budget.tokens}, {"dollars", options_.budget.dollars}, {"seed", options_.seed},
-                        {"stop_share", options_.stop_share}, {"use_knowledge", options_.use_knowledge}, {"use_memory", options_.use_memory}, {"delay_profiling", options_.delay_profiling},
+                        {"stop_share", options_.stop_share}, {"plateau", options_.plateau}, {"repairs", options_.repairs}, {"profile_after", options_.profile_after}, {"memory", options_.memory_path},
+                        {"verify_seconds", options_.gates.verify_seconds}, {"search_seconds", options_.gates.search_seconds}, {"rounds", options_.gates.rounds}, {"use_knowledge", options_.use_knowledge}, {"use_memory", options_.use_memory}, {"delay_profiling", options_.delay_profiling},
                         {"invariant_feedback", options_.gates.invariant_feedback}, {"gpu", measuring()}};
         auto id = journal_.begin(run);
         if (!id) return std::move(id).propagate();
         run_ = *id;
-    } else {
-        run_ = resume;
-        if (auto ok = restore(resume); !ok) return std::move(ok).propagate();
-    }
+    } else run_ = resume;
     auto lock = RunLock::take(journal_, run_);
     if (!lock) return std::move(lock).propagate();
+    if (!resume.empty()) {
+        if (auto ok = restore(resume); !ok) return std::move(ok).propagate();
+    }
     if (options_.on_run) options_.on_run(run_);
     (void)journal_.learn(run_, {{"workload", tasks::name_of(task_.workload)}, {"roofline", {{"microseconds", roof_.seconds * 1e6}, {"bound", roof_.memory_bound ? "memory" : "compute"}}}, {"device", gpu_.machine()}});
+    if (auto ok = finish_repairs(); !ok) return std::move(ok).propagate();
     std::string reason;
     if (state_.best_step < 0 && !spent(reason)) {
-        for (int i = 0; i < 3 && state_.best_step < 0 && unreachable_.empty(); ++i) {
+        while (first_candidates_ < 3 && state_.best_step < 0 && unreachable_.empty() && !spent(reason)) {
+            ++first_candidates_;
             auto first = candidate(nullptr);
             if (!first) return std::move(first).propagate();
             if (!*first) break;
@@ -432,6 +512,7 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
         if (!unreachable_.empty()) reason = unreachable_;
         if (!*offered) state_.exhausted.insert(technique->id);
     }
+    if (auto ok = confirm(); !ok) return std::move(ok).propagate();
     (void)journal_.learn(run_, {{"statement", statement()}});
     if (auto ok = journal_.finish(run_, reason); !ok) return std::move(ok).propagate();
     return outcome(reason);

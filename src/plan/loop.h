@@ -30,6 +30,7 @@ struct LoopOptions {
     bool use_memory = true;          // false: beliefs of earlier runs are not asked
     bool delay_profiling = true;     // false: bottleneck and metrics from the first candidate on
     std::string profile_after;       // overrides the table: a stage
+    std::string memory_path;         // where `memory` lies; recorded, so that a resumed run asks the same one
     GateOptions gates;
     std::function<void(const Step&)> on_step;       // as it happens
     std::function<void(const std::string&)> on_run; // the run's id

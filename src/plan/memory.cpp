@@ -24,20 +24,23 @@ Result<Memory> Memory::open(const std::filesystem::path& path, Database::Mode mo
     auto database = Database::open(path, mode, schema);
     if (!database) return std::move(database).propagate();
     Memory memory;
-    auto rows = database->prepare("SELECT workload, stage, bottleneck, technique, reward, lesson, run FROM observation ORDER BY rowid");
+    memory.database_ = std::move(*database);
+    if (auto ok = memory.load(); !ok) return std::move(ok).propagate();
+    return memory;
+}
+
+Result<void> Memory::load() {
+    auto rows = database_->prepare("SELECT workload, stage, bottleneck, technique, reward, lesson FROM observation ORDER BY rowid");
     if (!rows) return std::move(rows).propagate();
     for (;;) {
         auto more = rows->step();
         if (!more) return std::move(more).propagate();
-        if (!*more) break;
-        (void)memory.observe({rows->text(0), rows->text(1), rows->text(2), rows->text(3)}, rows->real(4), rows->text(5), rows->text(6));
+        if (!*more) return {};
+        add({rows->text(0), rows->text(1), rows->text(2), rows->text(3)}, rows->real(4), rows->text(5));
     }
-    memory.database_ = std::move(*database);
-    return memory;
 }
 
-Result<void> Memory::observe(const Situation& s, double reward, const std::string& lesson, const std::string& run) {
-    if (!std::isfinite(reward)) reward = 0;
+void Memory::add(const Situation& s, double reward, const std::string& lesson) {
     Sum& sum = sums_[s];
     ++sum.n;
     sum.total += reward;
@@ -47,11 +50,26 @@ Result<void> Memory::observe(const Situation& s, double reward, const std::strin
         if (same != lessons_.end()) ++same->times, same->reward = reward;
         else lessons_.push_back({s.workload, s.technique, lesson, reward, 1});
     }
+}
+
+Result<void> Memory::observe(const Situation& s, double reward, const std::string& lesson, const std::string& run) {
+    if (!std::isfinite(reward)) reward = 0;
+    add(s, reward, lesson);
     if (!database_) return {};
     auto insert = database_->prepare("INSERT INTO observation VALUES(?, ?, ?, ?, ?, ?, ?)");
     if (!insert) return std::move(insert).propagate();
     insert->bind(1, s.workload).bind(2, s.stage).bind(3, s.bottleneck).bind(4, s.technique).bind(5, reward).bind(6, lesson).bind(7, run);
     return insert->run();
+}
+
+Result<void> Memory::forget(const std::string& run) {
+    if (!database_) return {};   // what is in no file began with this process
+    auto erase = database_->prepare("DELETE FROM observation WHERE run = ?");
+    if (!erase) return std::move(erase).propagate();
+    erase->bind(1, run);
+    if (auto ok = erase->run(); !ok) return ok;
+    sums_.clear(), lessons_.clear();
+    return load();
 }
 
 Belief Memory::belief(const Situation& s, const Technique& technique, bool with_prior) const {

@@ -43,6 +43,8 @@ public:
     static Result<Memory> open(const std::filesystem::path& path, Database::Mode mode = Database::Mode::write);
 
     Result<void> observe(const Situation& situation, double reward, const std::string& lesson, const std::string& run);
+    // Everything observed by one run goes, here and in the file.
+    Result<void> forget(const std::string& run);
     Belief belief(const Situation& situation, const Technique& technique, bool with_prior) const;
     // Lessons about these situations, most often confirmed first.
     std::vector<Lesson> lessons(const std::string& workload, const std::string& technique, std::size_t limit) const;
@@ -54,6 +56,8 @@ public:
     std::size_t observations() const;
 
 private:
+    Result<void> load();
+    void add(const Situation& situation, double reward, const std::string& lesson);
     struct Sum { int n = 0; double total = 0, squares = 0; };
     std::map<Situation, Sum> sums_;
     std::vector<Lesson> lessons_;

@@ -81,6 +81,7 @@ private:
 
     template <class F>
     bool gate(const char* name, F&& work) {
+        if (options_.on_gate) options_.on_gate(name);
         const auto begin = Clock::now();
         detail_.clear();
         const Answer a = work();
@@ -140,8 +141,9 @@ private:
     }
 
     Answer verify() {
-        bool all = true;
         std::set<std::string> used;
+        std::map<std::string, int> kinds, leaning;
+        json preconditions = json::array();
         for (const ir::Kernel& k : module_->kernels) {
             diagnose::CheckOptions o;
             o.search_seconds = options_.search_seconds;
@@ -150,11 +152,13 @@ private:
             for (const auto& ob : result.obligations) {
                 j_.proved += ob.status == verify::Status::proved;
                 j_.expectations += ob.kind == "expect";
+                ++kinds[ob.kind];
+                for (const std::string& u : std::set<std::string>(ob.used.begin(), ob.used.end())) ++leaning[u];
             }
+            for (const ir::Assumption& a : k.assumptions) preconditions.push_back(a.text);
             j_.obligations += static_cast<int>(result.obligations.size());
             for (const std::string& u : result.used()) used.insert(u);
             if (result.proved()) continue;
-            all = false;
             j_.verdict = result.violated() ? "violated" : "not_proved";
             j_.findings = findings_of(result);
             std::string line = result.counterexample ? fmt::format("{}: {}", result.counterexample->kind, result.counterexample->message) : "not proved";
@@ -167,9 +171,9 @@ private:
             }
             return refuse(class_of(result), feedback_of(result, source_, options_.invariant_feedback), line);
         }
-        (void)all;
         j_.verdict = "proved";
         j_.used.assign(used.begin(), used.end());
+        j_.proof = {{"by_kind", kinds}, {"used", leaning}, {"preconditions", preconditions}};
         detail_ = fmt::format("{} assertions, {} of them expectations", j_.obligations, j_.expectations);
         return Answer::pass;
     }
@@ -260,7 +264,7 @@ private:
 
 json pack(const Judgement& j) {
     return {{"failure", name_of(j.failure)}, {"feedback", j.feedback}, {"message", printable(j.message)}, {"findings", j.findings}, {"gates", j.gates}, {"verdict", j.verdict}, {"proved", j.proved}, {"obligations", j.obligations},
-            {"expectations", j.expectations}, {"used", j.used}, {"resources_known", j.resources_known}, {"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
+            {"expectations", j.expectations}, {"used", j.used}, {"proof", j.proof}, {"resources_known", j.resources_known}, {"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
 }
 
 }  // namespace
@@ -289,6 +293,7 @@ Judgement judge_static(const tasks::Task& task, const std::string& source, const
     j.obligations = answer.value("obligations", 0);
     j.expectations = answer.value("expectations", 0);
     j.used = answer.value("used", std::vector<std::string>{});
+    j.proof = answer.value("proof", json::object());
     j.resources_known = answer.value("resources_known", false);
     j.registers = answer.value("registers", 0);
     j.spill_bytes = answer.value("spill_bytes", 0);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
+#include "base/text.h"
 #include "report/run_text.h"
 
 namespace tw::report {
@@ -16,6 +17,19 @@ const json* gate_of(const plan::Step& step, const char* name) {
     for (const json& gate : step.gates)
         if (gate.is_object() && gate.value("gate", "") == name) return &gate;
     return nullptr;
+}
+
+// `key = "value"` of a task file; the file was read by the loader before, so a line is enough.
+std::string task_value(const std::string& text, const std::string& key, const std::string& otherwise) {
+    for (const auto line : split_lines(text)) {
+        const auto t = trim(line);
+        if (!t.empty() && t.front() == '[') break;
+        if (t.substr(0, key.size()) != key) continue;
+        const auto open = t.find('"'), close = t.rfind('"');
+        const auto between = trim(t.substr(key.size(), open == std::string_view::npos ? 0 : open - key.size()));
+        if (between == "=" && close > open) return std::string(t.substr(open + 1, close - open - 1));
+    }
+    return otherwise;
 }
 
 bool passed(const json* gate) { return gate && gate->contains("passed") && (*gate)["passed"].is_boolean() && (*gate)["passed"].get<bool>(); }
@@ -33,12 +47,33 @@ plan::Result<json> evidence_certificate(const plan::RunDocument& d, int number) 
     if (!passed(gate_of(*step, "emulate"))) missing.push_back("not run on the emulator");
     if (!passed(gate_of(*step, "test"))) missing.push_back("not tested on a GPU");
     if (!step->microseconds) missing.push_back("not timed");
-    if (!d.run.facts.contains("peer")) missing.push_back("no peer was timed");
+    const auto fact = [&](const char* key) { return d.run.facts.is_object() && d.run.facts.contains(key) && d.run.facts[key].is_object() ? d.run.facts[key] : json(); };
+    // Confirmation and peer belong to the kernel they were made with.
+    const auto mine = [&](json f) { return f.is_object() && f.value("step", step->number) == step->number ? f : json(); };
+    const json peer = mine(fact("peer")), confirmation = mine(fact("confirmation"));
+    if (!peer.is_object() || peer.value("status", "measured") != "measured") missing.push_back("no peer was timed");
+    if (!confirmation.is_object() || !confirmation.contains("fresh") || confirmation["fresh"].value("status", "") != "right") missing.push_back("no fresh inputs");
+    if (!confirmation.is_object() || !confirmation.contains("held_out")) missing.push_back("no held-out shapes");
+    else if (confirmation["held_out"].empty()) missing.push_back("no held-out shapes in the task");
     json timing = nullptr;
     if (step->microseconds) {
         timing = {{"microseconds", *step->microseconds}, {"speedup_over_first", step->speedup ? json(*step->speedup) : json(nullptr)}, {"roofline_share", step->roofline_share ? json(*step->roofline_share) : json(nullptr)}};
-        for (const char* key : {"us_interval", "interval", "ratio", "ratio_interval", "rounds", "l2", "clocks"})
-            if (gpu.is_object() && gpu.contains(key)) timing[key] = gpu[key];
+        const json measured = gpu.is_object() ? gpu.value("timing", json()) : json();
+        for (const char* key : {"interval", "rounds", "calls_per_graph", "sets", "l2", "l2_note", "clocks"})
+            if (measured.is_object() && measured.contains(key)) timing[key] = measured[key];
+        // Against the best kernel before it, in turn.
+        if (gpu.is_object() && gpu.contains("ratio")) timing["over_best_before"] = {{"ratio", gpu["ratio"]}, {"interval", gpu.value("ratio_interval", json())}};
+        if (gpu.is_object() && gpu.contains("timed_check")) timing["outputs_checked_after"] = gpu["timed_check"];
+    }
+    const json proof = facts.value("proof", json::object());
+    const json settings = d.run.settings.is_object() ? d.run.settings : json::object();
+    json tests = nullptr;
+    if (gpu.is_object() && gpu.contains("check")) {
+        tests = gpu["check"];
+        tests["seed"] = gpu.value("seed", json());
+        tests["sizes"] = gpu.value("sizes", json());
+        tests["poisoned_outputs"] = true;   // what the evaluation always does: docs/measuring.md
+        if (confirmation.is_object()) tests["fresh"] = confirmation.value("fresh", json()), tests["held_out"] = confirmation.value("held_out", json());
     }
     return json{{"schema", 1},
                 {"kind", "tilewright evidence"},
@@ -46,14 +81,17 @@ plan::Result<json> evidence_certificate(const plan::RunDocument& d, int number) 
                 {"run", {{"id", d.run.id}, {"step", step->number}, {"proposer", d.run.proposer}, {"started_ms", d.run.started_ms}}},
                 {"task", {{"name", d.run.task_name}, {"text", d.run.task_text}}},
                 {"kernel", {{"source", step->source}, {"sha256", digest_hex(step->source)}}},
-                {"proof", {{"verdict", step->verdict}, {"proved", facts.value("proved", json(0))}, {"assertions", facts.value("obligations", json(0))}, {"expectations", facts.value("expectations", json(0))}, {"used", facts.value("used", json::array())}}},
+                {"proof", {{"verdict", step->verdict}, {"proved", facts.value("proved", json(0))}, {"assertions", facts.value("obligations", json(0))}, {"expectations", facts.value("expectations", json(0))}, {"used", facts.value("used", json::array())},
+                           {"by_kind", proof.value("by_kind", json::object())}, {"leaning_on", proof.value("used", json::object())}, {"preconditions", proof.value("preconditions", json::array())}}},
+                {"precision", {{"policy", task_value(d.run.task_text, "precision", "strict")}, {"target", task_value(d.run.task_text, "target", "sm_90a")}}},
                 {"gates", step->gates},
-                {"tests", gpu.is_object() && gpu.contains("check") ? gpu["check"] : json(nullptr)},
+                {"tests", tests},
                 {"timing", timing},
                 {"resources", facts.value("resources", json())},
                 {"machine", {{"device", d.run.facts.value("device", json())}, {"versions", gpu.is_object() ? gpu.value("versions", json()) : json()}}},
                 {"roofline", d.run.facts.value("roofline", json())},
-                {"peer", d.run.facts.value("peer", json())},
+                {"peer", peer},
+                {"settings", {{"seed", settings.value("seed", json())}, {"candidates", settings.value("candidates", json())}, {"rounds", settings.value("rounds", json())}}},
                 {"measured", gpu},
                 {"missing", missing},
                 {"replay", "tilewright replay CERTIFICATE.json"}};

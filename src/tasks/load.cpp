@@ -139,7 +139,11 @@ public:
             if (key == "sizes") continue;
             else if (key == "name") task.name = string(value, key);
             else if (key == "computes") task.computes = string(value, key);
-            else if (key == "peer") task.peer = string(value, key);
+            else if (key == "peer") {
+                task.peer = string(value, key);
+                const bool torch = task.peer.rfind("torch:", 0) == 0 && is_name(task.peer.substr(6));
+                if (task.peer != "cublaslt" && !torch) value_error(value, "peer is cublaslt or torch:NAME, a name of bench/peers.json");
+            }
             else if (key == "target") {
                 task.target = string(value, key);
                 if (task.target != "sm_90a" && task.target != "sm_80") value_error(value, "target is sm_90a or sm_80");

@@ -69,7 +69,7 @@ struct Task {
     std::vector<std::string> assumes;         // promises of the caller the kernel may lean on: "K % 8 == 0"
     std::map<std::string, double> tolerance;  // per output tensor
     std::vector<Sizes> held_out;
-    std::string peer;                         // what it is compared with, in words
+    std::string peer;                         // what it is timed against: "cublaslt", "torch:NAME" (bench/peers.json); empty: cublaslt for contractions
     std::string text;                         // the TOML
     std::shared_ptr<const ir::Kernel> spec;   // signature and `computes`, resolved; no statements
 

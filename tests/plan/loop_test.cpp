@@ -146,6 +146,147 @@ TEST_F(LoopTest, KilledAtAnyStepItGoesOnAndEndsWhereItWouldHave) {
     }
 }
 
+// kill -9 in every stage that runs on the CPU: while the task is being understood, in each gate of the first and of a later candidate, after a
+// step was shown. (Proposing: above. Stages on the GPU: test_faults.py.) Whatever was hit, the run goes on and takes the path it would have taken.
+TEST_F(LoopTest, KilledInEveryCpuStageItGoesOn) {
+    auto proposer = make_builtin_proposer();
+    const auto whole = run(*proposer);
+    ASSERT_TRUE(whole.has_value());
+    std::vector<std::pair<std::string, int>> moments = {{"understand", 0}, {"shown", 2}};
+    for (const char* gate : {"parse", "specification", "verify", "emulate", "compile"}) for (int step : {0, 2}) moments.emplace_back(gate, step);
+    for (const auto& [stage, step] : moments) {
+        SCOPED_TRACE(stage + " of step " + std::to_string(step));
+        fs::remove_all(folder_);
+        fs::create_directories(folder_);
+        const pid_t child = fork();
+        if (child == 0) {
+            const pid_t loop = getpid();
+            int seen = 0;
+            options_.on_run = [&](const std::string&) { if (stage == "understand") raise(SIGKILL); };
+            options_.on_step = [&](const Step& s) {
+                seen = s.number + 1;
+                if (stage == "shown" && s.number == step) raise(SIGKILL);
+            };
+            // In the worker that runs the gate: the loop is its parent.
+            options_.gates.on_gate = [&, s = stage, n = step](const char* gate) { if (s == gate && seen == n) kill(loop, SIGKILL), pause(); };
+            auto mine = make_builtin_proposer();
+            (void)run(*mine);
+            _exit(0);
+        }
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        std::string id;
+        {
+            auto journal = Journal::open(file(), Database::Mode::read);
+            ASSERT_TRUE(journal.has_value());
+            id = *journal->find("last");
+            ASSERT_EQ(journal->read(id)->steps.size(), static_cast<std::size_t>(stage == "shown" ? step + 1 : step)) << "only the step in flight is lost";
+        }
+        auto again = make_builtin_proposer();
+        const auto resumed = run(*again, id);
+        ASSERT_TRUE(resumed.has_value()) << resumed.error().message;
+        EXPECT_EQ(resumed->candidates, whole->candidates);
+        EXPECT_EQ(resumed->best_source, whole->best_source);
+        EXPECT_EQ(resumed->reason, whole->reason);
+    }
+}
+
+// Answers from a list, and keeps what it was asked. A kill falls between two attempts at one candidate.
+class ScriptedProposer : public Proposer {
+public:
+    ScriptedProposer(std::vector<std::string> replies, std::size_t next, int die_at) : replies_(std::move(replies)), next_(next), die_at_(die_at) {}
+    std::string name() const override { return "scripted"; }
+    Expected<Reply, ProposalFailure> propose(const Request& request) override {
+        if (request.step == die_at_) raise(SIGKILL);
+        asked.push_back(request);
+        return Reply{replies_[std::min(next_++, replies_.size() - 1)], "scripted", {}};
+    }
+    std::vector<Request> asked;
+
+private:
+    std::vector<std::string> replies_;
+    std::size_t next_;
+    int die_at_;
+};
+
+TEST_F(LoopTest, ARepairGoesOnAfterAKill) {
+    auto builtin = make_builtin_proposer();
+    Request r;
+    r.task = &task_;
+    const std::string good = builtin->propose(r)->source;
+    // First kernel: wrong, wrong again, right (two repairs); then refused texts.
+    const std::vector<std::string> replies = {"def (", "x = 1\n", good, "def (", "y = 2\n", "z = 3\n"};
+    options_.budget.candidates = 6;
+    options_.repairs = 2;
+    ScriptedProposer whole(replies, 0, -1);
+    const auto expected = run(whole);
+    ASSERT_TRUE(expected.has_value());
+    for (int at : {1, 2, 4, 5}) {
+        SCOPED_TRACE(at);
+        fs::remove_all(folder_);
+        fs::create_directories(folder_);
+        const pid_t child = fork();
+        if (child == 0) {
+            ScriptedProposer dying(replies, 0, at);
+            (void)run(dying);
+            _exit(0);
+        }
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        ASSERT_TRUE(WIFSIGNALED(status));
+        std::string id;
+        {
+            auto journal = Journal::open(file(), Database::Mode::read);
+            id = *journal->find("last");
+            ASSERT_EQ(journal->read(id)->steps.size(), static_cast<std::size_t>(at));
+        }
+        ScriptedProposer again(replies, static_cast<std::size_t>(at), -1);
+        const auto resumed = run(again, id);
+        ASSERT_TRUE(resumed.has_value());
+        EXPECT_EQ(resumed->candidates, expected->candidates);
+        // The next attempt is asked exactly as it would have been: technique, number of the attempt, failure, feedback, history, seed.
+        const Request &a = again.asked.at(0), &b = whole.asked.at(static_cast<std::size_t>(at));
+        EXPECT_EQ(a.technique, b.technique);
+        EXPECT_EQ(a.attempt, b.attempt);
+        EXPECT_EQ(a.failure, b.failure);
+        EXPECT_EQ(a.feedback, b.feedback);
+        EXPECT_EQ(a.failed_source, b.failed_source);
+        EXPECT_EQ(a.findings, b.findings);
+        EXPECT_EQ(a.history, b.history);
+        EXPECT_EQ(a.seed, b.seed);
+        EXPECT_EQ(a.step, b.step);
+    }
+}
+
+// A kill between the memory's file and the journal's leaves an observation that no step made; it goes when the run goes on.
+TEST_F(LoopTest, WhatTheMemoryKnowsOfARunIsWhatItsStepsObserved) {
+    BadProposer proposer;
+    options_.budget.candidates = 4;
+    const auto path = folder_ / "memory.db";
+    std::string id;
+    std::size_t known = 0;
+    {
+        auto journal = Journal::open(file(), Database::Mode::write);
+        auto memory = Memory::open(path);
+        auto good = make_builtin_proposer();
+        auto outcome = optimize(task_, *good, *journal, *memory, knowledge_, options_, {});
+        ASSERT_TRUE(outcome.has_value());
+        id = outcome->run;
+        known = memory->observations();
+        ASSERT_TRUE(memory->observe({"reduction", "memory", "memory", "vector_width"}, 0.7, "of a step that was lost", id));
+        ASSERT_TRUE(memory->observe({"reduction", "memory", "memory", "vector_width"}, 0.2, "of another run", "another"));
+    }
+    auto journal = Journal::open(file(), Database::Mode::write);
+    auto memory = Memory::open(path);
+    ASSERT_EQ(memory->observations(), known + 2);
+    auto good = make_builtin_proposer();
+    ASSERT_TRUE(optimize(task_, *good, *journal, *memory, knowledge_, options_, id).has_value());
+    EXPECT_EQ(memory->observations(), known + 1);
+    EXPECT_EQ(memory->lessons("reduction", "vector_width", 9).size(), 1u);
+    EXPECT_EQ(Memory::open(path)->observations(), known + 1);
+}
+
 TEST_F(LoopTest, ARunWithoutStateIsNotResumed) {
     auto proposer = make_builtin_proposer();
     EXPECT_FALSE(run(*proposer, "no-such-run").has_value());

@@ -1,0 +1,134 @@
+#include "runtime/torch_peer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "runtime/device_data.h"
+#include "runtime/launch.h"
+#include "runtime/measure.h"
+#include "runtime/shared_library.h"
+#include "runtime/signature.h"
+#include "runtime/worker.h"
+
+namespace tw::runtime {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string temporary_file(const char* purpose) {
+    std::string path = (fs::temp_directory_path() / (std::string("tilewright-") + purpose + "-XXXXXX")).string();
+    const int file = ::mkstemp(path.data());
+    if (file < 0) return {};
+    ::close(file);
+    return path;
+}
+
+}  // namespace
+
+fs::path bench_folder() {
+    std::error_code ignored;
+    fs::path above = fs::current_path(ignored);
+    if (fs::exists(above / "bench/suites", ignored)) return above;
+    above = own_folder();
+    for (int level = 0; level < 4 && !above.empty(); ++level, above = above.parent_path()) {
+        for (const char* below : {".", "share/tilewright"}) {
+            if (fs::exists(above / below / "bench/suites", ignored)) return above / below;
+        }
+    }
+    return {};
+}
+
+json torch_case(const json& request, std::string& problem) {
+    const std::string label = request.value("file", std::string("kernel.py"));
+    auto text = request.contains("text") ? Expected<std::string, std::string>(request.at("text").get<std::string>()) : read_file(label);
+    if (!text) return problem = text.error(), json();
+    auto module = KernelModule::from_text(label, *text, request.value("constants", json::object()).get<lower::ConstValues>());
+    if (!module) return problem = module.error().text(), json();
+    auto signature = find_signature((*module)->ir(), request.value("kernel", std::string()));
+    if (!signature) return problem = signature.error().text(), json();
+    auto sizes = size_values(*signature, request.at("sizes").get<std::map<std::string, std::int64_t>>());
+    if (!sizes) return problem = sizes.error().text(), json();
+    auto scalars = scalar_values(*signature, request.value("scalars", json::object()).get<std::map<std::string, double>>(), request.value("seed", std::uint64_t{1}));
+    if (!scalars) return problem = scalars.error().text(), json();
+    const auto indices = index_tensors(signature->tensors, signature->computes, signature->kernels);
+    json tensors = json::array(), values = json::object();
+    for (std::size_t i = 0; i < signature->tensors.size(); ++i) {
+        const ir::Tensor& t = signature->tensors[i];
+        json dims = json::array();
+        for (const ir::Expr& e : t.dims) dims.push_back(size_value(e, *sizes).value_or(0));
+        tensors.push_back({{"name", t.name}, {"dtype", target::name(t.dtype)}, {"dims", dims}, {"output", t.is_output}, {"index", static_cast<bool>(indices[i])}});
+    }
+    for (std::size_t i = 0; i < scalars->size(); ++i) values[signature->scalars[i].name] = (*scalars)[i];
+    json out = request;
+    out["kernel"] = signature->name;
+    out["tensors"] = tensors;
+    out["scalars"] = values;
+    return out;
+}
+
+json named_torch_peer(const std::string& name, std::string& problem) {
+    const fs::path root = bench_folder();
+    const auto text = root.empty() ? Expected<std::string, std::string>(Unexpected{std::string("there is no folder bench/ here")}) : read_file(root / "bench/peers.json");
+    if (!text) return problem = text.error(), json();
+    const json all = json::parse(*text, nullptr, false);
+    if (!all.is_object() || !all.contains(name) || !all[name].is_object() || !all[name].contains("torch")) return problem = fmt::format("bench/peers.json has no '{}'", printable(name)), json();
+    return all[name];
+}
+
+json time_against_torch(const json& cases, double seconds_each, const std::string& python) {
+    json answers = json::array();
+    for (std::size_t i = 0; i < cases.size(); ++i) answers.push_back({{"problem", "not reached"}});
+    const fs::path root = bench_folder();
+    if (root.empty()) {
+        for (json& a : answers) a["problem"] = "bench/torch_peer.py was not found; run this in the source tree";
+        return answers;
+    }
+    // Kernels that are no files become some while they are needed.
+    json listed = cases;
+    std::vector<std::string> sources;
+    for (json& c : listed) {
+        if (!c.contains("text")) continue;
+        sources.push_back(temporary_file("kernel"));
+        if (!sources.back().empty() && write_file_atomically(sources.back(), c["text"].get<std::string>())) c["file"] = sources.back();
+        c.erase("text");
+    }
+    const std::string file = temporary_file("cases"), out = temporary_file("torch");
+    if (file.empty() || out.empty() || !write_file_atomically(file, listed.dump())) {
+        for (json& a : answers) a["problem"] = "no temporary file can be made";
+        return answers;
+    }
+    // The kernels are compiled and launched by this installation, whatever Python finds first.
+    std::size_t next = 0;
+    while (next < cases.size()) {
+        WorkerLimits limits;
+        limits.seconds = 30 + seconds_each * static_cast<double>(cases.size() - next);
+        const GpuLock lock(0);
+        const auto ran = run_program_in_worker({python, (root / "bench/torch_peer.py").string(), file, out, std::to_string(next)}, limits);
+        std::size_t began = next;
+        bool any = false;
+        const auto text = read_file(out);
+        for (const auto line : split_lines(text ? std::string_view(*text) : std::string_view())) {
+            const json said = json::parse(line, nullptr, false);
+            if (said.is_discarded()) continue;
+            if (said.contains("began")) began = std::max(began, said["began"].get<std::size_t>()), any = true;
+            if (said.contains("number")) answers[said["number"].get<std::size_t>()] = said, answers[said["number"].get<std::size_t>()].erase("number");
+        }
+        if (!any) {
+            for (std::size_t i = next; i < cases.size(); ++i) answers[i]["problem"] = "torch did not start: " + std::string(trim(ran.words.substr(ran.words.size() > 400 ? ran.words.size() - 400 : 0))) + " (" + ran.sentence() + ")";
+            break;
+        }
+        if (answers[began].value("problem", std::string()) == "not reached") answers[began]["problem"] = "the process " + ran.sentence();
+        if (ran.end == WorkerEnd::finished) break;
+        next = began + 1;
+    }
+    std::error_code ignored;
+    fs::remove(file, ignored);
+    fs::remove(out, ignored);
+    for (const std::string& s : sources) fs::remove(s, ignored);
+    return answers;
+}
+
+}  // namespace tw::runtime
