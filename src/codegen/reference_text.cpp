@@ -286,6 +286,7 @@ __device__ inline double modulus(double a, double b) { return a - floor(a / b) *
             const std::string extent = printer.integer(e.output_extents[d]);
             text += fmt::format("    const long long v{0} = rest % {1}; rest /= {1};\n", e.output_vars[d], extent);
             indices[d] = fmt::format("v{}", e.output_vars[d]);
+            if (const ir::Expr start = ir::start_of(e, d); !start.is_constant(0)) indices[d] = fmt::format("({} + {})", printer.integer(start), indices[d]);
         }
         text += printer.body();
         const ir::Tensor& t = tensors[static_cast<std::size_t>(e.output)];

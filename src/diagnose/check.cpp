@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/processor_time.h"
+#include "diagnose/expectation.h"
 #include "emulate/program.h"
 #include "verify/program.h"
 
@@ -38,9 +39,26 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     search.seconds = options.search_seconds;
     search.seed = options.seed;
     search.explain = options.explain;
+    // Expectations first: they are nearest to where a bug is made. A kernel that fails by itself as well is shown failing below.
+    auto is_open = [](const verify::Obligation& o) { return o.status == verify::Status::not_proved; };
+    std::set<int> expected;
+    for (const auto& o : result.obligations) {
+        if (is_open(o) && o.kind == "expect") expected.insert(o.loc.line);
+    }
+    if (!expected.empty()) {
+        result.counterexample = refute_expectations(kernel, expected, search);
+        if (result.counterexample) {
+            for (auto& o : result.obligations) {
+                if (!is_open(o) || o.kind != "expect" || o.loc.line != result.counterexample->loc.line) continue;
+                o.status = verify::Status::violated;
+                o.reason = result.counterexample->message + " (" + result.counterexample->sizes_text + ")";
+            }
+            if (std::none_of(result.obligations.begin(), result.obligations.end(), [&](const auto& o) { return is_open(o) && o.kind != "expect"; })) return result;
+        }
+    }
     if (!order.faults.empty()) search.first.push_back(order.failing.sizes);
-    result.counterexample = find_counterexample(kernel, search);
-    if (result.counterexample) {
+    if (auto failing = find_counterexample(kernel, search)) {
+        result.counterexample = std::move(failing);
         // The obligation that the instance refutes is violated; one of the same code if there is one, else the first open one.
         const Counterexample& c = *result.counterexample;
         auto refuted = std::find_if(result.obligations.begin(), result.obligations.end(), [&](const auto& o) {

@@ -491,8 +491,14 @@ std::string tensor_of_load(const ir::Kernel& k, const ir::Stmt& s) {
 void explain_value(Counterexample& c, const Replay& r, int tensor, const std::vector<std::int64_t>& where) {
     const ir::Kernel& k = r.kernel;
     const ir::Equation* equation = nullptr;
-    for (const ir::Equation& e : k.computes.equations) {
-        if (e.output == tensor) equation = &e;
+    for (const ir::Equation& e : k.computes.equations) {   // of the part of the output that the place lies in
+        if (e.output != tensor) continue;
+        bool inside = true;
+        for (std::size_t d = 0; d < where.size() && d < e.output_extents.size(); ++d) {
+            const std::int64_t from_start = where[d] - emulate::size_value(ir::start_of(e, d), r.sizes).value_or(0);
+            inside = inside && from_start >= 0 && from_start < emulate::size_value(e.output_extents[d], r.sizes).value_or(0);
+        }
+        if (inside) equation = &e;
     }
     if (!equation || r.history.full()) return;
     const emulate::TensorData& data = r.inputs[static_cast<std::size_t>(tensor)];

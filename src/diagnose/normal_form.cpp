@@ -386,7 +386,7 @@ FormId Forms::expected(const ir::Equation& equation, const std::vector<std::int6
     names_.clear();
     collect_names(equation.value, equation, names_);
     bound_.clear();
-    for (std::size_t d = 0; d < where.size() && d < equation.output_vars.size(); ++d) bound_[equation.output_vars[d]] = where[d];
+    for (std::size_t d = 0; d < where.size() && d < equation.output_vars.size(); ++d) bound_[equation.output_vars[d]] = where[d] - emulate::size_value(ir::start_of(equation, d), sizes_).value_or(0);
     return of_term(equation.value);
 }
 

@@ -177,7 +177,7 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         bool operator()(const ir::If&) { return true; }
         bool operator()(const ir::Role&) { return true; }
         bool operator()(const ir::Elect&) { return true; }
-        bool operator()(const ir::Expect&) { return true; }
+        bool operator()(const ir::Expect& e) { m.expect(w, s, e); return true; }
         bool operator()(const ir::Sugar&) { m.fault(FaultKind::launch, "not the last form: a sugar statement is left", &w, 0, s); return true; }
         bool operator()(const ir::SetMaxRegisters&) { return true; }
         bool operator()(const ir::GridWait&) { return true; }     // one launch is emulated: nothing runs before it

@@ -94,6 +94,18 @@ struct Schedule {
 // instances starved, lazy; and `random_count` seeded ones.
 std::vector<Schedule> hostile_schedules(const ir::Kernel& kernel, int random_count, std::uint64_t seed);
 
+// A warp is at a tw.expect. What it holds there can be asked for while the call lasts.
+struct ExpectSeen {
+    const ir::Stmt* stmt = nullptr;
+    int block[3] = {0, 0, 0};
+    int warp = 0;                                                               // in the block
+    std::function<std::optional<std::int64_t>(const ir::Expr&)> integer;        // over what is in scope there
+    // Calls `take(coordinate, value)` for the warp's own elements of a fragment (none while a wgmma owns them), or all of a shared view.
+    using Take = std::function<void(const std::vector<std::int64_t>&, double)>;
+    std::function<void(int fragment, const Take&)> fragment;
+    std::function<void(const ir::SharedView&, const Take&)> shared;
+};
+
 struct SkeletonCache;   // footprints that several skeleton runs of one kernel share
 std::shared_ptr<SkeletonCache> make_skeleton_cache();
 
@@ -115,6 +127,7 @@ struct Options {
     std::shared_ptr<SkeletonCache> cache;   // optional; only for runs of the same kernel object
     bool one_cluster = false;               // only the first cluster of the grid
     std::shared_ptr<History> history;       // optional, value runs only: records what every value is made of
+    std::function<void(const ExpectSeen&)> on_expect;   // called at every tw.expect, in runs with values
     std::vector<std::pair<ir::Expr, bool>> forced;   // branches on exactly these conditions go this way, whatever they evaluate to
 };
 

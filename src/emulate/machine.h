@@ -223,6 +223,7 @@ private:
     StuckWarps stuck_at(const Warp& w);
     const Access* last_writer(int tensor, std::int64_t offset);
     std::string tensor_place(int tensor, std::int64_t offset) const;   // "C[5, 7]"
+    void expect(Warp& w, const Stmt& s, const ir::Expect& op);
     const std::vector<int>& slot_table(int leaf, const std::vector<int>& dims, int dst, const std::vector<int>& offset = {});
     void check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok);
 

@@ -19,9 +19,20 @@ Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes
         std::int64_t total = 1;
         for (const ir::Expr& extent : e.output_extents) {
             auto v = size_value(extent, sizes);
-            if (!v || *v < 0) return Unexpected{std::string("an output extent of `computes` has no value")};
-            out.dims.push_back(*v);
-            if (__builtin_mul_overflow(total, *v, &total)) total = std::numeric_limits<std::int64_t>::max();
+            if (!v) return Unexpected{std::string("an output extent of `computes` has no value")};
+            out.dims.push_back(std::max<std::int64_t>(0, *v));   // n in 4:N is empty where N is less
+            if (__builtin_mul_overflow(total, out.dims.back(), &total)) total = std::numeric_limits<std::int64_t>::max();
+        }
+        for (const ir::Expr& start : e.output_starts) {
+            auto v = size_value(start, sizes);
+            if (!v || *v < 0) return Unexpected{std::string("the start of an output range of `computes` has no value")};
+            out.starts.push_back(*v);
+        }
+        if (static_cast<std::size_t>(e.output) < tensors.size() && tensors[static_cast<std::size_t>(e.output)].dims.size() == out.dims.size()) {
+            for (std::size_t d = 0; d < out.dims.size(); ++d) {
+                const std::int64_t end = out.dims[d] + (d < out.starts.size() ? out.starts[d] : 0);
+                if (total > 0 && end > tensors[static_cast<std::size_t>(e.output)].dims[d]) return Unexpected{std::string("an output range of `computes` ends beyond the tensor")};
+            }
         }
         if (total > options.operation_limit) return Unexpected{std::string("the output is too large for the CPU reference")};
         out.values.resize(static_cast<std::size_t>(total));
@@ -56,7 +67,9 @@ ErrorSummary compare(const ReferenceOutput& reference, const TensorData& actual)
     const double rms = finite ? std::sqrt(norm / static_cast<double>(finite)) : 0;
     std::vector<std::int64_t> index(reference.dims.size(), 0);
     for (std::size_t n = 0; n < reference.values.size(); ++n) {
-        const double want = reference.values[n], got = actual.get(index);
+        std::vector<std::int64_t> place = index;
+        for (std::size_t d = 0; d < reference.starts.size(); ++d) place[d] += reference.starts[d];
+        const double want = reference.values[n], got = actual.get(place);
         double error = 0;
         if (std::isnan(want) && std::isnan(got)) {
             error = 0;
@@ -74,7 +87,7 @@ ErrorSummary compare(const ReferenceOutput& reference, const TensorData& actual)
         }
         if (error > summary.worst || (n == 0 && summary.where.empty())) {
             summary.worst = error;
-            summary.where = index;
+            summary.where = place;
             summary.actual = got;
             summary.expected = want;
         }

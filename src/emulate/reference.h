@@ -22,6 +22,7 @@ struct ReferenceOptions {
 struct ReferenceOutput {
     int tensor = 0;
     std::vector<std::int64_t> dims;
+    std::vector<std::int64_t> starts;   // where in the tensor it begins; empty: at 0
     std::vector<double> values;
     std::vector<double> rounding;    // for each value: a first-order bound of what rounding loses, in units of the type computed in
 };

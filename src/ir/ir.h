@@ -259,15 +259,33 @@ struct WgmmaWait { int pending = 0; };
 struct Mma { int acc = 0, a = 0, b = 0; };                      // mma.sync; a: M x K, b: N x K, acc: M x N fragments
 
 // invariants: checked, never executed
-struct Expect {
-    enum class Home : std::uint8_t { fragment, shared, condition } home = Home::condition;
-    int fragment = -1;
+//
+// A field of data is a projection of its provenance: an element made from A[m, k] has the fields m and k. What `sources` says is
+// how each tensor gives the field: the tensor's element at index_vars has the field `value`. An element that is made from several
+// input elements (a sum) has every value that they have; a fill has none.
+struct FieldSource { int tensor = 0; std::vector<int> index_vars; Expr value; };
+struct Field {
+    int var = -1;                     // stands for its value in Expect::condition
+    std::string name;
+    int fragment = -1;                // whose elements: a fragment, or (-1) the shared view
     SharedView view;
+    std::vector<Expr> at;             // which element, over Expect::coordinate_vars
+    std::vector<FieldSource> sources;
+};
+struct Expect {
+    enum class Home : std::uint8_t { fragment, shared, condition, fields, covers, fresh } home = Home::condition;
+    int fragment = -1;                // fragment, fresh (there -1: the view)
+    SharedView view;                  // shared, fresh
     // fragment/shared: for all elements (coordinates are variables `coordinate_vars`), the element's tag equals `tag`;
-    // condition: the integer condition holds here.
-    std::vector<int> coordinate_vars;
+    // condition: the integer condition holds here;
+    // fields: it holds for all coordinates 0 <= coordinate_vars[i] < coordinate_extents[i] and all values that the fields have there;
+    // covers: at all coordinates, fields[0] has exactly the values range[0] <= v < range[1], each from one input element of a fold;
+    // fresh: no input element has a part in it.
+    std::vector<int> coordinate_vars, coordinate_extents;
     Term tag;
     Expr condition;
+    std::vector<Field> fields;
+    std::vector<Expr> range;
     std::string text;
 };
 

@@ -485,7 +485,9 @@ private:
     TermId parse_function(std::string_view name, Span name_span, std::uint32_t begin) {
         const Nested nested(*this);
         if (panicking_) return nothing();
-        if (const auto dtype = target::dtype_from_name(name)) {
+        auto dtype = target::dtype_from_name(name);
+        if (!dtype && source_.dtype) dtype = source_.dtype(name);
+        if (dtype) {
             const std::vector<TermId> arguments = parse_arguments(name, name_span, 1);
             return panicking_ ? nothing() : make(since(begin), CastTerm{*dtype, arguments[0]});
         }

@@ -1,5 +1,7 @@
 #include "lower/computes.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -470,27 +472,25 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
             const lang::LeftIndex& left = e.indices[i];
             Expr extent = t.dims[i];
             std::string name = left.binding.variable;
-            if (name.empty()) {
-                if (left.constant != 0 || !extent.is_constant(1)) {
-                    sink.error(Code::computes_left_side, e.span, "a constant index stands only for a dimension of extent 1").with_hint("name the index and use where(...)");
-                    ok = false;
-                }
+            Expr start(0);
+            if (name.empty()) {   // C[3] = ... is a part of one element
                 name = "_";
+                start = Expr(left.constant);
+                extent = Expr(1);
             }
             if (left.binding.low) {
                 auto lo = builder.index(left.binding.low, env), hi = builder.index(left.binding.high, env);
                 if (!lo || !hi) { ok = false; continue; }
-                if (!lo->is_constant(0)) {
-                    sink.error(Code::computes_left_side, left.binding.span, "the range of an output index starts at 0").with_hint("write one equation for the whole tensor, with where(...)");
-                    ok = false;
-                }
-                extent = *hi;
+                start = *lo;
+                extent = *hi - *lo;
             }
+            // The equation's variable counts from 0; on the right stands the index it means.
             eq.index_names.push_back(name);
             const int var = static_cast<int>(eq.index_names.size()) - 1;
-            env[name] = ir::var_expr(var);
+            env[name] = start + ir::var_expr(var);
             eq.output_vars.push_back(var);
             eq.output_extents.push_back(extent);
+            eq.output_starts.push_back(start);
             // Where the variable indexes other tensors by itself, extents have to agree.
             if (!left.binding.low && !name.empty() && name != "_") {
                 DiagnosticSink quiet;
@@ -503,6 +503,7 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
             }
         }
         if (!ok) continue;
+        if (std::all_of(eq.output_starts.begin(), eq.output_starts.end(), [](const Expr& x) { return x.is_constant(0); })) eq.output_starts.clear();
         eq.value = builder.value(e.value, env);
         if (!eq.value) {
             if (!sink.has_errors()) sink.error(Code::computes_unknown_name, e.span, "the equation cannot be resolved");
@@ -517,11 +518,24 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
 
 std::optional<ir::Computes> resolve_computes(const lang::Module& ast, lang::ExprId literal, const ComputesNames& names, DiagnosticSink& sink) {
     DiagnosticSink parse_sink;
-    const lang::ComputesSpec spec = lang::parse_computes(lang::computes_text(ast, literal), parse_sink);
+    lang::ComputesText source = lang::computes_text(ast, literal);
+    source.dtype = names.dtype;
+    const lang::ComputesSpec spec = lang::parse_computes(source, parse_sink);
     for (const Diagnostic& d : parse_sink.diagnostics()) sink.report(d);
     if (parse_sink.has_errors()) return std::nullopt;
     auto out = resolve_spec(spec, names, sink);
-    if (out) out->text = ast.get_if<lang::StringLiteral>(literal)->value;
+    if (!out) return out;
+    // As this variant means it: dtype parameters by their value.
+    const std::string& text = ast.get_if<lang::StringLiteral>(literal)->value;
+    auto in_name = [&](std::size_t i) { return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_'); };
+    for (std::size_t i = 0; i < text.size();) {
+        std::size_t end = i + 1;
+        if (in_name(i)) while (in_name(end)) ++end;
+        const std::string word = text.substr(i, end - i);
+        const auto dtype = end < text.size() && text[end] == '(' && names.dtype && !target::dtype_from_name(word) ? names.dtype(word) : std::nullopt;
+        out->text += dtype ? std::string(target::name(*dtype)) : word;
+        i = end;
+    }
     return out;
 }
 
@@ -533,6 +547,7 @@ ComputesNames kernel_names(Resolver& r) {
     names.scalars = &r.d.kernel.scalars;
     names.integer = [&r](const std::string& name) -> std::optional<Expr> { return r.integer_named(name); };
     names.real = [&r](const std::string& name) -> std::optional<double> { return r.real_named(name); };
+    names.dtype = [&r](std::string_view name) { return r.dtype_named(std::string(name)); };
     return names;
 }
 
@@ -546,31 +561,12 @@ void resolve_computes(Resolver& r, lang::ExprId literal) {
     r.d.kernel.computes = std::move(*out);
 }
 
-void resolve_expect(Resolver& r, const lang::Call& call, Span span) {
+void resolve_term_expect(Resolver& r, const lang::Call& call, Span span) {
     const lang::Module& ast = r.ast;
     ir::Expect expect;
-    if (call.arguments.empty()) {
-        r.cx.error(Code::argument_count, span, "tw.expect needs a condition, or a tile and a term");
-        return;
-    }
-    for (const lang::Argument& a : call.arguments) {
-        if (!a.keyword.empty()) {
-            r.cx.error(Code::unknown_keyword, a.keyword_span, "tw.expect has no keyword parameters");
-            return;
-        }
-    }
     Value first = r.evaluate(call.arguments[0].value);
     if (!first) return;
     const Span first_span = ast[call.arguments[0].value].span;
-    if (call.arguments.size() == 1) {
-        auto c = r.as_expr(first, first_span, "the condition");
-        if (!c) return;
-        expect.home = ir::Expect::Home::condition;
-        expect.condition = *c;
-        expect.text = std::string(r.cx.sources.text(first_span));
-        r.emit_expect(std::move(expect), span);
-        return;
-    }
     std::size_t rank = 0;
     if (first.is(K::shared)) {
         expect.home = ir::Expect::Home::shared;
@@ -601,7 +597,7 @@ void resolve_expect(Resolver& r, const lang::Call& call, Span span) {
             r.cx.error(Code::type_mismatch, ast[call.arguments[2 + i].value].span, "a coordinate is a name");
             return;
         }
-        const int var = r.d.add_var(n->id);
+        const int var = r.d.add_var("expect." + n->id);   // takes no name from the text: what is emitted stays the same
         expect.coordinate_vars.push_back(var);
         env[n->id] = ir::var_expr(var);
         prefix += (i ? ", " : "") + n->id;
@@ -612,6 +608,7 @@ void resolve_expect(Resolver& r, const lang::Call& call, Span span) {
     lang::ComputesText source;
     source.text = whole;
     source.file = ast.file;
+    source.dtype = [&r](std::string_view name) { return r.dtype_named(std::string(name)); };
     const lang::ComputesText original = lang::computes_text(ast, call.arguments[1].value);
     source.pieces.push_back({0, ast[call.arguments[1].value].span.begin});
     for (lang::StringPiece p : original.pieces) {
@@ -623,7 +620,7 @@ void resolve_expect(Resolver& r, const lang::Call& call, Span span) {
     for (const Diagnostic& d : parse_sink.diagnostics()) r.cx.sink.report(d);
     if (parse_sink.has_errors() || spec.equations.size() != 1) return;
     const ComputesNames names = kernel_names(r);
-    TermBuilder builder(spec, names, r.cx.sink, [&](const std::string& name) { return r.d.add_var(name); });
+    TermBuilder builder(spec, names, r.cx.sink, [&](const std::string& name) { return r.d.add_var("expect." + name); });
     expect.tag = builder.value(spec.equations[0].value, env);
     expect.text = text->value;
     if (expect.tag) r.emit_expect(std::move(expect), span);

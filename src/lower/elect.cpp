@@ -38,7 +38,13 @@ void wrap_runs(ir::Region& region) {
         }
         const ir::Loc loc = region[i].loc;
         ir::Elect elect;
-        while (i < region.size() && single_thread(region[i].op)) elect.body.push_back(std::move(region[i++]));
+        // An expectation between two of them makes no code, so it does not part them either.
+        auto goes_on = [&] {
+            std::size_t next = i;
+            while (next < region.size() && std::holds_alternative<ir::Expect>(region[next].op)) ++next;
+            return next < region.size() && single_thread(region[next].op);
+        };
+        while (i < region.size() && goes_on()) elect.body.push_back(std::move(region[i++]));
         out.push_back({std::move(elect), loc, ""});
     }
     region = std::move(out);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kBuiltins[] = {
     // grid and loops
-    "grid", "tiles", "persistent", "block", "num_blocks", "cluster_rank", "range", "unroll", "cdiv", "assume", "expect",
+    "grid", "tiles", "persistent", "block", "num_blocks", "cluster_rank", "range", "unroll", "cdiv", "assume", "expect", "tag", "covers", "disjoint", "fresh",
     // memory
     "shared", "overlay", "load", "store", "atomic_add",
     // tiles

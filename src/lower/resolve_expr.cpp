@@ -416,7 +416,18 @@ Value Resolver::compare(CompareOp op, const Value& a, const Value& b, Span span)
     }
 }
 
+Value Resolver::evaluate_with(const std::map<std::string, Value>& names, ExprId id) {
+    frames_.emplace_back();
+    for (const auto& [name, value] : names) frames_.back().names[name] = {value, ast[id].span};
+    Value v = evaluate(id);
+    frames_.pop_back();
+    return v;
+}
+
 Value Resolver::attribute(const lang::Attribute& a, Span span) {
+    if (field_of) {
+        if (auto field = field_of(a, span)) return *field;
+    }
     Value base = evaluate(a.base);
     if (!base) return {};
     if (base.is(K::module)) {
@@ -545,7 +556,10 @@ Value Resolver::call(const lang::Call& c, Span span, Span callee) {
         // Report what is wrong with the arguments as well.
         return {};
     }
-    if (f.is(K::builtin) && f.text == "expect") return Value::named(K::builtin, "expect");   // a statement; see expression_statement
+    if (f.is(K::builtin) && (f.text == "expect" || f.text == "tag")) return Value::named(K::builtin, f.text);   // a statement; see expression_statement
+    if (f.is(K::builtin) && (f.text == "covers" || f.text == "disjoint" || f.text == "fresh")) {
+        return error(Code::bad_expectation, span, fmt::format("tw.{} is what tw.expect states, and stands alone in it", f.text), fmt::format("tw.expect(tw.{}(...))", f.text));
+    }
     const CallArgs args = arguments(c, span, callee);
     switch (f.kind) {
         case K::builtin: return builtin(f.text, args);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "lower/computes.h"
+#include "lower/expect.h"
 #include "lower/lower.h"
 #include "lower/resolver.h"
 #include "target/sync.h"
@@ -324,6 +325,12 @@ std::optional<double> Resolver::real_named(const std::string& name) const {
     return std::nullopt;
 }
 
+std::optional<DType> Resolver::dtype_named(const std::string& name) const {
+    const Binding* b = find(name);
+    if (b && b->value.is(K::dtype)) return b->value.dtype;
+    return std::nullopt;
+}
+
 void Resolver::expression_statement(lang::ExprId value, Span span) {
     if (ast.get_if<lang::StringLiteral>(value)) return;
     const auto* c = ast.get_if<lang::Call>(value);
@@ -331,10 +338,10 @@ void Resolver::expression_statement(lang::ExprId value, Span span) {
         error(Code::unsupported_statement, span, "this expression has no effect");
         return;
     }
-    if (const auto* a = ast.get_if<lang::Attribute>(c->callee); a && a->name == "expect") {
+    if (const auto* a = ast.get_if<lang::Attribute>(c->callee); a && (a->name == "expect" || a->name == "tag")) {
         Value callee = evaluate(c->callee);
         if (callee.is(K::builtin)) {
-            resolve_expect(*this, *c, span);
+            a->name == "expect" ? resolve_expect(*this, *c, span) : resolve_tag(*this, *c, span);
             return;
         }
     }

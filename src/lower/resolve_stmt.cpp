@@ -71,6 +71,9 @@ Value Resolver::lookup(const std::string& name, Span span) {
         }
         return v;
     }
+    if (coordinate_of) {
+        if (auto c = coordinate_of(name)) return *c;
+    }
     static const std::set<std::string> python = {"range", "min", "max", "abs", "float", "int", "len"};
     if (python.count(name)) return Value::named(K::builtin, name);
     auto ended = ended_.find(name);

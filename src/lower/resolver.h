@@ -78,7 +78,17 @@ public:
     // For `computes` and `tw.expect`: a size, an integer in scope, a float constant.
     std::optional<ir::Expr> integer_named(const std::string& name);
     std::optional<double> real_named(const std::string& name) const;
+    std::optional<DType> dtype_named(const std::string& name) const;
     void emit_expect(ir::Expect expect, Span span) { emit(std::move(expect), span); }
+    bool is_bound(const std::string& name) const { return find(name) != nullptr; }
+    // With further names, which end with the expression.
+    Value evaluate_with(const std::map<std::string, Value>& names, lang::ExprId id);
+    // Asked first for every attribute while it is set: the fields of tw.expect (lower/expect.cpp). Nothing: an ordinary attribute.
+    std::function<std::optional<Value>(const lang::Attribute&, Span)> field_of;
+    // Asked for names that are not defined, while it is set: the coordinates of tw.expect.
+    std::function<std::optional<Value>(const std::string&)> coordinate_of;
+    // tw.tag: how a tensor gives a field, by the field's name.
+    std::map<std::string, std::vector<ir::FieldSource>> tagged;
 
     const lang::Module& ast;
     ModuleScope& module;

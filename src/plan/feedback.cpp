@@ -37,7 +37,7 @@ FailureClass class_of(const diagnose::CheckResult& result) {
     if (result.proved()) return FailureClass::none;
     if (result.counterexample) {
         const std::string& kind = result.counterexample->kind;
-        return kind == "wrong value" || kind == "unwritten output" ? FailureClass::invariant : FailureClass::race;
+        return kind == "wrong value" || kind == "unwritten output" || kind == "expectation" ? FailureClass::invariant : FailureClass::race;
     }
     return FailureClass::unproved;
 }

@@ -114,7 +114,7 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
         std::vector<std::int64_t> dims;
         v.elements = 1;
         for (const ir::Expr& extent : e.output_extents) {
-            dims.push_back(size_value(extent, sizes).value_or(0));
+            dims.push_back(std::max<std::int64_t>(0, size_value(extent, sizes).value_or(0)));
             v.elements *= dims.back();
         }
         v.tolerance = tolerance > 0 && target::info(signature_.tensors[number].dtype).is_float ? tolerance : tolerance_of(signature_, e.output);
@@ -177,7 +177,7 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
             v.actual = got[worst_at], v.expected = want[worst_at];
             std::int64_t rest = chosen[worst_at];
             v.where.resize(dims.size());
-            for (std::size_t d = dims.size(); d-- > 0;) v.where[d] = rest % dims[d], rest /= dims[d];
+            for (std::size_t d = dims.size(); d-- > 0;) v.where[d] = rest % dims[d] + size_value(ir::start_of(e, d), sizes).value_or(0), rest /= dims[d];
         }
         auto scan = data_.scan(tensors[number]);
         if (!scan) return std::move(scan).propagate();

@@ -214,7 +214,7 @@ Work work_of(const Signature& s, const std::vector<std::int64_t>& sizes) {
 std::optional<PlainGemm> as_plain_gemm(const Signature& s) {
     if (s.computes.equations.size() != 1 || !s.scalars.empty()) return std::nullopt;
     const ir::Equation& e = s.computes.equations[0];
-    if (e.output_vars.size() != 2) return std::nullopt;
+    if (e.output_vars.size() != 2 || !e.output_starts.empty()) return std::nullopt;
     const Term sum = without_casts(e.value);
     if (sum->kind != TermKind::reduce || sum->name != "sum" || !sum->indices[0].is_constant(0)) return std::nullopt;
     const Term product = without_casts(sum->args[0]);

@@ -162,8 +162,7 @@ bool Flow::pin_digit(const Condition& c) {
     auto digit = std::find_if(digits_.begin(), digits_.end(), [&](const Digit& d) { return d.atom == atom && !d.tile_loop; });
     if (digit == digits_.end()) return false;
     const std::int64_t value = -constant * factor;
-    const auto extent = digit->extent.constant();
-    if (!extent || value < 0 || value >= *extent) return false;
+    if (value < 0 || !prover_.holds(less(Poly(value), digit->extent))) return false;
     digits_.erase(digit);
     return true;
 }
@@ -393,23 +392,6 @@ void Flow::run(const ir::Scan& op, const ir::Stmt&, State& s) {
     const Value body = fragment_at(op.src, s, c);
     const Poly first = part == extent ? Poly(0) : Poly(part) * ints_.quotient(here, Poly(part));
     s.fragments[op.dst] = op.reverse ? values_.reduce(op.op, x, here, first + Poly(part), body) : values_.reduce(op.op, x, first, here + Poly(1), body);
-}
-
-void Flow::run(const ir::Expect& e, const ir::Stmt& stmt, State& s) {
-    if (!recording_) return;
-    if (e.home == ir::Expect::Home::condition) {
-        const Condition c = ints_.condition_from(e.condition, leaf(s));
-        oblige("expect", "TW1010", e.text, stmt, prover_.holds(c), "could not show " + ints_.text(c), [&] { return holds_of_anything(c); });
-        return;
-    }
-    const std::vector<int> shape = e.home == ir::Expect::Home::fragment ? k_.fragments[at(e.fragment)].dist.shape : e.view.extents;
-    const std::vector<Poly> c = own_coordinates(shape);
-    const Value got = values_.simplified(e.home == ir::Expect::Home::fragment ? fragment_at(e.fragment, s, c) : read_shared(e.view, stmt, s, c));
-    std::map<int, Poly> bound;
-    for (std::size_t i = 0; i < e.coordinate_vars.size(); ++i) bound[e.coordinate_vars[i]] = c[i];
-    const Value want = values_.simplified(values_.from(e.tag, leaf(s), bound));
-    oblige("expect", "TW1010", e.text, stmt, want == got && !values_.has_unknown(got), "expected " + show(want) + "\n      but it is " + show(got),
-           [&] { return want == values_.unknown("anything"); });
 }
 
 bool Flow::holds_of_anything(const Condition& c) {

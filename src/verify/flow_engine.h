@@ -1,10 +1,11 @@
 // The abstract interpreter behind check_flow (private to verify/flow*.cpp).
 //
-//   flow.cpp          statements, control, registers, expectations
+//   flow.cpp          statements, control, registers
 //   flow_loop.cpp     loop summaries: guess, check by induction, forget what fails
 //   flow_global.cpp   global memory: bounds, masks, the term a store must equal
 //   flow_shared.cpp   shared memory: who wrote what a read finds; matrix instructions
 //   flow_outputs.cpp  every output element exactly once
+//   flow_expect.cpp   what tw.expect states: terms, relations between fields, covers
 //
 // The abstract value of a fragment is one tag over tile coordinates: "element (c0, c1) is A[128*bm + c0, 64*kt + c1]". A
 // statement substitutes: a load puts in an element of a tensor (masked: where(in bounds, element, fill)), elementwise code
@@ -177,6 +178,7 @@ private:
         std::string partial;     // why not every execution stores every element in bounds
         enum class When : std::uint8_t { now, next_iteration, after_loop } when = When::now;   // relative to the tile whose elements it writes (Behind)
         Value added = -1;        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
+        const ir::Equation* equation = nullptr;   // `index` counts from the start of its part of the output
     };
 
     void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic);
@@ -209,6 +211,8 @@ private:
     void note_carried(const ir::Stmt* write, const SharedWrite& w);
     int destination(const ir::Stmt* s) const;
     bool overlaps(int a, int b) const;
+    // The index in buffer `to` of the element at `index` of buffer `from`, which share bytes; nothing where that is no polynomial.
+    std::optional<std::vector<Poly>> same_bytes(int from, const std::vector<Poly>& index, int to);
 
     // Two roles walk the same tiles: symbols whose definitions agree once the loop variables are matched are equal.
     void match_tiles(const Dependence&, std::map<Atom, Poly>& with, const State& s);
@@ -230,7 +234,34 @@ private:
 
     void run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s);
 
+    // -------------------------------------------------------------------------------------------------------- expectations
+
     void run(const ir::Expect& e, const ir::Stmt& stmt, State& s);
+
+    // One input element that an element of a tile is made of.
+    struct Origin {
+        Condition masks;             // where it has a part
+        int tensor = -1;
+        std::vector<Poly> index;
+        struct Fold { Atom variable; Poly lo, hi; };
+        std::vector<Fold> folds;     // around it, outermost first
+        Condition when() const;      // the masks, and the ranges of the folds
+    };
+    struct Origins {
+        std::vector<Origin> list;
+        std::vector<Condition> none; // where nothing has a part: fills
+        bool known = true;
+        std::string why;             // not known: why
+    };
+    void collect_origins(Value v, Origin around, const std::vector<ir::FieldSource>& sources, Origins& out);
+    // The origins of a field at its element, and the field's value there.
+    std::vector<std::pair<Origin, Poly>> field_values(const ir::Field& f, const ir::Stmt& stmt, const State& s, const Integers::Leaf& leaf, Origins& origins);
+    void expect_fields(const ir::Expect& e, const ir::Stmt& stmt, const State& s);
+    void expect_cover(const ir::Expect& e, const ir::Stmt& stmt, const State& s);
+    void expect_fresh(const ir::Expect& e, const ir::Stmt& stmt, const State& s);
+    // leaf(s), with the coordinates of an expectation in scope.
+    std::map<int, Poly> expected_coordinates(const ir::Expect& e);
+    Integers::Leaf leaf_with(const State& s, const std::map<int, Poly>& bound);
 
     // ------------------------------------------------------------------------------------------------------- written once
 
@@ -240,6 +271,7 @@ private:
 
     // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
+    bool parts_are_apart(const ir::Equation& e, std::string& why);
     bool join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
     // Atomic adds: the sum over all executions that add to an element is what `computes` says.
     bool adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why);

@@ -74,21 +74,40 @@ Value Flow::loaded(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s
 
 void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic) {
     if (!recording_) return;
-    const ir::Equation* equation = nullptr;
-    for (const ir::Equation& e : k_.computes.equations) {
-        if (e.output == tensor) equation = &e;
-    }
     const std::string name = tensor_name(tensor);
+    State empty;
+    Condition bounds;
+    for (std::size_t d = 0; d < p.index.size(); ++d) bounds = both(bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
+    // The part of the output that the statement belongs to: all it stores lies there.
+    const ir::Equation* equation = nullptr;
+    int parts = 0;
+    std::vector<Poly> starts;
+    for (const ir::Equation& e : k_.computes.equations) {
+        if (e.output != tensor) continue;
+        ++parts;
+        std::vector<Poly> begin;
+        Condition box;
+        bool whole = true;
+        for (std::size_t d = 0; d < p.index.size(); ++d) {
+            begin.push_back(poly(ir::start_of(e, d), empty));
+            const Poly extent = poly(e.output_extents[d], empty);
+            whole = whole && begin[d] == Poly(0) && extent == poly(k_.tensors[at(tensor)].dims[d], empty);
+            box = both(box, both(less(p.index[d], begin[d] + extent), at_least(p.index[d], begin[d])));
+        }
+        if (!whole && !prover_.holds_given(both(bounds, p.inside), box)) continue;
+        equation = &e;
+        starts = begin;
+        bounds = both(bounds, box);
+        break;
+    }
     if (!equation) {
-        oblige("output value", "TW1001", name + " is what `computes` says", stmt, false, "`computes` has no equation for " + name, {});
+        oblige("output value", "TW1001", name + " is what `computes` says", stmt, false,
+               parts == 0 ? "`computes` has no equation for " + name : "the store is not shown to stay inside a range for which `computes` has an equation", {});
         return;
     }
-    State empty;
-    // Only the tensor's own bounds may mask a store: anything else leaves elements out.
+    // Only the bounds of the tensor, or of the part, may mask a store: anything else leaves elements out.
     std::string partial;
     {
-        Condition bounds;
-        for (std::size_t d = 0; d < p.index.size(); ++d) bounds = both(bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
         if (!prover_.holds_given(bounds, p.inside)) partial = "a mask leaves elements out: " + ints_.text(p.inside);
         // After a loop that runs behind, the last iteration's elements are stored where there was an iteration.
         const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const Condition& c) { return prover_.holds_given(behind_->entered, c); });
@@ -101,7 +120,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         prover_.assume(at_least(p.index[d], Poly(0)));
     }
     std::map<int, Poly> bound;
-    for (std::size_t d = 0; d < equation->output_vars.size(); ++d) bound[equation->output_vars[d]] = p.index[d];
+    for (std::size_t d = 0; d < equation->output_vars.size(); ++d) bound[equation->output_vars[d]] = p.index[d] - starts[d];
     const Integers::Leaf sizes = leaf(empty);
     const Value want = values_.simplified(values_.from(equation->value, sizes, bound));
     const Value got = values_.simplified(value);
@@ -113,6 +132,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     for (const Digit& d : digits_) coordinates.push_back(d);
     Store::When when = Store::When::now;
     std::vector<Poly> index = p.index;
+    for (std::size_t d = 0; d < index.size(); ++d) index[d] = index[d] - starts[d];
     std::vector<Condition> facts = prover_.facts();
     auto mentions_any = [&](const auto& x, const std::map<Atom, Poly>& names) { return std::any_of(names.begin(), names.end(), [&](const auto& n) { return ints_.mentions(x, n.first); }); };
     if (behind_ && std::any_of(index.begin(), index.end(), [&](const Poly& x) { return mentions_any(x, behind_->back); })) {
@@ -132,7 +152,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         for (const Condition& c : path_) when = both(when, c);
         added = values_.where(when, value, values_.number(0));
     }
-    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, when, added});
+    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, when, added, equation});
 }
 
 void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {

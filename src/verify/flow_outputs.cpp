@@ -5,12 +5,12 @@ namespace tw::verify::detail {
 
 void Flow::finish_outputs() {
     recording_ = true;
-    std::map<int, std::vector<const Store*>> by_tensor;
-    for (const Store& s : stores_) by_tensor[s.tensor].push_back(&s);
+    std::map<const ir::Equation*, std::vector<const Store*>> by_equation;
+    for (const Store& s : stores_) by_equation[s.equation].push_back(&s);
     for (const ir::Equation& e : k_.computes.equations) {
-        auto it = by_tensor.find(e.output);
+        auto it = by_equation.find(&e);
         const std::string name = tensor_name(e.output);
-        if (it == by_tensor.end()) {
+        if (it == by_equation.end()) {
             const ir::Stmt nowhere{ir::BlockSync{}, k_.loc, {}};
             oblige("written once", "TW1002", "every element of " + name + " is written exactly once", nowhere, false, "nothing is stored to " + name, {});
             continue;
@@ -18,7 +18,7 @@ void Flow::finish_outputs() {
         std::string why;
         std::vector<std::string> lemmas;
         std::vector<Digit> folded;
-        const bool paired = join_stores_behind(it->second, why, lemmas);
+        const bool paired = parts_are_apart(e, why) && join_stores_behind(it->second, why, lemmas);
         const bool ok = paired && partition(it->second, why, lemmas, folded);
         // Stores that may go anywhere cover nothing for sure.
         const auto blind = [&] {
@@ -45,6 +45,22 @@ void Flow::finish_outputs() {
         }
         oblige("written once", "TW1002", "every element of " + name + " is written exactly once", *it->second.front()->stmt, ok, why, blind, lemmas);
     }
+}
+
+// An element in two parts of an output would be written twice.
+bool Flow::parts_are_apart(const ir::Equation& e, std::string& why) {
+    State empty;
+    for (const ir::Equation& other : k_.computes.equations) {
+        if (&other == &e || other.output != e.output) continue;
+        Condition apart;
+        apart.kind = Condition::Kind::no;
+        for (std::size_t d = 0; d < e.output_vars.size(); ++d) {
+            const Poly a = poly(ir::start_of(e, d), empty), b = poly(ir::start_of(other, d), empty);
+            apart = either(apart, either(at_least(b, a + poly(e.output_extents[d], empty)), at_least(a, b + poly(other.output_extents[d], empty))));
+        }
+        if (!prover_.holds(apart)) return why = "the ranges of two equations for " + tensor_name(e.output) + " are not shown to be apart", false;
+    }
+    return true;
 }
 
 // A store of the iteration before and its twin after the loop are one store of every iteration (Behind). Both must be there.
@@ -75,7 +91,7 @@ bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::
         if (std::none_of(folded.begin(), folded.end(), [&](const Digit& d) { return ints_.mentions(f, d.atom); })) prover_.assume(f);
     }
     for (std::size_t d = 0; d < store.index.size(); ++d) {
-        prover_.assume(less(store.index[d], poly(k_.tensors[at(store.tensor)].dims[d], empty)));
+        prover_.assume(less(store.index[d], poly(equation.output_extents[d], empty)));
         prover_.assume(at_least(store.index[d], Poly(0)));
     }
     Value total = values_.simplified(values_.replace(store.added, renamed));
@@ -150,7 +166,7 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     }
     for (std::size_t d = 0; d < index.size(); ++d) {
         State empty;
-        const Poly dim = poly(k_.tensors[at(first.tensor)].dims[d], empty);
+        const Poly dim = poly(first.equation->output_extents[d], empty);
         struct Part { Poly step; Poly extent; Atom atom; bool tile; };   // a step may be symbolic: the extent of a loop below it
         std::vector<Part> parts;
         for (const auto& [m, c] : index[d].terms) {

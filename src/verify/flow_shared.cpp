@@ -144,10 +144,14 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         }
         note_carried(d.write, it->second);
         const SharedWrite& w = it->second;
+        // The element that is read, as an element of the buffer that was written. Through an overlay it is found by its byte address.
+        // (A run saw this read find those bytes: they are not what the other writers put there.)
+        std::optional<std::vector<Poly>> element = std::vector<Poly>(origin);
+        for (std::size_t j = 0; j < v.dims.size(); ++j) (*element)[at(v.dims[j])] = (*element)[at(v.dims[j])] + c[j];
         if (w.buffer != v.buffer) {
-            // A run saw this read find those bytes: they are not what the other writers put there.
-            if (overlaps(w.buffer, v.buffer)) return values_.unknown("the bytes were written through another view of them");
-            continue;
+            if (!overlaps(w.buffer, v.buffer)) continue;
+            element = same_bytes(v.buffer, *element, w.buffer);
+            if (!element) return values_.unknown("the bytes were written through another view of them, with another type, swizzle or order");
         }
         if (!d.exact) return values_.unknown("the iteration that wrote it has no affine relation to the one that reads it");
         if (!w.faithful) return values_.unknown(w.why);
@@ -177,21 +181,14 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         Condition covered, when;
         for (std::size_t i = 0; i < w.dims.size(); ++i) {
             const std::size_t dim = at(w.dims[i]);
-            Poly where = origin[dim] - base[dim];
-            for (std::size_t j = 0; j < v.dims.size(); ++j) {
-                if (v.dims[j] == w.dims[i]) where = where + c[j];
-            }
-            where = values_.simplified(where);
+            const Poly where = values_.simplified((*element)[dim] - base[dim]);
             place[coordinate(static_cast<int>(i), w.extents[i])] = where;
             const Condition in = both(at_least(where, Poly(0)), less(where, Poly(w.extents[i])));
             if (!prover_.holds(in)) covered = both(covered, in);
         }
-        for (std::size_t dim = 0; dim < origin.size(); ++dim) {   // fixed dimensions: ring slots agree because the run saw it; instances are compared
+        for (std::size_t dim = 0; dim < element->size(); ++dim) {   // fixed dimensions: ring slots agree because the run saw it; instances are compared
             if (std::find(w.dims.begin(), w.dims.end(), static_cast<int>(dim)) != w.dims.end()) continue;
-            Poly difference = origin[dim] - base[dim];
-            for (std::size_t j = 0; j < v.dims.size(); ++j) {
-                if (v.dims[j] == static_cast<int>(dim)) difference = difference + c[j];
-            }
+            const Poly difference = (*element)[dim] - base[dim];
             std::vector<Atom> atoms;
             ints_.collect(difference, atoms);
             const bool bounded = std::all_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).lower && ints_.info(a).upper; });
@@ -243,6 +240,49 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
     }
     if (!prover_.holds(somewhere)) result = values_.where(somewhere, result, values_.unknown("not written"));
     if (!twice.is_no()) result = values_.where(twice, values_.unknown("two writes of `" + k_.buffers[at(v.buffer)].name + "` reach it, and which is the last is not known"), result);
+    return result;
+}
+
+// Both buffers must hold elements of one type and permute addresses in the same way (the swizzle acts on the address, so equal
+// addresses before it are equal after it); the other buffer's digits must count through its bytes without a gap.
+std::optional<std::vector<Poly>> Flow::same_bytes(int from, const std::vector<Poly>& index, int to) {
+    const ir::SharedBuffer &x = k_.buffers[at(from)], &y = k_.buffers[at(to)];
+    const int size = target::bytes(x.dtype);
+    if (x.dtype != y.dtype || x.swizzle != y.swizzle || (x.byte_offset - y.byte_offset) % size != 0) return std::nullopt;
+    Poly place((x.byte_offset - y.byte_offset) / size);   // elements from the start of y
+    for (std::size_t d = 0; d < index.size(); ++d) {
+        Poly rest = index[d];
+        for (std::size_t i = 0; i < x.dims[d].extents.size(); ++i) {
+            const bool last = i + 1 == x.dims[d].extents.size();
+            const Poly digit = last ? rest : ints_.remainder(rest, Poly(x.dims[d].extents[i]));
+            if (!last) rest = ints_.quotient(rest, Poly(x.dims[d].extents[i]));
+            place = place + Poly(x.dims[d].strides[i]) * digit;
+        }
+    }
+    place = values_.simplified(place);
+    struct Digit { std::size_t dim, level; int extent, stride; };
+    std::vector<Digit> digits;
+    for (std::size_t d = 0; d < y.dims.size(); ++d) {
+        for (std::size_t i = 0; i < y.dims[d].extents.size(); ++i) {
+            if (y.dims[d].extents[i] > 1) digits.push_back({d, i, y.dims[d].extents[i], y.dims[d].strides[i]});
+        }
+    }
+    std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.stride < b.stride; });
+    int expected = 1;
+    for (const Digit& d : digits) {
+        if (d.stride != expected) return std::nullopt;
+        expected *= d.extent;
+    }
+    std::vector<Poly> result(y.dims.size(), Poly(0));
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+        const Digit& d = digits[i];
+        const Poly above = ints_.quotient(place, Poly(d.stride));
+        const Poly digit = i + 1 == digits.size() ? above : ints_.remainder(above, Poly(d.extent));
+        int below = 1;
+        for (std::size_t j = 0; j < d.level; ++j) below *= y.dims[d.dim].extents[j];
+        result[d.dim] = result[d.dim] + Poly(below) * values_.simplified(digit);
+    }
+    for (Poly& p : result) p = values_.simplified(p);
     return result;
 }
 

@@ -34,6 +34,15 @@ private:
         return [this, &sizes](const ir::ExprNode& n) { return n.kind == ir::ExprKind::size ? sizes[at(n.id)] : Poly::of(ints_.fresh("unset")); };
     }
 
+    // Does the equation say all of its output?
+    bool whole(const ir::Equation& e, const ir::Tensor& t, const std::vector<Poly>& sizes) {
+        for (std::size_t d = 0; d < e.output_vars.size(); ++d) {
+            if (!ir::start_of(e, d).is_constant(0)) return false;
+            if (!prover_.holds(equals(ints_.from(e.output_extents[d], leaf(sizes)), ints_.from(t.dims[d], leaf(sizes))))) return false;
+        }
+        return true;
+    }
+
     // Index variables 0 <= i < extent of an equation's output, assumed in the prover.
     std::vector<Atom> indices_of(const ir::Equation& e, const std::vector<Poly>& sizes, std::map<int, Poly>& bound) {
         std::vector<Atom> variables;
@@ -78,6 +87,7 @@ private:
             values_.scalar_names = &scalars;
             const Value local = values_.from(e.value, leaf(sizes), bound);
             ints_.tensor_names = values_.tensor_names = values_.scalar_names = nullptr;
+            if (!whole(e, kernel.tensors[at(e.output)], sizes)) obstacle = kernel.name + " writes a part of `" + program_.tensors[at(target)].name + "`: what the rest holds is not followed";
             if (steered_by_written(e.value, tensors)) obstacle = "an index tensor that an earlier launch has written: its contents are not followed";
             c.value = obstacle.empty() ? now(local) : values_.unknown(obstacle);
             prover_.pop();
@@ -135,6 +145,7 @@ private:
             for (std::size_t d = 0; d < variables.size(); ++d) with[it->second.variables[d]] = Poly::of(variables[d]);
             got = values_.simplified(values_.replace(got, with));
         }
+        if (!whole(e, program_.tensors[at(e.output)], sizes_)) got = values_.unknown("a program that says a part of its output is not followed");
         const bool proved = !values_.has_unknown(got) && (want == got || same(want, got));
         prover_.pop();
         o.status = proved ? Status::proved : Status::not_proved;

@@ -20,9 +20,13 @@ bool compares(ExprKind k) { return k == ExprKind::lt || k == ExprKind::le || k =
 
 // A statement that takes no part in the order of events, besides the registers it reads and writes.
 bool neutral(const Stmt& s) {
+    if (auto* e = std::get_if<ir::Expect>(&s.op)) {   // what it says of shared memory counts as a read
+        return e->home != ir::Expect::Home::shared && !(e->home == ir::Expect::Home::fresh && e->fragment < 0) &&
+               std::none_of(e->fields.begin(), e->fields.end(), [](const ir::Field& f) { return f.fragment < 0; });
+    }
     return std::holds_alternative<ir::Compute>(s.op) || std::holds_alternative<ir::Reduce>(s.op) || std::holds_alternative<ir::Scan>(s.op) || std::holds_alternative<ir::Shuffle>(s.op) ||
            std::holds_alternative<ir::LoadGlobal>(s.op) || std::holds_alternative<ir::StoreGlobal>(s.op) || std::holds_alternative<ir::AtomicAdd>(s.op) || std::holds_alternative<ir::Mma>(s.op) ||
-           std::holds_alternative<ir::Expect>(s.op) || std::holds_alternative<ir::SetMaxRegisters>(s.op) || std::holds_alternative<ir::Assign>(s.op) || std::holds_alternative<ir::For>(s.op) ||
+           std::holds_alternative<ir::SetMaxRegisters>(s.op) || std::holds_alternative<ir::Assign>(s.op) || std::holds_alternative<ir::For>(s.op) ||
            std::holds_alternative<ir::If>(s.op) || std::holds_alternative<ir::Role>(s.op) || std::holds_alternative<ir::Elect>(s.op);
 }
 

@@ -32,6 +32,12 @@ bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
     if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo) || prover_.holds(equals(a.hi, b.lo))) return forwards(a.lo, b.lo) && forwards(b.lo, b.hi);
     // Ends cut off by the same bounds; a bound that is not below b changes nothing for the first.
     const auto first = ints_.alternatives(a.hi, AtomInfo::Kind::minimum), second = ints_.alternatives(b.hi, AtomInfo::Kind::minimum);
+    auto among = [](const Poly& p, const std::vector<Poly>& list) { return std::find(list.begin(), list.end(), p) != list.end(); };
+    // [a, min(b, n)) and [b, n): where n ends before b the second is empty.
+    if (first.size() >= 2 && among(b.lo, first) && !among(b.lo, second) && first.size() == second.size() + 1 &&
+        std::all_of(second.begin(), second.end(), [&](const Poly& p) { return among(p, first); })) {
+        return forwards(a.lo, b.lo);
+    }
     if (first.size() < 2 || second.size() < 2 || std::find(first.begin(), first.end(), b.lo) == first.end()) return false;
     for (std::size_t d = 0; d < second.size(); ++d) {
         auto is_bound = [&](const Poly& p) {

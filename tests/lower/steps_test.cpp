@@ -326,5 +326,35 @@ TEST(Expect, TermsOverKernelVariables) {
     expect_lines(last(c), {"expect sum(k in 0:kt*8, A[i, k])", "expect N >= 0"});
 }
 
+TEST(Expect, FieldsCoversAndFreshnessAreStatements) {
+    const std::string body =
+        "tw.tag(A[m, k], half=k // 64)\nx = tw.load(A[0:16, 0:128], fill=0.0)\ntw.expect(x.half == x.k // 64)\ntw.expect(x[i, j].m == i)\n"
+        "tw.expect(tw.covers(x.k, 0, 1))\ntw.expect(tw.disjoint(x.k, x.m))\ntw.expect(tw.fresh(x))";
+    const Compiled c = compile(kernel_text("A: tw.Tensor(f32, M, K)", body));
+    expect_lines(last(c), {"expect x.half == x.k // 64", "expect x[i, j].m == i", "expect tw.covers(x.k, 0, 1)", "expect tw.disjoint(x.k, x.m)", "expect tw.fresh(x)"});
+}
+
+TEST(Computes, ADtypeParameterIsACast) {
+    const Compiled c = compile("import tilewright as tw\nfrom tilewright import bf16, f16, f32\n\nN = tw.sizes(\"N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"Y[n] = T(f32(X[n]) * 2)\")\n"
+                               "def twice(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f16)):\n    i = tw.grid(tw.cdiv(N, 128)) * 128\n"
+                               "    tw.store(Y[i], (tw.load(X[i : i + 128], fill=0.0).to(f32) * 2.0).to(T))\n");
+    ASSERT_TRUE(c.module.has_value()) << c.report();
+    ASSERT_EQ(c.module->kernels.size(), 2u);
+    EXPECT_EQ(c.module->kernels[0].computes.text, "Y[n] = bf16(f32(X[n]) * 2)");
+    EXPECT_EQ(c.module->kernels[1].computes.equations[0].value->dtype, target::DType::F16);
+}
+
+TEST(Computes, AnOutputMayBeSaidInParts) {
+    const Compiled c = compile(
+        "import tilewright as tw\nfrom tilewright import f32\n\nN = tw.sizes(\"N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"Y[n in 4:N] = X[n]; Y[0] = X[3]\")\n"
+        "def part(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):\n    pass\n");
+    ASSERT_TRUE(c.module.has_value()) << c.report();
+    const auto& equations = c.module->kernels[0].computes.equations;
+    ASSERT_EQ(equations.size(), 2u);
+    EXPECT_TRUE(ir::start_of(equations[0], 0).is_constant(4));
+    EXPECT_TRUE(equations[1].output_starts.empty());
+    EXPECT_TRUE(equations[1].output_extents[0].is_constant(1));
+}
+
 }  // namespace
 }  // namespace tw::lower

@@ -67,6 +67,16 @@ TEST(Builtin, FirstKernelsOfManyEquationsAreProved) {
     }
 }
 
+TEST(Builtin, ATaskThatNoSkeletonFitsIsRefusedWithItsCode) {
+    tasks::Task task = task_of("Y[m, n] = relu(X[m, n])", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\", \"N\""));
+    task.workload = tasks::WorkloadClass::convolution;
+    Request r;
+    r.task = &task;
+    const auto reply = make_builtin_proposer()->propose(r);
+    ASSERT_FALSE(reply.has_value());
+    EXPECT_NE(reply.error().text.find("TW6004"), std::string::npos) << reply.error().text;
+}
+
 TEST(Builtin, ASketchIsReadBackFromItsKernel) {
     const tasks::Task task = task_of("Y[m, n] = relu(X[m, n])", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\", \"N\""));
     const auto sketch = builtin::find_sketch(first_kernel(task));

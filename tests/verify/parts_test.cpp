@@ -1,0 +1,90 @@
+// Outputs written in part: equations with ranges that begin elsewhere, and several equations for one tensor.
+#include "diagnose/check.h"
+#include "verify/kernel_test_support.h"
+
+namespace tw::verify {
+namespace {
+
+using namespace testing_kernels;
+
+std::string kernel(const std::string& computes, const std::string& body, const std::string& dims = "N") {
+    return "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"" + computes + "\", threads=64)\ndef part(X: tw.Tensor(f32, " + dims +
+           "), Y: tw.Tensor(f32, " + dims + ")):\n" + body;
+}
+
+diagnose::CheckResult checked(const std::string& text) {
+    diagnose::CheckOptions options;
+    options.search_seconds = 5;
+    return diagnose::check(kernel_of_text(text), options);
+}
+
+std::string open_obligations(const diagnose::CheckResult& r) {
+    std::string s;
+    for (const Obligation& o : r.obligations) {
+        if (o.status != Status::proved) s += std::string(name_of(o.status)) + " " + o.kind + ": " + o.reason + "\n";
+    }
+    return s;
+}
+
+const std::string tail =   // Y[n] for n >= 4
+    "    tw.assume(N >= 4)\n"
+    "    i = tw.grid(tw.cdiv(N - 4, 64)) * 64 + 4\n"
+    "    tw.store(Y[i : i + 64], tw.load(X[i : i + 64], fill=0.0) * 2.0)\n";
+
+TEST(Parts, ARangeThatBeginsElsewhereIsProved) {
+    const auto r = checked(kernel("Y[n in 4:N] = X[n] * 2", tail));
+    EXPECT_TRUE(r.proved()) << open_obligations(r);
+}
+
+TEST(Parts, WritingMoreThanTheRangeIsWrong) {
+    const std::string body =
+        "    i = tw.grid(tw.cdiv(N, 64)) * 64\n"
+        "    tw.store(Y[i : i + 64], tw.load(X[i : i + 64], fill=0.0) * 2.0)\n";
+    const auto r = checked(kernel("Y[n in 4:N] = X[n] * 2", "    tw.assume(N >= 4)\n" + body));
+    EXPECT_FALSE(r.proved());
+    ASSERT_TRUE(r.violated()) << open_obligations(r);
+    EXPECT_TRUE(r.counterexample->confirmed);
+    EXPECT_EQ(r.counterexample->element, "Y[0]");
+    EXPECT_TRUE(checked(kernel("Y[n] = X[n] * 2", body)).proved());
+}
+
+TEST(Parts, WritingLessThanTheRangeIsWrong) {
+    std::string less = tail;
+    less.replace(less.find("64 + 4\n"), 7, "64 + 5\n");
+    const auto r = checked(kernel("Y[n in 4:N] = X[n] * 2", less));
+    ASSERT_TRUE(r.violated()) << open_obligations(r);
+    EXPECT_TRUE(r.counterexample->confirmed);
+}
+
+TEST(Parts, TwoEquationsShareATensor) {
+    const std::string body =
+        "    tw.assume(N > 64)\n"
+        "    b = tw.grid(tw.cdiv(N - 64, 64))\n"
+        "    tw.store(Y[b * 64 + 64 : b * 64 + 128], tw.load(X[b * 64 + 64 : b * 64 + 128], fill=0.0))\n";
+    const std::string first =
+        "    if b == 0:\n"
+        "        tw.store(Y[0:64], tw.zeros(f32, (64,)))\n";
+    const auto both = checked(kernel("Y[n in 0:64] = 0; Y[n in 64:N] = X[n]", body + first));
+    EXPECT_TRUE(both.proved()) << open_obligations(both);
+    std::string none = body + first;
+    none.replace(none.find("N > 64"), 6, "N >= 64");
+    EXPECT_TRUE(checked(kernel("Y[n in 0:64] = 0; Y[n in 64:N] = X[n]", none)).violated()) << "N = 64 has no block, and nothing writes the first part";
+    EXPECT_FALSE(checked(kernel("Y[n in 0:64] = 0; Y[n in 64:N] = X[n]", body)).proved()) << "the first part is never written";
+    EXPECT_FALSE(checked(kernel("Y[n in 0:65] = 0; Y[n in 64:N] = X[n]", body + first)).proved()) << "the parts meet";
+}
+
+TEST(Parts, BoxesOfTwoDimensionsAndConstantIndices) {
+    const std::string body =
+        "    tw.assume(M >= 1)\n"
+        "    n = tw.grid(tw.cdiv(N, 64)) * 64\n"
+        "    tw.store(Y[M - 1, n : n + 64], tw.load(X[0, n : n + 64], fill=0.0))\n";
+    const auto last = checked(kernel("Y[m in M - 1:M, n] = X[m - M + 1, n]", body, "M, N"));
+    EXPECT_TRUE(last.proved()) << open_obligations(last);
+    std::string constant = body;
+    constant.replace(constant.find("Y[M - 1,"), 8, "Y[0,");
+    const auto first = checked(kernel("Y[0, n] = X[0, n]", constant, "M, N"));
+    EXPECT_TRUE(first.proved()) << open_obligations(first);
+}
+
+}  // namespace
+}  // namespace tw::verify
