@@ -1,6 +1,7 @@
 // TMA, wgmma, barriers and fences.
 #include <algorithm>
 
+#include "codegen/matrix_text.h"
 #include "codegen/printer.h"
 
 namespace tw::codegen {
@@ -68,7 +69,10 @@ std::optional<Printer::Operand> Printer::operand(const ir::SharedView& view, int
 
 void Printer::wgmma(const ir::Wgmma& op) {
     const DType type = k_.buffers[static_cast<std::size_t>(op.b.buffer)].dtype;
-    if ((type != DType::BF16 && type != DType::F16) || dtype(op.acc) != DType::F32) return fail("wgmma of these types has no CUDA text yet");
+    // The device headers have functions for the common shapes of 16-bit types.
+    static constexpr int common[] = {8, 16, 24, 32, 48, 64, 80, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176, 184, 192, 208, 224, 240, 256};
+    const bool known = std::find(std::begin(common), std::end(common), op.b.extents[0]) != std::end(common);
+    if ((type != DType::BF16 && type != DType::F16) || dtype(op.acc) != DType::F32 || !known) return wgmma_of_any_type(op);
     const int k_step = 16, m = dist(op.acc).shape[0], n = op.b.extents[0], k = op.b.extents[1];
     const auto* a_view = std::get_if<ir::SharedView>(&op.a);
     const int blocks = m / 64, steps = k / k_step;
@@ -108,6 +112,58 @@ void Printer::wgmma(const ir::Wgmma& op) {
             }
             line(fmt::format("tw::wgmma_m64n{}k16_{}_{}{}({}, {}, {}, {});", n, target::name(type), a ? "ss" : "rs", trans, acc, left,
                              add("desc_b", b->offset[0][static_cast<std::size_t>(j)]), j == 0 ? expr(op.accumulate) : "1"));
+        }
+    }
+    close();
+}
+
+// Any type and any legal N. As above, with the instruction's own function printed before the kernel.
+void Printer::wgmma_of_any_type(const ir::Wgmma& op) {
+    const auto* a_view = std::get_if<ir::SharedView>(&op.a);
+    const int n = op.b.extents[0], k = op.b.extents[1], blocks = dist(op.acc).shape[0] / 64;
+    target::WgmmaInstruction i;
+    i.n = n;
+    i.b = k_.buffers[static_cast<std::size_t>(op.b.buffer)].dtype;
+    i.a = a_view ? k_.buffers[static_cast<std::size_t>(a_view->buffer)].dtype : dtype(std::get<int>(op.a));
+    i.d = dtype(op.acc);
+    i.a_in_registers = !a_view;
+    if (i.d != DType::F32 && i.d != DType::I32) return fail("wgmma of these types has no CUDA text: accumulate in f32, integers in i32");
+    const int steps = k / i.k();
+    auto b = operand(op.b, n, i.k());
+    std::optional<Operand> a;
+    if (a_view) a = operand(*a_view, 64, i.k());
+    if (!b || (a_view && !a)) return fail("a wgmma operand does not lie as a descriptor can say");
+    i.a_major = a && a->mn_major ? target::Major::MN : target::Major::K;
+    i.b_major = b->mn_major ? target::Major::MN : target::Major::K;
+    if (const auto legal = target::wgmma_legal(*target::find_arch(k_.arch), i); !legal) return fail(legal.reason);
+    const target::FragmentMap map = target::wgmma_a_register_map(i.a);
+    if (!a_view) {   // registers: the A fragment of k step j of block m in neighbouring slots
+        const ir::Distribution& d = dist(std::get<int>(op.a));
+        for (int v = 0; v < d.values(); ++v) {
+            const int step = v / map.values();
+            const auto c = map.at(0, v % map.values());
+            if (d.at(0, v) != std::vector<int>{64 * (step / steps) + c.row, i.k() * (step % steps) + c.col}) return fail("the A fragment of a wgmma does not fit");
+        }
+    }
+    functions_[function_name(i)] = function_text(i);
+    auto flying = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& f) { return f.first == op.acc; });
+    if (flying == in_flight_.end()) in_flight_.emplace_back(op.acc, commits_);
+    else flying->second = commits_;
+    open("");
+    auto descriptor = [&](const Operand& o) { return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle); };
+    if (a) line(fmt::format("const tw::u64 desc_a = {};", descriptor(*a)));
+    line(fmt::format("const tw::u64 desc_b = {};", descriptor(*b)));
+    auto add = [](const std::string& name, int bytes) { return bytes ? fmt::format("{} + {}", name, bytes / 16) : name; };
+    for (int j = 0; j < steps; ++j) {
+        for (int m = 0; m < blocks; ++m) {
+            const std::string acc = fmt::format("reinterpret_cast<{}(&)[{}]>({}[{}])", i.d == DType::I32 ? "int" : "float", n / 2, fragment_name(op.acc), m * n / 2);
+            std::string left;
+            if (a) left = add("desc_a", a->offset[static_cast<std::size_t>(m)][static_cast<std::size_t>(j)]);
+            else {
+                const int f = std::get<int>(op.a), first = (m * steps + j) * map.values();
+                for (int w = 0; w < 4; ++w) left += (w ? ", " : "") + operand_word(f, std::to_string(packed(f) ? first / 2 : first), w);
+            }
+            line(fmt::format("tw::{}({}, {}, {}, {});", function_name(i), acc, left, add("desc_b", b->offset[0][static_cast<std::size_t>(j)]), j == 0 ? expr(op.accumulate) : "1"));
         }
     }
     close();
@@ -191,7 +247,7 @@ void Printer::synchronise(const ir::Stmt& s) {
         for (const auto& f : in_flight_) {
             if (!complete(f)) continue;
             const std::string v = open_unrolled(values(f.first));
-            line(fmt::format("tw::wgmma_pin({}[{}]);", fragment_name(f.first), v));
+            line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(f.first) == DType::I32 ? "_int" : "", fragment_name(f.first), v));
             close_unrolled(values(f.first));
         }
         std::erase_if(in_flight_, complete);

@@ -270,6 +270,7 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
     for (const auto& c : k_.consts) constants += fmt::format("{}{} = {}", constants.empty() ? "" : ", ", c.name, c.value);
     if (!constants.empty()) out_ += "// with " + constants + "\n";
     out_ += "#include \"tw_tile.cuh\"\n\n";
+    const std::size_t functions_at = out_.size();
     for (const auto& b : k_.buffers) out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of {}\n", b.name, b.byte_offset, b.bytes, target::name(b.dtype));
     for (const auto& b : k_.barriers) out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} mbarriers, {} arrivals a phase\n", b.name, b.byte_offset, b.slots, b.arrivals);
     if (k_.shared_bytes) out_ += "\n";
@@ -293,6 +294,11 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
     region(k_.body);
     out_ += "}\n";
     if (mentions(out_, thread_at, "tid")) out_.insert(thread_at, thread);
+    if (!functions_.empty()) {
+        std::string text = "namespace tw {\n\n";
+        for (const auto& [name, function] : functions_) text += function + "\n";
+        out_.insert(functions_at, text + "}  // namespace tw\n\n");
+    }
     if (problem_) return Unexpected<EmitFailure>{*problem_};
     return EmittedKernel{k_.name, out_, arguments_};
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "codegen/matrix_text.h"
 #include "codegen/printer.h"
 
 namespace tw::codegen {
@@ -261,7 +262,7 @@ void Printer::elementwise(int dst, const ir::Element& value) {
         if (const char* small = small_float(dtype(dst))) line(fmt::format("{}[{}] = tw::to_{}({});", name, v, small, text));
         else line(fmt::format("{}[{}] = {};", name, v, text));
         // ptxas serialises the wgmmas when it sees a constant where their accumulator begins.
-        if (value->op == ElementOp::number && is_accumulator(dst)) line(fmt::format("tw::wgmma_pin({}[{}]);", name, v));
+        if (value->op == ElementOp::number && is_accumulator(dst)) line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(dst) == DType::I32 ? "_int" : "", name, v));
         return close_unrolled(count);
     }
     const char* pack = dtype(dst) == DType::BF16 ? "bf16" : "f16";
@@ -452,7 +453,7 @@ void Printer::shuffle(const ir::Shuffle& op) {
 
 void Printer::mma(const ir::Mma& op) {
     const DType type = dtype(op.a);
-    if (!packed(op.a) || dtype(op.b) != type || dtype(op.acc) != DType::F32) return fail("mma of these types has no CUDA text yet");
+    if (!packed(op.a) || dtype(op.b) != type || dtype(op.acc) != DType::F32 || dist(op.a).shape[1] % 16) return mma_of_any_type(op);
     const ir::Distribution &acc = dist(op.acc), &a = dist(op.a), &b = dist(op.b);
     auto find = [](const ir::Distribution& d, int row, int column) {
         for (int v = 0; v < d.values(); ++v) {
@@ -482,6 +483,61 @@ void Printer::mma(const ir::Mma& op) {
     const std::string i = at_a(v), j = at_b(v);
     auto plus = [](const std::string& t, int n) { return t == "0" ? std::to_string(n) : n ? t + " + " + std::to_string(n) : t; };
     line(fmt::format("    {0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}], {5}[{6}], {5}[{7}]);", x, i, plus(i, 1), plus(i, 2), plus(i, 3), y, j, plus(j, 1)));
+    close_unrolled(instructions);
+}
+
+std::string Printer::operand_word(int f, const std::string& first, int word) {
+    const std::string& x = fragment_name(f);
+    const int per_word = 4 / target::bytes(dtype(f));
+    auto plus = [](const std::string& t, int n) { return t == "0" ? std::to_string(n) : n ? t + " + " + std::to_string(n) : t; };
+    if (packed(f)) return fmt::format("{}[{}]", x, plus(first, word));
+    if (per_word == 1) return fmt::format("__float_as_uint({}[{}])", x, plus(first, word));
+    return fmt::format("tw::pack_bytes({0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}])", x, plus(first, 4 * word), plus(first, 4 * word + 1), plus(first, 4 * word + 2), plus(first, 4 * word + 3));
+}
+
+// Any row of target's table. The fragments must hold each instruction's operands in neighbouring slots, in the order of its maps.
+void Printer::mma_of_any_type(const ir::Mma& op) {
+    const ir::Distribution &acc = dist(op.acc), &a = dist(op.a), &b = dist(op.b);
+    const target::MmaInstruction* best = nullptr;   // as lowering chooses it: the deepest that divides
+    for (const target::MmaInstruction& i : target::all_mma()) {
+        if (i.a == dtype(op.a) && i.b == dtype(op.b) && i.c == dtype(op.acc) && i.shape.m == 16 && i.shape.n == 8 && a.shape[1] % i.shape.k == 0 && (!best || i.shape.k > best->shape.k)) best = &i;
+    }
+    if (!best || (best->c != DType::F32 && best->c != DType::I32)) return fail("mma of these types has no CUDA text: accumulate in f32, integers in i32");
+    auto find = [](const ir::Distribution& d, int row, int column) {
+        for (int v = 0; v < d.values(); ++v) {
+            const auto c = d.at(0, v);
+            if (c[0] == row && c[1] == column) return v;
+        }
+        return -1;
+    };
+    const target::FragmentMap b_map = target::transposed(best->b_map);   // as rows of N
+    auto fits = [&](const ir::Distribution& d, const target::FragmentMap& map, int row, int column, int first) {
+        for (int i = 0; i < map.values(); ++i) {
+            const auto c = map.at(0, i);
+            if (first < 0 || find(d, row + c.row, column + c.col) != first + i) return false;
+        }
+        return true;
+    };
+    const int values = best->c_map.values();
+    std::vector<int> acc_at, a_at, b_at;
+    for (int v = 0; v < acc.values(); v += values) {
+        const auto c = acc.at(0, v);
+        for (int k = 0; k < a.shape[1]; k += best->shape.k) {
+            const int av = find(a, c[0], k), bv = find(b, c[1], k);
+            if (!fits(acc, best->c_map, c[0], c[1], v) || !fits(a, best->a_map, c[0], k, av) || !fits(b, b_map, c[1], k, bv)) return fail("the fragments of an mma do not fit");
+            acc_at.push_back(v);
+            a_at.push_back(packed(op.a) ? av / 2 : av);
+            b_at.push_back(packed(op.b) ? bv / 2 : bv);
+        }
+    }
+    const int instructions = static_cast<int>(acc_at.size());
+    functions_[function_name(*best)] = function_text(*best);
+    UnitText at_acc = table_text(acc_at, {instructions}), at_a = table_text(a_at, {instructions}), at_b = table_text(b_at, {instructions});
+    const std::string v = open_unrolled(instructions);
+    std::string text = fmt::format("tw::{}(reinterpret_cast<{}(&)[{}]>({}[{}])", function_name(*best), best->c == DType::I32 ? "int" : "float", values, fragment_name(op.acc), at_acc(v));
+    for (int i = 0; i < best->a_registers(); ++i) text += ", " + operand_word(op.a, at_a(v), i);
+    for (int i = 0; i < best->b_registers(); ++i) text += ", " + operand_word(op.b, at_b(v), i);
+    line(text + ");");
     close_unrolled(instructions);
 }
 

@@ -85,6 +85,9 @@ private:
     void scan(const ir::Scan& op);
     void shuffle(const ir::Shuffle& op);
     void mma(const ir::Mma& op);
+    void mma_of_any_type(const ir::Mma& op);
+    // Word `word` (4 bytes) of a fragment's elements that begin at slot `first`, as the matrix instructions take it.
+    std::string operand_word(int fragment, const std::string& first, int word);
     std::string fold(const std::string& op, ir::DType t, const std::string& a, const std::string& b);
 
     // -- memory (print_memory.cpp)
@@ -124,6 +127,7 @@ private:
         bool mn_major = false;
         int swizzle = 0;             // descriptor code
     };
+    void wgmma_of_any_type(const ir::Wgmma& op);
     std::optional<Operand> operand(const ir::SharedView& view, int mn_step, int k_elements);
     void synchronise(const ir::Stmt& s);
 
@@ -133,6 +137,7 @@ private:
     int depth_ = 0;
     int tables_ = 0;
     std::optional<EmitFailure> problem_;
+    std::map<std::string, std::string> functions_;       // printed before the kernel, by name (matrix_text.h)
     ir::Loc now_;
 
     std::vector<std::string> fragment_names_, var_names_, tensor_names_, size_names_, scalar_names_;

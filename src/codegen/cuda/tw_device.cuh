@@ -518,6 +518,7 @@ TW_DEVICE void wgmma_wait() {
 }
 // Pins one accumulator register between wgmma batches: the compiler may not move its uses across this point.
 TW_DEVICE void wgmma_pin(float& r) { asm volatile("" : "+f"(r)::"memory"); }
+TW_DEVICE void wgmma_pin_int(int& r) { asm volatile("" : "+r"(r)::"memory"); }
 
 // Shared-memory matrix descriptor for the 128-byte swizzle (bits: address/16 in 0..13, leading byte offset/16 in
 // 16..29, stride byte offset/16 in 32..45, swizzle mode 1 = 128 B in 62..63).

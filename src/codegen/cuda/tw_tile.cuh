@@ -28,6 +28,8 @@ TW_DEVICE u32 swizzle(u32 address) {
 
 TW_DEVICE float bf16_at(u32 word, int odd) { return __uint_as_float(odd ? word & 0xffff0000u : word << 16); }
 TW_DEVICE float round_bf16(float x) { return from_bf16(to_bf16(x)); }
+// Four 8-bit values as one word, the first in the lowest byte.
+TW_DEVICE u32 pack_bytes(u32 a, u32 b, u32 c, u32 d) { return (a & 0xffu) | (b & 0xffu) << 8 | (c & 0xffu) << 16 | d << 24; }
 TW_DEVICE u32 half_of(u32 word, int odd) { return odd ? word >> 16 : word & 0xffffu; }
 
 // ---------------------------------------------------------------- arithmetic
