@@ -139,7 +139,7 @@ public:
         if (t.kind != FormAtom::Kind::exponential) return false;
         for (const auto& [m, c] : forms_.form(t.args[0])) {
             for (const auto& [inner, p] : m) {
-                if (forms_.atom(inner).kind == FormAtom::Kind::extremum) return true;
+                if (forms_.is_reference(inner)) return true;
             }
         }
         return false;
@@ -715,12 +715,16 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     if (const auto at = c.message.find(": :"); at != std::string::npos) c.message.erase(at, 2);
 
     // The first tile on the way in which elements do not lie as a copy would put them.
+    std::map<const ir::Stmt*, std::string> statements;
     if (found.has(Kind::foreign) || found.has(Kind::missing)) {
         for (const TraceStep& s : c.trace) {
             if (!c.picture.empty()) break;
             for (std::size_t i = 1; i < r.history.events.size() && c.picture.empty(); ++i) {
                 const emulate::Event& e = r.history.events[i];
-                if (e.stmt->loc.line != s.loc.line || ir::print(k, *e.stmt) != s.statement) continue;
+                if (e.stmt->loc.line != s.loc.line) continue;
+                auto [printed, fresh] = statements.try_emplace(e.stmt);
+                if (fresh) printed->second = ir::print(k, *e.stmt);
+                if (printed->second != s.statement) continue;
                 bool same = e.loops.size() == s.iteration.size();
                 for (std::size_t n = 0; same && n < e.loops.size(); ++n) same = e.loops[n].second == s.iteration[n].second;
                 if (same) {

@@ -183,7 +183,7 @@ FormId Forms::exponential(FormId a) {
     Form rest;
     for (const auto& [m, c] : f) {
         bool apart = false;
-        for (const auto& [atom, p] : m) apart = apart || atoms_[static_cast<std::size_t>(atom)].kind == FormAtom::Kind::extremum;
+        for (const auto& [atom, p] : m) apart = apart || is_reference(atom);
         if (m.empty()) coefficient *= std::exp(c);
         else if (apart) result = product(result, {{exp_atom(intern({{m, 1.0}})), c}});
         else rest.emplace(m, c);
@@ -197,6 +197,20 @@ FormId Forms::exponential(FormId a) {
     }
     for (auto& [atom, p] : result) p = snapped(p);
     return intern({{result, coefficient}});
+}
+
+bool Forms::is_reference(int id) const {
+    const FormAtom& a = atom(id);
+    if (a.kind == FormAtom::Kind::extremum) return true;
+    if (a.kind != FormAtom::Kind::function && a.kind != FormAtom::Kind::sum) return false;
+    for (FormId arg : a.args) {
+        for (const auto& [m, c] : form(arg)) {
+            for (const auto& [inner, p] : m) {
+                if (is_reference(inner)) return true;
+            }
+        }
+    }
+    return false;
 }
 
 FormId Forms::logarithm(FormId a) {
@@ -571,7 +585,14 @@ Forms::Shape Forms::shape(const Monomial& m, double c, int depth, bool& negative
         if (c < 1 && std::fabs(inverse - std::round(inverse)) < 1e-4 * inverse && !m.empty()) below.put(number_text(std::round(inverse))), ++lower;
         else above.put(number_text(c)), ++upper;
     }
-    for (const auto& [id, p] : m) {
+    // Elements in the order of the parameters, whatever was met first.
+    Monomial ordered = m;
+    std::stable_sort(ordered.begin(), ordered.end(), [&](const auto& x, const auto& y) {
+        const FormAtom &a = atom(x.first), &b = atom(y.first);
+        const bool p = a.kind == FormAtom::Kind::element, q = b.kind == FormAtom::Kind::element;
+        return p != q ? q : p && std::pair(a.id, a.offset) < std::pair(b.id, b.offset);
+    });
+    for (const auto& [id, p] : ordered) {
         Shape& side = p > 0 ? above : below;
         int& count = p > 0 ? upper : lower;
         if (count++) side.put(" * ");

@@ -60,6 +60,9 @@ public:
     FormId expected(const ir::Equation& equation, const std::vector<std::int64_t>& where);
     FormId actual(const emulate::History& history, emulate::MadeId id);
 
+    // A maximum or minimum, or a function of one (rounded up, scaled): what exponentials are made relative to.
+    bool is_reference(int atom) const;
+
     // A product was too large to write out: differences between forms may be between two ways to write the same.
     bool folded() const { return folded_; }
 
