@@ -3,7 +3,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup build demo test test-gpu mutation crosscheck bench-targets bench-stages dist sanitize fuzz format clean
+.PHONY: all setup build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier dist sanitize fuzz format clean
 
 all: build
 
@@ -51,6 +51,11 @@ crosscheck: build
 bench-stages: build
 	@cmake --build build --target stages_bench
 	build/bin/stages_bench --benchmark_out=bench/results/stages.json --benchmark_out_format=json
+
+# How long `check` computes for the GEMM and attention kernels, on one core.
+bench-verifier: build
+	@cmake --build build --target verifier_bench
+	build/bin/verifier_bench --benchmark_out=bench/results/verifier.json --benchmark_out_format=json
 
 # A folder that can be copied anywhere.
 dist: build

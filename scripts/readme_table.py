@@ -200,7 +200,7 @@ def run_checks(program):
                     provers[a["prover"]] = provers.get(a["prover"], 0) + 1
             kernels.append({
                 "file": name, "kernel": k["kernel"], "line": k["line"], "verdict": k["verdict"], "assertions": len(k["assertions"]),
-                "proved": sum(a["status"] == "proved" for a in k["assertions"]), "instances": k["instances"], "provers": provers,
+                "proved": sum(a["status"] == "proved" for a in k["assertions"]), "instances": k["instances"], "milliseconds": round(k["milliseconds"], 1), "provers": provers, "questions": k["questions"],
                 "open": [{"kind": a["kind"], "status": a["status"], "reason": (a.get("reason") or "").split("\n")[-1].strip()[:240]} for a in k["assertions"]
                          if a["status"] != "proved"],
                 "used": k["used"],
@@ -242,11 +242,31 @@ def prover_counts():
     data = read(VERDICTS)
     if not data:
         return f"`{VERDICTS}` has not been recorded yet."
-    total = {}
+    assertions, questions = {}, {}
     for k in data["kernels"]:
-        for p, n in k["provers"].items():
-            total[p] = total.get(p, 0) + n
-    return ", ".join(f"{p} {n}" for p, n in sorted(total.items(), key=lambda x: -x[1])) + "."
+        for sums, counts in ((assertions, k["provers"]), (questions, k.get("questions", {}))):
+            for p, n in counts.items():
+                sums[p] = sums.get(p, 0) + n
+    unsettled = questions.pop("none", 0)
+
+    def cells(sums, p):
+        return [f"{sums[p]:,}", f"{100 * sums[p] / sum(sums.values()):.1f}%"] if sums.get(p) else ["", ""]
+
+    names = sorted(assertions.keys() | questions.keys(), key=lambda p: (-assertions.get(p, 0), -questions.get(p, 0)))
+    return (table(["prover", "assertions", "share", "integer questions", "share"], [[p] + cells(assertions, p) + cells(questions, p) for p in names])
+            + f"\n\nOf the questions, {unsettled:,} more had no proof: most do not hold, and the answer steers the proof (a mask that is not decided stays a mask).")
+
+
+def slowest():
+    """The kernels whose proof takes longest, in processor time."""
+    data = read(VERDICTS)
+    if not data or not all("milliseconds" in k for k in data["kernels"]):
+        return f"`{VERDICTS}` has no times yet."
+    ranked = sorted(data["kernels"], key=lambda k: -k["milliseconds"])
+    shown = ranked[:12] + [k for k in ranked[12:] if k["file"] in ("kernels/gemm_sm90.py", "kernels/attention_sm90.py")]
+    times = [k["milliseconds"] for k in ranked]
+    return (table(["kernel", "milliseconds", "instances of the cut-off"], [[f"`{k['kernel']}` of {k['file']}", f"{k['milliseconds']:.0f}", k["instances"]] for k in shown])
+            + f"\n\nAll {len(times)} kernels together: {sum(times) / 1000:.1f} s; the median is {times[len(times) // 2]:.0f} ms, {sum(t > 1000 for t in times)} take more than a second.")
 
 
 def mutation():
@@ -264,7 +284,7 @@ def mutation():
     return table(["kernel", "mutants", "real", "caught with a counterexample", "refused as unproved", "missed", "false alarms"], rows)
 
 
-TABLES = {"suites": suites, "suite_summary": suite_summary, "checked": checked_kernels, "measured": measured_summary, "emitted": emitted, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "provers": prover_counts, "mutation": mutation}
+TABLES = {"suites": suites, "suite_summary": suite_summary, "checked": checked_kernels, "measured": measured_summary, "emitted": emitted, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
 
 
 def rewritten(text):

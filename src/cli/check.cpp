@@ -123,7 +123,7 @@ void report(const Options& o, const char* what, const std::string& name, const i
     else if (!result.proved() && exit_code == exit_fine) exit_code = exit_not_proved;
     if (o.json) {
         nlohmann::json j = {{what, name}, {"line", loc.line}, {"verdict", verdict}, {"milliseconds", result.milliseconds},
-                            {"instances", result.instances}, {"used", result.used()}, {"assertions", nlohmann::json::array()}};
+                            {"instances", result.instances}, {"questions", result.questions}, {"used", result.used()}, {"assertions", nlohmann::json::array()}};
         for (const auto& ob : result.obligations) {
             nlohmann::json a = {{"kind", ob.kind}, {"code", ob.code}, {"text", ob.text}, {"place", place(ob.loc)}, {"status", verify::name_of(ob.status)},
                                 {"prover", ob.prover}, {"milliseconds", ob.milliseconds}, {"used", ob.used}};

@@ -31,6 +31,7 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     inputs.dependences = std::move(order.dependences);
     verify::FlowResult flow = verify::check_flow(kernel, inputs);
     for (auto& o : flow.obligations) result.obligations.push_back(std::move(o));
+    result.questions = std::move(flow.questions);
     result.milliseconds = processor_milliseconds() - start;
     if (options.accesses) result.accesses = access_report(kernel);
     if (result.proved() || !options.search) return result;

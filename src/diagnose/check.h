@@ -23,6 +23,7 @@ struct CheckResult {
     std::optional<Counterexample> counterexample;
     double milliseconds = 0;        // processor time of the proof, without the search
     int instances = 0;
+    std::map<std::string, int> questions;   // of data flow, by prover (verify/flow.h)
     AccessReport accesses;          // remarks on speed: no verdict depends on them
 
     bool proved() const;            // every obligation is proved, none vacuous

@@ -52,6 +52,8 @@ FlowResult Flow::run() {
         execute(k_.body, s);
     }
     finish_outputs();
+    result_.questions = prover_.counts().answered;
+    result_.questions["none"] = prover_.counts().refused;
     return std::move(result_);
 }
 

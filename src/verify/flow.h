@@ -13,6 +13,7 @@ struct FlowInputs {
 
 struct FlowResult {
     std::vector<Obligation> obligations;
+    std::map<std::string, int> questions;   // integer conditions that came up, each once under the same facts: how many each prover settled; "none": nobody did
 };
 
 // Only ever answers proved, not_proved or vacuous: violations are shown concretely by diagnose/.

@@ -51,7 +51,6 @@ int Prover::number_of(const Condition& c) {
 
 bool Prover::yes(const char* who) {
     last_ = who;
-    ++counts_.answered[who];
     return true;
 }
 
@@ -75,11 +74,12 @@ bool Prover::holds(const Condition& goal) {
     const auto key = static_cast<std::uint64_t>(state()) << 32 | static_cast<std::uint32_t>(number_of(goal));
     const auto known = answers_.find(key);
     if (known != answers_.end()) {
-        if (known->second.proved) return yes(known->second.prover.c_str());
-        ++counts_.refused;
-        return false;
+        if (known->second.proved) last_ = known->second.prover;
+        return known->second.proved;
     }
     const bool proved = decide(goal);
+    if (proved) ++counts_.answered[last_];
+    else ++counts_.refused;
     answers_.emplace(key, Answer{proved, proved ? last_ : std::string()});
     return proved;
 }
@@ -429,14 +429,10 @@ bool Prover::by_search(const Condition& goal) {
         refuted = refuted || refuted_by_sample(facts, goal, 32, 400);
         if (refuted) {
             ++counts_.sampled;
-            ++counts_.refused;
             z3_answers_.emplace(std::move(key), false);
             return false;
         }
-        if (!use_z3) {
-            ++counts_.refused;
-            return false;
-        }
+        if (!use_z3) return false;
         Assignment model;
         const bool answer = z3_implies(ints_, facts, goal, ms, model);
         if (!model.empty()) {
@@ -446,9 +442,7 @@ bool Prover::by_search(const Condition& goal) {
         counts_.z3_milliseconds += ms;
         found = z3_answers_.emplace(std::move(key), answer).first;
     }
-    if (found->second) return yes("z3");
-    ++counts_.refused;
-    return false;
+    return found->second && yes("z3");
 }
 
 }  // namespace tw::verify

@@ -24,8 +24,8 @@
 namespace tw::verify {
 
 struct ProverCounts {
-    std::map<std::string, int> answered;   // prover -> queries it settled positively
-    int refused = 0;
+    std::map<std::string, int> answered;   // prover -> questions it settled positively; the same one under the same facts counts once
+    int refused = 0;                       // questions that nobody settled
     int sampled = 0;                       // refused by a sample, without asking Z3
     double z3_milliseconds = 0;
 };
