@@ -32,8 +32,8 @@ std::string arena_text(const ir::Kernel& kernel, std::int64_t address, int buffe
 std::string source_name(const ir::Kernel& kernel, int variable);
 
 // The tile that a statement read or wrote in one event's iteration, as far as its cells hold plain elements; empty when every
-// cell holds what a straight or transposed copy would hold.
-TilePicture tile_picture(const Replay& replay, std::uint32_t event);
+// cell holds what a straight or transposed copy would hold. `tensor`: of two operands the one that comes from it; -1: the only one.
+TilePicture tile_picture(const Replay& replay, std::uint32_t event, int tensor = -1);
 // The output around an element: which input element each cell is, where outputs are copies; otherwise which cells are wrong.
 TilePicture output_picture(const Replay& replay, int tensor, const std::vector<std::int64_t>& where, const std::vector<std::vector<std::int64_t>>& wrong);
 

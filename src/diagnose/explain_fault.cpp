@@ -344,6 +344,11 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
         c.hint = a.hint;
         return;
     }
+    if (f.kind == FaultKind::race && f.message.find("known to have started") != std::string::npos) {
+        c.missing = "a cluster barrier before the first access to a peer's shared memory";
+        c.hint = "tw.cluster_sync() at the start: a peer's shared memory, and its barriers, exist only once that block runs";
+        return;
+    }
     if (f.kind == FaultKind::race) {
         c.missing = "no barrier orders the two";
         return;
@@ -355,7 +360,13 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
         return;
     }
     if (f.kind == FaultKind::in_flight) {
-        if (touch == Touch::tma_store) {
+        if (f.message.find("reaches into its shared memory") != std::string::npos) {
+            c.missing = "a cluster barrier between this access and the end of the block whose shared memory it reaches into";
+            c.hint = "no block may leave while a peer still reads, writes or arrives in its shared memory: tw.cluster_sync() after the last such access, reached by every thread of every block (no early return)";
+        } else if (touch == Touch::tma_load) {
+            c.missing = "a wait for the load's mbarrier before the block ends";
+            c.hint = "every TMA load that is issued must be waited for, also one that was prefetched for an iteration that does not come";
+        } else if (touch == Touch::tma_store) {
             c.missing = "a wait for the bulk store before the block ends";
             c.hint = "tw.tma_store_commit() and tw.tma_store_wait(0) by the thread that issued it, after the last store";
         } else if (f.message.find("no wgmma fence") != std::string::npos) {

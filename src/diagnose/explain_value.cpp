@@ -534,6 +534,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     Tracer tracer(r, forms);
     const auto fills = tracer.fills_below(top);
 
+    int traced = -1;                              // the tensor of the element that is followed
     const emulate::Event* dropped_at = nullptr;   // a contribution that goes no further: who had it last, and how
     Made::Kind dropped = Made::Kind::nothing;
     // The way of one element that tells what happened.
@@ -572,6 +573,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
             for (std::size_t n = 0; n < reach.size(); ++n) {
                 if (!reach[n][from]) continue;
                 c.trace = tracer.way(from, reach[n]);
+                traced = std::next(below.begin(), static_cast<std::ptrdiff_t>(n))->first;
                 found.cancels = dead_end && from == top;
                 if (dead_end && from != top && !c.trace.empty()) {
                     const Made& last = r.history.nodes[from];
@@ -728,7 +730,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
                 bool same = e.loops.size() == s.iteration.size();
                 for (std::size_t n = 0; same && n < e.loops.size(); ++n) same = e.loops[n].second == s.iteration[n].second;
                 if (same) {
-                    c.picture = tile_picture(r, static_cast<std::uint32_t>(i));
+                    c.picture = tile_picture(r, static_cast<std::uint32_t>(i), traced);
                     break;
                 }
             }

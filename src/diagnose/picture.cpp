@@ -41,7 +41,7 @@ constexpr std::int64_t most_rows = 8, most_columns = 8;
 
 }  // namespace
 
-TilePicture tile_picture(const Replay& r, std::uint32_t event) {
+TilePicture tile_picture(const Replay& r, std::uint32_t event, int wanted) {
     const emulate::History& h = r.history;
     const emulate::Event& e = h.events[event];
     // All cells of the statement in this iteration, whichever warp moved them.
@@ -55,7 +55,7 @@ TilePicture tile_picture(const Replay& r, std::uint32_t event) {
     for (const Made& m : h.nodes) {
         if (m.kind != Made::Kind::move || !belongs[m.event] || m.cell[0] < 0) continue;
         const auto from = copied_from(h, h.parts_of(m)[0]);
-        if (!from) continue;
+        if (!from || (wanted >= 0 && from->first != wanted)) continue;
         rank_two = rank_two || m.cell[1] >= 0;
         const auto key = m.cell[1] >= 0 ? std::pair<std::int64_t, std::int64_t>(m.cell[0], m.cell[1]) : std::pair<std::int64_t, std::int64_t>(0, m.cell[0]);
         cells[key] = {from->first, index_of(r.inputs[static_cast<std::size_t>(from->first)], from->second)};
