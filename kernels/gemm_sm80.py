@@ -39,5 +39,7 @@ def gemm_aligned(
         for kk in tw.unroll(BK // 16):
             a = tw.load(sA[slot, :, kk * 16 : kk * 16 + 16], layout=tw.mma_a())
             b = tw.load(sB[slot, :, kk * 16 : kk * 16 + 16], layout=tw.mma_b())
+            tw.expect(a[i, k].k == b[j, k].k)
             tw.mma(acc, a, b)
+    tw.expect(tw.covers(acc.k, 0, K))
     tw.store(C[bm * BM, bn * BN], acc.to(bf16))

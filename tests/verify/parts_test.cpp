@@ -86,5 +86,16 @@ TEST(Parts, BoxesOfTwoDimensionsAndConstantIndices) {
     EXPECT_TRUE(first.proved()) << open_obligations(first);
 }
 
+TEST(Folds, ASumCutWhereItMayHaveEnded) {
+    const auto r = checked(
+        "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"S[m] = sum(n, X[m, n])\", threads=128)\n"
+        "def two_halves(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):\n"
+        "    tw.assume(N <= 1024)\n"
+        "    m = tw.grid(M)\n"
+        "    low = tw.sum(tw.load(X[m, 0:512], fill=0.0), axis=0)\n"
+        "    tw.store(S[m], low + tw.sum(tw.load(X[m, 512:1024], fill=0.0), axis=0))\n");
+    EXPECT_TRUE(r.proved()) << open_obligations(r);
+}
+
 }  // namespace
 }  // namespace tw::verify
