@@ -60,6 +60,7 @@ def test_the_block_prints_what_it_says(block, tmp_path):
     environment = dict(os.environ, PATH=f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     for command, expected in commands(block):
         done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
-        actual = [masked(line) for line in done.stdout.splitlines()]
+        # On a slow machine a run says how far it is.
+        actual = [masked(line) for line in done.stdout.splitlines() if not line.startswith("emulating, ")]
         assert matches([masked(line) for line in expected], actual), f"$ {command}\n{done.stdout}"
         assert done.returncode in (0, 1, 3), f"$ {command}: exit status {done.returncode}\n{done.stdout}"
