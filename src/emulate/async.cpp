@@ -167,8 +167,11 @@ void Machine::tma_issue(Warp& w, const Stmt& s) {
         } else {
             t.targets.push_back(w.block);
         }
+        t.landed.assign(t.targets.size(), 0);
+        t.done = t.targets.empty();
         tma_.push_back(std::move(t));
-        if (!options_.schedule.lazy) tma_load_now(tma_.back());
+        open_loads_.push_back(static_cast<int>(tma_.size()) - 1);
+        while (!options_.schedule.lazy && !tma_.back().done) tma_load_piece(tma_.back());
         return;
     }
     const auto& store = std::get<ir::TmaStore>(s.op);
@@ -204,68 +207,115 @@ void for_each_in_box(const std::vector<int>& box, F f) {
 }
 }  // namespace
 
-void Machine::tma_load_now(TmaTask& t) {
+namespace {
+
+// The place of the n-th of `count` chunks of a box in the order in which they arrive.
+int chunk_in_order(Schedule::Order order, int n, int count) {
+    switch (order) {
+        case Schedule::Order::round_robin: return n;
+        case Schedule::Order::reverse: return count - 1 - n;
+        case Schedule::Order::random: return (n + count / 2) % count;
+        case Schedule::Order::starve: {   // every other one first
+            const int even = (count + 1) / 2;
+            return n < even ? 2 * n : 2 * (n - even) + 1;
+        }
+    }
+    return n;
+}
+
+int box_bytes(const ir::TensorMap& map, int element) {
+    int bytes = element;
+    for (int extent : map.box) bytes *= extent;
+    return bytes;
+}
+
+}  // namespace
+
+void Machine::tma_load_piece(TmaTask& t) {
     if (t.done) return;
-    t.done = true;
+    const auto& op = std::get<ir::TmaLoad>(t.stmt->op);
+    const ir::TensorMap& map = k_.tensor_maps[at(op.map)];
+    const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
+    for (std::size_t d = 0; d < t.origin.size(); ++d) {
+        if (t.origin[d] < 0 || t.origin[d] >= buffer.extent(static_cast<int>(d))) {
+            fault(FaultKind::out_of_bounds, "a TMA load writes outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0, *t.stmt);
+            t.done = true;
+            return;
+        }
+    }
+    const int all = box_bytes(map, target::bytes(k_.tensors[at(map.tensor)].dtype));
+    const std::size_t which = static_cast<std::size_t>(std::min_element(t.landed.begin(), t.landed.end()) - t.landed.begin());
+    const int rank = t.targets[which];
+    BarrierSlot& slot = blocks_[at(rank)].barriers[at(t.barrier)];
+    Access a;
+    a.actor = static_cast<std::uint16_t>(actor_slot(rank, t.barrier));
+    a.lane = 0xff;
+    a.async_proxy = true;
+    a.time = slot.tma_time + 1;
+    a.stmt = t.stmt;
+    a.snapshot = t.snapshot;
+    // A quarter of the box, but never past the byte that completes the barrier's phase: its waiters may go then.
+    int bytes = options_.values ? std::min((all / 4 + 15) / 16 * 16, all - t.landed[which]) : all - t.landed[which];
+    if (slot.pending == 0 && slot.tx > 0 && slot.tx < bytes) bytes = static_cast<int>(slot.tx);
+    if (options_.values) bytes = land_box_part(t, rank, t.landed[which], bytes, a);
+    else skeleton_box(t, rank, op.dst, map, true, a);
+    t.landed[which] += bytes;
+    blocks_[at(rank)].visits[a.actor] = {a.time, t.stmt, t.warp};
+    note_arrival(rank, t.barrier, t.snapshot, 0, 0, bytes);
+    slot.tx -= bytes;
+    slot.gathering.order.resize(at(actors_), 0);
+    slot.gathering.order[a.actor] = std::max(slot.gathering.order[a.actor], a.time);
+    complete_phase_if_ready(rank, t.barrier);
+    t.done = stopped() || std::all_of(t.landed.begin(), t.landed.end(), [&](int landed) { return landed >= all; });
+    if (t.done) t.at_issue = {};   // there may be very many boxes in one launch
+}
+
+// Bytes [from, from + bytes) of the box in the order of arrival, in whole chunks of the 16 bytes that swizzles keep together; how
+// many bytes that was.
+int Machine::land_box_part(TmaTask& t, int rank, int from, int bytes, const Access& a) {
     const auto& op = std::get<ir::TmaLoad>(t.stmt->op);
     const ir::TensorMap& map = k_.tensor_maps[at(op.map)];
     const TensorData& tensor = tensors_[at(map.tensor)];
     const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
     const int size = target::bytes(tensor.dtype);
-    std::vector<int> origin;
-    for (std::size_t d = 0; d < t.origin.size(); ++d) {
-        origin.push_back(static_cast<int>(t.origin[d]));
-        if (t.origin[d] < 0 || t.origin[d] >= buffer.extent(static_cast<int>(d))) {
-            fault(FaultKind::out_of_bounds, "a TMA load writes outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0, *t.stmt);
-            return;
+    const int base = ir::linear_address(buffer, std::vector<int>(t.origin.begin(), t.origin.end()));
+    const int chunk = map.box[0] * size % 16 == 0 && base % 16 == 0 ? 16 : size;
+    const int count = box_bytes(map, size) / chunk, elements = chunk / size;
+    const int first = from / chunk, last = (from + bytes + chunk - 1) / chunk;
+    std::uint8_t* arena = blocks_[at(rank)].arena.data();
+    for (int n = first; n < last; ++n) {
+        const int place = chunk_in_order(options_.schedule.order, n, count);
+        const int address = static_cast<int>(target::swizzled(map.swizzle, static_cast<std::uint32_t>(base + place * chunk)));
+        if (!shared_touch(rank, address, chunk, true, a, t.at_issue, &warps_[at(t.warp)], *t.stmt)) break;
+        std::int64_t offset = 0, inner = 0;
+        bool inside = true;
+        int rest = place * elements;
+        for (std::size_t i = 0; i < map.dims.size(); ++i) {
+            const std::int64_t c = t.coordinates[i] + rest % map.box[i];
+            rest /= map.box[i];
+            if (i == 0) inner = c;
+            else inside &= c >= 0 && c < tensor.dims[at(map.dims[i])];
+            offset += c * tensor.strides[at(map.dims[i])];
+        }
+        const std::int64_t extent = tensor.dims[at(map.dims[0])], stride = tensor.strides[at(map.dims[0])];
+        for (int e = 0; options_.history && e < elements; ++e) {
+            const bool there = inside && inner + e >= 0 && inner + e < extent;
+            const MadeId made = there ? made_in_tensor(map.tensor, offset + e * stride) : options_.history->fill(map.nan_fill ? std::nan("") : 0.0, t.snapshot);
+            const int n_th = place * elements + e;
+            const int cell[2] = {map.box.size() > 1 ? n_th / map.box[0] % map.box[1] : 0, n_th % map.box[0]};   // as rows: the box's innermost dimension is the column
+            put_in_arena(rank, address + e * size, size, options_.history->move(made, t.snapshot, -1, address + e * size, map.box.size() > 1 ? cell : cell + 1, std::min<std::size_t>(map.box.size(), 2)));
+        }
+        if (inside && stride == 1 && inner >= 0 && inner + elements <= extent) {
+            std::memcpy(arena + address, &tensor.bytes[static_cast<std::size_t>(offset * size)], at(chunk));
+            continue;
+        }
+        for (int e = 0; e < elements; ++e) {
+            std::uint8_t* to = arena + address + e * size;
+            if (inside && inner + e >= 0 && inner + e < extent) std::memcpy(to, &tensor.bytes[static_cast<std::size_t>((offset + e * stride) * size)], at(size));
+            else store_value(to, tensor.dtype, map.nan_fill ? std::nan("") : 0.0);
         }
     }
-    const int base = ir::linear_address(buffer, origin);
-    for (int rank : t.targets) {
-        BarrierSlot& slot = blocks_[at(rank)].barriers[at(t.barrier)];
-        Access a;
-        a.actor = static_cast<std::uint16_t>(actor_slot(rank, t.barrier));
-        a.lane = 0xff;
-        a.async_proxy = true;
-        a.time = slot.tma_time + 1;
-        a.stmt = t.stmt;
-        a.snapshot = t.snapshot;
-        bool ok = true;
-        int bytes = 0;
-        if (!options_.values) {
-            bytes = size;
-            for (int extent : map.box) bytes *= extent;
-            skeleton_box(t, rank, op.dst, map, true, a);
-        } else for_each_in_box(map.box, [&](const std::vector<int>& index, int n) {
-            if (!ok) return;
-            const int address = static_cast<int>(target::swizzled(map.swizzle, static_cast<std::uint32_t>(base + n * size)));
-            bytes += size;
-            ok = shared_touch(rank, address, size, true, a, t.at_issue, &warps_[at(t.warp)], *t.stmt);
-            if (!ok) return;
-            std::int64_t offset = 0;
-            bool inside = true;
-            for (std::size_t i = 0; i < map.dims.size(); ++i) {
-                const std::int64_t c = t.coordinates[i] + index[i];
-                inside &= c >= 0 && c < tensor.dims[at(map.dims[i])];
-                offset += c * tensor.strides[at(map.dims[i])];
-            }
-            std::uint8_t* place = &blocks_[at(rank)].arena[at(address)];
-            if (inside) {
-                std::memcpy(place, &tensor.bytes[static_cast<std::size_t>(offset * size)], at(size));
-            } else {
-                store_value(place, tensor.dtype, map.nan_fill ? std::nan("") : 0.0);
-            }
-            if (!options_.history) return;
-            const MadeId made = inside ? made_in_tensor(map.tensor, offset) : options_.history->fill(map.nan_fill ? std::nan("") : 0.0, t.snapshot);
-            const int cell[2] = {index.size() > 1 ? index[1] : index[0], index[0]};   // as rows: the box's innermost dimension is the column
-            put_in_arena(rank, address, size, options_.history->move(made, t.snapshot, -1, address, index.size() > 1 ? cell : cell + 1, std::min<std::size_t>(index.size(), 2)));
-        });
-        note_arrival(rank, t.barrier, t.snapshot, 0, 0, bytes);
-        slot.tx -= bytes;
-        slot.gathering.order.resize(at(actors_), 0);
-        slot.gathering.order[a.actor] = std::max(slot.gathering.order[a.actor], a.time);
-        complete_phase_if_ready(rank, t.barrier);
-    }
+    return (last - first) * chunk;
 }
 
 // The copy engine reads the source and writes global memory.

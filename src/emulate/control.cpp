@@ -281,9 +281,10 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             m.warp_barrier(w);
             return true;
         }
-        bool operator()(const ir::ClusterArrive&) {
+        bool operator()(const ir::ClusterArrive& op) {
             m.share_own_copies(w);
-            m.cluster_barrier_.gathering.join_from(w.knows);
+            // .relaxed counts like any arrival and passes nothing on.
+            if (!op.relaxed) m.cluster_barrier_.gathering.join_from(w.knows);
             m.tick(w);
             w.wait_generation = m.cluster_barrier_.generation;
             if (++m.cluster_barrier_.arrived == static_cast<int>(m.warps_.size())) {

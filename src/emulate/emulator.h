@@ -5,14 +5,17 @@
 //     Lanes of a warp run a statement together, but two lanes are ordered only by a warp-level or wider barrier, so a value
 //     handed from lane to lane through shared memory without one is a race.
 //   - Asynchronous work (TMA, cp.async, bulk stores, wgmma) is its own actor: it starts at its issue and takes place at any
-//     time until the wait that covers it. `Schedule::lazy` lets it take place at the last moment, otherwise at once.
+//     time until the wait that covers it. `Schedule::lazy` lets it take place at the last moment, otherwise at once. A TMA box
+//     lands in pieces, in an order that the schedule chooses, and a piece ends where the barrier's byte count does: a barrier
+//     that expects too few bytes lets its waiters go while the rest of the box is still on its way.
 //   - Order is kept with vector clocks: one component per warp and per stream of asynchronous work. Barriers, mbarrier
 //     phases, commit groups and cluster barriers are the only edges. Two accesses to one byte, one of them a write, with no
 //     path between them are a race, whichever way this run happened to execute them.
 //   - A generic-proxy write is visible to TMA and wgmma only after its warp executed a proxy fence (a second family of
 //     clocks that advances at fences only).
 //   - Blocks of one cluster run together; clusters run one after another, and any conflict between two clusters is a race
-//     (the language has no inter-cluster synchronisation besides atomic adds).
+//     (the language has no inter-cluster synchronisation besides atomic adds). What a block does to a peer's shared memory or
+//     mbarriers must come after the peer's start and before its end, by a path of edges as for any other conflict.
 //
 // Numerics: every operation rounds to its type as the hardware does; wgmma and mma sum a K step exactly and round once to f32.
 #pragma once

@@ -95,6 +95,7 @@ struct TmaTask {
     std::vector<std::int64_t> coordinates;
     std::vector<std::int64_t> origin;         // of the shared view
     std::vector<int> targets;                 // ranks that receive (multicast)
+    std::vector<int> landed;                  // per target: bytes that have arrived
     int barrier = -1;                         // slot number inside a block's barrier table
     int barrier_block = 0;
     Knowledge at_issue;
@@ -149,6 +150,12 @@ struct Block {
     Shadow shadow;
     std::vector<BarrierSlot> barriers;
     std::map<std::int64_t, NamedBarrier> named;   // -1: the whole block
+    struct Visit {
+        std::uint32_t time = 0;
+        const Stmt* stmt = nullptr;
+        int warp = 0;
+    };
+    std::map<int, Visit> visits;   // by actor: the last time a peer or the copy engine reached into this block's shared memory
 };
 
 // Which cluster touched a global element first; more than one is a race unless all were atomic adds.
@@ -205,6 +212,9 @@ private:
     void store_global(Warp& w, const Stmt& s, const ir::GlobalView& dst, int src, bool atomic);
     // The block whose shared memory a view means; -1 when its rank does not exist (reported).
     int block_of(Warp& w, const ir::SharedView& view, const Stmt& s);
+    // A peer's block is reached: it must have started, and must not have ended (checked at the end, by `check_exits`).
+    void visit_peer(int block, Warp& w, std::uint32_t time, const Stmt& s);
+    void check_exits();
     void load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op);
     void store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op);
     void cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op);
@@ -243,7 +253,8 @@ private:
     void issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op);
     void release_fragments(Warp& w, const WgmmaTask& task);
     void tma_issue(Warp& w, const Stmt& s);
-    void tma_load_now(TmaTask& t);
+    void tma_load_piece(TmaTask& t);                  // the next piece of the box arrives in one of the blocks that receive it
+    int land_box_part(TmaTask& t, int rank, int from, int bytes, const Access& a);
     void tma_store_read(TmaTask& t);
     void complete_phase_if_ready(int block, int slot);
 
@@ -316,7 +327,7 @@ private:
     std::vector<Warp> warps_;
     std::vector<std::unique_ptr<Group>> groups_;
     std::vector<TmaTask> tma_;
-    std::size_t tma_first_open_ = 0;      // all before it are done
+    std::vector<int> open_loads_;         // of tma_: boxes that have not arrived
     std::set<std::tuple<const Stmt*, const Stmt*, std::uint32_t, std::uint32_t>> seen_dependences_;   // by the numbers of their snapshots
     NamedBarrier cluster_barrier_;
     int actors_ = 0;

@@ -48,7 +48,7 @@ void Machine::start_cluster(std::int64_t cluster) {
     warps_.clear();
     groups_.clear();
     tma_.clear();
-    tma_first_open_ = 0;
+    open_loads_.clear();
     cluster_barrier_ = {};
     if (options_.history) options_.history->arrivals.clear();
     actors_ = 4 * count * k_.warps + count * slots_;
@@ -213,22 +213,41 @@ void Machine::run_cluster() {
                   &warps_[static_cast<std::size_t>(t.warp)], 0, *t.stmt, nullptr, {}, &issue);
         }
     }
+    check_exits();
 }
 
-bool Machine::progress_async(bool all) {
-    bool moved = false;
-    while (tma_first_open_ < tma_.size() && tma_[tma_first_open_].done) ++tma_first_open_;
-    for (std::size_t i = tma_first_open_; i < tma_.size(); ++i) {
-        TmaTask& t = tma_[i];
-        if (t.done) continue;
-        if (t.kind == TmaTask::Kind::load) {
-            if (!all && random_() % 2) continue;
-            tma_load_now(t);
-            moved = true;
-            if (!all) return true;
+// A block's shared memory is there until its last warp ends. Whatever reached into it must have happened before that: some warp
+// of the block must know of it.
+void Machine::check_exits() {
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+        for (const auto& [actor, visit] : blocks_[b].visits) {
+            const bool known = std::any_of(warps_.begin(), warps_.end(), [&, a = static_cast<std::size_t>(actor), v = visit](const Warp& w) {
+                return static_cast<std::size_t>(w.block) == b && w.knows.order[a] >= v.time;
+            });
+            if (known) continue;
+            const bool by_load = std::holds_alternative<ir::TmaLoad>(visit.stmt->op);
+            fault(FaultKind::in_flight,
+                  by_load ? "the block ends while a TMA load may still write to its shared memory; wait for its mbarrier first"
+                          : "block " + std::to_string(b) + " of the cluster may end while this still reaches into its shared memory; a cluster barrier must follow before the block ends",
+                  &warps_[static_cast<std::size_t>(visit.warp)], 0, *visit.stmt);
+            break;
         }
     }
-    return moved;
+}
+
+// Lands pieces of boxes that are on their way: of one chosen at random, or, when nobody can go on without them, of each, and in
+// a reversed schedule of the youngest only (loads on different barriers may overtake each other).
+bool Machine::progress_async(bool all) {
+    open_loads_.erase(std::remove_if(open_loads_.begin(), open_loads_.end(), [&](int i) { return tma_[static_cast<std::size_t>(i)].done; }), open_loads_.end());
+    if (open_loads_.empty()) return false;
+    if (!all) {
+        tma_load_piece(tma_[static_cast<std::size_t>(open_loads_[random_() % open_loads_.size()])]);
+    } else if (options_.schedule.order == Schedule::Order::reverse) {
+        tma_load_piece(tma_[static_cast<std::size_t>(open_loads_.back())]);
+    } else {
+        for (int i : open_loads_) tma_load_piece(tma_[static_cast<std::size_t>(i)]);
+    }
+    return true;
 }
 
 }  // namespace tw::emulate

@@ -1,4 +1,5 @@
 // Ordinary accesses to shared memory.
+#include <algorithm>
 #include <array>
 
 #include "emulate/machine.h"
@@ -78,9 +79,22 @@ std::array<int, 2> exchanged(const int* c) { return {(c[0] & ~7) | (c[1] & 7), (
 int Machine::block_of(Warp& w, const ir::SharedView& view, const Stmt& s) {
     if (!view.cluster_rank) return w.block;
     const std::int64_t rank = must(w, *view.cluster_rank, s);
-    if (rank >= 0 && rank < cluster_size_) return static_cast<int>(rank);
+    if (rank >= 0 && rank < cluster_size_) {
+        const auto block = static_cast<int>(rank);
+        if (block != w.block) visit_peer(block, w, w.knows.order[at(w.number)], s);
+        return block;
+    }
     fault(FaultKind::out_of_bounds, "cluster rank " + std::to_string(rank) + " does not exist", &w, 0, s);
     return -1;
+}
+
+void Machine::visit_peer(int block, Warp& w, std::uint32_t time, const Stmt& s) {
+    const auto first = static_cast<std::size_t>(block) * at(k_.warps);
+    const bool started = std::any_of(w.knows.order.begin() + static_cast<std::ptrdiff_t>(first), w.knows.order.begin() + static_cast<std::ptrdiff_t>(first) + k_.warps, [](std::uint32_t t) { return t > 0; });
+    if (!started) {
+        fault(FaultKind::race, "the shared memory of block " + std::to_string(block) + " of the cluster is reached before that block is known to have started; a cluster barrier must come first", &w, 0, s);
+    }
+    blocks_[at(block)].visits[w.number] = {time, &s, w.number};
 }
 
 void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {

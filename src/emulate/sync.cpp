@@ -64,7 +64,9 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     const int copies = w.single ? 1 : 32;
     note_arrival(place->first, place->second, w.event, count * copies, bytes * copies, 0);
     b.tx += bytes * copies;
-    b.gathering.join_from(known_to_one_thread(w));
+    const Knowledge passed_on = known_to_one_thread(w);
+    if (place->first != w.block) visit_peer(place->first, w, passed_on.order[at(w.number)], s);
+    b.gathering.join_from(passed_on);
     tick(w);
     for (int i = 0; i < count * copies; ++i) {
         if (b.pending == 0) {

@@ -1,5 +1,7 @@
 // The emulator itself: schedules, clocks, faults with their instance, the reference, and the numbers of the hardware.
 #include <cmath>
+#include <ctime>
+#include <limits>
 #include <set>
 
 #include "emulate/trial.h"
@@ -93,6 +95,47 @@ TEST(Run, TransposedMatrixMovesAreHonoured) {
 
 TEST(Run, BlocksAreTheGrid) {
     EXPECT_EQ(run_trial(kernel_of("kernels/transpose.py"), {33, 65}, {}).outcome.blocks, 2 * 3);
+}
+
+// User time of one trial; the least of three, the machine may be busy.
+double seconds_of(const ir::Kernel& k, std::int64_t n) {
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+        const std::clock_t start = std::clock();
+        EXPECT_FALSE(run_trial(k, {n}, {}).failed());
+        best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+    }
+    return best;
+}
+
+TEST(Run, TakesTimeInProportionToTheGrid) {
+    const ir::Kernel k = kernel_of("kernels/vector_add.py");
+    const double ratio = seconds_of(k, 640'000) / seconds_of(k, 40'000);
+    EXPECT_LT(ratio, 48) << "16 times the elements; with work for all of memory in every block it is 200";
+}
+
+TEST(Run, TellsHowFarItIsAndStopsWhenAsked) {
+    const ir::Kernel k = kernel_of("kernels/vector_add.py");   // 1024 elements a block
+    TrialOptions options;
+    std::vector<std::int64_t> done;
+    options.emulator.progress = [&](const Progress& p) {
+        EXPECT_EQ(p.clusters, 10);
+        done.push_back(p.clusters_done);
+        return p.clusters_done < 3;
+    };
+    const Trial t = run_trial(k, {10'000}, options);
+    EXPECT_EQ(done, (std::vector<std::int64_t>{1, 2, 3}));
+    EXPECT_TRUE(t.gave_up);
+    EXPECT_FALSE(t.failed());
+    EXPECT_NE(t.refused.find("3 of 10 blocks"), std::string::npos) << t.refused;
+}
+
+TEST(Run, RefusesSizesThatNeedTooMuchMemory) {
+    const ir::Kernel k = kernel_of("kernels/vector_add.py");
+    EXPECT_NE(run_trial(k, {std::int64_t{1} << 40}, {}).refused.find("the limit is"), std::string::npos);
+    EXPECT_NE(run_trial(k, {std::numeric_limits<std::int64_t>::max()}, {}).refused, "");
+    const ir::Kernel square = kernel_of("kernels/transpose.py");
+    EXPECT_NE(run_trial(square, {std::int64_t{1} << 40, std::int64_t{1} << 40}, {}).refused.find("more memory than can be counted"), std::string::npos);
 }
 
 TEST(Faults, TellTheInstance) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "emulate/trial.h"
+#include "kernels/hostile_table.h"
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
@@ -19,7 +20,7 @@ struct Case {
     const char* kernel;
     DType dtype;
     std::map<std::string, std::int64_t> sizes;
-    bool hostile = false;   // all hostile schedules, for small cases; otherwise fair, and lazy reversed
+    bool small = false;   // runs under every hostile schedule in `make test` too, not only under a sample
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.file << " " << c.kernel; }
@@ -47,14 +48,18 @@ TEST_P(VariantKernel, AgreesWithTheReference) {
     const auto kernel = chosen(kernels_of(fmt::format("kernels/{}.py", c.file)), c);
     ASSERT_TRUE(kernel.has_value());
     const auto sizes = named_sizes(*kernel, c.sizes);
-    Schedule late;
-    late.order = Schedule::Order::reverse;
-    late.lazy = true;
-    for (const Schedule& schedule : c.hostile ? hostile_schedules(*kernel, 1, 7) : std::vector<Schedule>{Schedule{}, late}) {
+    std::size_t number = c.dtype == DType::F32;
+    std::string shape(target::name(c.dtype));
+    for (const auto& [size, value] : c.sizes) {
+        number = number * 7 + static_cast<std::size_t>(value);
+        shape += fmt::format(" {}={}", size, value);
+    }
+    for (const Schedule& schedule : schedules_of_case(*kernel, c.small, number)) {
         TrialOptions options;
         options.seed = 11;
         options.emulator.schedule = schedule;
         const Trial trial = run_trial(*kernel, sizes, options);
+        note_run(fmt::format("kernels/{}.py", c.file), *kernel, shape, schedule, trial.failed() || !trial.refused.empty());
         ASSERT_EQ(trial.refused, "") << schedule.describe();
         ASSERT_FALSE(trial.failed()) << kernel->variant << ", " << schedule.describe() << ": " << trial.summary(*kernel);
         for (const OutputError& e : trial.outputs) EXPECT_FALSE(e.unwritten) << schedule.describe();
