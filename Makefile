@@ -3,7 +3,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier dist sanitize fuzz format clean
+.PHONY: all setup build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier hostile dist sanitize fuzz format clean
 
 all: build
 
@@ -56,6 +56,10 @@ bench-stages: build
 bench-verifier: build
 	@cmake --build build --target verifier_bench
 	build/bin/verifier_bench --benchmark_out=bench/results/verifier.json --benchmark_out_format=json
+
+# Every shipped kernel, every shape of its tests, every hostile schedule (bench/results/hostile.json). `make test` runs a sample of it.
+hostile: build
+	TILEWRIGHT_SOURCE=$(CURDIR) TILEWRIGHT_HOSTILE_TABLE=bench/results/hostile.json build/bin/test_kernels --gtest_brief=1
 
 # A folder that can be copied anywhere.
 dist: build

@@ -161,7 +161,14 @@ void Machine::tma_issue(Warp& w, const Stmt& s) {
         if (load->multicast_mask) {
             const std::int64_t mask = must(w, *load->multicast_mask, s);
             for (int r = 0; r < cluster_size_; ++r) {
-                if (mask >> r & 1) t.targets.push_back(r);
+                if (!(mask >> r & 1)) continue;
+                t.targets.push_back(r);
+                // The same barrier of every block that receives is completed on: it must be known to be there.
+                const BarrierSlot& slot = blocks_[at(r)].barriers[at(t.barrier)];
+                if (r != w.block && (!slot.initialised || w.knows.order[at(slot.initialiser)] < slot.init_time)) {
+                    fault(FaultKind::barrier, "the multicast completes on an mbarrier of block " + std::to_string(r) + " of the cluster that is not known to be initialised", &w, 0, s);
+                    return;
+                }
             }
             if (mask >> cluster_size_) fault(FaultKind::out_of_bounds, "the multicast mask names a block outside the cluster", &w, 0, s);
         } else {

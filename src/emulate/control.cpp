@@ -1,9 +1,16 @@
 // Control flow of a warp: expressions, frames, and which statement does what.
 #include <algorithm>
+#include <limits>
 
 #include "emulate/machine.h"
 
 namespace tw::emulate {
+namespace {
+
+// Pre: from <= to. Their difference may be more than a signed integer holds.
+std::uint64_t distance(std::int64_t from, std::int64_t to) { return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from); }
+
+}  // namespace
 
 std::optional<std::int64_t> Machine::value(const Warp& w, const ir::Expr& e, const Stmt& s) {
     const Block& b = blocks_[static_cast<std::size_t>(w.block)];
@@ -54,14 +61,11 @@ bool Machine::step(Warp& w) {
     while (!w.frames.empty()) {
         Frame& f = w.frames.back();
         if (f.pc < f.region->size()) break;
-        if (f.loop) {
+        if (f.loop && distance(f.index, f.hi) > static_cast<std::uint64_t>(f.step)) {
             f.index += f.step;
-            if (f.index < f.hi) {
-                f.pc = 0;
-                w.vars[static_cast<std::size_t>(f.loop->var)] = f.index;
-                if (f.region->empty()) continue;
-                break;
-            }
+            f.pc = 0;
+            w.vars[static_cast<std::size_t>(f.loop->var)] = f.index;
+            break;
         }
         if (f.leaves_role) w.groups.pop_back();
         if (f.leaves_elect) w.single = false;
@@ -90,14 +94,16 @@ bool Machine::step(Warp& w) {
             fault(FaultKind::launch, "the loop's step is not positive", &w, 0, s);
             return false;
         }
+        const std::uint64_t trips = frame.index < frame.hi ? (distance(frame.index, frame.hi) - 1) / static_cast<std::uint64_t>(frame.step) + 1 : 0;
         if (!options_.values) {
             Coverage& c = outcome_.coverage[&s];
-            c.most_trips = std::max(c.most_trips, std::max<std::int64_t>(0, (frame.hi - frame.index + frame.step - 1) / frame.step));
+            c.most_trips = std::max(c.most_trips, static_cast<std::int64_t>(std::min<std::uint64_t>(trips, std::numeric_limits<std::int64_t>::max())));
         }
-        if (frame.index < frame.hi) {
+        if (trips > 0) {
+            if (f->body.empty()) frame.index += static_cast<std::int64_t>((trips - 1) * static_cast<std::uint64_t>(frame.step));   // at once: there may be very many
             w.vars[static_cast<std::size_t>(f->var)] = frame.index;
             w.var_set[static_cast<std::size_t>(f->var)] = 1;
-            w.frames.push_back(frame);
+            if (!f->body.empty()) w.frames.push_back(frame);
         }
         return true;
     }
@@ -283,8 +289,12 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         }
         bool operator()(const ir::ClusterArrive& op) {
             m.share_own_copies(w);
-            // .relaxed counts like any arrival and passes nothing on.
-            if (!op.relaxed) m.cluster_barrier_.gathering.join_from(w.knows);
+            // .relaxed counts like any arrival and passes nothing on but that this warp has started.
+            Knowledge& gathering = m.cluster_barrier_.gathering;
+            if (!op.relaxed) gathering.join_from(w.knows);
+            gathering.order.resize(static_cast<std::size_t>(m.actors_), 0);
+            auto& started = gathering.order[static_cast<std::size_t>(w.number)];
+            started = std::max(started, 1u);
             m.tick(w);
             w.wait_generation = m.cluster_barrier_.generation;
             if (++m.cluster_barrier_.arrived == static_cast<int>(m.warps_.size())) {

@@ -17,7 +17,7 @@
 //     (the language has no inter-cluster synchronisation besides atomic adds). What a block does to a peer's shared memory or
 //     mbarriers must come after the peer's start and before its end, by a path of edges as for any other conflict.
 //
-// Numerics: every operation rounds to its type as the hardware does; wgmma and mma sum a K step exactly and round once to f32.
+// Numerics: every operation rounds to its type as the hardware does; wgmma and mma add as target/tensor_core.h says.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,7 @@ void Machine::start_cluster(std::int64_t cluster) {
             w.frames.push_back(frame);
             w.knows.order.assign(static_cast<std::size_t>(actors_), 0);
             w.knows.fenced.assign(static_cast<std::size_t>(actors_), 0);
-            w.knows.order[static_cast<std::size_t>(w.number)] = 1;
+            w.knows.order[static_cast<std::size_t>(w.number)] = 2;   // 1: it has started
             warps_.push_back(std::move(w));
         }
         groups_.push_back(std::move(group));

@@ -18,7 +18,8 @@
 // Depth is bounded. The parser refuses text that nests deeper than kMaxNesting (brackets, blocks, unary operators,
 // lambdas), and expressions deeper than kMaxExprDepth by any road (a chain `a + b + c + ...` or `a.b.c...` leans to the
 // left and is one level deeper per link). So a later pass may recurse over a tree without counting: at most kMaxExprDepth
-// frames in an expression plus kMaxNesting blocks. `elif` chains are flat in If and add no depth.
+// frames in an expression plus kMaxNesting blocks. `elif` chains are flat in If and add no depth; an If has at
+// most kMaxNesting branches, because lowering nests them. A chain of `and`, `or` or comparisons counts as deep as it is long.
 //
 // Broken text. The parser goes on after an error. What it could not read is an InvalidExpr, or a statement that is left
 // out; each of these was reported. A later stage runs only when the sink has no errors, and then never meets InvalidExpr.

@@ -39,6 +39,9 @@ std::optional<BinaryInfo> binary_info(TokenKind kind) {
 ExprId Parser::make(Span span, ExprNode node) {
     int deepest = 0;
     for_each_child(node, [&](ExprId child) { deepest = std::max<int>(deepest, module_[child].depth); });
+    // Flat here, and a chain as deep as it is long for whoever evaluates it.
+    if (const auto* chain = std::get_if<Logical>(&node)) deepest += static_cast<int>(chain->operands.size()) - 2;
+    if (const auto* chain = std::get_if<Compare>(&node)) deepest += static_cast<int>(chain->rest.size()) - 1;
     if (deepest >= kMaxExprDepth) {
         fail(Code::expression_too_deep, span, fmt::format("this expression is more than {} levels deep", kMaxExprDepth))
             .with_hint("give parts of it a name in assignments of their own");

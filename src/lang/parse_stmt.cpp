@@ -476,6 +476,11 @@ void Parser::parse_if(std::vector<StmtId>& body) {
             recover();
         }
         node.branches.push_back(std::move(branch));
+        if (node.branches.size() == kMaxNesting && at(TokenKind::kw_elif)) {
+            fail(Code::nesting_too_deep, here(), fmt::format("this 'if' has more than {} branches", kMaxNesting))
+                .with_hint("look the value up in a tensor, or compute it");
+            recover();
+        }
     } while (at(TokenKind::kw_elif));
     if (at(TokenKind::kw_else)) {
         statement_begin_ = next_;

@@ -53,13 +53,20 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
             numbers &= v.is(K::integer) || v.is(K::real);
         }
         if (ints) {
-            std::optional<ir::Expr> best;
+            std::vector<ir::Expr> best;
             for (std::size_t i = 0; i < args.positional.size(); ++i) {
                 auto e = r.as_expr(args.positional[i], args.positional_spans[i], "the argument");
                 if (!e) return Value{};
-                best = !best ? *e : name == "min" ? ir::min(*best, *e) : ir::max(*best, *e);
+                best.push_back(*e);
             }
-            return Value::of_expr(*best);
+            // In pairs: a tree as deep as the list is long would be too deep for those who walk it.
+            while (best.size() > 1) {
+                std::vector<ir::Expr> half;
+                for (std::size_t i = 0; i + 1 < best.size(); i += 2) half.push_back(name == "min" ? ir::min(best[i], best[i + 1]) : ir::max(best[i], best[i + 1]));
+                if (best.size() % 2 == 1) half.push_back(best.back());
+                best = std::move(half);
+            }
+            return Value::of_expr(best.front());
         }
         if (numbers) {
             auto real = [](const Value& v) { return v.is(K::real) ? v.real : static_cast<double>(v.integer); };

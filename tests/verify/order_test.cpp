@@ -115,6 +115,20 @@ TEST(Order, BytesThatNeverCome) {
     EXPECT_EQ(faults(k), (Kinds{"deadlock"}));
 }
 
+TEST(Order, TooFewBytes) {
+    ir::Kernel k = hopper();
+    ASSERT_GT(edit_all<ir::BarrierExpect>(k, [](ir::BarrierExpect& e) { e.bytes = e.bytes - ir::Expr(16); }), 0);
+    EXPECT_EQ(faults(k), (Kinds{"race"})) << "the rest of the box arrives while it is read";
+}
+
+TEST(Order, ABlockThatLeavesWhileItsPeersStillReachIntoIt) {
+    ir::Kernel k = kernel_of("kernels/gemm_cluster_sm90.py", {{"BN", 128}, {"STAGES", 2}});
+    EXPECT_EQ(faults(k), Kinds{});
+    ASSERT_TRUE(std::holds_alternative<ir::ClusterWait>(k.body.back().op));
+    k.body.pop_back();
+    EXPECT_EQ(faults(k), (Kinds{"in_flight"}));
+}
+
 TEST(Order, NamedBarrierWithTooManyThreads) {
     ir::Kernel k = hopper();
     ASSERT_GT(edit_all<ir::NamedSync>(k, [](ir::NamedSync& n) { n.threads += 32; }), 0);

@@ -1,7 +1,7 @@
-# expect: TW2002
+# expect: TW2007
 # hint: announce exactly the bytes
 # rebuilds: TMA transaction bytes too small: phase completes early or never
-"""The barrier expects half of what arrives: the phase ends early, or the count runs below zero."""
+"""The barrier expects half of what arrives: the phase ends, and the reader goes, when half of the box is there."""
 import tilewright as tw
 from tilewright import bf16
 
@@ -20,7 +20,7 @@ def copy(X: tw.Tensor(bf16, M, N), Y: tw.Tensor(bf16, M, N)):
             if c >= 2:
                 empty[c % 2].wait((c // 2 + 1) % 2)
             full[c % 2].expect(64 * 64)
-            tw.tma_load(s[c % 2], X[bm * 64, c * 64], on=full[c % 2])
+            tw.tma_load(s[c % 2], X[bm * 64, c * 64], on=full[c % 2])  # here
     with tw.warpgroups(1, name="consumer"):
         done = tw.named_barrier(1, 128)
         for c in tw.range(tw.cdiv(N, 64)):
