@@ -419,6 +419,10 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
         }
         return;
     }
+    if (f.kind == FaultKind::byte_count) {
+        c.missing = "all arrivals of this phase came, and fewer bytes were announced than its copies bring";
+        c.hint = "announce exactly the bytes of the copies that complete on the barrier in one phase: rows * columns * bytes per element of every box, out-of-bounds parts included";
+    }
     if (f.kind == FaultKind::barrier && f.message.find("more arrivals") != std::string::npos) {
         c.missing = "the barrier's phase was complete, and somebody arrived once more before it was waited for";
         c.hint = "one phase gets exactly the arrivals that the barrier was made with: wait for the slot to be empty before announcing the next fill, count the arriving threads, and arrive once per round";

@@ -263,7 +263,16 @@ void Machine::tma_load_piece(TmaTask& t) {
     a.snapshot = t.snapshot;
     // A quarter of the box, but never past the byte that completes the barrier's phase: its waiters may go then.
     int bytes = options_.values ? std::min((all / 4 + 15) / 16 * 16, all - t.landed[which]) : all - t.landed[which];
-    if (slot.pending == 0 && slot.tx > 0 && slot.tx < bytes) bytes = static_cast<int>(slot.tx);
+    if (slot.pending == 0 && slot.tx > 0 && slot.tx < all - t.landed[which]) {
+        // Nothing can be announced for this phase any more: it ends in the middle of the box.
+        int array = 0;
+        while (array + 1 < static_cast<int>(barrier_base_.size()) && barrier_base_[at(array + 1)] <= t.barrier) ++array;
+        fault(FaultKind::byte_count,
+              "mbarrier `" + k_.barriers[at(array)].name + "[" + std::to_string(t.barrier - barrier_base_[at(array)]) + "]` waits for " + std::to_string(slot.tx) + " bytes more, and this load brings " +
+                  std::to_string(all - t.landed[which]) + ": the phase ends, and its waiters go on, while the rest is still on its way",
+              &warps_[at(t.warp)], 0, *t.stmt);
+        bytes = std::min<int>(bytes, static_cast<int>(slot.tx));
+    }
     if (options_.values) bytes = land_box_part(t, rank, t.landed[which], bytes, a);
     else skeleton_box(t, rank, op.dst, map, true, a);
     t.landed[which] += bytes;
