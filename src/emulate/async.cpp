@@ -267,10 +267,13 @@ void Machine::tma_load_piece(TmaTask& t) {
         // Nothing can be announced for this phase any more: it ends in the middle of the box.
         int array = 0;
         while (array + 1 < static_cast<int>(barrier_base_.size()) && barrier_base_[at(array + 1)] <= t.barrier) ++array;
-        fault(FaultKind::byte_count,
-              "mbarrier `" + k_.barriers[at(array)].name + "[" + std::to_string(t.barrier - barrier_base_[at(array)]) + "]` waits for " + std::to_string(slot.tx) + " bytes more, and this load brings " +
-                  std::to_string(all - t.landed[which]) + ": the phase ends, and its waiters go on, while the rest is still on its way",
-              &warps_[at(t.warp)], 0, *t.stmt);
+        // Once, not for every piece.
+        if (outcome_.faults.empty() || outcome_.faults.back().kind != FaultKind::byte_count) {
+            fault(FaultKind::byte_count,
+                  "mbarrier `" + k_.barriers[at(array)].name + "[" + std::to_string(t.barrier - barrier_base_[at(array)]) + "]` waits for " + std::to_string(slot.tx) +
+                      " bytes more, and this load brings " + std::to_string(all - t.landed[which]) + ": the phase ends, and its waiters go on, while the rest is still on its way",
+                  &warps_[at(t.warp)], 0, *t.stmt);
+        }
         bytes = std::min<int>(bytes, static_cast<int>(slot.tx));
     }
     if (options_.values) bytes = land_box_part(t, rank, t.landed[which], bytes, a);
