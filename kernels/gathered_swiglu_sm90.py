@@ -78,9 +78,9 @@ def consume(Y, starts, sX, sG, sU, sY, ring, w, C, BN, BK, PARTS):
 def gathered_swiglu(
     X: tw.Tensor(bf16, T, K),
     W: tw.Tensor(bf16, E, 2, N, K),  # gate, then up
-    rows: tw.Tensor(i32, P),  # the token of each row
+    rows: tw.Tensor(i32, P, range=T),  # the token of each row
     expert: tw.Tensor(i32, P),  # the expert of each row; rows are sorted by it
-    starts: tw.Tensor(i32, E + 1),  # the first row of each expert, then P
+    starts: tw.Tensor(i32, E + 1, offsets_of="expert"),  # the first row of each expert, then P
     Y: tw.Tensor(bf16, P, N),
     C: tw.const(1, 2, 3) = 2,  # consumers of 64 rows each
     BN: tw.const(64, 96, 128) = 128,

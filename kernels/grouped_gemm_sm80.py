@@ -14,10 +14,10 @@ T, P, E, N, K, TILES = tw.sizes("T P E N K TILES")
 def grouped_gemm(
     X: tw.Tensor(bf16, T, K),
     W: tw.Tensor(bf16, E, N, K),
-    rows: tw.Tensor(i32, P),  # the token of each position
-    expert: tw.Tensor(i32, P),  # the expert of each position; positions are sorted by it
+    rows: tw.Tensor(i32, P, range=T),  # the token of each position
+    expert: tw.Tensor(i32, P, range=E),  # the expert of each position; positions are sorted by it
     tile_first: tw.Tensor(i32, TILES),  # first position of each tile
-    tile_end: tw.Tensor(i32, TILES),  # end of the expert's positions, for the ragged last tile
+    tile_end: tw.Tensor(i32, TILES, tile_ends=("tile_first", BM, "expert")),  # end of the expert's positions, for the ragged last tile
     Y: tw.Tensor(bf16, P, N),
     BM: tw.const(64, 128) = 64,
     BN: tw.const(64, 128) = 128,

@@ -67,7 +67,7 @@ def grouped_gemm(
     X: tw.Tensor(bf16, P, K),
     W: tw.Tensor(bf16, E, N, K),
     expert: tw.Tensor(i32, P),  # the expert of each row; rows are sorted by it
-    starts: tw.Tensor(i32, E + 1),  # the first row of each expert, then P
+    starts: tw.Tensor(i32, E + 1, offsets_of="expert"),  # the first row of each expert, then P
     Y: tw.Tensor(bf16, P, N),
     C: tw.const(1, 2, 3) = 2,  # consumers of 64 rows each
     BN: tw.const(64, 128, 160, 192, 256) = 256,
@@ -107,9 +107,9 @@ def grouped_gemm(
 def gathered_gemm(
     X: tw.Tensor(bf16, T, K),
     W: tw.Tensor(bf16, E, N, K),
-    rows: tw.Tensor(i32, P),  # the token of each row
+    rows: tw.Tensor(i32, P, range=T),  # the token of each row
     expert: tw.Tensor(i32, P),  # the expert of each row; rows are sorted by it
-    starts: tw.Tensor(i32, E + 1),  # the first row of each expert, then P
+    starts: tw.Tensor(i32, E + 1, offsets_of="expert"),  # the first row of each expert, then P
     Y: tw.Tensor(bf16, P, N),
     C: tw.const(1, 2, 3) = 2,  # consumers of 64 rows each
     BN: tw.const(64, 128, 160, 192, 256) = 256,

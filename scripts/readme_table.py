@@ -212,9 +212,6 @@ def run_checks(program):
 
 
 WHY = {  # in words, for kernels that are not proved; shown only while they are not
-    "grouped_gemm": "what the index tables must contain cannot be stated yet",
-    "gathered_gemm": "what the index tables must contain cannot be stated yet",
-    "gathered_swiglu": "what the index tables must contain cannot be stated yet",
     "layernorm": "a clipped count summed over the blocks of a cluster",
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "emulate/contents.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
@@ -76,6 +77,9 @@ bool Machine::prepare() {
         if (options_.values && dims != tensors_[i].dims) return refuse("argument `" + k_.tensors[i].name + "` does not have the declared shape");
         dims_.push_back(std::move(dims));
         strides_.push_back(std::move(strides));
+    }
+    if (options_.values) {
+        if (auto broken = broken_promise(k_, sizes_, tensors_)) return refuse(*broken);
     }
     tracked_.assign(k_.tensors.size(), false);
     bool bytewise = false;

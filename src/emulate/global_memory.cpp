@@ -41,6 +41,7 @@ std::optional<std::int64_t> Machine::global_offset(const ir::GlobalView& view, c
     if (oob) {
         for (std::size_t d = 0; d < dims.size(); ++d) {
             const bool tile_dim = std::find(view.dims.begin(), view.dims.end(), static_cast<int>(d)) != view.dims.end();
+            if (view.gather_dim == static_cast<int>(d)) continue;   // compared as an unsigned number: masked on both sides
             if ((index[d] < 0 || (!tile_dim && index[d] >= dims[d])) && !masked) {
                 fault(FaultKind::out_of_bounds, "index " + std::to_string(index[d]) + " of `" + k_.tensors[at(view.tensor)].name + "`, dimension " + std::to_string(d) + ", is outside [0, " + std::to_string(dims[d]) + ")", &w, 0, s);
             }

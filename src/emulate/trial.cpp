@@ -27,10 +27,30 @@ double unit(target::DType type) {
 // Bytes of which nothing is promised are the operands of integer matrix units, not indices.
 bool is_data(const ir::Tensor& t) { return (t.dtype == target::DType::I8 || t.dtype == target::DType::U8) && !t.content_range; }
 
+// Values row by row, put at their strided places.
+template <class Put>
+void scatter(const TensorData& data, const std::vector<std::int64_t>& values, const Put& put) {
+    for (std::size_t n = 0; n < values.size(); ++n) {
+        std::int64_t rest = static_cast<std::int64_t>(n), place = 0;
+        for (std::size_t d = data.dims.size(); d-- > 0;) {
+            place += rest % data.dims[d] * data.strides[d];
+            rest /= data.dims[d];
+        }
+        put(static_cast<std::size_t>(place), values[n]);
+    }
+}
+
+// Seeds take turns: random contents, then the extreme ones.
+Spread spread_of(std::uint64_t seed) {
+    static constexpr Spread order[] = {Spread::ragged, Spread::random, Spread::single, Spread::lowest, Spread::highest};
+    return order[seed % std::size(order)];
+}
+
 }  // namespace
 
 std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, std::uint64_t seed, bool small_integers) {
     std::vector<TensorData> tensors;
+    const auto promised = promised_contents(k.tensors, sizes, spread_of(seed), seed);
     for (std::size_t i = 0; i < k.tensors.size(); ++i) {
         const ir::Tensor& t = k.tensors[i];
         TensorData data = make_tensor(t.dtype, values_of(t.dims, sizes), values_of(t.strides, sizes));
@@ -38,23 +58,14 @@ std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std
         const auto count = static_cast<std::int64_t>(data.bytes.size()) / target::bytes(t.dtype);
         std::vector<double> values(static_cast<std::size_t>(count));
         const bool is_float = target::info(t.dtype).is_float;
-        // With no promise about an index tensor's contents only zeros are sure to be meant: anything else could be a false alarm.
-        std::int64_t lo = 0, hi = 1;
-        if (t.content_range) {
-            lo = size_value(t.content_range->first, sizes).value_or(0);
-            hi = std::max(lo + 1, size_value(t.content_range->second, sizes).value_or(1));
-        }
         for (double& v : values) {
             if (is_data(t)) v = static_cast<double>(static_cast<int>(random() % 15) - (t.dtype == target::DType::I8 ? 7 : 0));
-            else if (!is_float) v = static_cast<double>(lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(hi - lo)));
+            // With no promise about an index tensor's contents only zeros are sure to be meant: anything else could be a false alarm.
+            else if (!is_float) v = 0;
             else if (small_integers) v = static_cast<double>(static_cast<int>(random() % 7) - 3);
             else v = std::uniform_real_distribution<double>(-1.0, 1.0)(random);
         }
-        if (t.content_sorted) {
-            std::sort(values.begin(), values.end());
-            // The last end of cumulative offsets is the total: hit the upper end so that every row belongs to a group.
-            if (!values.empty() && t.content_range) values.back() = static_cast<double>(hi - 1);
-        }
+        if (!promised[i].empty()) scatter(data, promised[i], [&](std::size_t place, std::int64_t v) { values[place] = static_cast<double>(v); });
         for (std::int64_t n = 0; n < count; ++n) {
             store_value(&data.bytes[static_cast<std::size_t>(n * target::bytes(t.dtype))], t.dtype, values[static_cast<std::size_t>(n)]);
         }
@@ -64,22 +75,21 @@ std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std
     return tensors;
 }
 
-TensorData index_contents(const ir::Tensor& t, const std::vector<std::int64_t>& sizes, int kind) {
-    TensorData data = make_tensor(t.dtype, values_of(t.dims, sizes), values_of(t.strides, sizes));
-    if (!t.content_range || kind < 0) return data;
-    const std::int64_t lo = size_value(t.content_range->first, sizes).value_or(0);
-    const std::int64_t hi = std::max(lo + 1, size_value(t.content_range->second, sizes).value_or(1));
-    std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 7919 + 1);
-    const std::size_t size = static_cast<std::size_t>(target::bytes(t.dtype));
-    std::vector<std::int64_t> values(data.bytes.size() / size);
-    for (std::int64_t& v : values) v = kind == 0 ? lo : kind == 1 ? hi - 1 : lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(hi - lo));
-    if (t.content_sorted) {
-        std::sort(values.begin(), values.end());
-        // Cumulative offsets begin at the least and end at the greatest.
-        if (kind > 1 && !values.empty()) values.front() = lo, values.back() = hi - 1;
+std::vector<TensorData> index_contents(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, Spread spread, std::uint64_t seed) {
+    const auto promised = promised_contents(k.tensors, sizes, spread, seed);
+    std::vector<TensorData> result;
+    for (std::size_t i = 0; i < k.tensors.size(); ++i) {
+        const ir::Tensor& t = k.tensors[i];
+        TensorData data;
+        data.dtype = t.dtype;
+        data.dims = values_of(t.dims, sizes);
+        data.strides = values_of(t.strides, sizes);
+        if (!target::info(t.dtype).is_float) data = make_tensor(t.dtype, data.dims, data.strides);
+        const std::size_t size = static_cast<std::size_t>(target::bytes(t.dtype));
+        scatter(data, promised[i], [&](std::size_t place, std::int64_t v) { store_value(&data.bytes[place * size], t.dtype, static_cast<double>(v)); });
+        result.push_back(std::move(data));
     }
-    for (std::size_t n = 0; n < values.size(); ++n) store_value(&data.bytes[n * size], t.dtype, static_cast<double>(values[n]));
-    return data;
+    return result;
 }
 
 std::int64_t memory_needed(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {

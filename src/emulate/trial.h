@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "emulate/contents.h"
 #include "emulate/emulator.h"
 #include "emulate/reference.h"
 
@@ -40,14 +41,13 @@ struct Trial {
 };
 
 std::vector<TensorData> random_inputs(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, std::uint64_t seed, bool small_integers);
-// An index tensor as its declaration promises it: kind 0 holds the least values (zeros where nothing is promised), 1 the
-// greatest, others random ones between.
-TensorData index_contents(const ir::Tensor& tensor, const std::vector<std::int64_t>& sizes, int kind);
 // Bytes a trial needs for its tensors: themselves, the inputs kept for the reference, race detection and the reference's
 // results. Saturates.
 std::int64_t memory_needed(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes);
 // Why these sizes cannot be tried within the limit; empty when they can.
 std::string too_large(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, std::int64_t memory_limit);
+// The tensors of a launch whose integer tensors hold what is promised (zeros where nothing is), and whose others have no data.
+std::vector<TensorData> index_contents(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, Spread spread, std::uint64_t seed);
 std::vector<double> random_scalars(const ir::Kernel& kernel, std::uint64_t seed);
 // Compares the tensors of a clean trial with the reference on `inputs`.
 void note_refusal(Trial& trial);   // from the faults of its outcome

@@ -59,10 +59,20 @@ struct Tensor {                       // a parameter in global memory
     bool is_output = false;           // named on the left of `computes`, or stored to
     bool zero_initialised = false;    // the launcher zeroes it first (destination of atomic adds)
     bool stable = false;              // written by no kernel that may still run when this one begins (weights): see Kernel::dependent_launch
-    // Integer tensors that steer control flow or addressing: what the caller promises of their contents
-    // (`tw.Tensor(i32, E, range=(0, T + 1), sorted=True)`); checked by the launcher in debug runs, assumed by the verifier.
+    // Integer tensors that steer control flow or addressing: what the caller promises of their contents (ir/promise.h). The verifier
+    // assumes it and names it as a precondition; emulator and random tester keep it; the launcher checks it where it is asked to.
     std::optional<std::pair<Expr, Expr>> content_range;   // every element e: first <= e < second
     bool content_sorted = false;      // non-decreasing along the last dimension
+    int offsets_of = -1;              // a tensor of group numbers G, sorted: element e is the number of p with G[p] < e (so 0 at 0, and all of them at the end)
+    int inverse_of = -1;              // a tensor D of the same length: this[D[p]] == p and D[this[i]] == i
+    // A table of tiles: the rows starts[t] .. min(this[t], starts[t] + width) of all t are the rows of `groups`, each once (spare tiles
+    // are empty), and in one tile `groups` has one value.
+    struct TileEnds {
+        int starts = -1;
+        std::int64_t width = 0;
+        int groups = -1;
+    };
+    std::optional<TileEnds> tile_ends;
 };
 
 struct ScalarParam {

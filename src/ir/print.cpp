@@ -1,6 +1,7 @@
 // The IR printer: stable text, one statement a line, close to the source language so that it can be read beside it.
 #include <cstdio>
 
+#include "ir/promise.h"
 #include "ir/ir.h"
 
 namespace tw::ir {
@@ -272,6 +273,7 @@ std::string print(const Kernel& k) {
         out += "  tensor " + t.name + ": " + std::string(target::name(t.dtype)) + "[" + p.exprs(t.dims) + "] strides (" +
                p.exprs(t.strides) + ")" + (t.is_output ? " output" : "") + (t.zero_initialised ? " zeroed" : "") + (t.stable ? " stable" : "") + "\n";
     }
+    for (const std::string& promise : promises(k.tensors, names_of(k))) out += "  promise " + promise + "\n";
     for (const ScalarParam& s : k.scalars) out += "  scalar " + s.name + ": " + std::string(target::name(s.dtype)) + "\n";
     for (const Assumption& a : k.assumptions) out += "  assume " + p.expr(a.condition) + "\n";
     for (std::size_t i = 0; i < k.tensor_maps.size(); ++i) {

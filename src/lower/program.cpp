@@ -1,3 +1,4 @@
+#include "ir/promise.h"
 #include "lower/program.h"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         p.tensors.push_back(std::move(t));
     }
     p.parameter_count = static_cast<int>(p.tensors.size());
-    if (!ok) return std::nullopt;
+    if (!ok || !resolver.relate_contents(p.tensors)) return std::nullopt;
     for (lang::StmtId sid : def.body) {
         const lang::Stmt& s = ast[sid];
         if (const auto* e = ast.get_if<lang::ExprStmt>(sid)) {
@@ -162,6 +163,11 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         }
         ir::Tensor t;
         if (!resolver.tensor_parameter(n->id, a->value, t)) return std::nullopt;
+        const bool related = std::any_of(c->arguments.begin(), c->arguments.end(), [](const auto& x) { return x.keyword == "offsets_of" || x.keyword == "inverse_of" || x.keyword == "tile_ends"; });
+        if (ir::has_promise(t) || related) {
+            cx.error(Code::bad_promise, s.span, "the contents of a buffer are what the launches write: nobody promises them");
+            return std::nullopt;
+        }
         tensor_of[n->id] = static_cast<int>(p.tensors.size());
         p.tensors.push_back(std::move(t));
     }

@@ -69,11 +69,86 @@ bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation
             auto z = constant_bool(v);
             if (!z) { error(Code::not_constant, where, "stable is True or False"); return false; }
             out.stable = *z;
+        } else if (key == "range") {
+            // range=R is (0, R).
+            const bool pair = v.is(K::sequence);
+            if (pair && v.items.size() != 2) { error(Code::bad_promise, where, "range is (first, end), or the end alone"); return false; }
+            auto end = as_expr(pair ? v.items[1] : v, where, "the end of a range"), first = pair ? as_expr(v.items[0], where, "the first of a range") : std::optional(ir::Expr(0));
+            if (!first || !end) return false;
+            const auto a = first->as_constant(), b = end->as_constant();
+            if (a && b && *a >= *b) { error(Code::bad_promise, where, fmt::format("no number lies in the range ({}, {})", *a, *b)); return false; }
+            out.content_range = {*first, *end};
+        } else if (key == "sorted") {
+            auto z = constant_bool(v);
+            if (!z) { error(Code::not_constant, where, "sorted is True or False"); return false; }
+            out.content_sorted = *z;
+        } else if (key == "offsets_of" || key == "inverse_of") {
+            if (!v.is(K::string)) { error(Code::bad_promise, where, fmt::format("{} is the name of another tensor, as a string", key), fmt::format("write {}=\"expert\"", key)); return false; }
+            relations_.push_back({name, key, {v.text}, 0, where});
+        } else if (key == "tile_ends") {
+            const bool form = v.is(K::sequence) && v.items.size() == 3 && v.items[0].is(K::string) && v.items[1].is(K::integer) && v.items[1].integer > 0 && v.items[2].is(K::string);
+            if (!form) { error(Code::bad_promise, where, "tile_ends is (the table of first rows, rows of a tile, the groups of rows)", "write tile_ends=(\"tile_first\", BM, \"expert\")"); return false; }
+            relations_.push_back({name, key, {v.items[0].text, v.items[2].text}, v.items[1].integer, where});
         } else {
-            error(Code::unknown_keyword, where, fmt::format("tw.Tensor has no parameter '{}'", key), "its parameters are dtype, dimensions, strides=, zeroed= and stable=");
+            error(Code::unknown_keyword, where, fmt::format("tw.Tensor has no parameter '{}'", key),
+                  "its parameters are dtype, dimensions, strides=, zeroed=, stable=, range=, sorted=, offsets_of=, inverse_of= and tile_ends=");
             return false;
         }
     }
+    if ((out.content_range || out.content_sorted) && target::info(out.dtype).is_float) {
+        error(Code::bad_promise, args.span, fmt::format("{} is {}: only the contents of integer tensors can be promised", name, target::name(out.dtype)));
+        return false;
+    }
+    return true;
+}
+
+bool Resolver::relate_contents(std::vector<ir::Tensor>& tensors) {
+    auto number_of = [&](const std::string& wanted) {
+        for (std::size_t i = 0; i < tensors.size(); ++i) if (tensors[i].name == wanted) return static_cast<int>(i);
+        return -1;
+    };
+    for (const Relation& r : relations_) {
+        ir::Tensor& t = tensors[static_cast<std::size_t>(number_of(r.tensor))];
+        auto refuse = [&](std::string what, std::string hint = {}) { error(Code::bad_promise, r.where, std::move(what), std::move(hint)); return false; };
+        if (t.content_range || t.content_sorted) return refuse(fmt::format("{} says all about the contents of {}", r.keyword, t.name), "leave out the other promises");
+        for (const std::string& name : r.others) {
+            const int other = number_of(name);
+            if (other < 0 || name == r.tensor) return refuse(fmt::format("'{}' is no other tensor parameter", name));
+            const ir::Tensor& of = tensors[static_cast<std::size_t>(other)];
+            if (t.dims.size() != 1 || of.dims.size() != 1) return refuse(fmt::format("{} relates tensors of one dimension", r.keyword));
+            if (target::info(t.dtype).is_float || target::info(of.dtype).is_float) return refuse(fmt::format("{} relates integer tensors", r.keyword));
+        }
+        // What the promise says of a tensor's range; one that is given must be the same.
+        auto implies = [&](ir::Tensor& of, const ir::Expr& end) {
+            if (of.content_range && !(of.content_range->first.is_constant(0) && ir::same(of.content_range->second, end))) {
+                return refuse(fmt::format("the range of {} is not what {} says of it", of.name, r.keyword), "leave its range out: this promise implies it");
+            }
+            of.content_range = {ir::Expr(0), end};
+            return true;
+        };
+        const int other = number_of(r.others[0]);
+        ir::Tensor& of = tensors[static_cast<std::size_t>(other)];
+        if (r.keyword == "offsets_of") {
+            if (t.dims[0].as_constant() == 1) return refuse("offsets of no group", "n groups have n + 1 offsets: the last one is the number of rows");
+            if (!implies(of, t.dims[0] - ir::Expr(1)) || !implies(t, of.dims[0] + ir::Expr(1))) return false;
+            of.content_sorted = t.content_sorted = true;
+            t.offsets_of = other;
+        } else if (r.keyword == "inverse_of") {
+            if (!ir::same(t.dims[0], of.dims[0])) return refuse(fmt::format("{} and {} have different lengths", t.name, of.name));
+            if (of.content_sorted || of.inverse_of >= 0) return refuse(fmt::format("another promise is made on {} already", of.name));
+            if (!implies(of, t.dims[0]) || !implies(t, t.dims[0])) return false;
+            t.inverse_of = other;
+        } else {
+            const int groups = number_of(r.others[1]);
+            const ir::Expr rows = tensors[static_cast<std::size_t>(groups)].dims[0];
+            if (groups == other) return refuse("the table of first rows and the groups of rows are two tensors");
+            if (!ir::same(t.dims[0], of.dims[0])) return refuse(fmt::format("{} and {} have different lengths", t.name, of.name));
+            if (of.content_sorted || of.inverse_of >= 0 || of.offsets_of >= 0 || of.tile_ends) return refuse(fmt::format("another promise is made on {} already", of.name));
+            if (!implies(of, rows) || !implies(t, rows + ir::Expr(1))) return false;
+            t.tile_ends = ir::Tensor::TileEnds{other, r.width, groups};
+        }
+    }
+    relations_.clear();
     return true;
 }
 
@@ -284,7 +359,7 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
         k.parameters.emplace_back('t', number);
         declare(p.name, Value::entity(K::tensor, number), p.name_span);
     }
-    if (!ok) return false;
+    if (!ok || !relate_contents(k.tensors)) return false;
 
     out_ = &k.body;
     // Launch assumptions hold for the whole kernel, wherever they stand, so nothing here depends on their order.

@@ -61,6 +61,8 @@ public:
     // `each`: the values of the tw.each parameters in the variant to be made.
     bool kernel(lang::StmtId def, const std::map<std::string, std::int64_t>& overrides, const std::map<std::string, Value>& each);
     bool tensor_parameter(const std::string& name, lang::ExprId annotation, ir::Tensor& out);
+    // The promises of tensor parameters that speak of others (offsets_of, inverse_of, tile_ends), once all are known.
+    bool relate_contents(std::vector<ir::Tensor>& tensors);
     // ---- resolve_stmt.cpp
     void body(const std::vector<lang::StmtId>& stmts);
     void statement(lang::StmtId id);
@@ -98,6 +100,13 @@ public:
 
 private:
     friend struct Builtins;
+    struct Relation {                // a promise on the contents of `tensor` that names others
+        std::string tensor, keyword;
+        std::vector<std::string> others;
+        std::int64_t width = 0;      // tile_ends
+        Span where;
+    };
+    std::vector<Relation> relations_;
     struct Frame {
         std::map<std::string, Binding> names;
         bool function = false;       // lookups stop here and go on at module level

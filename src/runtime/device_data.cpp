@@ -141,31 +141,11 @@ Result<DeviceTensor> DeviceData::allocate(const ir::Tensor& t, const std::vector
     return DeviceTensor{std::make_shared<const DeviceBuffer>(*std::move(memory)), std::move(argument), bytes, !empty && last + 1 == elements};
 }
 
-Result<void> DeviceData::fill(const DeviceTensor& to, const ir::Tensor& t, bool is_index, const std::vector<std::int64_t>& sizes, std::uint64_t seed) const {
+Result<void> DeviceData::fill(const DeviceTensor& to, const ir::Tensor& t, bool is_index, std::uint64_t seed) const {
     const std::int64_t width = target::bytes(t.dtype), count = static_cast<std::int64_t>(to.bytes) / width;
     if (count == 0) return {};
-    if (!target::info(t.dtype).is_float && (is_index || t.content_range)) {
-        std::int64_t lo = 0, hi = 1;
-        if (t.content_range) {
-            lo = size_value(t.content_range->first, sizes).value_or(0);
-            hi = std::max(lo + 1, size_value(t.content_range->second, sizes).value_or(1));
-        }
-        std::mt19937_64 random(seed);
-        std::vector<std::int64_t> values(static_cast<std::size_t>(count));
-        for (std::int64_t& v : values) v = lo + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(hi - lo));
-        if (t.content_sorted) {
-            const auto row = static_cast<std::ptrdiff_t>(std::max<std::int64_t>(1, to.argument.dims.empty() ? 1 : to.argument.dims.back()));
-            for (auto at = values.begin(); values.end() - at >= row; at += row) {
-                std::sort(at, at + row);
-                if (t.content_range) *(at + row - 1) = hi - 1;
-            }
-        }
-        std::vector<std::uint8_t> bytes(to.bytes);
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            // Little-endian two's complement: the low bytes are the value in every integer type.
-            std::memcpy(&bytes[i * static_cast<std::size_t>(width)], &values[i], static_cast<std::size_t>(width));
-        }
-        if (const auto code = cuda_->call.copy_to_device(to.argument.address, bytes.data(), bytes.size())) return Unexpected{cuda_->failure("copy indices to the GPU", code)};
+    if (!target::info(t.dtype).is_float && is_index) {
+        if (const auto code = cuda_->call.fill_bytes(to.argument.address, 0, to.bytes)) return Unexpected{cuda_->failure("clear an index tensor", code)};
         return {};
     }
     std::uint64_t address = to.argument.address;

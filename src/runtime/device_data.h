@@ -38,10 +38,9 @@ public:
 
     Result<DeviceTensor> allocate(const ir::Tensor& tensor, const std::vector<std::int64_t>& sizes) const;
 
-    // Floats: sums of four uniforms around zero, in [-2, 2). Integers that steer nothing: small ones. Integers used as indices or
-    // promised a range: values that keep the promise (`sorted` too: the last is the largest allowed, as ends of groups are);
-    // zeros where nothing is promised. The same seed gives the same contents on every machine.
-    Result<void> fill(const DeviceTensor& to, const ir::Tensor& tensor, bool is_index, const std::vector<std::int64_t>& sizes, std::uint64_t seed) const;
+    // Floats: sums of four uniforms around zero, in [-2, 2). Integers that steer nothing: small ones. Integers used as indices: zeros
+    // (contents that are promised come from emulate/contents.h). The same seed gives the same contents on every machine.
+    Result<void> fill(const DeviceTensor& to, const ir::Tensor& tensor, bool is_index, std::uint64_t seed) const;
     // Values in memory order, rounded to the type; as many as the tensor has.
     Result<void> copy_values(const DeviceTensor& to, const ir::Tensor& tensor, const std::vector<double>& values) const;
     Result<void> poison(const DeviceTensor& to) const;    // NaNs for floats

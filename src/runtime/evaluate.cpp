@@ -7,6 +7,7 @@
 #include <cmath>
 #include <future>
 
+#include "emulate/contents.h"
 #include "base/text.h"
 #include "codegen/emit.h"
 #include "emulate/emulator.h"
@@ -295,6 +296,7 @@ json Evaluator::on_gpu(const json& request) {
     const auto is_index = index_tensors(signature.tensors, signature.computes, signature.kernels);
     const auto make_set = [&](std::size_t set) {
         std::vector<DeviceTensor> tensors;
+        const auto promised = emulate::promised_contents(signature.tensors, sizes, emulate::Spread::random, seed_for(seed, set, 0));
         for (std::size_t i = 0; i < signature.tensors.size(); ++i) {
             const ir::Tensor& t = signature.tensors[i];
             tensors.push_back(need(data_->allocate(t, sizes)));
@@ -302,7 +304,11 @@ json Evaluator::on_gpu(const json& request) {
                 need(data_->copy_values(tensors.back(), t, given.at(t.name).get<std::vector<double>>()));
                 continue;
             }
-            need(t.is_output ? data_->poison(tensors.back()) : data_->fill(tensors.back(), t, is_index[i], sizes, seed_for(seed, set, i)));
+            if (!promised[i].empty() && !t.is_output) {
+                need(data_->copy_values(tensors.back(), t, std::vector<double>(promised[i].begin(), promised[i].end())));
+                continue;
+            }
+            need(t.is_output ? data_->poison(tensors.back()) : data_->fill(tensors.back(), t, is_index[i], seed_for(seed, set, i)));
         }
         return tensors;
     };

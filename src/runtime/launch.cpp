@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
 #include "base/diagnostic.h"
 #include "codegen/emit.h"
+#include "emulate/contents.h"
+#include "ir/promise.h"
 #include "runtime/compile.h"
 #include "runtime/tensor_map.h"
 
@@ -143,13 +146,44 @@ const ir::Program* KernelModule::find_program(const std::string& name) const {
     return nullptr;
 }
 
-Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices, const LaunchArguments& arguments, PreparedLaunch& into) {
+namespace {
+
+// What is promised of the contents of index tensors, checked where TILEWRIGHT_CHECK_CONTENTS asks for it: they have to be copied back, and
+// what writes them must have ended.
+Result<void> check_contents(const ir::Kernel& kernel, const LaunchArguments& arguments, const std::vector<std::int64_t>& sizes) {
+    const char* asked = std::getenv("TILEWRIGHT_CHECK_CONTENTS");
+    if (!asked || std::string_view(asked) == "0" || std::none_of(kernel.tensors.begin(), kernel.tensors.end(), [](const ir::Tensor& t) { return ir::has_promise(t); })) return {};
+    auto cuda = driver();
+    if (!cuda) return std::move(cuda).propagate();
+    std::vector<emulate::TensorData> tensors(kernel.tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const ir::Tensor& t = kernel.tensors[i];
+        if (target::info(t.dtype).is_float) continue;
+        tensors[i].dtype = t.dtype;
+        for (std::size_t d = 0; d < t.dims.size(); ++d) {
+            tensors[i].dims.push_back(arguments.tensors[i].dims[d]);
+            tensors[i].strides.push_back(value_of(t.strides[d], sizes).value_or(0));
+        }
+        tensors[i].bytes.resize(bytes_of(t, sizes));
+        if (tensors[i].bytes.empty()) continue;
+        if (const auto code = (*cuda)->call.copy_to_host(tensors[i].bytes.data(), arguments.tensors[i].address, tensors[i].bytes.size())) return Unexpected{(*cuda)->failure("read an index tensor", code)};
+    }
+    if (auto broken = emulate::broken_promise(kernel, sizes, tensors)) return fail(FailureKind::bad_input, fmt::format("{}: {}", kernel.name, *broken), "the promises on index tensors are preconditions of the launch");
+    return {};
+}
+
+}  // namespace
+
+Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices, const LaunchArguments& arguments, PreparedLaunch& into, bool contents_known) {
     std::vector<const ir::Kernel*> variants;
     for (std::size_t i : indices) variants.push_back(&module_.kernels[i]);
     auto choice = choose(variants, arguments);
     if (!choice) return std::move(choice).propagate();
     const ir::Kernel& kernel = *variants[choice->variant];
     if (choice->launch.empty) return {};
+    if (contents_known) {
+        if (auto kept = check_contents(kernel, arguments, choice->launch.sizes); !kept) return std::move(kept).propagate();
+    }
     auto ready = loaded(indices[choice->variant]);
     if (!ready) return std::move(ready).propagate();
     Loaded& loaded = **ready;
@@ -257,11 +291,12 @@ Result<PreparedLaunch> KernelModule::prepare(const std::string& name, const Laun
             if (module_.kernels[i].name == name) indices.push_back(i);
         }
         if (indices.empty()) return fail(FailureKind::bad_input, fmt::format("{} has no kernel and no program named '{}'", module_.file, name));
-        if (auto made = prepare_step(indices, arguments, prepared); !made) return std::move(made).propagate();
+        if (auto made = prepare_step(indices, arguments, prepared, true); !made) return std::move(made).propagate();
         return prepared;
     }
     auto bound = bind(signature_of(*program), arguments);
     if (!bound) return std::move(bound).propagate();
+    if (auto kept = check_contents(signature_of(*program), arguments, bound->sizes); !kept) return std::move(kept).propagate();
     std::vector<TensorArgument> tensors = arguments.tensors;
     for (std::size_t i = tensors.size(); i < program->tensors.size(); ++i) {
         const ir::Tensor& t = program->tensors[i];
@@ -286,7 +321,7 @@ Result<PreparedLaunch> KernelModule::prepare(const std::string& name, const Laun
         for (std::size_t i = 0; i < module_.kernels.size(); ++i) {
             if (module_.kernels[i].name == kernel.name) indices.push_back(i);
         }
-        if (auto made = prepare_step(indices, mine, prepared); !made) {
+        if (auto made = prepare_step(indices, mine, prepared, false); !made) {
             Failure why = made.error();
             why.message = fmt::format("{}, in its launch of {}: {}", name, kernel.name, why.message);
             return Unexpected{std::move(why)};

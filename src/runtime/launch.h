@@ -58,7 +58,8 @@ public:
 private:
     struct Loaded;
     Result<Loaded*> loaded(std::size_t kernel);
-    Result<void> prepare_step(const std::vector<std::size_t>& variants, const LaunchArguments& arguments, PreparedLaunch& into);
+    // `contents_known`: no earlier launch of a program writes its tensors, so what is promised of them can be checked now.
+    Result<void> prepare_step(const std::vector<std::size_t>& variants, const LaunchArguments& arguments, PreparedLaunch& into, bool contents_known);
 
     ir::Module module_;
     std::mutex guard_;

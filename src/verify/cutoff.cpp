@@ -27,13 +27,32 @@ struct SizeUse {
     std::set<std::int64_t> thresholds;   // constants that a condition compares it with
 };
 
-void collect_tiles(const Expr& e, const ir::ExprNames& names, std::vector<SizeUse>& use) {
+// What expressions are read with: variables that hold an element of an index tensor, and where such elements end.
+struct Reading {
+    const ir::Kernel& kernel;
+    ir::ExprNames names;
+    std::map<int, Expr> elements;   // by variable
+};
+
+// `stride`: the step of the loop that the expression bounds.
+void collect_tiles(const Expr& e, const Reading& reading, std::vector<SizeUse>& use, std::int64_t stride = 1) {
     if (e.kind() == ExprKind::floor_div || e.kind() == ExprKind::mod) {
         if (auto d = e->args[1].as_constant(); d && *d > 1) {
             std::function<void(const Expr&)> mark = [&](const Expr& x) {
+                // An element of an index tensor counts up to where its range ends.
+                if (x.kind() == ExprKind::var && reading.elements.count(x->id)) return mark(reading.elements.at(x->id));
+                if (x.kind() == ExprKind::element) {
+                    const auto& range = reading.kernel.tensors[at(x->id)].content_range;
+                    std::function<void(const Expr&)> sizes = [&](const Expr& y) {
+                        if (y.kind() == ExprKind::size) use[at(y->id)].tiles.insert(*d * stride);
+                        for (const Expr& a : y->args) sizes(a);
+                    };
+                    if (range) sizes(range->second);
+                    return;
+                }
                 if (x.kind() == ExprKind::size) {
                     use[at(x->id)].tiles.insert(*d);
-                    use[at(x->id)].quotients.insert(ir::to_string(e, names));
+                    use[at(x->id)].quotients.insert(ir::to_string(e, reading.names));
                 }
                 if (x.kind() == ExprKind::add || x.kind() == ExprKind::sub || x.kind() == ExprKind::min || x.kind() == ExprKind::max) {
                     for (const Expr& a : x->args) mark(a);
@@ -42,7 +61,7 @@ void collect_tiles(const Expr& e, const ir::ExprNames& names, std::vector<SizeUs
             mark(e->args[0]);
         }
     }
-    for (const Expr& a : e->args) collect_tiles(a, names, use);
+    for (const Expr& a : e->args) collect_tiles(a, reading, use, stride);
 }
 
 void collect_thresholds(const Expr& e, std::vector<SizeUse>& use) {
@@ -57,10 +76,18 @@ void collect_thresholds(const Expr& e, std::vector<SizeUse>& use) {
 
 std::vector<SizeUse> uses_of(const ir::Kernel& k) {
     std::vector<SizeUse> use(k.sizes.size());
-    const ir::ExprNames names = ir::names_of(k);
+    Reading names{k, ir::names_of(k), {}};
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* a = std::get_if<ir::Assign>(&s.op); a && a->value.kind() == ExprKind::element) names.elements.emplace(a->var, a->value);
+    });
+    for (const ir::Tensor& t : k.tensors) {   // a table of tiles cuts the rows into tiles
+        if (!t.tile_ends) continue;
+        const Expr& rows = k.tensors[at(t.tile_ends->groups)].dims[0];
+        if (rows.kind() == ExprKind::size) use[at(rows->id)].tiles.insert(t.tile_ends->width);
+    }
     for (const Expr& g : k.grid) collect_tiles(g, names, use);
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (auto* l = std::get_if<ir::For>(&s.op)) collect_tiles(l->lo, names, use), collect_tiles(l->hi, names, use), collect_tiles(l->step, names, use);
+        if (auto* l = std::get_if<ir::For>(&s.op)) collect_tiles(l->lo, names, use), collect_tiles(l->hi, names, use, std::max<std::int64_t>(1, l->step.as_constant().value_or(1))), collect_tiles(l->step, names, use);
         if (auto* i = std::get_if<ir::If>(&s.op)) collect_tiles(i->condition, names, use), collect_thresholds(i->condition, use);
         if (auto* a = std::get_if<ir::Assign>(&s.op)) collect_tiles(a->value, names, use);
     });

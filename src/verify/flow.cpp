@@ -1,4 +1,5 @@
 // Statements, control, registers and expectations of the abstract interpreter (flow_engine.h).
+#include "ir/promise.h"
 #include "verify/flow_engine.h"
 
 namespace tw::verify::detail {
@@ -29,6 +30,23 @@ FlowResult Flow::run() {
         rank_ = ints_.symbol("cluster_rank of two axes", 0, cluster_size() - 1);
     }
     State state;
+    for (const ir::Tensor& t : k_.tensors) {
+        ints_.tensors.push_back(t.name);
+        ContentPromise promise;
+        for (const ir::Expr& e : t.dims) promise.dims.push_back(poly(e, state));
+        if (t.content_range) promise.range = {poly(t.content_range->first, state), poly(t.content_range->second, state)};
+        promise.sorted = t.content_sorted;
+        promise.offsets_of = t.offsets_of;
+        promise.inverse_of = t.inverse_of;
+        if (t.tile_ends) promise.tile_starts = t.tile_ends->starts, promise.tile_groups = t.tile_ends->groups, promise.tile_width = t.tile_ends->width;
+        ints_.promises.push_back(std::move(promise));
+    }
+    // What the kernel itself writes, nobody can promise.
+    const bool written = std::any_of(k_.tensors.begin(), k_.tensors.end(), [](const ir::Tensor& t) { return t.is_output && ir::has_promise(t); });
+    if (written || std::none_of(ints_.promises.begin(), ints_.promises.end(), [](const ContentPromise& p) { return p.any(); })) ints_.promises.clear();
+    if (!ints_.promises.empty()) {
+        for (const std::string& text : ir::promises(k_.tensors, ir::names_of(k_))) promised_.push_back("precondition: " + text);
+    }
     for (const ir::Assumption& a : k_.assumptions) prover_.assume(ints_.condition_from(a.condition, leaf(state)));
     impossible_ = !k_.assumptions.empty() && prover_.contradictory();
     for (int axis = 0; axis < 3; ++axis) {
@@ -101,6 +119,8 @@ void Flow::oblige(const char* kind, const char* code, std::string text, const ir
     }
     o.used = std::move(used);
     for (const ir::Assumption& a : k_.assumptions) o.used.push_back("precondition: " + a.text);
+    o.used.insert(o.used.end(), promised_.begin(), promised_.end());
+    if (!reads_checked_.empty()) o.used.push_back("axiom: an element of a tensor that the kernel does not write is the same value whenever it is read");
     result_.obligations.push_back(std::move(o));
 }
 
@@ -169,7 +189,8 @@ bool Flow::pin_digit(const Condition& c) {
     return true;
 }
 
-void Flow::run(const ir::If& i, const ir::Stmt&, State& s) {
+void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
+    check_reads(i.condition, stmt, s);
     const Condition c = decided_by_choice(ints_.condition_from(i.condition, leaf(s)));
     if (c.is_yes()) return execute(i.then, s);
     if (c.is_no()) return execute(i.otherwise, s);
@@ -178,23 +199,26 @@ void Flow::run(const ir::If& i, const ir::Stmt&, State& s) {
     // `if digit == constant`: one of the digit's values takes the branch, so what it stores is stored without that digit.
     const std::vector<Digit> digits = digits_;
     const bool pinned = !always && pin_digit(c);
-    prover_.push();
-    prover_.assume(c);
+    auto enter = [&](const Condition& taken, bool open) {
+        PathStep step{taken, prover_.facts().size(), 0, open};
+        prover_.push();
+        prover_.assume(taken);
+        step.last_fact = prover_.facts().size();
+        path_.push_back(std::move(step));
+    };
+    enter(c, !always && !pinned);
     if (behind_ && !behind_->inside) {   // the code after such a loop asks whether there was an iteration, and then uses what it left
         for (auto& [id, p] : yes.scalars) p = values_.simplified(p);
         for (auto& [id, v] : yes.fragments) v = values_.simplified(v);
     }
     conditional_ += !always && !pinned;
-    path_.push_back(c);
     execute(i.then, yes);
     path_.pop_back();
     conditional_ -= !always && !pinned;
     digits_ = digits;
     prover_.pop();
-    prover_.push();
-    prover_.assume(negated(c));
+    enter(negated(c), !never);
     conditional_ += !never;
-    path_.push_back(negated(c));
     execute(i.otherwise, no);
     path_.pop_back();
     conditional_ -= !never;
@@ -212,7 +236,40 @@ void Flow::run(const ir::If& i, const ir::Stmt&, State& s) {
     }
 }
 
-void Flow::run(const ir::Assign& a, const ir::Stmt&, State& s) {
+bool Flow::unconditional(const Condition& written) {
+    Prover without(ints_);   // the facts that hold whether or not the branches are taken
+    const auto& facts = prover_.facts();
+    for (std::size_t i = 0; i < facts.size(); ++i) {
+        const bool by_branch = std::any_of(path_.begin(), path_.end(), [&](const PathStep& p) { return p.open && i >= p.first_fact && i < p.last_fact; });
+        if (!by_branch) without.assume(facts[i]);
+    }
+    without.assume(written);
+    return std::all_of(path_.begin(), path_.end(), [&](const PathStep& p) { return !p.open || without.holds(p.condition); });
+}
+
+void Flow::check_reads(const ir::Expr& e, const ir::Stmt& stmt, const State& s) {
+    if (!recording_) return;
+    if (e.kind() == ir::ExprKind::element) {
+        const ir::Tensor& t = k_.tensors[at(e->id)];
+        if (t.is_output) oblige("in bounds", "TW1003", "the element of " + t.name + " that is read is the same for every thread", stmt, false, "the kernel writes " + t.name + ": two reads of one element may differ", {});
+        std::vector<Poly> index;
+        for (const ir::Expr& i : e->args) index.push_back(poly(i, s));
+        const Atom read = ints_.element(e->id, index).terms.begin()->first[0];
+        if (reads_checked_.emplace(&stmt, read).second) {
+            Condition need;
+            for (std::size_t d = 0; d < index.size(); ++d) need = both(need, both(at_least(index[d], Poly(0)), less(index[d], poly(t.dims[d], s))));
+            oblige("in bounds", "TW1003", "the element of " + t.name + " that is read exists", stmt, prover_.holds(need), "could not show " + ints_.text(need), [&] {
+                Condition any;
+                for (const ir::Expr& extent : t.dims) any = both(any, both(at_least(anything(), Poly(0)), less(anything(), poly(extent, s))));
+                return prover_.holds(any);
+            });
+        }
+    }
+    for (const ir::Expr& a : e->args) check_reads(a, stmt, s);
+}
+
+void Flow::run(const ir::Assign& a, const ir::Stmt& stmt, State& s) {
+    check_reads(a.value, stmt, s);
     const Poly value = values_.simplified(poly(a.value, s));
     // Tile coordinates derived from a persistent loop's index become symbols with a definition. What stands beside them (the
     // rank in a cluster) and a common factor stay outside: bm = 2 * symbol + rank. What is affine in such symbols (the first row of
@@ -233,6 +290,7 @@ void Flow::run(const ir::Assign& a, const ir::Stmt&, State& s) {
         // Its range is part of the lemma on the tile order (tiles_are_a_bijection), not of every query.
         const Atom name = ints_.symbol(k_.vars[at(a.var)].name + "$" + std::to_string(a.var) + "@tile", 0);
         tile_definition_[name] = core;
+        assume_range_of(name, core);
         s.scalars[a.var] = beside + Poly(factor) * Poly::of(name);
         return;
     }
@@ -242,8 +300,50 @@ void Flow::run(const ir::Assign& a, const ir::Stmt&, State& s) {
 bool Flow::affine_in_tile_symbols(const Poly& p) {
     return std::all_of(p.terms.begin(), p.terms.end(), [&](const auto& term) {
         if (term.first.empty()) return true;
-        return term.first.size() == 1 && (tile_definition_.count(term.first[0]) > 0 || !derived_from_tile(Poly::of(term.first[0])));
+        if (term.first.size() != 1) return false;
+        const AtomInfo info = ints_.info(term.first[0]);
+        // An element of an index tensor is a name already.
+        if (info.kind == AtomInfo::Kind::element) return std::all_of(info.args.begin(), info.args.end(), [&](const Poly& i) { return i == Poly::of(in_tile_loop_) || affine_in_tile_symbols(i); });
+        return tile_definition_.count(term.first[0]) > 0 || !derived_from_tile(Poly::of(term.first[0]));
     });
+}
+
+std::optional<Poly> Flow::end_in_tile_loop(const Poly& p) {
+    if (p == Poly::of(in_tile_loop_)) return tile_loop_end_;
+    if (p.terms.size() != 1 || p.terms.begin()->second != 1 || p.terms.begin()->first.size() != 1) return std::nullopt;
+    const AtomInfo info = ints_.info(p.terms.begin()->first[0]);
+    if (auto definition = tile_definition_.find(p.terms.begin()->first[0]); definition != tile_definition_.end()) return end_in_tile_loop(definition->second);
+    if (info.kind != AtomInfo::Kind::quotient || info.args[1].terms.size() != 1) return std::nullopt;
+    const auto end = end_in_tile_loop(info.args[0]);
+    if (!end) return std::nullopt;
+    // 0 <= n < q * d, so d is not 0 and n // d < q.
+    const auto& [divisor, factor] = *info.args[1].terms.begin();
+    Poly q;
+    for (const auto& [monomial, coefficient] : end->terms) {
+        if (coefficient % factor != 0) return std::nullopt;
+        std::vector<Atom> rest = monomial;
+        for (Atom a : divisor) {
+            auto it = std::find(rest.begin(), rest.end(), a);
+            if (it == rest.end()) return std::nullopt;
+            rest.erase(it);
+        }
+        q.terms[rest] = coefficient / factor;
+    }
+    return prover_.holds(at_least(info.args[1], Poly(0))) ? std::optional(q) : std::nullopt;
+}
+
+// Quotients and remainders of the tile loop's index: 0 <= t < q * d makes t // d < q, and anything % d < d.
+void Flow::assume_range_of(Atom symbol, const Poly& definition) {
+    if (auto end = end_in_tile_loop(definition)) prover_.assume(less(Poly::of(symbol), *end));
+    std::vector<Atom> atoms;
+    ints_.collect(definition, atoms);
+    for (Atom a : atoms) {
+        const AtomInfo info = ints_.info(a);
+        if (info.kind != AtomInfo::Kind::quotient || !(definition + info.args[1] * Poly::of(a) == info.args[0])) continue;
+        // The remainder's divisor divides the number of tiles, which is not 0 here; or it is a positive constant.
+        const auto constant = info.args[1].constant();
+        if ((constant && *constant > 0) || end_in_tile_loop(Poly::of(a))) prover_.assume(less(Poly::of(symbol), info.args[1]));
+    }
 }
 
 bool Flow::derived_from_tile(const Poly& p) {

@@ -43,6 +43,9 @@ struct Digit {
     Atom atom = -1;
     Poly extent;
     bool tile_loop = false;      // a persistent loop: stands for the pair of tile coordinates derived from it
+    // A loop first, first + stride, ... < extent whose start is another digit 0 <= first < stride: together they count 0 .. extent.
+    Atom first = -1;
+    std::int64_t stride = 1;
 };
 
 struct SharedWrite {
@@ -114,6 +117,11 @@ private:
 
     bool derived_from_tile(const Poly& p);
     bool affine_in_tile_symbols(const Poly& p);
+    // Where what is not negative and derived from the tile loop's index ends, if its form shows it.
+    std::optional<Poly> end_in_tile_loop(const Poly& p);
+    void assume_range_of(Atom tile_symbol, const Poly& definition);
+    // Elements of index tensors that an expression reads must exist.
+    void check_reads(const ir::Expr& e, const ir::Stmt& stmt, const State& s);
     // A tile symbol in terms of the tile loop's variable and sizes alone.
     Poly expanded(const Poly& p);
 
@@ -127,6 +135,9 @@ private:
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);
+
+    // A sum with counts that multiply the same factors added up: x * (p) + x * (q) is x * (p + q).
+    Value counts_collected(Value v);
 
     bool same_range(const ValueNode& a, const ValueNode& b);
 
@@ -180,6 +191,18 @@ private:
         Value added = -1;        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
         const ir::Equation* equation = nullptr;   // `index` counts from the start of its part of the output
     };
+
+    // The rows of a group, or of a tile of a table: index - starts[e] counts through them (promises offsets_of and tile_ends).
+    struct Grouped {
+        std::size_t dim = 0;
+        Atom start = -1;          // starts[e]
+        Poly group, groups;       // e, and how many there are
+        Poly end;                 // starts[e + 1]; min(ends[e], starts[e] + width)
+        std::string lemma;        // that they are all rows
+    };
+    // An index that is an element of a permutation of the whole dimension: the index of that element.
+    std::optional<Poly> before_permutation(int tensor, std::size_t dim, const Poly& index);
+    std::optional<Grouped> grouped(int tensor, const std::vector<Poly>& index);
 
     void store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic);
 
@@ -304,8 +327,15 @@ private:
     FlowResult result_;
     bool recording_ = false;
     bool impossible_ = false;     // the assumptions exclude each other: nothing that follows from them says anything
+    std::vector<std::string> promised_;   // the promises on contents, as preconditions
     bool writer_missing_ = false; // a read came before its writer in this pass
-    std::vector<Condition> path_; // the conditions that surround the statement
+    struct PathStep {
+        Condition condition;
+        std::size_t first_fact = 0, last_fact = 0;   // what it added to the prover's facts
+        bool open = false;                           // neither decided nor a choice of one digit's value
+    };
+    std::vector<PathStep> path_;  // the conditions that surround the statement
+    bool unconditional(const Condition& written);    // where `written` holds, so do the conditions that surround the statement
     int conditional_ = 0;         // how many undecided conditions surround the statement
     const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
     std::set<Atom> coordinates_;
@@ -321,6 +351,8 @@ private:
     int serial_ = 0;
     std::vector<Digit> digits_;
     Atom in_tile_loop_ = -1;
+    Poly tile_loop_end_;
+    std::set<std::pair<const ir::Stmt*, Atom>> reads_checked_;
     std::map<Atom, Poly> tile_definition_;
     std::map<Atom, std::pair<std::int64_t, Poly>> tile_extent_;
     struct Pending { std::size_t obligation; Atom coordinate; Poly extent; };

@@ -6,7 +6,13 @@ namespace tw::verify::detail {
 Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c) {
     Place p;
     const ir::Tensor& t = k_.tensors[at(v.tensor)];
-    for (const ir::Expr& e : v.origin) p.index.push_back(poly(e, s));
+    for (const ir::Expr& e : v.origin) {
+        check_reads(e, stmt, s);
+        p.index.push_back(poly(e, s));
+    }
+    for (const auto& limit : v.limit) {
+        if (limit) check_reads(*limit, stmt, s);
+    }
     for (std::size_t i = 0; i < v.dims.size(); ++i) {
         const std::size_t d = at(v.dims[i]);
         const Poly position = p.index[d] + c[i];
@@ -20,7 +26,9 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
             if (i < v.limit.size() && v.limit[i]) p.inside = both(p.inside, less(position, poly(*v.limit[i], s)));
         }
         const Poly extent = poly(t.dims[d], s);
-        const Condition bound = less(p.index[d], extent);
+        // A gathered index is compared as an unsigned number: a negative one is masked too.
+        Condition bound = less(p.index[d], extent);
+        if (v.gather_dim == v.dims[i]) bound = both(bound, at_least(p.index[d], Poly(0)));
         const bool claimed = i < v.in_bounds.size() && v.in_bounds[i];
         if (claimed) {
             oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is claimed to be in bounds", stmt, prover_.holds_given(p.inside, bound),
@@ -33,7 +41,7 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
         const bool tile_dim = std::find(v.dims.begin(), v.dims.end(), static_cast<int>(d)) != v.dims.end();
         Condition need = at_least(p.index[d], Poly(0));
         if (!tile_dim) need = both(need, less(p.index[d], poly(t.dims[d], s)));
-        if (tile_dim && v.gather_dim == static_cast<int>(d)) continue;   // the promise on the index tensor's contents
+        if (tile_dim && v.gather_dim == static_cast<int>(d)) continue;   // masked
         oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + (tile_dim ? " is never negative" : " is in range"), stmt,
                prover_.holds_given(p.inside, need), "could not show " + ints_.text(need), [&] { return prover_.holds(at_least(anything(), Poly(0))); });
         const auto& terms = p.index[d].terms;
@@ -72,6 +80,42 @@ Value Flow::loaded(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s
     return values_.where(p.inside, values_.element(v.tensor, p.index), values_.number(fill));
 }
 
+std::optional<Flow::Grouped> Flow::grouped(int tensor, const std::vector<Poly>& index) {
+    State empty;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+        for (const auto& [monomial, coefficient] : index[d].terms) {
+            if (monomial.size() != 1 || coefficient != 1) continue;
+            const AtomInfo info = ints_.info(monomial[0]);
+            if (info.kind != AtomInfo::Kind::element || static_cast<std::size_t>(info.tensor) >= ints_.promises.size()) continue;
+            const ContentPromise promise = ints_.promises[at(info.tensor)];
+            const Poly rows = poly(k_.tensors[at(tensor)].dims[d], empty), start = Poly::of(monomial[0]);
+            const std::string name = tensor_name(info.tensor);
+            if (promise.offsets_of >= 0 && ints_.promises[at(promise.offsets_of)].dims[0] == rows) {
+                return Grouped{d, monomial[0], info.args[0], promise.dims[0] - Poly(1), ints_.element(info.tensor, {info.args[0] + Poly(1)}),
+                               "lemma: the rows " + name + "[e] .. " + name + "[e + 1] of all groups e are all rows, each once"};
+            }
+            for (std::size_t t = 0; t < ints_.promises.size(); ++t) {
+                const ContentPromise table = ints_.promises[t];
+                if (table.tile_starts != info.tensor || !(ints_.promises[at(table.tile_groups)].dims[0] == rows)) continue;
+                const Poly end = ints_.element(static_cast<int>(t), info.args);
+                return Grouped{d, monomial[0], info.args[0], promise.dims[0], ints_.minimum(end, start + Poly(table.tile_width)),
+                               "lemma: the tiles of " + name + " and " + k_.tensors[t].name + " are all rows, each once"};
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Poly> Flow::before_permutation(int tensor, std::size_t dim, const Poly& index) {
+    if (index.terms.size() != 1 || index.terms.begin()->second != 1 || index.terms.begin()->first.size() != 1) return std::nullopt;
+    const AtomInfo info = ints_.info(index.terms.begin()->first[0]);
+    if (info.kind != AtomInfo::Kind::element || static_cast<std::size_t>(info.tensor) >= ints_.promises.size()) return std::nullopt;
+    const bool permutation = ints_.promises[at(info.tensor)].inverse_of >= 0 || std::any_of(ints_.promises.begin(), ints_.promises.end(), [&](const ContentPromise& p) { return p.inverse_of == info.tensor; });
+    State empty;
+    if (!permutation || !(ints_.promises[at(info.tensor)].dims[0] == poly(k_.tensors[at(tensor)].dims[dim], empty))) return std::nullopt;
+    return info.args[0];
+}
+
 void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, std::vector<Digit> coordinates, bool atomic) {
     if (!recording_) return;
     const std::string name = tensor_name(tensor);
@@ -81,6 +125,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     // The part of the output that the statement belongs to: all it stores lies there.
     const ir::Equation* equation = nullptr;
     int parts = 0;
+    bool entire = false;   // the one equation is for all of the tensor
     std::vector<Poly> starts;
     for (const ir::Equation& e : k_.computes.equations) {
         if (e.output != tensor) continue;
@@ -96,6 +141,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         }
         if (!whole && !prover_.holds_given(both(bounds, p.inside), box)) continue;
         equation = &e;
+        entire = whole;
         starts = begin;
         bounds = both(bounds, box);
         break;
@@ -105,13 +151,34 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
                parts == 0 ? "`computes` has no equation for " + name : "the store is not shown to stay inside a range for which `computes` has an equation", {});
         return;
     }
-    // Only the bounds of the tensor, or of the part, may mask a store: anything else leaves elements out.
+    std::vector<Poly> index = p.index;
+    if (!ints_.promises.empty()) {   // where it is stored, a scattered row's place is an element of the index tensor
+        prover_.push();
+        prover_.assume(p.inside);
+        for (Poly& i : index) i = values_.simplified(i);
+        prover_.pop();
+    }
+    // Only the bounds of the tensor, of the part, or of the group that is written may mask a store: anything else leaves elements out.
     std::string partial;
     {
+        const auto group = atomic || !entire ? std::nullopt : grouped(tensor, index);
+        if (entire && !atomic) {
+            bounds = Condition{};
+            for (std::size_t d = 0; d < p.index.size(); ++d) {
+                const auto before = before_permutation(tensor, d, index[d]);
+                const Poly extent = poly(k_.tensors[at(tensor)].dims[d], empty);
+                if (before) bounds = both(bounds, both(less(*before, extent), at_least(*before, Poly(0))));
+                else if (group && group->dim == d) bounds = both(bounds, both(at_least(p.index[d], Poly::of(group->start)), less(p.index[d], group->end)));
+                else bounds = both(bounds, both(less(p.index[d], extent), at_least(p.index[d], Poly(0))));
+            }
+        }
         if (!prover_.holds_given(bounds, p.inside)) partial = "a mask leaves elements out: " + ints_.text(p.inside);
+        if (group && !prover_.holds_given(p.inside, bounds)) {
+            partial = "it may touch rows of a neighbouring group: could not show " + ints_.text(bounds) + " where it stores";
+        }
         // After a loop that runs behind, the last iteration's elements are stored where there was an iteration.
-        const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const Condition& c) { return prover_.holds_given(behind_->entered, c); });
-        if (conditional_ > 0 && !last) partial = "the store is under a condition";
+        const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const PathStep& c) { return prover_.holds_given(behind_->entered, c.condition); });
+        if (conditional_ > 0 && !last && !unconditional(bounds)) partial = "the store is under a condition";
     }
     prover_.push();
     prover_.assume(p.inside);
@@ -120,7 +187,8 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         prover_.assume(at_least(p.index[d], Poly(0)));
     }
     std::map<int, Poly> bound;
-    for (std::size_t d = 0; d < equation->output_vars.size(); ++d) bound[equation->output_vars[d]] = p.index[d] - starts[d];
+    for (std::size_t d = 0; d < index.size(); ++d) index[d] = index[d] - starts[d];
+    for (std::size_t d = 0; d < equation->output_vars.size(); ++d) bound[equation->output_vars[d]] = index[d];
     const Integers::Leaf sizes = leaf(empty);
     const Value want = values_.simplified(values_.from(equation->value, sizes, bound));
     const Value got = values_.simplified(value);
@@ -131,8 +199,6 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     prover_.pop();
     for (const Digit& d : digits_) coordinates.push_back(d);
     Store::When when = Store::When::now;
-    std::vector<Poly> index = p.index;
-    for (std::size_t d = 0; d < index.size(); ++d) index[d] = index[d] - starts[d];
     std::vector<Condition> facts = prover_.facts();
     auto mentions_any = [&](const auto& x, const std::map<Atom, Poly>& names) { return std::any_of(names.begin(), names.end(), [&](const auto& n) { return ints_.mentions(x, n.first); }); };
     if (behind_ && std::any_of(index.begin(), index.end(), [&](const Poly& x) { return mentions_any(x, behind_->back); })) {
@@ -149,7 +215,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     Value added = -1;
     if (atomic) {
         Condition when = p.inside;
-        for (const Condition& c : path_) when = both(when, c);
+        for (const PathStep& c : path_) when = both(when, c.condition);
         added = values_.where(when, value, values_.number(0));
     }
     stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, when, added, equation});

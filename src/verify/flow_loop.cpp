@@ -17,7 +17,8 @@ void Flow::collect_assigned(const ir::Region& region, std::set<int>& fragments, 
     });
 }
 
-void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
+void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
+    for (const ir::Expr& bound : {f.lo, f.hi, f.step}) check_reads(bound, stmt, s);
     const Atom k = var_atom(f.var);
     const Poly lo = poly(f.lo, s), hi = poly(f.hi, s), step = poly(f.step, s);
     std::set<int> fragments, scalars;
@@ -29,10 +30,18 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
     const bool tile_loop = !unit && in_tile_loop_ < 0 && whole_grid;
     const auto mark = digits_.size();
     // A digit counts from 0; a loop that does not gets a symbol of its own, which no index can use.
+    const auto stride = step.constant();
+    const bool from_digit = stride && *stride > 1 && lo.terms.size() == 1 && lo.terms.begin()->second == 1 && lo.terms.begin()->first.size() == 1 &&
+                            prover_.holds(both(at_least(lo, Poly(0)), less(lo, step)));
     if (unit) digits_.push_back({lo.constant() == 0 ? k : ints_.fresh("iteration"), hi - lo, false});
+    else if (from_digit) digits_.push_back({k, hi, false, lo.terms.begin()->first[0], *stride});
     else digits_.push_back({tile_loop ? k : ints_.fresh("iteration"), hi, tile_loop});
     const Atom outer_tile = in_tile_loop_;
-    if (tile_loop) in_tile_loop_ = k;
+    const Poly outer_end = tile_loop_end_;
+    if (tile_loop) {
+        in_tile_loop_ = k;
+        tile_loop_end_ = hi;
+    }
     prover_.push();
     prover_.assume(at_least(Poly::of(k), lo));
     prover_.assume(less(Poly::of(k), hi));
@@ -81,12 +90,14 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
             s.scalars[id] = values_.simplified(ints_.choice(entered, ints_.replace(after.scalars.at(id), {{k, lo}}), was));
         }
         in_tile_loop_ = outer_tile;
+        tile_loop_end_ = outer_end;
         digits_.resize(mark);
         return;
     }
     if (tile_loop && recording_ && !behind_ && runs_behind(f, s, fragments, scalars, entered, body)) {
         prover_.pop();
         in_tile_loop_ = outer_tile;
+        tile_loop_end_ = outer_end;
         digits_.resize(mark);
         return;
     }
@@ -222,6 +233,7 @@ void Flow::run(const ir::For& f, const ir::Stmt&, State& s) {
         s.scalars[id] = known_scalars.count(id) ? values_.simplified(ints_.replace(head.scalars.at(id), {{k, end}})) : Poly::of(ints_.fresh(k_.vars[at(id)].name));
     }
     in_tile_loop_ = outer_tile;
+    tile_loop_end_ = outer_end;
     digits_.resize(mark);
 }
 
@@ -410,10 +422,52 @@ bool Flow::same_range(const ValueNode& a, const ValueNode& b) {
     return prover_.holds(either(ends, both(at_least(a.lo, a.hi), at_least(b.lo, b.hi))));
 }
 
+Value Flow::counts_collected(Value v) {
+    const ValueNode n = values_.node(v);
+    if (n.kind != ValueNode::Kind::sum) return v;
+    using Factors = std::vector<std::pair<Value, double>>;
+    std::map<std::pair<double, Factors>, std::vector<Value>> terms;   // by weight and factors: the terms, and their counts
+    std::map<Value, Poly> counts;
+    for (std::size_t i = 0; i < n.args.size(); ++i) {
+        const ValueNode t = values_.node(n.args[i]);
+        int counted = -1;
+        for (std::size_t j = 0; t.kind == ValueNode::Kind::product && j < t.args.size(); ++j) {
+            if (values_.node(t.args[j]).kind == ValueNode::Kind::index && t.weights[j] == 1) counted = counted < 0 ? static_cast<int>(j) : -2;
+        }
+        if (counted < 0) continue;
+        Factors others;
+        for (std::size_t j = 0; j < t.args.size(); ++j) {
+            if (static_cast<int>(j) != counted) others.emplace_back(t.args[j], t.weights[j]);
+        }
+        terms[{n.weights[i], std::move(others)}].push_back(n.args[i]);
+        counts[n.args[i]] = values_.node(t.args[at(counted)]).indices[0];
+    }
+    std::vector<std::pair<double, Value>> made;
+    std::set<Value> gone;
+    for (auto& [key, list] : terms) {
+        if (list.size() < 2) continue;
+        Poly total;
+        for (Value t : list) total = total + counts.at(t), gone.insert(t);
+        Factors factors = key.second;
+        factors.emplace_back(values_.index(total), 1);
+        made.emplace_back(key.first, values_.product(std::move(factors)));
+    }
+    if (made.empty()) return v;
+    for (std::size_t i = 0; i < n.args.size(); ++i) {
+        if (!gone.count(n.args[i])) made.emplace_back(n.weights[i], n.args[i]);
+    }
+    return values_.sum(n.number, std::move(made));
+}
+
 bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     if (a == b) return true;
     {
         const ValueNode &m = values_.node(a), &n = values_.node(b);
+        if (m.kind == ValueNode::Kind::index && n.kind == ValueNode::Kind::index) return prover_.holds_given(given, equals(m.indices[0], n.indices[0]));
+        if (m.kind == ValueNode::Kind::sum && n.kind == ValueNode::Kind::sum && m.args.size() != n.args.size()) {
+            const Value x = counts_collected(a), y = counts_collected(b);
+            if (x != a || y != b) return agree(x, y, given, depth);
+        }
         const bool alike = m.kind == n.kind && m.name == n.name && m.id == n.id && m.number == n.number && m.args.size() == n.args.size() && m.indices == n.indices && !m.args.empty();
         bool same = alike;
         if (alike && m.kind == ValueNode::Kind::reduce) {

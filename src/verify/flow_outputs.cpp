@@ -149,6 +149,30 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
         digits.push_back({x, Poly(static_cast<std::int64_t>(stores.size())), false});
         index[at(moving)] = index[at(moving)] + Poly(offsets[0]) + Poly(offsets[1] - offsets[0]) * Poly::of(x);
     }
+    std::vector<Poly> dims;
+    bool entire = true;   // the equation is for all of the tensor
+    for (std::size_t d = 0; d < index.size(); ++d) {
+        State empty;
+        dims.push_back(poly(first.equation->output_extents[d], empty));
+        entire = entire && dims[d] == poly(k_.tensors[at(first.tensor)].dims[d], empty) && poly(ir::start_of(*first.equation, d), empty) == Poly(0);
+    }
+    // A permutation takes every place once.
+    for (std::size_t d = 0; d < index.size() && entire && !first.atomic; ++d) {
+        if (const auto before = before_permutation(first.tensor, d, index[d])) {
+            lemmas.push_back("lemma: a permutation of the indices is a bijection");
+            index[d] = *before;
+        }
+    }
+    // The rows of all groups, starts[e] .. starts[e + 1], are all rows, each once: the index along them is a pair (e, row in the group).
+    if (entire && !first.atomic) {
+        if (const auto group = grouped(first.tensor, index)) {
+            index[group->dim] = index[group->dim] - Poly::of(group->start);
+            dims[group->dim] = group->end - Poly::of(group->start);
+            index.push_back(group->group);
+            dims.push_back(group->groups);
+            lemmas.push_back(group->lemma);
+        }
+    }
     // A digit that counts downwards (the last tile first) counts upwards under another name: n - 1 - d.
     std::map<Atom, Poly> reversed;
     for (const Digit& digit : digits) {
@@ -159,14 +183,16 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     std::set<Atom> used;
     std::map<Atom, int> tile_used;
     Prover local(ints_);
-    for (const Condition& c : first.facts) local.assume(ints_.replace(c, reversed));
+    // What is known of one execution (that its loops run at all) is not known of the whole.
+    for (const Condition& c : first.facts) {
+        if (std::none_of(digits.begin(), digits.end(), [&](const Digit& d) { return ints_.mentions(c, d.atom); })) local.assume(ints_.replace(c, reversed));
+    }
     for (const ir::Assumption& a : k_.assumptions) {
         State empty;
         local.assume(ints_.condition_from(a.condition, leaf(empty)));
     }
     for (std::size_t d = 0; d < index.size(); ++d) {
-        State empty;
-        const Poly dim = poly(first.equation->output_extents[d], empty);
+        const Poly dim = dims[d];
         struct Part { Poly step; Poly extent; Atom atom; bool tile; };   // a step may be symbolic: the extent of a loop below it
         std::vector<Part> parts;
         for (const auto& [m, c] : index[d].terms) {
@@ -207,13 +233,25 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
             const Part p = *next;
             parts.erase(next);
             if (p.tile) {
-                tile_used[p.atom] = static_cast<int>(d);
+                if (!tile_used.emplace(p.atom, static_cast<int>(d)).second) return why = "two dimensions use " + ints_.text(Poly::of(p.atom)), false;
                 if (!p.step.constant()) return why = "dimension " + std::to_string(d) + ": a tile of symbolic extent", false;
                 tile_extent_[p.atom] = {*p.step.constant(), dim};
                 open = true;
                 continue;
             }
             if (!used.insert(p.atom).second) return why = "two dimensions use " + ints_.text(Poly::of(p.atom)), false;
+            // A strided loop has taken in the digit that it starts from.
+            if (auto loop = std::find_if(digits.begin(), digits.end(), [&](const Digit& x) { return x.atom == p.atom; }); loop != digits.end() && loop->first >= 0) {
+                auto start = std::find_if(digits.begin(), digits.end(), [&](const Digit& x) { return x.atom == loop->first; });
+                if (start != digits.end() && !start->tile_loop) {
+                    if (!(start->extent == Poly(loop->stride)) || !used.insert(start->atom).second) return why = "a loop with a stride does not start at every place below it once", false;
+                } else if (tile_definition_.count(loop->first) && !tile_used.count(loop->first)) {
+                    tile_used[loop->first] = static_cast<int>(d);
+                    tile_extent_[loop->first] = {1, Poly(loop->stride)};
+                } else {
+                    return why = "a loop with a stride does not start at every place below it once", false;
+                }
+            }
             expected = expected * p.extent;
         }
         if (!open && !local.holds(at_least(expected, dim))) return why = "dimension " + std::to_string(d) + ": could not show that " + ints_.text(expected) + " indices reach " + ints_.text(dim), false;

@@ -487,7 +487,8 @@ std::string Integers::text(const Poly& p) const {
                 case AtomInfo::Kind::choice: s += "(" + text(a.args[0]) + " if " + text(a.condition) + " else " + text(a.args[1]) + ")"; break;
                 case AtomInfo::Kind::element:
                 case AtomInfo::Kind::opaque: {
-                    s += (a.kind == AtomInfo::Kind::element ? "tensor" + std::to_string(a.tensor) : a.name) + "[";
+                    const auto tensor = static_cast<std::size_t>(a.tensor);
+                    s += (a.kind != AtomInfo::Kind::element ? a.name : tensor < tensors.size() ? tensors[tensor] : "tensor" + std::to_string(a.tensor)) + "[";
                     for (std::size_t j = 0; j < a.args.size(); ++j) s += (j ? ", " : "") + text(a.args[j]);
                     s += "]";
                     break;

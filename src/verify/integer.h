@@ -73,8 +73,21 @@ struct AtomInfo {
     std::vector<Atom> inside;     // the atoms of its arguments and condition, and of theirs; sorted, each once
 };
 
+// What is promised of the contents of an index tensor (ir/promise.h), over this pool's atoms.
+struct ContentPromise {
+    std::vector<Poly> dims;
+    std::optional<std::pair<Poly, Poly>> range;   // first <= element < second
+    bool sorted = false;
+    int offsets_of = -1, inverse_of = -1;
+    int tile_starts = -1, tile_groups = -1;       // of tile_ends
+    std::int64_t tile_width = 0;
+    bool any() const { return range || sorted; }
+};
+
 class Integers {
 public:
+    std::vector<ContentPromise> promises;   // by tensor; empty where nothing is promised
+    std::vector<std::string> tensors;       // their names, for text
     // Symbols are found again by name; bounds of the first call hold.
     Atom symbol(const std::string& name, std::optional<std::int64_t> lower = {}, std::optional<std::int64_t> upper = {});
     Atom fresh(const std::string& prefix, std::optional<std::int64_t> lower = {}, std::optional<std::int64_t> upper = {});
@@ -104,6 +117,10 @@ public:
     bool mentions_any(const Condition& c, const std::map<Atom, Poly>& of) const;
     void collect(const Poly& p, std::vector<Atom>& out) const;    // deep, with repeats
     void collect(const Condition& c, std::vector<Atom>& out) const;
+
+    // What the promises say of the elements of index tensors among these atoms: instances of their laws, one element or two at a
+    // time, each under the condition that the indices are in bounds.
+    std::vector<Condition> promised(const std::vector<Atom>& atoms) const;
 
     std::string text(const Poly& p) const;
     std::string text(const Condition& c) const;

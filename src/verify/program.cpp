@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/processor_time.h"
+#include "ir/promise.h"
 #include "verify/value.h"
 
 namespace tw::verify {
@@ -74,6 +75,24 @@ private:
                 }
             }
         }
+        // What the kernel is promised of contents, the program must be promised: of a parameter that no launch has written.
+        for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
+            const ir::Tensor& formal = kernel.tensors[t];
+            if (!ir::has_promise(formal)) continue;
+            const int number = tensors[t];
+            const ir::Tensor& actual = program_.tensors[at(number)];
+            auto mapped = [&](int other) { return other < 0 ? -1 : tensors[at(other)]; };
+            auto same = [&](const ir::Expr& mine, const ir::Expr& theirs) { return prover_.holds(equals(ints_.from(mine, leaf(sizes)), ints_.from(theirs, leaf(sizes_)))); };
+            bool kept = number < program_.parameter_count && !contents_.count(number);
+            kept = kept && (!formal.content_range || (actual.content_range && same(formal.content_range->first, actual.content_range->first) && same(formal.content_range->second, actual.content_range->second)));
+            kept = kept && (!formal.content_sorted || actual.content_sorted) && (formal.offsets_of < 0 || mapped(formal.offsets_of) == actual.offsets_of) &&
+                   (formal.inverse_of < 0 || mapped(formal.inverse_of) == actual.inverse_of);
+            if (kept && formal.tile_ends) {
+                kept = actual.tile_ends && mapped(formal.tile_ends->starts) == actual.tile_ends->starts && mapped(formal.tile_ends->groups) == actual.tile_ends->groups && formal.tile_ends->width == actual.tile_ends->width;
+            }
+            if (!kept) obstacle = "what " + kernel.name + " is promised of the contents of `" + formal.name + "` is not promised of `" + actual.name + "`";
+        }
+        for (const std::string& text : ir::promises(kernel.tensors, ir::names_of(kernel))) used_.insert("precondition: " + text + " (" + kernel.name + ")");
         for (const ir::Assumption& a : kernel.assumptions) used_.insert("precondition: " + a.text + " (" + kernel.name + ")");
         used_.insert("premise: " + kernel.name + " is proved");
         std::map<int, Contents> after;

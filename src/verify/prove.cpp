@@ -420,6 +420,12 @@ bool Prover::by_search(const Condition& goal) {
         double ms = 0;
         std::vector<Condition> facts;
         for (int f : relevant) facts.push_back(numbered_[static_cast<std::size_t>(f)].condition);
+        if (!ints_.promises.empty()) {
+            std::vector<Atom> atoms;
+            ints_.collect(goal, atoms);
+            for (const Condition& f : facts) ints_.collect(f, atoms);
+            for (Condition& law : ints_.promised(atoms)) facts.push_back(std::move(law));
+        }
         // A few samples first: most of what does not hold fails on them, at a fraction of the cost of a vain search for a proof.
         bool refuted = refuted_by_model(facts, goal) || refuted_by_sample(facts, goal, 0, 32);
         if (!refuted && linear_implies(ints_, facts, goal)) {

@@ -5,7 +5,7 @@
 //   linear   Fourier-Motzkin elimination with rounding to integers, over few cases (verify/linear.h)
 //   sample   (answers "no" only) Z3's counterexamples to earlier goals and a few hundred small assignments; one that satisfies the
 //            facts and breaks the goal ends the matter
-//   z3       integers with floor division, min, max and uninterpreted index tensors; first with every product of symbols as
+//   z3       integers with floor division, min, max and index tensors as functions of which only what is promised is known; first with every product of symbols as
 //            one unknown number (that is linear, and what holds for every number holds for the product), then as it is;
 //            limited by rlimit (deterministic), never by wall time. `unknown` is "no".
 //

@@ -97,13 +97,19 @@ public:
 
 private:
     Value intern(ValueNode n);
+    std::optional<Poly> promised_value(Atom element);
     Value exponential(Value a);
     Value logarithm(Value a);
     Value extreme(const std::string& op, std::vector<Value> args);
     Value lift(const std::vector<Value>& args, const std::function<Value(const std::vector<Value>&)>& make, bool& lifted);
     bool unite_products(std::map<Value, double>& bases);
     Value merged_sums(double constant, std::map<Value, double> terms);
-    bool split_reduce_factor(Value term, Value& reduce, std::vector<std::pair<Value, double>>& others);
+    struct SumFactor {                                   // a sum among the factors of a term, and the other factors
+        Value reduce = 0;
+        std::vector<std::pair<Value, double>> others;
+    };
+    std::vector<SumFactor> sum_factors(Value term) const;
+    std::optional<Poly> counted_before(const Poly& count, Atom k, const Poly& first) const;
     Condition condition_of(Value v, bool& ok);
     Value under(const Condition& c, Value v, bool holds);
     std::optional<Poly> count_of(const Poly& p) const;   // p, where it is max(0, p)

@@ -3,26 +3,21 @@
 
 namespace tw::verify {
 
-// Splits term = reduce(sum, ...) * others. False when there is no such factor.
-bool Values::split_reduce_factor(Value term, Value& reduce, std::vector<std::pair<Value, double>>& others) {
+// All ways to see a term as a sum times other factors.
+std::vector<Values::SumFactor> Values::sum_factors(Value term) const {
     const ValueNode& n = node(term);
-    others.clear();
-    if (n.kind == Kind::reduce && n.name == "sum") {
-        reduce = term;
-        return true;
-    }
-    if (n.kind != Kind::product) return false;
-    bool found = false;
+    if (n.kind == Kind::reduce && n.name == "sum") return {{term, {}}};
+    std::vector<SumFactor> result;
+    if (n.kind != Kind::product) return result;
     for (std::size_t i = 0; i < n.args.size(); ++i) {
-        const ValueNode& a = node(n.args[i]);
-        if (!found && a.kind == Kind::reduce && a.name == "sum" && n.weights[i] == 1) {
-            reduce = n.args[i];
-            found = true;
-        } else {
-            others.emplace_back(n.args[i], n.weights[i]);
+        if (node(n.args[i]).kind != Kind::reduce || node(n.args[i]).name != "sum" || n.weights[i] != 1) continue;
+        SumFactor f{n.args[i], {}};
+        for (std::size_t j = 0; j < n.args.size(); ++j) {
+            if (j != i) f.others.emplace_back(n.args[j], n.weights[j]);
         }
+        result.push_back(std::move(f));
     }
-    return found;
+    return result;
 }
 
 // Do the ranges meet exactly? [a, b) and [b, d); or both cut off at the same ends: [a, min(b, E)) and [b, min(d, E)), b <= d.
@@ -60,27 +55,32 @@ bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
 Value Values::merged_sums(double constant, std::map<Value, double> terms) {
     auto unite_two = [&] {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
-            Value r1 = 0, r2 = 0;
-            std::vector<std::pair<Value, double>> o1, o2;
-            if (i->second == 0 || !split_reduce_factor(i->first, r1, o1)) continue;
+            if (i->second == 0) continue;
+            const std::vector<SumFactor> mine = sum_factors(i->first);
+            if (mine.empty()) continue;
             for (auto j = terms.begin(); j != terms.end(); ++j) {
-                if (i == j || snapped(i->second) != snapped(j->second) || !split_reduce_factor(j->first, r2, o2) || o1 != o2) continue;
-                const ValueNode &a = node(r1), &b = node(r2);
-                if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
-                if (!adjacent(a, b)) continue;
-                ++merging_;
-                ValueNode whole = a;
-                whole.hi = b.hi;
-                const double c = i->second;
-                const Value first = i->first, second = j->first;
-                auto bases = o1;
-                bases.emplace_back(intern(std::move(whole)), 1.0);
-                const Value united = product(std::move(bases));
-                terms.erase(first);
-                terms.erase(second);
-                terms[united] += c;
-                --merging_;
-                return true;
+                if (i == j || snapped(i->second) != snapped(j->second)) continue;
+                for (const SumFactor& theirs : sum_factors(j->first)) {
+                    for (const SumFactor& one : mine) {
+                        if (one.others != theirs.others) continue;
+                        const ValueNode &a = node(one.reduce), &b = node(theirs.reduce);
+                        if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
+                        if (!adjacent(a, b)) continue;
+                        ++merging_;
+                        ValueNode whole = a;
+                        whole.hi = b.hi;
+                        const double c = i->second;
+                        const Value first = i->first, second = j->first;
+                        auto bases = one.others;
+                        bases.emplace_back(intern(std::move(whole)), 1.0);
+                        const Value united = product(std::move(bases));
+                        terms.erase(first);
+                        terms.erase(second);
+                        terms[united] += c;
+                        --merging_;
+                        return true;
+                    }
+                }
             }
         }
         return false;
@@ -88,9 +88,8 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
     // f(b) joins the sum of f over [a, b), and so does f(a - 1).
     auto unite_one = [&] {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
-            Value r = 0;
-            std::vector<std::pair<Value, double>> others;
-            if (i->second == 0 || !split_reduce_factor(i->first, r, others) || !others.empty()) continue;
+            const Value r = i->first;
+            if (i->second == 0 || node(r).kind != Kind::reduce || node(r).name != "sum") continue;
             const ValueNode& a = node(r);
             for (const bool after : {true, false}) {
                 ++merging_;

@@ -1,4 +1,6 @@
 // Tags: substitution, simplification under facts, widening, translation from `computes`, text.
+#include <set>
+
 #include "verify/value_keys.h"
 
 namespace tw::verify {
@@ -92,6 +94,50 @@ Poly Values::absorbed(const Poly& p) {
     return p;
 }
 
+// The element of an index tensor where the promises and the facts say what it is: the group of a row that lies between the offsets
+// of a group, or what a permutation makes of its inverse.
+std::optional<Poly> Values::promised_value(Atom a) {
+    const AtomInfo info = ints_.info(a);
+    const auto& promises = ints_.promises;
+    if (static_cast<std::size_t>(info.tensor) >= promises.size() || info.args.size() != 1) return std::nullopt;
+    const Poly& index = info.args[0];
+    const auto& terms = index.terms;
+    for (std::size_t t = 0; t < promises.size(); ++t) {
+        if (promises[t].offsets_of == info.tensor) {
+            std::vector<Atom> atoms;
+            for (const Condition& f : prover_.facts()) ints_.collect(f, atoms);
+            ints_.collect(index, atoms);
+            std::set<Poly> groups;
+            for (Atom x : atoms) {
+                if (ints_.info(x).kind == AtomInfo::Kind::element && ints_.info(x).tensor == static_cast<int>(t)) groups.insert(ints_.info(x).args[0]);
+            }
+            for (const Poly& e : groups) {
+                if (groups.count(e + Poly(1)) && !(e == Poly::of(a)) && prover_.holds(equals(Poly::of(a), e))) return e;
+            }
+        }
+    }
+    // In a tile of a table, every row's group is that of the first row.
+    for (std::size_t t = 0; t < promises.size(); ++t) {
+        if (promises[t].tile_groups != info.tensor) continue;
+        std::vector<Atom> atoms;
+        ints_.collect(index, atoms);
+        for (Atom x : atoms) {
+            if (ints_.info(x).kind != AtomInfo::Kind::element || ints_.info(x).tensor != promises[t].tile_starts || index == Poly::of(x)) continue;
+            const Poly leader = ints_.element(info.tensor, {Poly::of(x)});
+            const Poly end = ints_.element(static_cast<int>(t), ints_.info(x).args);
+            // The end has to be in the query for the law to be found.
+            if (prover_.holds_given(less(index, end), equals(Poly::of(a), leader)) && prover_.holds(less(index, end))) return leader;
+        }
+    }
+    if (terms.size() != 1 || terms.begin()->second != 1 || terms.begin()->first.size() != 1) return std::nullopt;
+    const AtomInfo inner = ints_.info(terms.begin()->first[0]);
+    if (inner.kind != AtomInfo::Kind::element || static_cast<std::size_t>(inner.tensor) >= promises.size()) return std::nullopt;
+    const bool inverse = promises[static_cast<std::size_t>(info.tensor)].inverse_of == inner.tensor || promises[static_cast<std::size_t>(inner.tensor)].inverse_of == info.tensor;
+    const Poly& x = inner.args[0];
+    if (inverse && prover_.holds(both(at_least(x, Poly(0)), less(x, promises[static_cast<std::size_t>(inner.tensor)].dims[0])))) return x;
+    return std::nullopt;
+}
+
 Poly Values::simplified(const Poly& p) {
     if (p.constant()) return p;
     const auto key = std::make_pair(prover_.state(), p);
@@ -121,12 +167,18 @@ Poly Values::simplify(const Poly& p) {
                 if (auto q = prover_.quotient_value(info.args[0], *d)) decided[a] = Poly(*q);
             }
         }
+        if (info.kind == AtomInfo::Kind::element) {
+            if (auto known = promised_value(a)) decided[a] = *known;
+        }
         if (info.kind == AtomInfo::Kind::choice) {
             if (prover_.holds(info.condition)) decided[a] = info.args[0];
             else if (prover_.holds(negated(info.condition))) decided[a] = info.args[1];
         }
     }
-    if (!decided.empty()) return ints_.replace(p, decided);
+    if (!decided.empty()) {
+        const Poly next = ints_.replace(p, decided);
+        return ints_.promises.empty() || next == p ? next : simplified(next);   // an element may stand inside what was decided
+    }
     for (Atom a : atoms) {   // no tile, one, or one and a rest
         const AtomInfo& info = ints_.info(a);
         if (info.kind != AtomInfo::Kind::quotient) continue;
@@ -244,6 +296,23 @@ Value Values::simplify(Value v) {
     }
 }
 
+// max(0, min(b, n - b k)), the part of n that the k-th of pieces of b holds, summed over the k from `first` on: max(0, min(n - b first, b (k - first))).
+std::optional<Poly> Values::counted_before(const Poly& count, Atom k, const Poly& first) const {
+    const std::vector<Poly> clipped = ints_.alternatives(count, AtomInfo::Kind::maximum);
+    if (clipped.size() != 2 || (clipped[0].constant() != 0 && clipped[1].constant() != 0)) return std::nullopt;
+    const std::vector<Poly> ends = ints_.alternatives(clipped[clipped[0].constant() == 0 ? 1 : 0], AtomInfo::Kind::minimum);
+    if (ends.size() != 2) return std::nullopt;
+    for (int side = 0; side < 2; ++side) {
+        const auto piece = ends[static_cast<std::size_t>(side)].constant();
+        const Poly& left = ends[static_cast<std::size_t>(1 - side)];
+        if (!piece || *piece <= 0 || left.linear_in(k) != -*piece) continue;
+        const Poly all = left + Poly(*piece) * Poly::of(k);
+        if (ints_.mentions(all, k)) continue;
+        return ints_.maximum(Poly(0), ints_.minimum(all - Poly(*piece) * first, Poly(*piece) * (Poly::of(k) - first)));
+    }
+    return std::nullopt;
+}
+
 Value Values::widened(Value v, Atom k, const Poly& first) {
     const ValueNode& n = node(v);
     const std::map<Atom, Poly> before = {{k, Poly::of(k) - Poly(1)}}, start = {{k, first}};
@@ -275,6 +344,9 @@ Value Values::widened(Value v, Atom k, const Poly& first) {
             return extreme(n.name, std::move(args));
         }
         case Kind::where: return where(ints_.replace(n.condition, before), widened(n.args[0], k, first), widened(n.args[1], k, first));
+        case Kind::index:
+            if (const auto counted = counted_before(n.indices[0], k, first)) return index(*counted);
+            return replace(v, before);
         default: return replace(v, before);
     }
 }

@@ -1,0 +1,10 @@
+# expect: TW0319 at 9:72
+import tilewright as tw
+from tilewright import f32, i32
+
+E, P = tw.sizes("E P")
+
+
+@tw.kernel(target="sm_80")
+def kernel(expert: tw.Tensor(i32, P), starts: tw.Tensor(i32, E + 1, 2, offsets_of="expert")):
+    pass

@@ -1,0 +1,26 @@
+# expect: TW2001 TW1001 TW1002
+# hint: must not overlap
+# rebuilds: tiles that take turns all start at the first
+"""Both parts start at the first tile of their group: one is written twice, its neighbour never."""
+import tilewright as tw
+from tilewright import f32, i32
+
+P, E, N = tw.sizes("P E N")
+
+
+@tw.kernel(target="sm_80", computes="Y[p, n] = X[p, n] * W[expert[p], n]", threads=128)
+def scaled_groups(
+    X: tw.Tensor(f32, P, N),
+    W: tw.Tensor(f32, E, N),
+    expert: tw.Tensor(i32, P),
+    starts: tw.Tensor(i32, E + 1, offsets_of="expert"),
+    Y: tw.Tensor(f32, P, N),
+):
+    bn, part, e = tw.grid(tw.cdiv(N, 32), 2, E)
+    first = starts[e]
+    end = starts[e + 1]
+    w = tw.load(W[e, bn * 32 : bn * 32 + 32], fill=0.0)
+    for m in tw.range(0, tw.cdiv(end - first, 16), 2):
+        row = first + m * 16
+        x = tw.load(X[row : row + 16, bn * 32 : bn * 32 + 32], fill=0.0)
+        tw.store(Y[row, bn * 32], x * w[None, :], limit=(end, None))  # here
