@@ -8,6 +8,7 @@
 #include "diagnose/expectation.h"
 #include "emulate/program.h"
 #include "verify/program.h"
+#include "verify/widths.h"
 
 namespace tw::diagnose {
 
@@ -32,12 +33,14 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     verify::FlowResult flow = verify::check_flow(kernel, inputs);
     for (auto& o : flow.obligations) result.obligations.push_back(std::move(o));
     result.questions = std::move(flow.questions);
+    for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
     result.milliseconds = processor_milliseconds() - start;
     if (options.accesses) result.accesses = access_report(kernel);
     if (result.proved() || !options.search) return result;
 
     SearchOptions search;
     search.seconds = options.search_seconds;
+    search.trials = options.search_trials;
     search.seed = options.seed;
     search.explain = options.explain;
     // Expectations first: they are nearest to where a bug is made. A kernel that fails by itself as well is shown failing below.

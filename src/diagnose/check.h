@@ -12,6 +12,7 @@ namespace tw::diagnose {
 
 struct CheckOptions {
     double search_seconds = 3.0;    // for a counterexample, per kernel, only when something is not proved
+    int search_trials = 0;          // at most so many trials, 0: as many as there is time for
     std::uint64_t seed = 1;
     bool search = true;
     bool explain = true;            // of a counterexample: tags, trace, picture

@@ -149,7 +149,7 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
         seed = options.seed + round;
         small_integers = round % 2 == 1;
         for (const auto& sizes : instances) {
-            if (seconds_since(start) > options.seconds) return std::nullopt;
+            if (seconds_since(start) > options.seconds || (options.trials > 0 && tried >= options.trials)) return std::nullopt;
             emulate::Trial trial = attempt(sizes, schedules[round]);
             if (!trial.failed() || (open_contents && blames_contents(trial))) continue;
             // Shrink: the smallest of each size that still fails, greedily.

@@ -70,6 +70,7 @@ struct Counterexample {
 
 struct SearchOptions {
     double seconds = 3.0;
+    int trials = 0;                        // at most so many until the first failure, 0: as many as there is time for
     std::uint64_t seed = 1;
     int random_schedules = 2;
     std::vector<std::vector<std::int64_t>> first;   // instances to try before the others (where a prover failed)

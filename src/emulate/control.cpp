@@ -199,8 +199,8 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         bool operator()(const ir::Scan& op) { m.scan(w, s, op); return true; }
         bool operator()(const ir::Shuffle& op) { m.shuffle(w, s, op); return true; }
         bool operator()(const ir::LoadGlobal& op) { m.load_global(w, s, op); return true; }
-        bool operator()(const ir::StoreGlobal& op) { m.store_global(w, s, op.dst, op.src, false); return true; }
-        bool operator()(const ir::AtomicAdd& op) { m.store_global(w, s, op.dst, op.src, true); return true; }
+        bool operator()(const ir::StoreGlobal& op) { m.store_global(w, s, op.dst, op.src, op.vector_bytes, false); return true; }
+        bool operator()(const ir::AtomicAdd& op) { m.store_global(w, s, op.dst, op.src, op.vector_bytes, true); return true; }
         bool operator()(const ir::LoadShared& op) { m.load_shared(w, s, op); return true; }
         bool operator()(const ir::StoreShared& op) { m.store_shared(w, s, op); return true; }
         bool operator()(const ir::Mma& op) { m.mma(w, s, op); return true; }

@@ -141,6 +141,7 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
     }
     if (gather_view_dim >= 0) gather_dims = {gather_view_dim};
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        std::optional<std::int64_t> vector_start;
         for (int v = 0; v < table.values && !stopped(); ++v) {
             std::int64_t gathered = 0;
             if (gather_view_dim >= 0) {
@@ -155,10 +156,7 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
             auto offset = global_offset(op.src, o.origin, o.limits, table.at(t, v), gathered, oob, s, w);
             double x = op.fill;
             if (offset) {
-                if (v % per_vector == 0 && per_vector > 1 && (*offset * size) % op.vector_bytes != 0) {
-                    fault(FaultKind::out_of_bounds, "a " + std::to_string(op.vector_bytes) + "-byte access at byte " + std::to_string(*offset * size) + " of `" + k_.tensors[at(op.src.tensor)].name + "` is misaligned", &w, t % 32, s);
-                    return;
-                }
+                if (!vector_fits(offset, v, per_vector, op.vector_bytes, op.src.tensor, vector_start, w, t % 32, s)) return;
                 global_touch(op.src.tensor, *offset, false, false, w, t % 32, s, access_of(w, t % 32, s), w.knows);
                 x = load_value(&tensor.bytes[static_cast<std::size_t>(*offset * size)], tensor.dtype);
             } else if (!op.has_fill) {
@@ -175,7 +173,25 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
     written(w, s, op.dst);
 }
 
-void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, int src, bool atomic) {
+// One access takes `per_vector` values from a thread's slots on: they must lie side by side, from a multiple of its width on.
+bool Machine::vector_fits(std::optional<std::int64_t> offset, int v, int per_vector, int bytes, int tensor, std::optional<std::int64_t>& start, const Warp& w, int lane, const Stmt& s) {
+    if (per_vector <= 1) return true;
+    const int at_slot = v % per_vector;
+    if (at_slot == 0) start = offset;
+    if (!offset || !start) return true;
+    const int size = target::bytes(tensors_[at(tensor)].dtype);
+    if (at_slot == 0 && (*offset * size) % bytes != 0) {
+        fault(FaultKind::out_of_bounds, "a " + std::to_string(bytes) + "-byte access at byte " + std::to_string(*offset * size) + " of `" + k_.tensors[at(tensor)].name + "` is misaligned", &w, lane, s);
+        return false;
+    }
+    if (*offset != *start + at_slot) {
+        fault(FaultKind::out_of_bounds, "a " + std::to_string(bytes) + "-byte access to `" + k_.tensors[at(tensor)].name + "` takes values that do not lie side by side", &w, lane, s);
+        return false;
+    }
+    return true;
+}
+
+void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, int src, int vector_bytes, bool atomic) {
     GlobalOrigin o;
     for (const ir::Expr& e : view.origin) o.origin.push_back(must(w, e, s));
     for (const auto& l : view.limit) o.limits.push_back(l ? std::optional(must(w, *l, s)) : std::nullopt);
@@ -196,6 +212,7 @@ void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, i
     const ir::Distribution& dist = k_.fragments[at(src)].dist;
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         if (holds_a_copy(dist, t)) continue;
+        std::optional<std::int64_t> vector_start;
         for (int v = 0; v < table.values && !stopped(); ++v) {
             std::int64_t gathered = 0;
             if (gather_view_dim >= 0) {
@@ -208,6 +225,7 @@ void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, i
             }
             bool oob = false;
             auto offset = global_offset(view, o.origin, o.limits, table.at(t, v), gathered, oob, s, w);
+            if (!vector_fits(offset, v, std::max(1, vector_bytes / size), vector_bytes, view.tensor, vector_start, w, t % 32, s)) return;
             if (!offset) continue;
             global_touch(view.tensor, *offset, true, atomic, w, t % 32, s, access_of(w, t % 32, s), w.knows);
             std::uint8_t* place = &tensor.bytes[static_cast<std::size_t>(*offset * size)];

@@ -209,7 +209,9 @@ private:
     void scan(Warp& w, const Stmt& s, const ir::Scan& op);
     void shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op);
     void load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op);
-    void store_global(Warp& w, const Stmt& s, const ir::GlobalView& dst, int src, bool atomic);
+    void store_global(Warp& w, const Stmt& s, const ir::GlobalView& dst, int src, int vector_bytes, bool atomic);
+    bool vector_fits(std::optional<std::int64_t> offset, int v, int per_vector, int bytes, int tensor, std::optional<std::int64_t>& start, const Warp& w, int lane, const Stmt& s);
+    bool shared_vector_fits(int address, int v, int size, int bytes, int& start, const ir::SharedBuffer& buffer, const Warp& w, int lane, const Stmt& s);
     // The block whose shared memory a view means; -1 when its rank does not exist (reported).
     int block_of(Warp& w, const ir::SharedView& view, const Stmt& s);
     // A peer's block is reached: it must have started, and must not have ended (checked at the end, by `check_exits`).

@@ -97,6 +97,15 @@ void Machine::visit_peer(int block, Warp& w, std::uint32_t time, const Stmt& s) 
     blocks_[at(block)].visits[w.number] = {time, &s, w.number};
 }
 
+bool Machine::shared_vector_fits(int address, int v, int size, int bytes, int& start, const ir::SharedBuffer& buffer, const Warp& w, int lane, const Stmt& s) {
+    const int per_vector = bytes / size;
+    if (per_vector <= 1) return true;
+    if (v % per_vector == 0) start = address;
+    if (v % per_vector == 0 ? address % bytes == 0 : address == start + v % per_vector * size) return true;
+    fault(FaultKind::out_of_bounds, "a " + std::to_string(bytes) + "-byte access to shared buffer `" + buffer.name + "` is misaligned or takes values that do not lie side by side", &w, lane, s);
+    return false;
+}
+
 void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
     if (!options_.values) return skeleton_move(w, s, op.src, op.dst, false);
     w.touched_shared = true;
@@ -112,6 +121,7 @@ void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
     const int first = 32 * warp_in_group(w);
     const bool swaps = op.matrix && exchanges_matrices(buffer, op.src, table, op.matrix_transposed);
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        int start = 0;
         for (int v = 0; v < table.values; ++v) {
             const int* c = table.at(t, v);
             auto address = view_address(buffer, op.src, origin, swaps ? exchanged(c).data() : c);
@@ -119,6 +129,7 @@ void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
                 fault(FaultKind::out_of_bounds, "a load outside shared buffer `" + buffer.name + "`", &w, t % 32, s);
                 return;
             }
+            if (!op.matrix && !shared_vector_fits(*address, v, size, op.vector_bytes, start, buffer, w, t % 32, s)) return;
             if (!shared_touch(block, *address, size, false, access_of(w, t % 32, s), w.knows, &w, s)) return;
             dst.values[at(t * table.values + v)] = load_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype);
             if (options_.history) dst.made[at(t * table.values + v)] = options_.history->move(made_in_arena(block, *address, size), w.event, thread_of(w, t), *address, c, at(table.rank));
@@ -143,6 +154,7 @@ void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
     const bool swaps = op.matrix && exchanges_matrices(buffer, op.dst, table, op.matrix_transposed);
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         if (holds_a_copy(k_.fragments[at(op.src)].dist, t)) continue;
+        int start = 0;
         for (int v = 0; v < table.values; ++v) {
             const int* c = table.at(t, v);
             auto address = view_address(buffer, op.dst, origin, swaps ? exchanged(c).data() : c);
@@ -150,6 +162,7 @@ void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
                 fault(FaultKind::out_of_bounds, "a store outside shared buffer `" + buffer.name + "`", &w, t % 32, s);
                 return;
             }
+            if (!op.matrix && !shared_vector_fits(*address, v, size, op.vector_bytes, start, buffer, w, t % 32, s)) return;
             if (!shared_touch(block, *address, size, true, access_of(w, t % 32, s), w.knows, &w, s)) return;
             store_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype, src.values[at(t * table.values + v)]);
             if (options_.history) put_in_arena(block, *address, size, options_.history->move(src.made[at(t * table.values + v)], w.event, thread_of(w, t), *address, c, at(table.rank)));

@@ -1,0 +1,189 @@
+#include "verify/widths.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+namespace tw::verify {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// A divisor of each integer of the kernel; 0 stands for "every number" (the integer is zero, or was not assigned yet).
+class Divisors {
+public:
+    explicit Divisors(const ir::Kernel& k) : sizes_(k.sizes.size(), 1), variables_(k.vars.size(), 0) {
+        for (const ir::Assumption& a : k.assumptions) read(a.condition);
+        for (std::size_t v = 0; v < variables_.size(); ++v) {
+            if (k.vars[v].kind == ir::Variable::Kind::instance) variables_[v] = 1;
+        }
+        // From the most optimistic answer down to a fixed point; every change at least halves a divisor.
+        for (bool changed = true; changed;) {
+            changed = false;
+            auto weaken = [&](int variable, std::int64_t to) {
+                std::int64_t& known = variables_[at(variable)];
+                const std::int64_t both = std::gcd(known, to);
+                changed |= both != known;
+                known = both;
+            };
+            ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+                if (auto* a = std::get_if<ir::Assign>(&s.op)) weaken(a->var, of(a->value));
+                if (auto* f = std::get_if<ir::For>(&s.op)) weaken(f->var, std::gcd(of(f->lo), of(f->step)));
+            });
+        }
+    }
+
+    std::int64_t of(const Expr& e) const {
+        switch (e.kind()) {
+            case ExprKind::constant: return e->value < 0 ? -e->value : e->value;
+            case ExprKind::size: return sizes_[at(e->id)];
+            case ExprKind::var: return variables_[at(e->id)];
+            case ExprKind::add:
+            case ExprKind::sub:
+            case ExprKind::min:
+            case ExprKind::max: return std::gcd(of(e->args[0]), of(e->args[1]));
+            case ExprKind::mul: {
+                std::int64_t product = 0;
+                return __builtin_mul_overflow(of(e->args[0]), of(e->args[1]), &product) || product < 0 ? 1 : product;
+            }
+            case ExprKind::mod: return std::gcd(of(e->args[0]), of(e->args[1]));
+            case ExprKind::select: return std::gcd(of(e->args[1]), of(e->args[2]));
+            case ExprKind::shift_left:
+                if (auto c = e->args[1].as_constant(); c && *c >= 0 && *c <= 20) {
+                    const std::int64_t d = of(e->args[0]);
+                    return d > (std::int64_t{1} << 40) ? 1 : d << *c;
+                }
+                return 1;
+            default: return 1;
+        }
+    }
+    bool divides(std::int64_t d, const Expr& e) const { return of(e) % d == 0; }
+
+private:
+    void read(const Expr& e) {
+        if (e.kind() == ExprKind::logic_and) return read(e->args[0]), read(e->args[1]);
+        if (e.kind() != ExprKind::eq) return;
+        for (std::size_t side = 0; side < 2; ++side) {
+            const Expr &left = e->args[side], &right = e->args[1 - side];
+            auto learn = [&](int size, std::int64_t d) { sizes_[at(size)] = std::lcm(sizes_[at(size)], d); };
+            if (left.kind() == ExprKind::mod && right.is_constant(0) && left->args[0].kind() == ExprKind::size) {
+                if (auto c = left->args[1].as_constant(); c && *c > 0 && *c <= 1 << 20) learn(left->args[0]->id, *c);
+            }
+            if (left.kind() == ExprKind::size) {
+                if (auto c = right.as_constant(); c && *c > 0 && *c <= 1 << 20) learn(left->id, *c);
+            }
+        }
+    }
+    std::vector<std::int64_t> sizes_, variables_;
+};
+
+// Runs of `run` values that a thread holds in neighbouring slots are neighbours along the last dimension, from multiples of `run` on.
+bool runs_along_last(const ir::Distribution& dist, int run) {
+    const ir::Distribution d = ir::normalized(dist);
+    const int last = static_cast<int>(d.shape.size()) - 1;
+    if (last < 0 || d.value.empty() || d.value[0].dim != last || d.value[0].step != 1 || d.value[0].extent % run) return false;
+    auto whole = [&](const ir::DistDigit& digit) { return digit.dim != last || digit.step % run == 0; };
+    return std::all_of(d.thread.begin(), d.thread.end(), whole) && std::all_of(d.value.begin() + 1, d.value.end(), whole);
+}
+
+std::string global_obstacle(const ir::Kernel& k, const Divisors& divisors, const ir::GlobalView& v, int run) {
+    const ir::Tensor& t = k.tensors[at(v.tensor)];
+    if (v.dims.empty()) return "the view has no dimension to run along";
+    const int last = v.dims.back();
+    if (!t.strides[at(last)].is_constant(1)) return "`" + t.name + "` is not contiguous along the access";
+    if (v.gather_dim == last) return "the elements are gathered one by one";
+    if (!divisors.divides(run, v.origin[at(last)])) return "the access to `" + t.name + "` may start beside a multiple of its width";
+    for (std::size_t d = 0; d < t.dims.size(); ++d) {
+        if (static_cast<int>(d) == last) continue;
+        const bool moves = std::find(v.dims.begin(), v.dims.end(), static_cast<int>(d)) != v.dims.end();
+        std::int64_t step = divisors.of(t.strides[d]);
+        if (!moves && __builtin_mul_overflow(step, divisors.of(v.origin[d]), &step)) step = 1;
+        if (step % run) return "rows of `" + t.name + "` may start beside a multiple of the width";
+    }
+    return {};
+}
+
+std::string shared_obstacle(const ir::Kernel& k, const Divisors& divisors, const ir::SharedView& v, int run, int bytes) {
+    const ir::SharedBuffer& b = k.buffers[at(v.buffer)];
+    if (v.dims.empty()) return "the view has no dimension to run along";
+    const int last = v.dims.back();
+    const ir::SharedDim& inner = b.dims[at(last)];
+    if (inner.strides[0] != 1 || inner.extents[0] % run) return "`" + b.name + "` is not contiguous along the access";
+    if (!divisors.divides(run, v.origin[at(last)]) || b.byte_offset % bytes) return "the access to `" + b.name + "` may start beside a multiple of its width";
+    if (bytes > 16) return "an access of more than 16 bytes";
+    for (std::size_t d = 0; d < b.dims.size(); ++d) {
+        for (std::size_t i = 0; i < b.dims[d].strides.size(); ++i) {
+            if (static_cast<int>(d) == last && i == 0) continue;
+            if (b.dims[d].extents[i] > 1 && b.dims[d].strides[i] % run) return "rows of `" + b.name + "` may start beside a multiple of the width";
+        }
+    }
+    return {};
+}
+
+// Why the statement's accesses may be misaligned or torn; nothing when it has no wide access.
+std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisors, const ir::Stmt& s) {
+    auto wide = [](int bytes, target::DType dtype) { return bytes > target::bytes(dtype); };
+    auto run_of = [](int bytes, target::DType dtype) { return bytes / target::bytes(dtype); };
+    auto global = [&](const ir::GlobalView& v, const ir::Distribution& dist, int bytes) -> std::optional<std::string> {
+        const target::DType dtype = k.tensors[at(v.tensor)].dtype;
+        if (!wide(bytes, dtype)) return std::nullopt;
+        if (bytes > 16) return "an access of more than 16 bytes";
+        const int run = run_of(bytes, dtype);
+        if (!runs_along_last(dist, run)) return "a thread does not hold " + std::to_string(run) + " neighbours side by side";
+        return global_obstacle(k, divisors, v, run);
+    };
+    auto shared = [&](const ir::SharedView& v, const ir::Distribution& dist, int bytes) -> std::optional<std::string> {
+        const target::DType dtype = k.buffers[at(v.buffer)].dtype;
+        if (!wide(bytes, dtype)) return std::nullopt;
+        const int run = run_of(bytes, dtype);
+        if (!runs_along_last(dist, run)) return "a thread does not hold " + std::to_string(run) + " neighbours side by side";
+        return shared_obstacle(k, divisors, v, run, bytes);
+    };
+    auto dist = [&](int f) -> const ir::Distribution& { return k.fragments[at(f)].dist; };
+    if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) return global(x->src, dist(x->dst), x->vector_bytes);
+    if (auto* x = std::get_if<ir::StoreGlobal>(&s.op)) return global(x->dst, dist(x->src), x->vector_bytes);
+    if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) {
+        // A reduction of several elements cannot be masked by element.
+        if (wide(x->vector_bytes, k.tensors[at(x->dst.tensor)].dtype) && (x->dst.in_bounds.empty() || !x->dst.in_bounds.back())) return "an atomic add of several elements may straddle a bound";
+        return global(x->dst, dist(x->src), x->vector_bytes);
+    }
+    if (auto* x = std::get_if<ir::LoadShared>(&s.op); x && !x->matrix) return shared(x->src, dist(x->dst), x->vector_bytes);
+    if (auto* x = std::get_if<ir::StoreShared>(&s.op); x && !x->matrix) return shared(x->dst, dist(x->src), x->vector_bytes);
+    if (auto* x = std::get_if<ir::CpAsync>(&s.op)) {
+        const auto here = global(x->src, x->dist, x->bytes);
+        if (here && !here->empty()) return here;
+        return shared(x->dst, x->dist, x->bytes);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Obligation> check_widths(const ir::Kernel& k) {
+    const Divisors divisors(k);
+    Obligation o;
+    o.kind = "access width";
+    o.code = "TW1003";
+    o.text = "every access of several elements is aligned and takes neighbours, all sizes";
+    o.loc = k.loc;
+    o.status = Status::proved;
+    o.prover = "affine";
+    bool any = false;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        const auto found = obstacle(k, divisors, s);
+        any |= found.has_value();
+        if (!found || found->empty() || o.status != Status::proved) return;
+        o.status = Status::not_proved;
+        o.prover.clear();
+        o.loc = s.loc;
+        o.reason = *found;
+    });
+    if (!any) return {};
+    for (const ir::Assumption& a : k.assumptions) o.used.push_back("precondition: " + a.text);
+    return {std::move(o)};
+}
+
+}  // namespace tw::verify

@@ -1,0 +1,16 @@
+// Vector accesses: is every access of several elements aligned and contiguous, for all sizes?
+//
+// The lowering chooses the widths; here they are shown again from the last form alone, by congruences: of every integer a
+// number that divides it, from constants, assumptions of the form `size % c == 0` and all assignments to a variable.
+#pragma once
+
+#include <vector>
+
+#include "verify/obligation.h"
+
+namespace tw::verify {
+
+// One obligation for the whole kernel; none when it has no access of several elements.
+std::vector<Obligation> check_widths(const ir::Kernel& kernel);
+
+}  // namespace tw::verify
