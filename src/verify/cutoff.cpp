@@ -74,7 +74,28 @@ void collect_thresholds(const Expr& e, std::vector<SizeUse>& use) {
     for (const Expr& a : e->args) collect_thresholds(a, use);
 }
 
-std::vector<SizeUse> uses_of(const ir::Kernel& k) {
+// The extents of the tiles that move along dimensions that are sizes.
+void collect_views(const ir::Kernel& k, std::vector<SizeUse>& use) {
+    auto along = [&](int tensor, int dim, int extent) {
+        const Expr& e = k.tensors[at(tensor)].dims[at(dim)];
+        if (e.kind() == ExprKind::size && extent > 1) use[at(e->id)].tiles.insert(extent);
+    };
+    auto view = [&](const ir::GlobalView& v) {
+        for (std::size_t i = 0; i < v.dims.size(); ++i) along(v.tensor, v.dims[i], v.extents[i]);
+    };
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) view(x->src);
+        if (auto* x = std::get_if<ir::StoreGlobal>(&s.op)) view(x->dst);
+        if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) view(x->dst);
+        if (auto* x = std::get_if<ir::CpAsync>(&s.op)) view(x->src);
+    });
+    for (const ir::TensorMap& m : k.tensor_maps) {
+        for (std::size_t i = 0; i < m.dims.size(); ++i) along(m.tensor, m.dims[i], m.box[i]);
+    }
+}
+
+// `by_views`: tiles are also what views and tensor maps say, not only what sizes are divided by.
+std::vector<SizeUse> uses_of(const ir::Kernel& k, bool by_views = false) {
     std::vector<SizeUse> use(k.sizes.size());
     Reading names{k, ir::names_of(k), {}};
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
@@ -85,6 +106,7 @@ std::vector<SizeUse> uses_of(const ir::Kernel& k) {
         const Expr& rows = k.tensors[at(t.tile_ends->groups)].dims[0];
         if (rows.kind() == ExprKind::size) use[at(rows->id)].tiles.insert(t.tile_ends->width);
     }
+    if (by_views) collect_views(k, use);
     for (const Expr& g : k.grid) collect_tiles(g, names, use);
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         if (auto* l = std::get_if<ir::For>(&s.op)) collect_tiles(l->lo, names, use), collect_tiles(l->hi, names, use, std::max<std::int64_t>(1, l->step.as_constant().value_or(1))), collect_tiles(l->step, names, use);
@@ -153,8 +175,8 @@ std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& 
 }
 
 // Per size: tiny, one tile, a few tiles and a bit, enough tiles to pass the period, and others; none, where asked for.
-std::vector<std::vector<std::int64_t>> choices_of(const ir::Kernel& k, std::int64_t period, bool empty_too) {
-    const std::vector<SizeUse> use = uses_of(k);
+std::vector<std::vector<std::int64_t>> choices_of(const ir::Kernel& k, std::int64_t period, bool empty_too, bool by_views = false) {
+    const std::vector<SizeUse> use = uses_of(k, by_views);
     std::vector<std::vector<std::int64_t>> choices(k.sizes.size());
     for (std::size_t i = 0; i < k.sizes.size(); ++i) {
         const SizeUse& u = use[i];
@@ -172,7 +194,10 @@ std::vector<std::vector<std::int64_t>> choices_of(const ir::Kernel& k, std::int6
         if (u.quotients.size() > 1) add((period + 2) * tile + 1);
         for (std::int64_t t : u.thresholds) add(t), add(t + 1);
         while (choices[i].size() < 4) choices[i].push_back(choices[i].back());   // bounded sizes have fewer
-        if (empty_too && u.least <= 1) choices[i].push_back(0);
+        if (!empty_too) continue;
+        if (u.least <= 1) choices[i].push_back(0);
+        // Every trip count up to the period: what comes after a loop, or happens where its start meets its end, may be wrong for one alone.
+        for (std::int64_t trips = 2; trips < period + 2; ++trips) add(trips * tile);
     }
     return choices;
 }
@@ -345,6 +370,6 @@ std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
     return gap;
 }
 
-std::vector<Instance> edge_instances(const ir::Kernel& k) { return vary(k, choices_of(k, steering_of(k).period, false), std::vector<bool>(k.sizes.size(), true)); }
+std::vector<Instance> edge_instances(const ir::Kernel& k) { return vary(k, choices_of(k, steering_of(k).period, false, true), std::vector<bool>(k.sizes.size(), true)); }
 
 }  // namespace tw::verify

@@ -8,6 +8,7 @@ namespace tw::verify {
 
 struct FlowInputs {
     std::vector<Dependence> dependences;   // who wrote what a shared read finds (verify/order)
+    bool follow_swizzles = true;           // false, in negative controls only: where TMA puts its box is compared without the swizzles
     bool track_covers = true;              // false, in negative controls only: which indices a fold has taken in is not compared
 };
 

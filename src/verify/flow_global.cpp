@@ -65,6 +65,11 @@ Poly Flow::integer_fragment(int id, const State& s, const Poly& c, bool& ok) {
             for (std::size_t i = 0; i < n.args.size(); ++i) p = p + Poly(static_cast<std::int64_t>(n.weights[i])) * convert(n.args[i]);
             return p;
         }
+        if (n.kind == ValueNode::Kind::extreme && (n.name == "max" || n.name == "min")) {   // a clamped index
+            Poly p = convert(n.args[0]);
+            for (std::size_t i = 1; i < n.args.size(); ++i) p = n.name == "max" ? ints_.maximum(p, convert(n.args[i])) : ints_.minimum(p, convert(n.args[i]));
+            return p;
+        }
         ok = false;
         return Poly::of(ints_.fresh("index"));
     };

@@ -112,8 +112,9 @@ bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map,
             c[at(view.dims[i])] += rest % view.extents[i];
             rest /= view.extents[i];
         }
-        const int written = static_cast<int>(target::swizzled(map.swizzle, static_cast<std::uint32_t>(base + n * target::bytes(b.dtype))));
-        if (written != ir::shared_address(b, c)) {
+        const int dense = base + n * target::bytes(b.dtype);
+        const int written = static_cast<int>(target::swizzled(map.swizzle, static_cast<std::uint32_t>(dense)));
+        if (inputs_.follow_swizzles ? written != ir::shared_address(b, c) : dense != linear(c)) {
             why = "TMA puts element " + std::to_string(n) + " of its box at byte " + std::to_string(written - b.byte_offset) + " of `" + b.name + "`, the buffer's layout has it at " +
                   std::to_string(ir::shared_address(b, c) - b.byte_offset);
         }

@@ -80,6 +80,12 @@ public:
         }
         if (period > longest_period) complain("the slots and phases repeat after more than " + std::to_string(longest_period) + " iterations");
         result_.period = std::max<std::int64_t>(2, period);
+        // A condition that a loop's trip count decides: the instances run every trip count that it can tell from longer ones.
+        for (const auto& [condition, stmt, threshold] : trip_conditions_) {
+            if (threshold <= result_.period + 1) continue;
+            result_.statements.erase(stmt);
+            add_once(result_.fixed_conditions, condition);
+        }
         for (const auto& [e, what, line] : bounded_places_) {
             if (unbounded(e)) complain(what + " " + text(e) + " grows with its loop, the sizes or the data" + line);
             check_thresholds(e, what, line);
@@ -319,9 +325,13 @@ private:
                 collect(x->body);
             }
             if (auto* x = std::get_if<ir::If>(&s.op)) {
-                if (fixed(x->condition)) {
-                    auto& list = neutral(x->then) && neutral(x->otherwise) ? result_.calm_conditions : result_.fixed_conditions;
-                    if (!x->condition.as_constant() && std::none_of(list.begin(), list.end(), [&](const Expr& e) { return ir::same(e, x->condition); })) list.push_back(x->condition);
+                const bool calm = neutral(x->then) && neutral(x->otherwise);
+                if (const auto threshold = calm ? std::nullopt : trip_threshold(x->condition)) {
+                    result_.statements.insert(&s);
+                    result_.expressions.push_back(x->condition);
+                    trip_conditions_.emplace_back(x->condition, &s, *threshold);
+                } else if (fixed(x->condition)) {
+                    add_once(calm ? result_.calm_conditions : result_.fixed_conditions, x->condition);
                 } else if (!neutral(x->then) || !neutral(x->otherwise)) {
                     result_.statements.insert(&s);
                     result_.expressions.push_back(x->condition);
@@ -334,6 +344,31 @@ private:
             if (auto* x = std::get_if<ir::Role>(&s.op)) collect(x->body);
             if (auto* x = std::get_if<ir::Elect>(&s.op)) collect(x->body);
         }
+    }
+
+    static void add_once(std::vector<Expr>& list, const Expr& condition) {
+        if (!condition.as_constant() && std::none_of(list.begin(), list.end(), [&](const Expr& e) { return ir::same(e, condition); })) list.push_back(condition);
+    }
+
+    // The trip count of a loop from 0 in steps of 1, compared with a constant: that constant.
+    std::optional<std::int64_t> trip_threshold(const Expr& c) {
+        if ((c.kind() != ExprKind::lt && c.kind() != ExprKind::le) || !fixed(c)) return std::nullopt;
+        const Affine d = affine(c->args[0] - c->args[1]);
+        for (const auto& [variable, list] : loops_) {
+            for (const ir::For* f : list) {
+                if (!f->lo.is_constant(0) || !f->step.is_constant(1) || f->hi.as_constant() || neutral(f->body) || !fixed(f->hi)) continue;
+                const Affine trips = affine(f->hi);
+                for (int sign : {1, -1}) {
+                    bool same = trips.terms.size() == d.terms.size();
+                    for (const auto& [name, term] : trips.terms) {
+                        const auto found = d.terms.find(name);
+                        same = same && found != d.terms.end() && found->second.second == sign * term.second;
+                    }
+                    if (same) return std::abs(d.constant - sign * trips.constant) + 1;
+                }
+            }
+        }
+        return std::nullopt;
     }
 
     // The same for the whole run of a block: sizes and block indices, also through variables that are assigned once.
@@ -361,6 +396,7 @@ private:
     std::vector<Expr> periodic_;
     std::vector<std::tuple<Expr, std::string, std::string>> bounded_places_;
     std::vector<std::pair<Expr, std::string>> conditions_;
+    std::vector<std::tuple<Expr, const Stmt*, std::int64_t>> trip_conditions_;   // with the constant they compare with
     int depth_ = 0;
     Steering result_;
 };
