@@ -39,9 +39,10 @@ test-gpu: build
 bench-targets: build
 	python3 bench/targets/run_all.py
 
-# The mutation table: every shipped kernel broken in many small ways (bench/results/mutation.json).
+# The mutation table: every shipped family of kernels broken in many small ways (bench/results/mutation.json), and beside the check
+# what random tests on the emulator notice. A run that was stopped goes on with `make mutation RESUME=--resume`.
 mutation: build
-	build/bin/tilewright mutate kernels/vector_add.py kernels/transpose.py kernels/rmsnorm.py kernels/layernorm.py kernels/bias_gelu.py kernels/softmax.py kernels/gemm_sm80.py@BM=64,BN=64 kernels/gemm_sm90.py@BN=128,STAGES=2 --limit 0 --jobs $(JOBS) --search 2 --trials 2 --json bench/results/mutation.json
+	build/bin/tilewright mutate --plan bench/mutation_plan.txt $(RESUME) --jobs $(JOBS) --search 2 --trials 1 --random-tests 5 --json bench/results/mutation.json
 
 # Random kernels, half of them broken: nothing that the emulator refutes may be proved (bench/results/crosscheck.json).
 crosscheck: build

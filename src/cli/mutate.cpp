@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 
 #include "cli/command.h"
 #include "cli/evidence.h"
@@ -21,10 +23,16 @@ namespace {
 
 struct Options {
     std::vector<std::string> files;
-    std::string kernel, operation, json, folder;
-    int limit = 0, jobs = 1;
+    std::string kernel, operation, json, folder, plan;
+    int limit = 0, jobs = 1, random_tests = 0;
     double search = 1, trial = 1, seconds = 30;
-    bool list = false, verbose = false;
+    bool list = false, verbose = false, resume = false;
+};
+
+// What is broken: the kernels and programs of a file, or one of them.
+struct Target {
+    std::string file, settings, kernel;   // kernel: "name", or "name#2" for its second variant; empty: all
+    int limit = 0;
 };
 
 struct Judged {
@@ -32,15 +40,25 @@ struct Judged {
     bool real = false;
     std::string evidence;
     double milliseconds = 0;
+    bool random_tests = false, hostile_tests = false;
 };
 
-void judge_all(const std::vector<diagnose::Mutant>& mutants, const Options& o, const std::function<void(std::size_t, const Judged&)>& report) {
+// One thing to judge, of a kernel or of a program.
+struct Broken {
+    std::string operation, change;
+    int line = 0;
+    std::function<diagnose::Judgement(const diagnose::JudgeOptions&)> judge;
+    const ir::Kernel* kernel = nullptr;   // nothing for a program
+};
+
+void judge_all(const std::vector<Broken>& mutants, const Options& o, const std::function<void(std::size_t, const Judged&)>& report) {
     auto work = [&](std::size_t i) {
         diagnose::JudgeOptions options;
         options.search_seconds = o.search;
         options.trial_seconds = o.trial;
-        const diagnose::Judgement j = diagnose::judge(mutants[i].kernel, options);
-        return nlohmann::json{{"verdict", diagnose::name_of(j.verdict)}, {"real", j.real}, {"evidence", j.evidence}, {"ms", j.milliseconds}}.dump(
+        options.random_tests = o.random_tests;
+        const diagnose::Judgement j = mutants[i].judge(options);
+        return nlohmann::json{{"verdict", diagnose::name_of(j.verdict)}, {"real", j.real}, {"evidence", j.evidence}, {"ms", j.milliseconds}, {"random_tests", j.random_tests}, {"hostile_tests", j.hostile_tests}}.dump(
             -1, ' ', false, nlohmann::json::error_handler_t::replace);
     };
     run_pool(mutants.size(), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
@@ -53,14 +71,15 @@ void judge_all(const std::vector<diagnose::Mutant>& mutants, const Options& o, c
             judged.verdict = "crashed";
             judged.evidence = r.text;
         } else {
-            judged = {j.value("verdict", "crashed"), j.value("real", false), j.value("evidence", ""), j.value("ms", 0.0)};
+            judged = {j.value("verdict", "crashed"), j.value("real", false), j.value("evidence", ""), j.value("ms", 0.0), j.value("random_tests", false), j.value("hostile_tests", false)};
         }
         report(i, judged);
     });
 }
 
 const std::vector<std::string>& counted() {
-    static const std::vector<std::string> keys = {"mutants", "real", "caught", "unproved", "missed", "false_alarms", "illegal", "equivalent", "undecided", "timeouts", "crashed"};
+    static const std::vector<std::string> keys = {"mutants", "real", "caught", "unproved", "missed", "false_alarms", "illegal", "equivalent", "undecided", "timeouts", "crashed",
+                                                  "random_tests", "hostile_tests"};
     return keys;
 }
 
@@ -68,6 +87,8 @@ void count(nlohmann::json& row, const Judged& j) {
     auto bump = [&](const char* key) { row[key] = row[key].get<int>() + 1; };
     bump("mutants");
     if (j.real) bump("real");
+    if (j.random_tests) bump("random_tests");
+    if (j.hostile_tests) bump("hostile_tests");
     if (j.verdict == "false_alarm") bump("false_alarms");
     else if (j.verdict == "timeout") bump("timeouts");
     else bump(j.verdict.c_str());
@@ -123,25 +144,20 @@ struct Totals {
     int missed = 0, unproved = 0, real = 0, caught = 0, false_alarms = 0;
 };
 
-void run_kernel(const ir::Kernel& kernel, const std::string& label, const std::string& file, const std::string& settings, const Options& o, nlohmann::json& table, Totals& totals) {
-    std::vector<diagnose::Mutant> mutants = diagnose::sampled(diagnose::mutants_of(kernel, o.operation), o.limit);
-    if (o.list) {
-        for (const auto& m : mutants) fmt::print("{}:{}: {}: {}\n", file, m.loc.line, m.operation, m.change);
-        return;
-    }
-    // The kernel itself comes first: if it fails on the emulator, a failing mutant says nothing.
-    mutants.insert(mutants.begin(), diagnose::Mutant{"original", "nothing", kernel.loc, kernel});
+// `mutants` begins with the unbroken one: if that fails on the emulator, a failing mutant says nothing.
+void run_target(const std::vector<Broken>& mutants, const std::string& label, const Target& target, const Options& o, nlohmann::json& table, Totals& totals) {
+    const std::string& file = target.file;
     std::map<std::string, nlohmann::json> rows;
     forget(table, label, o.operation);
     std::string original;
     std::size_t done = 0;
     judge_all(mutants, o, [&](std::size_t i, const Judged& j) {
-        const diagnose::Mutant& m = mutants[i];
+        const Broken& m = mutants[i];
         ++done;
         if (m.operation == "original") {
             original = j.verdict == "equivalent" ? "proved" : j.verdict == "undecided" ? "not_proved" : j.verdict;
             fmt::print("{}: {}: unchanged: {} {}\n", file, label, original, j.evidence);
-            table["kernels"].push_back({{"kernel", label}, {"file", file}, {"constants", settings}, {"limit", o.limit}, {"unchanged", original}});
+            table["kernels"].push_back({{"kernel", label}, {"file", file}, {"constants", target.settings}, {"limit", target.limit}, {"unchanged", original}});
             return;
         }
         auto row = rows.try_emplace(m.operation, empty_row()).first;
@@ -151,12 +167,13 @@ void run_kernel(const ir::Kernel& kernel, const std::string& label, const std::s
         totals.caught += j.verdict == "caught";
         totals.false_alarms += j.verdict == "false_alarm";
         totals.real += j.real;
-        if (!o.folder.empty() && j.verdict != "illegal") {
+        if (!o.folder.empty() && j.verdict != "illegal" && m.kernel) {
+            const ir::Kernel& kernel = *mutants.front().kernel;
             std::string problem, name = fmt::format("{}-{}-{}", label, m.operation, i);
             std::replace(name.begin(), name.end(), '/', '_');
-            const auto before = exported_plan(kernel, problem), after = exported_plan(m.kernel, problem);
+            const auto before = exported_plan(kernel, problem), after = exported_plan(*m.kernel, problem);
             if (before && after) {
-                nlohmann::json out = {{"kernel", label}, {"operator", m.operation}, {"change", m.change}, {"line", m.loc.line}, {"verdict", j.verdict}, {"real", j.real}, {"evidence", j.evidence},
+                nlohmann::json out = {{"kernel", label}, {"operator", m.operation}, {"change", m.change}, {"line", m.line}, {"verdict", j.verdict}, {"real", j.real}, {"evidence", j.evidence},
                                       {"original", *before}, {"mutant", *after}, {"tolerance", nlohmann::json::object()}};
                 for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
                     if (kernel.tensors[t].is_output) out["tolerance"][kernel.tensors[t].name] = emulate::default_tolerance(kernel, static_cast<int>(t));
@@ -168,10 +185,10 @@ void run_kernel(const ir::Kernel& kernel, const std::string& label, const std::s
         }
         const bool notable = j.verdict != "caught" && j.verdict != "illegal" && j.verdict != "equivalent";
         if (notable) {
-            table["notable"].push_back({{"kernel", label}, {"operator", m.operation}, {"verdict", j.verdict}, {"line", m.loc.line}, {"change", m.change}, {"evidence", j.evidence}});
+            table["notable"].push_back({{"kernel", label}, {"operator", m.operation}, {"verdict", j.verdict}, {"line", m.line}, {"change", m.change}, {"evidence", j.evidence}});
         }
         if (notable || o.verbose) {
-            fmt::print("[{}/{}] {}:{}: {}: {}: {}\n      {}\n", done, mutants.size(), file, m.loc.line, j.verdict, m.operation, m.change, j.evidence);
+            fmt::print("[{}/{}] {}:{}: {}: {}: {}\n      {}\n", done, mutants.size(), file, m.line, j.verdict, m.operation, m.change, j.evidence);
         }
         std::fflush(stdout);
     });
@@ -188,6 +205,92 @@ void run_kernel(const ir::Kernel& kernel, const std::string& label, const std::s
     std::fflush(stdout);
 }
 
+// A plan: one target a line, `FILE [kernel=NAME[#VARIANT]] [set=A=1,B=2] [limit=N]`; # begins a remark.
+std::optional<std::vector<Target>> read_plan(const std::string& path, int limit, std::string& problem) {
+    std::ifstream in(path);
+    if (!in) {
+        problem = "cannot read " + path;
+        return std::nullopt;
+    }
+    std::vector<Target> targets;
+    std::string line;
+    for (int number = 1; std::getline(in, line); ++number) {
+        std::istringstream words(line);
+        std::string word;
+        Target t;
+        t.limit = limit;
+        while (words >> word && word != "#") {
+            const std::size_t equals = word.find('=');
+            const std::string key = equals == std::string::npos ? "" : word.substr(0, equals), value = equals == std::string::npos ? word : word.substr(equals + 1);
+            if (key.empty() && t.file.empty()) t.file = value;
+            else if (key == "kernel") t.kernel = value;
+            else if (key == "set") t.settings = value;
+            else if (key == "limit" && !value.empty() && value.size() < 6 && value.find_first_not_of("0123456789") == std::string::npos) t.limit = std::stoi(value);
+            else {
+                problem = fmt::format("{}:{}: '{}' is not understood", path, number, word);
+                return std::nullopt;
+            }
+        }
+        if (!t.file.empty()) targets.push_back(std::move(t));
+    }
+    return targets;
+}
+
+bool already_there(const nlohmann::json& table, const std::string& label, const Target& t) {
+    return std::any_of(table["kernels"].begin(), table["kernels"].end(), [&](const nlohmann::json& k) {
+        return k.value("kernel", "") == label && k.value("constants", "") == t.settings && k.value("limit", -1) == t.limit;
+    });
+}
+
+// The kernels and programs of one target; nothing when all went well, else what to exit with.
+std::optional<int> run_file(const Target& target, const Options& o, nlohmann::json& table, Totals& totals) {
+    std::string problem;
+    auto values = parse_settings(target.settings.empty() ? std::vector<std::string>{} : std::vector<std::string>{target.settings}, problem);
+    if (!values) return complain(exit_bad_input, problem, "write FILE@BM=64,BN=128");
+    LoadedFile loaded;
+    load_kernel_file(loaded, target.file, *values);
+    if (!loaded.module) {
+        std::fputs(render_text(loaded.sink, loaded.sources).c_str(), stderr);
+        return loaded.exit_code;
+    }
+    const std::string stem = std::filesystem::path(target.file).stem().string();
+    bool found = false;
+    auto label_of = [&](const std::string& name, int variant) { return (stem == name ? name : stem + "/" + name) + (variant > 1 ? "#" + std::to_string(variant) : ""); };
+    auto wanted = [&](const std::string& name, int variant) { return target.kernel.empty() || target.kernel == name || target.kernel == fmt::format("{}#{}", name, variant); };
+    auto go = [&](const std::string& label, const std::vector<Broken>& mutants) -> bool {
+        found = true;
+        if (o.list) {
+            for (std::size_t i = 1; i < mutants.size(); ++i) fmt::print("{}:{}: {}: {}\n", target.file, mutants[i].line, mutants[i].operation, mutants[i].change);
+            return true;
+        }
+        if (o.resume && already_there(table, label, target)) {
+            fmt::print("{}: {}: already in the table\n", target.file, label);
+            return true;
+        }
+        run_target(mutants, label, target, o, table, totals);
+        return o.json.empty() || save_table(table, o.json);
+    };
+    std::map<std::string, int> variants;
+    for (const ir::Kernel& k : loaded.module->kernels) {
+        const int variant = ++variants[k.name];
+        if (!wanted(k.name, variant)) continue;
+        const std::vector<diagnose::Mutant> mutants = diagnose::sampled(diagnose::mutants_of(k, o.operation), target.limit);
+        std::vector<Broken> list = {{"original", "nothing", k.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(k, j); }, &k}};
+        for (const diagnose::Mutant& m : mutants) list.push_back({m.operation, m.change, m.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m.kernel, j); }, &m.kernel});
+        if (!go(label_of(k.name, variant), list)) return complain(exit_bad_input, "cannot write " + o.json);
+    }
+    for (const ir::Program& p : loaded.module->programs) {
+        if (!wanted(p.name, 1)) continue;
+        const std::vector<diagnose::ProgramMutant> mutants = diagnose::sampled(diagnose::mutants_of(*loaded.module, p, o.operation), target.limit);
+        const diagnose::ProgramMutant unbroken{"original", "nothing", p.loc, *loaded.module, p};
+        std::vector<Broken> list = {{"original", "nothing", p.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(unbroken, j); }}};
+        for (const diagnose::ProgramMutant& m : mutants) list.push_back({m.operation, m.change, m.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m, j); }});
+        if (!go(label_of(p.name, 1) + (stem == p.name ? "/program" : ""), list)) return complain(exit_bad_input, "cannot write " + o.json);
+    }
+    if (!found) return complain(exit_bad_input, fmt::format("{}: there is no kernel '{}'", target.file, target.kernel));
+    return std::nullopt;
+}
+
 int run(const Options& o) {
     if (!o.operation.empty()) {
         bool known = false;
@@ -198,34 +301,25 @@ int run(const Options& o) {
             return complain(exit_bad_input, fmt::format("there is no mutation operator '{}'", o.operation), "one of " + names);
         }
     }
-    nlohmann::json table = load_table(o.json);
-    Totals totals;
-    bool found = false;
+    std::vector<Target> targets;
     for (const std::string& argument : o.files) {
         const std::size_t at = argument.rfind('@');
-        const std::string file = argument.substr(0, at), settings = at == std::string::npos ? "" : argument.substr(at + 1);
-        std::string problem;
-        auto values = parse_settings(settings.empty() ? std::vector<std::string>{} : std::vector<std::string>{settings}, problem);
-        if (!values) return complain(exit_bad_input, problem, "write FILE@BM=64,BN=128");
-        LoadedFile loaded;
-        load_kernel_file(loaded, file, *values);
-        if (!loaded.module) {
-            std::fputs(render_text(loaded.sink, loaded.sources).c_str(), stderr);
-            return loaded.exit_code;
-        }
-        std::map<std::string, int> variants;
-        for (const ir::Kernel& k : loaded.module->kernels) {
-            const int variant = ++variants[k.name];
-            if (!o.kernel.empty() && k.name != o.kernel) continue;
-            found = true;
-            std::string label = std::filesystem::path(file).stem().string();
-            if (label != k.name) label += "/" + k.name;
-            if (variant > 1) label += "#" + std::to_string(variant);
-            run_kernel(k, label, file, settings, o, table, totals);
-            if (!o.json.empty() && !o.list && !save_table(table, o.json)) return complain(exit_bad_input, "cannot write " + o.json);
-        }
+        targets.push_back({argument.substr(0, at), at == std::string::npos ? "" : argument.substr(at + 1), o.kernel, o.limit});
     }
-    if (!found) return complain(exit_bad_input, fmt::format("there is no kernel '{}'", o.kernel));
+    if (!o.plan.empty()) {
+        std::string problem;
+        const auto planned = read_plan(o.plan, o.limit, problem);
+        if (!planned) return complain(exit_bad_input, problem, "one target a line: FILE kernel=NAME set=BM=64,BN=64 limit=2");
+        targets.insert(targets.end(), planned->begin(), planned->end());
+    }
+    if (targets.empty()) return complain(exit_bad_input, "nothing to break", "name kernel files, or a --plan");
+    // A plan makes the whole table; single files are put beside what is there.
+    nlohmann::json table = load_table(o.plan.empty() || o.resume ? o.json : "");
+    Totals totals;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        if (targets.size() > 1 && !o.list) fmt::print("[{}/{}] {} {}\n", i + 1, targets.size(), targets[i].file, targets[i].kernel);
+        if (const auto failed = run_file(targets[i], o, table, totals)) return *failed;
+    }
     if (o.list) return exit_fine;
     fmt::print("{} real mutants: {} caught, {} unproved, {} missed, {} false alarms\n", totals.real, totals.caught, totals.unproved, totals.missed, totals.false_alarms);
     return totals.missed || totals.false_alarms ? exit_our_bug : exit_fine;
@@ -235,8 +329,11 @@ int run(const Options& o) {
 
 std::function<int()> declare_mutate(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("file", options->files, "kernel files; FILE@NAME=VALUE,... sets const parameters")->required();
-    app.add_option("--kernel", options->kernel, "only kernels of this name");
+    app.add_option("file", options->files, "kernel files; FILE@NAME=VALUE,... sets const parameters");
+    app.add_option("--plan", options->plan, "a file with one target a line: FILE kernel=NAME#VARIANT set=NAME=VALUE,... limit=N");
+    app.add_flag("--resume", options->resume, "with --json: what is in the table already is not done again");
+    app.add_option("--random-tests", options->random_tests, "also ask whether so many random tests on the emulator notice each real mutant, plain and under hostile schedules");
+    app.add_option("--kernel", options->kernel, "only the kernel or program of this name; NAME#2 for its second variant");
     app.add_option("--operator", options->operation, "only this mutation operator, e.g. sync/parity");
     app.add_option("--limit", options->limit, "at most so many mutants per operator and kernel, spread over the program (0: all)");
     app.add_option("--jobs", options->jobs, "mutants judged at the same time");

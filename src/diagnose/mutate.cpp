@@ -11,6 +11,9 @@ const std::vector<MutationOperator>& mutation_operators() {
     static const std::vector<MutationOperator> table = {
         {"layout/swizzle", "a shared buffer loses its swizzle or gets another"},
         {"layout/map_swizzle", "a tensor map loses its swizzle or gets another"},
+        {"layout/map_box", "a tensor map with another box, or with its dimensions swapped"},
+        {"layout/strides", "a shared buffer with swapped or smaller strides"},
+        {"layout/width", "an access twice as wide"},
         {"layout/overlap", "a shared buffer starts inside its neighbour"},
         {"layout/view_dims", "a view runs along swapped dimensions"},
         {"layout/warp_offset", "an index forgets which instance of the role it is for, or takes the next one's"},
@@ -18,6 +21,9 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"layout/matrix", "ldmatrix or stmatrix transposed, or not"},
         {"sync/drop", "a wait or a barrier is dropped"},
         {"sync/move", "a wait, a barrier or an arrival trades places with its neighbour"},
+        {"sync/far", "a wait, a barrier or an arrival moves to an end of its region"},
+        {"sync/weaker", "a barrier of fewer threads, or a wait for less"},
+        {"sync/skip", "synchronisation is left out in some iterations"},
         {"sync/barrier", "the wrong slot or the wrong mbarrier"},
         {"sync/parity", "the other parity"},
         {"sync/arrivals", "an mbarrier expects one arrival more or fewer, or gets one twice"},
@@ -25,6 +31,7 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"sync/init", "an mbarrier is not initialised, or the fence after it is missing"},
         {"sync/named", "a named barrier with another id or thread count"},
         {"pipeline/stages", "a ring counts modulo the wrong number"},
+        {"pipeline/slot", "one use of a ring is one slot ahead or behind"},
         {"pipeline/groups", "one group more may be pending, or a commit is missing"},
         {"pipeline/wait", "a wait for asynchronous work is dropped"},
         {"pipeline/arrive", "an arrival that frees a slot is dropped"},
@@ -36,7 +43,10 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"cluster/mask", "a multicast reaches other blocks"},
         {"cluster/rank", "an arrival goes to another block"},
         {"cluster/barrier", "a cluster barrier is dropped or relaxed"},
+        {"cluster/scope", "only this block instead of the cluster"},
+        {"cluster/exit", "a block leaves the cluster early"},
         {"collective/elect", "a collective is reached by one thread only"},
+        {"collective/unelected", "every thread does the work of one"},
         {"collective/instance", "a collective is reached by the first instance of the role only"},
         {"index/element", "an index is off by one element"},
         {"index/tile", "an index is off by one tile"},
@@ -47,16 +57,32 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"index/grid", "one block too few"},
         {"index/operands", "operands trade places"},
         {"index/axis", "the wrong block index"},
+        {"index/variable", "another variable"},
+        {"index/size", "another size"},
+        {"index/tensor", "another tensor"},
+        {"index/gather", "another index tile, or none"},
+        {"index/promised", "another element of an index tensor, or one more"},
+        {"index/coordinate", "the coordinate along another dimension, or one more"},
+        {"index/branch", "a branch is taken the other way, never or always"},
+        {"index/assume", "a launch precondition is dropped"},
         {"index/arith", "quotient for remainder, or a wrong divisor"},
         {"index/access", "a load, a store or a copy is dropped"},
+        {"index/skip", "a load, a store or a copy is left out in the first iteration"},
         {"values/factor", "a factor is dropped or applied twice"},
         {"values/term", "a term of a sum or difference is dropped"},
         {"values/constant", "another constant"},
         {"values/function", "another function: min for max, an exponential replaced by 1"},
+        {"values/predicate", "another comparison"},
         {"values/reduce", "another reduction"},
+        {"values/shuffle", "another lane"},
+        {"values/atomic", "a store for an atomic add or the reverse, an add done twice, a destination not zeroed"},
         {"values/accumulate", "an accumulation overwrites, or is dropped"},
         {"values/drop", "a computation is dropped"},
         {"values/fragment", "another variable of the same shape"},
+        {"program/launch", "a launch of a program is dropped or doubled"},
+        {"program/order", "two launches trade places"},
+        {"program/argument", "a launch takes another tensor"},
+        {"program/size", "a launch is told a wrong size"},
     };
     return table;
 }
@@ -72,6 +98,38 @@ void collect(ir::Kernel& kernel, ir::Region& region, std::vector<Site>& sites) {
         if (auto* r = std::get_if<ir::Role>(&op)) collect(kernel, r->body, sites);
         if (auto* e = std::get_if<ir::Elect>(&op)) collect(kernel, e->body, sites);
     }
+}
+
+// What holds where a statement stands: the loop around it, and the variables that have a value.
+bool find_scope(const ir::Region& region, const ir::Stmt* wanted, SiteContext& context) {
+    const std::size_t outside = context.variables.size();
+    for (const ir::Stmt& s : region) {
+        if (&s == wanted) return true;
+        const std::size_t before = context.variables.size();
+        if (const auto* f = std::get_if<ir::For>(&s.op)) {
+            const int outer = context.loop_var;
+            context.variables.push_back(f->var);
+            context.loop_var = f->var;
+            if (find_scope(f->body, wanted, context)) return true;
+            context.loop_var = outer;
+        }
+        if (const auto* i = std::get_if<ir::If>(&s.op)) {
+            if (find_scope(i->then, wanted, context) || find_scope(i->otherwise, wanted, context)) return true;
+        }
+        if (const auto* r = std::get_if<ir::Role>(&s.op)) {
+            if (r->instance_var >= 0) context.variables.push_back(r->instance_var);
+            if (find_scope(r->body, wanted, context)) return true;
+        }
+        if (const auto* e = std::get_if<ir::Elect>(&s.op)) {
+            if (find_scope(e->body, wanted, context)) return true;
+        }
+        context.variables.resize(before);
+        if (const auto* a = std::get_if<ir::Assign>(&s.op)) {
+            if (std::find(context.variables.begin(), context.variables.end(), a->var) == context.variables.end()) context.variables.push_back(a->var);
+        }
+    }
+    context.variables.resize(outside);
+    return false;
 }
 
 // The instance variable of the role around a statement, -1 when there is no role of several instances.
@@ -94,6 +152,23 @@ std::string one_line(std::string text) {
 }
 
 }  // namespace
+
+void drop(Site& s) { s.region.erase(s.region.begin() + static_cast<std::ptrdiff_t>(s.at)); }
+
+void double_statement(Site& s) {
+    ir::Stmt again = s.stmt();
+    s.region.insert(s.region.begin() + static_cast<std::ptrdiff_t>(s.at), std::move(again));
+}
+
+void put_under(Site& s, const ir::Expr& condition) {
+    ir::Stmt wrapped;
+    wrapped.loc = s.stmt().loc;
+    ir::If only;
+    only.condition = condition;
+    only.then.push_back(s.stmt());
+    wrapped.op = std::move(only);
+    s.region[s.at] = std::move(wrapped);
+}
 
 std::vector<Site> sites_of(ir::Kernel& kernel) {
     std::vector<Site> sites;
@@ -140,8 +215,10 @@ std::vector<Mutant> mutants_of(const ir::Kernel& kernel, const std::string& oper
     }
     for (std::size_t i = 0; i < sites.size(); ++i) {
         list.stand_at(static_cast<int>(i));
-        mutate_synchronisation(list, sites[i].stmt(), sites[i].region, sites[i].at, {i == last_arrive, instance_variable(copy.body, &sites[i].stmt())});
-        mutate_indices(list, sites[i].stmt());
+        SiteContext context{i == last_arrive, instance_variable(copy.body, &sites[i].stmt()), -1, {}};
+        find_scope(copy.body, &sites[i].stmt(), context);
+        mutate_synchronisation(list, sites[i].stmt(), sites[i].region, sites[i].at, context);
+        mutate_indices(list, sites[i].stmt(), context);
         mutate_values(list, sites[i].stmt());
     }
     std::vector<Mutant> mutants = list.take();
@@ -151,19 +228,27 @@ std::vector<Mutant> mutants_of(const ir::Kernel& kernel, const std::string& oper
     return mutants;
 }
 
-std::vector<Mutant> sampled(std::vector<Mutant> mutants, int limit) {
+namespace {
+
+template <class Any>
+std::vector<Any> spread(std::vector<Any> mutants, int limit) {
     if (limit <= 0) return mutants;
     std::map<std::string, std::size_t> count, seen;
-    for (const Mutant& m : mutants) ++count[m.operation];
-    std::vector<Mutant> chosen;
+    for (const Any& m : mutants) ++count[m.operation];
+    std::vector<Any> chosen;
     const auto most = static_cast<std::size_t>(limit);
-    for (Mutant& m : mutants) {
+    for (Any& m : mutants) {
         const std::size_t n = count[m.operation], i = seen[m.operation]++;
-        // Keeps i when it is the first of its n/limit-th part.
+        // Keeps i when it is the last of its n/limit-th part.
         if (n <= most || i * most / n != (i + 1) * most / n) chosen.push_back(std::move(m));
     }
     return chosen;
 }
+
+}  // namespace
+
+std::vector<Mutant> sampled(std::vector<Mutant> mutants, int limit) { return spread(std::move(mutants), limit); }
+std::vector<ProgramMutant> sampled(std::vector<ProgramMutant> mutants, int limit) { return spread(std::move(mutants), limit); }
 
 // ------------------------------------------------------------------------------------------------- parts of a statement
 

@@ -49,14 +49,30 @@ struct Judgement {
     bool real = false;
     std::string evidence;       // the counterexample, the failing trial, or the open obligation, in one line
     double milliseconds = 0;    // of the check, without the search
+    // Of a real mutant: would random tests have noticed it (diagnose/random_test.h)?
+    bool random_tests = false, hostile_tests = false;
 };
 
 struct JudgeOptions {
     double search_seconds = 1.0;   // of the check, for a counterexample
     double trial_seconds = 1.0;    // for a failure that the check did not show
+    int search_trials = 0, trials = 0;   // bounds of both in trials, 0: none
+    int random_tests = 0;          // trials of plain random testing, per mutant; 0: not asked
     std::uint64_t seed = 1;
 };
 
 Judgement judge(const ir::Kernel& mutant, const JudgeOptions& options);
+
+// Mistakes between the launches of a program: another order, a launch left out, another buffer or size.
+struct ProgramMutant {
+    std::string operation;
+    std::string change;
+    ir::Loc loc;
+    ir::Module module;          // with the kernels as they were
+    ir::Program program;
+};
+std::vector<ProgramMutant> mutants_of(const ir::Module& module, const ir::Program& program, const std::string& operation = {});
+std::vector<ProgramMutant> sampled(std::vector<ProgramMutant> mutants, int limit);
+Judgement judge(const ProgramMutant& mutant, const JudgeOptions& options);
 
 }  // namespace tw::diagnose

@@ -34,10 +34,26 @@ void views(MutantList& list, const ir::Stmt& stmt) {
             if (tile > 1) list.change("index/tile", [&](ir::Stmt& s) { auto& e = global_view_of(s)->origin[d]; e = e + tile; });
         }
         for (std::size_t d = 0; d < v->dims.size(); ++d) {
-            if (v->limit[d]) list.change("index/bound", [&](ir::Stmt& s) { global_view_of(s)->limit[d].reset(); });
+            if (v->limit[d]) {
+                list.change("index/bound", [&](ir::Stmt& s) { global_view_of(s)->limit[d].reset(); });
+                for (int by : {1, -1}) list.change("index/bound", [&](ir::Stmt& s) { auto& l = *global_view_of(s)->limit[d]; l = l + by; });
+            }
             if (!v->in_bounds[d]) list.edit("index/bound", "bounds test of dimension " + std::to_string(d) + " left out of", [&](Site& s) { global_view_of(s.stmt())->in_bounds[d] = true; });
         }
         if (v->dims.size() >= 2) list.change("layout/view_dims", [&](ir::Stmt& s) { auto& g = *global_view_of(s); std::swap(g.dims[0], g.dims[1]); });
+        for (std::size_t other = 0; other < k.tensors.size(); ++other) {
+            const ir::Tensor &had = k.tensors[static_cast<std::size_t>(v->tensor)], &t = k.tensors[other];
+            if (static_cast<int>(other) == v->tensor || t.dtype != had.dtype || t.dims.size() != had.dims.size() || t.is_output != had.is_output) continue;
+            list.change("index/tensor", [&](ir::Stmt& s) { global_view_of(s)->tensor = static_cast<int>(other); });
+        }
+        if (v->gather_dim >= 0) {
+            const ir::Fragment& rows = k.fragments[static_cast<std::size_t>(v->gather_fragment)];
+            for (std::size_t i = 0; i < k.fragments.size(); ++i) {
+                if (static_cast<int>(i) == v->gather_fragment || k.fragments[i].dtype != rows.dtype || k.fragments[i].dist.shape != rows.dist.shape) continue;
+                list.change("index/gather", [&](ir::Stmt& s) { global_view_of(s)->gather_fragment = static_cast<int>(i); });
+            }
+            list.change("index/gather", [](ir::Stmt& s) { auto& g = *global_view_of(s); g.gather_dim = g.gather_fragment = -1; });
+        }
     }
     const auto shared = shared_views_of(copy);
     for (std::size_t n = 0; n < shared.size(); ++n) {
@@ -59,14 +75,22 @@ void views(MutantList& list, const ir::Stmt& stmt) {
         const auto* load = std::get_if<ir::TmaLoad>(&stmt.op);
         const ir::TensorMap& map = k.tensor_maps[static_cast<std::size_t>(load ? load->map : std::get<ir::TmaStore>(stmt.op).map)];
         for (std::size_t d = 0; d < map.dims.size(); ++d) {
-            list.change("index/element", [&](ir::Stmt& s) { auto& e = coordinates(s)[d]; e = e + 1; });
+            for (int by : {1, -1}) list.change("index/element", [&](ir::Stmt& s) { auto& e = coordinates(s)[d]; e = e + by; });
             list.change("index/tile", [&](ir::Stmt& s) { auto& e = coordinates(s)[d]; e = e + map.box[d]; });
+        }
+        for (std::size_t other = 0; other < k.tensor_maps.size(); ++other) {
+            const ir::TensorMap& m = k.tensor_maps[other];
+            if (&m == &map || m.dims.size() != map.dims.size() || k.tensors[static_cast<std::size_t>(m.tensor)].dtype != k.tensors[static_cast<std::size_t>(map.tensor)].dtype) continue;
+            list.change("index/tensor", [&](ir::Stmt& s) {
+                if (auto* t = std::get_if<ir::TmaLoad>(&s.op)) t->map = static_cast<int>(other);
+                if (auto* t = std::get_if<ir::TmaStore>(&s.op)) t->map = static_cast<int>(other);
+            });
         }
         if (map.dims.size() >= 2) list.change("index/operands", [&](ir::Stmt& s) { std::swap(coordinates(s)[0], coordinates(s)[1]); });
     }
 }
 
-void expressions(MutantList& list, const ir::Stmt& stmt) {
+void expressions(MutantList& list, const ir::Stmt& stmt, const SiteContext& context) {
     const ir::Kernel& k = list.kernel();
     ir::Stmt copy = stmt;
     const auto places = expressions_of(copy);
@@ -80,6 +104,37 @@ void expressions(MutantList& list, const ir::Stmt& stmt) {
             replace("layout/warp_offset", rewrites(e, [&](const ir::Expr& n) -> std::vector<ir::Expr> {
                 if (n.kind() != ir::ExprKind::var || k.vars[static_cast<std::size_t>(n->id)].kind != ir::Variable::Kind::instance) return {};
                 return {ir::Expr(0), n + 1};
+            }));
+        }
+        if (role != ExprRole::bytes && role != ExprRole::mask && role != ExprRole::id) {
+            replace("index/variable", rewrites(e, [&](const ir::Expr& n) -> std::vector<ir::Expr> {
+                std::vector<ir::Expr> others;
+                if (n.kind() != ir::ExprKind::var) return others;
+                for (int v : context.variables) {
+                    if (v != n->id) others.push_back(ir::var_expr(v));
+                }
+                return others;
+            }));
+            replace("index/size", rewrites(e, [&](const ir::Expr& n) -> std::vector<ir::Expr> {
+                std::vector<ir::Expr> others;
+                if (n.kind() != ir::ExprKind::size) return others;
+                for (int v = 0; v < static_cast<int>(k.sizes.size()); ++v) {
+                    if (v != n->id) others.push_back(ir::size_expr(v));
+                }
+                return others;
+            }));
+            replace("index/promised", rewrites(e, [&](const ir::Expr& n) -> std::vector<ir::Expr> {
+                if (n.kind() != ir::ExprKind::element) return {};
+                std::vector<ir::Expr> others;
+                for (std::size_t d = 0; d < n->args.size(); ++d) {
+                    for (int by : {1, -1}) {
+                        std::vector<ir::Expr> args = n->args;
+                        args[d] = args[d] + by;
+                        others.push_back(ir::element_expr(n->id, std::move(args)));
+                    }
+                }
+                others.push_back(n + 1);
+                return others;
             }));
         }
         if (role == ExprRole::assigned || role == ExprRole::origin || role == ExprRole::coordinate || role == ExprRole::bound) {
@@ -105,15 +160,32 @@ void expressions(MutantList& list, const ir::Stmt& stmt) {
 
 }  // namespace
 
-void mutate_indices(MutantList& list, const ir::Stmt& stmt) {
+void mutate_indices(MutantList& list, const ir::Stmt& stmt, const SiteContext& context) {
     using namespace ir;
     views(list, stmt);
-    expressions(list, stmt);
-    auto drop = [](Site& s) { s.region.erase(s.region.begin() + static_cast<std::ptrdiff_t>(s.at)); };
+    expressions(list, stmt, context);
     if (std::holds_alternative<LoadGlobal>(stmt.op) || std::holds_alternative<StoreGlobal>(stmt.op) || std::holds_alternative<AtomicAdd>(stmt.op) ||
         std::holds_alternative<LoadShared>(stmt.op) || std::holds_alternative<StoreShared>(stmt.op) || std::holds_alternative<CpAsync>(stmt.op) ||
         std::holds_alternative<TmaLoad>(stmt.op) || std::holds_alternative<TmaStore>(stmt.op)) {
         list.edit("index/access", "dropped", drop);
+        if (context.loop_var >= 0) list.edit("index/skip", "not when the loop's variable is 0:", [&](Site& s) { put_under(s, not_equal(var_expr(context.loop_var), 0)); });
+    }
+    // Half or twice the width of an access: a wider one may cross rows, or start where it may not.
+    auto width = [](Stmt& s) -> int* {
+        if (auto* x = std::get_if<LoadGlobal>(&s.op)) return &x->vector_bytes;
+        if (auto* x = std::get_if<StoreGlobal>(&s.op)) return &x->vector_bytes;
+        if (auto* x = std::get_if<AtomicAdd>(&s.op)) return &x->vector_bytes;
+        if (auto* x = std::get_if<LoadShared>(&s.op); x && !x->matrix) return &x->vector_bytes;
+        if (auto* x = std::get_if<StoreShared>(&s.op); x && !x->matrix) return &x->vector_bytes;
+        if (auto* x = std::get_if<CpAsync>(&s.op)) return &x->bytes;
+        return nullptr;
+    };
+    Stmt wide = stmt;
+    if (const int* bytes = width(wide); bytes && *bytes < 16) list.change("layout/width", [&](Stmt& s) { *width(s) *= 2; });
+    if (const auto* i = std::get_if<If>(&stmt.op)) {
+        list.change("index/branch", [](Stmt& s) { auto& x = std::get<If>(s.op); x.condition = logic_not(x.condition); });
+        list.change("index/branch", [](Stmt& s) { std::get<If>(s.op).condition = 0; });
+        if (!i->otherwise.empty()) list.change("index/branch", [](Stmt& s) { std::get<If>(s.op).condition = 1; });
     }
     if (const auto* l = std::get_if<LoadGlobal>(&stmt.op)) {
         if (l->has_fill) {
@@ -149,44 +221,6 @@ void mutate_indices(MutantList& list, const ir::Stmt& stmt) {
     }
     if (const auto* l = std::get_if<StoreShared>(&stmt.op); l && l->matrix) {
         list.change("layout/matrix", [](Stmt& s) { auto& x = std::get<StoreShared>(s.op); x.matrix_transposed = !x.matrix_transposed; });
-    }
-}
-
-void mutate_declarations(MutantList& list) {
-    const ir::Kernel& k = list.kernel();
-    auto mode_name = [](target::SwizzleMode m) { return std::string(target::name(m)); };
-    for (std::size_t i = 0; i < k.buffers.size(); ++i) {
-        const ir::SharedBuffer& b = k.buffers[i];
-        for (target::SwizzleMode m : target::all_swizzles) {
-            if (m == b.swizzle) continue;
-            list.declare("layout/swizzle", "shared buffer " + b.name + ": swizzle " + mode_name(b.swizzle) + " became " + mode_name(m), b.loc,
-                         [&](ir::Kernel& x) { x.buffers[i].swizzle = m; });
-        }
-        if (b.byte_offset >= 1024) {
-            list.declare("layout/overlap", "shared buffer " + b.name + " starts 1024 bytes earlier, inside its neighbour", b.loc, [&](ir::Kernel& x) { x.buffers[i].byte_offset -= 1024; });
-        } else if (b.byte_offset >= 16 && b.swizzle == target::SwizzleMode::None) {
-            list.declare("layout/overlap", "shared buffer " + b.name + " starts 16 bytes earlier, inside its neighbour", b.loc, [&](ir::Kernel& x) { x.buffers[i].byte_offset -= 16; });
-        }
-    }
-    for (std::size_t i = 0; i < k.tensor_maps.size(); ++i) {
-        const ir::TensorMap& map = k.tensor_maps[i];
-        const std::string name = "tensor map " + std::to_string(i) + " of " + k.tensors[static_cast<std::size_t>(map.tensor)].name;
-        for (target::SwizzleMode m : target::all_swizzles) {
-            if (m == map.swizzle) continue;
-            list.declare("layout/map_swizzle", name + ": swizzle " + mode_name(map.swizzle) + " became " + mode_name(m), k.loc, [&](ir::Kernel& x) { x.tensor_maps[i].swizzle = m; });
-        }
-        list.declare("index/fill", name + (map.nan_fill ? " fills with zeros" : " fills with NaN"), k.loc, [&](ir::Kernel& x) { x.tensor_maps[i].nan_fill = !map.nan_fill; });
-    }
-    for (std::size_t i = 0; i < k.fragments.size(); ++i) {
-        const ir::Fragment& f = k.fragments[i];
-        for (std::size_t d = 0; d + 1 < f.dist.thread.size(); ++d) {
-            list.declare("layout/distribution", "fragment %" + f.name + ": thread digits " + std::to_string(d) + " and " + std::to_string(d + 1) + " trade their steps", f.loc,
-                         [&](ir::Kernel& x) { trade_digits(x.fragments[i].dist.thread, d, d + 1); });
-        }
-    }
-    for (int axis = 0; axis < 3; ++axis) {
-        if (k.grid[axis].is_constant(1)) continue;
-        list.declare("index/grid", "one block fewer along axis " + std::to_string(axis), k.loc, [&](ir::Kernel& x) { x.grid[axis] = ir::max(x.grid[axis] - 1, 1); });
     }
 }
 

@@ -61,13 +61,21 @@ std::vector<ir::Expr> rewrites(const ir::Expr& e, const std::function<std::vecto
 std::vector<ir::Element> rewrites(const ir::Element& e, const std::function<std::vector<ir::Element>(const ir::Element&)>& options);
 
 struct SiteContext {
-    bool last_arrive = false;   // no BarrierArrive comes after this one in the text
-    int instance_var = -1;      // of the role around the statement, when it has several instances
+    bool last_arrive = false;      // no BarrierArrive comes after this one in the text
+    int instance_var = -1;         // of the role around the statement, when it has several instances
+    int loop_var = -1;             // of the innermost loop around the statement
+    std::vector<int> variables;    // that have a value there
 };
+
+// Changes around a statement.
+void drop(Site& site);
+void double_statement(Site& site);
+// The statement runs only where the condition holds.
+void put_under(Site& site, const ir::Expr& condition);
 
 // The operators by what they change; each is asked at every statement.
 void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Region& region, std::size_t at, const SiteContext& context);
-void mutate_indices(MutantList& list, const ir::Stmt& stmt);
+void mutate_indices(MutantList& list, const ir::Stmt& stmt, const SiteContext& context);
 void mutate_values(MutantList& list, const ir::Stmt& stmt);
 void mutate_declarations(MutantList& list);
 

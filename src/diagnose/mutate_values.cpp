@@ -26,6 +26,7 @@ Element with_number(const Element& e, double value) {
 std::vector<Element> factors(const Element& e) {
     if (e->op == ElementOp::mul) return {e->args[0], e->args[1], with_args(e, ElementOp::mul, {e, e->args[1]})};
     if (e->op == ElementOp::div) return {e->args[0], with_args(e, ElementOp::div, {e, e->args[1]})};
+    if (e->op == ElementOp::fma) return {with_args(e, ElementOp::add, {e->args[0], e->args[2]}), with_args(e, ElementOp::add, {e->args[1], e->args[2]}), with_args(e, ElementOp::mul, {e, e->args[1]})};
     return {};
 }
 
@@ -33,6 +34,7 @@ std::vector<Element> terms(const Element& e) {
     if (e->op == ElementOp::add) return {e->args[0], e->args[1]};
     if (e->op == ElementOp::sub) return {e->args[0], with_args(e, ElementOp::add, e->args)};
     if (e->op == ElementOp::neg) return {e->args[0]};
+    if (e->op == ElementOp::fma) return {with_args(e, ElementOp::mul, {e->args[0], e->args[1]}), e->args[2]};
     return {};
 }
 
@@ -40,6 +42,21 @@ std::vector<Element> constants(const Element& e) {
     if (e->op != ElementOp::number) return {};
     if (std::isinf(e->number)) return {with_number(e, 0)};
     return {with_number(e, e->number == 0 ? 1 : 2 * e->number)};
+}
+
+std::vector<Element> predicates(const Element& e) {
+    switch (e->op) {
+        case ElementOp::lt: return {with_args(e, ElementOp::le, e->args), with_args(e, ElementOp::gt, e->args)};
+        case ElementOp::le: return {with_args(e, ElementOp::lt, e->args), with_args(e, ElementOp::ge, e->args)};
+        case ElementOp::gt: return {with_args(e, ElementOp::ge, e->args), with_args(e, ElementOp::lt, e->args)};
+        case ElementOp::ge: return {with_args(e, ElementOp::gt, e->args), with_args(e, ElementOp::le, e->args)};
+        case ElementOp::eq: return {with_args(e, ElementOp::ne, e->args), with_args(e, ElementOp::le, e->args)};
+        case ElementOp::ne: return {with_args(e, ElementOp::eq, e->args)};
+        case ElementOp::logic_and: return {e->args[0], e->args[1], with_args(e, ElementOp::logic_or, e->args)};
+        case ElementOp::logic_or: return {e->args[0], e->args[1], with_args(e, ElementOp::logic_and, e->args)};
+        case ElementOp::logic_not: return {e->args[0]};
+        default: return {};
+    }
 }
 
 std::vector<Element> functions(const Element& e) {
@@ -51,11 +68,32 @@ std::vector<Element> functions(const Element& e) {
         case ElementOp::rsqrt: return {with_args(e, ElementOp::sqrt, e->args), e->args[0]};
         case ElementOp::sqrt: return {e->args[0]};
         case ElementOp::rcp: case ElementOp::tanh: case ElementOp::erf: case ElementOp::sigmoid: return {e->args[0]};
-        case ElementOp::lt: return {with_args(e, ElementOp::le, e->args)};
-        case ElementOp::le: return {with_args(e, ElementOp::lt, e->args)};
+        case ElementOp::log: return {with_args(e, ElementOp::log2, e->args), e->args[0]};
+        case ElementOp::log2: return {with_args(e, ElementOp::log, e->args), e->args[0]};
+        case ElementOp::abs: case ElementOp::floor: case ElementOp::ceil: return {e->args[0]};
+        case ElementOp::sin: return {with_args(e, ElementOp::cos, e->args)};
+        case ElementOp::cos: return {with_args(e, ElementOp::sin, e->args)};
         case ElementOp::select: return {with_args(e, ElementOp::select, {e->args[0], e->args[2], e->args[1]}), e->args[1]};
         default: return {};
     }
+}
+
+// The register tiles that the statement names itself (not inside an elementwise expression).
+std::vector<int*> fragments_of(ir::Stmt& stmt) {
+    if (auto* s = std::get_if<ir::Reduce>(&stmt.op)) return {&s->src, &s->dst};
+    if (auto* s = std::get_if<ir::Scan>(&stmt.op)) return {&s->src, &s->dst};
+    if (auto* s = std::get_if<ir::Compute>(&stmt.op)) return {&s->dst};
+    if (auto* s = std::get_if<ir::LoadGlobal>(&stmt.op)) return {&s->dst};
+    if (auto* s = std::get_if<ir::LoadShared>(&stmt.op)) return {&s->dst};
+    if (auto* s = std::get_if<ir::StoreGlobal>(&stmt.op)) return {&s->src};
+    if (auto* s = std::get_if<ir::AtomicAdd>(&stmt.op)) return {&s->src};
+    if (auto* s = std::get_if<ir::StoreShared>(&stmt.op)) return {&s->src};
+    if (auto* s = std::get_if<ir::Mma>(&stmt.op)) return {&s->acc, &s->a, &s->b};
+    if (auto* s = std::get_if<ir::Wgmma>(&stmt.op)) {
+        if (auto* a = std::get_if<int>(&s->a)) return {&s->acc, a};
+        return {&s->acc};
+    }
+    return {};
 }
 
 }  // namespace
@@ -63,7 +101,6 @@ std::vector<Element> functions(const Element& e) {
 void mutate_values(MutantList& list, const ir::Stmt& stmt) {
     using namespace ir;
     const Kernel& k = list.kernel();
-    auto drop = [](Site& s) { s.region.erase(s.region.begin() + static_cast<std::ptrdiff_t>(s.at)); };
     if (const auto* c = std::get_if<Compute>(&stmt.op)) {
         auto replace = [&](const char* operation, const std::vector<Element>& with) {
             for (const Element& e : with) list.change(operation, [&](Stmt& s) { std::get<Compute>(s.op).value = e; });
@@ -72,6 +109,28 @@ void mutate_values(MutantList& list, const ir::Stmt& stmt) {
         replace("values/term", rewrites(c->value, terms));
         replace("values/constant", rewrites(c->value, constants));
         replace("values/function", rewrites(c->value, functions));
+        replace("values/predicate", rewrites(c->value, predicates));
+        replace("index/coordinate", rewrites(c->value, [&](const Element& e) -> std::vector<Element> {
+            std::vector<Element> others;
+            if (e->op == ElementOp::coordinate) {
+                const int rank = static_cast<int>(k.fragments[static_cast<std::size_t>(c->dst)].dist.shape.size());
+                auto one_more = std::make_shared<ElementNode>();
+                one_more->dtype = e->dtype;
+                one_more->number = 1;
+                others.push_back(with_args(e, ElementOp::add, {e, one_more}));
+                if (rank > 1) {
+                    auto node = std::make_shared<ElementNode>(*e);
+                    node->id = (e->id + 1) % rank;
+                    others.push_back(std::move(node));
+                }
+            }
+            if (e->op == ElementOp::index) {
+                auto node = std::make_shared<ElementNode>(*e);
+                node->index = e->index + 1;
+                others.push_back(std::move(node));
+            }
+            return others;
+        }));
         replace("index/operands", rewrites(c->value, [](const Element& e) -> std::vector<Element> {
             if (e->op != ElementOp::sub && e->op != ElementOp::div) return {};
             return {with_args(e, e->op, {e->args[1], e->args[0]})};
@@ -106,20 +165,45 @@ void mutate_values(MutantList& list, const ir::Stmt& stmt) {
     }
     if (const auto* r = std::get_if<Reduce>(&stmt.op)) {
         list.change("values/reduce", [&](Stmt& s) { std::get<Reduce>(s.op).op = r->op == "sum" ? "max" : "sum"; });
+        if (r->op == "max" || r->op == "min") list.change("values/reduce", [&](Stmt& s) { std::get<Reduce>(s.op).op = r->op == "max" ? "min" : "max"; });
         list.edit("values/drop", "dropped", drop);
     }
     if (const auto* r = std::get_if<Scan>(&stmt.op)) {
         list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).reverse = !r->reverse; });
+        list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).op = r->op == "sum" ? "max" : "sum"; });
+        if (k.fragments[static_cast<std::size_t>(r->src)].dist.shape.size() > 1) list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).dim = r->dim == 0 ? 1 : 0; });
         list.edit("values/drop", "dropped", drop);
     }
     if (const auto* w = std::get_if<Wgmma>(&stmt.op)) {
         list.change("values/accumulate", [&](Stmt& s) { std::get<Wgmma>(s.op).accumulate = w->accumulate.is_constant(1) ? Expr(0) : Expr(1); });
         list.edit("values/accumulate", "dropped", drop);
-        list.edit("values/accumulate", "done twice:", [](Site& s) { s.region.insert(s.region.begin() + static_cast<std::ptrdiff_t>(s.at), Stmt(s.stmt())); });
+        list.edit("values/accumulate", "done twice:", double_statement);
+    }
+    if (const auto* x = std::get_if<Shuffle>(&stmt.op)) {
+        for (int by : {1, -1}) list.change("values/shuffle", [&](Stmt& s) { std::get<Shuffle>(s.op).lane_arg = (x->lane_arg + by + 32) % 32; });
+        for (const char* mode : {"idx", "up", "down", "bfly"}) {
+            if (x->mode != mode) list.change("values/shuffle", [&](Stmt& s) { std::get<Shuffle>(s.op).mode = mode; });
+        }
+        list.edit("values/shuffle", "dropped", drop);
+    }
+    if (const auto* a = std::get_if<AtomicAdd>(&stmt.op)) {
+        list.change("values/atomic", [&](Stmt& s) { s.op = StoreGlobal{a->dst, a->src, a->vector_bytes, CacheHint::none}; });
+        list.edit("values/atomic", "done twice:", double_statement);
+    }
+    if (const auto* t = std::get_if<TmaStore>(&stmt.op)) list.change("values/atomic", [&](Stmt& s) { std::get<TmaStore>(s.op).reduce_add = !t->reduce_add; });
+    // A register tile for another: what is read, and where it is put.
+    Stmt copy = stmt;
+    const std::vector<int*> named = fragments_of(copy);
+    for (std::size_t n = 0; n < named.size(); ++n) {
+        const Fragment& f = k.fragments[static_cast<std::size_t>(*named[n])];
+        for (std::size_t i = 0; i < k.fragments.size(); ++i) {
+            if (static_cast<int>(i) == *named[n] || k.fragments[i].dtype != f.dtype || !(k.fragments[i].dist == f.dist)) continue;
+            list.change("values/fragment", [&](Stmt& s) { *fragments_of(s)[n] = static_cast<int>(i); });
+        }
     }
     if (std::holds_alternative<Mma>(stmt.op)) {
         list.edit("values/accumulate", "dropped", drop);
-        list.edit("values/accumulate", "done twice:", [](Site& s) { s.region.insert(s.region.begin() + static_cast<std::ptrdiff_t>(s.at), Stmt(s.stmt())); });
+        list.edit("values/accumulate", "done twice:", double_statement);
     }
 }
 
