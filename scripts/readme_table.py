@@ -27,6 +27,7 @@ KERNELS_CHECKED = "bench/results/h200/kernels.json"
 SUITES = ("gemm", "attention", "grouped", "memory")
 VERDICTS = "bench/results/verdicts.json"
 MUTATION = "bench/results/mutation.json"
+CROSSCHECK = "bench/results/crosscheck.json"
 PAGES = ["README.md", "docs/performance-notes.md", "docs/trusted-base.md", "docs/verifier.md"]
 
 
@@ -281,7 +282,32 @@ def mutation():
     return table(["kernel", "mutants", "real", "caught with a counterexample", "refused as unproved", "missed", "false alarms"], rows)
 
 
-TABLES = {"suites": suites, "suite_summary": suite_summary, "checked": checked_kernels, "measured": measured_summary, "emitted": emitted, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
+def random_testing():
+    data = read(MUTATION)
+    if not data or not data["totals"].get("hostile_tests"):
+        return f"`{MUTATION}` has no columns of random tests yet; `make mutation` records them."
+    keys = ["real", "caught", "random_tests", "hostile_tests"]
+    families = {}
+    for row in data["rows"]:
+        sums = families.setdefault(row["operator"].split("/")[0], dict.fromkeys(keys, 0))
+        for key in keys:
+            sums[key] += row.get(key, 0)
+    rows = [[name] + [sums[k] for k in keys] for name, sums in families.items()]
+    rows.append(["**all**"] + [f"**{data['totals'].get(k, 0)}**" for k in keys])
+    return table(["operators", "real mutants", "the check, with a counterexample", "random tests", "random tests under hostile schedules, with the race detector"], rows)
+
+
+def crosscheck():
+    data = read(CROSSCHECK)
+    if not data:
+        return f"`{CROSSCHECK}` has not been recorded yet."
+    keys = ["kernels", "clean", "clean_proved", "real", "proved_but_wrong"]
+    rows = [[r["family"]] + [r[k] for k in keys] for r in data["rows"]]
+    rows.append(["**all**"] + [f"**{data['totals'][k]}**" for k in keys])
+    return table(["family", "kernels", "unbroken", "of them proved", "really broken", "of them proved"], rows)
+
+
+TABLES = {"random_testing": random_testing, "crosscheck": crosscheck, "suites": suites, "suite_summary": suite_summary, "checked": checked_kernels, "measured": measured_summary, "emitted": emitted, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
 
 
 def rewritten(text):

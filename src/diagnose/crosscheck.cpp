@@ -9,23 +9,31 @@ CrossResult cross_check(const RandomKernel& random, const CrossOptions& options)
     CrossResult r;
     CheckOptions check_options;
     check_options.search = false;
-    const CheckResult checked = check(random.kernel, check_options);
-    r.proved = checked.proved();
-    r.milliseconds = checked.milliseconds;
-    for (const auto& o : checked.obligations) {
-        if (o.status == verify::Status::proved) continue;
-        r.open = o.kind + ": " + o.text + " (" + o.reason + ")";
-        break;
+    auto take = [&](const CheckResult& checked) {
+        r.proved = r.proved && checked.proved();
+        r.milliseconds += checked.milliseconds;
+        for (const auto& o : checked.obligations) {
+            if (o.status == verify::Status::proved || !r.open.empty()) continue;
+            r.open = o.kind + ": " + o.text + " (" + o.reason + ")";
+        }
+    };
+    r.proved = true;
+    if (random.module) {   // a program is proved with all its kernels
+        for (const ir::Kernel& k : random.module->kernels) take(check(k, check_options));
+        take(check_program(*random.module, random.module->programs[0], check_options));
+    } else {
+        take(check(random.kernel, check_options));
     }
     TrialSearch search;
     search.seconds = r.proved ? options.proved_seconds : options.other_seconds;
+    search.trials = options.trials;
     search.seed = random.seed;
     for (const auto& shape : random.shapes) {
         std::vector<std::int64_t> sizes;
         for (const std::string& name : random.kernel.sizes) sizes.push_back(shape.at(name));
         search.first.push_back(std::move(sizes));
     }
-    r.failure = failing_trial(random.kernel, search);
+    r.failure = random.module ? failing_program_trial(*random.module, random.module->programs[0], search) : failing_trial(random.kernel, search);
     return r;
 }
 

@@ -3,42 +3,52 @@
 #include <algorithm>
 
 #include "diagnose/mutate.h"
+#include "diagnose/random_test.h"
 #include "diagnose/random_writer.h"
-#include "emulate/emulator.h"
+#include "emulate/program.h"
 #include "ir/legality.h"
 #include "lower/lower.h"
 
 namespace tw::diagnose {
 namespace {
 
-std::optional<ir::Kernel> compiled(const std::string& source, std::string& refused) {
+// A kernel, or a program of several.
+std::optional<ir::Module> compiled(const std::string& source, std::string& refused) {
     SourceMap sources;
     DiagnosticSink sink;
     auto module = lower::compile_text(sources, "random.py", source, {}, sink);
-    if (!module || module->kernels.size() != 1) {
-        refused = render_text(sink, sources);
-        return std::nullopt;
-    }
-    return module->kernels[0];
+    const bool whole = module && (module->programs.empty() ? module->kernels.size() == 1 : module->programs.size() == 1);
+    if (whole) return module;
+    refused = render_text(sink, sources);
+    return std::nullopt;
 }
 
-// Sizes that the assumptions admit: tiny ones, ones around tiles, several tiles; small enough to be emulated in no time.
-std::vector<std::map<std::string, std::int64_t>> random_shapes(const ir::Kernel& k, std::mt19937_64& random, int count) {
-    static constexpr std::int64_t values[] = {1, 2, 3, 7, 8, 9, 15, 16, 24, 31, 32, 33, 40, 48, 63, 64, 65, 72, 96, 100, 128, 130, 136, 192, 200, 264};
-    std::vector<std::map<std::string, std::int64_t>> shapes;
-    for (int tries = 0; tries < 400 && static_cast<int>(shapes.size()) < count; ++tries) {
-        std::vector<std::int64_t> sizes;
-        double volume = 1;
-        for (std::size_t i = 0; i < k.sizes.size(); ++i) {
-            std::int64_t v = values[random() % std::size(values)];
-            if (random() % 2) v = (v + 7) / 8 * 8;   // most assumptions are about multiples of 8
-            sizes.push_back(v);
-            volume *= static_cast<double>(v);
+std::string printed(const ir::Module& m) {
+    std::string text;
+    for (const ir::Kernel& k : m.kernels) text += ir::print(k);
+    for (const ir::Program& p : m.programs) {
+        for (const ir::Launch& l : p.launches) {
+            text += std::to_string(l.kernel) + ":";
+            for (int a : l.arguments) text += " " + std::to_string(a);
         }
-        if (volume > (k.sizes.size() == 3 ? 300'000 : 20'000)) continue;
-        bool holds = true;
-        for (const ir::Assumption& a : k.assumptions) holds = holds && emulate::size_value(a.condition, sizes).value_or(0) != 0;
-        if (!holds) continue;
+    }
+    return text;
+}
+
+void put(RandomKernel& result, ir::Module module) {
+    if (module.programs.empty()) {
+        result.kernel = std::move(module.kernels[0]);
+        return;
+    }
+    result.kernel = emulate::signature_of(module.programs[0]);
+    result.module = std::move(module);
+}
+
+std::vector<std::map<std::string, std::int64_t>> random_shapes(const ir::Kernel& k, std::mt19937_64& random, int count) {
+    std::vector<std::map<std::string, std::int64_t>> shapes;
+    for (int tries = 0; tries < 40 && static_cast<int>(shapes.size()) < count; ++tries) {
+        const std::vector<std::int64_t> sizes = random_sizes(k, random);
+        if (sizes.size() != k.sizes.size()) break;
         std::map<std::string, std::int64_t> shape;
         for (std::size_t i = 0; i < sizes.size(); ++i) shape[k.sizes[i]] = sizes[i];
         if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
@@ -70,6 +80,8 @@ RandomText random_text(std::mt19937_64& random, const RandomOptions& options) {
     for (const NamedFamily& f : table) {
         if (f.name == options.family) chosen = &f;
     }
+    // Exact kernels are for comparison with a GPU, launch by launch: no programs.
+    if (options.exact && std::string(chosen->name) == "program") chosen = &table.front();
     RandomWriter writer(random, options.exact);
     RandomText text;
     text.family = chosen->name;
@@ -85,12 +97,13 @@ std::optional<RandomKernel> random_kernel(std::uint64_t seed, const RandomOption
     RandomText text = random_text(random, options);
     result.family = text.family;
     result.source = text.source;
-    auto kernel = compiled(text.source, refused);
-    if (!kernel) {
+    auto module = compiled(text.source, refused);
+    if (!module) {
         refused = text.source + "\n" + refused;
         return std::nullopt;
     }
-    result.kernel = std::move(*kernel);
+    const std::string unbroken = printed(*module);
+    put(result, *module);
     const bool broken = static_cast<double>(random() % 1'000'000) < options.broken * 1'000'000;
     const bool in_text = random() % 2 == 0;
     for (int tries = 0; broken && in_text && tries < 40 && result.slip.empty(); ++tries) {
@@ -98,10 +111,17 @@ std::optional<RandomKernel> random_kernel(std::uint64_t seed, const RandomOption
         if (!slip) continue;
         std::string ignored;
         auto changed = compiled(slip->source, ignored);
-        if (!changed || ir::print(*changed) == ir::print(result.kernel)) continue;
-        result.kernel = std::move(*changed);
+        if (!changed || changed->programs.size() != module->programs.size() || printed(*changed) == unbroken) continue;
+        put(result, std::move(*changed));
         result.source = slip->source;
         result.slip = slip->what;
+    }
+    if (broken && result.slip.empty() && result.module) {
+        const std::vector<ProgramMutant> mutants = mutants_of(*result.module, result.module->programs[0]);
+        const ProgramMutant& m = mutants[random() % mutants.size()];
+        result.slip = m.operation + ": " + m.change;
+        result.module = m.module;
+        result.module->programs[0] = m.program;
     }
     if (broken && result.slip.empty()) {
         // An operator first, then a place: otherwise the operators with many places would be all there is.

@@ -26,7 +26,8 @@ struct RandomKernel {
     std::string source;                // the kernel file
     bool exact = false;                // small integers as data: every operation is exact, whatever its order
     std::string slip;                  // what was broken, empty when nothing was
-    ir::Kernel kernel;                 // its last form, with the slip
+    ir::Kernel kernel;                 // its last form, with the slip; of a program: its parameters and what it computes
+    std::optional<ir::Module> module;  // of a program: its kernels and launches
     std::vector<std::map<std::string, std::int64_t>> shapes;   // sizes to try, by name: ragged, tiny, several tiles
 };
 

@@ -3,8 +3,6 @@
 
 namespace tw::diagnose {
 
-std::vector<NamedFamily> group_families();
-
 namespace {
 
 using Filled = RandomWriter::Filled;
@@ -231,16 +229,8 @@ std::string cluster(RandomWriter& w) {
 
 }  // namespace
 
-const std::vector<NamedFamily>& random_family_table() {
-    static const std::vector<NamedFamily> table = [] {
-        std::vector<NamedFamily> all = group_families();
-        for (const NamedFamily& f : {NamedFamily{"tma_ring", tma_ring, 9}, NamedFamily{"raw_ring", raw_ring, 6}, NamedFamily{"wgmma", wgmma, 5}, NamedFamily{"ping_pong", ping_pong, 5},
-                                     NamedFamily{"cluster", cluster, 1}}) {
-            all.push_back(f);
-        }
-        return all;
-    }();
-    return table;
+std::vector<NamedFamily> role_families() {
+    return {{"tma_ring", tma_ring, 9}, {"raw_ring", raw_ring, 6}, {"wgmma", wgmma, 5}, {"ping_pong", ping_pong, 5}, {"cluster", cluster, 2}};
 }
 
 }  // namespace tw::diagnose

@@ -88,7 +88,9 @@ std::optional<TextSlip> slip_in_text(const std::string& source, std::mt19937_64&
     auto body = [&](auto wanted) {
         std::vector<std::size_t> at;
         for (std::size_t i = first + 1; i < lines.size(); ++i) {
-            if (lines[i].find("tw.assume") == std::string::npos && wanted(i)) at.push_back(i);
+            const std::string text = bare(lines[i]);
+            const bool statement = !text.empty() && text[0] != '@' && !text.starts_with("def ") && text.find("tw.assume") == std::string::npos;
+            if (statement && wanted(i)) at.push_back(i);
         }
         return at;
     };
@@ -119,7 +121,7 @@ std::optional<TextSlip> slip_in_text(const std::string& source, std::mt19937_64&
         }
         case 3: {   // two neighbours trade places
             const auto at = body([&](std::size_t i) {
-                return i + 1 < lines.size() && !opens(lines[i]) && !opens(lines[i + 1]) && indent_of(lines[i]) == indent_of(lines[i + 1]) && (synchronises(lines[i]) || synchronises(lines[i + 1]));
+                return i + 1 < lines.size() && !bare(lines[i + 1]).empty() && !opens(lines[i]) && !opens(lines[i + 1]) && indent_of(lines[i]) == indent_of(lines[i + 1]) && (synchronises(lines[i]) || synchronises(lines[i + 1]));
             });
             if (at.empty()) return std::nullopt;
             const std::size_t i = one_of(at);

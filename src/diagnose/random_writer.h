@@ -79,6 +79,11 @@ struct NamedFamily {
     RandomFamily write;
     int weight;
 };
+std::vector<NamedFamily> tile_families();      // random_tiles.cpp
+std::vector<NamedFamily> fold_families();      // random_folds.cpp
+std::vector<NamedFamily> copy_families();      // random_products.cpp
+std::vector<NamedFamily> role_families();      // random_roles.cpp
+std::vector<NamedFamily> program_families();   // random_programs.cpp
 const std::vector<NamedFamily>& random_family_table();
 
 }  // namespace tw::diagnose
