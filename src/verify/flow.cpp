@@ -184,7 +184,11 @@ bool Flow::pin_digit(const Condition& c) {
     auto digit = std::find_if(digits_.begin(), digits_.end(), [&](const Digit& d) { return d.atom == atom && !d.tile_loop; });
     if (digit == digits_.end()) return false;
     const std::int64_t value = -constant * factor;
-    if (value < 0 || !prover_.holds(less(Poly(value), digit->extent))) return false;
+    // For every launch, not only for those in which a block or an iteration comes this far.
+    Prover launch(ints_);
+    State empty;
+    for (const ir::Assumption& a : k_.assumptions) launch.assume(ints_.condition_from(a.condition, leaf(empty)));
+    if (value < 0 || !launch.holds(less(Poly(value), digit->extent))) return false;
     digits_.erase(digit);
     return true;
 }
