@@ -32,6 +32,7 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     inputs.dependences = std::move(order.dependences);
     verify::FlowResult flow = verify::check_flow(kernel, inputs);
     for (auto& o : flow.obligations) result.obligations.push_back(std::move(o));
+    for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
     result.questions = std::move(flow.questions);
     for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
     result.milliseconds = processor_milliseconds() - start;
