@@ -34,7 +34,6 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     for (auto& o : flow.obligations) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
     result.questions = std::move(flow.questions);
-    for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
     result.milliseconds = processor_milliseconds() - start;
     if (options.accesses) result.accesses = access_report(kernel);
     if (result.proved() || !options.search) return result;
