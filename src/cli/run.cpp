@@ -71,7 +71,9 @@ public:
     explicit ProgressLine(double limit_s) : limit_(limit_s) {}
     bool update(const emulate::Progress& p) {
         const double now = elapsed();
-        if (p.clusters_done > 0) total_ = now / static_cast<double>(p.clusters_done) * static_cast<double>(p.clusters);
+        // The time before the first cluster's end belongs to making the inputs: it does not come again with every cluster.
+        if (first_ < 0) first_ = now, first_done_ = p.clusters_done;
+        else if (p.clusters_done > first_done_) total_ = first_ + (now - first_) / static_cast<double>(p.clusters_done - first_done_) * static_cast<double>(p.clusters - first_done_);
         if (now > limit_) return false;
         if (now < next_) return true;
         next_ = now + (live_ ? 1 : 10);
@@ -91,7 +93,8 @@ private:
     double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     bool live_ = ::isatty(STDERR_FILENO) != 0, shown_ = false;
-    double limit_, next_ = 2, total_ = 0;
+    double limit_, next_ = 2, total_ = 0, first_ = -1;
+    std::int64_t first_done_ = 0;
 };
 
 int run(const Options& o) {

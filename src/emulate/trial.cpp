@@ -110,6 +110,11 @@ std::int64_t memory_needed(const ir::Kernel& k, const std::vector<std::int64_t>&
 }
 
 std::string too_large(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, std::int64_t memory_limit) {
+    for (const ir::Tensor& t : k.tensors) {
+        for (const ir::Expr& e : t.dims) {
+            if (const auto extent = size_value(e, sizes); extent && *extent < 0) return "with these sizes `" + t.name + "` has a dimension of " + std::to_string(*extent);
+        }
+    }
     const std::int64_t bytes = memory_needed(k, sizes);
     if (bytes <= memory_limit) return {};
     const auto mebibytes = [](std::int64_t b) { return std::to_string(b >> 20) + " MiB"; };
