@@ -197,7 +197,8 @@ std::vector<std::vector<std::int64_t>> choices_of(const ir::Kernel& k, std::int6
         if (!empty_too) continue;
         if (u.least <= 1) choices[i].push_back(0);
         // Every trip count up to the period: what comes after a loop, or happens where its start meets its end, may be wrong for one alone.
-        for (std::int64_t trips = 2; trips < period + 2; ++trips) add(trips * tile);
+        // (Where the period is long, up to a bound: the work grows with its square.)
+        for (std::int64_t trips = 2; trips < std::min<std::int64_t>(period, 48) + 2; ++trips) add(trips * tile);
     }
     return choices;
 }
