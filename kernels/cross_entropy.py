@@ -129,7 +129,7 @@ def logsumexp_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf1
     blocks_per_sm=tw.max(1, 1024 // tw.max(128, BYTES // 64)),
 )
 def cross_entropy_short(
-    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 16384, 32768)
+    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 16384, 32768)
 ):
     """Rows of up to BYTES bytes of whole vectors in registers, four vectors a thread."""
     BN = BYTES // T.bytes
@@ -150,7 +150,7 @@ def cross_entropy_short(
     blocks_per_sm=2,
 )
 def cross_entropy_long(
-    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2
+    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2
 ):
     """Rows of any length of whole vectors over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
@@ -170,7 +170,7 @@ def cross_entropy_long(
     computes="loss[m] = logsumexp(n, f32(X[m, n])) - sum(n, where(n == target[m], f32(X[m, n]), 0))",
     threads=tw.max(128, BN // 16),
 )
-def cross_entropy_short_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
+def cross_entropy_short_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
     """Rows of any length up to BN, one element a lane."""
     BM = tw.max(1, 2048 // BN)
     tw.assume(N <= BN)
@@ -186,7 +186,7 @@ def cross_entropy_short_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), lo
     threads=512,
     cluster=(C, 1, 1),
 )
-def cross_entropy_long_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
+def cross_entropy_long_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
     """Rows of any length over the blocks of a cluster, one element a lane."""
     state = tw.shared(f32, (3,))
     rank, m = part_of_row_and_target(X, target, state, C, 4096)
