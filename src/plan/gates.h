@@ -64,6 +64,8 @@ public:
     // The best kernel once more, with what no candidate saw: inputs of another seed, and every held-out shape that a variant accepts.
     // {"status": "right" | "wrong" | "not measured", "why", "fresh": {...}, "held_out": [{"sizes", "status", "outputs"}]}
     nlohmann::json confirm(const tasks::Task& task, const std::string& source);
+    // Counters of the kernel (plan/metrics.h), or why there are none: {"source": "ncu", "kernels"} or {"source": "static", "why"}.
+    nlohmann::json profile(const tasks::Task& task, const std::string& source);
     // The kernel and the task's peer in turn: {"name", "status": "measured" | "not measured", "why", "microseconds", "ours_microseconds", "ratio" (peer / ours),
     // "ratio_interval", ...}.
     nlohmann::json time_peer(const tasks::Task& task, const std::string& source);

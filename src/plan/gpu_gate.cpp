@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "plan/gates.h"
+#include "plan/metrics.h"
 #include "runtime/machine.h"
 #include "runtime/session.h"
 #include "runtime/torch_peer.h"
@@ -16,9 +17,10 @@ struct GpuGate::State {
     std::string machine = "no GPU";
     std::unique_ptr<runtime::EvaluationSession> session;
 
-    json request_for(const tasks::Task& task, const std::string& source) const {
-        json request = {{"text", source}, {"kernel", task.name}, {"sizes", json::object()}, {"scalars", json::object()}, {"seed", options.seed}, {"timeout_s", options.gpu_seconds}};
+    json request_for(const tasks::Task& task, const std::string& source, std::uint64_t seed, const tasks::Sizes& other = {}) const {
+        json request = {{"text", source}, {"kernel", task.name}, {"sizes", json::object()}, {"scalars", json::object()}, {"seed", seed}, {"timeout_s", options.gpu_seconds}};
         for (const auto& [name, value] : task.sizes) request["sizes"][name] = value;
+        for (const auto& [name, value] : other) request["sizes"][name] = value;
         for (const tasks::ScalarSpec& s : task.scalars) request["scalars"][s.name] = s.value;
         if (!task.tolerance.empty()) request["tolerance"] = task.tolerance.begin()->second;
         for (const tasks::TensorSpec& t : task.tensors) if (!t.values.empty()) request["inputs"][t.name] = t.values;
@@ -55,7 +57,7 @@ void GpuGate::judge(const tasks::Task& task, const std::string& source, const st
         note("time", nullptr, 0, "no GPU");
         return;
     }
-    json request = state_->request_for(task, source);
+    json request = state_->request_for(task, source, state_->options.seed);
     request.update({{"time", true}, {"rounds", state_->options.rounds}, {"graph_us", 400}, {"warmup_ms", 5}});
     if (!best.empty()) request["against"] = {{"text", best}, {"kernel", task.name}};
     if (state_->options.on_gate) state_->options.on_gate("test");
@@ -100,15 +102,15 @@ json GpuGate::confirm(const tasks::Task& task, const std::string& source) {
         if (entry["status"] != "right" && out["status"] == "right") out["status"] = "wrong", out["why"] = fmt::format("{}: {}", entry["status"].get<std::string>(), entry.value("message", ""));
         return entry;
     };
-    json request = state_->request_for(task, source);
-    request["seed"] = state_->options.seed + 7919;   // no candidate was tested with it
-    out["fresh"] = run(request);
-    for (const tasks::Sizes& shape : task.held_out) {
-        json other = request;
-        for (const auto& [name, value] : shape) other["sizes"][name] = value;
-        out["held_out"].push_back(run(other));
-    }
+    const std::uint64_t seed = state_->options.seed + 7919;   // no candidate was tested with it
+    out["fresh"] = run(state_->request_for(task, source, seed));
+    for (const tasks::Sizes& shape : task.held_out) out["held_out"].push_back(run(state_->request_for(task, source, seed, shape)));
     return out;
+}
+
+json GpuGate::profile(const tasks::Task& task, const std::string& source) {
+    if (!state_->gpu) return {{"source", "static"}, {"why", "no GPU here"}};
+    return runtime::profile(state_->request_for(task, source, state_->options.seed), 3 * state_->options.gpu_seconds, metrics_of(task.workload));
 }
 
 json GpuGate::time_peer(const tasks::Task& task, const std::string& source) {
@@ -117,7 +119,7 @@ json GpuGate::time_peer(const tasks::Task& task, const std::string& source) {
     const auto because = [&](const std::string& why) { return out["why"] = why, out; };
     if (peer.empty()) return because("the task names no peer");
     if (!state_->gpu) return because("no GPU here");
-    json request = state_->request_for(task, source);
+    json request = state_->request_for(task, source, state_->options.seed);
     request.update({{"time", true}, {"rounds", 2 * state_->options.rounds}, {"timeout_s", 3 * state_->options.gpu_seconds}});
     if (peer == "cublaslt") {
         request["against"] = {{"peer", "cublaslt"}};

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "plan/feedback.h"
+#include "plan/metrics.h"
 #include "tasks/classify.h"
 
 namespace tw::plan {
@@ -67,7 +68,7 @@ private:
     std::string bottleneck() const;
     bool profiling_shown() const;
     const Technique* choose();
-    Request request_for_step(const Technique* technique, std::size_t steps) const;   // as it was when the run had so many steps
+    Request request_for_step(const Technique* technique, std::size_t steps);   // as it was when the run had so many steps
     // A candidate and its repairs; from attempt `from` on, when a run is resumed between two of them. False: the technique had nothing to offer.
     Result<bool> candidate(const Technique* technique, int from = 0);
     Result<void> finish_repairs();
@@ -95,6 +96,8 @@ private:
     std::int64_t tokens_ = 0;
     double dollars_ = 0;
     bool stages_done_ = false;
+    json profile_;
+    int profiled_step_ = -1;         // the step it belongs to
     int first_candidates_ = 0;       // that were asked for, repairs aside
     json peer_ = json::object(), confirmation_ = json::object();
     Clock::time_point began_ = Clock::now();
@@ -143,7 +146,7 @@ const Technique* Loop::choose() {
     return best;
 }
 
-Request Loop::request_for_step(const Technique* technique, std::size_t steps) const {
+Request Loop::request_for_step(const Technique* technique, std::size_t steps) {
     Request r;
     r.task = &task_;
     r.stage = technique ? technique->stage : Stage::first;
@@ -169,6 +172,11 @@ Request Loop::request_for_step(const Technique* technique, std::size_t steps) co
         if (roof_.memory_bound) r.metrics.push_back({"bandwidth", work.bytes / state_.best_us * 1e-6, "TB/s", "useful bytes per second"});
         else r.metrics.push_back({"throughput", work.flops / state_.best_us * 1e-6, "TFLOP/s", "useful operations per second"});
         if (best_judgement_.resources_known) r.metrics.push_back({"registers", static_cast<double>(best_judgement_.registers), "", "per thread"});
+        // Counters of the best kernel, once each, of which the stage's choice sees its own.
+        if (gpu_.available() && proposer_.name() != "builtin") {
+            if (profiled_step_ != state_.best_step) profile_ = gpu_.profile(task_, source_of(state_.best_step)), profiled_step_ = state_.best_step;
+            for (Metric& m : shown_metrics(profile_, task_.workload, r.stage)) r.metrics.push_back(std::move(m));
+        }
     }
     if (options_.budget.seconds > 0) r.seconds_left = std::max(1.0, options_.budget.seconds - elapsed());
     if (options_.budget.tokens > 0) r.tokens_left = std::max<std::int64_t>(1, options_.budget.tokens - tokens_);

@@ -208,27 +208,28 @@ json static_profile(const json& request) {
     return out;
 }
 
-json profile(const json& request, double seconds) {
+json profile(const json& request, double seconds, const std::vector<MetricMeaning>& all) {
     json asked = request;
     asked["time"] = false;
     const TemporaryFile requests("request"), log("ncu");
     if (requests.path.empty() || log.path.empty() || !write_file_atomically(requests.path, asked.dump() + "\n")) return {{"source", "static"}, {"why", "no temporary file can be made"}};
     std::string names;
-    for (const MetricMeaning& m : chosen_metrics()) names += (names.empty() ? "" : ",") + std::string(m.name);
+    for (const MetricMeaning& m : all) names += (names.empty() ? "" : ",") + std::string(m.name);
     WorkerLimits limits;
     limits.seconds = seconds;
     // Kernels of the harness are named tw_...; the candidate's are all others.
     const auto ran = run_program_in_worker({"ncu", "--csv", "--print-units", "base", "--clock-control", "none", "--kernel-name", "regex:^(?!tw_).*$", "--launch-count", "4", "--metrics", names, "--log-file", log.path,
                                             own_program(), "gpu-worker", "--requests", requests.path}, limits);
     const auto text = read_file(log.path);
-    const json evidence = evidence_in(ran.answer);
+    const json answer = evidence_in(ran.answer);
+    const std::string status = answer.is_object() ? answer.value("status", "unknown") : "unknown";   // nothing where the worker died under the profiler
     const auto metrics = parse_ncu_csv(text ? *text : "");
     if (metrics.empty()) {
         json out = static_profile(request);
         const bool refused = text && text->find("ERR_NVGPUCTRPERM") != std::string::npos;
         out["why"] = refused                                  ? "the driver does not let this user read the counters (ERR_NVGPUCTRPERM)"
                      : ran.end == WorkerEnd::not_started      ? "ncu is not in PATH"
-                     : evidence.value("status", "") == "no gpu" ? "no GPU here"
+                     : status == "no gpu"                     ? "no GPU here"
                                                               : "ncu gave no figures: " + std::string(trim(end_of(text ? *text : ran.words, 300))) + " (" + ran.sentence() + ")";
         return out;
     }
@@ -236,11 +237,10 @@ json profile(const json& request, double seconds) {
     for (const Metric& m : metrics) {
         json& mine = values[m.kernel][m.name];
         if (!mine.is_null()) continue;   // the first launch of each kernel
-        const auto& all = chosen_metrics();
         const auto known = std::find_if(all.begin(), all.end(), [&](const MetricMeaning& c) { return m.name == c.name; });
         mine = {{"value", m.value}, {"unit", m.unit}, {"meaning", known == all.end() ? "" : known->meaning}};
     }
-    return {{"source", "ncu"}, {"kernels", values}, {"status", evidence.value("status", "unknown")}};
+    return {{"source", "ncu"}, {"kernels", values}, {"status", status}};
 }
 
 json sanitize(const json& request, const std::string& tool, double seconds) {

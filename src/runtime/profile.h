@@ -39,7 +39,7 @@ struct MetricMeaning {
 const std::vector<MetricMeaning>& chosen_metrics();
 
 // {"source": "ncu", "metrics": {name: {value, unit, meaning}}} of the request's kernel, or {"source": "static", "why": ..., "mix": ...}.
-nlohmann::json profile(const nlohmann::json& request, double seconds);
+nlohmann::json profile(const nlohmann::json& request, double seconds, const std::vector<MetricMeaning>& metrics = chosen_metrics());
 
 // Runs the request under compute-sanitizer: {"tool", "errors", "report", "evidence"}; "problem" when the tool did not do its work.
 nlohmann::json sanitize(const nlohmann::json& request, const std::string& tool, double seconds);

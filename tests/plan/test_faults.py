@@ -49,7 +49,7 @@ class Bench:
     def run(self, *words, cwd=None, **environment):
         count = self.folder / "count"
         count.unlink(missing_ok=True)
-        return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=120, cwd=cwd,
+        return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=900, cwd=cwd,
                               env={**os.environ, "TILEWRIGHT_STATE": str(self.folder / "state"), "TILEWRIGHT_PROGRAM": str(SOURCE / "tests/plan/fake_gpu.py"), "FAKE_GPU_COUNT": str(count), "TILEWRIGHT_HIDE": "nvrtc", **environment})
 
     def optimize(self, *words, **environment):
@@ -231,3 +231,43 @@ def test_a_journal_that_is_damaged_in_the_middle_of_a_run(tmp_path):
         assert done.returncode in (0, 2), (at, done.returncode, done.stderr)  # in words, never a crash
         hurt += done.returncode == 2
     assert hurt > 0
+
+
+# ------------------------------------------------------------------------------------------------------------------------- profiling
+
+def test_counters_are_shown_after_the_stage_that_the_class_prescribes(tmp_path):
+    """A program as proposer, a fake GPU and an `ncu` that prints a recorded file: what the program is shown, and when."""
+    bench = Bench(tmp_path, TASK.replace("f32(X[m, n]) * 2.0", "softmax(n, f32(X[m, n]))"))  # a reduction: after structure
+    kernels = Bench(tmp_path / "builtin", (tmp_path / "task.toml").read_text())
+    assert kernels.optimize("--no-gpu").returncode == 0
+    sources = [s["source"] for s in kernels.document()["steps"] if s["outcome"] == "accepted"]
+    (tmp_path / "sources.json").write_text(json.dumps(sources))
+    (tmp_path / "propose.py").write_text(f"""import json, pathlib, sys
+request = json.load(sys.stdin)
+folder = pathlib.Path({str(tmp_path)!r})
+asked = folder / "asked.jsonl"
+n = len(asked.read_text().splitlines()) if asked.exists() else 0
+with asked.open("a") as out:
+    out.write(json.dumps({{"stage": request["stage"], "metrics": request["metrics"]}}) + "\\n")
+sources = json.loads((folder / "sources.json").read_text())
+print(json.dumps({{"source": sources[n % len(sources)] + f"# {{n}}\\n", "note": "one of them"}}))
+""")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "ncu").write_text(f"""#!{sys.executable}
+import pathlib, sys
+words = sys.argv[1:]
+pathlib.Path(words[words.index("--log-file") + 1]).write_text(pathlib.Path({str(SOURCE / 'tests/plan/data/ncu.csv')!r}).read_text())
+pathlib.Path({str(tmp_path / 'asked_ncu')!r}).write_text(words[words.index("--metrics") + 1])
+""")
+    (tools / "ncu").chmod(0o755)
+    done = bench.run("optimize", bench.folder / "task.toml", "--steps", 24, "--plateau", 50, "--repairs", 0, *bench.files, "--proposer", f"command:{sys.executable} {tmp_path / 'propose.py'}", PATH=f"{tools}:{os.environ['PATH']}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    asked = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text().splitlines()]
+    early = [a for a in asked if a["stage"] in ("first", "structure")]
+    late = [a for a in asked if a["stage"] not in ("first", "structure")]
+    assert early and late, [a["stage"] for a in asked]
+    assert all(a["metrics"] == [] for a in early)
+    names = {m["name"]: m for m in late[0]["metrics"]}
+    assert names["gpu__time_duration.sum"]["value"] == pytest.approx(86.208) and names["gpu__time_duration.sum"]["unit"] == "us"
+    assert "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active" not in (tmp_path / "asked_ncu").read_text()
