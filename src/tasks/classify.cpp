@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "tasks/extent.h"
+
 namespace tw::tasks {
 namespace {
 
@@ -99,7 +101,7 @@ Work work_of(const Task& task) {
     Work work;
     for (const TensorSpec& t : task.tensors) {
         double elements = 1;
-        for (const std::string& d : t.dims) elements *= static_cast<double>(task.size(d) ? task.size(d) : std::stoll(d));
+        for (const std::string& d : t.dims) elements *= static_cast<double>(extent_of(task, d));
         work.bytes += elements * target::bits(t.dtype) / 8;
     }
     const ir::Kernel& spec = *task.spec;

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "lower/lower.h"
 #include "tasks/classify.h"
+#include "tasks/extent.h"
 
 namespace tw::tasks {
 namespace {
@@ -91,7 +92,7 @@ public:
                         spec.dims.push_back(std::to_string(*i));
                     } else {
                         const std::string text = string(d, "a dimension");
-                        if (!task.size(text)) return value_error(d, fmt::format("tensor {}: '{}' is not in [sizes]", name, printable(text))), std::nullopt;
+                        if (!extent_of(task, text)) return value_error(d, fmt::format("tensor {}: '{}' is neither in [sizes] nor one of them plus a number", name, printable(text))), std::nullopt;
                         spec.dims.push_back(text);
                     }
                 }
@@ -111,10 +112,14 @@ public:
                     else return value_error(d, fmt::format("tensor {}: a bound of range is an integer or a size", name)), std::nullopt;
                 }
                 spec.extra += fmt::format(", range=({}, {})", ends[0], ends[1]);
+            } else if (key.str() == "offsets_of") {
+                const std::string of = string(value, "offsets_of");
+                if (!is_name(of)) return value_error(value, fmt::format("tensor {}: offsets_of names the tensor of group numbers", name)), std::nullopt;
+                spec.extra += fmt::format(", offsets_of=\"{}\"", of);
             } else if (key.str() == "sorted") {
                 if (value.value<bool>().value_or(false)) spec.extra += ", sorted=True";
             } else {
-                key_error(value, fmt::format("tensor {} has no key '{}'", name, printable(key.str())), "its keys are dtype, dims, values, range and sorted");
+                key_error(value, fmt::format("tensor {} has no key '{}'", name, printable(key.str())), "its keys are dtype, dims, values, range, sorted and offsets_of");
             }
         }
         if (!has_type || !has_dims) return key_error(node, fmt::format("tensor {} needs dtype and dims", name)), std::nullopt;
@@ -220,7 +225,7 @@ void check_whole(Task& task, DiagnosticSink& sink) {
     for (const TensorSpec& t : task.tensors) {
         once(t.name);
         double elements = 1;
-        for (const std::string& d : t.dims) elements *= static_cast<double>(task.size(d) ? task.size(d) : std::stoll(d));
+        for (const std::string& d : t.dims) elements *= static_cast<double>(extent_of(task, d));
         bytes += elements * target::bits(t.dtype) / 8;
     }
     if (bytes > 9e18) sink.error(Code::task_value, {}, "the tensors together have more bytes than 64 bits can count");

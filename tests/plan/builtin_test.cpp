@@ -77,6 +77,46 @@ TEST(Builtin, ATaskThatNoSkeletonFitsIsRefusedWithItsCode) {
     EXPECT_NE(reply.error().text.find("TW6004"), std::string::npos) << reply.error().text;
 }
 
+// Rows in groups, from one row a block to a ring of tiles: every kernel on the way is proved. What keeps groups apart is needed: without it a tile writes
+// rows of the next group.
+std::string grouped_tensors(bool offsets) {
+    return matrix("X", "bf16", "\"P\", \"K\"") + matrix("W", "bf16", "\"E\", \"N\", \"K\"") + "expert = { dtype = \"i32\", dims = [\"P\"]" + (offsets ? "" : ", range = [0, \"E\"]") + " }\n" +
+           (offsets ? "starts = { dtype = \"i32\", dims = [\"E + 1\"], offsets_of = \"expert\" }\n" : "") + matrix("Y", "bf16", "\"P\", \"N\"");
+}
+constexpr const char* kGroupedProduct = "Y[p, n] = bf16(relu(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k]))))";
+
+TEST(Builtin, GroupedProductsAreProvedAtEveryStep) {
+    const tasks::Task task = task_of(kGroupedProduct, grouped_tensors(true), "P = 192\nE = 4\nN = 256\nK = 128\n");
+    auto proposer = make_builtin_proposer();
+    Request r;
+    r.task = &task;
+    for (const char* technique : {"", "group_tiles", "matrix_unit", "shared_staging", "warpgroup_mma", "warp_specialisation", "group_parts", "staged_store", "persistence"}) {
+        r.technique = technique;
+        auto reply = proposer->propose(r);
+        ASSERT_TRUE(reply.has_value()) << technique << ": " << reply.error().text;
+        r.current_source = reply->source;
+        EXPECT_TRUE(check_source(r.current_source).proved()) << technique << "\n" << r.current_source;
+    }
+    std::string wrong = r.current_source;
+    const std::string limit = ", limit=(end, None)";
+    const auto at = wrong.find(limit);
+    ASSERT_NE(at, std::string::npos) << wrong;
+    wrong.erase(at, limit.size());
+    EXPECT_FALSE(check_source(wrong).proved()) << wrong;
+}
+
+TEST(Builtin, TilesOfGroupsNeedTheirOffsets) {
+    const tasks::Task task = task_of(kGroupedProduct, grouped_tensors(false), "P = 192\nE = 4\nN = 256\nK = 128\n");
+    auto proposer = make_builtin_proposer();
+    Request r;
+    r.task = &task;
+    r.current_source = first_kernel(task);
+    r.technique = "group_tiles";
+    const auto reply = proposer->propose(r);
+    ASSERT_FALSE(reply.has_value());
+    EXPECT_NE(reply.error().text.find("offsets_of"), std::string::npos) << reply.error().text;
+}
+
 TEST(Builtin, ASketchIsReadBackFromItsKernel) {
     const tasks::Task task = task_of("Y[m, n] = relu(X[m, n])", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\", \"N\""));
     const auto sketch = builtin::find_sketch(first_kernel(task));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tasks/classify.h"
+#include "tasks/extent.h"
 #include "tasks/line.h"
 #include "tasks/load.h"
 
@@ -64,6 +65,20 @@ TEST(Task, RooflineOfAProductAndOfAMap) {
     EXPECT_NEAR(work.flops, 2.0 * 2 * 4096 * 4096 * 64 / 2, 0.01 * work.flops);
 }
 
+TEST(Task, OffsetsHaveOneElementMoreThanThereAreGroups) {
+    const std::string tensors = "X = { dtype = \"bf16\", dims = [\"P\", \"K\"] }\nW = { dtype = \"bf16\", dims = [\"E\", \"N\", \"K\"] }\nexpert = { dtype = \"i32\", dims = [\"P\"] }\n"
+                                "starts = { dtype = \"i32\", dims = [\"E + 1\"], offsets_of = \"expert\" }\nY = { dtype = \"bf16\", dims = [\"P\", \"N\"] }\n";
+    const Task task = good("Y[p, n] = bf16(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k])))", tensors, "P = 64\nE = 4\nN = 32\nK = 16");
+    EXPECT_EQ(task.workload, WorkloadClass::grouped);
+    ASSERT_TRUE(task.spec);
+    EXPECT_EQ(task.spec->tensors.at(3).offsets_of, 2);
+    EXPECT_EQ(extent_of(task, "E + 1"), 5);
+    EXPECT_EQ(extent_of(task, "E"), 4);
+    EXPECT_EQ(extent_of(task, "12"), 12);
+    for (const char* nothing : {"", "+", "E +", "+ 1", "Q + 1", "E - 1", "E + 0", "E + 1 + 1", "E + 1); import os", "E + 99999999999999999999"}) EXPECT_EQ(extent_of(task, nothing), 0) << nothing;
+    EXPECT_DOUBLE_EQ(work_of(task).bytes, 2.0 * (64 * 16 + 4 * 32 * 16 + 64 * 32) + 4.0 * (64 + 5));
+}
+
 TEST(Task, HostileFilesGetADiagnostic) {
     const std::string head = "name = \"t\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 4\nN = 4\n[tensors]\n";
     const std::pair<std::string, Code> rejected[] = {
@@ -77,6 +92,8 @@ TEST(Task, HostileFilesGetADiagnostic) {
         {"name = \"t\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 99999999999999\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_value},
         {head + "X = { dtype = \"f33\", dims = [\"M\"] }\n", Code::task_value},
         {head + "X = { dtype = \"f32\", dims = [\"Q\"] }\n", Code::task_value},
+        {head + "X = { dtype = \"f32\", dims = [\"M + Q\"] }\n", Code::task_value},
+        {head + "X = { dtype = \"i32\", dims = [\"M\"], offsets_of = \"a\\\") + evil(\" }\n", Code::task_value},
         {"name = \"a b; import os\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_value},
         {head + kMatrix + "[tolerance]\nZ = 0.1\n", Code::task_value},
     };

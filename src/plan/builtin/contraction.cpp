@@ -5,7 +5,8 @@
 //   mma      fma (outer products in registers), mma (mma.sync), wgmma
 //   copy     direct (no staging; fma only), plain (load, store to shared), cp_async, tma
 //   roles    0: all threads do everything; 1: a producer warpgroup and `consumers` consumers around a ring
-//   stages, swizzle, bm, bn, bk, consumers, persistent, group, store (direct, tma), keep (wgmma groups left in flight)
+//   groups   of grouped products: rows (one row a block, its group read with it), tiles (tiles of rows inside a group, in `parts` parts)
+//   stages, swizzle, bm, bn, bk, consumers, persistent, group, store (direct, tma, staged), keep (wgmma groups left in flight)
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -24,6 +25,13 @@ void ContractionWriter::collect_operands() {
 }
 
 void ContractionWriter::grid() {
+    if (grouped()) {
+        const std::string N = c_.of(c_.n).extent_text;
+        if (by_rows()) body_.line(fmt::format("row, bn = tw.grid({}, tw.cdiv({}, BN))", c_.of(c_.m).extent_text, N));
+        else if (parts() > 1) body_.line(fmt::format("part, bn, e = tw.grid(PARTS, tw.cdiv({}, BN), {})", N, c_.group_extent));   // neighbours share the group's operand in L2
+        else body_.line(fmt::format("bn, e = tw.grid(tw.cdiv({}, BN), {})", N, c_.group_extent));
+        return;
+    }
     std::vector<std::string> names = {"bm", "bn"}, extents = {fmt::format("tw.cdiv({}, BM)", c_.of(c_.m).extent_text), fmt::format("tw.cdiv({}, BN)", c_.of(c_.n).extent_text)};
     if (c_.batch.size() == 1) {
         names.push_back(batch_index(c_.batch[0]));
@@ -47,12 +55,38 @@ void ContractionWriter::grid() {
 }
 
 void ContractionWriter::open_tiles() {
-    if (s_.on("persistent")) {
-        body_.line(fmt::format("for bm, bn in tw.tiles({}, {}, BM, BN, group={}):", c_.of(c_.m).extent_text, c_.of(c_.n).extent_text, s_.number("group", 8)));
+    const auto loop = [&](const std::string& text) {
+        body_.line(text);
         body_.in();
+        ++tile_loops_;
+    };
+    tile_loops_ = 0;
+    const std::string N = c_.of(c_.n).extent_text;
+    if (by_rows()) {
+        body_.line("m0 = row");
+        body_.line("n0 = bn * BN");
+        body_.line(fmt::format("e = {}[row]", spec_.tensors[static_cast<std::size_t>(c_.group)].name));
+        return;
     }
+    if (grouped()) {
+        if (s_.on("persistent")) {
+            loop(fmt::format("for t in tw.persistent({} * tw.cdiv({}, BN)):", c_.group_extent, N));
+            body_.line(fmt::format("e = t // tw.cdiv({}, BN)", N));
+            body_.line(fmt::format("n0 = t % tw.cdiv({}, BN) * BN", N));
+        } else body_.line("n0 = bn * BN");
+        body_.line(fmt::format("first = {}[e]", c_.offsets));
+        body_.line(fmt::format("end = {}[e + 1]", c_.offsets));
+        loop(parts() > 1 ? "for m in tw.range(part, tw.cdiv(end - first, BM), PARTS):" : "for m in tw.range(tw.cdiv(end - first, BM)):");
+        body_.line("m0 = first + m * BM");
+        return;
+    }
+    if (s_.on("persistent")) loop(fmt::format("for bm, bn in tw.tiles({}, {}, BM, BN, group={}):", c_.of(c_.m).extent_text, N, s_.number("group", 8)));
     body_.line("m0 = bm * BM");
     body_.line("n0 = bn * BN");
+}
+
+void ContractionWriter::close_tiles() {
+    for (; tile_loops_ > 0; --tile_loops_) body_.out();
 }
 
 std::string ContractionWriter::output_view(const std::string& m0, const std::string& n0) const {
@@ -79,11 +113,11 @@ Value ContractionWriter::epilogue_value(const std::string& m0, const std::string
         for (std::size_t d = 0; d < t->indices.size(); ++d) {
             const Expr& e = t->indices[d];
             if (d) v += ", ";
-            const int cls = e.kind() == ExprKind::var ? class_of(e->id) : -1;
+            const int cls = class_at(e);
             if (cls == c_.m) v += fmt::format("{0} : {0} + {1}", m0, bm), order.push_back(kP);
             else if (cls == c_.n) v += fmt::format("{0} : {0} + {1}", n0, bn), order.push_back(kQ);
             else if (e.kind() == ExprKind::constant) v += std::to_string(e->value);
-            else v += batch_index(cls);
+            else v += other_index(e);
         }
         int axes = 0;
         for (int o : order) axes |= o;
@@ -127,14 +161,30 @@ void ContractionWriter::epilogue(const std::string& rows) {
         body_.out();
         return;
     }
+    if (s_.is("store", "staged")) {   // whole lines of the output leave, though a group may end in the middle of the tile
+        body_.line("for j in tw.unroll(BN // 64):");
+        body_.in();
+        body_.line("col = n0 + j * 64");
+        write_.enter();
+        const std::string buffer = consumers() > 1 ? "sOut[w]" : "sOut";
+        const Value v = epilogue_value(m, "col", rows, "64", [this](std::size_t i) { return acc_name(i) + "[:, j * 64 : j * 64 + 64]"; });
+        write_.leave();
+        body_.line("done.sync()");
+        body_.line(fmt::format("tw.store({}, {})", buffer, v.text));
+        body_.line("done.sync()");
+        body_.line(fmt::format("tw.store({}, tw.load({}){})", output_view(m, "col"), buffer, limit()));
+        body_.out();
+        return;
+    }
     write_.enter();
     const Value v = epilogue_value(m, "n0", rows, "BN", [this](std::size_t i) { return acc_name(i); });
     write_.leave();
-    body_.line(fmt::format("tw.store({}, {})", output_view(m, "n0"), v.text));
+    body_.line(fmt::format("tw.store({}, {}{})", output_view(m, "n0"), v.text, limit()));
 }
 
 Expected<std::string, std::string> ContractionWriter::write() {
     if (!c_.problem.empty()) return Unexpected{c_.problem};
+    if (grouped() && !by_rows() && c_.offsets.empty()) return Unexpected{std::string("no tensor of the task holds the first row of each group (offsets_of)")};
     collect_operands();
     const std::string copy = s_.get("copy", "direct");
     const int stages = this->stages();
@@ -169,10 +219,12 @@ Expected<std::string, std::string> ContractionWriter::write() {
         zero_accumulators("BM");
         main_loop();
         epilogue("BM");
+        close_tiles();
         if (in_role) body_.out();
     }
     if (!write_.problem.empty()) return Unexpected{write_.problem};
     std::string parameters = fmt::format("    BM: tw.const = {},\n    BN: tw.const = {},\n", s_.number("bm", 32), s_.number("bn", 32));
+    if (grouped() && parts() > 1) parameters += fmt::format("    PARTS: tw.const = {},\n", parts());
     if (copy != "direct") parameters += fmt::format("    BK: tw.const = {},\n", s_.number("bk", 32));
     if (copy != "direct" && (stages > 1 || roles())) parameters += fmt::format("    STAGES: tw.const = {},\n", stages);
     std::string decorator;

@@ -35,7 +35,15 @@ Contraction contraction_of(const tasks::Task& task) {
             Operand o{x->id, x->indices, true};
             bool has_n = false;
             for (std::size_t d = 0; d < o.indices.size(); ++d) {
-                if (o.indices[d].kind() != ExprKind::var) return fail("an operand is indexed by an expression");
+                const Expr& index = o.indices[d];
+                if (index.kind() == ExprKind::element && index->args.size() == 1 && index->args[0].kind() == ExprKind::var && d + 2 < o.indices.size()) {
+                    // The operand of a row's group: W[expert[p], n, k].
+                    if (c.group >= 0 && c.group != index->id) return fail("rows in two kinds of groups");
+                    c.group = index->id;
+                    c.group_extent = text_of(spec.tensors[static_cast<std::size_t>(x->id)].dims[d], spec);
+                    continue;
+                }
+                if (index.kind() != ExprKind::var) return fail("an operand is indexed by an expression");
                 has_n |= class_of(o.indices[d]->id) == c.n;
                 if (d + 1 == o.indices.size()) o.k_last = class_of(o.indices[d]->id) == c.k;
             }
@@ -48,7 +56,7 @@ Contraction contraction_of(const tasks::Task& task) {
     if (c.products.empty()) fail("no sum of products");
     if (!c.problem.empty()) return c;
     // m: the last variable of the output, before n, that the first operand has and the second has not.
-    const auto has = [&](const Operand& o, int cls) { return std::any_of(o.indices.begin(), o.indices.end(), [&](const Expr& x) { return class_of(x->id) == cls; }); };
+    const auto has = [&](const Operand& o, int cls) { return std::any_of(o.indices.begin(), o.indices.end(), [&](const Expr& x) { return x.kind() == ExprKind::var && class_of(x->id) == cls; }); };
     for (std::size_t i = e.output_vars.size() - 1; i-- > 0;) {
         const int cls = class_of(e.output_vars[i]);
         const bool only_a = has(c.products[0].a, cls) && !has(c.products[0].b, cls);
@@ -56,6 +64,10 @@ Contraction contraction_of(const tasks::Task& task) {
         else c.batch.push_back(cls);
     }
     if (c.m < 0) fail("no output axis belongs to one operand alone");
+    if (c.group >= 0) {
+        for (const ir::Tensor& t : spec.tensors) if (t.offsets_of == c.group) c.offsets = t.name;
+        if (!c.batch.empty()) fail("groups of rows in a batch");
+    }
     for (const Product& p : c.products) {
         const target::DType ta = spec.tensors[static_cast<std::size_t>(p.a.tensor)].dtype, tb = spec.tensors[static_cast<std::size_t>(p.b.tensor)].dtype;
         if (ta != tb) fail("operands of different types");
@@ -91,6 +103,7 @@ void contraction_facts(const tasks::Task& task, Facts& facts) {
     facts.k_major_b = c.products[0].b.k_last;
     facts.products = static_cast<int>(c.products.size());
     facts.batched = !c.batch.empty();
+    facts.grouped = c.group >= 0;
 }
 
 }  // namespace tw::plan::builtin

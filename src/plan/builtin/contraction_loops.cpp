@@ -20,14 +20,8 @@ void ContractionWriter::mma_direct() {
     body_.in();
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
         for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
-            std::string v = spec_.tensors[static_cast<std::size_t>(o->tensor)].name + "[";
-            for (std::size_t d = 0; d < o->indices.size(); ++d) {
-                const int cls = class_of(o->indices[d]->id);
-                if (d) v += ", ";
-                const bool own = cls == (is_a ? c_.m : c_.n);
-                v += own ? (is_a ? "m0 : m0 + BM" : "n0 : n0 + BN") : cls == c_.k ? "kt * 16 : kt * 16 + 16" : batch_index(cls);
-            }
-            body_.line(fmt::format("{0}{1} = tw.load({2}], fill=0.0, layout=tw.mma_{0}())", is_a ? "a" : "b", i, v));
+            const std::string v = at(*o, is_a, is_a ? "m0 : m0 + BM" : "n0 : n0 + BN", "kt * 16 : kt * 16 + 16");
+            body_.line(fmt::format("{0}{1} = tw.load({2}, fill=0.0, layout=tw.mma_{0}())", is_a ? "a" : "b", i, v));
         }
         body_.line(fmt::format("tw.mma({}, a{}, b{})", acc_name(i), i, i));
     }
@@ -40,14 +34,8 @@ void ContractionWriter::fma_direct() {
     body_.in();
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
         for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
-            std::string v = spec_.tensors[static_cast<std::size_t>(o->tensor)].name + "[";
-            for (std::size_t d = 0; d < o->indices.size(); ++d) {
-                const int cls = class_of(o->indices[d]->id);
-                if (d) v += ", ";
-                const bool own = cls == (is_a ? c_.m : c_.n);
-                v += own ? (is_a ? "m0 : m0 + BM" : "n0 : n0 + BN") : cls == c_.k ? "k" : batch_index(cls);
-            }
-            body_.line(fmt::format("{}{} = tw.load({}], fill=0.0){}", is_a ? "a" : "b", i, v, c_.dtype == target::DType::F32 ? "" : ".to(f32)"));
+            const std::string v = at(*o, is_a, is_a ? "m0 : m0 + BM" : "n0 : n0 + BN", "k");
+            body_.line(fmt::format("{}{} = tw.load({}, fill=0.0){}", is_a ? "a" : "b", i, v, c_.dtype == target::DType::F32 ? "" : ".to(f32)"));
         }
         body_.line(fmt::format("{0} = {0} + a{1}[:, None] * b{1}[None, :]", acc_name(i), i));
     }
@@ -116,13 +104,7 @@ void ContractionWriter::expect_sums(const std::string& m0, const std::string& st
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
         std::string term;
         for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
-            std::string v = spec_.tensors[static_cast<std::size_t>(o->tensor)].name + "[";
-            for (std::size_t d = 0; d < o->indices.size(); ++d) {
-                const int cls = class_of(o->indices[d]->id);
-                if (d) v += ", ";
-                v += cls == c_.k ? "kk" : cls == c_.m ? m0 + " + i" : cls == c_.n ? "n0 + j" : batch_index(cls);
-            }
-            term += fmt::format("{}f32({}])", term.empty() ? "" : " * ", v);
+            term += fmt::format("{}f32({})", term.empty() ? "" : " * ", at(*o, is_a, is_a ? m0 + " + i" : "n0 + j", "kk"));
         }
         body_.line(fmt::format("tw.expect({}, \"where({} + i < {} and n0 + j < {}, sum(kk in 0:minimum((kt + 1) * {}, {}), {}), 0.0)\", i, j)", acc_name(i), m0, M, N, step, K, term));
     }
@@ -192,28 +174,31 @@ void ContractionWriter::main_loop() {
 void ContractionWriter::role_kernel() {
     const std::string K = c_.of(c_.k).extent_text;
     const int n = consumers();
-    const bool tma_store = s_.is("store", "tma");
+    const bool tma_store = s_.is("store", "tma"), staged_store = s_.is("store", "staged");
     buffers_.push_back(fmt::format("ring = tw.pipeline(STAGES, consumers={})", n));
     if (tma_store) {
         const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)];
         buffers_.push_back(fmt::format("sOut = tw.shared({}, ({}2, HM, 64), swizzle=128)", target::name(out.dtype), n > 1 ? fmt::format("{}, ", n) : ""));
     }
+    if (staged_store) {
+        const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)];
+        buffers_.push_back(fmt::format("sOut = tw.shared({}, ({}HM, 64), swizzle=128)", target::name(out.dtype), n > 1 ? fmt::format("{}, ", n) : ""));
+    }
     body_.line(fmt::format("with tw.warpgroups(0, regs={}, name=\"producer\"):", n > 1 ? 40 : 56));
     body_.in();
-    const bool persistent = s_.on("persistent");
     open_tiles();
     body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, BK)):", K));
     body_.in();
     body_.line("slot = ring.acquire()");
     copy_tma("slot", "kt * BK", "ring.full(slot)");
     body_.out();
-    if (persistent) body_.out();
+    close_tiles();
     body_.out();
     std::string groups;
     for (int i = 1; i <= n; ++i) groups += fmt::format("{}, ", i);
     body_.line(fmt::format("with tw.warpgroups({}regs={}, name=\"consumer\"){}:", groups, n > 1 ? 232 : 224, n > 1 ? " as w" : ""));
     body_.in();
-    if (tma_store) body_.line(n > 1 ? "done = tw.named_barrier(1 + w, 128)" : "done = tw.named_barrier(1, 128)");
+    if (tma_store || staged_store) body_.line(n > 1 ? "done = tw.named_barrier(1 + w, 128)" : "done = tw.named_barrier(1, 128)");
     open_tiles();
     if (n > 1) body_.line("row = m0 + w * HM");
     zero_accumulators(n > 1 ? "HM" : "BM");
@@ -231,7 +216,7 @@ void ContractionWriter::role_kernel() {
         body_.line("ring.release()");
     }
     epilogue(n > 1 ? "HM" : "BM");
-    if (persistent) body_.out();
+    close_tiles();
     if (tma_store) body_.line("tw.tma_store_wait(0)");
     body_.out();
 }

@@ -27,6 +27,8 @@ struct Contraction {
     std::vector<Product> products;      // over one K, all (m, n)
     int m = -1, n = -1, k = -1;
     std::vector<int> batch;
+    int group = -1;                     // the tensor that names the group of each row: W[expert[p], n, k]; -1: rows are in no groups
+    std::string group_extent, offsets;  // how many groups; the tensor that holds the first row of each, if the task has one
     target::DType dtype = target::DType::F32;
     std::string problem;
     const IndexClass& of(int c) const { return found.classes[static_cast<std::size_t>(c)]; }
@@ -51,19 +53,26 @@ private:
     int stages() const { return s_.number("stages", 1); }
     std::string slot_text(const std::string& slot) const { return stages() > 1 || roles() ? slot : ""; }
 
-    // Operand's global tile: rows of its own axis from `first`, K from `k0`.
-    std::string view(const Operand& o, bool is_a, const std::string& k0, bool slices) const {
+    bool grouped() const { return c_.group >= 0; }
+    bool by_rows() const { return grouped() && !s_.is("groups", "tiles"); }   // one row a block: its group is read with it
+    int parts() const { return by_rows() || s_.on("persistent") ? 1 : s_.number("parts", 1); }   // of the tiles of rows of a group
+    int class_at(const Expr& e) const { return e.kind() == ExprKind::var ? class_of(e->id) : -1; }
+
+    // An operand's elements: `own` and `k` are the texts at its own axis and at K.
+    std::string at(const Operand& o, bool is_a, const std::string& own, const std::string& k) const {
         std::string out = spec_.tensors[static_cast<std::size_t>(o.tensor)].name + "[";
         for (std::size_t d = 0; d < o.indices.size(); ++d) {
-            const int cls = class_of(o.indices[d]->id);
+            const int cls = class_at(o.indices[d]);
             if (d) out += ", ";
-            const bool own = cls == (is_a ? c_.m : c_.n);
-            if (own || cls == c_.k) {
-                const std::string first = own ? (is_a ? "m0" : "n0") : k0, extent = own ? (is_a ? "BM" : "BN") : "BK";
-                out += slices ? fmt::format("{} : {} + {}", first, first, extent) : first;
-            } else out += batch_index(cls);
+            out += cls == (is_a ? c_.m : c_.n) ? own : cls == c_.k ? k : other_index(o.indices[d]);
         }
         return out + "]";
+    }
+    std::string other_index(const Expr& e) const { return e.kind() == ExprKind::element && e->id == c_.group ? "e" : batch_index(class_at(e)); }
+    // Operand's global tile: rows of its own axis, K from `k0`.
+    std::string view(const Operand& o, bool is_a, const std::string& k0, bool slices) const {
+        const std::string own = is_a ? "m0" : "n0", extent = is_a ? "BM" : "BN";
+        return slices ? at(o, is_a, fmt::format("{0} : {0} + {1}", own, extent), fmt::format("{0} : {0} + BK", k0)) : at(o, is_a, own, k0);
     }
     std::string batch_index(int cls) const {
         for (std::size_t i = 0; i < c_.batch.size(); ++i) if (c_.batch[i] == cls) return "i_" + c_.of(cls).name;
@@ -101,6 +110,8 @@ private:
     std::string acc_name(std::size_t i) const { return c_.products.size() == 1 ? "acc" : fmt::format("acc{}", i + 1); }
     std::string output_view(const std::string& m0, const std::string& n0) const;
     void open_tiles();
+    void close_tiles();
+    std::string limit() const { return grouped() && !by_rows() ? ", limit=(end, None)" : ""; }   // a tile ends where the next group begins
 
     const tasks::Task& task_;
     const ir::Kernel& spec_;
@@ -110,6 +121,7 @@ private:
     ExpressionWriter write_;
     std::vector<Staged> staged_;
     std::vector<std::string> assumes_, buffers_;
+    int tile_loops_ = 0;               // opened by open_tiles
 };
 
 }  // namespace tw::plan::builtin

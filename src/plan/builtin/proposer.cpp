@@ -17,7 +17,8 @@ Facts facts_of(const tasks::Task& task) {
         case W::elementwise:
         case W::reduction:
         case W::scan: tile_facts(task, facts); break;
-        case W::contraction: contraction_facts(task, facts); break;
+        case W::contraction:
+        case W::grouped: contraction_facts(task, facts); break;
         case W::attention: attention_facts(task, facts); break;
         default: facts.problem = fmt::format("there is no skeleton for the class {}", tasks::name_of(task.workload));
     }
@@ -33,6 +34,7 @@ Sketch first_sketch(const tasks::Task& task, const Facts& facts) {
         if (facts.reduces && !facts.reduces_q) s = s.with("bp", 32).with("bq", 32);
     } else if (s.skeleton == "contraction") {
         s = s.with("mma", "fma").with("copy", "direct").with("bm", 32).with("bn", 32).with("threads", 128);
+        if (facts.grouped) s = s.with("groups", "rows").with("bm", 1).with("bn", 128);
     } else if (s.skeleton == "attention") {
         s = s.with("bn", 64).with("consumers", 1);
     }

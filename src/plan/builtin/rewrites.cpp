@@ -149,6 +149,7 @@ int shared_bytes(const Context& c, const Sketch& s) {
     const int e = c.f.element_bits / 8, consumers = s.on("roles") ? s.number("consumers", 1) : 1;
     const int a = s.number("bm"), b = s.number("bn") * c.f.products;
     int bytes = std::max(1, s.number("stages", 1)) * (a + b) * s.number("bk") * e;
+    if (s.is("store", "staged")) bytes += s.number("bm") * 64 * 2;
     if (s.is("store", "tma")) bytes += consumers * 2 * (s.number("bm") / consumers) * 64 * 2;
     return bytes;
 }
@@ -185,15 +186,32 @@ Alternatives key_tile(const Context& c) {
     return fitting_attention(c, values(c.s, "bn", {128, 96, 64, 176}));
 }
 
+bool one_row(const Context& c) { return c.f.grouped && !c.s.is("groups", "tiles"); }
+
+Alternatives group_tiles(const Context& c) {
+    if (!product(c) || !one_row(c)) return {};
+    return {c.s.with("groups", "tiles").with("bm", 32).with("bn", 32).with("parts", 1)};
+}
+
+Alternatives group_parts(const Context& c) {
+    if (!product(c) || !c.f.grouped || one_row(c) || c.s.on("persistent")) return {};   // persistent blocks even the work out by themselves
+    return values(c.s, "parts", {4, 8, 2, 1});
+}
+
+Alternatives staged_store(const Context& c) {
+    if (!product(c) || !c.f.grouped || !c.s.on("roles") || !c.s.get("store").empty()) return {};
+    return fitting(c, {c.s.with("store", "staged"), c.s.with("store", "staged").with("stages", c.s.number("stages") - 1)});
+}
+
 Alternatives shared_staging(const Context& c) {
-    if (!product(c) || !c.s.is("copy", "direct")) return {};
+    if (!product(c) || !c.s.is("copy", "direct") || one_row(c)) return {};
     if (c.s.is("mma", "mma")) return {c.s.with("copy", "plain").with("bk", 32)};
     if (c.f.matrix_unit) return {};   // first the matrix unit: its operands decide how a tile is staged
     return {c.s.with("copy", "plain").with("bm", 64).with("bn", 64).with("bk", 32).with("threads", 128)};
 }
 
 Alternatives matrix_unit(const Context& c) {
-    if (!product(c) || !c.f.matrix_unit || !c.s.is("mma", "fma")) return {};
+    if (!product(c) || !c.f.matrix_unit || !c.s.is("mma", "fma") || one_row(c)) return {};
     const Sketch s = c.s.with("mma", "mma").with("bm", 64).with("bn", 64);
     // Operands that lie the other way round are turned on their way through shared memory.
     if (!c.f.k_major_a || !c.f.k_major_b) return {s.with("copy", "plain").with("bk", 32)};
@@ -219,6 +237,8 @@ Alternatives warpgroup_mma(const Context& c) {
 }
 
 Alternatives tma(const Context& c) {
+    // Tiles of rows that differ in number from group to group want a ring that counts by itself: warp_specialisation brings both.
+    if (c.f.grouped) return {};
     if (!product(c) || !c.s.is("mma", "wgmma") || c.s.is("copy", "tma")) return {};
     const int v = 128 / c.f.element_bits;
     if (c.f.q % v || c.f.k % v || (!c.f.k_major_a && c.f.p % v)) return {};
@@ -226,6 +246,12 @@ Alternatives tma(const Context& c) {
 }
 
 Alternatives warp_specialisation(const Context& c) {
+    if (product(c) && c.f.grouped && c.s.is("mma", "wgmma") && !c.s.on("roles")) {
+        const int v = 128 / c.f.element_bits;
+        if (c.f.q % v || c.f.k % v) return {};
+        const Sketch s = c.s.with("copy", "tma").with("roles", 1);
+        return fitting(c, {s.with("stages", 3), s.with("stages", 2)});
+    }
     if (product(c) && c.s.is("copy", "tma") && !c.s.on("roles")) return fitting(c, {c.s.with("roles", 1).with("stages", 3), c.s.with("roles", 1).with("stages", 2)});
     if (attention(c) && !c.s.on("roles")) return {c.s.with("roles", 1).with("stages", 2)};
     return {};
@@ -266,17 +292,18 @@ Alternatives overlap_mma(const Context& c) {
 }
 
 Alternatives persistence(const Context& c) {
+    if (product(c) && c.f.grouped && c.s.on("roles") && !c.s.on("persistent")) return {c.s.with("persistent", 1).with("parts", 1)};
     if (product(c) && c.s.on("roles") && !c.s.on("persistent") && !c.f.batched) return {c.s.with("persistent", 1).with("group", 8)};
     return {};
 }
 
 Alternatives raster(const Context& c) {
-    if (product(c) && c.s.on("persistent")) return values(c.s, "group", {16, 4, 32, 1});
+    if (product(c) && c.s.on("persistent") && !c.f.grouped) return values(c.s, "group", {16, 4, 32, 1});
     return {};
 }
 
 Alternatives tma_store(const Context& c) {
-    if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched) return {};
+    if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched || c.f.grouped) return {};   // a TMA store knows no end of a group
     return fitting(c, {c.s.with("store", "tma"), c.s.with("store", "tma").with("stages", c.s.number("stages") - 1)});
 }
 
@@ -311,7 +338,8 @@ const std::map<std::string, Rewrite>& table() {
         {"warp_specialisation", warp_specialisation}, {"multi_stage", multi_stage}, {"register_blocking", register_blocking},
         {"overlap_mma", overlap_mma},       {"persistence", persistence},     {"raster", raster},
         {"tma_store", tma_store},           {"tile_shape", tile_shape},       {"causal_skip", causal_skip},
-        {"softmax_overlap", softmax_overlap}, {"key_tile", key_tile},
+        {"softmax_overlap", softmax_overlap}, {"key_tile", key_tile},         {"group_tiles", group_tiles},
+        {"group_parts", group_parts},       {"staged_store", staged_store},
     };
     return all;
 }
