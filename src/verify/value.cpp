@@ -10,6 +10,34 @@ double Values::identity(const std::string& op) {
     return 0;
 }
 
+// A maximum is minus infinity only where all of it is, and over a range that is taken to happen nowhere but for a body that is nothing
+// else: a masked row has an element. Everything else passes an infinity on, of whichever sign.
+void Values::mark_infinite(ValueNode& n) const {
+    bool any_low = false, any_high = false, all_low = true, all_high = true;
+    for (Value a : n.args) {
+        const ValueNode& m = node(a);
+        any_low |= m.low, any_high |= m.high;
+        all_low &= m.low, all_high &= m.high;
+    }
+    const bool is_extreme = n.kind == Kind::extreme || n.kind == Kind::reduce;
+    if (n.kind == Kind::reduce && node(n.args[0]).kind != Kind::number) all_low = all_high = false;
+    if (n.kind == Kind::number) {
+        n.low = n.number == -infinity;
+        n.high = n.number == infinity;
+    } else if (n.kind == Kind::where) {
+        n.low = any_low;
+        n.high = any_high;
+    } else if (is_extreme && n.name == "max") {
+        n.low = all_low;
+        n.high = any_high;
+    } else if (is_extreme && n.name == "min") {
+        n.low = any_low;
+        n.high = all_high;
+    } else {
+        n.low = n.high = any_low || any_high;
+    }
+}
+
 Value Values::intern(ValueNode n) {
     std::string key;
     append_key(key, static_cast<std::int64_t>(n.kind));
@@ -49,6 +77,7 @@ Value Values::intern(ValueNode n) {
         n.unknown_inside |= node(a).unknown_inside;
         n.atoms.insert(n.atoms.end(), node(a).atoms.begin(), node(a).atoms.end());
     }
+    mark_infinite(n);
     for (const Poly& p : n.indices) ints_.collect(p, n.atoms);
     if (n.kind == Kind::where) ints_.collect(n.condition, n.atoms);
     if (n.kind == Kind::reduce) {
@@ -225,6 +254,7 @@ Value Values::sum(double constant, std::vector<std::pair<double, Value>> terms) 
     }
     for (const auto& [v, c] : collected) {
         if (has_unknown(v) && (snapped(c) == 0 || std::isinf(constant))) return unknown("a difference of unknown values");
+        if (snapped(c) == 0 && may_be_infinite(v)) return unknown("a difference of what a fill may make infinite");
     }
     if (std::isinf(constant)) return number(constant);
     return merged_sums(constant, std::move(collected));
@@ -316,6 +346,7 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
     }
     for (const auto& [v, p] : collected) {
         if (has_unknown(v) && snapped(p) == 0) return unknown("a quotient of unknown values");
+        if (snapped(p) == 0 && may_be_infinite(v)) return unknown("a quotient of what a fill may make infinite or zero");
     }
     // A sum times anything else is spread out, so that sums of products have one form; powers of sums up to 2 as well.
     for (auto it = collected.begin(); it != collected.end(); ++it) {

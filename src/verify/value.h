@@ -41,6 +41,7 @@ struct ValueNode {
     Poly lo, hi;                      // reduce
     int height = 0;                   // nesting depth of reduces, to name bound variables
     bool unknown_inside = false;      // some part of it is unknown
+    bool low = false, high = false;   // an infinite fill may make it minus or plus infinity: it cancels nothing
     std::vector<Atom> atoms;          // all that it mentions, bound ones and those inside operations too; sorted
 };
 
@@ -79,6 +80,7 @@ public:
     bool mentions(Value v, Atom a) const;
     // An unknown stands for whatever each element happens to be: two elements of one unknown may differ, so it never cancels.
     bool has_unknown(Value v) const { return node(v).unknown_inside; }
+    bool may_be_infinite(Value v) const { return node(v).low || node(v).high; }
     const ValueNode& node(Value v) const { return nodes_[static_cast<std::size_t>(v)]; }
     std::string text(Value v, const std::function<std::string(int)>& tensor_name) const;
     std::optional<double> as_number(Value v) const;
@@ -97,6 +99,7 @@ public:
 
 private:
     Value intern(ValueNode n);
+    void mark_infinite(ValueNode& n) const;
     std::optional<Poly> promised_value(Atom element);
     Value exponential(Value a);
     Value logarithm(Value a);
