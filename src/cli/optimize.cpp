@@ -67,7 +67,12 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
     SourceMap sources;
     DiagnosticSink sink;
     plan::LoopOptions options = o.loop;
-    if (o.no_gpu) options.gates.use_gpu = false;
+    if (o.no_gpu || !o.replay.empty()) options.gates.use_gpu = false;
+    if (!o.replay.empty()) {
+        auto recorded = plan::load_recorded(o.replay, task.name);
+        if (!recorded) return complain(exit_bad_input, recorded.error(), "python3 scripts/learning_table.py collect JOURNAL.json ... --out TABLE.json");
+        options.recorded = *recorded;
+    }
     for (const std::string& w : split_words(o.without)) {
         if (w == "invariants") options.gates.invariant_feedback = false;
         else if (w == "knowledge") options.use_knowledge = false;
@@ -142,6 +147,7 @@ std::function<int()> declare_optimize(CLI::App& app) {
     app.add_option("--memory", o->memory, "the planner's memory");
     app.add_option("-o,--out", o->out, "write the best kernel here");
     app.add_option("--html", o->page, "write the run's page here (default: beside the journal)");
+    app.add_option("--replay", o->replay, "judge candidates by a table of measured ones instead of the gates (scripts/learning_table.py)");
     app.add_flag("--no-gpu", o->no_gpu, "do not use a GPU even if there is one");
     app.footer("Exit status: 0 there is a proved kernel, 1 none passed, 2 bad input.\nExample: tilewright optimize tasks/gelu.toml -o gelu.py\n         tilewright optimize --computes \"Y[m, n] = relu(X[m, n])\" --set M=4096,N=4096");
     return [o] { return run(*o); };

@@ -9,7 +9,7 @@
 namespace tw::cli {
 
 struct OptimizeOptions {
-    std::string task, proposer = "builtin", journal, memory, out, without, page, save_task;
+    std::string task, proposer = "builtin", journal, memory, out, without, page, save_task, replay;
     tasks::OneLine line;          // instead of `task`, when its `computes` is given
     plan::LoopOptions loop;
     bool no_gpu = false;

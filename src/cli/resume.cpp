@@ -57,6 +57,7 @@ int run(Options o) {
         if (o.optimize.memory.empty()) o.optimize.memory = text("memory");
         loop.use_knowledge = flag("use_knowledge", true), loop.use_memory = flag("use_memory", true), loop.delay_profiling = flag("delay_profiling", true);
         loop.gates.invariant_feedback = flag("invariant_feedback", true);
+        if (flag("replay", false)) return complain(exit_bad_input, "run " + id + " is a replay of earlier measurements", "run the replay again: it takes seconds");
         if (!flag("gpu", true)) o.optimize.no_gpu = true;  // times of another machine and none at all do not mix
         if (o.optimize.proposer.empty()) o.optimize.proposer = document->run.proposer;
     }

@@ -64,7 +64,8 @@ private:
     Result<void> restore(const std::string& run);
     bool spent(std::string& reason) const;
     double elapsed() const { return state_.seconds + std::chrono::duration<double>(Clock::now() - began_).count(); }
-    bool measuring() const { return gpu_.available(); }
+    bool measuring() const { return gpu_.available() || options_.recorded; }
+    std::string machine() const { return options_.recorded ? "a table of earlier measurements" : gpu_.machine(); }
     std::string bottleneck() const;
     bool profiling_shown() const;
     const Technique* choose();
@@ -297,6 +298,10 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
         step.stage = technique ? name_of(technique->stage) : "first";
         step.technique = technique ? technique->id : "";
         auto reply = proposer_.propose(request);
+        std::optional<Judgement> known;
+        // In a replay only what was measured is a candidate; the proposer is asked for its next form.
+        for (int i = 0; options_.recorded && reply && !(known = options_.recorded(reply->source)) && i < 200; ++i) reply = proposer_.propose(request);
+        if (options_.recorded && reply && !known) return false;
         Judgement j;
         if (!reply) {
             using Kind = ProposalFailure::Kind;
@@ -313,8 +318,11 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
             step.source = reply->source;
             step.message = reply->note;
             step.exchanges = reply->exchanges;
-            j = judge_static(task_, step.source, options_.gates);
-            if (j.failure == FailureClass::none) gpu_.judge(task_, step.source, state_.best_step >= 0 ? source_of(state_.best_step) : std::string(), j);
+            if (known) {
+                j = *known;
+                if (j.measured && state_.best_us > 0) j.speedup = j.speedup_low = j.speedup_high = state_.best_us / j.microseconds;
+            } else j = judge_static(task_, step.source, options_.gates);
+            if (!known && j.failure == FailureClass::none) gpu_.judge(task_, step.source, state_.best_step >= 0 ? source_of(state_.best_step) : std::string(), j);
         }
         step.verdict = j.verdict;
         step.gates = j.gates;
@@ -438,6 +446,10 @@ Result<void> Loop::confirm() {
 std::string Loop::statement() const {
     if (state_.best_step < 0) return "No kernel passed the gates.";
     const Step& best = steps_[static_cast<std::size_t>(state_.best_step)];
+    if (options_.recorded) {
+        return fmt::format("A replay: nothing was proved, compiled or measured in this run. By a table of earlier measurements its best kernel takes {:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.",
+                           state_.best_us, 100 * share_of(state_.best_us), state_.first_us / state_.best_us);
+    }
     std::string out = fmt::format("Proved: data movement and synchronisation of the best kernel ({} assertions). ", best.evidence.value("obligations", 0));
     if (best.evidence.contains("resources")) {
         const json& r = best.evidence["resources"];
@@ -482,7 +494,7 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
         run.settings = {{"candidates", options_.budget.candidates}, {"seconds", options_.budget.seconds}, {"tokens", options_.budget.tokens}, {"dollars", options_.budget.dollars}, {"seed", options_.seed},
                         {"stop_share", options_.stop_share}, {"plateau", options_.plateau}, {"repairs", options_.repairs}, {"profile_after", options_.profile_after}, {"memory", options_.memory_path},
                         {"verify_seconds", options_.gates.verify_seconds}, {"search_seconds", options_.gates.search_seconds}, {"rounds", options_.gates.rounds}, {"use_knowledge", options_.use_knowledge}, {"use_memory", options_.use_memory}, {"delay_profiling", options_.delay_profiling},
-                        {"invariant_feedback", options_.gates.invariant_feedback}, {"gpu", measuring()}};
+                        {"invariant_feedback", options_.gates.invariant_feedback}, {"gpu", gpu_.available()}, {"replay", static_cast<bool>(options_.recorded)}};
         auto id = journal_.begin(run);
         if (!id) return std::move(id).propagate();
         run_ = *id;
@@ -493,7 +505,7 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
         if (auto ok = restore(resume); !ok) return std::move(ok).propagate();
     }
     if (options_.on_run) options_.on_run(run_);
-    (void)journal_.learn(run_, {{"workload", tasks::name_of(task_.workload)}, {"roofline", {{"microseconds", roof_.seconds * 1e6}, {"bound", roof_.memory_bound ? "memory" : "compute"}}}, {"device", gpu_.machine()}});
+    (void)journal_.learn(run_, {{"workload", tasks::name_of(task_.workload)}, {"roofline", {{"microseconds", roof_.seconds * 1e6}, {"bound", roof_.memory_bound ? "memory" : "compute"}}}, {"device", machine()}});
     if (auto ok = finish_repairs(); !ok) return std::move(ok).propagate();
     std::string reason;
     if (state_.best_step < 0 && !spent(reason)) {

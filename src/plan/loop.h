@@ -9,6 +9,7 @@
 #include "plan/knowledge.h"
 #include "plan/memory.h"
 #include "plan/proposer.h"
+#include "plan/replay.h"
 
 namespace tw::plan {
 
@@ -32,6 +33,7 @@ struct LoopOptions {
     std::string profile_after;       // overrides the table: a stage
     std::string memory_path;         // where `memory` lies; recorded, so that a resumed run asks the same one
     GateOptions gates;
+    Recorded recorded;               // instead of the gates, when it is set: a replay
     std::function<void(const Step&)> on_step;       // as it happens
     std::function<void(const std::string&)> on_run; // the run's id
 };
