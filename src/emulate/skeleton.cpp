@@ -76,6 +76,8 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
     Shadow& shadow = blocks_[at(block)].shadow;
     const Places& places = options_.cache->places;
     while (shadow.size() < places.size()) shadow.split(at(places.split_from(shadow.size())));
+    const Stmt* writer = nullptr;
+    std::uint32_t written_at = 0;
     const auto place_name = [&](int place) { return arena_place(places.first_granule(place) * granule_); };
     for (const auto& [lane, place] : f.touches) {
         access.lane = lane;
@@ -85,7 +87,9 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
                 fault(FaultKind::uninitialised, "shared memory is read before anything was written there", &w, lane, s, nullptr, place_name(place));
                 return;
             }
-            if (cell.write.stmt && seen_dependences_.emplace(&s, cell.write.stmt, access.snapshot, cell.write.snapshot).second) {
+            const bool as_before = cell.write.stmt == writer && cell.write.snapshot == written_at;   // neighbours mostly come from one write
+            writer = cell.write.stmt, written_at = cell.write.snapshot;
+            if (cell.write.stmt && !as_before && seen_dependences_.emplace(&s, cell.write.stmt, access.snapshot, cell.write.snapshot).second) {
                 const Snapshot &at_read = snapshots_[access.snapshot], &at_write = snapshots_[cell.write.snapshot];
                 outcome_.dependences.insert({&s, cell.write.stmt, at_read.values, at_write.values, at_write.ends});
             }
