@@ -432,6 +432,7 @@ void Machine::issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op) {
     t.at_issue = w.knows;
     t.snapshot = options_.values ? w.event : snapshot_of(w);
     t.time = ++w.wgmma_time;
+    if (!options_.values) w.waits_at_wgmma.push_back(w.knows.waits[static_cast<std::size_t>(w.number)]);
     if (!options_.schedule.lazy) finish_wgmma(w, t);
     w.wgmma_open.push_back(std::move(t));
 }

@@ -18,12 +18,14 @@ inline void join(Clock& into, const Clock& from) {
     for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
-// Happens-before knowledge of one actor: `order` for all accesses, `fenced` for generic writes made visible to the async proxy.
+// Happens-before knowledge of one actor: `order` for all accesses, `fenced` for generic writes made visible to the async proxy, `waits` for
+// the mbarrier waits that each warp has passed (skeleton runs).
 struct Knowledge {
-    Clock order, fenced;
+    Clock order, fenced, waits;
     void join_from(const Knowledge& other) {
         join(order, other.order);
         join(fenced, other.fenced);
+        join(waits, other.waits);
     }
 };
 

@@ -358,6 +358,10 @@ bool Machine::execute(Warp& w, const Stmt& s) {
                 for (WgmmaTask& t : peer.wgmma_open) {
                     if (t.time <= last) m.finish_wgmma(peer, t);
                 }
+                if (!m.options_.values) {   // the peer took part, so it was past its waits by then
+                    auto& passed = w.knows.waits[static_cast<std::size_t>(peer.number)];
+                    passed = std::max(passed, peer.waits_at_wgmma[last - 1]);
+                }
                 auto& c = w.knows.order[static_cast<std::size_t>(m.actor_wgmma(peer.number))];
                 c = std::max(c, last);
             }

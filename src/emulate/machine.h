@@ -82,6 +82,7 @@ struct BarrierSlot {
     std::uint64_t phase = 0;          // completed phases
     bool initialised = false;
     Knowledge gathering, released;    // of this phase; of the last completed one
+    std::map<int, std::pair<std::uint32_t, const Stmt*>> waited;   // warp -> its last wait for the last completed phase (skeleton runs)
     std::uint32_t tma_time = 0;       // clock component of loads bound to this slot
     int initialiser = -1;             // warp number, and its clock then: others must have synchronised with it
     std::uint32_t init_time = 0;
@@ -137,6 +138,7 @@ struct Warp {
     std::vector<WgmmaTask> wgmma_open;
     std::deque<std::vector<WgmmaTask>> wgmma_groups;
     std::uint32_t wgmma_time = 0;
+    std::vector<std::uint32_t> waits_at_wgmma;   // its own mbarrier waits when it issued each (skeleton runs)
     std::uint32_t copy_time = 0, bulk_time = 0;
     // bulk stores
     std::vector<int> bulk_open;
@@ -330,6 +332,7 @@ private:
     std::vector<std::unique_ptr<Group>> groups_;
     std::vector<TmaTask> tma_;
     std::vector<int> open_loads_;         // of tma_: boxes that have not arrived
+    std::optional<std::pair<int, const Stmt*>> overrun_;   // a warp, and its wait that a phase may overtake
     std::set<std::tuple<const Stmt*, const Stmt*, std::uint32_t, std::uint32_t>> seen_dependences_;   // by the numbers of their snapshots
     NamedBarrier cluster_barrier_;
     int actors_ = 0;

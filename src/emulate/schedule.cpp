@@ -90,6 +90,7 @@ void Machine::start_cluster(std::int64_t cluster) {
             w.frames.push_back(frame);
             w.knows.order.assign(static_cast<std::size_t>(actors_), 0);
             w.knows.fenced.assign(static_cast<std::size_t>(actors_), 0);
+            if (!options_.values) w.knows.waits.assign(static_cast<std::size_t>(actors_), 0);
             w.knows.order[static_cast<std::size_t>(w.number)] = 2;   // 1: it has started
             warps_.push_back(std::move(w));
         }
@@ -202,6 +203,9 @@ void Machine::run_cluster() {
         return;
     }
     if (stopped()) return;
+    if (overrun_ && outcome_.faults.empty()) {
+        fault(FaultKind::phase, "an mbarrier's next phase may end before this wait has seen the one before: nothing orders the two", &warps_[static_cast<std::size_t>(overrun_->first)], 0, *overrun_->second);
+    }
     // A block may not end while the copy engine still reads or writes its shared memory.
     for (const TmaTask& t : tma_) {
         if (t.kind == TmaTask::Kind::store && !t.read_done) {

@@ -50,6 +50,15 @@ std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s,
 void Machine::complete_phase_if_ready(int block, int number) {
     BarrierSlot& b = blocks_[at(block)].barriers[at(number)];
     if (b.pending != 0 || b.tx != 0) return;
+    // A parity tells two phases apart. Who waits for one must be known to have passed before the next one ends, or a later comer
+    // finds the parity come round again and waits for ever: that the other schedules end as this one does stands on it.
+    for (const auto& [warp, wait] : b.waited) {
+        const auto n = static_cast<std::size_t>(warp);
+        if (n < b.gathering.waits.size() && b.gathering.waits[n] >= wait.first) continue;
+        if (!overrun_) overrun_ = {warp, wait.second};   // told at the end, where nothing worse was found
+        break;
+    }
+    b.waited.clear();
     ++b.phase;
     b.pending = b.arrivals;
     b.released = std::move(b.gathering);
@@ -90,6 +99,7 @@ bool Machine::barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op) {
     if (static_cast<std::int64_t>(b.phase & 1) == parity) return false;
     // No new epoch: a wait orders each lane after the arrivals, not the warp's lanes among themselves.
     w.knows.join_from(b.released);
+    if (!options_.values) b.waited[w.number] = {++w.knows.waits[at(w.number)], &s};
     return true;
 }
 

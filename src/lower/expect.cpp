@@ -46,7 +46,7 @@ private:
         std::set<std::pair<int, int>> dims;
         for (const ir::Equation& e : r_.d.kernel.computes.equations) collect_fields(e.value, e.index_names, name, dims);
         for (const auto& [tensor, dim] : dims) {
-            if (std::any_of(list.begin(), list.end(), [&](const ir::FieldSource& s) { return s.tensor == tensor; })) continue;
+            if (std::any_of(list.begin(), list.end(), [wanted = tensor](const ir::FieldSource& s) { return s.tensor == wanted; })) continue;
             const ir::Tensor& t = r_.d.kernel.tensors[static_cast<std::size_t>(tensor)];
             ir::FieldSource source;
             source.tensor = tensor;

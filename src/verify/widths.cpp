@@ -160,7 +160,59 @@ std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisor
     return std::nullopt;
 }
 
+// Do two elements of the buffer share bytes? A swizzle permutes addresses and changes nothing of it.
+bool elements_collide(const ir::SharedBuffer& b) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> modes;   // stride, extent
+    std::int64_t elements = 1;
+    for (const ir::SharedDim& d : b.dims) {
+        for (std::size_t i = 0; i < d.extents.size(); ++i) {
+            elements *= d.extents[i];
+            if (d.extents[i] > 1) modes.emplace_back(d.strides[i], d.extents[i]);
+        }
+    }
+    std::sort(modes.begin(), modes.end());
+    std::int64_t reach = 0;
+    const bool nested = std::all_of(modes.begin(), modes.end(), [&](const auto& m) {   // each step is longer than all that lies below it
+        const bool above = m.first > reach;
+        reach += m.first * (m.second - 1);
+        return above;
+    });
+    if (nested) return false;
+    if (elements > 1 << 20 || reach < 0 || reach > 1 << 24) return true;
+    std::vector<bool> taken(static_cast<std::size_t>(reach) + 1);
+    std::vector<std::int64_t> digit(modes.size(), 0);
+    for (std::int64_t place = 0;;) {
+        if (place < 0 || taken[static_cast<std::size_t>(place)]) return true;
+        taken[static_cast<std::size_t>(place)] = true;
+        std::size_t i = 0;
+        for (; i < modes.size(); ++i) {
+            if (++digit[i] < modes[i].second) {
+                place += modes[i].first;
+                break;
+            }
+            place -= modes[i].first * (modes[i].second - 1);
+            digit[i] = 0;
+        }
+        if (i == modes.size()) return false;
+    }
+}
+
 }  // namespace
+
+std::vector<Obligation> check_buffers(const ir::Kernel& k) {
+    for (const ir::SharedBuffer& b : k.buffers) {
+        if (!elements_collide(b)) continue;
+        Obligation o;
+        o.kind = "shared layout";
+        o.code = "TW1003";
+        o.text = "every element of a shared buffer has bytes of its own";
+        o.loc = b.loc;
+        o.status = Status::not_proved;
+        o.reason = "two elements of `" + b.name + "` share bytes";
+        return {std::move(o)};
+    }
+    return {};
+}
 
 std::vector<Obligation> check_widths(const ir::Kernel& k) {
     const Divisors divisors(k);
