@@ -34,6 +34,7 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     for (auto& o : flow.obligations) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_buffers(kernel)) result.obligations.push_back(std::move(o));
+    for (auto& o : verify::check_grid(kernel)) result.obligations.push_back(std::move(o));
     result.questions = std::move(flow.questions);
     result.milliseconds = processor_milliseconds() - start;
     if (options.accesses) result.accesses = access_report(kernel);

@@ -1,5 +1,7 @@
 #include "verify/widths.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -198,6 +200,22 @@ bool elements_collide(const ir::SharedBuffer& b) {
 }
 
 }  // namespace
+
+std::vector<Obligation> check_grid(const ir::Kernel& k) {
+    const Divisors divisors(k);
+    for (std::size_t i = 0; i < 3; ++i) {
+        if (k.cluster[i] <= 1 || divisors.of(k.grid[i]) % k.cluster[i] == 0) continue;
+        Obligation o;
+        o.kind = "whole clusters";
+        o.code = "TW1003";
+        o.text = "the grid is a whole number of clusters, all sizes";
+        o.loc = k.loc;
+        o.status = Status::not_proved;
+        o.reason = fmt::format("along axis {} it may not be a multiple of {}: no such launch can start", i, k.cluster[i]);
+        return {std::move(o)};
+    }
+    return {};
+}
 
 std::vector<Obligation> check_buffers(const ir::Kernel& k) {
     for (const ir::SharedBuffer& b : k.buffers) {

@@ -13,6 +13,9 @@ namespace tw::verify {
 // One obligation for the whole kernel; none when it has no access of several elements.
 std::vector<Obligation> check_widths(const ir::Kernel& kernel);
 
+// A cluster is whole or does not start. An obligation stands for it only where it is not shown.
+std::vector<Obligation> check_grid(const ir::Kernel& kernel);
+
 // Shared layouts are one to one: what is written to one element is not what another one holds. All proofs of data flow lean on it; an
 // obligation stands for it only where it fails.
 std::vector<Obligation> check_buffers(const ir::Kernel& kernel);

@@ -30,5 +30,30 @@ TEST(Widths, AWiderAccessThanTheAssumptionsAllowIsNotProved) {
     EXPECT_EQ(check_widths(k).front().status, Status::not_proved);
 }
 
+TEST(Widths, LayoutsAreOneToOne) {
+    for (const char* file : {"kernels/gemm_sm80.py", "kernels/gemm_sm90.py", "kernels/transpose.py"}) {
+        ir::Kernel k = kernel_of(file);
+        EXPECT_TRUE(check_buffers(k).empty()) << file;
+        for (ir::SharedDim& d : k.buffers[0].dims) {
+            for (int& stride : d.strides) stride = stride > 1 ? stride / 2 : stride;
+        }
+        ASSERT_EQ(check_buffers(k).size(), 1u) << file;
+        EXPECT_EQ(check_buffers(k).front().status, Status::not_proved);
+    }
+    ir::Kernel k = kernel_of("kernels/transpose.py");   // steps that interleave are fine where no sum repeats
+    k.buffers[0].dims = {{{2}, {3}}, {{2}, {2}}};
+    EXPECT_TRUE(check_buffers(k).empty());
+    k.buffers[0].dims = {{{3}, {2}}, {{2}, {4}}};
+    EXPECT_EQ(check_buffers(k).size(), 1u);
+}
+
+TEST(Widths, GridsAreWholeClusters) {
+    ir::Kernel k = kernel_of("kernels/gemm_cluster_sm90.py");
+    EXPECT_TRUE(check_grid(k).empty());
+    k.grid[0] = k.grid[0] - ir::Expr(1);
+    ASSERT_EQ(check_grid(k).size(), 1u);
+    EXPECT_EQ(check_grid(k).front().status, Status::not_proved);
+}
+
 }  // namespace
 }  // namespace tw::verify
