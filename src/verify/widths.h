@@ -1,4 +1,5 @@
-// Vector accesses: is every access of several elements aligned and contiguous, for all sizes?
+// What the last form takes for granted of its own shape, shown again for all sizes: vector accesses are aligned and contiguous, shared
+// layouts are one to one, the grid is a whole number of clusters.
 //
 // The lowering chooses the widths; here they are shown again from the last form alone, by congruences: of every integer a
 // number that divides it, from constants, assumptions of the form `size % c == 0` and all assignments to a variable.
