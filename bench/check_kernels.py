@@ -1,11 +1,14 @@
 """Every kernel and program of kernels/ (and of tests/gpu/kernels/) on the GPU against fp64, over tiny, ragged and larger shapes and two seeds.
 
-    python3 bench/check_kernels.py PROGRAM [OUT.json]       PROGRAM is the tilewright binary
+    python3 bench/check_kernels.py PROGRAM [OUT.json]                PROGRAM is the tilewright binary
+    python3 bench/check_kernels.py PROGRAM OUT.json --sanitizer      each kernel once on a small shape under compute-sanitizer's tools
 
-A worker answers all requests of a file (`bench --requests -`), so a kernel that faults costs itself. Kernels with index inputs take them from
-bench/suite_inputs.py where CONTENTS below says how; others with such inputs are left out by name. Exit status 1 when one is not right.
+A worker answers all requests of a file (`bench --requests -`), so a kernel that faults costs itself. Index inputs hold what their promises say,
+drawn from the seed. Exit status 1 when one is not right, or a tool reports an error.
 """
+import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -24,18 +27,25 @@ SHAPES = [
     dict(M=100, N=301, K=64, B=1, H=2, HK=1, S=130, T=200, P=3, R=7, G=3, D=128, L=17),
     dict(M=300, N=1000, K=136, B=2, H=2, HK=2, S=256, T=256, P=4, R=64, G=4, D=128, L=64),
     dict(M=513, N=4096, K=520, B=1, H=4, HK=3, S=300, T=300, P=2, R=100, G=2, D=128, L=100),
+    dict(M=9, N=40000, K=72, B=1, H=1, HK=1, S=70, T=3000, P=1, R=3, G=1, D=64, L=5),
+    dict(M=3, N=150001, K=64, B=3, H=1, HK=1, S=1, T=129, P=1, R=1, G=8, D=128, L=1),
     dict(M=1024, N=2048, K=1024, B=1, H=8, HK=2, S=1024, T=1024, P=2, R=512, G=8, D=128, L=512),
 ]
 # Reductions over the middle axis of X[A, R, B]: B is long there, and a batch elsewhere.
 AXES = ([dict(A=1, R=1, B=8), dict(A=3, R=37, B=72), dict(A=5, R=1000, B=264), dict(A=64, R=128, B=1024), dict(A=1, R=4097, B=256)], None, {})
 # Sums that round to 16 bits at every step drift with the number of terms: they are tried where each step is exact.
 EXACT_SUMS = ([dict(M=1, N=8), dict(M=37, N=72), dict(M=100, N=301), dict(M=256, N=1000)], "signs", dict(tensor="X"))
+# Rows sorted by expert: fewer rows than experts, ragged groups, empty ones.
+EXPERTS = ([dict(T=3, P=5, E=8, N=8, K=8), dict(T=50, P=100, E=4, N=72, K=40), dict(T=300, P=600, E=8, N=264, K=136), dict(T=700, P=1400, E=32, N=520, K=264)], None, {})
 # file or kernel -> (shapes, function of suite_inputs, its arguments)
 CONTENTS = {
     "add_f16": EXACT_SUMS,
     "add_bf16": EXACT_SUMS,
     "grouped_gemm_sm80.py": ([dict(T=50, P=100, E=4, N=72, K=40, TILES=8), dict(T=300, P=600, E=8, N=264, K=136, TILES=20)], "routed_tiles", dict(top_k=2, balanced=False, tile=64)),
+    "grouped_gemm_sm90.py": EXPERTS,
+    "gathered_swiglu_sm90.py": EXPERTS,
 }
+TOOLS = ("memcheck", "synccheck", "racecheck")
 
 
 def ask(program, requests, seconds=900):
@@ -46,9 +56,9 @@ def ask(program, requests, seconds=900):
     return answers
 
 
-def requests_of(program):
+def requests_of():
     files = sorted((ROOT / "kernels").glob("*.py")) + sorted((ROOT / "tests" / "gpu" / "kernels").glob("*.py"))
-    left_out, requests = [], []
+    requests = []
     for file in files:
         text = file.read_text()
         # A program before its kernels; else every name that a decorator gives, or the function's own.
@@ -59,30 +69,80 @@ def requests_of(program):
             names.setdefault(given.group(1) if given else function, kind)
         if "program" in names.values():
             names = {n: k for n, k in names.items() if k == "program"}
-        if file.name not in CONTENTS and any(f"tw.Tensor({t}," in text for t in ("i32", "i64", "u32")) and file.parent.name == "kernels" and file.parent.parent == ROOT:
-            left_out.append(file.name)
-            continue
+        known = set(" ".join(re.findall(r"tw\.sizes\(\"(.*?)\"\)", text)).split()) | set(re.findall(r"\b([A-Z]+): tw\.const\(", text))
+        types = re.search(r"\bT: tw\.each\((.*?)\)", text)  # element types that a kernel comes in
         for name in names:
             shapes, function, arguments = CONTENTS.get(name) or CONTENTS.get(file.name) or (AXES if name.startswith("axis_") else (SHAPES, None, {}))
             for sizes in shapes:
-                for seed in (1, 2):
-                    request = {"file": str(file), "sizes": sizes, "seed": seed}
-                    request["kernel"] = name
+                sizes = {n: v for n, v in sizes.items() if n in known and not (n == "T" and types)}
+                for seed, constants in itertools.product((1, 2), [{"T": t.strip()} for t in types.group(1).split(",")] if types else [{}]):
+                    request = {"file": str(file), "sizes": sizes, "constants": constants, "seed": seed, "kernel": name}
                     if function:
                         request["inputs"] = suite_inputs.make(function, sizes, {**arguments, "seed": seed})
                     requests.append(request)
-    return requests, left_out
+    return requests
+
+
+def sanitize(program, requests, seconds):
+    """Every kernel on its first shape that is taken, under each tool; a case that outlasts `seconds` says nothing."""
+    groups = {}
+    for r in requests:
+        if r["seed"] == 1 and "inputs" not in r:
+            groups.setdefault((r["file"], r["kernel"]), []).append({**r["sizes"], **r.get("constants", {})})
+
+    def one(job):
+        (file, kernel), shapes, tool = job
+        for sizes in shapes[1:4]:  # the first shape is a single element
+            words = [program, "run", file, "--kernel", kernel, "--target", "gpu", "--sanitizer", tool, "--timeout", str(seconds), "--set", ",".join(f"{n}={v}" for n, v in sizes.items()), "--json"]
+            done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+            row = {"file": os.path.basename(file), "kernel": kernel, "sizes": sizes, "tool": tool}
+            try:
+                answer = json.loads(done.stdout)
+            except json.JSONDecodeError:
+                return {**row, "problem": (done.stdout + done.stderr)[-300:]}
+            status = (answer.get("evidence") or {}).get("status", "")
+            if status == "refused":
+                continue
+            return {**row, "result": status, **{k: answer[k] for k in ("errors", "problem", "report") if k in answer}}
+        return {"file": os.path.basename(file), "kernel": kernel, "tool": tool, "problem": "no shape was taken"}
+
+    jobs = [(k, s, tool) for tool in TOOLS for k, s in groups.items()]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=min(12, os.cpu_count() or 1)) as pool:
+        return list(pool.map(one, jobs))
+
+
+def write(path, value):
+    with open(path, "w") as f:
+        json.dump(value, f, indent=1)
+        f.write("\n")
 
 
 def main():
-    program = sys.argv[1]
-    requests, left_out = requests_of(program)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("out", nargs="?")
+    parser.add_argument("--sanitizer", action="store_true")
+    parser.add_argument("--seconds", type=float, default=40, help="with --sanitizer: limit of one case")
+    o = parser.parse_args()
+    requests = requests_of()
+    if o.sanitizer:
+        rows = sanitize(o.program, requests, o.seconds)
+        totals = {t: {"clean": sum(r["tool"] == t and r.get("errors") == 0 and r.get("result") == "right" for r in rows),
+                      "with_errors": sum(r["tool"] == t and r.get("errors", 0) > 0 for r in rows),
+                      "no_answer": sum(r["tool"] == t and "problem" in r for r in rows)} for t in TOOLS}
+        for r in rows:
+            if r.get("errors") != 0 or r.get("result") != "right":
+                print(r["tool"], r["file"], r["kernel"], r.get("sizes"), r.get("errors"), r.get("result"), r.get("problem", "")[:150])
+        print(totals)
+        if o.out:
+            write(o.out, {"totals": totals, "cases": rows, "command": "python3 bench/check_kernels.py build/bin/tilewright bench/results/h200/sanitizer.json --sanitizer"})
+        return 1 if any(t["with_errors"] for t in totals.values()) else 0
     # Files side by side: most of the time goes into compiling.
     groups = {}
     for r in requests:
         groups.setdefault(r["file"], []).append(r)
     with concurrent.futures.ThreadPoolExecutor(max_workers=min(12, os.cpu_count() or 1)) as pool:
-        answers = [a for some in pool.map(lambda g: ask(program, g), groups.values()) for a in some]
+        answers = [a for some in pool.map(lambda g: ask(o.program, g), groups.values()) for a in some]
     rows, bad, seen = [], [], {}
     for a in answers:
         key = (os.path.basename(a.get("file", "")), a.get("kernel") or "")
@@ -101,12 +161,11 @@ def main():
         print("not right:", line)
     for line in never:
         print("no shape was taken by", line)
-    print(f"{len(rows)} runs right, {len(bad)} not, {len({(r['file'], r['kernel']) for r in rows})} kernels and programs; left out (index inputs): {', '.join(left_out) or 'none'}")
-    if len(sys.argv) > 2:
+    print(f"{len(rows)} runs right, {len(bad)} not, {len({(r['file'], r['kernel']) for r in rows})} kernels and programs")
+    if o.out:
         versions = next((a["versions"] for a in answers if "versions" in a), {})
-        with open(sys.argv[2], "w") as f:
-            json.dump({"right": len(rows), "not_right": [list(map(str, b)) for b in bad], "left_out": left_out, "cases": rows, "versions": versions,
-                       "command": "python3 bench/check_kernels.py build/bin/tilewright bench/results/h200/kernels.json"}, f, indent=1)
+        write(o.out, {"right": len(rows), "not_right": [list(map(str, b)) for b in bad], "cases": rows, "versions": versions,
+                      "command": "python3 bench/check_kernels.py build/bin/tilewright bench/results/h200/kernels.json"})
     return 1 if bad else 0
 
 
