@@ -75,6 +75,30 @@ class Package(unittest.TestCase):
                 gemm(*wrong)
             self.assertIn(words, str(caught.exception))
 
+    def test_promised_contents_are_checked_where_asked(self):
+        loss = kernels("cross_entropy").cross_entropy
+        x = torch.randn(5, 300, device="cuda")
+        target = torch.randint(0, 300, (5,), device="cuda", dtype=torch.int32)
+        out = torch.full((5,), float("nan"), device="cuda")
+        os.environ["TILEWRIGHT_CHECK_CONTENTS"] = "1"
+        try:
+            loss(X=x, target=target, loss=out)
+            want = torch.nn.functional.cross_entropy(x.double(), target.long(), reduction="none")
+            self.assertLess((out.double() - want).abs().max().item(), 1e-4)
+            target[3] = 300
+            with self.assertRaises(tilewright.TilewrightError) as caught:
+                loss(X=x, target=target, loss=out)
+            self.assertIn("target", str(caught.exception))
+        finally:
+            del os.environ["TILEWRIGHT_CHECK_CONTENTS"]
+
+    def test_every_element_type_of_a_kernel(self):
+        for dtype, limit in ((torch.bfloat16, 5e-3), (torch.float32, 1e-6)):
+            x = torch.randn(9, 777, device="cuda").to(dtype)
+            y = torch.full_like(x, float("nan"))
+            kernels("softmax_sm90").softmax(X=x, Y=y)
+            self.assertLess((y.double() - torch.softmax(x.double(), -1)).norm().item() / 3, limit)
+
 
 if __name__ == "__main__":
     unittest.main()
