@@ -1,12 +1,13 @@
 """Times our kernels against torch expressions, interleaved in one process. Started by `tilewright bench --suite` and `bench --against torch`.
 
-    python3 bench/torch_peer.py CASES.json OUT.jsonl START
+    python3 bench/torch_peer.py CASES.json OUT.jsonl START [LOCK]
 
 CASES.json is a list of {"case", "file", "kernel", "constants", "scalars", "inputs", "tensors": [{"name", "dtype", "dims", "output"}], "torch", "prelude", "setup",
 "rounds", "l2"}. `torch` is a Python expression over the tensors by name (of the same values that our kernel gets), by place (`inputs`,
 `outputs`), `torch` and `F`; it is evaluated once a call. `prelude` runs once, `setup` once for each set of inputs. One line of JSON a case, from number START on; a line is written before a case begins
-({"began": n}), so that a crash is charged to its case.
+({"began": n}), so that a crash is charged to its case. LOCK is the file by which processes take turns on the GPU; it is taken once torch is imported.
 """
+import fcntl
 import json
 import os
 import sys
@@ -103,6 +104,9 @@ def measure(case):
 def main():
     with open(sys.argv[1]) as f:
         cases = json.load(f)
+    if len(sys.argv) > 4 and sys.argv[4]:
+        turn = open(sys.argv[4], "a")
+        fcntl.flock(turn, fcntl.LOCK_EX)   # until this process ends
     with open(sys.argv[2], "a") as out:
         def say(line):
             out.write(json.dumps(line) + "\n")

@@ -163,15 +163,20 @@ nlohmann::json clock_state(int ordinal) {
     return state;
 }
 
-GpuLock::GpuLock(int ordinal) {
+std::filesystem::path GpuLock::file(int ordinal) {
     const auto folder = CubinCache::standard().folder();
-    if (folder.empty()) {
+    if (folder.empty()) return {};
+    std::error_code ignored;
+    std::filesystem::create_directories(folder, ignored);
+    return folder / fmt::format("gpu{}.lock", ordinal);
+}
+
+GpuLock::GpuLock(int ordinal) {
+    const auto path = file(ordinal);
+    if (path.empty()) {
         note = "no cache folder: other processes may use the GPU meanwhile";
         return;
     }
-    std::error_code ignored;
-    std::filesystem::create_directories(folder, ignored);
-    const auto path = folder / fmt::format("gpu{}.lock", ordinal);
     file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file_ < 0) {
         note = fmt::format("{} cannot be opened ({}): other processes may use the GPU meanwhile", path.string(), std::strerror(errno));

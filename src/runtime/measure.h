@@ -5,6 +5,7 @@
 // ratios are paired by round.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -55,6 +56,7 @@ nlohmann::json clock_state(int ordinal);
 class GpuLock {
 public:
     explicit GpuLock(int ordinal);
+    static std::filesystem::path file(int ordinal);   // empty: no cache folder
     ~GpuLock();
     GpuLock(const GpuLock&) = delete;
     GpuLock& operator=(const GpuLock&) = delete;

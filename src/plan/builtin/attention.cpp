@@ -6,7 +6,14 @@
 //   roles      0: one warpgroup copies and computes; 1: a TMA producer and `consumers` consumers of 64 query rows around two rings
 //   overlap    1: the scores of the next keys are computed while the exponentials of the present ones are made
 //   skip       1: causal: the walk over the keys ends at the diagonal
+//   order      longest: causal: tiles of queries that see the most keys begin first
+//   peel       1: key tiles that are seen whole come first, in a loop without a mask
+//   fold       1: the factor of the scores goes into the exponent, whose reference is the maximum of the bare products
+//   lazy       1: that reference is rounded up to a multiple of 8 powers of two: it rarely moves, and then nothing is rescaled
 //   bn, stages, approx
+#include <functional>
+#include <numbers>
+
 #include <fmt/format.h>
 
 #include "plan/builtin/skeleton.h"
@@ -27,6 +34,7 @@ struct Attention {
     ir::Term q, k, v;                     // elements
     int i = -1, j = -1;                   // variables in O's equation
     bool causal = false;
+    double factor = 0;                    // positive: the score is factor * qk; 0: it is something else
     std::int64_t d = 0, e = 0;
     std::string i_extent, j_extent;
     target::DType dtype = target::DType::BF16;
@@ -97,6 +105,13 @@ Attention analyse(const tasks::Task& task) {
     if (a.d % 64 || a.e % 64 || a.d < 64 || a.e < 64 || a.d > 256 || a.e > 256) return fail("the features are not a constant of 64, 128, 192 or 256");
     a.dtype = tensor(a.q).dtype;
     if ((a.dtype != target::DType::BF16 && a.dtype != target::DType::F16) || tensor(a.k).dtype != a.dtype || tensor(a.v).dtype != a.dtype) return fail("operands other than bf16 or f16");
+    const Term score = without_casts(a.score);
+    if (score == a.qk) a.factor = 1;
+    if (score->kind == TermKind::apply && score->name == "mul") {
+        const Term x = without_casts(score->args[0]), y = without_casts(score->args[1]);
+        if (x->kind == TermKind::constant && y == a.qk && x->number > 0) a.factor = x->number;
+        if (y->kind == TermKind::constant && x == a.qk && y->number > 0) a.factor = y->number;
+    }
     a.i_extent = text_of(tensor(a.q).dims[tensor(a.q).dims.size() - 2], spec);
     a.j_extent = text_of(tensor(a.k).dims[tensor(a.k).dims.size() - 2], spec);
     return a;
@@ -126,7 +141,16 @@ private:
         }
         return rows.empty() ? out + row + ", 0]" : fmt::format("{}{} : {} + {}, 0:{}]", out, row, row, rows, columns);
     }
-    void scores_to_exponentials(const std::string& t, bool first);
+    bool folded() const { return s_.on("fold") && a_.factor > 0; }
+    // What exponentials are relative to, in powers of two, for a maximum of bare products.
+    std::string mark_of(const std::string& top) const {
+        const double scale = a_.factor * std::numbers::log2e;
+        return s_.on("lazy") ? fmt::format("tw.ceil({} * {}) * 8.0", top, number_text(scale / 8)) : fmt::format("{} * {}", top, number_text(scale));
+    }
+    void scores_to_exponentials(const std::string& t, bool first, bool masked = true);
+    void folded_exponentials(const std::string& t, bool first, bool masked);
+    // The steps over the key tiles from `from` on, in one loop or, peeled, in two.
+    void over_tiles(int from, const std::function<void(bool masked)>& step);
     void store(const std::string& row);
     void producer();
     void consumer();
@@ -141,8 +165,48 @@ private:
     std::vector<std::string> buffers_;
 };
 
+void AttentionWriter::folded_exponentials(const std::string& t, bool first, bool masked) {
+    const bool start = first && t == "0";
+    const std::string approx = s_.on("approx") ? ", approx=True" : "";
+    std::string seen = fmt::format("(tw.coord(s, 1) < {})", start ? a_.j_extent : fmt::format("{} - {} * BN", a_.j_extent, t));
+    if (a_.causal) seen = fmt::format("(tw.coord(s, 1){} <= row + tw.coord(s, 0)) & {}", start ? "" : fmt::format(" + {} * BN", t), seen);
+    const std::string scale = number_text(a_.factor * std::numbers::log2e);
+    const std::string largest = masked ? fmt::format("tw.max(tw.where({}, s, float(\"-inf\")), axis=1)", seen) : std::string("tw.max(s, axis=1)");
+    body_.line(fmt::format("{} = {}", first ? "top" : "next_top", first ? largest : fmt::format("tw.maximum(top, {})", largest)));
+    body_.line(fmt::format("mark = {}", mark_of(first ? "top" : "next_top")));
+    const std::string power = fmt::format("tw.exp2(s * {} - mark[:, None]{})", scale, approx);
+    body_.line(masked ? fmt::format("e = tw.where({}, {}, 0.0)", seen, power) : fmt::format("e = {}", power));
+    if (first) {
+        body_.line("total = tw.sum(e, axis=1)");
+        return;
+    }
+    body_.line(fmt::format("alpha = tw.exp2({} - mark)", mark_of("top")));
+    body_.line("top = next_top");
+    body_.line("total = total * alpha + tw.sum(e, axis=1)");
+}
+
+void AttentionWriter::over_tiles(int from, const std::function<void(bool masked)>& step) {
+    if (!s_.on("peel")) {
+        body_.line(from ? fmt::format("for t in tw.range({}, tiles):", from) : std::string("for t in tw.range(tiles):"));
+        body_.in();
+        step(true);
+        body_.out();
+        return;
+    }
+    body_.line(a_.causal ? fmt::format("whole = tw.min({}, row + 1) // BN", a_.j_extent) : fmt::format("whole = {} // BN", a_.j_extent));
+    body_.line(fmt::format("for t in tw.range({}, whole):", from));
+    body_.in();
+    step(false);
+    body_.out();
+    body_.line(from ? fmt::format("for t in tw.range(tw.max({}, whole), tiles):", from) : std::string("for t in tw.range(whole, tiles):"));
+    body_.in();
+    step(true);
+    body_.out();
+}
+
 // From the scores `s` of key tile t to exponentials `e` relative to `top`, with `total` and, after the first tile, `alpha`.
-void AttentionWriter::scores_to_exponentials(const std::string& t, bool first) {
+void AttentionWriter::scores_to_exponentials(const std::string& t, bool first, bool masked) {
+    if (folded()) return folded_exponentials(t, first, masked);
     const std::string offset = first && t == "0" ? "" : fmt::format(" + {} * BN", t);
     const std::string left = first && t == "0" ? a_.j_extent : fmt::format("{} - {} * BN", a_.j_extent, t);
     write_.key_name = [](int v) { return fmt::format("v{}", v); };
@@ -173,8 +237,8 @@ void AttentionWriter::scores_to_exponentials(const std::string& t, bool first) {
     write_.leave();
     body_.line(fmt::format("z = {} * {}", write_.spread(score, kP | kQ), kLog2E));
     const std::string inside = fmt::format("(tw.coord(s, 1) < {})", left);
-    body_.line(a_.causal ? fmt::format("z = tw.where((tw.coord(s, 1){} <= row + tw.coord(s, 0)) & {}, z, float(\"-inf\"))", offset, inside)
-                         : fmt::format("z = tw.where({}, z, float(\"-inf\"))", inside));
+    if (masked) body_.line(a_.causal ? fmt::format("z = tw.where((tw.coord(s, 1){} <= row + tw.coord(s, 0)) & {}, z, float(\"-inf\"))", offset, inside)
+                                     : fmt::format("z = tw.where({}, z, float(\"-inf\"))", inside));
     const std::string approx = s_.on("approx") ? ", approx=True" : "";
     if (first) {
         body_.line("top = tw.max(z, axis=1)");
@@ -193,15 +257,17 @@ void AttentionWriter::store(const std::string& row) {
     const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(eq().output)];
     std::string leading;
     for (std::size_t d = 0; d + 2 < eq().output_vars.size(); ++d) leading += var_name(eq().output_vars[d]) + ", ";
-    body_.line(fmt::format("tw.store({}[{}{}, 0], (out / total[:, None]){})", out.name, leading, row, out.dtype == target::DType::F32 ? "" : fmt::format(".to({})", target::name(out.dtype))));
+    const std::string narrow = out.dtype == target::DType::F32 ? "" : fmt::format(".to({})", target::name(out.dtype));
+    if (folded()) body_.line("inverse = 1.0 / total");
+    body_.line(fmt::format("tw.store({}[{}{}, 0], (out {}[:, None]){})", out.name, leading, row, folded() ? "* inverse" : "/ total", narrow));
     if (a_.lse < 0) return;
     const ir::Equation& l = spec_.computes.equations[static_cast<std::size_t>(a_.lse)];
     const ir::Tensor& lse = spec_.tensors[static_cast<std::size_t>(l.output)];
-    body_.line(fmt::format("tw.store({}[{}{} : {} + 64], (top + tw.log2(total)) * {})", lse.name, leading, row, row, kLn2));
+    body_.line(fmt::format("tw.store({}[{}{} : {} + 64], ({} + tw.log2(total)) * {})", lse.name, leading, row, row, folded() ? mark_of("top") : "top", kLn2));
 }
 
 void AttentionWriter::producer() {
-    body_.line(fmt::format("with tw.warpgroups(0, regs={}, name=\"producer\"):", consumers() > 1 ? 24 : 40));
+    body_.line(fmt::format("with tw.warpgroups(0, regs={}, name=\"producer\"):", consumers() > 2 ? 32 : consumers() > 1 ? 24 : 40));
     body_.in();
     body_.line(fmt::format("for w in tw.unroll({}):", consumers()));
     body_.in();
@@ -221,16 +287,18 @@ void AttentionWriter::producer() {
 void AttentionWriter::consumer() {
     std::string groups;
     for (int c = 1; c <= consumers(); ++c) groups += fmt::format("{}, ", c);
-    body_.line(fmt::format("with tw.warpgroups({}regs=240, name=\"consumer\"){}:", groups, consumers() > 1 ? " as w" : ""));
+    body_.line(fmt::format("with tw.warpgroups({}regs={}, name=\"consumer\"){}:", groups, consumers() > 2 ? 160 : 240, consumers() > 1 ? " as w" : ""));
     body_.in();
     const std::string w = consumers() > 1 ? "w" : "0";
     body_.line(consumers() > 1 ? fmt::format("row = bq * {} + w * 64", 64 * consumers()) : std::string("row = bq * 64"));
     body_.line(fmt::format("queries[{}].wait(0)", w));
     body_.line(fmt::format("out = tw.zeros(f32, (64, {}))", a_.d));
+    bool made = false;
     const auto scores = [&] {
         body_.line("ks = keys.wait()");
-        body_.line("s = tw.zeros(f32, (64, BN))");
-        body_.line(fmt::format("tw.wgmma(s, sQ[{}], sK[ks].T)", w));
+        if (!made) body_.line("s = tw.zeros(f32, (64, BN))");
+        body_.line(fmt::format("tw.wgmma(s, sQ[{}], sK[ks].T{})", w, made ? ", zero=True" : ""));
+        made = true;
     };
     const auto add_values = [&] {
         body_.line("vs = values.wait()");
@@ -242,35 +310,35 @@ void AttentionWriter::consumer() {
         scores_to_exponentials("0", true);
         body_.line("keys.release()");
         body_.line(fmt::format("p = e.to({})", type()));
-        body_.line("for t in tw.range(1, tiles):");
-        body_.in();
-        scores();
-        add_values();
-        body_.line("tw.wgmma_wait(1)");
-        scores_to_exponentials("t", false);
-        body_.line("keys.release()");
-        body_.line("tw.wgmma_wait(0)");
-        body_.line("values.release()");
-        body_.line("out = out * alpha[:, None]");
-        body_.line(fmt::format("p = e.to({})", type()));
-        body_.out();
+        over_tiles(1, [&](bool masked) {
+            scores();
+            add_values();
+            body_.line("tw.wgmma_wait(1)");
+            scores_to_exponentials("t", false, masked);
+            body_.line("keys.release()");
+            body_.line("tw.wgmma_wait(0)");
+            body_.line("values.release()");
+            body_.line("out = out * alpha[:, None]");
+            body_.line(fmt::format("p = e.to({})", type()));
+        });
         add_values();
         body_.line("tw.wgmma_wait(0)");
         body_.line("values.release()");
     } else {
         body_.line("top = tw.full(f32, (64,), float(\"-inf\"))");
         body_.line("total = tw.zeros(f32, (64,))");
-        body_.line("for t in tw.range(tiles):");
-        body_.in();
-        scores();
-        body_.line("tw.wgmma_wait(0)");
-        body_.line("keys.release()");
-        scores_to_exponentials("t", false);
-        body_.line("out = out * alpha[:, None]");
-        add_values();
-        body_.line("tw.wgmma_wait(0)");
-        body_.line("values.release()");
-        body_.out();
+        body_.line("s = tw.zeros(f32, (64, BN))");
+        made = true;
+        over_tiles(0, [&](bool masked) {
+            scores();
+            body_.line("tw.wgmma_wait(0)");
+            body_.line("keys.release()");
+            scores_to_exponentials("t", false, masked);
+            body_.line("out = out * alpha[:, None]");
+            add_values();
+            body_.line("tw.wgmma_wait(0)");
+            body_.line("values.release()");
+        });
     }
     store("row");
     body_.out();
@@ -317,13 +385,18 @@ Expected<std::string, std::string> AttentionWriter::write() {
         buffers_ = {fmt::format("sQ = tw.shared({}, (64, {}), swizzle=128)", type(), a_.e), fmt::format("sK = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.e),
                     fmt::format("sV = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.d)};
     }
-    std::vector<std::string> names = {"bq"}, extents = {fmt::format("tw.cdiv({}, {})", a_.i_extent, 64 * n)};
+    const bool longest = a_.causal && s_.is("order", "longest");
+    const std::string query_tiles = fmt::format("tw.cdiv({}, {})", a_.i_extent, 64 * n);
+    std::vector<std::string> names = {longest ? "rank" : "bq"}, extents = {query_tiles};
     for (std::size_t d = eq().output_vars.size() - 2; d-- > 0;) {
         names.push_back(var_name(eq().output_vars[d]));
         extents.push_back(text_of(eq().output_extents[d], spec_));
     }
     if (names.size() > 3) return Unexpected{std::string("more than two leading axes")};
+    // All heads' longest tiles first: the last blocks are then the short ones.
+    if (longest && names.size() > 1) std::swap(names[0], names[1]), std::swap(extents[0], extents[1]);
     body_.line(fmt::format("{} = tw.grid({})", fmt::join(names, ", "), fmt::join(extents, ", ")));
+    if (longest) body_.line(fmt::format("bq = {} - 1 - rank", query_tiles));
     body_.line(a_.causal && s_.on("skip") ? fmt::format("tiles = tw.cdiv(tw.min({}, bq * {} + {}), BN)", a_.j_extent, 64 * n, 64 * n) : fmt::format("tiles = tw.cdiv({}, BN)", a_.j_extent));
     if (roles) producer(), consumer();
     else alone();
@@ -351,6 +424,7 @@ void attention_facts(const tasks::Task& task, Facts& facts) {
     }
     facts.skeleton = "attention";
     facts.causal = a.causal;
+    facts.scaled_scores = a.factor > 0;
     facts.element_bits = 16;
     facts.k = a.e;
     facts.q = a.d;

@@ -65,7 +65,11 @@ Alternatives vector_width(const Context& c) {
     if (tile(c)) {
         Alternatives out;
         for (int v = 128 / c.f.element_bits; v > 1; v /= 2) {
-            if (c.f.q % v == 0 && c.s.number("vector", 1) < v) out.push_back(c.s.with("vector", v));
+            if (c.f.q % v || c.s.number("vector", 1) >= v) continue;
+            // A thread needs a vector's worth of neighbours; where the tile is narrower, it grows.
+            const int wide = v * c.s.number("threads", 128);
+            const bool grows = !c.s.is("mode", "registers") && c.f.element_bits * c.s.number("bq", 256) / c.s.number("threads", 128) < 128 && wide <= 2 * power_of_two_at_least(c.f.q);
+            out.push_back(grows ? c.s.with("vector", v).with("bq", wide).with("bp", 1) : c.s.with("vector", v));
         }
         return out.empty() ? out : Alternatives{out.front()};
     }
@@ -183,7 +187,30 @@ Alternatives softmax_overlap(const Context& c) {
 
 Alternatives key_tile(const Context& c) {
     if (!attention(c)) return {};
-    return fitting_attention(c, values(c.s, "bn", {128, 96, 64, 176}));
+    // Scores, probabilities and the output share the registers: about 168 f32 a thread with two consumers, 110 with three.
+    const int held = c.s.number("consumers", 1) > 2 ? 120 : 200;
+    return fitting_attention(c, values(c.s, "bn", {128, 80, 112, 96, 64, 176}, [&](int v) { return v / 2 + v / 4 + c.f.q / 2 <= held; }));
+}
+
+// Tiles that the diagonal or the end of the keys does not cross need no mask.
+Alternatives mask_peel(const Context& c) {
+    if (attention(c) && c.s.on("roles") && !c.s.on("peel")) return {c.s.with("peel", 1)};
+    return {};
+}
+
+Alternatives longest_first(const Context& c) {
+    if (attention(c) && c.f.causal && c.s.on("skip") && c.s.get("order").empty()) return {c.s.with("order", "longest")};
+    return {};
+}
+
+Alternatives exponent_folding(const Context& c) {
+    if (attention(c) && c.f.scaled_scores && !c.s.on("fold")) return {c.s.with("fold", 1)};
+    return {};
+}
+
+Alternatives lazy_rescale(const Context& c) {
+    if (attention(c) && c.s.on("fold") && !c.s.on("lazy")) return {c.s.with("lazy", 1)};
+    return {};
 }
 
 bool one_row(const Context& c) { return c.f.grouped && !c.s.is("groups", "tiles"); }
@@ -260,14 +287,23 @@ Alternatives warp_specialisation(const Context& c) {
 Alternatives multi_stage(const Context& c) {
     if (product(c) && c.s.is("copy", "cp_async") && !c.s.is("mma", "wgmma")) return fitting(c, values(c.s, "stages", {3, 4, 2}));
     if (product(c) && c.s.on("roles")) return fitting(c, values(c.s, "stages", {4, 5, 6, 3, 2}));
-    if (attention(c) && c.s.on("roles")) return fitting_attention(c, values(c.s, "stages", {2, 3}));
+    if (attention(c) && c.s.on("roles")) return fitting_attention(c, values(c.s, "stages", {2, 3, 4}));
     return {};
 }
 
 Alternatives register_blocking(const Context& c) {
     if (attention(c)) {
-        if (!c.s.on("roles") || c.s.number("consumers", 1) > 1) return {};
-        return fitting_attention(c, {c.s.with("consumers", 2).with("bn", 128), c.s.with("consumers", 2)});
+        if (!c.s.on("roles")) return {};
+        const int now = c.s.number("consumers", 1);
+        Alternatives out;
+        // Three consumers share a multiprocessor's registers: 160 a thread, so the tile of keys must shrink.
+        if (now < 2) out = {c.s.with("consumers", 2).with("bn", 128), c.s.with("consumers", 2)};
+        if (now < 3 && c.f.q <= 128) {
+            for (int stages : {4, 3, 2}) out.push_back(c.s.with("consumers", 3).with("bn", c.f.q > 64 ? 80 : 112).with("stages", stages));
+        }
+        out = fitting_attention(c, out);
+        if (out.size() > 3) out.resize(3);
+        return out;
     }
     if (!product(c) || c.s.is("copy", "direct")) return {};
     Alternatives out;
@@ -339,7 +375,8 @@ const std::map<std::string, Rewrite>& table() {
         {"overlap_mma", overlap_mma},       {"persistence", persistence},     {"raster", raster},
         {"tma_store", tma_store},           {"tile_shape", tile_shape},       {"causal_skip", causal_skip},
         {"softmax_overlap", softmax_overlap}, {"key_tile", key_tile},         {"group_tiles", group_tiles},
-        {"group_parts", group_parts},       {"staged_store", staged_store},
+        {"group_parts", group_parts},       {"staged_store", staged_store},   {"mask_peel", mask_peel},
+        {"longest_first", longest_first},   {"exponent_folding", exponent_folding}, {"lazy_rescale", lazy_rescale},
     };
     return all;
 }

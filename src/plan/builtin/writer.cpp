@@ -117,7 +117,8 @@ Value ExpressionWriter::apply(const Term& t) {
     else if (f == "select") call("where");
     else if (f == "pow") call("pow");
     else if (f == "exp" || f == "exp2" || f == "log" || f == "log2" || f == "tanh" || f == "sigmoid" || f == "sin" || f == "cos" || f == "rcp") call(f.c_str(), f == "exp2" || f == "tanh" || f == "log2" || f == "exp" || f == "sigmoid");
-    else if (f == "sqrt" || f == "rsqrt" || f == "erf" || f == "abs" || f == "floor" || f == "ceil" || f == "fma") call(f.c_str());
+    else if (f == "erf") call("erf", true);
+    else if (f == "sqrt" || f == "rsqrt" || f == "abs" || f == "floor" || f == "ceil" || f == "fma") call(f.c_str());
     else return fail(fmt::format("the function '{}' has no counterpart on tiles", f));
     return out;
 }
