@@ -58,13 +58,7 @@ int run(const Options& o) {
         std::cout << text;
         if (!sink.empty()) std::cerr << render_text(sink, sources);
     }
-    if (sink.has_internal_errors()) return exit_our_bug;
-    if (!module) {
-        for (const Diagnostic& d : sink.diagnostics()) {
-            if (d.code == Code::cannot_read_file || d.code == Code::unknown_constant) return exit_bad_input;
-        }
-        return exit_kernel_wrong;
-    }
+    if (!module || sink.has_internal_errors()) return refusal_status(sink);
     if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
     return exit_fine;
 }

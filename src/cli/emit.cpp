@@ -138,12 +138,7 @@ int run(const Options& o) {
     DiagnosticSink sink;
     const auto module = lower::compile_file(sources, o.file, *values, sink);
     if (!sink.empty()) std::cerr << render_text(sink, sources);
-    if (sink.has_internal_errors()) return exit_our_bug;
-    if (module) return emit_module(o, *module);
-    for (const Diagnostic& d : sink.diagnostics()) {
-        if (d.code == Code::cannot_read_file || d.code == Code::unknown_constant) return exit_bad_input;
-    }
-    return exit_kernel_wrong;
+    return module && !sink.has_internal_errors() ? emit_module(o, *module) : refusal_status(sink);
 }
 
 }  // namespace

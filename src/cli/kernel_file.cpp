@@ -64,16 +64,17 @@ std::optional<SplitSettings> split_settings(const ir::Module& module, const lowe
     return out;
 }
 
+int refusal_status(const DiagnosticSink& sink) {
+    if (sink.has_internal_errors()) return exit_our_bug;
+    for (const Diagnostic& d : sink.diagnostics()) {
+        if (d.code == Code::cannot_read_file || d.code == Code::file_too_large || d.code == Code::unknown_constant) return exit_bad_input;
+    }
+    return exit_kernel_wrong;
+}
+
 void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants, const lower::StepObserver& observer) {
     into.module = lower::compile_file(into.sources, path, constants, into.sink, observer);
-    if (into.sink.has_internal_errors()) {
-        into.exit_code = exit_our_bug;
-    } else if (!into.module) {
-        into.exit_code = exit_kernel_wrong;
-        for (const Diagnostic& d : into.sink.diagnostics()) {
-            if (d.code == Code::cannot_read_file || d.code == Code::unknown_constant) into.exit_code = exit_bad_input;
-        }
-    }
+    if (!into.module || into.sink.has_internal_errors()) into.exit_code = refusal_status(into.sink);
 }
 
 std::string excerpt(const SourceMap& sources, const ir::Loc& loc) {

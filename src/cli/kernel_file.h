@@ -27,6 +27,9 @@ struct LoadedFile {
     int exit_code = 0;        // of the failure when there is no module
 };
 
+// The exit status for a file that was refused: bad input where there is no text to judge or the command line is wrong, else a wrong kernel.
+int refusal_status(const DiagnosticSink& sink);
+
 // Parses and lowers. Diagnostics are left in `sink`; nothing is printed.
 void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants, const lower::StepObserver& observer = {});
 

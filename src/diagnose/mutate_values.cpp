@@ -82,6 +82,7 @@ std::vector<Element> functions(const Element& e) {
 std::vector<int*> fragments_of(ir::Stmt& stmt) {
     if (auto* s = std::get_if<ir::Reduce>(&stmt.op)) return {&s->src, &s->dst};
     if (auto* s = std::get_if<ir::Scan>(&stmt.op)) return {&s->src, &s->dst};
+    if (auto* s = std::get_if<ir::Shuffle>(&stmt.op)) return {&s->src, &s->dst};
     if (auto* s = std::get_if<ir::Compute>(&stmt.op)) return {&s->dst};
     if (auto* s = std::get_if<ir::LoadGlobal>(&stmt.op)) return {&s->dst};
     if (auto* s = std::get_if<ir::LoadShared>(&stmt.op)) return {&s->dst};

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "emulate/machine.h"
+#include "ir/shuffle.h"
 
 namespace tw::emulate {
 
@@ -306,12 +307,7 @@ void Machine::shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op) {
     std::vector<double> out(at(32 * values));
     std::vector<MadeId> made(options_.history ? out.size() : 0);
     for (int lane = 0; lane < 32; ++lane) {
-        int from = lane;
-        if (op.mode == "idx") from = op.lane_arg & 31;
-        if (op.mode == "bfly") from = lane ^ op.lane_arg;
-        if (op.mode == "up") from = lane - op.lane_arg;
-        if (op.mode == "down") from = lane + op.lane_arg;
-        if (from < 0 || from > 31) from = lane;
+        const int from = ir::shuffle_source(op, lane);
         for (int v = 0; v < values; ++v) {
             out[at(lane * values + v)] = src.values[at((first + from) * values + v)];
             if (options_.history) made[at(lane * values + v)] = options_.history->move(src.made[at((first + from) * values + v)], w.event, thread_of(w, first + lane), thread_of(w, first + from));

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "ir/shuffle.h"
+
 namespace tw::ir {
 
 const std::vector<LegalityRule>& legality_table() {
@@ -162,6 +164,11 @@ private:
         }
         if (auto* r = std::get_if<Reduce>(&s.op)) fragment(r->dst, threads, s), fragment(r->src, threads, s);
         if (auto* r = std::get_if<Scan>(&s.op)) fragment(r->dst, threads, s), fragment(r->src, threads, s);
+        if (auto* x = std::get_if<Shuffle>(&s.op)) {
+            fragment(x->dst, threads, s), fragment(x->src, threads, s);
+            if (!shuffle_mode(x->mode) || x->lane_arg < 0 || x->lane_arg > 31) fail("a shuffle from no lane", s.loc);
+            else if (found_.empty() && !same_map(k_.fragments[static_cast<std::size_t>(x->dst)].dist, k_.fragments[static_cast<std::size_t>(x->src)].dist)) fail("a shuffle between tiles that lie differently", s.loc);
+        }
         if (auto* l = std::get_if<LoadGlobal>(&s.op)) {
             fragment(l->dst, threads, s);
             view(l->src, s);

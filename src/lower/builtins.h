@@ -26,6 +26,7 @@ struct Builtins {
     Value tma(const std::string& name, const CallArgs& args);
     bool peer_of(const Bound& b, ir::SharedView& view);   // rank=: another block's shared memory; false: reported
     Value extreme_index(const std::string& op, const Bound& b, Span span);   // tw.argmax, tw.argmin
+    Value shuffle(const Bound& b, Span span);
     Value load(const CallArgs& args);
     Value store(const std::string& name, const CallArgs& args);
     Value cp_async(const CallArgs& args);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lower/builtins.h"
+#include "target/warp.h"
 
 namespace tw::lower {
 
@@ -211,6 +212,32 @@ Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) 
     return first ? Value::of_tile(r.cast(*first.tile, DType::I32)) : Value{};
 }
 
+// One shfl per register: the tile keeps its layout, and what that means for its elements follows from it (ir/shuffle.h).
+Value Builtins::shuffle(const Bound& b, Span span) {
+    static const std::pair<const char*, target::ShuffleMode> modes[] = {
+        {"xor", target::ShuffleMode::Bfly}, {"up", target::ShuffleMode::Up}, {"down", target::ShuffleMode::Down}, {"lane", target::ShuffleMode::Idx}};
+    std::optional<target::ShuffleMode> mode;
+    int lane = 0;
+    for (const auto& [key, means] : modes) {
+        if (!b.has(key)) continue;
+        if (mode) return r.error(Code::argument_count, span, "tw.shuffle moves in one way: xor=, up=, down= or lane=");
+        const auto n = r.small_int(b.at(key), b.where(key), key == std::string("lane") ? "the lane" : "the distance", 0, 31);
+        if (!n) return {};
+        mode = means, lane = *n;
+    }
+    if (!mode) return r.error(Code::argument_count, span, "tw.shuffle needs to know from which lane", "xor=1: the neighbour; up=1: the lane before; down=1: the lane after; lane=0: one lane for all");
+    auto t = r.as_tile(b.at("x"), b.where("x"), "the tile");
+    if (!t) return {};
+    const std::string left = r.assigning_;
+    r.assigning_.clear();
+    const int src = r.materialize(*t, "held", span);
+    r.assigning_ = left;
+    if (src < 0) return {};
+    const int dst = r.new_fragment("shuffled", t->dtype, r.d.kernel.fragments[static_cast<std::size_t>(src)].dist.shape, span);
+    r.emit(ir::Shuffle{dst, src, std::string(target::name(*mode)), lane}, span);
+    return r.fragment_value(dst, true);
+}
+
 std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& args) {
     const Span span = args.span;
     static const std::map<std::string, ElementOp> unary = {
@@ -300,6 +327,10 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         const int dst = r.new_fragment(name, t->dtype, r.d.kernel.fragments[static_cast<std::size_t>(src)].dist.shape, span);
         r.emit(ir::Scan{dst, src, static_cast<int>(axis), name == "cumsum" ? "sum" : "prod", b->has("reverse") && b->at("reverse").integer != 0}, span);
         return r.fragment_value(dst, true);
+    }
+    if (name == "shuffle") {
+        auto b = r.bind(args, "tw.shuffle", "x xor= up= down= lane=");
+        return b ? shuffle(*b, span) : Value{};
     }
     if (name == "zeros" || name == "full") {
         auto b = r.bind(args, "tw." + name, name == "zeros" ? "dtype shape layout=" : "dtype shape value layout=");

@@ -1,6 +1,7 @@
 // Instruction legality and resources, asked of target/: what only the user can put right.
 #include <fmt/format.h>
 
+#include "ir/shuffle.h"
 #include "lower/facts.h"
 #include "lower/steps.h"
 #include "target/arch.h"
@@ -21,6 +22,10 @@ public:
         std::vector<target::WarpgroupRegisters> plan;
         for_each_with_threads(k_.body, 32 * k_.warps, [&](ir::Stmt& s, int threads) {
             if (auto* w = std::get_if<ir::Wgmma>(&s.op)) wgmma(*w, s, threads);
+            if (auto* x = std::get_if<ir::Shuffle>(&s.op); x && !ir::keeps_copies(k_.fragments[static_cast<std::size_t>(x->src)].dist, *x)) {
+                cx_.error(Code::bad_instruction, s.loc, fmt::format("lanes that hold the same element of a tile of shape {} would receive different ones", shape_text(k_.fragments[static_cast<std::size_t>(x->src)].dist.shape)))
+                    .with_hint("shuffle a tile that fills whole warps, or use xor=");
+            }
             if (auto* n = std::get_if<ir::NamedSync>(&s.op)) named(n->id, n->threads, s);
             if (auto* n = std::get_if<ir::NamedArrive>(&s.op)) named(n->id, n->threads, s);
             if (auto* r = std::get_if<ir::Role>(&s.op); r && r->registers) registers(*r, s, plan);

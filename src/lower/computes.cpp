@@ -20,6 +20,7 @@ using lang::TermId;
 using K = Value::Kind;
 
 constexpr int kMaxNodes = 100'000;
+constexpr std::size_t kMaxLetDepth = 200;   // names inside names: bounds the recursion
 
 Term call(const char* name, std::vector<Term> args) { return ir::apply_term(name, std::move(args)); }
 Term num(double v) { return ir::constant_term(v); }
@@ -98,7 +99,12 @@ public:
         }
         if (auto* f = std::get_if<lang::FreeName>(&node)) {
             if (auto e = names_.integer(f->name)) return e;
-            if (const auto* l = let(f->name); l && l->indices.empty()) return index(l->value, {});
+            if (const auto* l = let(f->name); l && l->indices.empty()) {
+                if (!open(*l, span)) return std::nullopt;
+                auto e = index(l->value, {});
+                open_lets_.pop_back();
+                return e;
+            }
             sink_.error(Code::computes_unknown_name, span, fmt::format("'{}' is not a size or an integer constant", f->name));
             return std::nullopt;
         }
@@ -195,6 +201,21 @@ private:
         return std::nullopt;
     }
 
+    // Notes that `l` is being expanded; false: it already is, or there are too many, and that was reported.
+    bool open(const lang::ComputesEquation& l, Span span) {
+        if (std::find(open_lets_.begin(), open_lets_.end(), &l) != open_lets_.end()) {
+            sink_.error(Code::computes_let_use, span, fmt::format("'{}' uses itself", l.tensor));
+            return false;
+        }
+        if (open_lets_.size() >= kMaxLetDepth) {
+            if (!reported_) sink_.error(Code::computes_too_large, span, fmt::format("more than {} names stand for one another", kMaxLetDepth));
+            reported_ = true;
+            return false;
+        }
+        open_lets_.push_back(&l);
+        return true;
+    }
+
     Term free_name(const std::string& name, Span span) {
         for (std::size_t i = 0; i < names_.scalars->size(); ++i) if ((*names_.scalars)[i].name == name) return ir::scalar_term(static_cast<int>(i));
         if (const auto* l = let(name)) {
@@ -217,25 +238,20 @@ private:
     }
 
     Term expand(const lang::ComputesEquation& l, const Env& env, Span span) {
-        if (++let_depth_ > 32) {
-            sink_.error(Code::computes_let_use, span, fmt::format("'{}' is used before it is defined, or uses itself", l.tensor));
-            --let_depth_;
-            return nullptr;
-        }
         // Equal uses are one term, so that an evaluator can keep its value.
         // Its size counts each time: whoever walks the tree walks it each time.
         for (const auto& [from, used, known, size] : expanded_) {
             bool same_use = from == &l && used.size() == env.size();
             for (auto a = used.begin(), b = env.begin(); same_use && a != used.end(); ++a, ++b) same_use = a->first == b->first && ir::same(a->second, b->second);
             if (same_use) {
-                --let_depth_;
                 nodes_ += size;
                 return nodes_ > kMaxNodes ? (too_large(l.value), nullptr) : known;
             }
         }
         const int before = nodes_;
+        if (!open(l, span)) return nullptr;
         Term t = value(l.value, env);
-        --let_depth_;
+        open_lets_.pop_back();
         if (t && expanded_.size() < 64) expanded_.push_back({&l, env, t, nodes_ - before});
         return t;
     }
@@ -441,7 +457,8 @@ private:
     std::function<int(const std::string&)> new_var_;
     struct Expansion { const lang::ComputesEquation* let; Env env; Term term; int nodes; };
     std::vector<Expansion> expanded_;
-    int nodes_ = 0, let_depth_ = 0, count_depth_ = 0;
+    int nodes_ = 0, count_depth_ = 0;
+    std::vector<const lang::ComputesEquation*> open_lets_;   // those being expanded, outermost first
     bool reported_ = false;
 };
 

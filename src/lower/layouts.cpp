@@ -131,6 +131,8 @@ private:
         } else if (auto* sc = std::get_if<ir::Scan>(&s.op)) {
             unite(sc->src, sc->dst);
             scanned_.push_back({sc->src, sc->dim});
+        } else if (auto* sh = std::get_if<ir::Shuffle>(&s.op)) {
+            unite(sh->src, sh->dst);
         } else if (auto* l = std::get_if<ir::LoadGlobal>(&s.op)) {
             access(l->dst, aligned_run(k_, multiples_, l->src));
             gather_edge(l->src, l->dst, s.loc);

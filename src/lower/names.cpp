@@ -15,7 +15,7 @@ constexpr std::string_view kBuiltins[] = {
     // memory
     "shared", "overlay", "load", "store", "atomic_add",
     // tiles
-    "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "argmax", "argmin", "minimum", "maximum", "cumsum", "cumprod",
+    "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "argmax", "argmin", "minimum", "maximum", "cumsum", "cumprod", "shuffle",
     "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "rcp", "sin", "cos", "tanh", "erf", "sigmoid", "abs", "floor", "ceil", "pow",
     "fma", "where",
     // layouts
@@ -42,6 +42,8 @@ constexpr Methods kMethods[] = {
 }  // namespace
 
 bool is_builtin(const std::string& name) { return std::find(std::begin(kBuiltins), std::end(kBuiltins), name) != std::end(kBuiltins); }
+
+std::vector<std::string> builtin_names() { return {std::begin(kBuiltins), std::end(kBuiltins)}; }
 
 std::string nearest_builtin_hint(const std::string& name) {
     std::size_t best = 3;

@@ -199,6 +199,7 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
                 if (auto* c = std::get_if<ir::Compute>(&op)) dst = &c->dst;
                 if (auto* r = std::get_if<ir::Reduce>(&op)) dst = &r->dst;
                 if (auto* s = std::get_if<ir::Scan>(&op)) dst = &s->dst;
+                if (auto* s = std::get_if<ir::Shuffle>(&op)) dst = &s->dst;
                 if (auto* l = std::get_if<ir::LoadGlobal>(&op)) dst = &l->dst;
                 if (auto* l = std::get_if<ir::LoadShared>(&op)) dst = &l->dst;
                 if (dst && *dst == made && target != made) {

@@ -406,6 +406,7 @@ Value Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
     }
     std::vector<Value> args;
     for (const auto& a : e->args) args.push_back(element(a, s, c));
+    if (auto folded = butterfly(e->op, args)) return *folded;
     return values_.apply(ir::name_of(e->op), std::move(args));
 }
 

@@ -3,6 +3,7 @@
 //   flow.cpp          statements, control, registers
 //   flow_loop.cpp     loop summaries: guess, check by induction, forget what fails
 //   flow_global.cpp   global memory: bounds, masks, the term a store must equal
+//   flow_shuffle.cpp  exchanges between the lanes of a warp
 //   flow_shared.cpp   shared memory: who wrote what a read finds; matrix instructions
 //   flow_outputs.cpp  every output element exactly once
 //   flow_expect.cpp   what tw.expect states: terms, relations between fields, covers
@@ -25,6 +26,7 @@
 #include <set>
 
 #include "base/processor_time.h"
+#include "ir/shuffle.h"
 #include "verify/flow.h"
 #include "verify/operands.h"
 #include "verify/value.h"
@@ -136,6 +138,8 @@ private:
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);
 
+    bool same_index(const Poly& a, const Poly& b, const Condition& given);
+
     // A sum with counts that multiply the same factors added up: x * (p) + x * (q) is x * (p + q).
     Value counts_collected(Value v);
 
@@ -160,7 +164,9 @@ private:
 
     void run(const ir::Scan& op, const ir::Stmt&, State& s);
 
-    void run(const ir::Shuffle& op, const ir::Stmt&, State& s) { s.fragments[op.dst] = values_.unknown("shuffle"); }
+    void run(const ir::Shuffle& op, const ir::Stmt& stmt, State& s);
+    // The fold of an element and the one whose lane differs in one bit, if that is what the arguments are.
+    std::optional<Value> butterfly(ir::ElementOp op, const std::vector<Value>& args);
 
     // ------------------------------------------------------------------------------------------------------- global memory
 
@@ -345,6 +351,8 @@ private:
     Poly block_index_[3], grid_size_[3];
     Atom rank_ = -1;
     int clustered_axis_ = -1;     // the one axis along which clusters extend; -1: none, or several
+    std::map<const ir::Stmt*, std::optional<std::vector<ir::LaneDigit>>> shuffled_;   // the lane's digits, where the source's coordinate is a formula of them
+    std::map<std::pair<Value, Value>, std::pair<Atom, Value>> butterflies_;           // (x, its shuffle) -> a bit of the lane, and x over it
     std::map<const ir::Stmt*, int> carried_attempts_;
     std::set<const ir::Stmt*> forgotten_writes_;
     std::vector<LoopFrame> loop_frames_;

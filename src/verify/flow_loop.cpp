@@ -459,6 +459,16 @@ Value Flow::counts_collected(Value v) {
     return values_.sum(n.number, std::move(made));
 }
 
+// Indices that are digits put together (shuffles, XOR of coordinates) have many forms; others are equal where their normal forms are.
+bool Flow::same_index(const Poly& a, const Poly& b, const Condition& given) {
+    if (a == b) return true;
+    const Poly difference = a - b;
+    const bool digits = std::any_of(difference.terms.begin(), difference.terms.end(), [&](const auto& term) {
+        return term.first.size() == 1 && ints_.info(term.first[0]).kind == AtomInfo::Kind::quotient;
+    });
+    return digits && prover_.holds_given(given, equals(a, b));
+}
+
 bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     if (a == b) return true;
     {
@@ -467,6 +477,12 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         if (m.kind == ValueNode::Kind::sum && n.kind == ValueNode::Kind::sum && m.args.size() != n.args.size()) {
             const Value x = counts_collected(a), y = counts_collected(b);
             if (x != a || y != b) return agree(x, y, given, depth);
+        }
+        if (m.kind == ValueNode::Kind::element && n.kind == ValueNode::Kind::element && m.id == n.id && m.indices.size() == n.indices.size()) {
+            for (std::size_t d = 0; d < m.indices.size(); ++d) {
+                if (!same_index(m.indices[d], n.indices[d], given)) return false;
+            }
+            return true;
         }
         const bool alike = m.kind == n.kind && m.name == n.name && m.id == n.id && m.number == n.number && m.args.size() == n.args.size() && m.indices == n.indices && !m.args.empty();
         bool same = alike;

@@ -168,7 +168,11 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu, testing::ValuesIn(std::vector<Case>{
     {"split_k", 1, {{1, 1}, {2, 700}}, {}},
     {"gemm_sm80", 0, {{8, 8, 8}, {70, 72, 136}}, {{"BM", 64}, {"BN", 64}}},
     {"gemm_sm80", 0, {{130, 40, 136}}, {}},
-}), [](const auto& info) { return info.param.file + "_" + std::to_string(info.index); });
+    {"../tests/gpu/kernels/shuffles", 0, {{2}, {600}}, {}},
+    {"../tests/gpu/kernels/shuffles", 1, {{1}, {7}}, {}},
+    {"../tests/gpu/kernels/shuffles", 2, {{1}, {9}}, {}},
+    {"../tests/gpu/kernels/shuffles", 3, {{16}, {1040}}, {}},
+}), [](const auto& info) { return fs::path(info.param.file).filename().string() + "_" + std::to_string(info.index); });
 
 }  // namespace
 }  // namespace tw::codegen

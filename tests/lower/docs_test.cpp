@@ -1,6 +1,9 @@
-// Every example of docs/language.md compiles.
+// Every example of docs/language.md compiles, and every construct has one.
 #include <gtest/gtest.h>
 
+#include <regex>
+
+#include "lower/names.h"
 #include "lower_test_support.h"
 
 namespace tw::lower {
@@ -42,6 +45,22 @@ TEST(LanguageReference, EveryExampleCompiles) {
     for (const Example& example : found) {
         const Compiled c = compile(whole(example.text));
         EXPECT_TRUE(c.module.has_value()) << "docs/language.md:" << example.line << "\n" << c.report();
+    }
+}
+
+TEST(LanguageReference, EveryConstructHasAnExample) {
+    std::string text;
+    for (const Example& example : examples(read_bytes(repository("docs/language.md")))) text += whole(example.text);
+    int missing = 0;
+    for (const std::string& name : builtin_names()) {
+        if (std::regex_search(text, std::regex("\\btw\\." + name + "\\b"))) continue;
+        ++missing;
+        ADD_FAILURE() << "docs/language.md has no example of tw." << name;
+    }
+    EXPECT_GT(builtin_names().size(), 80u);
+    EXPECT_EQ(missing, 0);
+    for (const char* method : {"to", "wait", "arrive", "expect", "acquire", "full", "commit", "release", "sync", "T", "shape", "dtype", "bytes"}) {
+        EXPECT_TRUE(std::regex_search(text, std::regex("\\." + std::string(method) + "\\b"))) << "no example of ." << method;
     }
 }
 
