@@ -3,6 +3,7 @@
 
 #include <regex>
 
+#include "diagnose/check.h"
 #include "lower/names.h"
 #include "lower_test_support.h"
 
@@ -46,6 +47,21 @@ TEST(LanguageReference, EveryExampleCompiles) {
         const Compiled c = compile(whole(example.text));
         EXPECT_TRUE(c.module.has_value()) << "docs/language.md:" << example.line << "\n" << c.report();
     }
+}
+
+TEST(LanguageReference, EveryExampleThatSaysWhatItComputesIsProved) {
+    int proved = 0;
+    for (const Example& example : examples(read_bytes(repository("docs/language.md")))) {
+        const Compiled c = compile(whole(example.text));
+        if (!c.module) continue;   // reported above
+        for (const ir::Kernel& k : c.module->kernels) {
+            if (k.computes.equations.empty()) continue;
+            const diagnose::CheckResult result = diagnose::check(k, {});
+            EXPECT_TRUE(result.proved()) << "docs/language.md:" << example.line << ": " << k.name;
+            proved += result.proved();
+        }
+    }
+    EXPECT_GT(proved, 15);
 }
 
 TEST(LanguageReference, EveryConstructHasAnExample) {
