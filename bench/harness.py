@@ -163,7 +163,7 @@ class TensorMap:
 
 _TORCH_DTYPES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f32", "torch.float64": "f64",
                  "torch.uint8": "u8", "torch.int8": "i8", "torch.int32": "i32", "torch.int64": "i64",
-                 "torch.float8_e4m3fn": "f8e4m3", "torch.float8_e5m2": "f8e5m2"}
+                 "torch.float8_e4m3fn": "e4m3", "torch.float8_e5m2": "e5m2"}
 
 
 def tensor_map(tensor_or_ptr, dtype=None, dims=None, strides=None, box=None, swizzle=0, l2_promotion=0, interleave=0,
@@ -380,7 +380,7 @@ class CublasLtGemm:
 def cublaslt_gemm(m, n, k, dtype="bf16", layout="TN", tune=True, out_dtype=None, compute="f32", heuristics=64,
                   workspace_bytes=64 << 20):
     request = {"m": m, "n": n, "k": k, "dtype": dtype, "layout": layout, "tune": tune, "compute": compute,
-               "out_dtype": out_dtype or ("bf16" if dtype == "f8e4m3" else dtype), "heuristics": heuristics,
+               "out_dtype": out_dtype or ("bf16" if dtype == "e4m3" else dtype), "heuristics": heuristics,
                "workspace_bytes": workspace_bytes}
     handle = c_void_p()
     _check(library().tw_gemm_create(json.dumps(request).encode(), byref(handle)))

@@ -13,11 +13,11 @@ int data_type(const std::string& name) {
     if (name == "f32") return blaslt::real_f32;
     if (name == "f16") return blaslt::real_f16;
     if (name == "bf16") return blaslt::real_bf16;
-    if (name == "f8e4m3") return blaslt::real_f8_e4m3;
+    if (name == "e4m3") return blaslt::real_f8_e4m3;
     return -1;
 }
 
-std::size_t type_bytes(const std::string& name) { return name == "f32" ? 4 : name == "f8e4m3" ? 1 : 2; }
+std::size_t type_bytes(const std::string& name) { return name == "f32" ? 4 : name == "e4m3" ? 1 : 2; }
 
 std::string describe(const blaslt::Calls& call, const blaslt::Algorithm& algorithm) {
     const auto ask = [&](blaslt::AlgorithmAttribute which) {
@@ -166,7 +166,7 @@ Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, c
     const std::int32_t transpose_second = a_k_contiguous ? blaslt::not_transposed : blaslt::transposed;
     call.description_set(state->description, blaslt::matmul_transpose_a, &transpose_first, sizeof transpose_first);
     call.description_set(state->description, blaslt::matmul_transpose_b, &transpose_second, sizeof transpose_second);
-    if (shape.dtype == "f8e4m3") {
+    if (shape.dtype == "e4m3") {
         if (const auto code = cuda.call.memory_allocate(&state->scales, sizeof(float)))
             return Unexpected{cuda.failure("allocate a scale factor", code)};
         const float one = 1.0f;

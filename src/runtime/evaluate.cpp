@@ -186,7 +186,7 @@ json to_json(const Interval& i) { return {i.low, i.high}; }
 
 std::string blaslt_type(target::DType t) {
     switch (t) {
-        case target::DType::E4M3: return "f8e4m3";
+        case target::DType::E4M3: return "e4m3";
         case target::DType::TF32: return "f32";
         default: return std::string(target::name(t));
     }

@@ -37,7 +37,7 @@ DeviceBuffer::~DeviceBuffer() {
 Result<void> fill_with_random(const Driver& cuda, cu::DevicePointer to, std::size_t bytes, const std::string& dtype) {
     // One block of pattern is made here and repeated on the device; its odd length keeps the repeats from lining up with
     // the rows of a matrix.
-    const std::size_t element_bytes = dtype == "f32" ? 4 : dtype == "f8e4m3" ? 1 : 2;
+    const std::size_t element_bytes = dtype == "f32" ? 4 : dtype == "e4m3" ? 1 : 2;
     const std::size_t pattern_elements = std::min(bytes / element_bytes, (std::size_t{4} << 20) + 1021);
     std::string pattern;
     pattern.reserve(pattern_elements * element_bytes);

@@ -14,7 +14,7 @@ struct ElementType {
 };
 
 constexpr ElementType element_types[] = {
-    {"u8", cu::tensor_u8, 1},   {"i8", cu::tensor_u8, 1},   {"f8e4m3", cu::tensor_u8, 1}, {"f8e5m2", cu::tensor_u8, 1},
+    {"u8", cu::tensor_u8, 1},   {"i8", cu::tensor_u8, 1},   {"e4m3", cu::tensor_u8, 1}, {"e5m2", cu::tensor_u8, 1},
     {"u16", cu::tensor_u16, 2}, {"f16", cu::tensor_f16, 2}, {"bf16", cu::tensor_bf16, 2}, {"u32", cu::tensor_u32, 4},
     {"i32", cu::tensor_i32, 4}, {"f32", cu::tensor_f32, 4}, {"tf32", cu::tensor_tf32, 4}, {"u64", cu::tensor_u64, 8},
     {"i64", cu::tensor_i64, 8}, {"f64", cu::tensor_f64, 8},

@@ -183,7 +183,7 @@ class TensorMaps(unittest.TestCase):
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Peer(unittest.TestCase):
     def multiply(self, m, n, k, layout, dtype, out_dtype, compute, tolerance):
-        types = {"f16": torch.float16, "f32": torch.float32, "bf16": torch.bfloat16, "f8e4m3": torch.float8_e4m3fn}
+        types = {"f16": torch.float16, "f32": torch.float32, "bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn}
         a, b = torch.randn(m, k, device="cuda").to(types[dtype]), torch.randn(n, k, device="cuda").to(types[dtype])
         reference = a.double() @ b.double().t()
         a = a if layout[0] == "T" else a.t().contiguous()
@@ -205,7 +205,7 @@ class Peer(unittest.TestCase):
                                                ("bf16", "f32", "f32", 1e-6)):
             self.multiply(128, 256, 512, "TN", dtype, out, compute, tolerance)
         if HOPPER:
-            self.multiply(128, 256, 512, "TN", "f8e4m3", "bf16", "f32", 5e-3)
+            self.multiply(128, 256, 512, "TN", "e4m3", "bf16", "f32", 5e-3)
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
