@@ -18,7 +18,7 @@ namespace tw::runtime {
 struct GemmShape {
     std::int64_t m = 0, n = 0, k = 0;
     std::string layout = "TN";
-    std::string dtype = "bf16";      // bf16, f16, f32, f8e4m3
+    std::string dtype = "bf16";      // bf16, f16, f32, e4m3
     std::string out_dtype = "bf16";  // bf16, f16, f32
     std::string compute = "f32";     // accumulation: f32, or tf32 (f32 inputs on tensor cores)
 };
