@@ -5,7 +5,7 @@
     python3 scripts/readme_table.py --check               exit status 1 when a table is stale (a test runs this)
     python3 scripts/readme_table.py --verdicts PROGRAM    run `PROGRAM check` on every file of kernels/ first
 
-Sources: bench/results/h200/{gemm,attention,grouped,memory}.json (`tilewright bench --suite`), bench/results/h200/kernels.json (bench/check_kernels.py), bench/results/h200/targets.json (hand-written kernels), bench/results/h200/emitted.json (kernels from the language), bench/results/h200/probes.json (probes of the instruction tables),
+Sources: bench/results/h200/{gemm,attention,grouped,memory}.json (`tilewright bench --suite`), bench/results/h200/kernels.json (bench/check_kernels.py), bench/results/h200/targets.json (hand-written kernels), bench/results/h200/handwritten.json (kernels from the language beside them: bench/targets/handwritten.py), bench/results/h200/probes.json (probes of the instruction tables),
 bench/results/verdicts.json (what `tilewright check` says of every shipped kernel), bench/results/mutation.json
 (`tilewright mutate --json`). A source that does not exist yet gives a
 sentence that says so. A table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`; nothing in it is typed by hand.
@@ -21,7 +21,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGETS = "bench/results/h200/targets.json"
-EMITTED = "bench/results/h200/emitted.json"
+HANDWRITTEN = "bench/results/h200/handwritten.json"
+SANITIZER = "bench/results/h200/sanitizer.json"
 PROBES = "bench/results/h200/probes.json"
 KERNELS_CHECKED = "bench/results/h200/kernels.json"
 SUITES = ("gemm", "attention", "grouped", "memory")
@@ -108,24 +109,36 @@ def measured_cases():
     return table(["case", "ours, us", "peer", "peer, us", "ratio", "95% interval"], out)
 
 
-def emitted():
-    data = read(EMITTED)
+def handwritten():
+    """Kernels from the language beside the hand-written ones: a family a row."""
+    data = read(HANDWRITTEN)
     if not data:
-        return f"`{EMITTED}` has not been recorded yet."
-    shipped = {"emitted": "", "emitted sm90": "gemm_sm90", "emitted sm80": "gemm_sm80", "emitted cluster_sm90": "gemm_cluster_sm90"}
-    rows = {}
+        return f"`{HANDWRITTEN}` has not been recorded yet."
+    groups = {}
     for r in data["cases"]:
-        if r["ours"] not in shipped:   # other constants than the file's own
-            continue
-        row = rows.setdefault((r["case"], r["ours"]), {"us": r["ours_us"], "target": "", "torch": ""})
-        if r["peer"] in ("target", "target best"):
-            row["target"] = f"{r['ratio']:.3f}"
-        elif r["peer"].startswith("torch"):
-            row["torch"] = f"{r['ratio']:.3f}"
-    out = [[case + (f", `{shipped[ours]}`" if shipped[ours] else ""), f"{row['us']:.1f}", row["target"], row["torch"]] for (case, ours), row in rows.items()]
-    checked = data["checked"]
-    return (f"{checked['right']} of {checked['right'] + checked['wrong']} checks on the {data['versions']['gpu']} against fp64 are right (ragged and tiny shapes, poisoned outputs).\n\n"
-            + table(["kernel as emitted, default constants", "us", "hand-written time / ours", "torch time / ours"], out))
+        if r.get("ratio"):
+            groups.setdefault(r["case"].split()[0].replace("TN", "GEMM"), []).append(r)
+    rows = []
+    for name, members in groups.items():
+        worst = min(members, key=lambda r: r["ratio"])
+        rows.append([name, len(members), f"**{geometric_mean([r['ratio'] for r in members]):.3f}**", f"{worst['ratio']:.3f} ({worst['case']})", sum(r["ratio"] >= 0.98 for r in members)])
+    return table(["family", "cases", "hand-written time / ours, geometric mean", "worst case", "cases at 0.98 or more"], rows) + f"\n\n`{data['command']}`."
+
+
+def handwritten_cases():
+    data = read(HANDWRITTEN)
+    if not data:
+        return f"`{HANDWRITTEN}` has not been recorded yet."
+    return table(["case", "ours, us", "hand-written, us", "hand-written time / ours", "95% interval"],
+                 [[r["case"], f"{r['ours_us']:.1f}", f"{r['peer_us']:.1f}", f"{r['ratio']:.3f}", "{:.3f} to {:.3f}".format(*r["interval"])] for r in data["cases"] if r.get("ratio")])
+
+
+def sanitized():
+    data = read(SANITIZER)
+    if not data or "totals" not in data:
+        return f"`{SANITIZER}` has not been recorded yet."
+    parts = [f"{tool} {t['clean']} of {t['clean'] + t['with_errors'] + t['no_answer']} clean, {t['with_errors']} with errors, {t['no_answer']} without an answer" for tool, t in data["totals"].items()]
+    return "compute-sanitizer over the shipped kernels, each on a small ragged shape: " + "; ".join(parts) + f" (`{data['command']}`)."
 
 
 def suites():
@@ -236,6 +249,25 @@ def verdicts():
             + table(["file", "kernels proved", "assertions", "not proved: assertions that are", "why"], rows))
 
 
+def verdict_totals():
+    data = read(VERDICTS)
+    if not data:
+        return f"`{VERDICTS}` has not been recorded yet."
+    good = [k for k in data["kernels"] if k["verdict"] == "proved"]
+    return (f"**{len(good)} of {len(data['kernels'])} kernels** (variants counted one by one) in {len({k['file'] for k in data['kernels']})} files are proved for all sizes: "
+            f"{sum(k['proved'] for k in data['kernels']):,} of {sum(k['assertions'] for k in data['kernels']):,} assertions. The longest proof takes {max(k['milliseconds'] for k in data['kernels']):.0f} ms, "
+            f"the median one {sorted(k['milliseconds'] for k in data['kernels'])[len(data['kernels']) // 2]:.0f} ms ([file by file](docs/verifier.md#shipped-kernels)).")
+
+
+def mutation_totals():
+    data = read(MUTATION)
+    if not data:
+        return f"`{MUTATION}` has not been recorded yet."
+    t = data["totals"]
+    return (f"Of {t['real']:,} mutants of {len({r['kernel'] for r in data['rows']})} kernels that are really wrong, **{t['caught']:,} are caught with a confirmed counterexample**, {t['unproved']} are refused as unproved, "
+            f"**{t['missed']} are missed**, and no counterexample is a false alarm ({t['false_alarms']}) ([kernel by kernel](docs/verifier.md#mutants)).")
+
+
 def prover_counts():
     data = read(VERDICTS)
     if not data:
@@ -307,7 +339,7 @@ def crosscheck():
     return table(["family", "kernels", "unbroken", "of them proved", "really broken", "of them proved"], rows)
 
 
-TABLES = {"random_testing": random_testing, "crosscheck": crosscheck, "suites": suites, "suite_summary": suite_summary, "checked": checked_kernels, "measured": measured_summary, "emitted": emitted, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
+TABLES = {"random_testing": random_testing, "crosscheck": crosscheck, "suites": suites, "suite_summary": suite_summary, "checked": checked_kernels, "measured": measured_summary, "handwritten": handwritten, "handwritten_cases": handwritten_cases, "sanitized": sanitized, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "verdict_totals": verdict_totals, "mutation_totals": mutation_totals, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
 
 
 def rewritten(text):
