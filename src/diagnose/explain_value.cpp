@@ -683,6 +683,14 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     } else {
         hint = "the element is not what `computes` says: compare the two tags, and follow the trace";
     }
+    for (const TraceStep& step : c.trace) {
+        if (step.action != "shuffle") continue;
+        // Which lanes meet is the likeliest to be wrong where lanes were chosen by hand.
+        const bool stays = step.detail == fmt::format("from thread {}", step.thread);
+        hint = stays ? fmt::format("line {}: the shuffle leaves the warp here, and a lane without a partner keeps its own value: choose with tw.where what it shall have", step.loc.line)
+                     : fmt::format("follow the shuffle at line {}: the result has the layout of what is shuffled, and a fold over a whole warp takes xor=1, 2, 4, 8 and 16, each of the result before", step.loc.line);
+        if (stays) break;
+    }
     if (forms.folded()) {
         // Forms that were not written out may differ in their writing: say only which elements take part.
         Elements want, have, missing, foreign;
