@@ -115,11 +115,11 @@ private:
     // The unknown of a monomial; what is known of its atoms comes with it.
     std::size_t unknown(const std::vector<Atom>& monomial) {
         const auto [it, fresh] = unknowns_.emplace(monomial, unknowns_.size());
-        if (!fresh) return it->second;
-        if (unknowns_.size() > most_unknowns) {
+        if (it->second >= most_unknowns) {   // also where it was met before: rows have no place for it
             too_large_ = true;
             return 0;
         }
+        if (!fresh) return it->second;
         const std::size_t result = it->second;
         if (monomial.size() == 1) {
             define(monomial[0]);
