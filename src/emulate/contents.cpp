@@ -38,6 +38,33 @@ std::vector<std::int64_t> group_numbers(std::int64_t rows, std::int64_t groups, 
     return numbers;
 }
 
+// A table of tiles as freely as the promise allows: groups are cut at every height in turn while the tiles suffice, and the order is
+// mixed, the empty tiles with the others. Pre: `first` and `end` hold a table of the fewest tiles, at most `tiles`.
+void cut_and_shuffle(std::vector<std::int64_t>& first, std::vector<std::int64_t>& end, std::int64_t tiles, std::int64_t width, std::mt19937_64& random) {
+    constexpr std::int64_t heights = 16;   // every sixteenth of the width
+    auto fewest = [&](std::int64_t rows) { return (rows + width - 1) / width; };
+    std::int64_t spare = tiles - static_cast<std::int64_t>(first.size()), cut = 0;
+    std::vector<std::pair<std::int64_t, std::int64_t>> table;
+    for (std::size_t n = 0; n < first.size();) {
+        const std::int64_t stop = end[n];   // of the group
+        std::int64_t p = first[n];
+        while (n < first.size() && end[n] == stop) ++n;
+        while (p < stop) {
+            const std::int64_t height = std::min(stop - p, std::max<std::int64_t>(1, width * (cut * 7 % heights + 1) / heights - static_cast<std::int64_t>(random() % 2)));
+            const std::int64_t more = 1 + fewest(stop - p - height) - fewest(stop - p);
+            const std::int64_t taken = more <= spare ? height : std::min(stop - p, width);
+            if (more <= spare) spare -= more, ++cut;
+            table.emplace_back(p, p + taken);
+            p += taken;
+        }
+    }
+    table.resize(at(tiles), {0, 0});
+    std::shuffle(table.begin(), table.end(), random);
+    first.clear();
+    end.clear();
+    for (const auto& [from, to] : table) first.push_back(from), end.push_back(to);
+}
+
 }  // namespace
 
 std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes, Spread spread, std::uint64_t seed) {
@@ -88,6 +115,7 @@ std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::T
             }
             if (static_cast<std::int64_t>(first.size()) <= tiles) break;
         }
+        if ((spread == Spread::random || spread == Spread::ragged) && static_cast<std::int64_t>(first.size()) <= tiles) cut_and_shuffle(first, contents[i], tiles, t.tile_ends->width, random);
         first.resize(at(tiles), 0);
         contents[i].resize(at(tiles), 0);
         made[i] = made[at(t.tile_ends->starts)] = made[at(t.tile_ends->groups)] = true;

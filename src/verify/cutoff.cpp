@@ -266,6 +266,31 @@ Cutoff cutoff(const ir::Kernel& k) {
     if (steering.by_block && !k.persistent) {   // trip counts that differ from block to block (a causal mask): every one in one instance
         for (Instance& i : longer_instances(k, 0)) c.instances.push_back(std::move(i));
     }
+    if (!steering.by_data.empty()) {   // branches that a table of tiles decides: rows for many tiles of every height
+        for (const ir::Tensor& t : k.tensors) {
+            if (!t.tile_ends || k.tensors[at(t.tile_ends->groups)].dims[0].kind() != ExprKind::size) continue;
+            std::optional<int> table;   // the size that its length is, or is a multiple of
+            std::function<void(const Expr&)> look = [&](const Expr& e) {
+                if (e.kind() == ExprKind::size) table = e->id;
+                for (const Expr& a : e->args) look(a);
+            };
+            look(t.dims[0]);
+            if (!table) continue;
+            const auto choices = choices_of(k, c.period, true);
+            const std::vector<bool> matters = mattering(k, steering);
+            const int rows = k.tensors[at(t.tile_ends->groups)].dims[0]->id;
+            for (std::size_t longest = 0; longest <= k.sizes.size(); ++longest) {   // one size through many tiles, then none
+                if (longest < k.sizes.size() && (!matters[longest] || static_cast<int>(longest) == *table || static_cast<int>(longest) == rows)) continue;
+                const std::int64_t wanted = longest < k.sizes.size() ? 24 : 48;
+                std::vector<std::int64_t> sizes(k.sizes.size());
+                for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = choices[i][i == longest ? 3 : 1];
+                auto tiles = [&] { return emulate::size_value(t.dims[0], sizes).value_or(wanted); };
+                for (sizes[at(*table)] = 1; sizes[at(*table)] < wanted && tiles() < wanted;) ++sizes[at(*table)];
+                sizes[at(rows)] = tiles() * t.tile_ends->width / 2;
+                if (auto fit = admitted(k, sizes)) c.instances.push_back({*fit, 1, instance_text(k, *fit), emulate::Spread::random});
+            }
+        }
+    }
     if (c.instances.empty() && c.obstacle.empty()) c.obstacle = "no small instance satisfies the assumptions";
     return c;
 }
@@ -362,7 +387,7 @@ std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
         }
         if (auto* i = std::get_if<ir::If>(&s.op)) {
             if (i->condition.as_constant()) return;
-            if (steering.steers(s)) return;   // periodic, or near an end of its loop: long loops show all it does
+            if (steering.steers(s) && !steering.by_data.count(&s)) return;   // periodic, or near an end of its loop: long loops show all it does
             const bool forced = std::any_of(cutoff.forced.begin(), cutoff.forced.end(), [&](const Expr& e) { return ir::same(e, i->condition); });
             if (forced || (seen.taken && seen.passed)) return;
             gap = "the condition " + ir::to_string(i->condition, names) + line(s) + " was never " + (seen.taken ? "false" : "true") + " in any instance";

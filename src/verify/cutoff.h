@@ -12,9 +12,11 @@
 // 1, 2 and 4 are read off the text, 5 is seen in the runs; where one fails the answer is "not proved".
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "emulate/contents.h"
 #include "emulate/emulator.h"
 
 namespace tw::verify {
@@ -23,6 +25,7 @@ struct Instance {
     std::vector<std::int64_t> sizes;
     int resident_blocks = 1;
     std::string text;                  // "M=128 N=256 K=640"
+    std::optional<emulate::Spread> contents = std::nullopt;   // of its index tensors; otherwise some of every kind
 };
 
 struct Cutoff {

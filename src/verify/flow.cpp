@@ -240,7 +240,7 @@ void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
     }
 }
 
-bool Flow::unconditional(const Condition& written) {
+std::vector<Condition> Flow::not_implied_by(const Condition& written) {
     Prover without(ints_);   // the facts that hold whether or not the branches are taken
     const auto& facts = prover_.facts();
     for (std::size_t i = 0; i < facts.size(); ++i) {
@@ -248,7 +248,11 @@ bool Flow::unconditional(const Condition& written) {
         if (!by_branch) without.assume(facts[i]);
     }
     without.assume(written);
-    return std::all_of(path_.begin(), path_.end(), [&](const PathStep& p) { return !p.open || without.holds(p.condition); });
+    std::vector<Condition> rest;
+    for (const PathStep& p : path_) {
+        if (p.open && !without.holds(p.condition)) rest.push_back(p.condition);
+    }
+    return rest;
 }
 
 void Flow::check_reads(const ir::Expr& e, const ir::Stmt& stmt, const State& s) {

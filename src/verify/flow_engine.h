@@ -193,6 +193,8 @@ private:
         bool atomic;
         std::vector<Condition> facts;
         std::string partial;     // why not every execution stores every element in bounds
+        bool conditional = false;             // not every element in bounds implies the conditions around the store
+        std::vector<Condition> alternative;   // rows of a group: the conditions around it that not every group meets
         enum class When : std::uint8_t { now, next_iteration, after_loop } when = When::now;   // relative to the tile whose elements it writes (Behind)
         Value added = -1;        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
         const ir::Equation* equation = nullptr;   // `index` counts from the start of its part of the output
@@ -301,6 +303,9 @@ private:
     // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
     bool parts_are_apart(const ir::Equation& e, std::string& why);
+    // Stores in branches that ask how large a group is: for every group one branch is taken, and its stores cover the group.
+    bool partition_by_alternatives(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
+    bool alternatives_are_complete(const std::vector<std::vector<Condition>>& alternatives, const Grouped& group, std::string& why);
     bool join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
     // Atomic adds: the sum over all executions that add to an element is what `computes` says.
     bool adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why);
@@ -341,7 +346,7 @@ private:
         bool open = false;                           // neither decided nor a choice of one digit's value
     };
     std::vector<PathStep> path_;  // the conditions that surround the statement
-    bool unconditional(const Condition& written);    // where `written` holds, so do the conditions that surround the statement
+    std::vector<Condition> not_implied_by(const Condition& written);   // the conditions around the statement that do not hold wherever `written` does
     int conditional_ = 0;         // how many undecided conditions surround the statement
     const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
     std::set<Atom> coordinates_;

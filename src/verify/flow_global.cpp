@@ -165,6 +165,8 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     }
     // Only the bounds of the tensor, of the part, or of the group that is written may mask a store: anything else leaves elements out.
     std::string partial;
+    bool conditional = false;
+    std::vector<Condition> alternative;
     {
         const auto group = atomic || !entire ? std::nullopt : grouped(tensor, index);
         if (entire && !atomic) {
@@ -183,7 +185,15 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         }
         // After a loop that runs behind, the last iteration's elements are stored where there was an iteration.
         const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const PathStep& c) { return prover_.holds_given(behind_->entered, c.condition); });
-        if (conditional_ > 0 && !last && !unconditional(bounds)) partial = "the store is under a condition";
+        conditional = conditional_ > 0 && !last && !not_implied_by(bounds).empty();
+        if (conditional && (!group || behind_)) partial = "the store is under a condition";
+        if (conditional_ > 0 && group) {
+            Condition any = less(Poly::of(group->start), group->end);   // of a group, whatever its size, and of columns that exist
+            for (std::size_t d = 0; d < p.index.size(); ++d) {
+                if (d != group->dim) any = both(any, less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)));
+            }
+            alternative = not_implied_by(any);
+        }
     }
     prover_.push();
     prover_.assume(p.inside);
@@ -223,7 +233,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         for (const PathStep& c : path_) when = both(when, c.condition);
         added = values_.where(when, value, values_.number(0));
     }
-    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, when, added, equation});
+    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, conditional, std::move(alternative), when, added, equation});
 }
 
 void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {

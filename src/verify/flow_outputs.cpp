@@ -19,7 +19,7 @@ void Flow::finish_outputs() {
         std::vector<std::string> lemmas;
         std::vector<Digit> folded;
         const bool paired = parts_are_apart(e, why) && join_stores_behind(it->second, why, lemmas);
-        const bool ok = paired && partition(it->second, why, lemmas, folded);
+        const bool ok = paired && partition_by_alternatives(it->second, why, lemmas, folded);
         // Stores that may go anywhere cover nothing for sure.
         const auto blind = [&] {
             Store anywhere = *it->second.front();
@@ -108,6 +108,79 @@ bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::
     prover_.pop();
     if (!same) why = free ? "expected " + show(want) + "\n      but the parts add up to " + show(total) : "the number of parts depends on another loop";
     return same;
+}
+
+bool Flow::partition_by_alternatives(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded) {
+    if (std::none_of(stores.begin(), stores.end(), [](const Store* s) { return s->conditional; })) return partition(stores, why, lemmas, folded);
+    std::map<std::vector<Condition>, std::vector<const Store*>> ways;
+    for (const Store* s : stores) ways[s->alternative].push_back(s);
+    std::optional<Grouped> group;
+    std::vector<std::vector<Condition>> alternatives;
+    for (const auto& [conditions, list] : ways) {
+        const auto mine = list.front()->partial.empty() && !list.front()->atomic ? grouped(list.front()->tensor, list.front()->index) : std::nullopt;
+        if (conditions.empty() || !mine || (group && !(group->start == mine->start && group->end == mine->end && group->dim == mine->dim))) return why = "the store is under a condition", false;
+        group = mine;
+        // Which way is taken may depend on the group alone: then it is the same for all that could write an element of it.
+        std::vector<Atom> atoms, allowed = {group->start};
+        ints_.collect(group->end, allowed);
+        std::map<Atom, Poly> hidden;
+        for (Atom a : allowed) {
+            const AtomInfo info = ints_.info(a);
+            if (info.kind == AtomInfo::Kind::element && info.args.size() == 1 && (a == group->start || info.args[0] == group->group || info.args[0] == group->group + Poly(1))) hidden.emplace(a, Poly::of(ints_.fresh("bound of the group")));
+        }
+        for (const Condition& c : conditions) {
+            const Condition rest = ints_.replace(c, hidden);
+            auto varies = [&](Atom a) { return ints_.mentions(rest, a); };
+            const bool moves = std::any_of(list.front()->digits.begin(), list.front()->digits.end(), [&](const Digit& d) { return varies(d.atom); }) ||
+                               std::any_of(tile_definition_.begin(), tile_definition_.end(), [&](const auto& d) { return varies(d.first); }) || std::any_of(coordinates_.begin(), coordinates_.end(), varies);
+            if (moves) return why = "the store is under a condition", false;
+        }
+        alternatives.push_back(conditions);
+    }
+    if (!alternatives_are_complete(alternatives, *group, why)) return false;
+    for (const auto& [conditions, list] : ways) {
+        if (!partition(list, why, lemmas, folded)) return false;
+    }
+    lemmas.push_back("lemma: the size of a group chooses one of " + std::to_string(ways.size()) + " ways to store it");
+    return true;
+}
+
+// Of every group that is not empty: one alternative holds, and no two do.
+bool Flow::alternatives_are_complete(const std::vector<std::vector<Condition>>& alternatives, const Grouped& group, std::string& why) {
+    auto parts_of = [](const std::vector<Condition>& conditions) {
+        std::vector<Condition> parts;
+        std::function<void(const Condition&)> add = [&](const Condition& c) {
+            if (c.kind != Condition::Kind::all) return parts.push_back(c);
+            for (const Condition& p : c.parts) add(p);
+        };
+        for (const Condition& c : conditions) add(c);
+        return parts;
+    };
+    for (std::size_t i = 0; i < alternatives.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            Prover two(ints_);
+            for (const Condition& c : alternatives[i]) two.assume(c);
+            const bool apart = std::any_of(alternatives[j].begin(), alternatives[j].end(), [&](const Condition& c) { return two.holds(negated(c)); });
+            if (!apart) return why = "two branches that store to it may both be taken", false;
+        }
+    }
+    // No alternative holds: what is left of each, given that the others do not, must come to nothing.
+    Prover none(ints_);
+    none.assume(less(Poly::of(group.start), group.end));
+    std::vector<std::vector<Condition>> open;
+    for (const auto& a : alternatives) open.push_back(parts_of(a));
+    for (bool progress = true; progress;) {
+        progress = false;
+        for (std::size_t i = 0; i < open.size(); ++i) {
+            std::erase_if(open[i], [&](const Condition& c) { return none.holds(c); });
+            if (open[i].empty()) return true;
+            if (open[i].size() > 1) continue;
+            none.assume(negated(open[i][0]));
+            open.erase(open.begin() + static_cast<std::ptrdiff_t>(i--));
+            progress = true;
+        }
+    }
+    return why = "a group may be of a size for which no branch stores it", false;
 }
 
 bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded) {
@@ -235,6 +308,16 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
             if (p.tile) {
                 if (!tile_used.emplace(p.atom, static_cast<int>(d)).second) return why = "two dimensions use " + ints_.text(Poly::of(p.atom)), false;
                 if (!p.step.constant()) return why = "dimension " + std::to_string(d) + ": a tile of symbolic extent", false;
+                // Below another digit it counts as far as that one's step, which the lemma on the tile order has to show.
+                std::optional<std::int64_t> above;
+                for (const Part& q : parts) {
+                    if (const auto step = q.step.constant(); step && *step > *p.step.constant() && *step % *p.step.constant() == 0 && (!above || *step < *above)) above = step;
+                }
+                if (above) {
+                    tile_extent_[p.atom] = {1, Poly(*above / *p.step.constant())};
+                    expected = Poly(*above);
+                    continue;
+                }
                 tile_extent_[p.atom] = {*p.step.constant(), dim};
                 open = true;
                 continue;

@@ -223,6 +223,10 @@ OrderResult check_order(const ir::Kernel& k) {
     // lemma needs of trip counts and conditions is seen in the runs (coverage_gap), not taken from their number.
     auto run_all = [&](const std::vector<Instance>& instances, const std::vector<std::pair<Expr, bool>>& forced) {
         for (std::size_t i = 0; i < instances.size() && result.faults.empty(); ++i) {
+            if (instances[i].contents) {
+                run_one(instances[i], static_cast<int>(*instances[i].contents), forced);
+                continue;
+            }
             const int first = static_cast<int>(i) % emulate::spreads, second = (first + 2) % emulate::spreads;
             run_one(instances[i], cut.steering_tensors.empty() ? 0 : first, forced);
             if (!cut.steering_tensors.empty() && result.faults.empty()) run_one(instances[i], second, forced);

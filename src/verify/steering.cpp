@@ -90,9 +90,12 @@ public:
             if (unbounded(e)) complain(what + " " + text(e) + " grows with its loop, the sizes or the data" + line);
             check_thresholds(e, what, line);
         }
-        for (const auto& [e, line] : conditions_) check_thresholds(e, "the condition", line);
+        for (const auto& [e, stmt, line] : conditions_) {
+            if (decided_by_data(e)) result_.by_data.insert(stmt);
+            else check_thresholds(e, "the condition", line);
+        }
         for (int t : result_.tensors) {
-            if (!k_.tensors[at(t)].content_range) {
+            if (!k_.tensors[at(t)].content_range && !in_a_table(t)) {
                 complain("the order of events depends on the contents of `" + k_.tensors[at(t)].name + "`, of which nothing is promised");
             }
         }
@@ -199,6 +202,24 @@ private:
         bool any = false;
         visit(e, [&](const Expr& x) { any = any || (x.kind() == ExprKind::var && unbounded_variable(x->id)) || x.kind() == ExprKind::element; });
         return any;
+    }
+
+    // Part of a table of tiles: which contents it may have is promised.
+    bool in_a_table(int tensor) const {
+        return std::any_of(k_.tensors.begin(), k_.tensors.end(), [&](const ir::Tensor& t) { return t.tile_ends && (&t == &k_.tensors[at(tensor)] || t.tile_ends->starts == tensor); });
+    }
+
+    // A comparison of entries of a table of tiles with one another and with constants (how high is this tile?): like a trip count that
+    // depends on promised contents, what it does is seen in the runs, over tables with tiles of every height in mixed order.
+    bool decided_by_data(const Expr& c) {
+        if (!compares(c.kind())) return false;
+        bool data = false, other = false;
+        for (const auto& [name, term] : affine(c->args[0] - c->args[1]).terms) {
+            const Expr& x = term.first;
+            if (x.kind() == ExprKind::element && in_a_table(x->id)) data = true;
+            else if (unbounded(x) || x.kind() == ExprKind::size) other = true;
+        }
+        return data && !other;
     }
 
     // Comparisons along a loop: their truth may change near its start, near its end, or periodically.
@@ -336,7 +357,7 @@ private:
                     result_.statements.insert(&s);
                     result_.expressions.push_back(x->condition);
                     periodic_.push_back(x->condition);
-                    conditions_.emplace_back(x->condition, line);
+                    conditions_.emplace_back(x->condition, &s, line);
                 }
                 collect(x->then);
                 collect(x->otherwise);
@@ -395,7 +416,7 @@ private:
     std::map<int, bool> unbounded_;
     std::vector<Expr> periodic_;
     std::vector<std::tuple<Expr, std::string, std::string>> bounded_places_;
-    std::vector<std::pair<Expr, std::string>> conditions_;
+    std::vector<std::tuple<Expr, const Stmt*, std::string>> conditions_;
     std::vector<std::tuple<Expr, const Stmt*, std::int64_t>> trip_conditions_;   // with the constant they compare with
     int depth_ = 0;
     Steering result_;

@@ -18,6 +18,7 @@ struct Steering {
     // Conditions over sizes and block indices alone, each once: around something that steers, and around mere register work.
     std::vector<ir::Expr> fixed_conditions, calm_conditions;
     std::set<const ir::Stmt*> statements;     // loops and branches around something that synchronises or touches shared memory
+    std::set<const ir::Stmt*> by_data;        // those branches that promised contents of index tensors decide: the runs must see both ways
     std::string obstacle;                     // the first expression that the cut-off lemma cannot handle
 
     bool steers(const ir::Stmt& s) const { return statements.count(&s) != 0; }
