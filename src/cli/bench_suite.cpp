@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -28,14 +31,13 @@ std::string peer_name(const json& peer) {
     return peer.value("file", std::string("?")) + constants;
 }
 
-// Inputs that a function of bench/suite_inputs.py makes; false and a problem when it does not.
-bool add_inputs(json& request, const json& listed, const fs::path& root, std::string& problem) {
-    if (!listed.contains("inputs_from")) return true;
+// Inputs that a function of bench/suite_inputs.py makes; a problem when it does not.
+void add_inputs(json& request, const json& listed, const fs::path& root, std::string& problem) {
+    if (!listed.contains("inputs_from")) return;
     const auto made = runtime::run_program_in_worker({"python3", (root / "bench/suite_inputs.py").string(), listed["inputs_from"], request["sizes"].dump(), listed.value("arguments", json::object()).dump()});
     json inputs = json::parse(made.answer, nullptr, false);
-    if (made.end != runtime::WorkerEnd::finished || !inputs.is_object()) return problem = "its inputs could not be made: " + std::string(trim(made.words)) + " " + made.sentence(), false;
-    request["inputs"] = std::move(inputs);
-    return true;
+    if (made.end != runtime::WorkerEnd::finished || !inputs.is_object()) problem = "its inputs could not be made: " + std::string(trim(made.words)) + " " + made.sentence();
+    else request["inputs"] = std::move(inputs);
 }
 
 json row_of(const json& request, const std::string& peer, const json& listed) {
@@ -82,83 +84,164 @@ int draw_suite(const std::string& file, const std::string& svg_out) {
     return exit_fine;
 }
 
+namespace {
+
+bool is_torch(const json& peer) { return peer.is_object() && peer.contains("torch"); }
+
+// A case of the list: what it asks the worker, and the peers that have no row yet.
+struct Case {
+    json listed, request, checked;   // `checked`: what the worker said of our kernel
+    std::vector<json> inside, torch;
+    std::string problem;
+};
+
+// The rows so far, written as they come: a run that is stopped loses the case in flight.
+class Table {
+public:
+    Table(const json& suite, const SuiteOptions& o) : o_(o), result_{{"suite", suite.value("suite", o.name)}, {"cases", json::array()}, {"versions", json::object()}, {"command", own_command()}} {
+        if (!o.resume) return;
+        const auto text = read_file(o.json_out);
+        const json before = text ? json::parse(*text, nullptr, false) : json();
+        if (!before.is_object() || !before.contains("cases") || !before["cases"].is_array()) return;
+        for (const json& row : before["cases"]) {
+            if (row.is_object() && row.contains("ratio")) result_["cases"].push_back(row);
+        }
+        if (before.contains("versions") && before["versions"].is_object()) result_["versions"] = before["versions"];
+    }
+
+    bool has(const json& name, const std::string& peer) const {
+        return std::any_of(rows().begin(), rows().end(), [&](const json& r) { return r.value("case", json()) == name && r.value("peer", std::string()) == peer; });
+    }
+    void versions(const json& evidence) {
+        if (evidence.contains("versions")) result_["versions"].update(evidence["versions"]);
+    }
+    bool add(json row) {
+        say(row);
+        result_["cases"].push_back(std::move(row));
+        return o_.json_out.empty() || o_.json_out == "-" || write_json(o_.json_out, result_);
+    }
+    const json& rows() const { return result_["cases"]; }
+    const json& result() const { return result_; }
+
+private:
+    const SuiteOptions& o_;
+    json result_;
+};
+
+json row_of(const Case& c, const std::string& peer, const json& evidence) {
+    json row = row_of(c.request, peer, c.listed);
+    row["status"] = evidence["status"];
+    for (const char* field : {"message", "roofline", "resources", "work"}) {
+        if (evidence.contains(field)) row[field] = evidence[field];
+    }
+    if (evidence.contains("check")) row["outputs"] = evidence["check"]["outputs"];
+    if (evidence.contains("us")) {
+        row["ours_us"] = evidence["us"];
+        row["ours_interval"] = evidence["timing"]["interval"];
+        row["l2"] = evidence["timing"]["l2"];
+        row["clocks"] = evidence["timing"]["clocks"]["after"];
+    }
+    if (evidence.contains("ratio")) {
+        row["peer_us"] = evidence["peer"]["us"];
+        row["ratio"] = evidence["ratio"];
+        row["interval"] = evidence["ratio_interval"];
+        if (evidence["peer"].contains("algorithm")) row["peer_algorithm"] = evidence["peer"]["algorithm"];
+        row["peer_right"] = evidence["peer"]["right"];
+    }
+    return row;
+}
+
+// Our kernels of these cases against fp64, untimed, in several workers: most of it is compiling.
+void check_side_by_side(const std::vector<Case*>& cases, const runtime::SessionLimits& limits) {
+    std::atomic<std::size_t> next = 0, done = 0;
+    const auto work = [&] {
+        runtime::EvaluationSession session(limits);
+        for (std::size_t i = next++; i < cases.size(); i = next++) {
+            Case& c = *cases[i];
+            json asked = c.request;
+            asked["time"] = false;
+            c.checked = c.problem.empty() ? session.evaluate(asked) : json{{"status", "refused"}, {"message", c.problem}};
+            const std::size_t sum = ++done;
+            if (cases.size() > 8 && (sum % 8 == 0 || sum == cases.size())) fmt::print(stderr, "checked {} of {}\n", sum, cases.size());
+        }
+    };
+    std::vector<std::jthread> workers;
+    for (std::size_t i = 0; i < std::min<std::size_t>({cases.size(), 8, std::max(1u, std::thread::hardware_concurrency() / 2)}); ++i) workers.emplace_back(work);
+}
+
+}  // namespace
+
 int run_cases(const json& suite, const SuiteOptions& o) {
     const fs::path root = runtime::bench_folder();
     runtime::SessionLimits limits;
     limits.seconds = o.timeout;
-    runtime::EvaluationSession session(limits);
-    json rows = json::array(), torch_cases = json::array(), versions = json::object();
-    std::vector<json> torch_rows;
-    int worst = exit_fine;
+    Table table(suite, o);
+    std::vector<Case> cases;
+    bool found = false;
     for (const json& listed : suite["cases"]) {
         if (!listed.is_object() || !listed.contains("case") || !listed.contains("file") || !listed.contains("sizes")) return complain(exit_bad_input, "a case lacks \"case\", \"file\" or \"sizes\": " + listed.dump().substr(0, 200));
         if (!o.only.empty() && listed["case"].get<std::string>().find(o.only) == std::string::npos) continue;
-        json request = {{"case", listed["case"]}, {"time", true}, {"rounds", o.rounds}, {"heuristics", o.heuristics}, {"timeout_s", o.timeout}, {"constants", listed.value("constants", json::object())},
-                        {"sizes", listed["sizes"]}, {"scalars", listed.value("scalars", json::object())}, {"l2", listed.value("l2", std::string("cold"))}, {"seed", listed.value("seed", 1)}};
+        found = true;
+        Case c;
+        c.listed = listed;
+        const json peers = listed.value("peers", json::array());
+        for (const json& p : peers) {
+            if (!table.has(listed["case"], peer_name(p))) (is_torch(p) ? c.torch : c.inside).push_back(p);
+        }
+        if (c.inside.empty() && c.torch.empty() && (!peers.empty() || table.has(listed["case"], ""))) continue;
+        c.request = {{"case", listed["case"]}, {"time", true}, {"rounds", o.rounds}, {"heuristics", o.heuristics}, {"timeout_s", o.timeout}, {"constants", listed.value("constants", json::object())},
+                     {"sizes", listed["sizes"]}, {"scalars", listed.value("scalars", json::object())}, {"l2", listed.value("l2", std::string("cold"))}, {"seed", listed.value("seed", 1)}};
         std::error_code ignored;
         const std::string file = listed["file"];
-        request["file"] = fs::exists(file, ignored) ? file : (root / file).string();
-        if (listed.contains("kernel")) request["kernel"] = listed["kernel"];
-        if (listed.contains("tolerance")) request["tolerance"] = listed["tolerance"];
-        std::string problem;
-        json peers = listed.value("peers", json::array());
-        const bool has_inputs = add_inputs(request, listed, root, problem);
-        // One evaluation with each peer that lies in this program; with none, ours alone, so that torch rows know it is right.
-        json first;
-        json inside = json::array();
-        for (const json& p : peers) {
-            if (!p.is_object() || !p.contains("torch")) inside.push_back(p);
-        }
-        if (inside.empty()) inside.push_back(nullptr);
-        for (const json& p : inside) {
-            json row = row_of(request, p.is_null() ? "" : peer_name(p), listed);
-            json asked = request;
+        c.request["file"] = fs::exists(file, ignored) ? file : (root / file).string();
+        if (listed.contains("kernel")) c.request["kernel"] = listed["kernel"];
+        if (listed.contains("tolerance")) c.request["tolerance"] = listed["tolerance"];
+        add_inputs(c.request, listed, root, c.problem);
+        cases.push_back(std::move(c));
+    }
+    if (!found) return complain(exit_bad_input, "no case was run", o.only.empty() ? "" : "no case's name contains '" + o.only + "'");
+
+    int worst = exit_fine;
+    std::vector<Case*> only_checked;
+    for (Case& c : cases) {
+        if (c.inside.empty() && !c.torch.empty()) only_checked.push_back(&c);
+    }
+    check_side_by_side(only_checked, limits);
+
+    runtime::EvaluationSession session(limits);
+    for (Case& c : cases) {
+        if (c.inside.empty() && c.torch.empty()) c.inside.push_back(nullptr);   // ours alone
+        for (const json& p : c.inside) {
+            json asked = c.request;
             if (p.is_string()) asked["against"] = {{"peer", p}};
             else if (p.is_object()) {
+                std::error_code ignored;
                 asked["against"] = p;
-                const std::string other = p.value("file", file);
+                const std::string other = p.value("file", c.listed["file"].get<std::string>());
                 asked["against"]["file"] = fs::exists(other, ignored) ? other : (root / other).string();
-                if (!p.contains("kernel") && listed.contains("kernel")) asked["against"]["kernel"] = listed["kernel"];
-            } else asked["time"] = peers.empty();
-            const json evidence = has_inputs ? session.evaluate(asked) : json{{"status", "refused"}, {"message", problem}};
-            if (first.is_null()) first = evidence;
+                if (!p.contains("kernel") && c.listed.contains("kernel")) asked["against"]["kernel"] = c.listed["kernel"];
+            }
+            const json evidence = c.problem.empty() ? session.evaluate(asked) : json{{"status", "refused"}, {"message", c.problem}};
+            if (c.checked.is_null()) c.checked = evidence;
             worst = std::max(worst, runtime::exit_status_of(evidence));
-            row["status"] = evidence["status"];
-            for (const char* field : {"message", "roofline", "resources", "work"}) {
-                if (evidence.contains(field)) row[field] = evidence[field];
-            }
-            if (evidence.contains("check")) row["outputs"] = evidence["check"]["outputs"];
-            if (evidence.contains("versions")) versions.update(evidence["versions"]);
-            if (evidence.contains("us")) {
-                row["ours_us"] = evidence["us"];
-                row["ours_interval"] = evidence["timing"]["interval"];
-                row["l2"] = evidence["timing"]["l2"];
-                row["clocks"] = evidence["timing"]["clocks"]["after"];
-            }
-            if (evidence.contains("ratio")) {
-                row["peer_us"] = evidence["peer"]["us"];
-                row["ratio"] = evidence["ratio"];
-                row["interval"] = evidence["ratio_interval"];
-                if (evidence["peer"].contains("algorithm")) row["peer_algorithm"] = evidence["peer"]["algorithm"];
-                row["peer_right"] = evidence["peer"]["right"];
-            }
-            if (p.is_null() && !peers.empty()) continue;   // only the check: the torch rows carry it
-            say(row);
-            rows.push_back(std::move(row));
+            table.versions(evidence);
+            if (!table.add(row_of(c, p.is_null() ? "" : peer_name(p), evidence))) return exit_bad_input;
         }
-        for (const json& p : peers) {
-            if (!p.is_object() || !p.contains("torch")) continue;
-            json row = row_of(request, peer_name(p), listed);
-            row["status"] = first["status"];
-            if (first.contains("check")) row["outputs"] = first["check"]["outputs"];
-            for (const char* field : {"message", "resources", "work"}) {
-                if (first.contains(field)) row[field] = first[field];
-            }
-            json described = runtime::torch_case(request, problem);
-            if (described.is_null() || first["status"] != "right") {
-                if (!row.contains("message")) row["message"] = problem;
-                say(row);
-                rows.push_back(std::move(row));
+    }
+
+    json torch_cases = json::array();
+    std::vector<json> torch_rows;
+    for (Case& c : cases) {
+        if (c.torch.empty()) continue;
+        worst = std::max(worst, runtime::exit_status_of(c.checked));
+        table.versions(c.checked);
+        for (const json& p : c.torch) {
+            json row = row_of(c, peer_name(p), c.checked);
+            for (const char* timed : {"ours_us", "ours_interval", "ratio", "interval", "peer_us", "peer_algorithm", "peer_right"}) row.erase(timed);
+            json described = runtime::torch_case(c.request, c.problem);
+            if (described.is_null() || c.checked["status"] != "right") {
+                if (!row.contains("message")) row["message"] = c.problem;
+                if (!table.add(std::move(row))) return exit_bad_input;
                 continue;
             }
             for (const char* field : {"torch", "prelude", "setup"}) {
@@ -168,24 +251,19 @@ int run_cases(const json& suite, const SuiteOptions& o) {
             torch_rows.push_back(std::move(row));
         }
     }
-    if (!torch_cases.empty()) {
-        const json answers = runtime::time_against_torch(torch_cases, o.timeout);
-        for (std::size_t i = 0; i < answers.size(); ++i) {
-            json row = torch_rows[i];
-            if (answers[i].contains("versions")) versions.update(answers[i]["versions"]);
-            if (answers[i].contains("problem")) row["message"] = answers[i]["problem"], row["status"] = "not measured";
-            else row.update(answers[i]);
-            row.erase("versions");
-            say(row);
-            rows.push_back(std::move(row));
-        }
-    }
-    const json result = {{"suite", suite.value("suite", o.name)}, {"cases", rows}, {"versions", versions}, {"command", own_command()}};
-    if (!o.json_out.empty() && !write_json(o.json_out, result)) return exit_bad_input;
+    bool written = true;
+    runtime::time_against_torch(torch_cases, o.timeout, "python3", [&](std::size_t i, const json& answer) {
+        json row = torch_rows[i];
+        table.versions(answer);
+        if (answer.contains("problem")) row["message"] = answer["problem"], row["status"] = "not measured";
+        else row.update(answer);
+        row.erase("versions");
+        written = table.add(std::move(row)) && written;
+    });
+    if (!written || (o.json_out == "-" && !write_json("-", table.result()))) return exit_bad_input;
     if (!o.svg_out.empty()) {
-        if (auto written = write_file_atomically(o.svg_out, report::suite_picture(result)); !written) return complain(exit_bad_input, written.error());
+        if (auto drawn = write_file_atomically(o.svg_out, report::suite_picture(table.result())); !drawn) return complain(exit_bad_input, drawn.error());
     }
-    if (rows.empty()) return complain(exit_bad_input, "no case was run", o.only.empty() ? "" : "no case's name contains '" + o.only + "'");
     return worst;
 }
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/text.h"
 #include "emulate/contents.h"
 #include "runtime/device_data.h"
@@ -82,14 +85,50 @@ json named_torch_peer(const std::string& name, std::string& problem) {
     return all[name];
 }
 
-json time_against_torch(const json& cases, double seconds_each, const std::string& python) {
+namespace {
+
+// What the Python process has written so far: answers by number, and the case it began last.
+struct Said {
+    std::size_t began = 0;
+    bool any = false;
+};
+
+Said read_answers(const std::string& out, json& answers) {
+    Said said;
+    const auto text = read_file(out);
+    for (const auto line : split_lines(text ? std::string_view(*text) : std::string_view())) {
+        json word = json::parse(line, nullptr, false);
+        if (!word.is_object()) continue;
+        if (word.contains("began")) said.began = std::max(said.began, word["began"].get<std::size_t>()), said.any = true;
+        if (!word.contains("number")) continue;
+        const std::size_t number = word["number"];
+        word.erase("number");
+        if (number < answers.size()) answers[number] = std::move(word);
+    }
+    return said;
+}
+
+bool reached(const json& answer) { return answer.value("problem", std::string()) != "not reached"; }
+
+}  // namespace
+
+json time_against_torch(const json& cases, double seconds_each, const std::string& python, const TorchAnswer& told) {
     json answers = json::array();
     for (std::size_t i = 0; i < cases.size(); ++i) answers.push_back({{"problem", "not reached"}});
-    const fs::path root = bench_folder();
-    if (root.empty()) {
-        for (json& a : answers) a["problem"] = "bench/torch_peer.py was not found; run this in the source tree";
+    std::size_t told_of = 0;
+    const auto tell = [&](bool all) {
+        for (; told_of < answers.size() && (all || reached(answers[told_of])); ++told_of) {
+            if (told) told(told_of, answers[told_of]);
+        }
+    };
+    const auto all_failed = [&](const std::string& problem) {
+        for (json& a : answers) a["problem"] = problem;
+        tell(true);
         return answers;
-    }
+    };
+    const fs::path root = bench_folder();
+    if (cases.empty()) return answers;
+    if (root.empty()) return all_failed("bench/torch_peer.py was not found; run this in the source tree");
     // Kernels that are no files become some while they are needed.
     json listed = cases;
     std::vector<std::string> sources;
@@ -100,34 +139,35 @@ json time_against_torch(const json& cases, double seconds_each, const std::strin
         c.erase("text");
     }
     const std::string file = temporary_file("cases"), out = temporary_file("torch");
-    if (file.empty() || out.empty() || !write_file_atomically(file, listed.dump())) {
-        for (json& a : answers) a["problem"] = "no temporary file can be made";
-        return answers;
-    }
+    if (file.empty() || out.empty() || !write_file_atomically(file, listed.dump())) return all_failed("no temporary file can be made");
     // The kernels are compiled and launched by this installation, whatever Python finds first.
     std::size_t next = 0;
     while (next < cases.size()) {
         WorkerLimits limits;
         limits.seconds = 30 + seconds_each * static_cast<double>(cases.size() - next);
-        // The process itself waits for the GPU, once torch is imported: others measure meanwhile.
-        const auto ran = run_program_in_worker({python, (root / "bench/torch_peer.py").string(), file, out, std::to_string(next), GpuLock::file(0).string()}, limits);
-        std::size_t began = next;
-        bool any = false;
-        const auto text = read_file(out);
-        for (const auto line : split_lines(text ? std::string_view(*text) : std::string_view())) {
-            const json said = json::parse(line, nullptr, false);
-            if (said.is_discarded()) continue;
-            if (said.contains("began")) began = std::max(began, said["began"].get<std::size_t>()), any = true;
-            if (said.contains("number")) answers[said["number"].get<std::size_t>()] = said, answers[said["number"].get<std::size_t>()].erase("number");
+        WorkerResult ran;
+        {
+            std::jthread listener([&](const std::stop_token& stop) {
+                while (told && !stop.stop_requested()) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                    read_answers(out, answers);
+                    tell(false);
+                }
+            });
+            // The process itself waits for the GPU, once torch is imported: others measure meanwhile.
+            ran = run_program_in_worker({python, (root / "bench/torch_peer.py").string(), file, out, std::to_string(next), GpuLock::file(0).string()}, limits);
         }
-        if (!any) {
+        const Said said = read_answers(out, answers);
+        if (!said.any || said.began < next) {
             for (std::size_t i = next; i < cases.size(); ++i) answers[i]["problem"] = "torch did not start: " + std::string(trim(ran.words.substr(ran.words.size() > 400 ? ran.words.size() - 400 : 0))) + " (" + ran.sentence() + ")";
             break;
         }
-        if (answers[began].value("problem", std::string()) == "not reached") answers[began]["problem"] = "the process " + ran.sentence();
+        if (!reached(answers[said.began])) answers[said.began]["problem"] = "the process " + ran.sentence();
+        tell(false);
         if (ran.end == WorkerEnd::finished) break;
-        next = began + 1;
+        next = said.began + 1;
     }
+    tell(true);
     std::error_code ignored;
     fs::remove(file, ignored);
     fs::remove(out, ignored);
