@@ -13,6 +13,8 @@ try:
 except ImportError:
     HAS_GPU = False
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import own_kernel  # noqa: E402
 import tilewright  # noqa: E402
 
 
@@ -98,6 +100,31 @@ class Package(unittest.TestCase):
             y = torch.full_like(x, float("nan"))
             kernels("softmax_sm90").softmax(X=x, Y=y)
             self.assertLess((y.double() - torch.softmax(x.double(), -1)).norm().item() / 3, limit)
+
+    def test_tensors_of_another_framework(self):
+        class Foreign:
+            """Shows DLPack and nothing else."""
+
+            def __init__(self, tensor):
+                self.tensor = tensor
+
+            def __dlpack__(self, stream=None):
+                return self.tensor.__dlpack__(stream=stream)
+
+            def __dlpack_device__(self):
+                return self.tensor.__dlpack_device__()
+
+        a, b = torch.randn(1001, device="cuda"), torch.randn(1001, device="cuda")
+        c = torch.full((1001,), float("nan"), device="cuda")
+        kernels("vector_add").vector_add(Foreign(a), Foreign(b), Foreign(c))
+        torch.cuda.synchronize()
+        self.assertTrue(torch.equal(c, a + b))
+
+    def test_a_kernel_in_a_file_of_ones_own(self):
+        x = torch.randn(777, device="cuda")
+        y = torch.full_like(x, float("nan"))
+        own_kernel.twice(x, y)
+        self.assertTrue(torch.equal(y, x * 2))
 
 
 if __name__ == "__main__":
