@@ -37,7 +37,12 @@ FailureClass class_of(const diagnose::CheckResult& result) {
     if (result.proved()) return FailureClass::none;
     if (result.counterexample) {
         const std::string& kind = result.counterexample->kind;
-        return kind == "wrong value" || kind == "unwritten output" || kind == "expectation" ? FailureClass::invariant : FailureClass::race;
+        if (kind == "wrong value" || kind == "unwritten output" || kind == "expectation") return FailureClass::invariant;
+        if (kind == "out_of_bounds") return FailureClass::bounds;
+        if (kind == "deadlock" || kind == "phase" || kind == "byte_count" || kind == "barrier" || kind == "divergence") return FailureClass::deadlock;
+        if (kind == "launch") return FailureClass::launch;
+        if (kind == "limit") return FailureClass::timeout;
+        return FailureClass::race;   // race, in_flight, proxy, uninitialised: something happens before what it needs
     }
     return FailureClass::unproved;
 }
@@ -97,7 +102,9 @@ std::string_view request_for(FailureClass failure) {
         case FailureClass::type: return "Put the names, types, shapes or the use of the instruction right; the technique stays.";
         case FailureClass::specification: return "Keep the task's name, `computes` and signature, and assume only what its sizes fulfil.";
         case FailureClass::invariant: return "Data arrives in the wrong place: compare the expected and the actual tag, find the copy or index that makes the difference, and correct that one.";
-        case FailureClass::race: return "Two accesses are not ordered, or a wait is missing: add the barrier, wait or fence between the two lines, or move one of them.";
+        case FailureClass::race: return "Two accesses are not ordered, or something is read before it is there: add the barrier, wait or fence between the two lines, or move one of them.";
+        case FailureClass::bounds: return "An access leaves its tensor or buffer: correct the index, give the load a fill value, or mask the ragged end; order and synchronisation are not the matter.";
+        case FailureClass::deadlock: return "Something waits for ever: count arrivals, bytes and phases on both sides of the barrier, and let every role walk its loop equally often.";
         case FailureClass::unproved: return "Nothing wrong was found, but the proof is incomplete: write the marked lines in a simpler form, or state what they rely on with tw.expect or tw.assume.";
         case FailureClass::numeric: return "The data moves correctly but values are off: look at precision, masks that let a fill value in, and missing rescaling.";
         case FailureClass::resource: return "It needs too many registers or too much shared memory, or the compiler refuses it: smaller tiles, fewer stages, or less held at once.";

@@ -18,7 +18,9 @@ enum class FailureClass : std::uint8_t {
     type,           // parses, but names, types, shapes or the target's rules are violated
     specification,  // another `computes`, signature or assumption than the task allows
     invariant,      // data does not move as `computes` or a tw.expect says
-    race,           // race, deadlock, stale or unfinished read, missing fence, out of bounds
+    race,           // two accesses in no order: race, unfinished or too early read, missing fence
+    bounds,         // an access outside its tensor or buffer
+    deadlock,       // a wait that nothing ends: barrier counts, bytes, phases, threads that do not come
     unproved,       // nothing wrong found, but no complete proof
     numeric,        // wrong values on the emulator or the GPU
     resource,       // registers, spills, shared memory, does not compile

@@ -70,9 +70,17 @@ void ContractionWriter::open_tiles() {
     }
     if (grouped()) {
         if (s_.on("persistent")) {
-            loop(fmt::format("for t in tw.persistent({} * tw.cdiv({}, BN)):", c_.group_extent, N));
-            body_.line(fmt::format("e = t // tw.cdiv({}, BN)", N));
-            body_.line(fmt::format("n0 = t % tw.cdiv({}, BN) * BN", N));
+            const std::string columns = fmt::format("tw.cdiv({}, BN)", N);
+            loop(fmt::format("for t in tw.persistent({} * {}{}):", c_.group_extent, columns, parts() > 1 ? " * PARTS" : ""));
+            if (parts() > 1) {
+                // Parts are neighbours (they share the group's operand in L2) and take turns, so that no block gets the short ones only.
+                body_.line(fmt::format("e = t // (PARTS * {})", columns));
+                body_.line(fmt::format("n0 = t // PARTS % {} * BN", columns));
+                body_.line("part = (t + t // PARTS) % PARTS");
+            } else {
+                body_.line(fmt::format("e = t // {}", columns));
+                body_.line(fmt::format("n0 = t % {} * BN", columns));
+            }
         } else body_.line("n0 = bn * BN");
         body_.line(fmt::format("first = {}[e]", c_.offsets));
         body_.line(fmt::format("end = {}[e + 1]", c_.offsets));

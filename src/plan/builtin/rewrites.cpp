@@ -221,8 +221,8 @@ Alternatives group_tiles(const Context& c) {
 }
 
 Alternatives group_parts(const Context& c) {
-    if (!product(c) || !c.f.grouped || one_row(c) || c.s.on("persistent")) return {};   // persistent blocks even the work out by themselves
-    return values(c.s, "parts", {4, 8, 2, 1});
+    if (!product(c) || !c.f.grouped || one_row(c)) return {};
+    return values(c.s, "parts", {4, 2, 8, 1});
 }
 
 Alternatives staged_store(const Context& c) {
@@ -328,7 +328,7 @@ Alternatives overlap_mma(const Context& c) {
 }
 
 Alternatives persistence(const Context& c) {
-    if (product(c) && c.f.grouped && c.s.on("roles") && !c.s.on("persistent")) return {c.s.with("persistent", 1).with("parts", 1)};
+    if (product(c) && c.f.grouped && c.s.on("roles") && !c.s.on("persistent")) return {c.s.with("persistent", 1)};
     if (product(c) && c.s.on("roles") && !c.s.on("persistent") && !c.f.batched) return {c.s.with("persistent", 1).with("group", 8)};
     return {};
 }
