@@ -12,7 +12,6 @@
 #include "report/page.h"
 #include "report/run_text.h"
 #include "tasks/classify.h"
-#include "tasks/load.h"
 
 namespace tw::cli {
 namespace {
@@ -39,26 +38,8 @@ std::string write_page(const OptimizeOptions& o, plan::Journal& journal, const s
 }
 
 int run(const OptimizeOptions& o) {
-    SourceMap sources;
-    DiagnosticSink sink;
-    std::optional<tasks::Task> task;
-    if (o.line.computes.empty()) {
-        if (o.task.empty()) return complain(exit_bad_input, "no task", "name a task file, or state one: --computes \"Y[m, n] = relu(X[m, n])\" --set M=512,N=1024");
-        task = tasks::load_task_file(sources, o.task, sink);
-    } else {
-        if (!o.task.empty()) return complain(exit_bad_input, "a task file and --computes are two tasks", "give one of them");
-        if (const auto text = tasks::task_text(o.line, sources, sink)) {
-            task = tasks::load_task_text(sources, o.line.name + ".toml", *text, sink);
-            if (task && !o.save_task.empty()) {
-                if (auto ok = write_file_atomically(o.save_task, *text); !ok) return complain(exit_bad_input, ok.error());
-            }
-        }
-    }
-    if (!task) {
-        std::cerr << render_text(sink, sources);
-        return exit_bad_input;
-    }
-    return optimize_task(o, *task, {});
+    const auto task = load_task(o.task);
+    return task ? optimize_task(o, *task, {}) : exit_bad_input;
 }
 
 }  // namespace
@@ -123,15 +104,8 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
 
 std::function<int()> declare_optimize(CLI::App& app) {
     auto o = std::make_shared<OptimizeOptions>();
-    app.add_option("task", o->task, "a task file (TOML, docs/agent.md)");
-    app.add_option("--computes", o->line.computes, "the task in one line instead: its equations");
-    app.add_option("--set", o->line.sets, "sizes of the one-line task: M=4096,N=4096 (a dimension indexed by m has size M)")->allow_extra_args(false);
-    app.add_option("--dtype", o->line.dtypes, "types that the equations do not tell: A=bf16,B=bf16")->allow_extra_args(false);
-    app.add_option("--scalar", o->line.scalars, "numbers passed to the kernel: eps=1e-5")->allow_extra_args(false);
-    app.add_option("--shape", o->line.shapes, "a tensor's shape where no plain variable tells it: X=M,K")->allow_extra_args(false);
-    app.add_option("--name", o->line.name, "name of the one-line task")->capture_default_str();
-    app.add_option("--target", o->line.target, "target of the one-line task: sm_90a or sm_80")->capture_default_str();
-    app.add_option("--save-task", o->save_task, "write the one-line task as a task file here");
+    app.add_option("task", o->task.file, "a task file (TOML, docs/agent.md)");
+    declare_task_line(app, o->task);
     app.add_option("--proposer", o->proposer, "who writes kernels: builtin, openai[:MODEL], anthropic[:MODEL], command:PROGRAM (docs/proposers.md)")->capture_default_str();
     app.add_option("--steps", o->loop.budget.candidates, "at most so many candidates")->capture_default_str()->check(CLI::Range(1, 10000));
     app.add_option("--seconds", o->loop.budget.seconds, "at most so many seconds");

@@ -3,14 +3,14 @@
 
 #include <string>
 
+#include "cli/task_options.h"
 #include "plan/loop.h"
-#include "tasks/line.h"
 
 namespace tw::cli {
 
 struct OptimizeOptions {
-    std::string task, proposer = "builtin", journal, memory, out, without, page, save_task, replay;
-    tasks::OneLine line;          // instead of `task`, when its `computes` is given
+    TaskOptions task;
+    std::string proposer = "builtin", journal, memory, out, without, page, replay;
     plan::LoopOptions loop;
     bool no_gpu = false;
 };

@@ -34,7 +34,7 @@ int run(const Options& o) {
     plan::Judgement judged = plan::judge_static(*task, kernel->source, options);
     if (judged.failure == plan::FailureClass::none) {
         plan::GpuGate gpu(options);
-        gpu.judge(*task, kernel->source, {}, judged);
+        gpu.judge(*task, kernel->source, {}, 0, judged);
     }
     const bool holds = judged.failure == plan::FailureClass::none && judged.verdict == "proved";
     if (o.json) {

@@ -7,28 +7,28 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/task_options.h"
 #include "plan/feedback.h"
 #include "plan/gates.h"
 #include "tasks/classify.h"
-#include "tasks/load.h"
 
 namespace tw::cli {
 namespace {
 
 struct Options {
-    std::string task, file, against;
+    TaskOptions task;
+    std::string file, against;
     bool json = false, no_gpu = false;
 };
 
 int run(const Options& o) {
-    SourceMap sources;
-    DiagnosticSink sink;
-    auto task = tasks::load_task_file(sources, o.task, sink);
-    if (!task) {
-        std::cerr << render_text(sink, sources);
-        return exit_bad_input;
-    }
-    auto source = read_file(o.file);
+    TaskOptions stated = o.task;
+    std::string file = o.file;
+    if (!stated.line.computes.empty() && file.empty()) std::swap(stated.file, file);   // the one name given is the candidate's
+    if (file.empty()) return complain(exit_bad_input, "no candidate", "tilewright submit TASK FILE, or tilewright submit FILE --computes \"...\" --set M=512,N=1024");
+    const auto task = load_task(stated);
+    if (!task) return exit_bad_input;
+    auto source = read_file(file);
     if (!source) return complain(exit_bad_input, source.error());
     std::string best;
     if (!o.against.empty()) {
@@ -41,7 +41,7 @@ int run(const Options& o) {
     plan::Judgement j = plan::judge_static(*task, *source, options);
     if (j.failure == plan::FailureClass::none) {
         plan::GpuGate gpu(options);
-        gpu.judge(*task, *source, best, j);
+        gpu.judge(*task, *source, best, 0, j);
     }
     const bool passed = j.failure == plan::FailureClass::none;
     const tasks::Roofline roof = tasks::roofline(*task, tasks::machine_of(task->target));
@@ -67,8 +67,9 @@ int run(const Options& o) {
 
 std::function<int()> declare_submit(CLI::App& app) {
     auto o = std::make_shared<Options>();
-    app.add_option("task", o->task, "a task file")->required();
-    app.add_option("file", o->file, "the candidate: a kernel file")->required();
+    app.add_option("task", o->task.file, "a task file; left out where --computes states the task")->required();
+    app.add_option("file", o->file, "the candidate: a kernel file");
+    declare_task_line(app, o->task);
     app.add_option("--against", o->against, "another kernel file, timed in turn with it");
     app.add_flag("--json", o->json, "print JSON");
     app.add_flag("--no-gpu", o->no_gpu, "do not use a GPU even if there is one");

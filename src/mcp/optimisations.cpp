@@ -34,13 +34,12 @@ struct Optimisations::Job {
 Optimisations::Optimisations(std::string program, std::string journal) : program_(std::move(program)), journal_(std::move(journal)) {
     const json job = {{"type", "string"}, {"description", "the job that optimize_start returned"}, {"maxLength", 100}};
     const auto object = [](json properties, json required) { return json{{"type", "object"}, {"properties", std::move(properties)}, {"required", std::move(required)}, {"additionalProperties", false}}; };
+    const auto with_task = [](json properties) { return properties.update(plan::task_arguments()), properties; };
     tools_ = {
         {"optimize_start", "Start an optimisation run of a task with the built-in loop (or another proposer) in the background; returns a job. Look at it with optimize_status.",
-         object({{"task", {{"type", "string"}, {"description", "the task file's text (TOML)"}, {"maxLength", 200000}}},
-                 {"file", {{"type", "string"}, {"description", "path of a task file, instead of `task`"}, {"maxLength", 4096}}},
-                 {"steps", {{"type", "integer"}, {"description", "most candidates"}, {"minimum", 1}, {"maximum", 1000}}},
+         object(with_task({{"steps", {{"type", "integer"}, {"description", "most candidates"}, {"minimum", 1}, {"maximum", 1000}}},
                  {"seconds", {{"type", "integer"}, {"description", "most seconds"}, {"minimum", 1}, {"maximum", 86400}}},
-                 {"proposer", {{"type", "string"}, {"description", "builtin (default), openai, anthropic, or command:PROGRAM"}, {"maxLength", 400}}}},
+                 {"proposer", {{"type", "string"}, {"description", "builtin (default), openai, anthropic, or command:PROGRAM"}, {"maxLength", 400}}}}),
                 json::array())},
         {"optimize_status", "How far a job is: one line per step so far.", object({{"job", job}}, {"job"})},
         {"optimize_result", "The best kernel of a job so far, its verdict, time and evidence.", object({{"job", job}}, {"job"})},
@@ -87,7 +86,6 @@ std::shared_ptr<Optimisations::Job> Optimisations::find(const json& arguments, O
 }
 
 OptimisationAnswer Optimisations::start(const json& a) {
-    if (a.contains("task") == a.contains("file")) return {"give either 'task' or 'file'\n", true, {}};
     const std::lock_guard guard(mutex_);
     std::size_t at_work = 0;
     for (auto& [number, job] : jobs_) {
@@ -97,18 +95,15 @@ OptimisationAnswer Optimisations::start(const json& a) {
     if (at_work >= kMaxJobs) return {fmt::format("{} jobs are at work; stop one or wait\n", at_work), true, {}};
     auto job = std::make_shared<Job>();
     job->number = fmt::format("job-{}", jobs_.size() + 1);
-    std::string task = a.value("file", "");
-    if (a.contains("task")) {
-        task = (job->scratch.path() / "task.toml").string();
-        if (auto written = write_file_atomically(task, a["task"].get<std::string>()); !written) return {written.error() + "\n", true, {}};
-    }
+    auto task = plan::task_words(a, job->scratch);
+    if (!task) return {task.error() + "\n", true, {}};
     std::vector<std::string> words = {program_, "optimize"};
+    words.insert(words.end(), task->words.begin(), task->words.end());
     if (!journal_.empty()) words.push_back("--journal=" + journal_);
     if (a.contains("steps")) words.push_back(fmt::format("--steps={}", a["steps"].get<int>()));
     if (a.contains("seconds")) words.push_back(fmt::format("--seconds={}", a["seconds"].get<int>()));
     if (a.contains("proposer")) words.push_back("--proposer=" + a["proposer"].get<std::string>());
-    words.push_back("--");
-    words.push_back(task);
+    if (!task->file.empty()) words.push_back("--"), words.push_back(task->file);
     jobs_[job->number] = job;
     job->thread = std::thread([job, words] {
         runtime::WorkerLimits limits;

@@ -51,7 +51,7 @@ struct Judgement {
 // The candidate against the task on the CPU: everything up to and including the compiler.
 Judgement judge_static(const tasks::Task& task, const std::string& source, const GateOptions& options);
 
-// Test and time. `best` is the source to be timed against, or empty. Leaves `judgement` with the two gates skipped, and says why,
+// Test and time. `best` is the source to be timed against, or empty, and `best_us` its time where one is known (else 0). Leaves `judgement` with the two gates skipped, and says why,
 // where there is no GPU.
 class GpuGate {
 public:
@@ -59,7 +59,7 @@ public:
     ~GpuGate();
     bool available() const;                 // a GPU that runs the task's target is here
     std::string machine() const;
-    void judge(const tasks::Task& task, const std::string& source, const std::string& best, Judgement& judgement);
+    void judge(const tasks::Task& task, const std::string& source, const std::string& best, double best_us, Judgement& judgement);
 
     // The best kernel once more, with what no candidate saw: inputs of another seed, and every held-out shape that a variant accepts.
     // {"status": "right" | "wrong" | "not measured", "why", "fresh": {...}, "held_out": [{"sizes", "status", "outputs"}]}

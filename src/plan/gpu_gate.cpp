@@ -48,7 +48,7 @@ GpuGate::~GpuGate() = default;
 bool GpuGate::available() const { return state_->gpu; }
 std::string GpuGate::machine() const { return state_->machine; }
 
-void GpuGate::judge(const tasks::Task& task, const std::string& source, const std::string& best, Judgement& j) {
+void GpuGate::judge(const tasks::Task& task, const std::string& source, const std::string& best, double best_us, Judgement& j) {
     const auto note = [&](const char* gate, json passed, double seconds, const std::string& detail) {
         j.gates.push_back({{"gate", gate}, {"passed", std::move(passed)}, {"seconds", seconds}, {"detail", detail}});
     };
@@ -58,8 +58,8 @@ void GpuGate::judge(const tasks::Task& task, const std::string& source, const st
         return;
     }
     json request = state_->request_for(task, source, state_->options.seed);
-    request.update({{"time", true}, {"rounds", state_->options.rounds}, {"graph_us", 400}, {"warmup_ms", 5}});
-    if (!best.empty()) request["against"] = {{"text", best}, {"kernel", task.name}};
+    request.update({{"time", true}, {"rounds", state_->options.rounds}, {"graph_us", 400}, {"warmup_ms", 5}, {"budget_ms", 400}, {"brief", true}});
+    if (!best.empty()) request["against"] = {{"text", best}, {"kernel", task.name}, {"us", best_us}};
     if (state_->options.on_gate) state_->options.on_gate("test");
     j.evidence = state_->session->evaluate(request);
     const std::string status = j.evidence.value("status", "our bug"), message = j.evidence.value("message", "");

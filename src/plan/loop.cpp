@@ -224,7 +224,7 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
         step.outcome = "rejected";
         step.failure_class = name_of(FailureClass::slower);
         reward = j.measured && before > 0 ? std::clamp(-0.1 * std::log(j.microseconds / before), -0.2, 0.0) : 0;
-        const double factor = before > 0 && j.microseconds > 0 ? before / j.microseconds : 1;
+        const double factor = j.speedup > 0 ? j.speedup : before > 0 && j.microseconds > 0 ? before / j.microseconds : 1;   // paired by round where it was
         lesson = fmt::format("{} ({}) did not gain: {:.2f}x", what, step.message, factor);
         step.message = fmt::format("{}: {:.2f}x of the best", step.message, factor);
         // A step that others need first is kept for a while although it gains nothing by itself.
@@ -322,7 +322,7 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
                 j = *known;
                 if (j.measured && state_.best_us > 0) j.speedup = j.speedup_low = j.speedup_high = state_.best_us / j.microseconds;
             } else j = judge_static(task_, step.source, options_.gates);
-            if (!known && j.failure == FailureClass::none) gpu_.judge(task_, step.source, state_.best_step >= 0 ? source_of(state_.best_step) : std::string(), j);
+            if (!known && j.failure == FailureClass::none) gpu_.judge(task_, step.source, state_.best_step >= 0 ? source_of(state_.best_step) : std::string(), state_.best_us, j);
         }
         step.verdict = j.verdict;
         step.gates = j.gates;

@@ -128,15 +128,12 @@ Prepared reference(const json& a, const Scratch&) {
     return out;
 }
 Prepared submit(const json& a, const Scratch& scratch) {
-    if (a.contains("task") == a.contains("task_file")) return Unexpected{std::string("give either 'task' or 'task_file'")};
-    std::string task = text_of(a, "task_file");
-    if (a.contains("task")) {
-        task = (scratch.path() / "task.toml").string();
-        if (auto written = write_file_atomically(task, text_of(a, "task")); !written) return Unexpected{written.error()};
-    }
+    auto task = task_words(a, scratch);
+    if (!task) return Unexpected{task.error()};
     Invocation out{{"submit", "--json"}, {}};
+    out.words.insert(out.words.end(), task->words.begin(), task->words.end());
     if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
-    out.words.insert(out.words.end() - 1, task);
+    if (!task->file.empty()) out.words.insert(out.words.end() - 1, task->file);
     return out;
 }
 Prepared doctor(const json&, const Scratch&) { return Invocation{{"doctor"}, {}}; }
@@ -199,8 +196,11 @@ std::vector<Tool> make_tools() {
                     object_schema({{"words", {{"type", "array"}, {"items", {{"type", "string"}, {"maxLength", 100}}}, {"description", "e.g. [\"wgmma\", \"pipeline\"]"}}}, {"list", flag_argument("only the titles")}}), 20, reference});
     list.push_back({"submit", "submit", "Judge a candidate kernel for a task by every gate of the optimisation loop: parse, specification, proof, emulator, compiler, then test and timing on a GPU where there is one. "
                     "Answers which gate refused it and why.",
-                    object_schema({{"task", text_argument("the task file's text (TOML)", 200000)}, {"task_file", text_argument("path of a task file, instead of `task`")},
-                                   {"source", text_argument("the kernel file's text", kSourceBytes)}, {"file", text_argument("path of a kernel file, instead of `source`")}}),
+                    [] {
+                        json properties = task_arguments();
+                        properties.update({{"source", text_argument("the kernel file's text", kSourceBytes)}, {"file", text_argument("path of a kernel file, instead of `source`")}});
+                        return object_schema(std::move(properties));
+                    }(),
                     600, submit});
     list.push_back({"doctor", "doctor", "What this machine has: GPU, driver, compiler, libraries; what is missing and how to get it.", object_schema(json::object()), 60, doctor});
     return list;
@@ -220,6 +220,52 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
 }
 
 }  // namespace
+
+json task_arguments() {
+    json texts = integers_argument("");
+    texts["additionalProperties"]["type"] = "string";
+    json dtypes = texts, shapes = texts, scalars = texts;
+    dtypes["description"] = "with `computes`: types that the equations do not tell, e.g. {\"A\": \"bf16\"}";
+    shapes["description"] = "with `computes`: shapes that no plain variable tells, e.g. {\"X\": \"M,2,K\"}";
+    scalars["description"] = "with `computes`: numbers passed to the kernel, e.g. {\"eps\": 1e-5}";
+    scalars["additionalProperties"]["type"] = "number";
+    return {{"task", text_argument("the task file's text (TOML)", 200000)},
+            {"task_file", text_argument("path of a task file, instead of `task`")},
+            {"computes", text_argument("the task in one line, instead of `task`: its equations, e.g. Y[m, n] = relu(X[m, n])", 20000)},
+            {"sizes", integers_argument("with `computes`: its sizes, e.g. {\"M\": 4096, \"N\": 4096}; a dimension indexed by m has size M")},
+            {"dtypes", dtypes},
+            {"scalars", scalars},
+            {"shapes", shapes},
+            {"name", text_argument("with `computes`: the kernel's name (default one_line)", 100)},
+            {"target", {{"type", "string"}, {"enum", {"sm_90a", "sm_80"}}, {"description", "with `computes`"}}}};
+}
+
+Expected<TaskWords, std::string> task_words(const json& a, const Scratch& scratch) {
+    TaskWords out;
+    if (a.contains("task") + a.contains("task_file") + a.contains("computes") != 1) return Unexpected{std::string("give one of 'task', 'task_file' and 'computes'")};
+    if (!a.contains("computes")) {
+        for (const char* key : {"sizes", "dtypes", "scalars", "shapes", "name", "target"})
+            if (a.contains(key)) return Unexpected{fmt::format("'{}' belongs to 'computes'; a task file says it itself", key)};
+        out.file = text_of(a, "task_file");
+        if (a.contains("task")) {
+            out.file = (scratch.path() / "task.toml").string();
+            if (auto written = write_file_atomically(out.file, text_of(a, "task")); !written) return Unexpected{written.error()};
+        }
+        return out;
+    }
+    out.words.push_back("--computes=" + text_of(a, "computes"));
+    for (const char* key : {"name", "target"})
+        if (a.contains(key)) out.words.push_back(fmt::format("--{}={}", key, text_of(a, key)));
+    for (const auto& [key, option] : {std::pair("sizes", "set"), std::pair("dtypes", "dtype"), std::pair("scalars", "scalar"), std::pair("shapes", "shape")}) {
+        const json given = a.value(key, json::object());
+        for (const auto& [name, value] : given.items()) {
+            for (const char c : name)
+                if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return Unexpected{fmt::format("'{}' in '{}' is no name", printable(name), key)};
+            out.words.push_back(fmt::format("--{}={}={}", option, name, value.is_string() ? value.get<std::string>() : value.dump()));
+        }
+    }
+    return out;
+}
 
 Scratch::Scratch() {
     std::error_code error;

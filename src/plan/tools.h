@@ -54,6 +54,15 @@ const Tool* find_tool(const std::string& name);
 // required, enum, minimum, maximum, maxLength, items, additionalProperties (false, or a schema).
 std::optional<std::string> argument_problem(const nlohmann::json& schema, const nlohmann::json& arguments);
 
+// Arguments that state a task: `task` (its file's text), `task_file`, or `computes` in one line with `sizes`, `dtypes`, `scalars`, `shapes`, `name`, `target`.
+nlohmann::json task_arguments();
+// The words of the command line that they mean. `file`: the path of a task file, empty when the task is stated by options in `words`. A sentence when they are not one task.
+struct TaskWords {
+    std::vector<std::string> words;
+    std::string file;
+};
+Expected<TaskWords, std::string> task_words(const nlohmann::json& arguments, const Scratch& scratch);
+
 struct ToolAnswer {
     std::string text;         // what the command printed, safe to show; JSON where the command has JSON
     bool failed = false;      // bad arguments, limits, a crash: nothing was learned about the kernel

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <tuple>
 
 #include "codegen/reference_text.h"
 #include "runtime/compile.h"
@@ -29,6 +31,7 @@ std::string place(const std::string& name, const std::vector<std::int64_t>& inde
 
 struct Judge::State {
     std::vector<std::unique_ptr<DeviceKernel>> references;   // per equation
+    std::map<std::tuple<std::size_t, std::int64_t, std::uint64_t, std::vector<std::int64_t>>, std::vector<std::int64_t>> samples;   // (equation, limit, seed, dimensions) -> elements
 };
 
 Judge::Judge(const DeviceData& data, const Signature& signature) : data_(data), signature_(signature) {}
@@ -102,7 +105,7 @@ std::vector<std::int64_t> sample_elements(const std::vector<std::int64_t>& dims,
 }
 
 Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
-                                                std::uint64_t seed, double tolerance) const {
+                                                std::uint64_t seed, double tolerance, std::int64_t most) const {
     const Driver& cuda = data_.cuda();
     if (const auto code = cuda.call.context_synchronize()) return Unexpected{cuda.failure("finish the kernel", code)};
     std::vector<OutputVerdict> verdicts;
@@ -119,7 +122,11 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
         }
         v.tolerance = tolerance > 0 && target::info(signature_.tensors[number].dtype).is_float ? tolerance : tolerance_of(signature_, e.output);
         const double affordable = std::max(1024.0, step_budget / reference_steps(e, sizes));
-        const auto chosen = sample_elements(dims, static_cast<std::int64_t>(std::min<double>(affordable, most_elements)), seed);
+        const auto limit = static_cast<std::int64_t>(std::min<double>(affordable, static_cast<double>(most > 0 ? most : most_elements)));
+        // Drawn once: the same sample serves every set of inputs.
+        auto [known, fresh] = state_->samples.try_emplace({q, limit, seed, dims});
+        if (fresh) known->second = sample_elements(dims, limit, seed);
+        const std::vector<std::int64_t>& chosen = known->second;
         v.compared = static_cast<std::int64_t>(chosen.size());
         std::vector<double> want(chosen.size()), got(chosen.size());
         if (!chosen.empty()) {

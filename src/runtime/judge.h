@@ -31,9 +31,9 @@ public:
     static Result<std::unique_ptr<Judge>> create(const DeviceData& data, const Signature& signature);
     ~Judge();
 
-    // `tensors` as the signature's; `seed` chooses the sample. Waits for the GPU.
+    // `tensors` as the signature's; `seed` chooses the sample; `most` bounds the elements compared of an output, 0: the usual bound. Waits for the GPU.
     Result<std::vector<OutputVerdict>> judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
-                                             std::uint64_t seed, double tolerance = 0) const;
+                                             std::uint64_t seed, double tolerance = 0, std::int64_t most = 0) const;
 
 private:
     Judge(const DeviceData& data, const Signature& signature);

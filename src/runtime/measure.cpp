@@ -48,6 +48,8 @@ private:
     std::vector<cu::Event> events_;
 };
 
+constexpr double kSlowUs = 50'000;   // a lap that needs no warming up beside itself
+
 }  // namespace
 
 Interval bootstrap(const std::vector<double>& samples) {
@@ -73,15 +75,19 @@ Result<Comparison> measure(const Driver& cuda, const std::vector<Contender>& con
     const auto refused = [&](cu::Status code) { return Unexpected{cuda.failure("time the kernels", code)}; };
     std::vector<CapturedGraph> graphs;
     std::vector<std::size_t> calls;
+    double lap_us = 0;
     for (const Contender& c : contenders) {
         // A first graph of one rotation says how many calls a graph should hold.
         auto probe = timer.capture(sets, c.call);
         if (!probe) return std::move(probe).propagate();
-        auto once = timer.replay(*probe, 2);
+        auto once = timer.replay(*probe, 1);
+        if (!once) return std::move(once).propagate();
+        if (once->back() < kSlowUs) once = timer.replay(*probe, 1);   // the first one may have loaded something
         if (!once) return std::move(once).propagate();
         const double one_rotation = std::max(0.5, once->back());
         const auto rotations = static_cast<std::size_t>(std::clamp(std::round(options.graph_us / one_rotation), 1.0, std::max(1.0, 1024.0 / static_cast<double>(sets))));
         calls.push_back(rotations * sets);
+        lap_us += one_rotation * static_cast<double>(rotations);
         if (rotations == 1) {
             graphs.push_back(*std::move(probe));
             continue;
@@ -92,22 +98,28 @@ Result<Comparison> measure(const Driver& cuda, const std::vector<Contender>& con
     }
     const auto begin = std::chrono::steady_clock::now();
     const auto elapsed_ms = [&] { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(); };
-    do {
-        for (const CapturedGraph& g : graphs) {
-            if (const auto code = cuda.call.graph_launch(g.exec(), timer.stream())) return refused(code);
-        }
-        if (const auto code = cuda.call.stream_synchronize(timer.stream())) return refused(code);
-    } while (elapsed_ms() < options.warmup_ms);
+    const bool slow = options.budget_ms > 0 && lap_us > kSlowUs;   // warm by its probe
+    int rounds = std::max(1, options.rounds);
+    if (options.budget_ms > 0) rounds = std::clamp(static_cast<int>(options.budget_ms * 1000 / lap_us), 1, rounds);
+    if (!slow) {
+        do {
+            for (const CapturedGraph& g : graphs) {
+                if (const auto code = cuda.call.graph_launch(g.exec(), timer.stream())) return refused(code);
+            }
+            if (const auto code = cuda.call.stream_synchronize(timer.stream())) return refused(code);
+        } while (elapsed_ms() < options.warmup_ms);
+    }
 
     std::vector<std::size_t> order(contenders.size()), sequence;
     std::iota(order.begin(), order.end(), 0);
     Marks marks(cuda);
     // An untimed lap keeps the GPU busy while the first timed ones are queued.
     for (const CapturedGraph& g : graphs) {
+        if (slow) break;
         if (const auto code = cuda.call.graph_launch(g.exec(), timer.stream())) return refused(code);
     }
     if (const auto code = marks.add(timer.stream())) return refused(code);
-    for (int round = 0; round < std::max(1, options.rounds); ++round) {
+    for (int round = 0; round < rounds; ++round) {
         for (std::size_t which : order) {
             if (const auto code = cuda.call.graph_launch(graphs[which].exec(), timer.stream())) return refused(code);
             if (const auto code = marks.add(timer.stream())) return refused(code);

@@ -23,6 +23,7 @@ struct Contender {
 struct MeasureOptions {
     int rounds = 30;
     double graph_us = 1000;      // how long one graph lasts, about
+    double budget_ms = 0;        // of the timed rounds, about: fewer rounds of what is slow, one at least; 0: all rounds
     double warmup_ms = 150;      // clocks and caches settle under the load that is measured: a power limit takes this long to bite
 };
 

@@ -148,8 +148,32 @@ def test_a_client_starts_an_optimisation_and_submits_its_result(tmp_path):
     assert broken.structuredContent["passed"] is False and "stoer" in broken.structuredContent["feedback"]
 
 
+def test_a_task_is_stated_in_one_line(tmp_path):
+    line = {"computes": "Y[m, n] = f16(f32(X[m, n]) * s)", "sizes": {"M": 512, "N": 1024}, "scalars": {"s": 2.5}, "dtypes": {"X": "bf16"}, "name": "scaled"}
+
+    async def work(session):
+        job = (await session.call_tool("optimize_start", {**line, "steps": 1})).structuredContent["job"]
+        for _ in range(600):
+            status = await session.call_tool("optimize_status", {"job": job})
+            if status.structuredContent["over"]:
+                break
+            await asyncio.sleep(0.1)
+        best = (await session.call_tool("optimize_result", {"job": job})).structuredContent
+        return best, await session.call_tool("submit", {**line, "source": best["source"]}), await session.call_tool("submit", {**line, "computes": "Y[m, n] = f16(f32(X[m, n]))", "source": best["source"]})
+
+    best, same, other = in_session(work, tmp_path)
+    assert "def scaled" in best["source"] and "tw.Tensor(bf16, M, N)" in best["source"]
+    assert same.structuredContent["passed"] is True and same.structuredContent["verdict"] == "proved"
+    assert other.structuredContent["failure_class"] == "specification"
+
+
 def test_wrong_arguments_are_answered_as_tool_errors(tmp_path):
     cases = [
+        ("submit", {"source": "x"}, "one of 'task', 'task_file' and 'computes'"),
+        ("submit", {"source": "x", "task": "x", "computes": "Y[m] = X[m]"}, "one of 'task', 'task_file' and 'computes'"),
+        ("submit", {"source": "x", "task": "x", "sizes": {"M": 4}}, "'sizes' belongs to 'computes'"),
+        ("submit", {"source": "x", "computes": "Y[m] = X[m]", "sizes": {"M,N": 4}}, "is no name"),
+        ("optimize_start", {"computes": "Y[m] = X[m]", "sizes": {"M": "4"}}, "must be of type integer"),
         ("check", {}, "either 'source' or 'file'"),
         ("check", {"source": 3}, "must be of type string"),
         ("check", {"source": "x", "colour": "red"}, "there is no argument"),
