@@ -7,7 +7,8 @@
 //   overlap    1: the scores of the next keys are computed while the exponentials of the present ones are made
 //   skip       1: causal: the walk over the keys ends at the diagonal
 //   order      longest: causal: tiles of queries that see the most keys begin first
-//   peel       1: key tiles that are seen whole come first, in a loop without a mask
+//   peel       1: key tiles that every row sees whole go without a mask
+//   store      tma: the output leaves through shared memory
 //   fold       1: the factor of the scores goes into the exponent, whose reference is the maximum of the bare products
 //   lazy       1: that reference is rounded up to a multiple of 8 powers of two: it rarely moves, and then nothing is rescaled
 //   bn, stages, approx
@@ -147,11 +148,12 @@ private:
         const double scale = a_.factor * std::numbers::log2e;
         return s_.on("lazy") ? fmt::format("tw.ceil({} * {}) * 8.0", top, number_text(scale / 8)) : fmt::format("{} * {}", top, number_text(scale));
     }
-    void scores_to_exponentials(const std::string& t, bool first, bool masked = true);
-    void folded_exponentials(const std::string& t, bool first, bool masked);
-    // The steps over the key tiles from `from` on, in one loop or, peeled, in two.
-    void over_tiles(int from, const std::function<void(bool masked)>& step);
+    void scores_to_exponentials(const std::string& t, bool first);
+    void folded_exponentials(const std::string& t, bool first);
+    std::string seen(const std::string& t) const;
+    void where_masked(const std::string& t, bool first, const std::function<void(bool masked)>& lines);
     void store(const std::string& row);
+    void store_sums(const std::string& leading, const std::string& row);
     void producer();
     void consumer();
     void alone();
@@ -165,50 +167,44 @@ private:
     std::vector<std::string> buffers_;
 };
 
-void AttentionWriter::folded_exponentials(const std::string& t, bool first, bool masked) {
-    const bool start = first && t == "0";
-    const std::string approx = s_.on("approx") ? ", approx=True" : "";
-    std::string seen = fmt::format("(tw.coord(s, 1) < {})", start ? a_.j_extent : fmt::format("{} - {} * BN", a_.j_extent, t));
-    if (a_.causal) seen = fmt::format("(tw.coord(s, 1){} <= row + tw.coord(s, 0)) & {}", start ? "" : fmt::format(" + {} * BN", t), seen);
-    const std::string scale = number_text(a_.factor * std::numbers::log2e);
-    const std::string largest = masked ? fmt::format("tw.max(tw.where({}, s, float(\"-inf\")), axis=1)", seen) : std::string("tw.max(s, axis=1)");
-    body_.line(fmt::format("{} = {}", first ? "top" : "next_top", first ? largest : fmt::format("tw.maximum(top, {})", largest)));
-    body_.line(fmt::format("mark = {}", mark_of(first ? "top" : "next_top")));
-    const std::string power = fmt::format("tw.exp2(s * {} - mark[:, None]{})", scale, approx);
-    body_.line(masked ? fmt::format("e = tw.where({}, {}, 0.0)", seen, power) : fmt::format("e = {}", power));
-    if (first) {
-        body_.line("total = tw.sum(e, axis=1)");
-        return;
-    }
-    body_.line(fmt::format("alpha = tw.exp2({} - mark)", mark_of("top")));
-    body_.line("top = next_top");
-    body_.line("total = total * alpha + tw.sum(e, axis=1)");
+// The mask of key tile t.
+std::string AttentionWriter::seen(const std::string& t) const {
+    const std::string inside = fmt::format("(tw.coord(s, 1) < {})", t == "0" ? a_.j_extent : fmt::format("{} - {} * BN", a_.j_extent, t));
+    return a_.causal ? fmt::format("(tw.coord(s, 1){} <= row + tw.coord(s, 0)) & {}", t == "0" ? "" : fmt::format(" + {} * BN", t), inside) : inside;
 }
 
-void AttentionWriter::over_tiles(int from, const std::function<void(bool masked)>& step) {
-    if (!s_.on("peel")) {
-        body_.line(from ? fmt::format("for t in tw.range({}, tiles):", from) : std::string("for t in tw.range(tiles):"));
-        body_.in();
-        step(true);
-        body_.out();
-        return;
-    }
-    body_.line(a_.causal ? fmt::format("whole = tw.min({}, row + 1) // BN", a_.j_extent) : fmt::format("whole = {} // BN", a_.j_extent));
-    body_.line(fmt::format("for t in tw.range({}, whole):", from));
+// `lines` with a mask; peeled, without one where every row sees the whole tile.
+void AttentionWriter::where_masked(const std::string& t, bool first, const std::function<void(bool masked)>& lines) {
+    if (first || !s_.on("peel")) return lines(true);
+    body_.line(fmt::format("if ({} + 1) * BN <= {}:", t, a_.causal ? fmt::format("tw.min({}, row + 1)", a_.j_extent) : a_.j_extent));
     body_.in();
-    step(false);
+    lines(false);
     body_.out();
-    body_.line(from ? fmt::format("for t in tw.range(tw.max({}, whole), tiles):", from) : std::string("for t in tw.range(whole, tiles):"));
+    body_.line("else:");
     body_.in();
-    step(true);
+    lines(true);
     body_.out();
+}
+
+void AttentionWriter::folded_exponentials(const std::string& t, bool first) {
+    const std::string approx = s_.on("approx") ? ", approx=True" : "", top = first ? "top" : "next_top";
+    where_masked(t, first, [&](bool masked) {
+        const std::string largest = masked ? fmt::format("tw.max(tw.where({}, s, float(\"-inf\")), axis=1)", seen(t)) : std::string("tw.max(s, axis=1)");
+        body_.line(fmt::format("{} = {}", top, first ? largest : fmt::format("tw.maximum(top, {})", largest)));
+        body_.line(fmt::format("mark = {}", mark_of(top)));
+        const std::string power = fmt::format("tw.exp2(s * {} - mark[:, None]{})", number_text(a_.factor * std::numbers::log2e), approx);
+        body_.line(masked ? fmt::format("e = tw.where({}, {}, 0.0)", seen(t), power) : fmt::format("e = {}", power));
+        body_.line(fmt::format("{} = tw.sum(e, axis=1)", first ? "total" : "part"));
+    });
+    if (first) return;
+    body_.line(fmt::format("alpha = tw.exp2({} - {})", mark_of("top"), s_.on("peel") ? mark_of("next_top") : "mark"));
+    body_.line("top = next_top");
+    body_.line("total = total * alpha + part");
 }
 
 // From the scores `s` of key tile t to exponentials `e` relative to `top`, with `total` and, after the first tile, `alpha`.
-void AttentionWriter::scores_to_exponentials(const std::string& t, bool first, bool masked) {
-    if (folded()) return folded_exponentials(t, first, masked);
-    const std::string offset = first && t == "0" ? "" : fmt::format(" + {} * BN", t);
-    const std::string left = first && t == "0" ? a_.j_extent : fmt::format("{} - {} * BN", a_.j_extent, t);
+void AttentionWriter::scores_to_exponentials(const std::string& t, bool first) {
+    if (folded()) return folded_exponentials(t, first);
     write_.key_name = [](int v) { return fmt::format("v{}", v); };
     write_.reduce = [this](const Term&) -> Value { return {"s", kP | kQ, false, false, true}; };
     write_.element = [&](const Term& x) -> Value {
@@ -236,21 +232,17 @@ void AttentionWriter::scores_to_exponentials(const std::string& t, bool first, b
     const Value score = write_.eval(a_.score);
     write_.leave();
     body_.line(fmt::format("z = {} * {}", write_.spread(score, kP | kQ), kLog2E));
-    const std::string inside = fmt::format("(tw.coord(s, 1) < {})", left);
-    if (masked) body_.line(a_.causal ? fmt::format("z = tw.where((tw.coord(s, 1){} <= row + tw.coord(s, 0)) & {}, z, float(\"-inf\"))", offset, inside)
-                                     : fmt::format("z = tw.where({}, z, float(\"-inf\"))", inside));
-    const std::string approx = s_.on("approx") ? ", approx=True" : "";
-    if (first) {
-        body_.line("top = tw.max(z, axis=1)");
-        body_.line(fmt::format("e = tw.exp2(z - top[:, None]{})", approx));
-        body_.line("total = tw.sum(e, axis=1)");
-        return;
-    }
-    body_.line("new_top = tw.maximum(top, tw.max(z, axis=1))");
-    body_.line(fmt::format("e = tw.exp2(z - new_top[:, None]{})", approx));
-    body_.line("alpha = tw.exp2(top - new_top)");
-    body_.line("total = total * alpha + tw.sum(e, axis=1)");
-    body_.line("top = new_top");
+    const std::string approx = s_.on("approx") ? ", approx=True" : "", top = first ? "top" : "next_top";
+    where_masked(t, first, [&](bool masked) {
+        if (masked) body_.line(fmt::format("z = tw.where({}, z, float(\"-inf\"))", seen(t)));
+        body_.line(fmt::format("{} = {}", top, first ? "tw.max(z, axis=1)" : "tw.maximum(top, tw.max(z, axis=1))"));
+        body_.line(fmt::format("e = tw.exp2(z - {}[:, None]{})", top, approx));
+        body_.line(fmt::format("{} = tw.sum(e, axis=1)", first ? "total" : "part"));
+    });
+    if (first) return;
+    body_.line("alpha = tw.exp2(top - next_top)");
+    body_.line("total = total * alpha + part");
+    body_.line("top = next_top");
 }
 
 void AttentionWriter::store(const std::string& row) {
@@ -259,8 +251,22 @@ void AttentionWriter::store(const std::string& row) {
     for (std::size_t d = 0; d + 2 < eq().output_vars.size(); ++d) leading += var_name(eq().output_vars[d]) + ", ";
     const std::string narrow = out.dtype == target::DType::F32 ? "" : fmt::format(".to({})", target::name(out.dtype));
     if (folded()) body_.line("inverse = 1.0 / total");
-    body_.line(fmt::format("tw.store({}[{}{}, 0], (out {}[:, None]){})", out.name, leading, row, folded() ? "* inverse" : "/ total", narrow));
-    if (a_.lse < 0) return;
+    const std::string value = fmt::format("(out {}[:, None]){}", folded() ? "* inverse" : "/ total", narrow);
+    if (s_.is("store", "tma")) {   // through the queries' own place, which nobody reads any more
+        const std::string w = consumers() > 1 ? "w" : "0";
+        body_.line(fmt::format("done = tw.named_barrier({}, 128)", consumers() > 1 ? "1 + w" : "1"));
+        body_.line("done.sync()");
+        body_.line(fmt::format("tw.store(sQ[{}], {})", w, value));
+        body_.line("tw.fence_async()");
+        body_.line("done.sync()");
+        body_.line(fmt::format("tw.tma_store({}[{}{}, 0], sQ[{}])", out.name, leading, row, w));
+        body_.line("tw.tma_store_commit()");
+    } else body_.line(fmt::format("tw.store({}[{}{}, 0], {})", out.name, leading, row, value));
+    if (a_.lse >= 0) store_sums(leading, row);
+    if (s_.is("store", "tma")) body_.line("tw.tma_store_wait(0)");
+}
+
+void AttentionWriter::store_sums(const std::string& leading, const std::string& row) {
     const ir::Equation& l = spec_.computes.equations[static_cast<std::size_t>(a_.lse)];
     const ir::Tensor& lse = spec_.tensors[static_cast<std::size_t>(l.output)];
     body_.line(fmt::format("tw.store({}[{}{} : {} + 64], ({} + tw.log2(total)) * {})", lse.name, leading, row, row, folded() ? mark_of("top") : "top", kLn2));
@@ -310,17 +316,19 @@ void AttentionWriter::consumer() {
         scores_to_exponentials("0", true);
         body_.line("keys.release()");
         body_.line(fmt::format("p = e.to({})", type()));
-        over_tiles(1, [&](bool masked) {
-            scores();
-            add_values();
-            body_.line("tw.wgmma_wait(1)");
-            scores_to_exponentials("t", false, masked);
-            body_.line("keys.release()");
-            body_.line("tw.wgmma_wait(0)");
-            body_.line("values.release()");
-            body_.line("out = out * alpha[:, None]");
-            body_.line(fmt::format("p = e.to({})", type()));
-        });
+        if (s_.on("peel")) body_.line("next_top = top"), body_.line("part = total");   // both branches set them
+        body_.line("for t in tw.range(1, tiles):");
+        body_.in();
+        scores();
+        add_values();
+        body_.line("tw.wgmma_wait(1)");
+        scores_to_exponentials("t", false);
+        body_.line("keys.release()");
+        body_.line("tw.wgmma_wait(0)");
+        body_.line("values.release()");
+        body_.line("out = out * alpha[:, None]");
+        body_.line(fmt::format("p = e.to({})", type()));
+        body_.out();
         add_values();
         body_.line("tw.wgmma_wait(0)");
         body_.line("values.release()");
@@ -329,16 +337,17 @@ void AttentionWriter::consumer() {
         body_.line("total = tw.zeros(f32, (64,))");
         body_.line("s = tw.zeros(f32, (64, BN))");
         made = true;
-        over_tiles(0, [&](bool masked) {
-            scores();
-            body_.line("tw.wgmma_wait(0)");
-            body_.line("keys.release()");
-            scores_to_exponentials("t", false, masked);
-            body_.line("out = out * alpha[:, None]");
-            add_values();
-            body_.line("tw.wgmma_wait(0)");
-            body_.line("values.release()");
-        });
+        body_.line("for t in tw.range(tiles):");
+        body_.in();
+        scores();
+        body_.line("tw.wgmma_wait(0)");
+        body_.line("keys.release()");
+        scores_to_exponentials("t", false);
+        body_.line("out = out * alpha[:, None]");
+        add_values();
+        body_.line("tw.wgmma_wait(0)");
+        body_.line("values.release()");
+        body_.out();
     }
     store("row");
     body_.out();
@@ -428,6 +437,7 @@ void attention_facts(const tasks::Task& task, Facts& facts) {
     facts.element_bits = 16;
     facts.k = a.e;
     facts.q = a.d;
+    facts.tma_output = a.d == a.e && task.spec->tensors[static_cast<std::size_t>(task.spec->computes.equations[a.out].output)].dtype == a.dtype;
 }
 
 }  // namespace tw::plan::builtin

@@ -194,7 +194,7 @@ Alternatives key_tile(const Context& c) {
 
 // Tiles that the diagonal or the end of the keys does not cross need no mask.
 Alternatives mask_peel(const Context& c) {
-    if (attention(c) && c.s.on("roles") && !c.s.on("peel")) return {c.s.with("peel", 1)};
+    if (attention(c) && c.s.on("overlap") && !c.s.on("peel")) return {c.s.with("peel", 1)};
     return {};
 }
 
@@ -339,6 +339,7 @@ Alternatives raster(const Context& c) {
 }
 
 Alternatives tma_store(const Context& c) {
+    if (attention(c)) return c.f.tma_output && c.s.on("roles") && c.s.get("store").empty() ? Alternatives{c.s.with("store", "tma")} : Alternatives{};
     if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched || c.f.grouped) return {};   // a TMA store knows no end of a group
     return fitting(c, {c.s.with("store", "tma"), c.s.with("store", "tma").with("stages", c.s.number("stages") - 1)});
 }

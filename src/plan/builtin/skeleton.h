@@ -19,6 +19,7 @@ struct Facts {
     bool exponentials = false;         // sums of exponentials
     bool transposed = false;           // an operand whose axes lie the other way round
     bool causal = false;
+    bool tma_output = false;           // attention: an output tile fits the place of its queries
     bool scaled_scores = false;        // attention: the scores are a positive constant times the products
     bool matrix_unit = false;          // operand types that mma and wgmma take
     bool k_major_a = true, k_major_b = true;
