@@ -189,7 +189,10 @@ Alternatives key_tile(const Context& c) {
     if (!attention(c)) return {};
     // Scores, probabilities and the output share the registers: about 168 f32 a thread with two consumers, 110 with three.
     const int held = c.s.number("consumers", 1) > 2 ? 120 : 200;
-    return fitting_attention(c, values(c.s, "bn", {128, 80, 112, 96, 64, 176}, [&](int v) { return v / 2 + v / 4 + c.f.q / 2 <= held; }));
+    Alternatives all = fitting_attention(c, values(c.s, "bn", {128, 80, 112, 96, 64, 176}, [&](int v) { return v / 2 + v / 4 + c.f.q / 2 <= held; }));
+    // Where the diagonal meets whole tiles only, fewer tiles need a mask: those widths first.
+    if (c.f.causal) std::stable_partition(all.begin(), all.end(), [&](const Sketch& s) { return 64 * s.number("consumers", 1) % s.number("bn") == 0; });
+    return all;
 }
 
 // Tiles that the diagonal or the end of the keys does not cross need no mask.
