@@ -222,7 +222,7 @@ void Machine::reduce(Warp& w, const Stmt& s, const ir::Reduce& op) {
             }
             for (int t = 32 * warp; t < 32 * warp + 32 && t < to.threads; ++t) {
                 for (int v = 0; v < to.values; ++v) {
-                    std::vector<int> c(to.at(t, v), to.at(t, v) + from.rank - 1);
+                    std::vector<int> c(to.at(t, v), to.at(t, v) + (from.rank - 1));
                     folds[at(t * to.values + v)] = held[c];
                 }
             }
@@ -313,7 +313,7 @@ void Machine::shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op) {
             if (options_.history) made[at(lane * values + v)] = options_.history->move(src.made[at((first + from) * values + v)], w.event, thread_of(w, first + lane), thread_of(w, first + from));
         }
     }
-    std::copy(made.begin(), made.end(), dst.made.begin() + first * values);
+    if (options_.history) std::copy(made.begin(), made.end(), dst.made.begin() + first * values);
     std::copy(out.begin(), out.end(), dst.values.begin() + first * values);
     written(w, s, op.dst);
 }

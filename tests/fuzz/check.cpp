@@ -18,10 +18,11 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace tw;
-    if (size > 20'000) return 0;    // several kernels a file would only repeat the work of one
+    if (size > 20'000) return 0;
     SourceMap sources;
     DiagnosticSink sink;
-    const auto module = lower::compile_text(sources, "input.py", std::string(reinterpret_cast<const char*>(data), size), {}, sink);
+    const std::string text(reinterpret_cast<const char*>(data), size);
+    const auto module = lower::compile_text(sources, "input.py", text, {}, sink);
     if (module.has_value() == sink.has_errors() || sink.has_internal_errors()) {
         std::fprintf(stderr, "%s\n", render_text(sink, sources).c_str());
         std::abort();
@@ -29,11 +30,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!module) return 0;
     diagnose::CheckOptions options;
     options.search_seconds = 0.2;
-    for (const ir::Kernel& kernel : module->kernels) {
-        const diagnose::CheckResult result = diagnose::check(kernel, options);
-        if (result.proved() && result.violated()) std::abort();             // proved and refuted at once
-        if (result.violated() && !result.counterexample->confirmed) std::abort();
-    }
+    if (module->kernels.empty()) return 0;
+    // One of them, which one changing with the text: a mutant's neighbours were checked with other mutants.
+    const ir::Kernel& kernel = module->kernels[std::hash<std::string>{}(text) % module->kernels.size()];
+    const diagnose::CheckResult result = diagnose::check(kernel, options);
+    if (result.proved() && result.violated()) std::abort();             // proved and refuted at once
+    if (result.violated() && !result.counterexample->confirmed) std::abort();
     return 0;
 }
 
