@@ -67,7 +67,7 @@ dist: build
 	@scripts/make_dist.sh build dist/tilewright
 
 # Address and undefined-behaviour sanitizers over everything: all tests but the kernel table and the shipped proofs, of which one case in eight
-# is taken. The build is the fuzzers' (make fuzz) and takes as long as one of the whole tree.
+# is taken. The fuzzers (make fuzz) are built in the same folder; the build takes as long as one of the whole tree.
 SANITIZE_SHARDS ?= 8
 sanitize: setup
 	@command -v clang++ >/dev/null || { echo "sanitize: clang++ is missing; apt-get install clang" >&2; exit 1; }
@@ -75,6 +75,7 @@ sanitize: setup
 	cmake --build build-sanitize -j $(JOBS)
 	SHARDS=$(SANITIZE_SHARDS) scripts/sanitize.sh build-sanitize
 
+# libFuzzer on lexer, parser, lowering and the whole check, each for FUZZ_SECONDS on one core (bench/results/fuzz.json: 600 each).
 FUZZ_SECONDS ?= 60
 fuzz: setup
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) JOBS=$(JOBS) scripts/fuzz.sh

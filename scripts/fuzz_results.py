@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""fuzz_results.py NAME STATUS FLAGS COMMAND: the entry of one fuzzer in bench/results/fuzz.json, from the log libFuzzer left in build-fuzz/."""
+"""fuzz_results.py BUILD_FOLDER NAME STATUS COMMAND: the entry of one fuzzer in bench/results/fuzz.json, from the log of libFuzzer in the build folder."""
 import json
 import pathlib
 import re
 import subprocess
 import sys
 
-name, status, flags, command = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+build, name, status, command = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 root = pathlib.Path(__file__).resolve().parent.parent
-log = (root / "build-fuzz" / f"{name}.log").read_text(errors="replace")
+log = (root / build / f"fuzz_{name}.log").read_text(errors="replace")
 
 
 def last(pattern):
@@ -16,7 +16,9 @@ def last(pattern):
     return int(found[-1]) if found else None
 
 
-findings = sorted(p.name for p in (root / "build-fuzz/findings" / name).iterdir())
+cache = (root / build / "CMakeCache.txt").read_text()
+flags = re.search(r"^CMAKE_CXX_FLAGS:[A-Z]+=(.*)$", cache, re.M).group(1) + " -fsanitize=fuzzer,address,undefined"
+findings = sorted(p.name for p in (root / build / "findings" / name).iterdir())
 entry = {
     "seconds": last(r"Done \d+ runs in (\d+) second"),
     "executions": last(r"stat::number_of_executed_units:\s*(\d+)"),

@@ -1,0 +1,40 @@
+"""A ring of TMA copies into wgmma, stored through shared memory: pipelines, tma, wgmma, elect, arena and prologue have work to do."""
+import tilewright as tw
+from tilewright import bf16, f32
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_90a", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))")
+def gemm(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(bf16, M, N)):
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    sA = tw.shared(bf16, (2, 64, 64), swizzle=128)
+    sB = tw.shared(bf16, (2, 128, 64), swizzle=128)
+    sC = tw.shared(bf16, (64, 128), swizzle=128)
+    ring = tw.pipeline(2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 64, 128, group=8):
+            for kt in tw.range(tw.cdiv(K, 64)):
+                slot = ring.acquire()
+                tw.tma_load(sA[slot], A[bm * 64, kt * 64], on=ring.full(slot))
+                tw.tma_load(sB[slot], B[bn * 128, kt * 64], on=ring.full(slot))
+    with tw.warpgroups(1, regs=232, name="consumer"):
+        done = tw.named_barrier(1, 128)
+        for bm, bn in tw.tiles(M, N, 64, 128, group=8):
+            acc = tw.zeros(f32, (64, 128))
+            for kt in tw.range(tw.cdiv(K, 64)):
+                slot = ring.wait()
+                tw.wgmma(acc, sA[slot], sB[slot].T)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            tw.wgmma_wait(0)
+            ring.release()
+            tw.tma_store_wait(0, read=True)
+            done.sync()
+            tw.store(sC, acc.to(bf16))
+            tw.fence_async()
+            done.sync()
+            tw.tma_store(C[bm * 64, bn * 128], sC)
+            tw.tma_store_commit()
+        tw.tma_store_wait(0)
