@@ -76,6 +76,7 @@ void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
         const std::string base = digit_text(map->thread, "tid");
         UnitText value = table_text(map->value, extents_of(d.value));
         leaf_text_[e.get()] = [base, value](const std::string& v) { return "(" + base + " + " + value(v) + ")"; };
+        coordinate_parts_[e.get()] = {base, value};
     }
     for (const auto& a : e->args) prepare_leaves(a, d);
     // A bound that cuts between threads, never inside one: the comparison reads the same for all values of a thread, so that it is
@@ -157,10 +158,14 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         case ElementOp::tanh: return e->approximate ? call("tw::tanh_approx", "tanh") : call("tanhf", "tanh");
         case ElementOp::erf: return e->approximate ? call("tw::erf_approx", "erf") : call("erff", "erf");
         case ElementOp::sigmoid: return e->approximate ? call("tw::sigmoid_approx", "tw::sigmoid") : call("tw::sigmoid", "tw::sigmoid");
-        case ElementOp::lt: return infix("<");
-        case ElementOp::le: return infix("<=");
-        case ElementOp::gt: return infix(">");
-        case ElementOp::ge: return infix(">=");
+        case ElementOp::lt:
+        case ElementOp::le:
+        case ElementOp::gt:
+        case ElementOp::ge: {
+            const char* sign = e->op == ElementOp::lt ? "<" : e->op == ElementOp::le ? "<=" : e->op == ElementOp::gt ? ">" : ">=";
+            const std::string mask = compared_coordinates(*e, d, sign, v);
+            return mask.empty() ? infix(sign) : mask;
+        }
         case ElementOp::eq: return infix("==");
         case ElementOp::ne: return infix("!=");
         case ElementOp::logic_and: return infix("&&");
@@ -169,6 +174,34 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         case ElementOp::select: return "(" + strip(arg(0)) + " ? " + arg(1) + " : " + arg(2) + ")";
     }
     return "0";
+}
+
+// A comparison of sums of coordinates and uniform integers: on the left what depends on the value (a constant once the loop over values is
+// unrolled), on the right the rest, one number per thread. Columns of a mask that stand in registers of their own would be moved out of
+// the loop around it, and take those registers there. Empty where the comparison is of another form.
+std::string Printer::compared_coordinates(const ir::ElementNode& comparison, const ir::Distribution& d, const char* sign, const std::string& v) {
+    std::string values, rest;
+    int coordinates = 0;
+    std::function<bool(const ir::Element&, bool)> collect = [&](const ir::Element& e, bool left) -> bool {
+        if (e->dtype != DType::I32) return false;
+        switch (e->op) {
+            case ElementOp::coordinate: {
+                const auto& [thread, value] = coordinate_parts_.at(e.get());
+                ++coordinates;
+                values += fmt::format(" {} ({})", left ? "+" : "-", value(v));
+                rest += fmt::format(" {} ({})", left ? "-" : "+", thread);
+                return true;
+            }
+            case ElementOp::index: return rest += fmt::format(" {} {}", left ? "-" : "+", wrapped(e->index)), true;
+            case ElementOp::number: return rest += fmt::format(" {} {}", left ? "-" : "+", element(e, d, v, false)), true;
+            case ElementOp::add: return collect(e->args[0], left) && collect(e->args[1], left);
+            case ElementOp::sub: return collect(e->args[0], left) && collect(e->args[1], !left);
+            default: return false;
+        }
+    };
+    const bool simple = comparison.args[1]->op == ElementOp::number && comparison.args[0]->op == ElementOp::coordinate;   // see prepare_leaves
+    if (simple || !collect(comparison.args[0], true) || !collect(comparison.args[1], false) || coordinates == 0) return {};
+    return fmt::format("(0{} {} 0{})", values, sign, rest);
 }
 
 void Printer::compute(const ir::Compute& op) {

@@ -80,6 +80,7 @@ private:
     bool is_accumulator(int fragment) const;   // of a wgmma
     std::optional<std::pair<std::string, std::string>> extremes(const ir::Element& e, const ir::Distribution& d);
     std::string holds_everywhere(const ir::Element& condition, const ir::Distribution& d);
+    std::string compared_coordinates(const ir::ElementNode& comparison, const ir::Distribution& d, const char* sign, const std::string& v);
     void elementwise(int dst, const ir::Element& value);
     void reduce(const ir::Reduce& op);
     void scan(const ir::Scan& op);
@@ -153,6 +154,7 @@ private:
     std::vector<std::pair<int, int>> in_flight_;         // accumulators that no wait has completed yet, in text order; commits before their newest wgmma
     int commits_ = 0;                                    // wgmma groups that the text so far has closed
     std::map<const ir::ElementNode*, UnitText> leaf_text_;
+    std::map<const ir::ElementNode*, std::pair<std::string, UnitText>> coordinate_parts_;   // what the thread and what the value contributes
 
     // the group that executes
     int group_threads_ = 0;

@@ -39,7 +39,7 @@ public:
         if (!plan.empty()) {
             int planned = 0;
             for (const auto& p : plan) planned += p.warpgroups;
-            const int launch = target::max_registers_for_block(arch_, 32 * k_.warps);
+            const int launch = target::max_registers_for_block(arch_, 32 * k_.warps, k_.min_blocks_per_sm);
             const int total = k_.warps / 4;
             if (planned < total) plan.push_back({total - planned, launch / 8 * 8});
             if (planned <= total) {

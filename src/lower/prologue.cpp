@@ -61,7 +61,7 @@ void add_prologue(Draft& draft, const Context&) {
         start.push_back({ir::BlockSync{}, {}, "the mbarriers are initialised"});
     }
     const target::Arch& arch = *target::find_arch(k.arch);
-    const int launch = target::max_registers_for_block(arch, 32 * k.warps);
+    const int launch = target::max_registers_for_block(arch, 32 * k.warps, k.min_blocks_per_sm);
     for_each_region(k.body, [&](ir::Region& region) {
         for (ir::Stmt& s : region) {
             auto* role = std::get_if<ir::Role>(&s.op);

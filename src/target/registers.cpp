@@ -8,9 +8,9 @@ int registers_for(DType type, int elements) { return (elements * bits(type) + 31
 
 int accumulator_registers(int m, int n, int warpgroups) { return m * n / (128 * warpgroups); }
 
-int max_registers_for_block(const Arch& arch, int threads) {
+int max_registers_for_block(const Arch& arch, int threads, int blocks) {
     const int warps = (threads + arch.warp_size - 1) / arch.warp_size;
-    const int per_thread = arch.registers_per_sm / (warps * arch.warp_size);
+    const int per_thread = arch.registers_per_sm / (blocks * warps * arch.warp_size);
     const int unit = arch.register_allocation_unit / arch.warp_size;
     const int granted = per_thread / unit * unit;
     return granted < arch.max_registers_per_thread ? granted : arch.max_registers_per_thread;

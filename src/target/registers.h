@@ -13,8 +13,8 @@ namespace tw::target {
 int registers_for(DType type, int elements_per_thread);
 // Registers of one thread's share of an m x n f32 accumulator held by `warpgroups` warpgroups.
 int accumulator_registers(int m, int n, int warpgroups);
-// The most registers per thread a kernel of this block size can be compiled with when one block must fit on an SM.
-int max_registers_for_block(const Arch& arch, int threads_per_block);
+// The most registers per thread a kernel of this block size can be compiled with when `blocks` of them must fit on an SM.
+int max_registers_for_block(const Arch& arch, int threads_per_block, int blocks = 1);
 // What is left for other values is a judgement; this is the part that is always there in our kernels: addresses,
 // descriptors, loop state, barrier phases. Measured on the shipped kernels, used for estimates only.
 inline constexpr int register_overhead = 24;

@@ -227,9 +227,23 @@ void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
     path_.pop_back();
     conditional_ -= !never;
     prover_.pop();
+    // A branch may be a shorter way to what the other one makes in general (a mask left out where it holds for all): then what the
+    // general one makes is the value of both.
+    auto joined = [&](Value taken, Value not_taken) {
+        if (taken == not_taken) return taken;
+        for (const bool side : {true, false}) {
+            prover_.push();
+            prover_.assume(side ? c : negated(c));
+            const Value here = values_.simplified(taken), there = values_.simplified(not_taken);
+            const bool same = !values_.has_unknown(here) && !values_.has_unknown(there) && agree(here, there, Condition{}, 1);
+            prover_.pop();
+            if (same) return side ? not_taken : taken;
+        }
+        return values_.where(c, taken, not_taken);
+    };
     for (auto& [id, v] : yes.fragments) {
         auto it = no.fragments.find(id);
-        s.fragments[id] = it == no.fragments.end() ? values_.unknown("set in one branch only") : values_.where(c, v, it->second);
+        s.fragments[id] = it == no.fragments.end() ? values_.unknown("set in one branch only") : joined(v, it->second);
     }
     for (auto& [id, v] : no.fragments) {
         if (!yes.fragments.count(id)) s.fragments[id] = values_.unknown("set in one branch only");
@@ -282,7 +296,8 @@ void Flow::run(const ir::Assign& a, const ir::Stmt& stmt, State& s) {
     // Tile coordinates derived from a persistent loop's index become symbols with a definition. What stands beside them (the
     // rank in a cluster) and a common factor stay outside: bm = 2 * symbol + rank. What is affine in such symbols (the first row of
     // a tile) needs no name of its own.
-    if (in_tile_loop_ >= 0 && derived_from_tile(value) && !(value == Poly::of(in_tile_loop_)) && !affine_in_tile_symbols(value)) {
+    // A variable with several assignments (a counter) has several values: one symbol cannot stand for them, nor for what is made of one.
+    if (in_tile_loop_ >= 0 && assigned_once(a.var) && !made_of_counters(value) && derived_from_tile(value) && !(value == Poly::of(in_tile_loop_)) && !affine_in_tile_symbols(value)) {
         Poly beside, core;
         std::int64_t factor = 0;
         for (const auto& [m, k] : value.terms) {
@@ -303,6 +318,24 @@ void Flow::run(const ir::Assign& a, const ir::Stmt& stmt, State& s) {
         return;
     }
     s.scalars[a.var] = value;
+}
+
+bool Flow::assigned_once(int var) {
+    if (assignments_.empty()) {
+        assignments_.assign(k_.vars.size(), 0);
+        ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+            if (auto* a = std::get_if<ir::Assign>(&s.op)) ++assignments_[at(a->var)];
+        });
+    }
+    return assignments_[at(var)] == 1;
+}
+
+bool Flow::made_of_counters(const Poly& p) {
+    std::vector<Atom> atoms;
+    ints_.collect(p, atoms);
+    return std::any_of(atoms.begin(), atoms.end(), [&](Atom a) {
+        return ints_.info(a).fresh && !ints_.info(a).lower && std::none_of(digits_.begin(), digits_.end(), [&](const Digit& d) { return d.atom == a; });
+    });
 }
 
 bool Flow::affine_in_tile_symbols(const Poly& p) {

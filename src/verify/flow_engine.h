@@ -118,6 +118,8 @@ private:
     void run(const ir::Assign& a, const ir::Stmt&, State& s);
 
     bool derived_from_tile(const Poly& p);
+    bool assigned_once(int var);
+    bool made_of_counters(const Poly& p);
     bool affine_in_tile_symbols(const Poly& p);
     // Where what is not negative and derived from the tile loop's index ends, if its form shows it.
     std::optional<Poly> end_in_tile_loop(const Poly& p);
@@ -302,6 +304,13 @@ private:
 
     // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
+    struct Mirrored {
+        std::size_t dim = 0;
+        Poly index;        // along dim, of both stores
+        Atom which = -1;   // the digit that tells them apart
+    };
+    static std::pair<std::vector<const Store*>, std::vector<const Store*>> families(const std::vector<const Store*>& stores);
+    std::optional<Mirrored> mirrored(const Store& first, const std::vector<const Store*>& family, const std::vector<const Store*>& mirror);
     bool parts_are_apart(const ir::Equation& e, std::string& why);
     // Stores in branches that ask how large a group is: for every group one branch is taken, and its stores cover the group.
     bool partition_by_alternatives(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
@@ -367,6 +376,7 @@ private:
     Poly tile_loop_end_;
     std::set<std::pair<const ir::Stmt*, Atom>> reads_checked_;
     std::map<Atom, Poly> tile_definition_;
+    std::vector<int> assignments_;   // in the text, by variable
     std::map<Atom, std::pair<std::int64_t, Poly>> tile_extent_;
     struct Pending { std::size_t obligation; Atom coordinate; Poly extent; };
     std::vector<Pending> by_tile_order_;   // bounds that the lemma on the tile order settles, if it is shown

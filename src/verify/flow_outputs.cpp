@@ -183,6 +183,71 @@ bool Flow::alternatives_are_complete(const std::vector<std::vector<Condition>>& 
     return why = "a group may be of a size for which no branch stores it", false;
 }
 
+// Stores a constant distance from the first one, and the others.
+std::pair<std::vector<const Flow::Store*>, std::vector<const Flow::Store*>> Flow::families(const std::vector<const Store*>& stores) {
+    std::pair<std::vector<const Store*>, std::vector<const Store*>> out;
+    for (const Store* s : stores) {
+        bool near = s->index.size() == stores[0]->index.size();
+        for (std::size_t d = 0; near && d < s->index.size(); ++d) near = (s->index[d] - stores[0]->index[d]).constant().has_value();
+        (near ? out.first : out.second).push_back(s);
+    }
+    return out;
+}
+
+// Two stores, one at step * i + rest, the other at step * (2 n - 1 - i) + rest, where i counts to n (a short tile of a triangle and the
+// long one that complements it): together they are one store at 2 step * i + step * which + rest. That i takes the values below n is shown
+// afterwards, of that index: for a block index or a loop by its extent, for a coordinate of a tile loop by the lemma on its order, which
+// takes n to be the dimension over the step, rounded up. So n has to be just that here. Each of the two may be a family of stores at the same
+// constant distances (panels).
+std::optional<Flow::Mirrored> Flow::mirrored(const Store& a, const std::vector<const Store*>& family, const std::vector<const Store*>& mirror) {
+    // The member of the other family that stands where `a` stands in its own: equal but for one dimension.
+    const Store* partner = nullptr;
+    std::size_t dim = 0;
+    for (const Store* s : mirror) {
+        if (s->index.size() != a.index.size()) return std::nullopt;
+        std::vector<std::size_t> differ;
+        for (std::size_t d = 0; d < a.index.size(); ++d) {
+            if (!(a.index[d] == s->index[d])) differ.push_back(d);
+        }
+        if (differ.size() != 1 || (a.index[differ[0]] - s->index[differ[0]]).constant()) continue;
+        if (partner) return std::nullopt;
+        partner = s;
+        dim = differ[0];
+    }
+    if (!partner) return std::nullopt;
+    auto distances = [](const std::vector<const Store*>& stores, const Store& from) {
+        std::vector<std::vector<Poly>> out;
+        for (const Store* s : stores) {
+            out.emplace_back();
+            for (std::size_t d = 0; d < s->index.size(); ++d) out.back().push_back(s->index[d] - from.index[d]);
+        }
+        std::sort(out.begin(), out.end());
+        return out;
+    };
+    if (distances(family, a) != distances(mirror, *partner)) return std::nullopt;
+    State empty;
+    const Poly extent = poly(a.equation->output_extents[dim], empty);
+    for (const auto& [monomial, coefficient] : a.index[dim].terms) {
+        if (monomial.size() != 1) continue;
+        const Atom i = monomial[0];
+        const std::int64_t step = coefficient < 0 ? -coefficient : coefficient;
+        if (partner->index[dim].linear_in(i) != -coefficient) continue;
+        const auto digit = std::find_if(a.digits.begin(), a.digits.end(), [&](const Digit& x) { return x.atom == i; });
+        Poly n;
+        if (digit != a.digits.end() && !digit->tile_loop) n = digit->extent;
+        else if (tile_definition_.count(i)) n = ints_.quotient(extent + Poly(2 * step - 1), Poly(2 * step));
+        else continue;
+        const Poly& rising = coefficient > 0 ? a.index[dim] : partner->index[dim];
+        const Poly& falling = coefficient > 0 ? partner->index[dim] : a.index[dim];
+        const Poly rest = rising - Poly(step) * Poly::of(i);
+        if (ints_.mentions(rest, i) || ints_.mentions(n, i)) continue;
+        if (!(falling - rest == Poly(step) * (Poly(2) * n - Poly(1) - Poly::of(i)))) continue;
+        const Atom which = ints_.fresh("store", 0, 1);
+        return Mirrored{dim, Poly(2 * step) * Poly::of(i) + Poly(step) * Poly::of(which) + rest, which};
+    }
+    return std::nullopt;
+}
+
 bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded) {
     // Several store statements (panels): their constant offsets form one more digit.
     const Store& first = *stores.front();
@@ -197,29 +262,35 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     }
     std::vector<Digit> digits = first.digits;
     std::vector<Poly> index = first.index;
-    if (stores.size() > 1) {
+    const auto [family, mirror] = families(stores);
+    if (!mirror.empty()) {
+        const auto pair = mirrored(first, family, mirror);
+        if (!pair) return why = "two stores to it are not a constant distance apart", false;
+        digits.push_back({pair->which, Poly(2), false});
+        index[pair->dim] = pair->index;
+        lemmas.push_back("lemma: a number below n and its mirror image 2 n - 1 - i are the numbers below 2 n, each once");
+    }
+    if (family.size() > 1) {
         // offsets along one dimension, evenly spaced
         int moving = -1;
         std::vector<std::int64_t> offsets = {0};
-        for (std::size_t i = 1; i < stores.size(); ++i) {
-            const Store& s = *stores[i];
-            if (s.index.size() != index.size()) return why = "the stores to it have different shapes", false;
+        for (std::size_t i = 1; i < family.size(); ++i) {
+            const Store& s = *family[i];
             for (std::size_t d = 0; d < index.size(); ++d) {
-                auto c = (s.index[d] - index[d]).constant();
-                if (!c) return why = "two stores to it are not a constant distance apart", false;
-                if (*c == 0) continue;
+                const std::int64_t c = *(s.index[d] - first.index[d]).constant();
+                if (c == 0) continue;
                 if (moving >= 0 && moving != static_cast<int>(d)) return why = "stores to it differ in several dimensions", false;
                 moving = static_cast<int>(d);
-                offsets.push_back(*c);
+                offsets.push_back(c);
             }
         }
         std::sort(offsets.begin(), offsets.end());
-        if (moving < 0 || offsets.size() != stores.size()) return why = "two stores write the same elements", false;
+        if (moving < 0 || offsets.size() != family.size()) return why = "two stores write the same elements", false;
         for (std::size_t i = 1; i < offsets.size(); ++i) {
             if (offsets[i] - offsets[i - 1] != offsets[1] - offsets[0]) return why = "stores to it are not evenly spaced", false;
         }
-        const Atom x = ints_.fresh("store", 0, static_cast<std::int64_t>(stores.size()) - 1);
-        digits.push_back({x, Poly(static_cast<std::int64_t>(stores.size())), false});
+        const Atom x = ints_.fresh("store", 0, static_cast<std::int64_t>(family.size()) - 1);
+        digits.push_back({x, Poly(static_cast<std::int64_t>(family.size())), false});
         index[at(moving)] = index[at(moving)] + Poly(offsets[0]) + Poly(offsets[1] - offsets[0]) * Poly::of(x);
     }
     std::vector<Poly> dims;
@@ -498,7 +569,8 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
     for (const auto& [symbol, definition] : tile_definition_) {
         const Poly whole = expanded(definition);
         const bool here = std::any_of(executions.begin(), executions.end(), [&](const Digit& d) { return ints_.mentions(whole, d.atom); });
-        if (here) derived.emplace_back(symbol, whole);
+        // What is shown to be non-negative anyway (a slot of a ring) may depend on sizes that are not enumerated here.
+        if (here && !prover_.holds(at_least(definition, Poly(0)))) derived.emplace_back(symbol, whole);
     }
     Evaluator known(ints_, tile_definition_);
     for (Atom a : sizes) known.set(a, 0);

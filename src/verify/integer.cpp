@@ -192,7 +192,9 @@ Atom Integers::symbol(const std::string& name, std::optional<std::int64_t> lower
 }
 
 Atom Integers::fresh(const std::string& prefix, std::optional<std::int64_t> lower, std::optional<std::int64_t> upper) {
-    return symbol(prefix + "'" + std::to_string(++fresh_), lower, upper);
+    const Atom a = symbol(prefix + "'" + std::to_string(++fresh_), lower, upper);
+    atoms_[static_cast<std::size_t>(a)].fresh = true;
+    return a;
 }
 
 Poly Integers::quotient(const Poly& a, const Poly& b) {

@@ -70,6 +70,7 @@ struct AtomInfo {
     int tensor = -1;              // element
     Condition condition;          // choice
     std::optional<std::int64_t> lower, upper;   // symbols: known constant bounds (inclusive)
+    bool fresh = false;           // symbols: made by Integers::fresh, for what is not known
     std::vector<Atom> inside;     // the atoms of its arguments and condition, and of theirs; sorted, each once
 };
 

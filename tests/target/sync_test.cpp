@@ -112,6 +112,7 @@ TEST(Registers, Budgets) {
     EXPECT_EQ(max_registers_for_block(sm_90a, 384), 168);
     EXPECT_EQ(max_registers_for_block(sm_90a, 128), 255);
     EXPECT_EQ(max_registers_for_block(sm_90a, 1024), 64);
+    EXPECT_EQ(max_registers_for_block(sm_90a, 384, 2), 80);
 }
 
 TEST(Arch, TablesAndOccupancy) {
