@@ -51,14 +51,16 @@ M, N = tw.sizes("M N")
 @tw.kernel(target="sm_80", computes="S[m] = sum(n, X[m, n])")
 def branches(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):
     m = tw.grid(M)
-    total = tw.zeros(f32, (128,))
+    total = 0.0
     for c in tw.range(tw.cdiv(N, 128)):
         x = tw.load(X[m, c * 128 : c * 128 + 128], fill=5.0)
+        part = 0.0
         if )py" + condition + R"py(:
-            total = total + )py" + quick + R"py(
+            part = tw.sum()py" + quick + R"py(, axis=0)
         else:
-            total = total + tw.where(tw.coord(x, 0) < N - c * 128, x, 0.0)
-    tw.store(S[m], tw.sum(total, axis=0))
+            part = tw.sum(tw.where(tw.coord(x, 0) < N - c * 128, x, 0.0), axis=0)
+        total = total + part
+    tw.store(S[m], total)
 )py";
 }
 
