@@ -101,6 +101,11 @@ const char* words(Touch t) {
 }
 bool writes(Touch t) { return t == Touch::store || t == Touch::cp_async || t == Touch::tma_load || t == Touch::global_store || t == Touch::atomic; }
 
+bool multicasts(const Event& e) {
+    auto* load = std::get_if<ir::TmaLoad>(&e.stmt->op);
+    return load && load->multicast_mask;
+}
+
 struct Advice {
     std::string missing, hint;
 };
@@ -132,6 +137,11 @@ Advice order_advice(const ir::Kernel& k, Touch before, Touch now, const Event& f
                     "first tw.cp_async_wait(n) in the threads that copied, then tw.sync() (or the group's barrier), then the reads"};
         case Touch::tma_load:
             if (now == Touch::tma_load) {
+                if (multicasts(first) || multicasts(second)) {
+                    return {"two TMA loads fill the same bytes of a block, and nothing orders them",
+                            "a multicast slot is filled again only after every block that receives it has released it: let every block of the cluster arrive at the writer's empty barrier "
+                            "(an mbarrier that counts them all), and let no two blocks multicast to the same bytes"};
+                }
                 return {"two TMA loads fill the same bytes and nothing is waited for between them",
                         "a slot is filled again only after it was released: as many slots in the buffer as the ring has stages (index it with the ring's slot, not with another modulus), and a wait for empty before each fill"};
             }

@@ -30,6 +30,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     task.stmt = &s;
     task.at_issue = w.knows;
     task.time = ++w.copy_time;
+    task.waited = w.own_copies;
     task.snapshot = w.event;
     if (!options_.values) {
         task.origin = shared_origin;
@@ -116,8 +117,12 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
             });
             Access a;
             a.actor = static_cast<std::uint16_t>(actor_copies(w.number));
-            a.lane = 0xff;
+            a.lane = no_lane;
             a.time = t.time;
+            a.asynchronous = true;
+            a.serial = t.time;
+            a.copies_actor = a.actor;
+            a.own_copies = t.waited;
             a.stmt = t.stmt;
             a.snapshot = t.snapshot;
             touch(w.block, f, true, a, t.at_issue, w, *t.stmt);
@@ -128,6 +133,10 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
             a.actor = static_cast<std::uint16_t>(actor_copies(w.number));
             a.lane = t.lanes[i];
             a.time = t.time;
+            a.asynchronous = true;
+            a.serial = t.time;
+            a.copies_actor = a.actor;
+            a.own_copies = t.waited;
             a.stmt = t.stmt;
             a.snapshot = t.snapshot;
             if (!shared_touch(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), true, a, t.at_issue, &w, *t.stmt)) break;
@@ -256,8 +265,9 @@ void Machine::tma_load_piece(TmaTask& t) {
     BarrierSlot& slot = blocks_[at(rank)].barriers[at(t.barrier)];
     Access a;
     a.actor = static_cast<std::uint16_t>(actor_slot(rank, t.barrier));
-    a.lane = 0xff;
-    a.async_proxy = true;
+    a.lane = no_lane;
+    a.async_proxy = a.asynchronous = true;
+    a.serial = static_cast<std::uint64_t>(&t - tma_.data()) + 1;
     a.time = slot.tma_time + 1;
     a.stmt = t.stmt;
     a.snapshot = t.snapshot;
@@ -358,8 +368,9 @@ void Machine::tma_store_read(TmaTask& t) {
     const int base = ir::linear_address(buffer, origin);
     Access a;
     a.actor = static_cast<std::uint16_t>(actor_bulk(t.warp));
-    a.lane = 0xff;
-    a.async_proxy = true;
+    a.lane = no_lane;
+    a.async_proxy = a.asynchronous = true;
+    a.serial = static_cast<std::uint64_t>(&t - tma_.data()) + 1;
     a.time = t.time;
     a.stmt = t.stmt;
     a.snapshot = t.snapshot;

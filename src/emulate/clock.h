@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -11,7 +12,45 @@
 
 namespace tw::emulate {
 
-using Clock = std::vector<std::uint32_t>;
+// Keeps what was freed for the next of the same size: a run makes and drops clocks all the time, and all are as long as there are actors.
+template <class T>
+struct Recycled {
+    using value_type = T;
+    Recycled() = default;
+    template <class U>
+    Recycled(const Recycled<U>&) {}
+    T* allocate(std::size_t n) {
+        auto& kept = spare(n);
+        if (!kept.empty()) {
+            T* p = kept.back();
+            kept.pop_back();
+            return p;
+        }
+        return static_cast<T*>(::operator new(n * sizeof(T)));
+    }
+    void deallocate(T* p, std::size_t n) {
+        auto& kept = spare(n);
+        if (kept.size() < 4096) kept.push_back(p);
+        else ::operator delete(p);
+    }
+    friend bool operator==(const Recycled&, const Recycled&) { return true; }
+
+private:
+    struct Kept : std::vector<T*> {
+        ~Kept() {
+            for (T* p : *this) ::operator delete(p);
+        }
+    };
+    static std::vector<T*>& spare(std::size_t n) {
+        static thread_local std::unordered_map<std::size_t, Kept> by_size;
+        static thread_local std::size_t last = 0;
+        static thread_local Kept* last_kept = nullptr;
+        if (!last_kept || n != last) last = n, last_kept = &by_size[n];
+        return *last_kept;
+    }
+};
+
+using Clock = std::vector<std::uint32_t, Recycled<std::uint32_t>>;
 
 inline void join(Clock& into, const Clock& from) {
     if (into.size() < from.size()) into.resize(from.size(), 0);
@@ -29,10 +68,15 @@ struct Knowledge {
     }
 };
 
+// Who of an actor accesses: a lane of a warp, or one of these.
+inline constexpr std::uint8_t several_lanes = 0xfe;   // two lanes at least: ordered with nobody of the warp but by a warp-level barrier
+inline constexpr std::uint8_t no_lane = 0xff;         // asynchronous work, or the warp as one
+
 struct Access {
     std::uint16_t actor = 0xffff;
-    std::uint8_t lane = 0;          // 0xff: not a lane (async work)
+    std::uint8_t lane = 0;
     bool async_proxy = false;
+    bool asynchronous = false;      // a copy: two of one actor are in no order by themselves
     std::uint32_t time = 0;         // the actor's own clock component
     std::uint32_t warp_epoch = 0;   // bumped by warp-level barriers: orders lanes of one warp
     std::uint64_t serial = 0;       // which execution of a statement: lanes that write copies of one value together do not collide
@@ -61,10 +105,13 @@ struct Finding {
 inline bool ordered(const Access& before, const Access& now, const Knowledge& k) {
     if (before.actor == 0xffff) return true;
     if (before.actor == now.actor) {
-        if (before.lane == now.lane || before.lane == 0xff || now.lane == 0xff) return true;
-        return before.warp_epoch < now.warp_epoch || before.serial == now.serial;
+        if (!now.asynchronous) {
+            if ((before.lane == now.lane && now.lane != several_lanes) || before.lane == no_lane || now.lane == no_lane) return true;
+            return before.warp_epoch < now.warp_epoch || before.serial == now.serial;
+        }
+        if (before.serial == now.serial) return true;
     }
-    if (before.actor == now.copies_actor && before.lane == now.lane && before.time <= now.own_copies) return true;
+    if (before.actor == now.copies_actor && before.lane == now.lane && now.lane != several_lanes && before.time <= now.own_copies) return true;
     return before.actor < k.order.size() && k.order[before.actor] >= before.time;
 }
 
@@ -97,7 +144,7 @@ public:
         }
         for (Access& r : g.reads) {
             if (r.actor == now.actor && (r.lane == now.lane || r.warp_epoch == now.warp_epoch)) {
-                if (r.lane != now.lane) r.lane = 0xfe;   // several lanes of this warp read it in this epoch
+                if (r.lane != now.lane) r.lane = several_lanes;
                 r.time = now.time;
                 r.warp_epoch = now.warp_epoch;
                 r.stmt = now.stmt;

@@ -65,10 +65,12 @@ bool Machine::step(Warp& w) {
             f.index += f.step;
             f.pc = 0;
             w.vars[static_cast<std::size_t>(f.loop->var)] = f.index;
+            w.snapshot.reset();
             break;
         }
         if (f.leaves_role) w.groups.pop_back();
         if (f.leaves_elect) w.single = false;
+        if (f.loop) w.snapshot.reset();
         w.frames.pop_back();
     }
     if (w.frames.empty()) {
@@ -104,6 +106,7 @@ bool Machine::step(Warp& w) {
             w.vars[static_cast<std::size_t>(f->var)] = frame.index;
             w.var_set[static_cast<std::size_t>(f->var)] = 1;
             if (!f->body.empty()) w.frames.push_back(frame);
+            w.snapshot.reset();
         }
         return true;
     }
@@ -143,6 +146,7 @@ bool Machine::step(Warp& w) {
         if (r->instance_var >= 0) {
             w.vars[static_cast<std::size_t>(r->instance_var)] = instance;
             w.var_set[static_cast<std::size_t>(r->instance_var)] = 1;
+            w.snapshot.reset();
         }
         Frame frame;
         frame.region = &r->body;

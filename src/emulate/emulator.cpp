@@ -131,6 +131,11 @@ Outcome Machine::run() {
     outcome_.blocks = blocks;
     clusters_ = options_.one_cluster ? std::min<std::int64_t>(1, blocks / cluster_size_) : blocks / cluster_size_;
     for (std::int64_t c = 0; c < clusters_ && !stopped(); ++c) {
+        if (options_.wanted) {
+            std::vector<std::array<std::int64_t, 3>> members;
+            for (int rank = 0; rank < cluster_size_; ++rank) members.push_back(block_index(c, rank));
+            if (!options_.wanted(members, {grid_[0], grid_[1], grid_[2]})) continue;
+        }
         start_cluster(c);
         run_cluster();
         report_progress(c + 1);
@@ -160,7 +165,7 @@ void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane
         const std::vector<Event>& events = options_.history->events;
         if (!other && before) other = before->stmt;
         f.event = now ? now->snapshot : w ? w->event : 0;
-        f.by_engine = now && now->lane == 0xff;
+        f.by_engine = now && now->lane == no_lane;
         if (other && before) {
             f.other = other->loc;
             f.other_statement = ir::print(k_, *other);

@@ -20,6 +20,7 @@
 // Numerics: every operation rounds to its type as the hardware does; wgmma and mma add as target/tensor_core.h says.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -127,8 +128,13 @@ struct Options {
     // false: the skeleton only. No values, no global traffic; shared memory in granules of whole vectors. Order, phases,
     // deadlock, proxies and registers in flight are checked as usual, orders of magnitude faster (verify/order uses this).
     bool values = true;
-    std::shared_ptr<SkeletonCache> cache;   // optional; only for runs of the same kernel object
+    std::shared_ptr<SkeletonCache> cache;   // optional; only for runs of the same kernel object, all with the same `whole_warps`
+    // Skeleton runs: lanes are not told apart, so an access is after another of its warp only with a warp-level barrier between them.
+    // Faster, and never too lenient: a race that such a run shows may be none, one that it does not show is none.
+    bool whole_warps = false;
     bool one_cluster = false;               // only the first cluster of the grid
+    // Skeleton runs, optional: is this cluster to run? It has these blocks, in the order of their ranks, of this grid.
+    std::function<bool(const std::vector<std::array<std::int64_t, 3>>& blocks, const std::array<std::int64_t, 3>& grid)> wanted;
     std::shared_ptr<History> history;       // optional, value runs only: records what every value is made of
     std::function<void(const ExpectSeen&)> on_expect;   // called at every tw.expect, in runs with values
     std::vector<std::pair<ir::Expr, bool>> forced;   // branches on exactly these conditions go this way, whatever they evaluate to

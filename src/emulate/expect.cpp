@@ -42,12 +42,12 @@ void Machine::expect(Warp& w, const Stmt& s, const ir::Expect& op) {
         const int block = block_of(w, view, s);
         if (block < 0) return;
         const int size = target::bytes(k_.buffers[at(view.buffer)].dtype);
-        Access access = access_of(w, 0xff, s);
+        Access access = access_of(w, no_lane, s);
         if (!options_.values) {
             const Footprint& f = footprint(w, s, origin, 10 + static_cast<int>(i), [&](Footprint& out) {
                 for_each_coordinate(view.extents, [&](const std::vector<std::int64_t>& c) {
                     const auto address = address_of(view, origin, c);
-                    if (address) out.touches.emplace_back(static_cast<std::uint8_t>(0xff), *address / granule_);
+                    if (address) out.touches.emplace_back(no_lane, *address / granule_);
                     else out.outside = true;
                 });
             });

@@ -77,7 +77,7 @@ const Access* Machine::last_writer(int tensor, std::int64_t offset) {
     writer_ = Access{};
     writer_.stmt = options_.history->events[m.event].stmt;
     writer_.snapshot = m.event;
-    writer_.lane = m.thread == Made::engine ? 0xff : static_cast<std::uint8_t>(m.thread % 32);
+    writer_.lane = m.thread == Made::engine ? no_lane : static_cast<std::uint8_t>(m.thread % 32);
     return &writer_;
 }
 

@@ -72,6 +72,7 @@ struct CopyTask {                     // one warp's share of a CpAsync
     std::uint32_t snapshot = 0;
     bool landed = false;
     std::uint32_t time = 0;
+    std::uint32_t waited = 0;                 // up to which time its thread had waited for its own copies when it issued this
     Knowledge at_issue;
 };
 
@@ -116,6 +117,7 @@ struct Warp {
     std::vector<Frame> frames;
     std::vector<std::int64_t> vars;
     std::vector<char> var_set;
+    std::optional<std::uint32_t> snapshot;    // of the loops it is in, while they stay where they are (skeleton runs)
     std::vector<Group*> groups;
     bool single = false;                      // inside Elect
     std::uint32_t event = 0;                  // with a history: the statement being executed
@@ -146,7 +148,7 @@ struct Warp {
 };
 
 struct Block {
-    std::int64_t index[3] = {0, 0, 0};
+    std::array<std::int64_t, 3> index = {0, 0, 0};
     std::vector<std::uint8_t> arena;
     std::vector<MadeId> made;                 // per byte, with a history
     Shadow shadow;
@@ -192,6 +194,7 @@ public:
 private:
     // setup
     bool prepare();
+    std::array<std::int64_t, 3> block_index(std::int64_t cluster, int rank) const;
     void start_cluster(std::int64_t cluster);
     void run_cluster();
     bool progress_async(bool all);
@@ -248,7 +251,7 @@ private:
     void skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, int fragment_id, bool is_write);
     void skeleton_box(TmaTask& t, int rank, const ir::SharedView& view, const ir::TensorMap& map, bool is_write, const Access& access);
     void skeleton_wgmma(Warp& w, WgmmaTask& t);
-    std::uint32_t snapshot_of(const Warp& w);
+    std::uint32_t snapshot_of(Warp& w);
     int choose_granule() const;
 
     // asynchronous work (async.cpp)

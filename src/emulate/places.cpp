@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "emulate/clock.h"
+
 namespace tw::emulate {
 
 Places::Places(int granules) : place_of_(static_cast<std::size_t>(granules), 0), members_(1), from_(1, 0) {
@@ -18,16 +20,15 @@ void Places::settle(Footprint& f) {
     touches.erase(std::unique(touches.begin(), touches.end()), touches.end());
     if (!touches.empty() && (touches.front().second < 0 || touches.back().second >= granules())) f.outside_memory = true;
     if (f.outside || f.outside_memory) return;
-    std::map<std::vector<std::uint8_t>, std::vector<int>> alike;   // by the lanes that touch them
-    std::vector<std::uint8_t> lanes;
+    std::map<std::uint8_t, std::vector<int>> alike;   // by the lane that touches them
     for (std::size_t i = 0; i < touches.size();) {
-        const int granule = touches[i].second;
-        lanes.clear();
-        for (; i < touches.size() && touches[i].second == granule; ++i) lanes.push_back(touches[i].first);
-        alike[lanes].push_back(granule);
+        const auto [lane, granule] = touches[i];
+        const std::size_t first = i;
+        while (i < touches.size() && touches[i].second == granule) ++i;
+        alike[i - first == 1 ? lane : several_lanes].push_back(granule);
     }
     touches.clear();
-    for (const auto& [by, granules] : alike) {
+    for (const auto& [lane, granules] : alike) {
         std::map<int, std::vector<int>> parts;
         for (int g : granules) parts[place_of_[static_cast<std::size_t>(g)]].push_back(g);
         for (auto& [whole, part] : parts) {
@@ -42,7 +43,7 @@ void Places::settle(Footprint& f) {
                 from_.push_back(whole);
                 members_.push_back(std::move(part));
             }
-            for (std::uint8_t lane : by) touches.emplace_back(lane, place);
+            touches.emplace_back(lane, place);
         }
     }
     std::sort(touches.begin(), touches.end(), [](const auto& a, const auto& b) { return std::tie(a.second, a.first) < std::tie(b.second, b.first); });

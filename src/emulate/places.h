@@ -14,7 +14,7 @@ namespace tw::emulate {
 
 // What one execution of a statement touches: (lane, granule) while it is made, (lane, place) sorted by place once it is settled.
 struct Footprint {
-    std::vector<std::pair<std::uint8_t, int>> touches;   // lane 0xff: none
+    std::vector<std::pair<std::uint8_t, int>> touches;   // who: a lane, `several_lanes` or `no_lane` (clock.h)
     bool outside = false;                                // leaves its buffer
     bool outside_memory = false;                         // leaves the block's memory
     std::size_t places = 0;                              // how many places there were when `touches` was brought up to date
@@ -30,7 +30,7 @@ public:
     int split_from(std::size_t place) const { return from_[place]; }
     int first_granule(int place) const { return members_[static_cast<std::size_t>(place)].front(); }
 
-    // Turns granules into places, splitting so that every place is touched by the same lanes as a whole or not at all.
+    // Turns granules into places, splitting so that every place is touched by one lane, by several or not at all, as a whole.
     void settle(Footprint& f);
     // Brings a settled footprint up to date with later splits: it touches the parts of what it touches.
     void follow(Footprint& f) const;

@@ -74,9 +74,9 @@ double apply(ElementOp op, const double* a) {
 
 FragmentState& Machine::fragment(Group& g, int id) {
     FragmentState& f = g.fragments[at(id)];
-    if (f.values.empty()) {
+    if (f.written.empty()) {
         const FragmentTable& table = tables_[at(id)];
-        f.values.assign(at(table.threads * table.values), std::nan(""));
+        if (options_.values) f.values.assign(at(table.threads * table.values), std::nan(""));
         if (options_.history) f.made.assign(f.values.size(), 0);
         f.written.assign(at(g.warps), 0);
         f.in_flight.assign(at(g.warps), 0);

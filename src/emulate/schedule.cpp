@@ -38,6 +38,12 @@ std::vector<Schedule> hostile_schedules(const ir::Kernel& kernel, int random_cou
     return list;
 }
 
+std::array<std::int64_t, 3> Machine::block_index(std::int64_t cluster, int rank) const {
+    const std::int64_t clusters_x = grid_[0] / k_.cluster[0], clusters_y = grid_[1] / k_.cluster[1];
+    return {cluster % clusters_x * k_.cluster[0] + rank % k_.cluster[0], cluster / clusters_x % clusters_y * k_.cluster[1] + rank / k_.cluster[0] % k_.cluster[1],
+            cluster / clusters_x / clusters_y * k_.cluster[2] + rank / k_.cluster[0] / k_.cluster[1]};
+}
+
 void Machine::start_cluster(std::int64_t cluster) {
     cluster_ = cluster;
     const int count = cluster_size_;
@@ -52,13 +58,9 @@ void Machine::start_cluster(std::int64_t cluster) {
     cluster_barrier_ = {};
     if (options_.history) options_.history->arrivals.clear();
     actors_ = 4 * count * k_.warps + count * slots_;
-    const std::int64_t clusters_x = grid_[0] / k_.cluster[0], clusters_y = grid_[1] / k_.cluster[1];
-    const std::int64_t cx = cluster % clusters_x, cy = cluster / clusters_x % clusters_y, cz = cluster / clusters_x / clusters_y;
     for (int rank = 0; rank < count; ++rank) {
         Block& b = blocks_[static_cast<std::size_t>(rank)];
-        b.index[0] = cx * k_.cluster[0] + rank % k_.cluster[0];
-        b.index[1] = cy * k_.cluster[1] + rank / k_.cluster[0] % k_.cluster[1];
-        b.index[2] = cz * k_.cluster[2] + rank / k_.cluster[0] / k_.cluster[1];
+        b.index = block_index(cluster, rank);
         if (options_.history) b.made.assign(static_cast<std::size_t>(k_.shared_bytes), 0);
         const auto granules = static_cast<std::size_t>(k_.shared_bytes / granule_ + 1);
         if (options_.values) {
@@ -210,7 +212,7 @@ void Machine::run_cluster() {
     for (const TmaTask& t : tma_) {
         if (t.kind == TmaTask::Kind::store && !t.read_done) {
             Access issue;
-            issue.lane = 0xff;
+            issue.lane = no_lane;
             issue.snapshot = t.snapshot;
             issue.stmt = t.stmt;
             fault(FaultKind::in_flight, "the block ends while a bulk store may still read its shared memory; wait for it (tma_store_wait(0))",

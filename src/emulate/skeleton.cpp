@@ -27,7 +27,8 @@ int Machine::choose_granule() const {
     return std::max(granule, 1);
 }
 
-std::uint32_t Machine::snapshot_of(const Warp& w) {
+std::uint32_t Machine::snapshot_of(Warp& w) {
+    if (w.snapshot) return *w.snapshot;
     Snapshot snapshot;
     auto& values = snapshot.values;
     if (cluster_size_ > 1) values.emplace_back(DependenceSample::rank_of_block, w.block);
@@ -41,12 +42,10 @@ std::uint32_t Machine::snapshot_of(const Warp& w) {
         values.emplace_back(f.loop->var, w.vars[at(f.loop->var)]);
     }
     snapshot.ends.resize(values.size(), 0);
-    auto found = snapshot_ids_.find(snapshot);
-    if (found != snapshot_ids_.end()) return found->second;
-    const auto id = static_cast<std::uint32_t>(snapshots_.size());
-    snapshots_.push_back(snapshot);
-    snapshot_ids_.emplace(std::move(snapshot), id);
-    return id;
+    const auto [found, fresh] = snapshot_ids_.emplace(std::move(snapshot), static_cast<std::uint32_t>(snapshots_.size()));
+    if (fresh) snapshots_.push_back(found->first);
+    w.snapshot = found->second;
+    return found->second;
 }
 
 const Footprint& Machine::footprint(const Warp& w, const Stmt& s, const std::vector<std::int64_t>& origin, int which,
@@ -57,6 +56,9 @@ const Footprint& Machine::footprint(const Warp& w, const Stmt& s, const std::vec
     if (found == known.end()) {
         Footprint f;
         make(f);
+        if (options_.whole_warps) {
+            for (auto& [lane, granule] : f.touches) lane = lane == no_lane ? no_lane : several_lanes;
+        }
         options_.cache->places.settle(f);
         found = known.emplace(std::move(key), std::move(f)).first;
     }
@@ -78,14 +80,16 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
     while (shadow.size() < places.size()) shadow.split(at(places.split_from(shadow.size())));
     const Stmt* writer = nullptr;
     std::uint32_t written_at = 0;
+    int unwritten = -1;   // a place that is read before anything was written there
     const auto place_name = [&](int place) { return arena_place(places.first_granule(place) * granule_); };
     for (const auto& [lane, place] : f.touches) {
         access.lane = lane;
+        const int told = lane < 32 ? lane : 0;
         const Granule& cell = shadow.at(at(place));
         if (!is_write) {
-            if (!cell.initialised) {
-                fault(FaultKind::uninitialised, "shared memory is read before anything was written there", &w, lane, s, nullptr, place_name(place));
-                return;
+            if (!cell.initialised) {   // told at the end: a race says more of what is missing
+                if (unwritten < 0) unwritten = place;
+                continue;
             }
             const bool as_before = cell.write.stmt == writer && cell.write.snapshot == written_at;   // neighbours mostly come from one write
             writer = cell.write.stmt, written_at = cell.write.snapshot;
@@ -96,14 +100,15 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
         }
         const Finding found = is_write ? shadow.write(at(place), access, k) : shadow.read(at(place), access, k);
         if (found.conflict == Conflict::race) {
-            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", &w, lane, s, found.other.stmt, place_name(place));
+            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", &w, told, s, found.other.stmt, place_name(place));
             return;
         }
         if (found.conflict == Conflict::proxy) {
-            fault(FaultKind::proxy, "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between (tw.fence_async() after the stores, before the barrier)", &w, lane, s, found.other.stmt, place_name(place));
+            fault(FaultKind::proxy, "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between (tw.fence_async() after the stores, before the barrier)", &w, told, s, found.other.stmt, place_name(place));
             return;
         }
     }
+    if (unwritten >= 0) fault(FaultKind::uninitialised, "shared memory is read before anything was written there", &w, 0, s, nullptr, place_name(unwritten));
 }
 
 void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, int id, bool is_write) {
@@ -145,7 +150,7 @@ void Machine::skeleton_box(TmaTask& t, int rank, const ir::SharedView& view, con
         for (int extent : map.box) bytes *= extent;
         for (int b = 0; b < bytes; b += granule_) {
             const auto address = target::swizzled(map.swizzle, static_cast<std::uint32_t>(base + b));
-            out.touches.emplace_back(static_cast<std::uint8_t>(0xff), static_cast<int>(address) / granule_);
+            out.touches.emplace_back(no_lane, static_cast<int>(address) / granule_);
         }
     });
     touch(rank, f, is_write, access, t.at_issue, w, *t.stmt);
@@ -155,7 +160,7 @@ void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
     const auto& op = std::get<ir::Wgmma>(t.stmt->op);
     Access a;
     a.actor = static_cast<std::uint16_t>(actor_wgmma(w.number));
-    a.lane = 0xff;
+    a.lane = no_lane;
     a.async_proxy = true;
     a.time = t.time;
     a.stmt = t.stmt;
@@ -177,7 +182,7 @@ void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
                     c[at(view.dims[1])] += k;
                     for (std::size_t d = 0; d < c.size(); ++d) out.outside |= c[d] < 0 || c[d] >= buffer.extent(static_cast<int>(d));
                     if (out.outside) return;
-                    out.touches.emplace_back(static_cast<std::uint8_t>(0xff), ir::shared_address(buffer, c) / granule_);
+                    out.touches.emplace_back(no_lane, ir::shared_address(buffer, c) / granule_);
                 }
             }
         });

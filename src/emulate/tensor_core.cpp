@@ -116,7 +116,7 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
     const int depth = op.b.extents[1];
     Access a;
     a.actor = static_cast<std::uint16_t>(actor_wgmma(w.number));
-    a.lane = 0xff;
+    a.lane = no_lane;
     a.async_proxy = true;
     a.time = t.time;
     a.stmt = t.stmt;

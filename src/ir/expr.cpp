@@ -1,6 +1,7 @@
 #include "ir/expr.h"
 
 #include <limits>
+#include <span>
 
 namespace tw::ir {
 namespace {
@@ -22,7 +23,7 @@ Expr make_node(ExprKind kind, std::int64_t value, int id, std::vector<Expr> args
     return Expr(std::move(node));
 }
 
-std::optional<std::int64_t> fold_values(ExprKind kind, const std::vector<std::int64_t>& a) {
+std::optional<std::int64_t> fold_values(ExprKind kind, std::span<const std::int64_t> a) {
     std::int64_t r = 0;
     constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
     switch (kind) {
@@ -201,22 +202,32 @@ std::optional<std::int64_t> evaluate(const Expr& e, const LeafValue& leaf) {
         }
         default: break;
     }
-    std::vector<std::int64_t> values;
-    values.reserve(e->args.size());
-    for (const Expr& a : e->args) {
-        auto v = evaluate(a, leaf);
-        if (!v) return std::nullopt;
-        values.push_back(*v);
-    }
+    static const std::vector<std::int64_t> none;
     switch (e.kind()) {
         case ExprKind::size:
         case ExprKind::var:
         case ExprKind::block_index:
         case ExprKind::grid_size:
-        case ExprKind::cluster_rank:
-        case ExprKind::element: return leaf(e.node(), values);
-        default: return fold_values(e.kind(), values);
+        case ExprKind::cluster_rank: return leaf(e.node(), none);
+        case ExprKind::element: {
+            std::vector<std::int64_t> index;
+            for (const Expr& a : e->args) {
+                const auto v = evaluate(a, leaf);
+                if (!v) return std::nullopt;
+                index.push_back(*v);
+            }
+            return leaf(e.node(), index);
+        }
+        default: break;
     }
+    std::int64_t values[3];   // no operator has more operands
+    if (e->args.size() > std::size(values)) return std::nullopt;
+    for (std::size_t i = 0; i < e->args.size(); ++i) {
+        const auto v = evaluate(e->args[i], leaf);
+        if (!v) return std::nullopt;
+        values[i] = *v;
+    }
+    return fold_values(e.kind(), {values, e->args.size()});
 }
 
 bool mentions_var(const Expr& e, int var) {

@@ -9,6 +9,7 @@
 #include "base/processor_time.h"
 #include "emulate/trial.h"
 #include "ir/promise.h"
+#include "verify/cluster_signature.h"
 
 namespace tw::verify {
 namespace {
@@ -193,7 +194,11 @@ OrderResult check_order(const ir::Kernel& k) {
     std::string& obstacle = cut.obstacle;
     std::set<emulate::DependenceSample> samples;
     emulate::CoverageMap coverage;
-    const auto cache = emulate::make_skeleton_cache();
+    auto cache = emulate::make_skeleton_cache();
+    // Lanes are told apart only where the proof needs it: few kernels let a lane read without a barrier what it wrote itself.
+    bool whole_warps = true;
+    const ClusterSignature signature(k);
+    std::set<std::vector<std::int64_t>> ran;   // signatures of clusters, with the conditions forced as they are now
     // One run; what it finds goes to `result`, `samples` and `coverage`.
     const bool trace = std::getenv("TILEWRIGHT_TRACE_ORDER") != nullptr;   // says what each instance costs
     auto run_one = [&](const Instance& instance, int contents, const std::vector<std::pair<Expr, bool>>& forced) {
@@ -208,12 +213,27 @@ OrderResult check_order(const ir::Kernel& k) {
         options.schedule.lazy = true;
         options.one_cluster = cut.one_block;
         options.forced = forced;
+        bool any_cluster = !signature.known();
+        if (signature.known()) {
+            options.wanted = [&](const auto& blocks, const auto& grid) {
+                const bool fresh = ran.insert(signature.of(instance.sizes, blocks, grid)).second;
+                any_cluster |= fresh;
+                return fresh;
+            };
+        }
         const std::vector<double> scalars(k.scalars.size(), 1.0);
         const double began = processor_milliseconds();
+        options.whole_warps = whole_warps;
         emulate::Outcome outcome = emulate::run(k, instance.sizes, scalars, tensors, options);
+        if (whole_warps && !outcome.clean()) {
+            options.whole_warps = whole_warps = false;
+            options.cache = cache = emulate::make_skeleton_cache();
+            options.wanted = nullptr;   // the clusters before the one that failed are alike for both kinds of run, and some of them ran now
+            outcome = emulate::run(k, instance.sizes, scalars, tensors, options);
+        }
         if (trace) std::fprintf(stderr, "order: %s, contents %d: %.1f ms\n", instance.text.c_str(), contents, processor_milliseconds() - began);
-        ++result.instances;
-        samples.insert(outcome.dependences.begin(), outcome.dependences.end());
+        result.instances += any_cluster;
+        samples.merge(outcome.dependences);
         for (const auto& [stmt, c] : outcome.coverage) coverage[stmt].join(c);
         if (outcome.clean()) return;
         result.faults = std::move(outcome.faults);
@@ -246,6 +266,7 @@ OrderResult check_order(const ir::Kernel& k) {
         for (unsigned c = 0; c < combinations; ++c) {
             std::vector<std::pair<Expr, bool>> forced;
             for (std::size_t i = 0; i < cut.forced.size(); ++i) forced.emplace_back(cut.forced[i], (c >> i & 1) != 0);
+            ran.clear();
             run_all(cut.instances, forced);
         }
         if (result.faults.empty() && obstacle.empty()) obstacle = coverage_gap(k, cut, coverage);

@@ -369,17 +369,53 @@ bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condit
         state ^= state << 17;
         return state;
     };
+    std::vector<std::int64_t> values(symbols.size());
     for (int round = first; round < last; ++round) {
-        begin_sample();
-        for (Atom a : symbols) {
-            const AtomInfo& i = ints_.info(a);
-            std::int64_t v;
-            if (i.lower && i.upper) v = *i.lower + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(*i.upper - *i.lower + 1));
-            else if (next() % 2) v = i.lower.value_or(0) + static_cast<std::int64_t>(next() % 4);
-            else v = std::max(i.lower.value_or(0), common[next() % std::size(common)]);
-            set_sample(a, v);
+        for (std::size_t s = 0; s < symbols.size(); ++s) {
+            const AtomInfo& i = ints_.info(symbols[s]);
+            if (i.lower && i.upper) values[s] = *i.lower + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(*i.upper - *i.lower + 1));
+            else if (next() % 2) values[s] = i.lower.value_or(0) + static_cast<std::int64_t>(next() % 4);
+            else values[s] = std::max(i.lower.value_or(0), common[next() % std::size(common)]);
         }
-        if (sample_refutes(facts, goal)) return true;
+        // Facts that the values break are mended one after the other, by moving one symbol each: `grid == cdiv(S, 64)` is met by chance never.
+        for (int mended = 0; mended < 12; ++mended) {
+            begin_sample();
+            for (std::size_t s = 0; s < symbols.size(); ++s) set_sample(symbols[s], values[s]);
+            const auto broken = std::find_if(facts.begin(), facts.end(), [&](const Condition& f) { return !truth(f).value_or(false); });
+            if (broken == facts.end()) {
+                const auto reached = truth(goal);
+                if (reached && !*reached) return true;
+                break;
+            }
+            if (broken->kind != Condition::Kind::zero && broken->kind != Condition::Kind::at_least_zero) break;
+            const auto off = value(broken->poly);
+            if (!off || std::abs(*off) > 1'000'000'000) break;
+            bool moved = false;
+            const std::size_t start = next() % std::max<std::size_t>(1, symbols.size());
+            auto solve = [&](std::size_t s) {
+                const std::int64_t factor = broken->poly.linear_in(symbols[s]).value_or(0);
+                if (factor == 0 || (broken->kind == Condition::Kind::zero && *off % factor != 0)) return;
+                const AtomInfo& i = ints_.info(symbols[s]);
+                std::int64_t v = values[s] - (factor > 0 ? ir::floor_div(*off, factor) : -ir::floor_div(*off, -factor));
+                if (i.lower) v = std::max(v, *i.lower);
+                if (i.upper) v = std::min(v, *i.upper);
+                moved = v != values[s];
+                values[s] = v;
+            };
+            auto grow = [&](std::size_t s) {   // under a quotient or a minimum
+                const AtomInfo& i = ints_.info(symbols[s]);
+                if ((i.lower && i.upper) || broken->poly.linear_in(symbols[s]).value_or(1) != 0 || !ints_.mentions(broken->poly, symbols[s])) return;
+                values[s] = std::max(i.lower.value_or(0), next() % 4 == 0 ? values[s] / 2 : 2 * values[s] + common[next() % std::size(common)] % 256);
+                moved = values[s] < 1'000'000;
+            };
+            const bool grow_first = broken->kind == Condition::Kind::at_least_zero && next() % 2;
+            for (std::size_t n = 0; n < 2 * symbols.size() && !moved; ++n) {
+                const std::size_t s = (start + n) % symbols.size();
+                if ((n < symbols.size()) == grow_first) grow(s);
+                else solve(s);
+            }
+            if (!moved) break;
+        }
     }
     return false;
 }
@@ -427,12 +463,12 @@ bool Prover::by_search(const Condition& goal) {
             for (Condition& law : ints_.promised(atoms)) facts.push_back(std::move(law));
         }
         // A few samples first: most of what does not hold fails on them, at a fraction of the cost of a vain search for a proof.
-        bool refuted = refuted_by_model(facts, goal) || refuted_by_sample(facts, goal, 0, 32);
+        bool refuted = refuted_by_model(facts, goal) || refuted_by_sample(facts, goal, 0, 24);
         if (!refuted && linear_implies(ints_, facts, goal)) {
             linear_answers_.insert(std::move(key));
             return yes("linear");
         }
-        refuted = refuted || refuted_by_sample(facts, goal, 32, 400);
+        refuted = refuted || refuted_by_sample(facts, goal, 24, 150);
         if (refuted) {
             ++counts_.sampled;
             z3_answers_.emplace(std::move(key), false);

@@ -131,4 +131,17 @@ TEST(Linear, IntegersAreRoundedTo) {
 }
 
 }  // namespace
+// More unknowns than the tableau holds, each met twice: the answer is "no", and nothing is written outside the tableau.
+TEST(Linear, TooManyUnknownsAreNotProved) {
+    Integers ints;
+    Poly sum;
+    std::vector<Condition> facts;
+    for (int i = 0; i < 200; ++i) {
+        const Poly x = Poly::of(ints.symbol("x" + std::to_string(i), 0));
+        sum = sum + x;
+        facts.push_back(at_least(x, Poly(0)));
+    }
+    EXPECT_FALSE(linear_implies(ints, facts, at_least(sum, Poly(0))));
+}
+
 }  // namespace tw::verify

@@ -1,0 +1,106 @@
+#include "verify/cluster_signature.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "verify/steering.h"
+
+namespace tw::verify {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+constexpr int deepest_definition = 16;
+
+void visit(const Expr& e, const std::function<void(const Expr&)>& f) {
+    f(e);
+    for (const Expr& a : e->args) visit(a, f);
+}
+
+}  // namespace
+
+ClusterSignature::ClusterSignature(const ir::Kernel& kernel) : k_(kernel), assigned_(kernel.vars.size()), instances_(kernel.vars.size(), 0), looped_(kernel.vars.size(), 0) {
+    std::vector<Expr> queue = steering_of(kernel).expressions;
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+        if (auto* a = std::get_if<ir::Assign>(&s.op)) {
+            assigned_[at(a->var)].push_back(a->value);
+            // A division may have no value, and that is a fault.
+            visit(a->value, [&](const Expr& x) {
+                if ((x.kind() == ExprKind::floor_div || x.kind() == ExprKind::mod) && !x->args[1].as_constant()) queue.push_back(a->value);
+            });
+        }
+        if (auto* f = std::get_if<ir::For>(&s.op)) {
+            looped_[at(f->var)] = 1;
+            queue.insert(queue.end(), {f->lo, f->hi, f->step});
+        }
+        if (auto* i = std::get_if<ir::If>(&s.op)) queue.push_back(i->condition);
+        if (auto* r = std::get_if<ir::Role>(&s.op); r && r->instance_var >= 0) instances_[at(r->instance_var)] = std::max(instances_[at(r->instance_var)], r->instances);
+    });
+    std::vector<char> seen(k_.vars.size(), 0);
+    while (!queue.empty()) {
+        const Expr e = queue.back();
+        queue.pop_back();
+        cut(e);
+        visit(e, [&](const Expr& x) {
+            if (x.kind() == ExprKind::element) known_ = false;
+            if (x.kind() != ExprKind::var || std::exchange(seen[at(x->id)], 1)) return;
+            for (const Expr& v : assigned_[at(x->id)]) queue.push_back(v);
+        });
+    }
+}
+
+// Has it one value for a whole block, or for each instance of a role (put into `instances`)?
+bool ClusterSignature::closed(const Expr& e, std::set<int>& instances) const {
+    std::function<bool(const Expr&, int)> look = [&](const Expr& x, int depth) {
+        if (x.kind() == ExprKind::element || depth > deepest_definition) return false;
+        if (x.kind() == ExprKind::var) {
+            const std::size_t v = at(x->id);
+            if (instances_[v] > 0 && assigned_[v].empty() && !looped_[v]) return instances.insert(x->id), true;
+            return !looped_[v] && assigned_[v].size() == 1 && look(assigned_[v][0], depth + 1);
+        }
+        return std::all_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return look(a, depth); });
+    };
+    return look(e, 0);
+}
+
+void ClusterSignature::cut(const Expr& e) {
+    if (e.as_constant() || e.kind() == ExprKind::cluster_rank) return;
+    std::set<int> instances;
+    if (closed(e, instances) && instances.size() <= 1) {
+        if (e.kind() == ExprKind::var && !instances.empty() && *instances.begin() == e->id) return;   // every run has all instances
+        if (std::any_of(parts_.begin(), parts_.end(), [&](const Part& p) { return ir::same(p.expression, e); })) return;
+        parts_.push_back({e, instances.empty() ? -1 : *instances.begin(), instances.empty() ? 1 : instances_[at(*instances.begin())]});
+        return;
+    }
+    for (const Expr& a : e->args) cut(a);
+}
+
+std::vector<std::int64_t> ClusterSignature::of(const std::vector<std::int64_t>& sizes, const std::vector<BlockIndex>& blocks, const BlockIndex& grid) const {
+    std::vector<std::int64_t> signature;
+    for (std::size_t rank = 0; rank < blocks.size(); ++rank) {
+        for (const Part& p : parts_) {
+            for (int i = 0; i < p.instances; ++i) {
+                std::function<std::optional<std::int64_t>(const ir::ExprNode&, const std::vector<std::int64_t>&)> leaf = [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
+                    switch (n.kind) {
+                        case ExprKind::size: return sizes[at(n.id)];
+                        case ExprKind::block_index: return blocks[rank][at(n.id)];
+                        case ExprKind::grid_size: return grid[at(n.id)];
+                        case ExprKind::cluster_rank: return static_cast<std::int64_t>(rank);
+                        case ExprKind::var: return n.id == p.instance_var ? std::optional<std::int64_t>(i) : ir::evaluate(assigned_[at(n.id)][0], leaf);
+                        default: return std::nullopt;
+                    }
+                };
+                signature.push_back(ir::evaluate(p.expression, leaf).value_or(std::numeric_limits<std::int64_t>::min()));
+            }
+        }
+    }
+    return signature;
+}
+
+}  // namespace tw::verify
