@@ -25,7 +25,7 @@ struct Options {
     std::vector<std::string> files;
     std::string kernel, operation, json, folder, plan;
     int limit = 0, jobs = 1, random_tests = 0;
-    double search = 1, trial = 1, seconds = 30;
+    double search = 1, trial = 1, seconds = 120;
     bool list = false, verbose = false, resume = false;
 };
 

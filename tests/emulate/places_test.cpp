@@ -1,15 +1,17 @@
 // Places: one record for granules that were treated alike says of each granule what a record of its own would say.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 #include <set>
 
+#include "emulate/clock.h"
 #include "emulate/places.h"
 
 namespace tw::emulate {
 namespace {
 
-// A record is the list of accesses so far: (execution, lane).
+// A record is the list of accesses so far: (execution, lane); several lanes of one execution are one access.
 using History = std::vector<std::pair<int, int>>;
 
 TEST(Places, EveryGranuleHasTheHistoryOfItsPlace) {
@@ -38,12 +40,9 @@ TEST(Places, EveryGranuleHasTheHistoryOfItsPlace) {
             Statement& s = statements[random() % statements.size()];
             places.follow(s.settled);
             while (by_place.size() < places.size()) by_place.push_back(by_place[static_cast<std::size_t>(places.split_from(by_place.size()))]);
-            const std::set<std::pair<int, int>> once = [&] {
-                std::set<std::pair<int, int>> all;
-                for (const auto& [lane, g] : s.made.touches) all.emplace(g, lane);
-                return all;
-            }();
-            for (const auto& [g, lane] : once) by_granule[static_cast<std::size_t>(g)].emplace_back(execution, lane);
+            std::map<int, std::set<int>> lanes;
+            for (const auto& [lane, g] : s.made.touches) lanes[g].insert(lane);
+            for (const auto& [g, by] : lanes) by_granule[static_cast<std::size_t>(g)].emplace_back(execution, by.size() == 1 ? *by.begin() : several_lanes);
             for (const auto& [lane, place] : s.settled.touches) by_place[static_cast<std::size_t>(place)].emplace_back(execution, lane);
         }
         // Where each granule is now: ask with a footprint of its own, which splits nothing off that is not there already in the record.
@@ -59,6 +58,28 @@ TEST(Places, EveryGranuleHasTheHistoryOfItsPlace) {
         with_alike += before < static_cast<std::size_t>(granules);
     }
     EXPECT_GT(with_alike, 10) << "where no granules are alike the test shows nothing";
+}
+
+// Four lanes write a granule together (stmatrix): none of them may read it before a warp-level barrier, also not the one that came last.
+TEST(Shadow, WhatSeveralLanesWroteNeedsAWarpBarrier) {
+    Shadow shadow(1);
+    Knowledge k;
+    k.order.assign(1, 1);
+    Access write;
+    write.actor = 0;
+    write.lane = several_lanes;
+    write.time = write.serial = 1;
+    EXPECT_EQ(shadow.write(0, write, k).conflict, Conflict::none);
+    for (int lane = 0; lane < 32; ++lane) {
+        Access read = write;
+        read.lane = static_cast<std::uint8_t>(lane);
+        read.serial = 2;
+        EXPECT_EQ(shadow.read(0, read, k).conflict, Conflict::race) << lane;
+        read.warp_epoch = 1;
+        EXPECT_EQ(shadow.read(0, read, k).conflict, Conflict::none) << lane;
+    }
+    write.serial = 3;   // several again, in the epoch of the first: a lane may meet another's bytes
+    EXPECT_EQ(shadow.write(0, write, k).conflict, Conflict::race);
 }
 
 TEST(Places, WhatLiesOutsideIsSaid) {
