@@ -136,6 +136,7 @@ private:
     std::optional<Value> one_term_each(Value once, Value initial, Atom k, const Poly& lo);
     Value within_masks(Value guess, Value initial, Atom k);
     Value rebased(Value v, Value then, Value now);
+    std::optional<Value> relative_sum(Value once, Value next_top, Value top, Atom k, const Poly& lo, const Poly& hi);
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);

@@ -198,7 +198,14 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
                     from.fragments[id] = start;
                 }
                 const State once_more = body(from);
-                for (int id : again) head.fragments[id] = guess(id, once_more.fragments.at(id));
+                for (int id : again) {
+                    std::optional<Value> relative;
+                    for (int other : known_fragments) {
+                        if (other == id || relative || std::find(again.begin(), again.end(), other) != again.end()) continue;
+                        relative = relative_sum(once_more.fragments.at(id), once_more.fragments.at(other), head.fragments.at(other), k, lo, hi);
+                    }
+                    head.fragments[id] = relative && values_.as_number(s.fragments.at(id)) == 0.0 ? *relative : guess(id, once_more.fragments.at(id));
+                }
             }
             for (int id : failed_scalars) {
                 known_scalars.erase(id);
@@ -356,6 +363,20 @@ std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, cons
             return values_.reduce(op, i, lo, Poly::of(k), values_.replace(once, {{k, Poly::of(i)}}));
         }
     }
+    if (n.kind == ValueNode::Kind::where && n.args[1] == initial) {   // a running extreme of what a moving mask lets through
+        const ValueNode taken = values_.node(n.args[0]);
+        if (taken.kind == ValueNode::Kind::extreme && std::find(taken.args.begin(), taken.args.end(), initial) != taken.args.end() && !has_moving_range(once, k)) {
+            Value result = initial;
+            const Value nothing = values_.number(Values::identity(taken.name));
+            for (Value term : taken.args) {
+                if (term == initial) continue;
+                const Atom i = ints_.fresh("i");
+                const Value masked = values_.where(n.condition, term, nothing);
+                result = values_.apply(taken.name, {result, values_.reduce(taken.name, i, lo, Poly::of(k), values_.replace(masked, {{k, Poly::of(i)}}))});
+            }
+            return result;
+        }
+    }
     const Value added = values_.sum(0, {{1, once}, {-1, initial}});
     if (values_.mentions(initial, k) || !values_.mentions(added, k) || has_moving_range(once, k)) return std::nullopt;
     const Atom i = ints_.fresh("i");
@@ -395,6 +416,48 @@ Value Flow::rebased(Value v, Value then, Value now) {
     }
     const bool maximum = n.kind == ValueNode::Kind::reduce && n.name != "sum";
     return maximum && !values_.has_unknown(now) ? values_.substitute(v, then, now) : v;
+}
+
+// A sum of terms exp(x - top) that an iteration rescales when it moves the running maximum `top`: with `once` what the first iteration
+// leaves of a sum that was 0, and `next_top` the maximum it leaves, the terms are once * exp(next_top), and at the head of iteration k
+// the sum is theirs over all iterations before, times exp(-top).
+std::optional<Value> Flow::relative_sum(Value once, Value next_top, Value top, Atom k, const Poly& lo, const Poly& hi) {
+    if (values_.has_unknown(once) || values_.has_unknown(next_top) || !has_moving_range(next_top, k) || !has_moving_range(once, k)) return std::nullopt;
+    std::function<Value(Value, Value)> unscaled = [&](Value v, Value by) {
+        for (Value split : {v, by}) {
+            const ValueNode n = values_.node(split);
+            if (n.kind != ValueNode::Kind::where) continue;
+            Value sides[2];
+            for (int side = 0; side < 2; ++side) {
+                prover_.push();
+                prover_.assume(side == 0 ? n.condition : negated(n.condition));
+                sides[side] = unscaled(values_.simplified(v), values_.simplified(by));
+                prover_.pop();
+            }
+            return values_.where(n.condition, sides[0], sides[1]);
+        }
+        const Value scale = values_.apply("exp", {by});
+        const ValueNode n = values_.node(v);
+        if (n.kind != ValueNode::Kind::sum) return values_.product({{v, 1}, {scale, 1}});
+        std::vector<std::pair<double, Value>> terms;
+        if (n.number != 0) terms.emplace_back(n.number, scale);
+        for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], values_.product({{n.args[i], 1}, {scale, 1}}));
+        return values_.sum(0, std::move(terms));
+    };
+    const Value term = unscaled(values_.simplified(once), values_.simplified(next_top));
+    if (has_moving_range(term, k) || !values_.mentions(term, k)) return std::nullopt;
+    const Atom i = ints_.fresh("i");
+    // Formed without the facts of an iteration, as every guess.
+    prover_.pop();
+    prover_.push();
+    prover_.assume(at_least(Poly::of(k), lo));
+    const Value all = values_.reduce("sum", i, lo, Poly::of(k), values_.replace(term, {{k, Poly::of(i)}}));
+    const Value result = values_.product({{all, 1}, {values_.apply("exp", {top}), -1}});
+    prover_.pop();
+    prover_.push();
+    prover_.assume(at_least(Poly::of(k), lo));
+    prover_.assume(less(Poly::of(k), hi));
+    return result;
 }
 
 // Equal wherever the claim is not "unknown".

@@ -85,26 +85,50 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
         }
         return false;
     };
-    // f(b) joins the sum of f over [a, b), and so does f(a - 1).
+    // f(b) joins the sum of f over [a, b), and so does f(a - 1); with the factors before the sum too, and term by term where f is a sum.
     auto unite_one = [&] {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
             const Value r = i->first;
-            if (i->second == 0 || node(r).kind != Kind::reduce || node(r).name != "sum") continue;
-            const ValueNode& a = node(r);
-            for (const bool after : {true, false}) {
-                ++merging_;
-                const Value next = replace(a.args[0], {{a.variable, after ? a.hi : a.lo - Poly(1)}});
-                --merging_;
-                auto j = terms.find(next);
-                if (j == terms.end() || snapped(j->second) != snapped(i->second) || !prover_.holds(at_least(a.hi, a.lo))) continue;
-                ValueNode whole = a;
-                if (after) whole.hi = a.hi + Poly(1);
-                else whole.lo = a.lo - Poly(1);
-                const double c = i->second;
-                terms.erase(r);
-                terms.erase(next);
-                terms[intern(std::move(whole))] += c;
-                return true;
+            if (i->second == 0) continue;
+            const double c = i->second;
+            for (const SumFactor& one : sum_factors(r)) {
+                const ValueNode a = node(one.reduce);
+                for (const bool after : {true, false}) {
+                    ++merging_;
+                    const Value next = replace(a.args[0], {{a.variable, after ? a.hi : a.lo - Poly(1)}});
+                    const ValueNode n = node(next);
+                    std::vector<std::pair<Value, double>> parts;
+                    if (n.kind == Kind::sum && n.number == 0) {
+                        for (std::size_t k = 0; k < n.args.size(); ++k) parts.emplace_back(n.args[k], n.weights[k]);
+                    } else {
+                        parts.emplace_back(next, 1.0);
+                    }
+                    bool all = true;
+                    std::set<Value> found;   // a term of the sum is used up by one part
+                    for (auto& [part, weight] : parts) {
+                        if (!one.others.empty()) {
+                            auto bases = one.others;
+                            bases.emplace_back(part, 1.0);
+                            part = product(std::move(bases));
+                        }
+                        auto j = terms.find(part);
+                        all = all && j != terms.end() && j->first != r && found.insert(part).second && snapped(j->second) == snapped(c * weight);
+                    }
+                    --merging_;
+                    if (!all || !prover_.holds(at_least(a.hi, a.lo))) continue;
+                    ValueNode whole = a;
+                    if (after) whole.hi = a.hi + Poly(1);
+                    else whole.lo = a.lo - Poly(1);
+                    ++merging_;
+                    auto bases = one.others;
+                    bases.emplace_back(intern(std::move(whole)), 1.0);
+                    const Value united = product(std::move(bases));
+                    --merging_;
+                    terms.erase(r);
+                    for (const auto& [part, weight] : parts) terms.erase(part);
+                    terms[united] += c;
+                    return true;
+                }
             }
         }
         return false;
