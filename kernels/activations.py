@@ -1,4 +1,4 @@
-"""Elementwise activations: each thread takes vectors of 16 bytes, blocks follow one another through memory."""
+"""Elementwise activations: each thread takes a vector of 16 bytes, small blocks follow one another through memory, as many at a time as fit."""
 import tilewright as tw
 from tilewright import bf16, f32
 
@@ -40,34 +40,34 @@ def mapped(f, X, Y, BLOCK):
     tw.store(Y[i : i + BLOCK], f(x).to(Y.dtype))
 
 
-@tw.kernel(target="sm_80", computes="Y[i] = relu(f32(X[i]))", threads=512)
+@tw.kernel(target="sm_80", computes="Y[i] = relu(f32(X[i]))", threads=256, blocks_per_sm=8)
 def relu(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
     """max(x, 0), V vectors a thread."""
-    mapped(relu_of, X, Y, 8192 * V // T.bytes)
+    mapped(relu_of, X, Y, 4096 * V // T.bytes)
 
 
-@tw.kernel(target="sm_80", computes="Y[i] = silu(f32(X[i]))", threads=512)
+@tw.kernel(target="sm_80", computes="Y[i] = silu(f32(X[i]))", threads=128, blocks_per_sm=16)
 def silu(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
     """x * sigmoid(x), V vectors a thread."""
-    mapped(silu_of, X, Y, 8192 * V // T.bytes)
+    mapped(silu_of, X, Y, 2048 * V // T.bytes)
 
 
-@tw.kernel(target="sm_80", computes="Y[i] = sigmoid(f32(X[i]))", threads=512)
+@tw.kernel(target="sm_80", computes="Y[i] = sigmoid(f32(X[i]))", threads=128, blocks_per_sm=16)
 def sigmoid(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
     """1 / (1 + exp(-x)), V vectors a thread."""
-    mapped(sigmoid_of, X, Y, 8192 * V // T.bytes)
+    mapped(sigmoid_of, X, Y, 2048 * V // T.bytes)
 
 
-@tw.kernel(target="sm_80", computes="Y[i] = gelu(f32(X[i]))", threads=512)
+@tw.kernel(target="sm_80", computes="Y[i] = gelu(f32(X[i]))", threads=128, blocks_per_sm=16)
 def gelu(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
     """The exact form, with erf; V vectors a thread."""
-    mapped(gelu_of, X, Y, 8192 * V // T.bytes)
+    mapped(gelu_of, X, Y, 2048 * V // T.bytes)
 
 
-@tw.kernel(target="sm_80", computes="Y[i] = gelu_tanh(f32(X[i]))", threads=512)
+@tw.kernel(target="sm_80", computes="Y[i] = gelu_tanh(f32(X[i]))", threads=128, blocks_per_sm=16)
 def gelu_tanh(X: tw.Tensor(T, N), Y: tw.Tensor(T, N), T: tw.each(bf16, f32), V: tw.const(1, 2, 4) = 1):
     """The form with tanh; V vectors a thread."""
-    mapped(gelu_tanh_of, X, Y, 8192 * V // T.bytes)
+    mapped(gelu_tanh_of, X, Y, 2048 * V // T.bytes)
 
 
 @tw.kernel(target="sm_80", name="swiglu", computes="Y[m, h in 0:H] = silu(f32(X[m, h])) * f32(X[m, h + H])", threads=256)

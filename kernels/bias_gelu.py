@@ -11,9 +11,9 @@ def gelu(x):
     return 0.5 * x * (1.0 + tw.erf(x * SQRT_HALF, approx=True))
 
 
-@tw.kernel(target="sm_80", name="bias_gelu", computes="Y[m, n] = bf16(gelu(f32(X[m, n]) + f32(bias[n])))", threads=256)
+@tw.kernel(target="sm_80", name="bias_gelu", computes="Y[m, n] = bf16(gelu(f32(X[m, n]) + f32(bias[n])))", threads=128, blocks_per_sm=16)
 def bias_gelu_aligned(
-    X: tw.Tensor(bf16, M, N), bias: tw.Tensor(bf16, N), Y: tw.Tensor(bf16, M, N), BM: tw.const(4, 8, 16) = 8, BN: tw.const(256, 512) = 256
+    X: tw.Tensor(bf16, M, N), bias: tw.Tensor(bf16, N), Y: tw.Tensor(bf16, M, N), BM: tw.const(2, 4, 8, 16) = 4, BN: tw.const(256, 512) = 256
 ):
     """Rows of 16-byte vectors; sizes whose rows are not aligned are served by the variant below."""
     tw.assume(N % 8 == 0)

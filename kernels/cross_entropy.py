@@ -1,5 +1,4 @@
-"""Log-sum-exp of rows, and cross-entropy with an integer target a row (no reduction over the rows; a target outside the row picks
-nothing). A row that fits the registers of a block or of a cluster is read once; so is a longer one, in chunks with a running maximum."""
+"""Log-sum-exp of rows, and cross-entropy with an integer target a row (no reduction over the rows). A row that fits the registers of a block or of a cluster is read once; so is a longer one, in chunks with a running maximum."""
 import tilewright as tw
 from tilewright import bf16, f32, i32
 
@@ -17,49 +16,43 @@ def logsumexp_rows(x):
 
 
 @tw.inline
-def picked_rows(x, target, m, BM):
-    t = tw.load(target[m : m + BM], fill=0)
-    return tw.sum(tw.where(tw.coord(x, 1) < N, tw.where(tw.coord(x, 1) == t[:, None], x, 0.0), 0.0), axis=1)
+def picked(X, target, m):
+    return tw.load(X[m, target[m]]).to(f32)
 
 
 @tw.inline
 def part_of_row(X, state, C, BN):
-    """Maximum and sum of exponentials of this block's part of the row, chunk by chunk, left in `state` for the cluster."""
+    """Maximum and sum of exponentials of this block's part of the row, left in `state` for the cluster. The maximum is the block's; every lane
+    adds up its own exponentials, relative to it."""
     rank, m = tw.grid(C, M)
     rounds = tw.cdiv(N, BN * C)
     top = tw.full(f32, (), LOWEST)
-    total = tw.zeros(f32, ())
+    total = tw.zeros(f32, (BN,))
     for c in tw.range(rounds):
-        n = rank * rounds * BN + c * BN
+        n = (rank * rounds + c) * BN
         x = tw.load(X[m, n : n + BN], fill=float("-inf"), hint="streaming").to(f32)
         new_top = tw.maximum(top, tw.max(x, axis=0))
-        total = total * tw.exp2((top - new_top) * LOG2E) + tw.sum(tw.exp2((x - new_top) * LOG2E, approx=True), axis=0)
+        total = total * tw.exp2((top - new_top) * LOG2E) + tw.exp2((x - new_top) * LOG2E, approx=True)
         top = new_top
     tw.store(state[0], top)
-    tw.store(state[1], total)
+    tw.store(state[1], tw.sum(total, axis=0))
     return rank, m
 
 
 @tw.inline
-def part_of_row_and_target(X, target, state, C, BN):
-    """The same, and the sum of the elements at the target: that element, or nothing."""
-    rank, m = tw.grid(C, M)
-    rounds = tw.cdiv(N, BN * C)
-    t = tw.load(target[m])
-    top = tw.full(f32, (), LOWEST)
-    total = tw.zeros(f32, ())
-    picked = tw.zeros(f32, (BN,))
-    for c in tw.range(rounds):
-        n = rank * rounds * BN + c * BN
-        x = tw.load(X[m, n : n + BN], fill=float("-inf"), hint="streaming").to(f32)
-        new_top = tw.maximum(top, tw.max(x, axis=0))
-        total = total * tw.exp2((top - new_top) * LOG2E) + tw.sum(tw.exp2((x - new_top) * LOG2E, approx=True), axis=0)
+def row_by_lanes(X, BN):
+    """Log-sum-exp of a row by one block: every lane has a maximum of its own for each of its places, so that nobody meets before the end, at
+    the price of a second exponential an element."""
+    m = tw.grid(M)
+    top = tw.full(f32, (BN,), LOWEST)
+    total = tw.zeros(f32, (BN,))
+    for c in tw.range(tw.cdiv(N, BN), unroll=4):
+        x = tw.load(X[m, c * BN : c * BN + BN], fill=float("-inf"), hint="streaming").to(f32)
+        new_top = tw.maximum(top, x)
+        total = total * tw.exp2((top - new_top) * LOG2E, approx=True) + tw.exp2((x - new_top) * LOG2E, approx=True)
         top = new_top
-        picked = picked + tw.where(tw.coord(x, 0) < N - n, tw.where(tw.coord(x, 0) + n == t, x, 0.0), 0.0)
-    tw.store(state[0], top)
-    tw.store(state[1], total)
-    tw.store(state[2], tw.sum(picked, axis=0))
-    return rank, m
+    whole = tw.max(top, axis=0)
+    return m, whole + tw.log2(tw.sum(total * tw.exp2((top - whole) * LOG2E), axis=0)) * LN2
 
 
 @tw.inline
@@ -90,12 +83,20 @@ def logsumexp_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, 
     tw.store(S[m], logsumexp_rows(x).to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1), blocks_per_sm=2)
-def logsumexp_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(2, 4) = 4):
+@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=512, blocks_per_sm=2)
+def logsumexp_lanes(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(f32)):
+    """Longer rows of whole vectors of fp32: the second exponential is hidden behind memory."""
+    tw.assume(N % (16 // T.bytes) == 0)
+    m, s = row_by_lanes(X, 8192 // T.bytes)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=THREADS, cluster=(C, 1, 1), blocks_per_sm=1024 // THREADS)
+def logsumexp_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16), C: tw.const(1, 2, 4, 8) = 1, V: tw.const(1, 2, 4) = 4, THREADS: tw.const(128, 256, 512) = 256):
     """Rows of any length of whole vectors over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
     state = tw.shared(f32, (2,))
-    rank, m = part_of_row(X, state, C, 8192 * V // T.bytes)
+    rank, m = part_of_row(X, state, C, THREADS * 16 * V // T.bytes)
     s = logsumexp_of(state, C)
     if rank == 0:
         tw.store(S[m], s.to(S.dtype))
@@ -124,75 +125,57 @@ def logsumexp_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf1
 @tw.kernel(
     target="sm_80",
     name="cross_entropy",
-    computes="loss[m] = logsumexp(n, f32(X[m, n])) - sum(n, where(n == target[m], f32(X[m, n]), 0))",
-    threads=tw.min(1024, tw.max(128, BYTES // 64)),
-    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BYTES // 64)),
+    computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])",
+    threads=tw.min(BYTES // 16, tw.max(128, BYTES // 64)),
+    blocks_per_sm=tw.min(16, 1024 // tw.min(BYTES // 16, tw.max(128, BYTES // 64))),
 )
 def cross_entropy_short(
     X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 16384, 32768)
 ):
-    """Rows of up to BYTES bytes of whole vectors in registers, four vectors a thread."""
-    BN = BYTES // T.bytes
-    BM = tw.max(1, 8192 // BYTES)
-    tw.assume(N <= BN)
+    """Rows of up to BYTES bytes of whole vectors in registers, up to four vectors a thread."""
+    tw.assume(N <= BYTES // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    m = tw.grid(tw.cdiv(M, BM)) * BM
-    x = tw.load(X[m : m + BM, 0:BN], fill=float("-inf"), hint="streaming").to(f32)
-    tw.store(loss[m], logsumexp_rows(x) - picked_rows(x, target, m, BM))
+    m = tw.grid(M)
+    x = tw.load(X[m : m + 1, 0 : BYTES // T.bytes], fill=float("-inf"), hint="streaming").to(f32)
+    tw.store(loss[m : m + 1], logsumexp_rows(x) - picked(X, target, m))
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="cross_entropy",
-    computes="loss[m] = logsumexp(n, f32(X[m, n])) - sum(n, where(n == target[m], f32(X[m, n]), 0))",
-    threads=512,
-    cluster=(C, 1, 1),
-    blocks_per_sm=2,
-)
+@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=512, blocks_per_sm=2)
+def cross_entropy_lanes(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(f32)):
+    """Longer rows of whole vectors of fp32: the second exponential is hidden behind memory."""
+    tw.assume(N % (16 // T.bytes) == 0)
+    m, s = row_by_lanes(X, 8192 // T.bytes)
+    tw.store(loss[m], s - picked(X, target, m))
+
+
+@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=THREADS, cluster=(C, 1, 1), blocks_per_sm=1024 // THREADS)
 def cross_entropy_long(
-    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2
+    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16), C: tw.const(1, 2, 4, 8) = 1, V: tw.const(1, 2, 4) = 4,
+    THREADS: tw.const(128, 256, 512) = 256
 ):
     """Rows of any length of whole vectors over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
-    state = tw.shared(f32, (3,))
-    rank, m = part_of_row_and_target(X, target, state, C, 8192 * V // T.bytes)
+    state = tw.shared(f32, (2,))
+    rank, m = part_of_row(X, state, C, THREADS * 16 * V // T.bytes)
     s = logsumexp_of(state, C)
-    picked = tw.zeros(f32, ())
-    for r in tw.range(C, unroll=True):
-        picked = picked + tw.load(state[2], rank=r)
     if rank == 0:
-        tw.store(loss[m], s - picked)
+        tw.store(loss[m], s - picked(X, target, m))
 
 
-@tw.kernel(
-    target="sm_80",
-    name="cross_entropy",
-    computes="loss[m] = logsumexp(n, f32(X[m, n])) - sum(n, where(n == target[m], f32(X[m, n]), 0))",
-    threads=tw.max(128, BN // 16),
-)
+@tw.kernel(target="sm_80", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=tw.max(128, BN // 16))
 def cross_entropy_short_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
     """Rows of any length up to BN, one element a lane."""
-    BM = tw.max(1, 2048 // BN)
     tw.assume(N <= BN)
-    m = tw.grid(tw.cdiv(M, BM)) * BM
-    x = tw.load(X[m : m + BM, 0:BN], fill=float("-inf")).to(f32)
-    tw.store(loss[m], logsumexp_rows(x) - picked_rows(x, target, m, BM))
+    m = tw.grid(M)
+    x = tw.load(X[m : m + 1, 0:BN], fill=float("-inf")).to(f32)
+    tw.store(loss[m : m + 1], logsumexp_rows(x) - picked(X, target, m))
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="cross_entropy",
-    computes="loss[m] = logsumexp(n, f32(X[m, n])) - sum(n, where(n == target[m], f32(X[m, n]), 0))",
-    threads=512,
-    cluster=(C, 1, 1),
-)
-def cross_entropy_long_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
+@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=512, cluster=(C, 1, 1))
+def cross_entropy_long_any(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16, f32), C: tw.const(1, 2, 4, 8) = 1):
     """Rows of any length over the blocks of a cluster, one element a lane."""
-    state = tw.shared(f32, (3,))
-    rank, m = part_of_row_and_target(X, target, state, C, 4096)
+    state = tw.shared(f32, (2,))
+    rank, m = part_of_row(X, state, C, 8192)
     s = logsumexp_of(state, C)
-    picked = tw.zeros(f32, ())
-    for r in tw.range(C, unroll=True):
-        picked = picked + tw.load(state[2], rank=r)
     if rank == 0:
-        tw.store(loss[m], s - picked)
+        tw.store(loss[m], s - picked(X, target, m))

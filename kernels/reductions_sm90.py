@@ -65,14 +65,14 @@ def long_row(X, combine, reduced, start, C, BN):
 
 
 @tw.inline
-def other_axis(X, combine, reduced, start, G, BR, BB):
+def other_axis(X, combine, reduced, start, G, U, BR, BB):
     """Columns of the axis: a block folds BR rows of BB neighbouring elements at a time; a cluster of G blocks shares the axis."""
     rank, bb, a = tw.grid(G, tw.cdiv(B, BB), A)
     state = tw.shared(f32, (BB,))
     b = bb * BB
     rounds = tw.cdiv(R, BR * G)
     partial = tw.full(f32, (BR, BB), start)
-    for c in tw.range(rounds, unroll=4):
+    for c in tw.range(rounds, unroll=U):
         r = rank * rounds * BR + c * BR
         partial = combine(partial, tw.load(X[a, r : r + BR, b : b + BB], fill=start, hint="streaming").to(f32))
     tw.store(state, reduced(partial, 0))
@@ -81,6 +81,22 @@ def other_axis(X, combine, reduced, start, G, BR, BB):
     for g in tw.range(G, unroll=True):
         whole = combine(whole, tw.load(state, rank=g))
     return rank, a, b, whole
+
+
+@tw.inline
+def vector_axis(X, combine, reduced, start, T, COLUMNS):
+    """Rows of whole vectors. What a block takes of a row follows from how many columns there are to fill the GPU with: few (COLUMNS = 1):
+    sectors, not lines, over clusters of large blocks; many (COLUMNS = 3): no clusters at all."""
+    tw.assume(B % (16 // T.bytes) == 0)
+    if COLUMNS == 1:
+        tw.assume(A * B <= 512)
+        rank, a, b, s = other_axis(X, combine, reduced, start, 8, 4, 1024 // T.bytes, 16)
+    elif COLUMNS == 2:
+        tw.assume(A * B * T.bytes < 131072)
+        rank, a, b, s = other_axis(X, combine, reduced, start, 8, 16 // T.bytes, 16, 128)
+    else:
+        rank, a, b, s = other_axis(X, combine, reduced, start, 1, 4, 8, 512 // T.bytes)
+    return rank, a, b, s
 
 
 @tw.kernel(target="sm_80", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=tw.min(512, tw.max(128, BYTES // 64)))
@@ -118,21 +134,20 @@ def row_sum_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16,
         tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="axis_sum", computes="S[a, b] = sum(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
-def axis_sum_aligned(
-    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16
-):
-    """The sum over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
-    tw.assume(B % (16 // T.bytes) == 0)
-    rank, a, b, s = other_axis(X, plus, total, 0.0, G, BR, 512 // T.bytes)
+@tw.kernel(
+    target="sm_90a", name="axis_sum", computes="S[a, b] = sum(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 4
+)
+def axis_sum_aligned(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), COLUMNS: tw.each(1, 2, 3)):
+    """The sum over the middle axis, rows of whole vectors."""
+    rank, a, b, s = vector_axis(X, plus, total, 0.0, T, COLUMNS)
     if rank == 0:
-        tw.store(S[a, b : b + 512 // T.bytes], s.to(S.dtype))
+        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 128 if COLUMNS == 2 else 512 // T.bytes)], s.to(S.dtype))
 
 
 @tw.kernel(target="sm_90a", name="axis_sum", computes="S[a, b] = sum(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
 def axis_sum_any(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16):
     """The sum over the middle axis, rows of any length: one element a lane."""
-    rank, a, b, s = other_axis(X, plus, total, 0.0, G, BR, 64)
+    rank, a, b, s = other_axis(X, plus, total, 0.0, G, 4, BR, 64)
     if rank == 0:
         tw.store(S[a, b : b + 64], s.to(S.dtype))
 
@@ -172,21 +187,20 @@ def row_mean_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
         tw.store(S[m], (s / N).to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="axis_mean", computes="S[a, b] = mean(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
-def axis_mean_aligned(
-    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16
-):
-    """The mean over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
-    tw.assume(B % (16 // T.bytes) == 0)
-    rank, a, b, s = other_axis(X, plus, total, 0.0, G, BR, 512 // T.bytes)
+@tw.kernel(
+    target="sm_90a", name="axis_mean", computes="S[a, b] = mean(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 4
+)
+def axis_mean_aligned(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), COLUMNS: tw.each(1, 2, 3)):
+    """The mean over the middle axis, rows of whole vectors."""
+    rank, a, b, s = vector_axis(X, plus, total, 0.0, T, COLUMNS)
     if rank == 0:
-        tw.store(S[a, b : b + 512 // T.bytes], (s / R).to(S.dtype))
+        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 128 if COLUMNS == 2 else 512 // T.bytes)], (s / R).to(S.dtype))
 
 
 @tw.kernel(target="sm_90a", name="axis_mean", computes="S[a, b] = mean(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
 def axis_mean_any(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16):
     """The mean over the middle axis, rows of any length: one element a lane."""
-    rank, a, b, s = other_axis(X, plus, total, 0.0, G, BR, 64)
+    rank, a, b, s = other_axis(X, plus, total, 0.0, G, 4, BR, 64)
     if rank == 0:
         tw.store(S[a, b : b + 64], (s / R).to(S.dtype))
 
@@ -226,21 +240,20 @@ def row_max_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16,
         tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="axis_max", computes="S[a, b] = max(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
-def axis_max_aligned(
-    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16
-):
-    """The maximum over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
-    tw.assume(B % (16 // T.bytes) == 0)
-    rank, a, b, s = other_axis(X, larger, top, LOWEST, G, BR, 512 // T.bytes)
+@tw.kernel(
+    target="sm_90a", name="axis_max", computes="S[a, b] = max(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 4
+)
+def axis_max_aligned(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), COLUMNS: tw.each(1, 2, 3)):
+    """The maximum over the middle axis, rows of whole vectors."""
+    rank, a, b, s = vector_axis(X, larger, top, LOWEST, T, COLUMNS)
     if rank == 0:
-        tw.store(S[a, b : b + 512 // T.bytes], s.to(S.dtype))
+        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 128 if COLUMNS == 2 else 512 // T.bytes)], s.to(S.dtype))
 
 
 @tw.kernel(target="sm_90a", name="axis_max", computes="S[a, b] = max(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
 def axis_max_any(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16):
     """The maximum over the middle axis, rows of any length: one element a lane."""
-    rank, a, b, s = other_axis(X, larger, top, LOWEST, G, BR, 64)
+    rank, a, b, s = other_axis(X, larger, top, LOWEST, G, 4, BR, 64)
     if rank == 0:
         tw.store(S[a, b : b + 64], s.to(S.dtype))
 
@@ -280,20 +293,19 @@ def row_min_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16,
         tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="axis_min", computes="S[a, b] = min(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
-def axis_min_aligned(
-    X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16
-):
-    """The minimum over the middle axis: 512 bytes of a row by BR rows at a time; rows of whole vectors."""
-    tw.assume(B % (16 // T.bytes) == 0)
-    rank, a, b, s = other_axis(X, smaller, bottom, HIGHEST, G, BR, 512 // T.bytes)
+@tw.kernel(
+    target="sm_90a", name="axis_min", computes="S[a, b] = min(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 4
+)
+def axis_min_aligned(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), COLUMNS: tw.each(1, 2, 3)):
+    """The minimum over the middle axis, rows of whole vectors."""
+    rank, a, b, s = vector_axis(X, smaller, bottom, HIGHEST, T, COLUMNS)
     if rank == 0:
-        tw.store(S[a, b : b + 512 // T.bytes], s.to(S.dtype))
+        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 128 if COLUMNS == 2 else 512 // T.bytes)], s.to(S.dtype))
 
 
 @tw.kernel(target="sm_90a", name="axis_min", computes="S[a, b] = min(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
 def axis_min_any(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), G: tw.const(1, 2, 4, 8) = 8, BR: tw.const(8, 16, 32) = 16):
     """The minimum over the middle axis, rows of any length: one element a lane."""
-    rank, a, b, s = other_axis(X, smaller, bottom, HIGHEST, G, BR, 64)
+    rank, a, b, s = other_axis(X, smaller, bottom, HIGHEST, G, 4, BR, 64)
     if rank == 0:
         tw.store(S[a, b : b + 64], s.to(S.dtype))

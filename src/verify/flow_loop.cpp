@@ -505,6 +505,17 @@ Value Flow::counts_collected(Value v) {
         terms[{n.weights[i], std::move(others)}].push_back(n.args[i]);
         counts[n.args[i]] = values_.node(t.args[at(counted)]).indices[0];
     }
+    for (std::size_t i = 0; i < n.args.size(); ++i) {   // what is there once more, without a count
+        if (counts.count(n.args[i])) continue;
+        const ValueNode t = values_.node(n.args[i]);
+        Factors factors;
+        for (std::size_t j = 0; t.kind == ValueNode::Kind::product && j < t.args.size(); ++j) factors.emplace_back(t.args[j], t.weights[j]);
+        if (t.kind != ValueNode::Kind::product) factors.emplace_back(n.args[i], 1);
+        const auto same = terms.find({n.weights[i], std::move(factors)});
+        if (same == terms.end()) continue;
+        same->second.push_back(n.args[i]);
+        counts[n.args[i]] = Poly(1);
+    }
     std::vector<std::pair<double, Value>> made;
     std::set<Value> gone;
     for (auto& [key, list] : terms) {
