@@ -95,8 +95,8 @@ def row_twice(X, S, combine, reduced, start, C, BN):
         tw.store(S[m], first.to(i64))
 
 
-@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.min(512, tw.max(128, BYTES // 64)))
-def row_argmax_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 32768)):
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(128, BYTES // 64), blocks_per_sm=FULL // tw.max(128, BYTES // 64))
+def row_argmax_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 1024, 2048, 4096, 8192, 16384, 32768), FULL: tw.const(1024, 1280, 1536, 2048) = 1280):
     """Rows of up to BYTES bytes of whole vectors in registers."""
     tw.assume(N <= BYTES // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
@@ -131,8 +131,8 @@ def row_argmax_twice_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each
     row_twice(X, S, larger, top, LOWEST, C, 4096)
 
 
-@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=tw.min(512, tw.max(128, BYTES // 64)))
-def row_argmin_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 2048, 8192, 32768)):
+@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=tw.max(128, BYTES // 64), blocks_per_sm=FULL // tw.max(128, BYTES // 64))
+def row_argmin_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 1024, 2048, 4096, 8192, 16384, 32768), FULL: tw.const(1024, 1280, 1536, 2048) = 1280):
     """Rows of up to BYTES bytes of whole vectors in registers."""
     tw.assume(N <= BYTES // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)

@@ -113,7 +113,7 @@ def logsumexp_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf
 
 
 @tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def logsumexp_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
+def logsumexp_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(1, 2, 4, 8) = 1):
     """Rows of any length over the blocks of a cluster, one element a lane."""
     state = tw.shared(f32, (2,))
     rank, m = part_of_row(X, state, C, 8192)
