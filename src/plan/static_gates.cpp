@@ -1,6 +1,7 @@
 // Parse, specification, verify, emulate, compile: in a forked worker, because candidates are untrusted.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -144,18 +145,24 @@ private:
         std::set<std::string> used;
         std::map<std::string, int> kinds, leaning;
         json preconditions = json::array();
+        diagnose::CheckOptions o;
+        o.search_seconds = options_.search_seconds;
+        o.seed = options_.seed;
+        // Every kernel by itself, then what the launches of a program make of one another.
+        std::vector<std::function<diagnose::CheckResult()>> checks;
         for (const ir::Kernel& k : module_->kernels) {
-            diagnose::CheckOptions o;
-            o.search_seconds = options_.search_seconds;
-            o.seed = options_.seed;
-            const diagnose::CheckResult result = diagnose::check(k, o);
+            checks.push_back([&] { return diagnose::check(k, o); });
+            for (const ir::Assumption& a : k.assumptions) preconditions.push_back(a.text);
+        }
+        for (const ir::Program& p : module_->programs) checks.push_back([&] { return diagnose::check_program(*module_, p, o); });
+        for (const auto& check : checks) {
+            const diagnose::CheckResult result = check();
             for (const auto& ob : result.obligations) {
                 j_.proved += ob.status == verify::Status::proved;
                 j_.expectations += ob.kind == "expect";
                 ++kinds[ob.kind];
                 for (const std::string& u : std::set<std::string>(ob.used.begin(), ob.used.end())) ++leaning[u];
             }
-            for (const ir::Assumption& a : k.assumptions) preconditions.push_back(a.text);
             j_.obligations += static_cast<int>(result.obligations.size());
             for (const std::string& u : result.used()) used.insert(u);
             if (result.proved()) continue;

@@ -67,6 +67,26 @@ TEST(FailureClass, EveryPlantedFaultHasItsOwn) {
     EXPECT_EQ(requests.size(), 7u);
 }
 
+// Each kernel does what it says, but the launches together do not what the program says.
+TEST(FailureClass, AProgramWhoseLaunchesDoNotFitIsRefused) {
+    const std::string kernels =
+        "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n"
+        "@tw.kernel(target=\"sm_90a\", computes=\"P[m, n] = X[m, n] * 2\", threads=128)\n"
+        "def twice(X: tw.Tensor(f32, M, N), P: tw.Tensor(f32, M, N)):\n"
+        "    bn, m = tw.grid(tw.cdiv(N, 128), M)\n    tw.store(P[m, bn * 128 : bn * 128 + 128], tw.load(X[m, bn * 128 : bn * 128 + 128], fill=0.0) * 2.0)\n\n\n"
+        "@tw.kernel(target=\"sm_90a\", computes=\"Y[n, m] = P[m, n] * FACTOR\", threads=128)\n"
+        "def back(P: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M)):\n"
+        "    bm, n = tw.grid(tw.cdiv(M, 128), N)\n    tw.store(Y[n, bm * 128 : bm * 128 + 128], tw.load(P[bm * 128 : bm * 128 + 128, n], fill=0.0) * FACTOR)\n\n\n"
+        "@tw.program(computes=\"Y[n, m] = X[m, n]\")\n"
+        "def turn(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M)):\n    P = tw.buffer(f32, M, N)\n    twice(X, P)\n    back(P, Y)\n";
+    const auto with = [&](const std::string& factor) { return replaced(replaced(kernels, "FACTOR", factor), "FACTOR", factor); };
+    const Judgement right = judge(with("0.5"));
+    EXPECT_EQ(name_of(right.failure), "none") << right.message;
+    const Judgement wrong = judge(with("0.25"));
+    EXPECT_NE(name_of(wrong.failure), "none");
+    EXPECT_NE(wrong.verdict, "proved");
+}
+
 TEST(FailureClass, NamesAreReadBack) {
     for (int i = 0; i <= static_cast<int>(FailureClass::slower); ++i) {
         FailureClass back{};

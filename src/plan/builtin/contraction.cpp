@@ -5,15 +5,33 @@
 //   mma      fma (outer products in registers), mma (mma.sync), wgmma
 //   copy     direct (no staging; fma only), plain (load, store to shared), cp_async, tma
 //   roles    0: all threads do everything; 1: a producer warpgroup and `consumers` consumers around a ring
+//   splits   of K: a program of two kernels, sums over a part of K each, then what follows the sum
+//   cluster  2: two blocks along M share the tiles of B, each fetches half and multicasts it
 //   groups   of grouped products: rows (one row a block, its group read with it), tiles (tiles of rows inside a group, in `parts` parts)
 //   stages, swizzle, bm, bn, bk, consumers, persistent, group, store (direct, tma, staged), keep (wgmma groups left in flight)
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "plan/builtin/contraction_writer.h"
 
 namespace tw::plan::builtin {
+namespace {
+
+// The one `sum(...)` in a text of equations, from its name to behind its bracket.
+std::optional<std::pair<std::size_t, std::size_t>> sum_in(const std::string& text) {
+    const std::size_t at = text.find("sum(");
+    if (at == std::string::npos || text.find("sum(", at + 4) != std::string::npos || text.find("let ") != std::string::npos) return std::nullopt;
+    int depth = 0;
+    for (std::size_t i = at + 3; i < text.size(); ++i) {
+        if (text[i] == '(') ++depth;
+        if (text[i] == ')' && --depth == 0) return std::pair(at, i + 1);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
 
 void ContractionWriter::collect_operands() {
     for (const Product& p : c_.products) {
@@ -42,7 +60,13 @@ void ContractionWriter::grid() {
         for (int b : c_.batch) all.push_back(c_.of(b).extent_text);
         extents.push_back(fmt::format("{}", fmt::join(all, " * ")));
     }
+    if (splits() > 1) names.push_back("s"), extents.push_back("SPLITS");
     body_.line(fmt::format("{} = tw.grid({})", fmt::join(names, ", "), fmt::join(extents, ", ")));
+    if (splits() > 1) {
+        const std::string K = c_.of(c_.k).extent_text;
+        body_.line(fmt::format("first_step = s * tw.cdiv({}, BK * SPLITS)", K));
+        body_.line(fmt::format("steps = tw.min(tw.cdiv({0}, BK * SPLITS), tw.cdiv({0}, BK) - first_step)", K));
+    }
     if (c_.batch.size() > 1) {
         std::string rest = "i_batch";
         for (std::size_t i = 0; i + 1 < c_.batch.size(); ++i) {
@@ -190,6 +214,68 @@ void ContractionWriter::epilogue(const std::string& rows) {
     body_.line(fmt::format("tw.store({}, {}{})", output_view(m, "n0"), v.text, limit()));
 }
 
+// The kernel of a part of K: P[s, m, n] is the sum over the s-th run of steps.
+std::string ContractionWriter::partial_head(const std::string& parameters) const {
+    const IndexClass &m = c_.of(c_.m), &n = c_.of(c_.n), &k = c_.of(c_.k);
+    const Product& p = c_.products[0];
+    const int bk = s_.number("bk", 64);
+    const std::string run = fmt::format("(({0} + {1}) // {2} * {3})", k.extent_text, bk * splits() - 1, bk * splits(), bk);
+    std::string out = fmt::format("\n\n@tw.kernel(target=\"{}\", computes=\"\"\"Parts[s, {}, {}] = sum({} in minimum(s * {}, {}) : minimum((s + 1) * {}, {}), f32({}) * f32({}))\"\"\")\ndef {}_parts(\n", task_.target, m.name, n.name,
+                                  k.name, run, k.extent_text, run, k.extent_text, at(p.a, true, m.name, k.name), at(p.b, false, n.name, k.name), task_.name);
+    for (const Staged& x : staged_) {
+        const tasks::TensorSpec& t = *task_.tensor(spec_.tensors[static_cast<std::size_t>(x.operand.tensor)].name);
+        out += fmt::format("    {}: tw.Tensor({}, {}),\n", t.name, target::name(t.dtype), fmt::join(t.dims, ", "));
+    }
+    return out + fmt::format("    Parts: tw.Tensor(f32, SPLITS, {}, {}),\n", m.extent_text, n.extent_text) + parameters + "):\n";
+}
+
+// The kernel that adds the parts and does what follows the sum, and the program of both.
+std::string ContractionWriter::sum_kernel() {
+    const IndexClass &m = c_.of(c_.m), &n = c_.of(c_.n);
+    body_ = Lines();
+    body_.line(fmt::format("bn, bm = tw.grid(tw.cdiv({}, 512), tw.cdiv({}, 2))", n.extent_text, m.extent_text));
+    body_.line("m0 = bm * 2");
+    body_.line("n0 = bn * 512");
+    body_.line("acc = tw.zeros(f32, (2, 512))");
+    body_.line("for s in tw.range(SPLITS):");
+    body_.in();
+    body_.line("acc = acc + tw.load(Parts[s, m0 : m0 + 2, n0 : n0 + 512], fill=0.0)");
+    body_.out();
+    write_.enter();
+    const Value v = epilogue_value("m0", "n0", "2", "512", [](std::size_t) { return std::string("acc"); });
+    write_.leave();
+    body_.line(fmt::format("tw.store({}, {})", output_view("m0", "n0"), v.text));
+    // The equation with the parts' sum in the place of the product.
+    std::string computes = task_.computes;
+    const std::string sum = fmt::format("sum(s, Parts[s, {}, {}])", m.name, n.name);
+    const auto span = sum_in(computes);
+    if (!span) {
+        write_.problem = "the sum of products is not written as one `sum(...)` in `computes`";
+        return {};
+    }
+    computes.replace(span->first, span->second - span->first, sum);
+    std::string all, rest, names, call;
+    for (const tasks::TensorSpec& t : task_.tensors) {
+        const std::string line = fmt::format("    {}: tw.Tensor({}, {}),\n", t.name, target::name(t.dtype), fmt::join(t.dims, ", "));
+        all += line;
+        if (std::any_of(staged_.begin(), staged_.end(), [&](const Staged& x) { return spec_.tensors[static_cast<std::size_t>(x.operand.tensor)].name == t.name; })) {
+            names += t.name + ", ";
+            continue;
+        }
+        rest += line;
+        call += ", " + t.name;
+    }
+    for (const tasks::ScalarSpec& s : task_.scalars) {
+        const std::string line = fmt::format("    {}: tw.scalar({}),\n", s.name, target::name(s.dtype));
+        all += line, rest += line, call += ", " + s.name;
+    }
+    std::string out = fmt::format("\n\n@tw.kernel(target=\"{}\", computes=\"\"\"{}\"\"\", threads=128)\ndef {}_sum(\n    Parts: tw.Tensor(f32, SPLITS, {}, {}),\n{}):\n", task_.target, computes, task_.name, m.extent_text, n.extent_text, rest);
+    for (const std::string& a : assumes_) if (a.rfind(n.extent_text + " %", 0) == 0) out += fmt::format("    tw.assume({})\n", a);
+    out += body_.text();
+    out += fmt::format("\n\n@tw.program(computes=\"\"\"{}\"\"\")\ndef {}(\n{}):\n    Parts = tw.buffer(f32, SPLITS, {}, {})\n    {}_parts({}Parts)\n    {}_sum(Parts{})\n", task_.computes, task_.name, all, m.extent_text, n.extent_text, task_.name, names, task_.name, call);
+    return out;
+}
+
 Expected<std::string, std::string> ContractionWriter::write() {
     if (!c_.problem.empty()) return Unexpected{c_.problem};
     if (grouped() && !by_rows() && c_.offsets.empty()) return Unexpected{std::string("no tensor of the task holds the first row of each group (offsets_of)")};
@@ -236,14 +322,20 @@ Expected<std::string, std::string> ContractionWriter::write() {
     if (copy != "direct") parameters += fmt::format("    BK: tw.const = {},\n", s_.number("bk", 32));
     if (copy != "direct" && (stages > 1 || roles())) parameters += fmt::format("    STAGES: tw.const = {},\n", stages);
     std::string decorator;
+    if (multicast()) decorator = ", cluster=(2, 1, 1)";
     if (!roles() && !in_role) decorator = fmt::format(", threads={}", s_.number("threads", 128));
     std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) + tasks::file_head(task_);
-    out += tasks::kernel_head(task_, task_.name, decorator, parameters);
+    if (splits() > 1) out += fmt::format("SPLITS = {}\n", splits());
+    out += splits() > 1 ? partial_head(parameters) : tasks::kernel_head(task_, task_.name, decorator, parameters);
     Lines head;
     for (const std::string& a : assumes_) head.line(fmt::format("tw.assume({})", a));
     if (roles()) head.line(fmt::format("HM = BM // {}", consumers()));
+    if (multicast()) head.line("HN = BN // 2");
     for (const std::string& b : buffers_) head.line(b);
-    return out + head.text() + body_.text();
+    out += head.text() + body_.text();
+    if (splits() > 1) out += sum_kernel();
+    if (!write_.problem.empty()) return Unexpected{write_.problem};
+    return out;
 }
 
 Expected<std::string, std::string> write_contraction_kernel(const tasks::Task& task, const Sketch& sketch) { return ContractionWriter(task, sketch).write(); }

@@ -103,6 +103,7 @@ void contraction_facts(const tasks::Task& task, Facts& facts) {
     facts.k_major_b = c.products[0].b.k_last;
     facts.products = static_cast<int>(c.products.size());
     facts.batched = !c.batch.empty();
+    facts.plain_sum = without_casts(task.spec->computes.equations[0].value)->kind == TermKind::reduce;
     facts.grouped = c.group >= 0;
 }
 

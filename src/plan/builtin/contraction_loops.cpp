@@ -94,7 +94,13 @@ void ContractionWriter::copy_async(const std::string& slot, const std::string& k
 }
 
 void ContractionWriter::copy_tma(const std::string& slot, const std::string& k0, const std::string& on) {
-    for (const Staged& x : staged_) body_.line(fmt::format("tw.tma_load({}, {}, on={})", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, false), on));
+    for (const Staged& x : staged_) {
+        if (multicast() && !x.is_a) {   // half a tile from each block, for both
+            body_.line(fmt::format("tw.tma_load({}[{}, rank * HN : (rank + 1) * HN, :], {}, on={}, multicast=3)", x.buffer, slot, at(x.operand, false, "n0 + rank * HN", k0), on));
+            continue;
+        }
+        body_.line(fmt::format("tw.tma_load({}, {}, on={})", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, false), on));
+    }
 }
 
 // What the accumulators hold after a step, for every element inside the output: all of k up to the end of the step, once.
@@ -172,7 +178,6 @@ void ContractionWriter::main_loop() {
 }
 
 void ContractionWriter::role_kernel() {
-    const std::string K = c_.of(c_.k).extent_text;
     const int n = consumers();
     const bool tma_store = s_.is("store", "tma"), staged_store = s_.is("store", "staged");
     buffers_.push_back(fmt::format("ring = tw.pipeline(STAGES, consumers={})", n));
@@ -186,11 +191,12 @@ void ContractionWriter::role_kernel() {
     }
     body_.line(fmt::format("with tw.warpgroups(0, regs={}, name=\"producer\"):", n > 1 ? 40 : 56));
     body_.in();
+    if (multicast()) body_.line("rank = tw.cluster_rank()");
     open_tiles();
-    body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, BK)):", K));
+    body_.line(fmt::format("for kt in tw.range({}):", k_steps()));
     body_.in();
     body_.line("slot = ring.acquire()");
-    copy_tma("slot", "kt * BK", "ring.full(slot)");
+    copy_tma("slot", k_step(), "ring.full(slot)");
     body_.out();
     close_tiles();
     body_.out();
@@ -203,19 +209,20 @@ void ContractionWriter::role_kernel() {
     if (n > 1) body_.line("row = m0 + w * HM");
     zero_accumulators(n > 1 ? "HM" : "BM");
     const int keep = s_.number("keep", 0);
-    body_.line(fmt::format("for kt in tw.range(tw.cdiv({}, BK)):", K));
+    body_.line(fmt::format("for kt in tw.range({}):", k_steps()));
     body_.in();
     body_.line("slot = ring.wait()");
     wgmma_step("slot", n > 1 ? "w * HM : (w + 1) * HM" : "");
     body_.line(fmt::format("tw.wgmma_wait({})", keep * static_cast<int>(c_.products.size())));
-    if (!keep) expect_sums(n > 1 ? "row" : "m0", "BK");   // with a group in flight the sums are not there yet
+    if (!keep && splits() == 1) expect_sums(n > 1 ? "row" : "m0", "BK");   // with a group in flight the sums are not there yet
     body_.line(keep ? fmt::format("ring.release(keep={})", keep) : "ring.release()");
     body_.out();
     if (keep) {
         body_.line("tw.wgmma_wait(0)");
         body_.line("ring.release()");
     }
-    epilogue(n > 1 ? "HM" : "BM");
+    if (splits() > 1) body_.line(fmt::format("tw.store(Parts[s, {}, n0], acc)", n > 1 ? "row" : "m0"));
+    else epilogue(n > 1 ? "HM" : "BM");
     close_tiles();
     if (tma_store) body_.line("tw.tma_store_wait(0)");
     body_.out();

@@ -55,7 +55,13 @@ private:
 
     bool grouped() const { return c_.group >= 0; }
     bool by_rows() const { return grouped() && !s_.is("groups", "tiles"); }   // one row a block: its group is read with it
-    int parts() const { return by_rows() || s_.on("persistent") ? 1 : s_.number("parts", 1); }   // of the tiles of rows of a group
+    int parts() const { return by_rows() ? 1 : s_.number("parts", 1); }   // of the tiles of rows of a group
+    int splits() const { return s_.number("splits", 1); }                 // of K, each summed by blocks of its own
+    bool multicast() const { return s_.number("cluster", 1) == 2; }       // two blocks share the tiles of B
+    std::string k_steps() const { return splits() > 1 ? "steps" : fmt::format("tw.cdiv({}, BK)", c_.of(c_.k).extent_text); }
+    std::string k_step() const { return splits() > 1 ? "(first_step + kt) * BK" : "kt * BK"; }
+    std::string partial_head(const std::string& parameters) const;
+    std::string sum_kernel();
     int class_at(const Expr& e) const { return e.kind() == ExprKind::var ? class_of(e->id) : -1; }
 
     // An operand's elements: `own` and `k` are the texts at its own axis and at K.

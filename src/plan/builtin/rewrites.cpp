@@ -332,8 +332,29 @@ Alternatives overlap_mma(const Context& c) {
 
 Alternatives persistence(const Context& c) {
     if (product(c) && c.f.grouped && c.s.on("roles") && !c.s.on("persistent")) return {c.s.with("persistent", 1)};
-    if (product(c) && c.s.on("roles") && !c.s.on("persistent") && !c.f.batched) return {c.s.with("persistent", 1).with("group", 8)};
+    if (product(c) && c.s.on("roles") && !c.s.on("persistent") && !c.f.batched && c.s.number("splits", 1) == 1) return {c.s.with("persistent", 1).with("group", 8)};
     return {};
+}
+
+// Few tiles of output and a long K: parts of K side by side, added by a second kernel.
+Alternatives split_k(const Context& c) {
+    if (!product(c) || !c.s.on("roles") || c.f.grouped || c.f.batched || c.f.products > 1 || c.s.number("cluster", 1) > 1) return {};
+    if (!c.f.plain_sum) return {};   // below a function, sums of sums are not joined in the proof of the program
+    const auto up = [](std::int64_t n, int d) { return (n + d - 1) / d; };
+    const std::int64_t tiles = up(c.f.p, c.s.number("bm")) * up(c.f.q, c.s.number("bn")), steps = up(c.f.k, c.s.number("bk", 64));
+    Alternatives out;
+    if (tiles > 132) return out;   // every multiprocessor has its tile
+    for (int n : {4, 8, 2, 16}) {
+        if (n == c.s.number("splits", 1) || steps < 4 * n || tiles * n > 3 * 132) continue;
+        out.push_back(c.s.with("splits", n).with("persistent", 0).with("store", ""));
+    }
+    if (c.s.number("splits", 1) > 1) out.push_back(c.s.with("splits", 1));
+    return out;
+}
+
+Alternatives multicast(const Context& c) {
+    if (!product(c) || !c.s.on("roles") || !c.s.on("persistent") || c.f.grouped || c.f.products > 1 || !c.f.k_major_b || c.s.number("cluster", 1) > 1 || c.s.number("bn") % 16) return {};
+    return {c.s.with("cluster", 2)};
 }
 
 Alternatives raster(const Context& c) {
@@ -343,7 +364,7 @@ Alternatives raster(const Context& c) {
 
 Alternatives tma_store(const Context& c) {
     if (attention(c)) return c.f.tma_output && c.s.on("roles") && c.s.get("store").empty() ? Alternatives{c.s.with("store", "tma")} : Alternatives{};
-    if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched || c.f.grouped) return {};   // a TMA store knows no end of a group
+    if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched || c.f.grouped || c.s.number("splits", 1) > 1) return {};   // a TMA store knows no end of a group
     return fitting(c, {c.s.with("store", "tma"), c.s.with("store", "tma").with("stages", c.s.number("stages") - 1)});
 }
 
@@ -380,6 +401,7 @@ const std::map<std::string, Rewrite>& table() {
         {"tma_store", tma_store},           {"tile_shape", tile_shape},       {"causal_skip", causal_skip},
         {"softmax_overlap", softmax_overlap}, {"key_tile", key_tile},         {"group_tiles", group_tiles},
         {"group_parts", group_parts},       {"staged_store", staged_store},   {"mask_peel", mask_peel},
+        {"split_k", split_k},               {"multicast", multicast},
         {"longest_first", longest_first},   {"exponent_folding", exponent_folding}, {"lazy_rescale", lazy_rescale},
     };
     return all;

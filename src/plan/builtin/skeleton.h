@@ -23,6 +23,7 @@ struct Facts {
     bool scaled_scores = false;        // attention: the scores are a positive constant times the products
     bool matrix_unit = false;          // operand types that mma and wgmma take
     bool k_major_a = true, k_major_b = true;
+    bool plain_sum = false;            // nothing but casts around the sum of products
     bool grouped = false, batched = false, reduces_q = false;
     int products = 1;                  // contractions of the same tiles in one kernel
     std::string p_extent, q_extent, k_extent;            // texts over sizes
