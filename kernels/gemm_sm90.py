@@ -1,15 +1,16 @@
 """GEMM for Hopper: a TMA producer warpgroup feeds two wgmma consumers through a ring of shared-memory stages."""
 import tilewright as tw
-from tilewright import bf16, f32
+from tilewright import bf16, f16, f32
 
 M, N, K = tw.sizes("M N K")
 
 
-@tw.kernel(target="sm_90a", name="gemm", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))")
+@tw.kernel(target="sm_90a", name="gemm", computes="C[m, n] = T(sum(k, f32(A[m, k]) * f32(B[n, k])))")
 def gemm_aligned(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    C: tw.Tensor(bf16, M, N),
+    A: tw.Tensor(T, M, K),
+    B: tw.Tensor(T, N, K),
+    C: tw.Tensor(T, M, N),
+    T: tw.each(bf16, f16),
     BM: tw.const(128) = 128,
     BN: tw.const(128, 256) = 256,
     BK: tw.const(64, 128) = 64,
@@ -22,9 +23,9 @@ def gemm_aligned(
     assert BM == 128, "two consumers of 64 rows each"
     assert BN % 128 == 0, "an even number of 64-column chunks, so that the two store buffers alternate across tiles"
     HM = BM // 2
-    sA = tw.shared(bf16, (STAGES, BM, BK), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, HM, 64), swizzle=128)  # two buffers for each consumer
+    sA = tw.shared(T, (STAGES, BM, BK), swizzle=128)
+    sB = tw.shared(T, (STAGES, BN, BK), swizzle=128)
+    sC = tw.shared(T, (2, 2, HM, 64), swizzle=128)  # two buffers for each consumer
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
@@ -46,7 +47,7 @@ def gemm_aligned(
             for j in tw.unroll(BN // 64):
                 tw.tma_store_wait(1, read=True)  # the store before last has read this buffer
                 done.sync()
-                tw.store(sC[w, j % 2], acc[:, j * 64 : j * 64 + 64].to(bf16))
+                tw.store(sC[w, j % 2], acc[:, j * 64 : j * 64 + 64].to(T))
                 tw.fence_async()
                 done.sync()
                 tw.tma_store(C[bm * BM + w * HM, bn * BN + j * 64], sC[w, j % 2])

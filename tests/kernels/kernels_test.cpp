@@ -110,7 +110,7 @@ const Case kCases[] = {
     {"gemm_forms_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 72}, {"N", 136}, {"K", 136}}, false},
     {"gemm_forms_sm90", 1, {{"BN", 128}, {"STAGES", 2}}, {{"M", 72}, {"N", 136}, {"K", 70}}, false},
     {"gemm_forms_sm90", 2, {{"BN", 128}, {"STAGES", 2}}, {{"M", 65}, {"N", 136}, {"K", 72}}, false},
-    {"gemm_f16_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 65}, {"N", 136}, {"K", 72}}, false},
+    {"gemm_sm90", 1, {{"BN", 128}, {"STAGES", 2}}, {{"M", 65}, {"N", 136}, {"K", 72}}, false},
     {"gemm_small_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}},
     {"gemm_small_sm90", 0, {{"BN", 128}, {"STAGES", 3}}, {{"M", 130}, {"N", 136}, {"K", 200}}, false},
     {"gemm_deferred_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 300}, {"N", 136}, {"K", 136}}, false},
