@@ -242,7 +242,7 @@ def verdicts():
     for file, kernels in files.items():
         open_ones = [k for k in kernels if k["verdict"] != "proved"]
         reasons = dict.fromkeys(WHY.get(k["kernel"].split(" ")[0], "") for k in open_ones)
-        rows.append([f"[{file}]({file})", f"{len(kernels) - len(open_ones)} of {len(kernels)}", sum(k["assertions"] for k in kernels),
+        rows.append([f"[{file}](../{file})", f"{len(kernels) - len(open_ones)} of {len(kernels)}", sum(k["assertions"] for k in kernels),
                      "; ".join(dict.fromkeys(f"`{k['kernel'].split(' ')[0]}`: {k['proved']} of {k['assertions']}" for k in open_ones)), "; ".join(r for r in reasons if r)])
     good = sum(k["verdict"] == "proved" for k in data["kernels"])
     return (f"{good} of {len(data['kernels'])} kernels (variants counted one by one) are proved for all sizes.\n\n"
