@@ -47,8 +47,15 @@ Trial run_program(const ir::Module& module, const ir::Program& program, const st
         for (const ir::Expr& e : launch.sizes) own.push_back(size_value(e, sizes).value_or(0));
         const std::string& name = module.kernels[at(launch.kernel)].name;
         const ir::Kernel* chosen = nullptr;
+        auto takes_dtypes = [&](const ir::Kernel& k) {
+            for (std::size_t i = 0; i < k.parameters.size(); ++i) {
+                const auto [kind, number] = k.parameters[i];
+                if (kind == 't' && k.tensors[at(number)].dtype != program.tensors[at(launch.arguments[i])].dtype) return false;
+            }
+            return true;
+        };
         for (const ir::Kernel& k : module.kernels) {
-            if (!chosen && k.name == name && admits(k, own)) chosen = &k;
+            if (!chosen && k.name == name && takes_dtypes(k) && admits(k, own)) chosen = &k;
         }
         if (!chosen) {
             trial.refused = "no variant of " + name + " admits these sizes";

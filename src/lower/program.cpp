@@ -92,9 +92,25 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             }
             auto number = numbers.find(callee.text);
             if (number == numbers.end()) return std::nullopt;
-            const ir::Kernel& kernel = kernels[static_cast<std::size_t>(number->second)];
+            // Of a kernel's variants (tw.each), the first that takes tensors of these dtypes; errors are those of the first of all.
+            auto takes_dtypes = [&](const ir::Kernel& variant) {
+                for (std::size_t i = 0; i < c->arguments.size() && i < variant.parameters.size(); ++i) {
+                    const auto* given = ast.get_if<lang::Name>(c->arguments[i].value);
+                    const auto it = given && variant.parameters[i].first == 't' ? tensor_of.find(given->id) : tensor_of.end();
+                    if (it == tensor_of.end()) continue;
+                    if (variant.tensors[static_cast<std::size_t>(variant.parameters[i].second)].dtype != p.tensors[static_cast<std::size_t>(it->second)].dtype) return false;
+                }
+                return true;
+            };
+            int chosen = number->second;
+            for (std::size_t i = static_cast<std::size_t>(number->second); i < kernels.size() && kernels[i].loc.line == kernels[static_cast<std::size_t>(number->second)].loc.line; ++i) {
+                if (!takes_dtypes(kernels[i])) continue;
+                chosen = static_cast<int>(i);
+                break;
+            }
+            const ir::Kernel& kernel = kernels[static_cast<std::size_t>(chosen)];
             ir::Launch launch;
-            launch.kernel = number->second;
+            launch.kernel = chosen;
             std::vector<const ir::Tensor*> arguments;
             if (c->arguments.size() != kernel.parameters.size()) {
                 cx.error(Code::argument_count, s.span, fmt::format("{} takes {} arguments, here are {}", kernel.name, kernel.parameters.size(), c->arguments.size()));

@@ -92,6 +92,12 @@ std::vector<Case> cases() {
         for (const char* kernel : {"axis_sum", "axis_mean", "axis_max", "axis_min"}) {
             for (auto [r, b] : {std::pair(1, 1), std::pair(70, 264), std::pair(150, 33)}) out.push_back({"reductions_sm90", kernel, t, {{"A", 2}, {"R", r}, {"B", b}}, r == 1});
         }
+        // Few columns, and as many as fill the GPU by themselves.
+        for (auto [r, b] : {std::pair(9000, 8), std::pair(3, 66000)}) out.push_back({"reductions_sm90", "axis_sum", t, {{"A", 1}, {"R", r}, {"B", b}}, false});
+        for (const char* kernel : {"partial_sums", "partial_maxima"}) out.push_back({"tall_reductions", kernel, t, {{"R", 2200}, {"B", 40}}, false});
+        if (t == DType::F32) {   // the dtype of the first tensor, which is f32 in both variants
+            for (const char* kernel : {"folded_sums", "folded_maxima"}) out.push_back({"tall_reductions", kernel, t, {{"B", 40}}, false});
+        }
         for (auto [h, d] : {std::pair(1, 1), std::pair(3, 64), std::pair(33, 40), std::pair(2, 33)}) out.push_back({"rope", "rope", t, {{"L", 2}, {"H", h}, {"D", d}}, h == 1});
         for (int h : {1, 8, 1021, 2056}) out.push_back({"activations", "swiglu", t, {{"M", 3}, {"H", h}}, h == 1});
     }
