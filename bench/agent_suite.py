@@ -32,7 +32,7 @@ COUNTERPARTS = {
     "gelu": [{"file": "kernels/activations.py", "kernel": "gelu", "constants": {"T": "bf16"}, "sizes": {"N": 16384 * 4096}}],
     "attention_causal": [{"file": "kernels/attention_sm90.py", "kernel": "attention_causal", "constants": {"C": 3, "BN": 80, "STAGES": 4, "D": 128, "G": 1},
                           "sizes": {"B": 4, "HK": 32, "S": 4096, "T": 4096}, "scalars": {"scale": 0.12751743}}],
-    "grouped_gemm": [{"file": "kernels/grouped_gemm_sm90.py", "kernel": "grouped_gemm", "sizes": {"P": 8192, "E": 8, "N": 14336, "K": 4096}}],
+    "grouped_gemm": [{"file": "kernels/grouped_gemm_sm90.py", "kernel": "grouped_gemm", "sizes": {"P": 8192, "E": 8, "N": 14336, "K": 4096, "BATCHES": 5}}],
     "gemm_bias_relu": [{"file": "kernels/gemm_fused_sm90.py", "kernel": "gemm_bias_relu", "sizes": {"M": 8192, "N": 4096, "K": 2048}, "note": "bf16 instead of f16"}],
     "gemm_nn": [{"file": "kernels/gemm_forms_sm90.py", "kernel": "gemm_tt", "sizes": {"M": 4096, "N": 8192, "K": 4096}},
                 {"file": "kernels/gemm_deferred_sm90.py", "kernel": "gemm_deferred_tt", "sizes": {"M": 4096, "N": 8192, "K": 4096}}],

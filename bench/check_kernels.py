@@ -36,7 +36,7 @@ AXES = ([dict(A=1, R=1, B=8), dict(A=3, R=37, B=72), dict(A=5, R=1000, B=264), d
 # Sums that round to 16 bits at every step drift with the number of terms: they are tried where each step is exact.
 EXACT_SUMS = ([dict(M=1, N=8), dict(M=37, N=72), dict(M=100, N=301), dict(M=256, N=1000)], "signs", dict(tensor="X"))
 # Rows sorted by expert: fewer rows than experts, ragged groups, empty ones.
-EXPERTS = ([dict(T=3, P=5, E=8, N=8, K=8), dict(T=50, P=100, E=4, N=72, K=40), dict(T=300, P=600, E=8, N=264, K=136), dict(T=700, P=1400, E=32, N=520, K=264)], None, {})
+EXPERTS = ([dict(T=3, P=5, E=8, N=8, K=8, BATCHES=1), dict(T=50, P=100, E=4, N=72, K=40, BATCHES=1), dict(T=300, P=600, E=8, N=264, K=136, BATCHES=2), dict(T=700, P=1400, E=32, N=520, K=264, BATCHES=5)], None, {})
 # file or kernel -> (shapes, function of suite_inputs, its arguments)
 CONTENTS = {
     "add_f16": EXACT_SUMS,

@@ -50,6 +50,56 @@ def routed_tiles(sizes, top_k=1, balanced=True, tile=64, seed=1):
     return {"rows": [t for _, t in pairs], "expert": [e for e, _ in pairs], "tile_first": first, "tile_end": end}
 
 
+def rows_of_experts(rows, tokens, experts, load, seed):
+    """How many rows each expert gets. balanced; routed: every token to rows / tokens different experts at random; zipf: shares 1 / rank, experts in
+    random order; half empty: every second expert gets nothing."""
+    generator = random.Random(seed)
+    if load == "balanced":
+        return [rows * (e + 1) // experts - rows * e // experts for e in range(experts)]
+    counts = [0] * experts
+    if load == "routed":
+        for _ in range(tokens):
+            for e in generator.sample(range(experts), rows // tokens):
+                counts[e] += 1
+        return counts
+    shares = [1.0 / (1 + rank) for rank in range(experts)] if load == "zipf" else [float(e % 2) for e in range(experts)]
+    if load == "zipf":
+        generator.shuffle(shares)
+    for e in generator.choices(range(experts), shares, k=rows):
+        counts[e] += 1
+    return counts
+
+
+def tile_table(counts, high, step):
+    """(first rows, ends) of tiles of at most `high` rows: the tiles of an expert are nearly equal and, but for its last, multiples of `step` rows."""
+    first, end, begin = [], [], 0
+    for rows in counts:
+        tiles, units = -(-rows // high), -(-rows // step)
+        at = begin
+        for i in range(tiles):
+            stop = min(begin + rows, at + step * (units // tiles + (i < units % tiles)))
+            first.append(at)
+            end.append(stop)
+            at = stop
+        begin += rows
+    return first, end
+
+
+def routed_rows(sizes, load="balanced", high=256, step=32, together=8, seed=5):
+    """rows, expert, tile_first, tile_end of kernels/grouped_gemm_sm90.py and gathered_swiglu_sm90.py. Spare tiles are empty."""
+    tokens = sizes.get("T", sizes["P"])
+    counts = rows_of_experts(sizes["P"], tokens, sizes["E"], load, seed)
+    first, end = tile_table(counts, high, step)
+    if len(first) > sizes["BATCHES"] * together:
+        raise SystemExit(f"BATCHES must be at least {-(-len(first) // together)}, it is {sizes['BATCHES']}")
+    spare = [0] * (sizes["BATCHES"] * together - len(first))
+    generator = random.Random(seed + 1)
+    made = {"expert": [e for e, n in enumerate(counts) for _ in range(n)], "tile_first": first + spare, "tile_end": end + spare}
+    if "T" in sizes:
+        made["rows"] = [generator.randrange(tokens) for _ in range(sizes["P"])]
+    return made
+
+
 def signs(sizes, tensor, seed=1):
     """An M x N matrix of -1, 0 and 1. Every partial sum of up to 256 rows is a whole number that 16 bits hold exactly, in any order."""
     if sizes["M"] > 256:

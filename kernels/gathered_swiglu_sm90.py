@@ -1,24 +1,21 @@
-"""The first half of an expert MLP in one kernel for Hopper: gathered rows, gate and up products, SwiGLU."""
+"""The first half of an expert MLP in one kernel for Hopper: gathered rows, gate and up products, SwiGLU.
+
+Tiles of rows come from a table, as in grouped_gemm_sm90.py. One consumer multiplies with the gate's weights and one with the up weights, so that
+each has a full-width wgmma; behind the product they exchange halves of the tile through shared memory, and each finishes one half.
+"""
 import tilewright as tw
 from tilewright import bf16, f32, i32
 
-T, P, E, N, K = tw.sizes("T P E N K")
+T, P, E, N, K, BATCHES = tw.sizes("T P E N K BATCHES")
 
 
 @tw.inline
-def place(t, columns, PARTS):
-    """Work item t: expert, tile of columns, part. Parts are neighbours (they share the weights in L2) and take turns, so that no
-    block of a persistent grid gets the short ones only."""
-    return t // (PARTS * columns), t // PARTS % columns, (t + t // PARTS) % PARTS
-
-
-@tw.inline
-def pass_over(ring, steps, together):
-    """The 64 rows of this consumer lie beyond the group: the slots go by. No warp may still be waiting for a slot that is given back."""
-    for kt in tw.range(steps):
-        slot = ring.wait()
-        together.sync()
-        ring.release()
+def place(t, columns, TOGETHER):
+    """Work item t: tile of rows, tile of weights. The TOGETHER tiles of a batch take turns on each tile of weights, so that a wave of blocks
+    reads few rows and few weights, each many times, from L2."""
+    batch = t // (TOGETHER * columns)
+    turn = t % TOGETHER
+    return batch * TOGETHER + turn, t // TOGETHER % columns
 
 
 @tw.inline
@@ -36,34 +33,64 @@ def hand_on(ring, slot, kt, steps, STAGES, LAG):
 
 
 @tw.inline
-def consume(Y, starts, sX, sG, sU, sY, ring, w, C, BN, BK, PARTS):
-    """64 rows of every tile: both products, then silu(gate) * up."""
-    done = tw.named_barrier(1 + w, 128)
-    for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
-        e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
-        first = starts[e]
-        end = starts[e + 1]
-        for m in tw.range(part, tw.cdiv(end - first, 64 * C), PARTS):
-            if first + m * (64 * C) + w * 64 < end:
-                gate = tw.zeros(f32, (64, BN))
-                up = tw.zeros(f32, (64, BN))
-                for kt in tw.range(tw.cdiv(K, BK)):
-                    slot = ring.wait()
-                    with tw.wgmma_batch():
-                        tw.wgmma(gate, sX[slot, w * 64 : (w + 1) * 64, :], sG[slot].T)
-                        tw.wgmma(up, sX[slot, w * 64 : (w + 1) * 64, :], sU[slot].T)
-                    tw.wgmma_wait(1)
-                    ring.release(keep=1)
-                tw.wgmma_wait(0)
-                ring.release()
-                for j in tw.unroll(BN // 32):
-                    g = gate[:, j * 32 : (j + 1) * 32]
-                    done.sync()
-                    tw.store(sY[w], (g / (1.0 + tw.exp(-g)) * up[:, j * 32 : (j + 1) * 32]).to(bf16))
-                    done.sync()
-                    tw.store(Y[first + m * (64 * C) + w * 64, bn * BN + j * 32], tw.load(sY[w]), limit=(end, None))
-            else:
-                pass_over(ring, tw.cdiv(K, BK), done)
+def produce(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG):
+    """One tile's k blocks: 64 rows of the gate's weights, 64 of the up weights, HIGH gathered rows; those behind the end are row 0, never stored."""
+    token = tw.load(rows[first : first + HIGH], fill=0, limit=(end,))
+    steps = tw.cdiv(K, 64)
+    for kt in tw.range(steps):
+        slot = ring.acquire()
+        tw.tma_load(sW[slot, 0:64, :], W[e, 0, bn * 64, kt * 64], on=ring.full(slot), hint="evict_first")
+        tw.tma_load(sW[slot, 64:128, :], W[e, 1, bn * 64, kt * 64], on=ring.full(slot), hint="evict_first")
+        tw.cp_async(sX[slot, 0:HIGH, :], X[token, kt * 64 : kt * 64 + 64])
+        hand_on(ring, slot, kt, steps, STAGES, LAG)
+
+
+@tw.inline
+def swiglu(gate, up):
+    return gate * tw.rcp(1.0 + tw.exp(-gate, approx=True), approx=True) * up
+
+
+@tw.inline
+def consume(Y, sX, sW, sE, sY, ring, own, both, first, end, column, HIGH, MINE):
+    """One product (MINE 0: gate, 1: up) of a tile, then the even (gate) or odd (up) halves of its chunks."""
+    HALF = 32 if HIGH % 64 == 0 else 16 if HIGH % 32 == 0 else 8
+    acc = tw.zeros(f32, (64, HIGH))
+    for kt in tw.range(tw.cdiv(K, 64)):
+        slot = ring.wait()
+        tw.wgmma(acc, sW[slot, MINE * 64 : (MINE + 1) * 64, :], sX[slot, 0:HIGH, :].T)
+        tw.wgmma_wait(1)
+        ring.release(keep=1)
+    tw.wgmma_wait(0)
+    ring.release()
+    for j in tw.unroll(HIGH // (2 * HALF)):
+        kept = (2 * j + MINE) * HALF
+        given = (2 * j + 1 - MINE) * HALF
+        both.sync()
+        tw.store(sE[MINE, :, 0:HALF], acc[:, given : given + HALF])
+        both.sync()
+        other = tw.load(sE[1 - MINE, :, 0:HALF], layout=tw.wgmma_c())
+        if MINE == 0:
+            tw.store(sY[MINE, 0:HALF, :].T, swiglu(acc[:, kept : kept + HALF], other).to(bf16))
+        else:
+            tw.store(sY[MINE, 0:HALF, :].T, swiglu(other, acc[:, kept : kept + HALF]).to(bf16))
+        own.sync()
+        tw.store(Y[first + kept, column], tw.load(sY[MINE, 0:HALF, :]), limit=(end, None))
+
+
+@tw.inline
+def consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, TOGETHER, MINE):
+    own = tw.named_barrier(1 + MINE, 128)
+    both = tw.named_barrier(3, 256)
+    for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 64)):
+        i, bn = place(t, tw.cdiv(N, 64), TOGETHER)
+        first = tile_first[i]
+        end = tile_end[i]
+        for h in tw.unroll(HIGH // STEP):
+            if end > first + h * STEP:
+                if h == HIGH // STEP - 1:
+                    consume(Y, sX, sW, sE, sY, ring, own, both, first, end, bn * 64, HIGH, MINE)
+                elif end <= first + (h + 1) * STEP:
+                    consume(Y, sX, sW, sE, sY, ring, own, both, first, end, bn * 64, (h + 1) * STEP, MINE)
 
 
 @tw.kernel(
@@ -79,45 +106,38 @@ def gathered_swiglu(
     X: tw.Tensor(bf16, T, K),
     W: tw.Tensor(bf16, E, 2, N, K),  # gate, then up
     rows: tw.Tensor(i32, P, range=T),  # the token of each row
-    expert: tw.Tensor(i32, P),  # the expert of each row; rows are sorted by it
-    starts: tw.Tensor(i32, E + 1, offsets_of="expert"),  # the first row of each expert, then P
+    expert: tw.Tensor(i32, P, range=E),  # the expert of each row; rows are sorted by it
+    tile_first: tw.Tensor(i32, BATCHES * TOGETHER),  # the first row of each tile
+    tile_end: tw.Tensor(i32, BATCHES * TOGETHER, tile_ends=("tile_first", HIGH, "expert")),  # the row behind its last one
     Y: tw.Tensor(bf16, P, N),
-    C: tw.const(1, 2, 3) = 2,  # consumers of 64 rows each
-    BN: tw.const(64, 96, 128) = 128,
-    BK: tw.const(64) = 64,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    PARTS: tw.const(1, 2, 3, 4, 6, 8) = 4,
+    HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
+    STEP: tw.const(16, 32, 64) = 32,
+    STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
+    TOGETHER: tw.const(1, 2, 4, 8, 16) = 8,
     LAG: tw.const(0, 1, 2, 3, 4) = 2,
 ):
-    """Persistent blocks walk (expert, columns, part). Neither the gathered tokens nor the two products are ever written."""
+    """Persistent blocks walk tiles of rows and of weights. Neither the gathered tokens nor the two products are ever written."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     assert LAG < STAGES, "a slot must be free while LAG of them wait for their copies"
-    sX = tw.shared(bf16, (STAGES, 64 * C, BK), swizzle=128)
-    sG = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
-    sU = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
-    sY = tw.shared(bf16, (C, 64, 32), swizzle=64)
-    ring = tw.pipeline(STAGES, consumers=C, producers=2)
-    with tw.warpgroups(0, regs=72, name="producer"):
-        for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
-            e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
-            first = starts[e]
-            end = starts[e + 1]
-            steps = tw.cdiv(K, BK)
-            for m in tw.range(part, tw.cdiv(end - first, 64 * C), PARTS):
-                token = tw.load(rows[first + m * (64 * C) : first + (m + 1) * (64 * C)], fill=0, limit=(end,))
-                for kt in tw.range(steps):
-                    slot = ring.acquire()
-                    tw.tma_load(sG[slot], W[e, 0, bn * BN, kt * BK], on=ring.full(slot), hint="evict_first")
-                    tw.tma_load(sU[slot], W[e, 1, bn * BN, kt * BK], on=ring.full(slot), hint="evict_first")
-                    tw.cp_async(sX[slot], X[token, kt * BK : kt * BK + BK])
-                    hand_on(ring, slot, kt, steps, STAGES, LAG)
-    if C == 1:
-        with tw.warpgroups(1, name="consumer") as w:
-            consume(Y, starts, sX, sG, sU, sY, ring, w, C, BN, BK, PARTS)
-    elif C == 2:
-        with tw.warpgroups(1, 2, regs=216, name="consumer") as w:
-            consume(Y, starts, sX, sG, sU, sY, ring, w, C, BN, BK, PARTS)
-    else:
-        with tw.warpgroups(1, 2, 3, regs=144, name="consumer") as w:
-            consume(Y, starts, sX, sG, sU, sY, ring, w, C, BN, BK, PARTS)
+    sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
+    sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sE = tw.shared(f32, (2, 64, 32), pad=8)
+    sY = tw.shared(bf16, (2, 32, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2, producers=2)
+    with tw.warpgroups(0, regs=88, name="producer"):
+        for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 64)):
+            i, bn = place(t, tw.cdiv(N, 64), TOGETHER)
+            first = tile_first[i]
+            end = tile_end[i]
+            e = expert[first]
+            for h in tw.unroll(HIGH // STEP):
+                if end > first + h * STEP:
+                    if h == HIGH // STEP - 1:
+                        produce(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG)
+                    elif end <= first + (h + 1) * STEP:
+                        produce(X, W, rows, sX, sW, ring, first, end, e, bn, (h + 1) * STEP, STAGES, LAG)
+    with tw.warpgroups(1, regs=208, name="gate"):
+        consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, TOGETHER, 0)
+    with tw.warpgroups(2, regs=208, name="up"):
+        consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, TOGETHER, 1)

@@ -8,7 +8,7 @@ M, N, K = tw.sizes("M N K")
 @tw.inline
 def gelu_tanh(x):
     half = 0.5 * x
-    return half + half * tw.tanh(x * (0.7978845608028654 + 0.035677408136300125 * (x * x)), approx=True)
+    return half + half * tw.tanh(half * (1.5957691216057308 + 0.285419265090401 * (half * half)), approx=True)
 
 
 @tw.inline
@@ -54,6 +54,33 @@ def put(C, sC, done, x, row, column):
     tw.tma_store_commit()
 
 
+@tw.inline
+def multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER):
+    """One tile's k blocks; behind the first four, the chunks of the tile before are stored. In a block's first tile the second consumer waits until the
+    first is STAGGER k blocks ahead and stays behind: while one finishes a tile, the other has the tensor cores."""
+    for j in tw.unroll(4):
+        if STAGGER > 0 and j == 0:
+            if holds == 0:
+                if w == 1:
+                    start.sync()
+        if STAGGER > 0 and j == STAGGER:
+            if holds == 0:
+                if w == 0:
+                    start.arrive()
+        slot = ring.wait()
+        tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=j == 0)
+        tw.wgmma_wait(1)
+        if j > 0:
+            ring.release(keep=1)
+        if holds == 1:
+            put(C, sC[w, j % 2], done, (h0, h1, h2, h3)[j], row, column + j * 64)
+    for kt in tw.range(4, tw.cdiv(K, 64)):
+        slot = ring.wait()
+        tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+        tw.wgmma_wait(1)
+        ring.release(keep=1)
+
+
 @tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
 def gemm_bias_gelu_deferred(
     A: tw.Tensor(bf16, M, K),
@@ -62,11 +89,13 @@ def gemm_bias_gelu_deferred(
     C: tw.Tensor(bf16, M, N),
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
+    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """gelu_tanh of the product and a bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
+    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
@@ -76,6 +105,7 @@ def gemm_bias_gelu_deferred(
             produce(ring, sA, sB, A, B, bm * 128, bn * 256)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
+        start = tw.named_barrier(3, 256)
         acc = tw.zeros(f32, (64, 256))
         h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
         h1 = tw.zeros(bf16, (64, 64))
@@ -85,34 +115,7 @@ def gemm_bias_gelu_deferred(
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
-            tw.wgmma_wait(1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h0, row, column + 0)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h1, row, column + 64)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h2, row, column + 128)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h3, row, column + 192)
-            for kt in tw.range(4, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
             row = bm * 128 + w * 64
             column = bn * 256
             b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
@@ -176,11 +179,13 @@ def gemm_bias_silu_deferred(
     C: tw.Tensor(bf16, M, N),
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
+    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """silu of the product and a bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
+    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
@@ -190,6 +195,7 @@ def gemm_bias_silu_deferred(
             produce(ring, sA, sB, A, B, bm * 128, bn * 256)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
+        start = tw.named_barrier(3, 256)
         acc = tw.zeros(f32, (64, 256))
         h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
         h1 = tw.zeros(bf16, (64, 64))
@@ -199,34 +205,7 @@ def gemm_bias_silu_deferred(
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
-            tw.wgmma_wait(1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h0, row, column + 0)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h1, row, column + 64)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h2, row, column + 128)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h3, row, column + 192)
-            for kt in tw.range(4, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
             row = bm * 128 + w * 64
             column = bn * 256
             b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
@@ -290,11 +269,13 @@ def gemm_bias_relu_deferred(
     C: tw.Tensor(bf16, M, N),
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
+    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """relu of the product and a bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
+    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
@@ -304,6 +285,7 @@ def gemm_bias_relu_deferred(
             produce(ring, sA, sB, A, B, bm * 128, bn * 256)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
+        start = tw.named_barrier(3, 256)
         acc = tw.zeros(f32, (64, 256))
         h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
         h1 = tw.zeros(bf16, (64, 64))
@@ -313,34 +295,7 @@ def gemm_bias_relu_deferred(
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
-            tw.wgmma_wait(1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h0, row, column + 0)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h1, row, column + 64)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h2, row, column + 128)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h3, row, column + 192)
-            for kt in tw.range(4, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
             row = bm * 128 + w * 64
             column = bn * 256
             b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
@@ -404,11 +359,13 @@ def gemm_bias_deferred(
     C: tw.Tensor(bf16, M, N),
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
+    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """A bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
+    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
@@ -418,6 +375,7 @@ def gemm_bias_deferred(
             produce(ring, sA, sB, A, B, bm * 128, bn * 256)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
+        start = tw.named_barrier(3, 256)
         acc = tw.zeros(f32, (64, 256))
         h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
         h1 = tw.zeros(bf16, (64, 64))
@@ -427,34 +385,7 @@ def gemm_bias_deferred(
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
-            tw.wgmma_wait(1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h0, row, column + 0)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h1, row, column + 64)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h2, row, column + 128)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h3, row, column + 192)
-            for kt in tw.range(4, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
             row = bm * 128 + w * 64
             column = bn * 256
             b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
@@ -511,6 +442,70 @@ def gemm_bias(
 
 
 @tw.kernel(target="sm_90a", name="gemm_residual", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(R[m, n]))", dependent_launch=True)
+def gemm_residual_deferred(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    R: tw.Tensor(bf16, M, N),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+    STAGGER: tw.const(0, 1, 2, 3) = 2,
+):
+    """The residual comes through the ring behind the last k block, 128 columns a slot; the store hides behind the next tile."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    tw.assume(K > 256)
+    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
+    SLOTS = STAGES if STAGES > 2 else 3  # the last k block and both halves of the residual are held at once
+    sA = tw.shared(bf16, (SLOTS, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (SLOTS, 256, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(SLOTS, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+            for q in tw.unroll(2):
+                slot = ring.acquire()
+                tw.tma_load(sB[slot, 0:128, :], R[bm * 128, bn * 256 + q * 128], on=ring.full(slot))
+                tw.tma_load(sB[slot, 128:256, :], R[bm * 128, bn * 256 + q * 128 + 64], on=ring.full(slot))
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        start = tw.named_barrier(3, 256)
+        acc = tw.zeros(f32, (64, 256))
+        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
+        h1 = tw.zeros(bf16, (64, 64))
+        h2 = tw.zeros(bf16, (64, 64))
+        h3 = tw.zeros(bf16, (64, 64))
+        row = 0
+        column = 0
+        holds = 0
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
+            row = bm * 128 + w * 64
+            column = bn * 256
+            slot = ring.wait()
+            r0 = tw.load(sB[slot, w * 64 : (w + 1) * 64, :], layout=tw.wgmma_c())
+            r1 = tw.load(sB[slot, 128 + w * 64 : 128 + (w + 1) * 64, :], layout=tw.wgmma_c())
+            slot = ring.wait()
+            r2 = tw.load(sB[slot, w * 64 : (w + 1) * 64, :], layout=tw.wgmma_c())
+            r3 = tw.load(sB[slot, 128 + w * 64 : 128 + (w + 1) * 64, :], layout=tw.wgmma_c())
+            tw.wgmma_wait(0)
+            done.sync()
+            ring.release()
+            h0 = (acc[:, 0:64] + r0.to(f32)).to(bf16)
+            h1 = (acc[:, 64:128] + r1.to(f32)).to(bf16)
+            h2 = (acc[:, 128:192] + r2.to(f32)).to(bf16)
+            h3 = (acc[:, 192:256] + r3.to(f32)).to(bf16)
+            holds = 1
+        if holds == 1:
+            put(C, sC[w, 0], done, h0, row, column + 0)
+            put(C, sC[w, 1], done, h1, row, column + 64)
+            put(C, sC[w, 0], done, h2, row, column + 128)
+            put(C, sC[w, 1], done, h3, row, column + 192)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_residual", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(R[m, n]))", dependent_launch=True)
 def gemm_residual(
     A: tw.Tensor(bf16, M, K),
     B: tw.Tensor(bf16, N, K),
@@ -553,11 +548,13 @@ def gemm_scaled_deferred(
     C: tw.Tensor(bf16, M, N),
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
+    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """A scale per row and one per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
+    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
@@ -567,6 +564,7 @@ def gemm_scaled_deferred(
             produce(ring, sA, sB, A, B, bm * 128, bn * 256)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
+        start = tw.named_barrier(3, 256)
         acc = tw.zeros(f32, (64, 256))
         h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
         h1 = tw.zeros(bf16, (64, 64))
@@ -576,34 +574,7 @@ def gemm_scaled_deferred(
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=True)
-            tw.wgmma_wait(1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h0, row, column + 0)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h1, row, column + 64)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 0], done, h2, row, column + 128)
-            slot = ring.wait()
-            tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-            tw.wgmma_wait(1)
-            ring.release(keep=1)
-            if holds == 1:
-                put(C, sC[w, 1], done, h3, row, column + 192)
-            for kt in tw.range(4, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
             row = bm * 128 + w * 64
             column = bn * 256
             r = tw.load(rows[row : row + 64], fill=0.0)

@@ -1,24 +1,31 @@
-"""Grouped GEMM for Hopper (mixture of experts): rows sorted by expert, every expert with weights of its own, ragged and empty groups."""
+"""Grouped GEMM for Hopper (mixture of experts): rows sorted by expert, every expert with weights of its own, ragged and empty groups.
+
+The rows are cut into tiles of at most HIGH rows of one expert by a table that comes with them (`tile_table` of bench/suite_inputs.py makes a good
+one: nearly equal tiles of multiples of STEP rows). Weights are the M side of wgmma and rows its N side, so that a tile costs what its own
+height costs, rounded up to STEP.
+"""
 import tilewright as tw
 from tilewright import bf16, f32, i32
 
-T, P, E, N, K = tw.sizes("T P E N K")
+T, P, E, N, K, BATCHES = tw.sizes("T P E N K BATCHES")
 
 
 @tw.inline
-def place(t, columns, PARTS):
-    """Work item t: expert, tile of columns, part. Parts are neighbours (they share the weights in L2) and take turns, so that no
-    block of a persistent grid gets the short ones only."""
-    return t // (PARTS * columns), t // PARTS % columns, (t + t // PARTS) % PARTS
+def place(t, columns, TOGETHER):
+    """Work item t: tile of rows, tile of weights. The TOGETHER tiles of a batch take turns on each tile of weights, so that a wave of blocks
+    reads few rows and few weights, each many times, from L2."""
+    batch = t // (TOGETHER * columns)
+    turn = t % TOGETHER
+    return batch * TOGETHER + turn, t // TOGETHER % columns
 
 
 @tw.inline
-def pass_over(ring, steps, together):
-    """The 64 rows of this consumer lie beyond the group: the slots go by. No warp may still be waiting for a slot that is given back."""
-    for kt in tw.range(steps):
-        slot = ring.wait()
-        together.sync()
-        ring.release()
+def produce(X, W, sX, sW, ring, first, e, bn, HIGH):
+    """One tile's k blocks: 128 rows of weights, HIGH rows."""
+    for kt in tw.range(tw.cdiv(K, 64)):
+        slot = ring.acquire()
+        tw.tma_load(sW[slot], W[e, bn * 128, kt * 64], on=ring.full(slot), hint="evict_first")
+        tw.tma_load(sX[slot, 0:HIGH, :], X[first, kt * 64], on=ring.full(slot), hint="evict_last")
 
 
 @tw.inline
@@ -36,71 +43,80 @@ def hand_on(ring, slot, kt, steps, STAGES, LAG):
 
 
 @tw.inline
-def consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS):
-    """64 rows of every tile. A tile never crosses an expert: `limit` ends it where the next one begins."""
-    done = tw.named_barrier(1 + w, 128)
-    for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
-        e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
-        first = starts[e]
-        end = starts[e + 1]
-        for m in tw.range(part, tw.cdiv(end - first, 64 * C), PARTS):
-            if first + m * (64 * C) + w * 64 < end:
-                acc = tw.zeros(f32, (64, BN))
-                for kt in tw.range(tw.cdiv(K, BK)):
-                    slot = ring.wait()
-                    tw.wgmma(acc, sX[slot, w * 64 : (w + 1) * 64, :], sW[slot].T)
-                    tw.wgmma_wait(1)
-                    ring.release(keep=1)
-                tw.wgmma_wait(0)
-                ring.release()
-                for j in tw.unroll(BN // WIDE):
-                    done.sync()
-                    tw.store(sY[w], acc[:, j * WIDE : (j + 1) * WIDE].to(bf16))
-                    done.sync()
-                    tw.store(Y[first + m * (64 * C) + w * 64, bn * BN + j * WIDE], tw.load(sY[w]), limit=(end, None))
-            else:
-                pass_over(ring, tw.cdiv(K, BK), done)
+def produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG):
+    """The same with the rows copied one by one; those behind the tile's end are row 0, and never stored."""
+    token = tw.load(rows[first : first + HIGH], fill=0, limit=(end,))
+    steps = tw.cdiv(K, 64)
+    for kt in tw.range(steps):
+        slot = ring.acquire()
+        tw.tma_load(sW[slot], W[e, bn * 128, kt * 64], on=ring.full(slot), hint="evict_first")
+        tw.cp_async(sX[slot, 0:HIGH, :], X[token, kt * 64 : kt * 64 + 64])
+        hand_on(ring, slot, kt, steps, STAGES, LAG)
+
+
+@tw.inline
+def consume(Y, sX, sW, sY, ring, done, w, first, end, column, HIGH):
+    """64 weights by HIGH rows, stored row by row; `limit` ends the tile where the next expert's rows, or the next tile's, begin."""
+    CHUNK = 64 if HIGH % 64 == 0 else 32 if HIGH % 32 == 0 else 16
+    acc = tw.zeros(f32, (64, HIGH))
+    for kt in tw.range(tw.cdiv(K, 64)):
+        slot = ring.wait()
+        tw.wgmma(acc, sW[slot, w * 64 : (w + 1) * 64, :], sX[slot, 0:HIGH, :].T)
+        tw.wgmma_wait(1)
+        ring.release(keep=1)
+    tw.wgmma_wait(0)
+    ring.release()
+    for j in tw.unroll(HIGH // CHUNK):
+        done.sync()
+        tw.store(sY[w, 0:CHUNK, :].T, acc[:, j * CHUNK : (j + 1) * CHUNK].to(bf16))
+        done.sync()
+        tw.store(Y[first + j * CHUNK, column], tw.load(sY[w, 0:CHUNK, :]), limit=(end, None))
 
 
 @tw.kernel(target="sm_90a", name="grouped_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k])))")
 def grouped_gemm(
     X: tw.Tensor(bf16, P, K),
     W: tw.Tensor(bf16, E, N, K),
-    expert: tw.Tensor(i32, P),  # the expert of each row; rows are sorted by it
-    starts: tw.Tensor(i32, E + 1, offsets_of="expert"),  # the first row of each expert, then P
+    expert: tw.Tensor(i32, P, range=E),  # the expert of each row; rows are sorted by it
+    tile_first: tw.Tensor(i32, BATCHES * TOGETHER),  # the first row of each tile
+    tile_end: tw.Tensor(i32, BATCHES * TOGETHER, tile_ends=("tile_first", HIGH, "expert")),  # the row behind its last one
     Y: tw.Tensor(bf16, P, N),
-    C: tw.const(1, 2, 3) = 2,  # consumers of 64 rows each
-    BN: tw.const(64, 128, 160, 192, 256) = 256,
-    BK: tw.const(64) = 64,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    PARTS: tw.const(1, 2, 3, 4, 6, 8) = 4,
+    HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
+    STEP: tw.const(16, 32, 64) = 32,
+    STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
+    TOGETHER: tw.const(1, 2, 4, 8, 16) = 8,
 ):
-    """Persistent blocks walk (expert, columns, part); a part is every PARTS-th tile of 64 C rows of its expert."""
+    """Persistent blocks walk tiles of rows and of weights; both come by TMA."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    WIDE = 64 if BN % 64 == 0 else 32
-    sX = tw.shared(bf16, (STAGES, 64 * C, BK), swizzle=128)
-    sW = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
-    sY = tw.shared(bf16, (C, 64, WIDE), swizzle=2 * WIDE)
-    ring = tw.pipeline(STAGES, consumers=C)
+    sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
+    sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
-        for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
-            e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
-            first = starts[e]
-            for m in tw.range(part, tw.cdiv(starts[e + 1] - first, 64 * C), PARTS):
-                for kt in tw.range(tw.cdiv(K, BK)):
-                    slot = ring.acquire()
-                    tw.tma_load(sX[slot], X[first + m * (64 * C), kt * BK], on=ring.full(slot), hint="evict_last")
-                    tw.tma_load(sW[slot], W[e, bn * BN, kt * BK], on=ring.full(slot), hint="evict_first")
-    if C == 1:
-        with tw.warpgroups(1, name="consumer") as w:
-            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
-    elif C == 2:
-        with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
-    else:
-        with tw.warpgroups(1, 2, 3, regs=152, name="consumer") as w:
-            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
+        for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
+            i, bn = place(t, tw.cdiv(N, 128), TOGETHER)
+            first = tile_first[i]
+            end = tile_end[i]
+            e = expert[first]
+            for h in tw.unroll(HIGH // STEP):
+                if end > first + h * STEP:
+                    if h == HIGH // STEP - 1:
+                        produce(X, W, sX, sW, ring, first, e, bn, HIGH)
+                    elif end <= first + (h + 1) * STEP:
+                        produce(X, W, sX, sW, ring, first, e, bn, (h + 1) * STEP)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
+            i, bn = place(t, tw.cdiv(N, 128), TOGETHER)
+            first = tile_first[i]
+            end = tile_end[i]
+            for h in tw.unroll(HIGH // STEP):
+                if end > first + h * STEP:
+                    if h == HIGH // STEP - 1:
+                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, HIGH)
+                    elif end <= first + (h + 1) * STEP:
+                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, (h + 1) * STEP)
 
 
 @tw.kernel(target="sm_90a", name="gathered_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[rows[p], k]) * f32(W[expert[p], n, k])))")
@@ -108,44 +124,45 @@ def gathered_gemm(
     X: tw.Tensor(bf16, T, K),
     W: tw.Tensor(bf16, E, N, K),
     rows: tw.Tensor(i32, P, range=T),  # the token of each row
-    expert: tw.Tensor(i32, P),  # the expert of each row; rows are sorted by it
-    starts: tw.Tensor(i32, E + 1, offsets_of="expert"),  # the first row of each expert, then P
+    expert: tw.Tensor(i32, P, range=E),  # the expert of each row; rows are sorted by it
+    tile_first: tw.Tensor(i32, BATCHES * TOGETHER),  # the first row of each tile
+    tile_end: tw.Tensor(i32, BATCHES * TOGETHER, tile_ends=("tile_first", HIGH, "expert")),  # the row behind its last one
     Y: tw.Tensor(bf16, P, N),
-    C: tw.const(1, 2, 3) = 2,  # consumers of 64 rows each
-    BN: tw.const(64, 128, 160, 192, 256) = 256,
-    BK: tw.const(64) = 64,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    PARTS: tw.const(1, 2, 3, 4, 6, 8) = 4,
+    HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
+    STEP: tw.const(16, 32, 64) = 32,
+    STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
+    TOGETHER: tw.const(1, 2, 4, 8, 16) = 8,
     LAG: tw.const(0, 1, 2, 3, 4) = 2,
 ):
     """grouped_gemm with the rows gathered on the way by cp.async: the tokens are never copied in global memory."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     assert LAG < STAGES, "a slot must be free while LAG of them wait for their copies"
-    WIDE = 64 if BN % 64 == 0 else 32
-    sX = tw.shared(bf16, (STAGES, 64 * C, BK), swizzle=128)
-    sW = tw.shared(bf16, (STAGES, BN, BK), swizzle=128)
-    sY = tw.shared(bf16, (C, 64, WIDE), swizzle=2 * WIDE)
-    ring = tw.pipeline(STAGES, consumers=C, producers=2)
-    with tw.warpgroups(0, regs=72, name="producer"):
-        for t in tw.persistent(E * tw.cdiv(N, BN) * PARTS):
-            e, bn, part = place(t, tw.cdiv(N, BN), PARTS)
-            first = starts[e]
-            end = starts[e + 1]
-            steps = tw.cdiv(K, BK)
-            for m in tw.range(part, tw.cdiv(end - first, 64 * C), PARTS):
-                token = tw.load(rows[first + m * (64 * C) : first + (m + 1) * (64 * C)], fill=0, limit=(end,))
-                for kt in tw.range(steps):
-                    slot = ring.acquire()
-                    tw.tma_load(sW[slot], W[e, bn * BN, kt * BK], on=ring.full(slot), hint="evict_first")
-                    tw.cp_async(sX[slot], X[token, kt * BK : kt * BK + BK])
-                    hand_on(ring, slot, kt, steps, STAGES, LAG)
-    if C == 1:
-        with tw.warpgroups(1, name="consumer") as w:
-            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
-    elif C == 2:
-        with tw.warpgroups(1, 2, regs=216, name="consumer") as w:
-            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
-    else:
-        with tw.warpgroups(1, 2, 3, regs=144, name="consumer") as w:
-            consume(Y, starts, sX, sW, sY, ring, w, C, BN, BK, WIDE, PARTS)
+    sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
+    sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2, producers=2)
+    with tw.warpgroups(0, regs=88, name="producer"):
+        for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
+            i, bn = place(t, tw.cdiv(N, 128), TOGETHER)
+            first = tile_first[i]
+            end = tile_end[i]
+            e = expert[first]
+            for h in tw.unroll(HIGH // STEP):
+                if end > first + h * STEP:
+                    if h == HIGH // STEP - 1:
+                        produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG)
+                    elif end <= first + (h + 1) * STEP:
+                        produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, (h + 1) * STEP, STAGES, LAG)
+    with tw.warpgroups(1, 2, regs=208, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
+            i, bn = place(t, tw.cdiv(N, 128), TOGETHER)
+            first = tile_first[i]
+            end = tile_end[i]
+            for h in tw.unroll(HIGH // STEP):
+                if end > first + h * STEP:
+                    if h == HIGH // STEP - 1:
+                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, HIGH)
+                    elif end <= first + (h + 1) * STEP:
+                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, (h + 1) * STEP)

@@ -41,11 +41,14 @@ def attention(q, k, v, o, lse, causal):
     return family.Attention(tw, build(family.SOURCE, "attention", family.defines_of(variant)), variant).bind(q, k, v, o, lse)
 
 
-def grouped(x, w, starts, y, index=None):
+def grouped(x, w, expert, y, index=None):
     import grouped as family
+    import torch
+
+    ends = torch.searchsorted(expert, torch.arange(1, w.shape[0] + 1, device="cuda", dtype=torch.int32)).to(torch.int32)
 
     variant = dict(CLUSTER=1, GATHER=1) if index is not None else family.choose(w.shape[0], y.shape[0])
-    return family.prepare(build("grouped.cu", "grouped", family.full(variant)), variant, x, w, y, starts[1:].contiguous(), index)
+    return family.prepare(build("grouped.cu", "grouped", family.full(variant)), variant, x, w, y, ends, index)
 
 
 def rows(op, x, y, gamma=None, beta=None):
@@ -67,9 +70,9 @@ def peer_of(suite, case):
     if suite == "attention" and " bf16 " in name and "GQA" not in name and "S3000" not in name:
         return f"handwritten.attention(Q, K, V, O, LSE, {'causal' in name})"
     if suite == "grouped" and kernel == "grouped_gemm":
-        return "handwritten.grouped(X, W, starts, Y)"
+        return "handwritten.grouped(X, W, expert, Y)"
     if suite == "grouped" and kernel == "gathered_gemm":
-        return "handwritten.grouped(X, W, starts, Y, rows)"
+        return "handwritten.grouped(X, W, expert, Y, rows)"
     if suite == "memory" and kernel in ("softmax", "layernorm") and max(case["sizes"].values()) <= 65536:
         return f"handwritten.rows('{kernel}', X, Y{', gamma, beta' if kernel == 'layernorm' else ''})"
     return None

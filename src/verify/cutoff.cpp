@@ -281,7 +281,7 @@ Cutoff cutoff(const ir::Kernel& k) {
             const int rows = k.tensors[at(t.tile_ends->groups)].dims[0]->id;
             for (std::size_t longest = 0; longest <= k.sizes.size(); ++longest) {   // one size through many tiles, then none
                 if (longest < k.sizes.size() && (!matters[longest] || static_cast<int>(longest) == *table || static_cast<int>(longest) == rows)) continue;
-                const std::int64_t wanted = longest < k.sizes.size() ? 24 : 48;
+                constexpr std::int64_t wanted = 48;
                 std::vector<std::int64_t> sizes(k.sizes.size());
                 for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = choices[i][i == longest ? 3 : 1];
                 auto tiles = [&] { return emulate::size_value(t.dims[0], sizes).value_or(wanted); };

@@ -302,6 +302,7 @@ private:
     // All outputs: every element exactly once. The index of each dimension must be a mixed-radix number whose digits are all
     // the ways in which the store is executed.
     void finish_outputs();
+    void unify_tile_loops();
 
     // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);

@@ -3,8 +3,42 @@
 
 namespace tw::verify::detail {
 
+// Roles that walk the same tiles have names of their own for them. As far as their stores go they are one loop: the first one's names.
+void Flow::unify_tile_loops() {
+    const Digit* common = nullptr;
+    for (Store& s : stores_) {
+        const auto loop = std::find_if(s.digits.begin(), s.digits.end(), [](const Digit& d) { return d.tile_loop; });
+        if (loop == s.digits.end()) continue;
+        if (!common) {
+            common = &*loop;
+            continue;
+        }
+        if (loop->atom == common->atom || !(loop->extent == common->extent)) continue;
+        const std::map<Atom, Poly> loops = {{loop->atom, Poly::of(common->atom)}};
+        std::map<Atom, Poly> names = loops;
+        for (const auto& [symbol, definition] : tile_definition_) {
+            const Poly whole = expanded(definition);
+            if (!ints_.mentions(whole, loop->atom)) continue;
+            const Poly moved = ints_.replace(whole, loops);
+            for (const auto& [other, its] : tile_definition_) {
+                if (other == symbol || !(expanded(its) == moved)) continue;
+                names.emplace(symbol, Poly::of(other));
+                break;
+            }
+        }
+        for (Poly& i : s.index) i = ints_.replace(i, names);
+        for (Digit& d : s.digits) {
+            d.extent = ints_.replace(d.extent, names);
+            if (d.atom == loop->atom && d.tile_loop) d.atom = common->atom;
+        }
+        for (Condition& c : s.facts) c = ints_.replace(c, names);
+        for (Condition& c : s.alternative) c = ints_.replace(c, names);
+    }
+}
+
 void Flow::finish_outputs() {
     recording_ = true;
+    unify_tile_loops();
     std::map<const ir::Equation*, std::vector<const Store*>> by_equation;
     for (const Store& s : stores_) by_equation[s.equation].push_back(&s);
     for (const ir::Equation& e : k_.computes.equations) {

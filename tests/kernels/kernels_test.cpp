@@ -131,13 +131,14 @@ const Case kCases[] = {
     {"gemm_fused_sm90", 2, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
     {"gemm_fused_sm90", 4, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
     {"gemm_fused_sm90", 6, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
-    {"gemm_fused_sm90", 9, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
+    {"gemm_fused_sm90", 8, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
+    {"gemm_fused_sm90", 10, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
     {"gemm_fused_sm90", 3, {{"BN", 128}, {"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, false},
     {"gemm_fused_sm90", 5, {{"BN", 128}, {"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, false},
     {"gemm_fused_sm90", 7, {{"BN", 128}, {"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, false},
-    {"gemm_fused_sm90", 8, {{"BN", 128}, {"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, false},
-    {"gemm_fused_sm90", 10, {{"BN", 128}, {"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, false},
-    {"gemm_fused_sm90", 11, {{"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, false},
+    {"gemm_fused_sm90", 9, {{"BN", 128}, {"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, false},
+    {"gemm_fused_sm90", 11, {{"BN", 128}, {"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, false},
+    {"gemm_fused_sm90", 12, {{"STAGES", 2}}, {{"M", 70}, {"N", 136}, {"K", 72}}, false},
     {"gemm_cluster_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}, false},
     {"gemm_cluster_sm90", 0, {{"BN", 128}, {"STAGES", 2}}, {{"M", 200}, {"N", 136}, {"K", 200}}, false},
     {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 1}, {"T", 1}}, false},
@@ -187,18 +188,20 @@ class GroupedGemm : public ::testing::TestWithParam<GroupedCase> {};
 TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
     const GroupedCase& c = GetParam();
     const Routing& r = c.routing;
-    constexpr std::int64_t kTileRows = 64;   // of the sm_80 kernel's tables
+    constexpr std::int64_t kTileRows = 64;   // of the tables
     const ir::Kernel kernel = kernel_of(fmt::format("kernels/{}.py", c.file), c.constants, c.number);
-    std::vector<std::int64_t> expert, first, end, starts = {0};
+    std::vector<std::int64_t> expert, first, end;
     for (std::size_t e = 0; e < r.positions_of_expert.size(); ++e) {
         const auto begin = static_cast<std::int64_t>(expert.size());
         const std::int64_t stop = begin + r.positions_of_expert[e];
         for (std::int64_t p = begin; p < stop; ++p) expert.push_back(static_cast<std::int64_t>(e));
         for (std::int64_t p = begin; p < stop; p += kTileRows) first.push_back(p), end.push_back(stop);
-        starts.push_back(stop);
     }
+    const std::int64_t together = c.constants.count("TOGETHER") ? c.constants.at("TOGETHER").integer : 1, batches = (static_cast<std::int64_t>(first.size()) + together - 1) / together;
     std::map<std::string, std::int64_t> named = {{"T", r.tokens}, {"P", static_cast<std::int64_t>(expert.size())}, {"E", static_cast<std::int64_t>(r.positions_of_expert.size())},
-                                                 {"N", r.columns}, {"K", r.depth}, {"TILES", static_cast<std::int64_t>(first.size())}};
+                                                 {"N", r.columns}, {"K", r.depth}, {"TILES", static_cast<std::int64_t>(first.size())}, {"BATCHES", batches}};
+    first.resize(static_cast<std::size_t>(batches * together), 0);   // spare tiles are empty
+    end.resize(static_cast<std::size_t>(batches * together), 0);
     for (auto it = named.begin(); it != named.end();) {
         const bool used = std::find(kernel.sizes.begin(), kernel.sizes.end(), it->first) != kernel.sizes.end();
         it = used ? std::next(it) : named.erase(it);
@@ -216,7 +219,6 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
         fill(tensors, "rows", [&](std::int64_t p) { return (p * 7 + 3) % r.tokens; });
         fill(tensors, "tile_first", [&](std::int64_t t) { return first[static_cast<std::size_t>(t)]; });
         fill(tensors, "tile_end", [&](std::int64_t t) { return end[static_cast<std::size_t>(t)]; });
-        fill(tensors, "starts", [&](std::int64_t e) { return starts[static_cast<std::size_t>(e)]; });
         const auto expected = reference(kernel.computes, sizes, {}, tensors);
         ASSERT_TRUE(expected.has_value());
         Options options;
@@ -236,9 +238,9 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
 }
 
 const lower::ConstValues kSmallAmpere = {{"BM", 64}, {"BN", 64}, {"STAGES", 2}};
-const lower::ConstValues kSmallHopper = {{"BN", 64}, {"STAGES", 3}, {"PARTS", 2}, {"C", 2}};
-const lower::ConstValues kSmallGather = {{"BN", 64}, {"STAGES", 3}, {"PARTS", 2}, {"LAG", 1}};
-const lower::ConstValues kLateGather = {{"BN", 64}, {"STAGES", 4}, {"PARTS", 1}, {"LAG", 2}, {"C", 1}};
+const lower::ConstValues kSmallHopper = {{"HIGH", 64}, {"STEP", 16}, {"STAGES", 3}, {"TOGETHER", 2}};
+const lower::ConstValues kSmallGather = {{"HIGH", 64}, {"STEP", 32}, {"STAGES", 3}, {"TOGETHER", 2}, {"LAG", 1}};
+const lower::ConstValues kLateGather = {{"HIGH", 64}, {"STEP", 16}, {"STAGES", 4}, {"TOGETHER", 1}, {"LAG", 2}};
 INSTANTIATE_TEST_SUITE_P(Table, GroupedGemm,
                          ::testing::Values(GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{1}, 1, 8, 8}}, GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{3, 0, 70}, 9, 72, 40}},
                                            GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{65, 1}, 5, 8, 72}},
