@@ -109,6 +109,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
     auto forget_fragment = [&](int id) { head.fragments[id] = values_.unknown("carried by the loop: " + k_.fragments[at(id)].name); };
     auto forget_scalar = [&](int id) { head.scalars[id] = Poly::of(ints_.fresh(k_.vars[at(id)].name)); };
     std::set<int> known_fragments, known_scalars;
+    auto starts_right = [&](int id, Value guessed) { return agree_where_known(values_.replace(guessed, {{k, lo}}), s.fragments.at(id)); };
     // From what one iteration made of a fragment, what it is at the head of iteration k.
     auto guess = [&](int id, Value value) {
         // It must also make sense at k = hi, so it is formed without the facts of an iteration.
@@ -121,13 +122,15 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         } else if (values_.mentions(result, k)) {
             result = values_.simplified(within_masks(result, s.fragments.at(id), k));
         }
+        if (!starts_right(id, result)) {
+            if (const auto masked = masked_as_before(result, values_.simplified(s.fragments.at(id)), k, lo); masked && starts_right(id, *masked)) result = *masked;
+        }
         prover_.pop();
         prover_.push();
         prover_.assume(at_least(Poly::of(k), lo));
         prover_.assume(less(Poly::of(k), hi));
         return result;
     };
-    auto starts_right = [&](int id, Value guessed) { return agree_where_known(values_.replace(guessed, {{k, lo}}), s.fragments.at(id)); };
     std::map<int, int> attempts;   // what hangs on another fragment of the loop can be guessed right only after that one
     if (unit) {
         const State once = body(s);
@@ -387,6 +390,49 @@ std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, cons
         if (term != initial) result = values_.apply(n.name, {result, folded(n.name, term)});
     }
     return result;
+}
+
+namespace {
+
+// How the index of some element in `v` moves from iteration to iteration, counted in steps of a coordinate of the tile: (coordinate, steps).
+std::optional<std::pair<Atom, std::int64_t>> moves_by(const Values& values, const std::set<Atom>& coordinates, Value v, Atom k) {
+    const ValueNode& n = values.node(v);
+    if (n.kind == ValueNode::Kind::element) {
+        for (const Poly& index : n.indices) {
+            const auto along = index.linear_in(k);
+            if (!along || *along == 0) continue;
+            for (Atom c : coordinates) {
+                const auto step = index.linear_in(c);
+                if (step && *step != 0 && *along % *step == 0) return std::pair{c, *along / *step};
+            }
+        }
+    }
+    for (Value a : n.args) {
+        if (auto found = moves_by(values, coordinates, a, k)) return found;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+// Only the first of the tiles that a loop goes through may need a mask (the ragged one, the one on the diagonal), and code after it has none.
+// What the tile is at the head of an iteration has that mask all the same, moved along: it holds everywhere but in the first. Pre: `initial` is
+// the state before the loop.
+std::optional<Value> Flow::masked_as_before(Value guess, Value initial, Atom k, const Poly& lo) {
+    const ValueNode n = values_.node(guess);
+    if (n.kind == ValueNode::Kind::where && !ints_.mentions(n.condition, k)) {
+        const auto inner = masked_as_before(n.args[0], initial, k, lo);
+        return inner ? std::optional(values_.where(n.condition, *inner, n.args[1])) : std::nullopt;
+    }
+    const ValueNode start = values_.node(initial);
+    if (start.kind != ValueNode::Kind::where) return std::nullopt;
+    const bool zero_outside = values_.as_number(start.args[1]) == 0.0, zero_inside = values_.as_number(start.args[0]) == 0.0;
+    if (!zero_outside && !zero_inside) return std::nullopt;
+    const auto move = moves_by(values_, coordinates_, guess, k);
+    if (!move) return std::nullopt;
+    const Condition mask = zero_outside ? start.condition : negated(start.condition);
+    const Condition moved = ints_.replace(mask, {{move->first, Poly::of(move->first) + Poly(move->second) * (Poly::of(k) - lo)}});
+    return values_.where(moved, guess, values_.number(0));
 }
 
 // A guess claims nothing of elements outside a mask that does not move, unless they are as before the loop, nor of unknown ones.

@@ -581,6 +581,33 @@ private:
     std::uint64_t setting_ = 1;
 };
 
+struct CompiledCondition {
+    Condition::Kind kind = Condition::Kind::yes;
+    Evaluator::Compiled poly;
+    std::vector<CompiledCondition> parts;
+};
+
+CompiledCondition compiled(const Condition& c, Evaluator& e) {
+    CompiledCondition out{c.kind, e.compile(c.poly), {}};
+    for (const Condition& p : c.parts) out.parts.push_back(compiled(p, e));
+    return out;
+}
+
+// The sizes that are set make it false.
+bool excludes(const CompiledCondition& c, Evaluator& e) {
+    auto excluded = [&](const CompiledCondition& p) { return excludes(p, e); };
+    switch (c.kind) {
+        case Condition::Kind::yes: return false;
+        case Condition::Kind::no: return true;
+        case Condition::Kind::all: return std::any_of(c.parts.begin(), c.parts.end(), excluded);
+        case Condition::Kind::any: return std::all_of(c.parts.begin(), c.parts.end(), excluded);
+        default: break;
+    }
+    const auto v = e.value(c.poly);
+    if (!v) return false;
+    return c.kind == Condition::Kind::at_least_zero ? *v < 0 : c.kind == Condition::Kind::zero ? *v != 0 : *v == 0;
+}
+
 }  // namespace
 
 bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas) {
@@ -619,11 +646,25 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
     }
     for (const Digit& d : executions) trips.push_back(known.compile(d.extent));
     for (const auto& [symbol, definition] : derived) others.push_back(known.compile(definition));
+    std::vector<CompiledCondition> assumed;   // where the sizes at hand say nothing of one, it excludes nothing
+    for (const ir::Assumption& a : k_.assumptions) {
+        State empty;
+        assumed.push_back(compiled(ints_.condition_from(a.condition, leaf(empty)), known));
+    }
     std::vector<std::int64_t> multiples(sizes.size(), 1);
     const int top = order.size() == 1 ? 40 : order.size() == 2 ? 12 : 6;
     for (;;) {
         // Whole tiles (even), and one element into the last of them (odd): a loop that forgets the ragged tile must show.
         for (std::size_t i = 0; i < sizes.size(); ++i) known.set(sizes[i], multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1);
+        auto next_sizes = [&] {
+            std::size_t d = 0;
+            while (d < multiples.size() && ++multiples[d] > 2 * top) multiples[d++] = 1;
+            return d < multiples.size();
+        };
+        if (std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); })) {   // no launch has these sizes
+            if (!next_sizes()) break;
+            continue;
+        }
         std::vector<std::int64_t> counts;
         std::int64_t product = 1;
         for (std::size_t j = 0; j < order.size(); ++j) {
@@ -662,9 +703,7 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         };
         if (!run(0)) return false;
         if (static_cast<std::int64_t>(seen.size()) != product) return why = "the number of tiles is not the product of the tile counts", false;
-        std::size_t d = 0;
-        while (d < multiples.size() && ++multiples[d] > 2 * top) multiples[d++] = 1;
-        if (d == multiples.size()) break;
+        if (!next_sizes()) break;
     }
     lemmas.push_back("lemma: the tile order is a bijection (all grids up to " + std::to_string(top) + " tiles a side, enumerated)");
     // An index that is a tile coordinate itself is in range by the same lemma.

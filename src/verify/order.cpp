@@ -209,7 +209,7 @@ OrderResult check_order(const ir::Kernel& k) {
         options.cache = cache;
         options.resident_blocks = instance.resident_blocks;
         options.fault_limit = 1;
-        options.step_limit = 5'000'000;
+        options.step_limit = 20'000'000;
         options.schedule.lazy = true;
         options.one_cluster = cut.one_block;
         options.forced = forced;

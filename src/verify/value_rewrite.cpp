@@ -313,6 +313,22 @@ std::optional<Poly> Values::counted_before(const Poly& count, Atom k, const Poly
     return std::nullopt;
 }
 
+namespace {
+
+bool falls_with(const Integers& ints, const Poly& p, Atom k) {
+    for (const auto& [monomial, coefficient] : p.terms) {
+        if (monomial == std::vector<Atom>{k}) return coefficient < 0;
+        for (Atom a : monomial) {
+            const AtomInfo& info = ints.info(a);
+            if (info.kind != AtomInfo::Kind::minimum && info.kind != AtomInfo::Kind::maximum) continue;
+            if (coefficient > 0 && std::any_of(info.args.begin(), info.args.end(), [&](const Poly& x) { return falls_with(ints, x, k); })) return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
 Value Values::widened(Value v, Atom k, const Poly& first) {
     const ValueNode& n = node(v);
     const std::map<Atom, Poly> before = {{k, Poly::of(k) - Poly(1)}}, start = {{k, first}};
@@ -320,6 +336,8 @@ Value Values::widened(Value v, Atom k, const Poly& first) {
         case Kind::reduce: {
             const Atom y = ints_.fresh("i");
             const Value body = widened(replace(n.args[0], {{n.variable, Poly::of(y)}}), k, first);
+            // A loop that goes through its range from the end: what it has seen reaches from where it was to where it began.
+            if (falls_with(ints_, n.lo, k)) return reduce(n.name, y, ints_.replace(n.lo, before), ints_.replace(n.hi, start), body);
             const bool grows = ints_.mentions(n.lo, k) || ints_.mentions(n.hi, k);
             return reduce(n.name, y, grows ? ints_.replace(n.lo, start) : n.lo, ints_.replace(n.hi, before), body);
         }
