@@ -98,7 +98,7 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
     if (!o.out.empty()) {
         if (auto ok = write_file_atomically(o.out, outcome->best_source); !ok) return complain(exit_bad_input, ok.error());
         fmt::print("the best kernel is in {}\n", o.out);
-    }
+    } else fmt::print("`tilewright show {} --source` prints the best kernel\n", outcome->run);
     return exit_fine;
 }
 

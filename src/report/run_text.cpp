@@ -57,8 +57,12 @@ std::string step_line(const plan::Step& s) {
     if (s.microseconds) line += fmt::format(" {:>10.1f} us", *s.microseconds);
     if (s.speedup) line += fmt::format(" {:>6.2f}x", *s.speedup);
     if (s.roofline_share) line += fmt::format("  {:>3.0f}% of roofline", *s.roofline_share * 100);
-    if (s.outcome != "accepted" && !s.message.empty())
-        line += fmt::format("  {}{}", s.failure_class.empty() ? "" : one_line(s.failure_class, 12) + ": ", one_line(s.message, 90));
+    else if (const auto r = s.evidence.find("resources"); s.outcome == "accepted" && s.evidence.is_object() && r != s.evidence.end() && r->is_object())
+        line += fmt::format("  {:>3} registers, {} bytes spilled, {} bytes shared", r->value("registers", 0), r->value("spill_bytes", 0), r->value("shared_bytes", 0));
+    if (s.outcome != "accepted" && !s.message.empty()) {
+        const bool said = s.failure_class.empty() || s.message.rfind(s.failure_class + ":", 0) == 0;
+        line += fmt::format("  {}{}", said ? "" : one_line(s.failure_class, 12) + ": ", one_line(s.message, 90));
+    }
     while (!line.empty() && line.back() == ' ') line.pop_back();
     return line;
 }

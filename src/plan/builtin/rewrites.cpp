@@ -45,7 +45,7 @@ bool tile_fits(const Context& c, int bp, int bq, int threads) {
 }
 
 Alternatives register_cache(const Context& c) {
-    if (!tile(c) || !c.f.reduces || c.s.is("mode", "registers") || c.f.k > 32768) return {};
+    if (!tile(c) || !c.f.reduces || c.s.is("mode", "registers") || c.f.k > (c.f.scans ? 8192 : 32768)) return {};
     const int whole = power_of_two_at_least(c.f.k);
     Alternatives out;
     Sketch s = c.s.with("mode", "registers").with("online", 0).with("partial", 0);
@@ -57,6 +57,18 @@ Alternatives register_cache(const Context& c) {
     } else if (whole <= 1024) {
         s = s.with("bp", whole).with("bq", 32).with("threads", std::clamp(whole, 128, 1024));
         out.push_back(s);
+    }
+    return out;
+}
+
+// Long rows: a part in the registers of each block of a cluster, the folds exchanged.
+Alternatives cluster_reduction(const Context& c) {
+    if (!tile(c) || c.task.target != "sm_90a" || !c.f.reduces_q || c.f.scans || c.f.k < 8192 || c.s.on("exact")) return {};
+    Alternatives out;
+    for (int blocks : {8, 4, 2}) {
+        const int part = power_of_two_at_least((c.f.k + blocks - 1) / blocks);
+        if (blocks == c.s.number("cluster", 1) || part > 32768 || part < 2048) continue;
+        out.push_back(c.s.with("mode", "registers").with("online", 0).with("partial", 0).with("bp", 1).with("bq", part).with("cluster", blocks).with("threads", std::clamp(part / 32, 128, 1024)));
     }
     return out;
 }
@@ -81,10 +93,10 @@ Alternatives vector_width(const Context& c) {
 }
 
 Alternatives exact_extent(const Context& c) {
-    if (!tile(c) || c.s.on("exact")) return {};
+    if (!tile(c) || c.s.on("exact") || c.s.number("cluster", 1) > 1) return {};
     const auto divides = [&](std::int64_t n, int b, bool looped) { return c.s.is("mode", "registers") && looped ? n == b : n % b == 0; };
     const int bp = c.s.number("bp", 1), bq = c.s.number("bq", 256);
-    if (c.s.is("mode", "registers") && c.f.reduces) return {};   // nothing is left to drop but one mask
+    if (c.s.is("mode", "registers") && c.f.reduces && !c.f.exponentials) return {};   // a mean over a constant extent is not recognised as one over N
     const bool p = c.f.p_extent.empty() || divides(c.f.p, bp, c.f.reduces && !c.f.reduces_q);
     if (!p || !divides(c.f.q, bq, c.f.reduces_q)) return {};
     return {c.s.with("exact", 1)};
@@ -93,6 +105,7 @@ Alternatives exact_extent(const Context& c) {
 Alternatives tile_rows(const Context& c) {
     if (!tile(c) || c.f.p_extent.empty()) return {};
     if (c.f.reduces && !c.f.reduces_q && c.s.is("mode", "registers")) return {};
+    if (c.s.number("cluster", 1) > 1) return {};
     return values(c.s, "bp", {2, 4, 1, 8, 16, 32}, [&](int v) {
         return tile_fits(c, v, c.s.number("bq"), c.s.number("threads")) && (!c.s.on("exact") || c.f.p % v == 0);
     });
@@ -115,7 +128,7 @@ Alternatives block_threads(const Context& c) {
 Alternatives occupancy(const Context& c) {
     if (!tile(c)) return {};
     const int threads = c.s.number("threads", 128);
-    return values(c.s, "blocks", {4, 8, 2, 16}, [&](int v) { return v * threads <= 2048; });
+    return values(c.s, "blocks", {4, 6, 8, 2, 3, 16}, [&](int v) { return v * threads <= 2048; });
 }
 
 Alternatives cache_hints(const Context& c) {
@@ -401,7 +414,7 @@ const std::map<std::string, Rewrite>& table() {
         {"tma_store", tma_store},           {"tile_shape", tile_shape},       {"causal_skip", causal_skip},
         {"softmax_overlap", softmax_overlap}, {"key_tile", key_tile},         {"group_tiles", group_tiles},
         {"group_parts", group_parts},       {"staged_store", staged_store},   {"mask_peel", mask_peel},
-        {"split_k", split_k},               {"multicast", multicast},
+        {"cluster_reduction", cluster_reduction}, {"split_k", split_k},               {"multicast", multicast},
         {"longest_first", longest_first},   {"exponent_folding", exponent_folding}, {"lazy_rescale", lazy_rescale},
     };
     return all;

@@ -164,6 +164,7 @@ void TileWriter::declare_grid() {
     }
     blocked(axes_.p);
     blocked(axes_.q);
+    if (cluster() > 1) names.insert(names.begin(), "rank"), extents.insert(extents.begin(), std::to_string(cluster()));   // blocks of a cluster are neighbours
     if (names.empty()) return;
     std::string line = fmt::format("{} = tw.grid({})", fmt::join(names, ", "), fmt::join(extents, ", "));
     // Before the decoding lines.
@@ -188,7 +189,11 @@ void TileWriter::setup() {
         for (int c : loops_) {
             if (!bit(c)) write_.problem = "an axis that is not part of the tile is reduced";
             origin_[c] = "0";
-            assumes_.push_back(fmt::format("{} {} {}", axes_.of(c).extent_text, exact() ? "==" : "<=", block_name(c)));
+            if (cluster() > 1 && c == axes_.q) {
+                body_.line("part = rank * BQ");
+                origin_[c] = "part";
+            }
+            assumes_.push_back(fmt::format("{} {} {}{}", axes_.of(c).extent_text, exact() ? "==" : "<=", block_name(c), cluster() > 1 && c == axes_.q ? fmt::format(" * {}", cluster()) : ""));
         }
         loops_.clear();
     } else if (exact()) {
@@ -240,6 +245,7 @@ Expected<std::string, std::string> TileWriter::write() {
     std::string parameters = fmt::format("    BQ: tw.const = {},\n", sketch_.number("bq", 256));
     if (axes_.p >= 0) parameters = fmt::format("    BP: tw.const = {},\n", sketch_.number("bp", 1)) + parameters;
     std::string decorator = fmt::format(", threads={}", sketch_.number("threads", 128));
+    if (cluster() > 1) decorator += fmt::format(", cluster=({}, 1, 1)", cluster());
     if (const int b = sketch_.number("blocks", 0)) decorator += fmt::format(", blocks_per_sm={}", b);
     std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(sketch_) + tasks::file_head(task_);
     out += tasks::kernel_head(task_, task_.name, decorator, parameters);

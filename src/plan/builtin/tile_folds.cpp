@@ -173,6 +173,20 @@ void TileWriter::close_loops() {
     for (std::size_t i = 0; i < loops_.size(); ++i) body_.out();
 }
 
+// What the blocks of the cluster have found, together: each shows its own in a place that is written once.
+std::string TileWriter::exchanged(const std::string& mine, const std::string& op) {
+    const std::string state = body_.fresh("s_" + mine), whole = body_.fresh("whole_" + mine);
+    buffers_.push_back(fmt::format("{} = tw.shared(f32, (1,))", state));
+    body_.line(fmt::format("tw.store({}[0], {})", state, mine));
+    body_.line("tw.cluster_sync()");
+    body_.line(fmt::format("{} = tw.full(f32, (), {})", whole, identity_of(op)));
+    body_.line(fmt::format("for r in tw.range({}, unroll=True):", cluster()));
+    body_.in();
+    body_.line(fmt::format("{} = {}", whole, folded(op, whole, fmt::format("tw.load({}[0], rank=r)", state))));
+    body_.out();
+    return whole;
+}
+
 void TileWriter::pass(int level) {
     std::vector<Fold*> mine;
     for (Fold& f : folds_) if (f.level == level && !f.scan && f.name.empty()) mine.push_back(&f);
@@ -186,6 +200,7 @@ void TileWriter::pass(int level) {
             f->axes = v.axes & ~over;
             f->name = body_.fresh(f->op == "max" ? "top" : f->op == "min" ? "least" : f->op == "prod" ? "product" : "total");
             body_.line(fmt::format("{} = {}", f->name, reduced_text(f->op, v.text, v.axes, over, axes_.p >= 0)));
+            if (cluster() > 1) f->name = exchanged(f->name, f->op);
             write_.know(f->key, combine_name(f->name, f->axes));
         }
         return;

@@ -45,6 +45,7 @@ private:
         return bits == kP ? "(BP,)" : bits == kQ ? "(BQ,)" : "()";
     }
     bool in_registers() const { return sketch_.is("mode", "registers"); }
+    int cluster() const { return in_registers() ? sketch_.number("cluster", 1) : 1; }   // blocks that share a row
     bool exact() const { return sketch_.on("exact"); }
     std::string hint() const { const std::string h = sketch_.get("hint"); return h.empty() ? "" : fmt::format(", hint=\"{}\"", h); }
 
@@ -73,6 +74,7 @@ private:
     void start(Fold& fold);
     void finish(Fold& fold);
     void pass(int level);
+    std::string exchanged(const std::string& mine, const std::string& op);
     void online_pass(std::vector<Fold*> tops, std::vector<Fold*> sums);
     void open_loops();
     void close_loops();

@@ -101,7 +101,11 @@ Value ExpressionWriter::apply(const Term& t) {
     if (f == "add") infix("+");
     else if (f == "sub") infix("-");
     else if (f == "mul") infix("*");
-    else if (f == "div") infix("/"), out.integer = false;
+    else if (f == "div" && approximate && !all_integer && a[1].axes != axes && a[1].text.find_first_not_of("0123456789.eE-") != std::string::npos) {
+        // One reciprocal for a row instead of a division an element.
+        const Value r = named({fmt::format("tw.rcp({})", a[1].text), a[1].axes, false, false, false}, "inverse");
+        out.text = fmt::format("({} * {})", s[0], spread(r, axes));
+    } else if (f == "div") infix("/"), out.integer = false;
     else if (f == "lt") infix("<");
     else if (f == "le") infix("<=");
     else if (f == "gt") infix(">");
