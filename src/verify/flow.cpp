@@ -554,6 +554,11 @@ bool Flow::holds_of_anything(const Condition& c) {
 
 namespace tw::verify {
 
-FlowResult check_flow(const ir::Kernel& kernel, const FlowInputs& inputs) { return detail::Flow(kernel, inputs).run(); }
+FlowResult check_flow(const ir::Kernel& kernel, const FlowInputs& inputs) {
+    const std::uint64_t overflows = coefficient_overflows();
+    FlowResult result = detail::Flow(kernel, inputs).run();
+    distrust_after_overflow(result.obligations, overflows);
+    return result;
+}
 
 }  // namespace tw::verify

@@ -31,11 +31,38 @@ std::optional<std::int64_t> Poly::linear_in(Atom a) const {
     return c;
 }
 
+namespace {
+thread_local std::uint64_t overflows = 0;
+}
+
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+    std::int64_t r = 0;
+    if (__builtin_add_overflow(a, b, &r)) ++overflows;
+    return r;
+}
+
+std::int64_t times(std::int64_t a, std::int64_t b) {
+    std::int64_t r = 0;
+    if (__builtin_mul_overflow(a, b, &r)) ++overflows;
+    return r;
+}
+
+std::uint64_t coefficient_overflows() { return overflows; }
+
+void distrust_after_overflow(std::vector<Obligation>& obligations, std::uint64_t overflows_before) {
+    if (coefficient_overflows() == overflows_before) return;
+    for (Obligation& o : obligations) {
+        if (o.status != Status::proved) continue;
+        o.status = Status::not_proved;
+        o.reason = "a factor or a constant beyond 64 bits appeared in the proof";
+    }
+}
+
 std::optional<std::int64_t> Poly::minus_if_constant(const Poly& other) const {
     auto x = terms.begin(), y = other.terms.begin();
     std::int64_t difference = 0;
-    if (x != terms.end() && x->first.empty()) difference += (x++)->second;   // the constant comes first
-    if (y != other.terms.end() && y->first.empty()) difference -= (y++)->second;
+    if (x != terms.end() && x->first.empty()) difference = (x++)->second;   // the constant comes first
+    if (y != other.terms.end() && y->first.empty()) difference = plus(difference, times(-1, (y++)->second));
     return std::equal(x, terms.end(), y, other.terms.end()) ? std::optional(difference) : std::nullopt;
 }
 
@@ -50,10 +77,10 @@ Poly combined(const Poly& a, const Poly& b, std::int64_t factor) {
             r.terms.append(x->first, x->second);
             ++x;
         } else if (x == a.terms.end() || y->first < x->first) {
-            r.terms.append(y->first, factor * y->second);
+            r.terms.append(y->first, times(factor, y->second));
             ++y;
         } else {
-            if (const std::int64_t k = x->second + factor * y->second) r.terms.append(x->first, k);
+            if (const std::int64_t k = plus(x->second, times(factor, y->second))) r.terms.append(x->first, k);
             ++x, ++y;
         }
     }
@@ -73,8 +100,8 @@ Poly operator*(const Poly& a, const Poly& b) {
             std::vector<Atom> both = m;
             both.insert(both.end(), n.begin(), n.end());
             std::sort(both.begin(), both.end());
-            auto [it, fresh] = r.terms.emplace(std::move(both), k * l);
-            if (!fresh && (it->second += k * l) == 0) r.terms.erase(it);
+            auto [it, fresh] = r.terms.emplace(std::move(both), times(k, l));
+            if (!fresh && (it->second = plus(it->second, times(k, l))) == 0) r.terms.erase(it);
         }
     }
     return r;

@@ -17,6 +17,7 @@
 
 #include "base/flat_map.h"
 #include "ir/expr.h"
+#include "verify/obligation.h"
 
 namespace tw::verify {
 
@@ -41,6 +42,13 @@ struct Poly {
 Poly operator+(const Poly& a, const Poly& b);
 Poly operator-(const Poly& a, const Poly& b);
 Poly operator*(const Poly& a, const Poly& b);
+
+// Coefficients have 64 bits. One that does not fit wraps around, and this thread's count goes up: what was then claimed with the help of
+// polynomials is not proved. `distrust_after_overflow` takes it back where the count has changed since.
+std::uint64_t coefficient_overflows();
+std::int64_t plus(std::int64_t a, std::int64_t b);
+std::int64_t times(std::int64_t a, std::int64_t b);
+void distrust_after_overflow(std::vector<Obligation>& obligations, std::uint64_t overflows_before);
 
 // A condition in negation normal form; every leaf says "polynomial >= 0" or "polynomial == 0" or "!= 0".
 struct Condition {

@@ -10,6 +10,7 @@
 #include "emulate/trial.h"
 #include "ir/promise.h"
 #include "verify/cluster_signature.h"
+#include "verify/integer.h"
 
 namespace tw::verify {
 namespace {
@@ -188,6 +189,7 @@ void collect_reached(const ir::Region& region, const emulate::CoverageMap& cover
 }  // namespace
 
 OrderResult check_order(const ir::Kernel& k) {
+    const std::uint64_t overflows = coefficient_overflows();
     OrderResult result;
     const double start = processor_milliseconds();
     Cutoff cut = cutoff(k);
@@ -321,6 +323,7 @@ OrderResult check_order(const ir::Kernel& k) {
         }
         result.obligations.push_back(std::move(o));
     }
+    distrust_after_overflow(result.obligations, overflows);
     return result;
 }
 

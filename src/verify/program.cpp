@@ -213,6 +213,11 @@ private:
 
 }  // namespace
 
-std::vector<Obligation> check_program(const ir::Module& module, const ir::Program& program) { return Composition(module, program).run(); }
+std::vector<Obligation> check_program(const ir::Module& module, const ir::Program& program) {
+    const std::uint64_t overflows = coefficient_overflows();
+    std::vector<Obligation> obligations = Composition(module, program).run();
+    distrust_after_overflow(obligations, overflows);
+    return obligations;
+}
 
 }  // namespace tw::verify

@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "verify/integer.h"
+
 namespace tw::verify {
 namespace {
 
@@ -167,15 +169,17 @@ private:
         return unbounded_[id] = any;
     }
 
+    static void accumulate(Affine& a, const Affine& b, std::int64_t factor) {
+        for (const auto& [name, term] : b.terms) {
+            auto [it, fresh] = a.terms.emplace(name, std::make_pair(term.first, std::int64_t{0}));
+            if ((it->second.second = plus(it->second.second, times(factor, term.second))) == 0) a.terms.erase(it);
+        }
+        a.constant = plus(a.constant, times(factor, b.constant));
+    }
+
     Affine affine(const Expr& e) {
         Affine a;
-        auto add = [&](const Affine& b, std::int64_t factor) {
-            for (const auto& [name, term] : b.terms) {
-                auto [it, fresh] = a.terms.emplace(name, std::make_pair(term.first, std::int64_t{0}));
-                if ((it->second.second += factor * term.second) == 0) a.terms.erase(it);
-            }
-            a.constant += factor * b.constant;
-        };
+        auto add = [&](const Affine& b, std::int64_t factor) { accumulate(a, b, factor); };
         if (auto c = e.as_constant()) {
             a.constant = *c;
             return a;
@@ -260,11 +264,7 @@ private:
         for (const ir::For* f : loops_[variable->id]) {
             const Affine hi = affine(f->hi);
             Affine r = rest;   // factor * v + rest, with v = hi: should be near zero
-            for (const auto& [text, term] : hi.terms) {
-                auto [it, fresh] = r.terms.emplace(text, std::make_pair(term.first, std::int64_t{0}));
-                if ((it->second.second += factor * term.second) == 0) r.terms.erase(it);
-            }
-            r.constant += factor * hi.constant;
+            accumulate(r, hi, factor);
             if (near(r, factor)) return true;
             // factor * ((x + q) / factor) is x up to factor.
             if (hi.terms.size() == 1) {
@@ -273,22 +273,15 @@ private:
                     Affine x = affine(h->args[0]);
                     Affine s = rest;
                     const int sign = factor > 0 ? 1 : -1;
-                    for (const auto& [text, term] : x.terms) {
-                        auto [it, fresh] = s.terms.emplace(text, std::make_pair(term.first, std::int64_t{0}));
-                        if ((it->second.second += sign * term.second) == 0) s.terms.erase(it);
-                    }
-                    s.constant += sign * x.constant + factor * hi.constant;
+                    accumulate(s, x, sign);
+                    s.constant = plus(s.constant, times(factor, hi.constant));
                     if (near(s, factor)) return true;
                 }
             }
             // Near the start of a loop that starts elsewhere.
             const Affine lo = affine(f->lo);
             Affine l = rest;
-            for (const auto& [text, term] : lo.terms) {
-                auto [it, fresh] = l.terms.emplace(text, std::make_pair(term.first, std::int64_t{0}));
-                if ((it->second.second += factor * term.second) == 0) l.terms.erase(it);
-            }
-            l.constant += factor * lo.constant;
+            accumulate(l, lo, factor);
             if (near(l, factor)) return true;
         }
         return false;
