@@ -105,6 +105,50 @@ TEST(Builtin, GroupedProductsAreProvedAtEveryStep) {
     EXPECT_FALSE(check_source(wrong).proved()) << wrong;
 }
 
+// Every kernel of a path of techniques is proved, programs as a whole.
+void follow(const tasks::Task& task, const std::vector<std::string>& techniques) {
+    auto proposer = make_builtin_proposer();
+    Request r;
+    r.task = &task;
+    for (const std::string& technique : techniques) {
+        r.technique = technique;
+        auto reply = proposer->propose(r);
+        ASSERT_TRUE(reply.has_value()) << technique << ": " << reply.error().text;
+        r.current_source = reply->source;
+        SourceMap sources;
+        DiagnosticSink sink;
+        const auto module = lower::compile_text(sources, "t.py", r.current_source, {}, sink);
+        ASSERT_TRUE(module.has_value()) << technique << "\n" << r.current_source << render_text(sink, sources);
+        diagnose::CheckOptions o;
+        o.search = false;
+        for (const ir::Kernel& k : module->kernels) EXPECT_TRUE(diagnose::check(k, o).proved()) << technique << ", " << k.name << "\n" << r.current_source;
+        for (const ir::Program& p : module->programs) EXPECT_TRUE(diagnose::check_program(*module, p, o).proved()) << technique << "\n" << r.current_source;
+    }
+}
+
+TEST(Builtin, CausalAttentionIsProvedAtEveryStep) {
+    const std::string dims = "\"B\", \"H\", \"S\", 64";
+    const tasks::Task task = task_of(
+        "O[b, h, i, d] = f16(sum(j in 0:i + 1, exp(0.125 * sum(e, f32(Q[b, h, i, e]) * f32(K[b, h, j, e]))) * f32(V[b, h, j, d])) / sum(j in 0:i + 1, exp(0.125 * sum(e, f32(Q[b, h, i, e]) * f32(K[b, h, j, e])))))",
+        matrix("Q", "f16", dims) + matrix("K", "f16", dims) + matrix("V", "f16", dims) + matrix("O", "f16", dims), "B = 1\nH = 2\nS = 512\n");
+    follow(task, {"", "causal_skip", "warp_specialisation", "softmax_overlap", "longest_first", "exponent_folding", "lazy_rescale", "mask_peel", "register_blocking", "tma_store"});
+}
+
+TEST(Builtin, SharedAndSplitProductsAreProvedAtEveryStep) {
+    const std::string tensors = matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"N\", \"K\"") + matrix("C", "bf16", "\"M\", \"N\"");
+    const std::string product = "C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))";
+    const std::vector<std::string> ring = {"", "matrix_unit", "shared_staging", "warpgroup_mma", "tma", "warp_specialisation"};
+    std::vector<std::string> shared = ring, split = ring;
+    shared.insert(shared.end(), {"persistence", "multicast", "tma_store"});
+    split.insert(split.end(), {"register_blocking", "split_k"});
+    follow(task_of(product, tensors, "M = 512\nN = 512\nK = 256\n"), shared);
+    follow(task_of(product, tensors, "M = 128\nN = 256\nK = 8192\n"), split);
+}
+
+TEST(Builtin, LongRowsInClustersAreProved) {
+    follow(task_of("Y[m, n] = bf16(softmax(n, f32(X[m, n])))", matrix("X", "bf16", "\"M\", \"N\"") + matrix("Y", "bf16", "\"M\", \"N\""), "M = 16\nN = 65536\n"), {"", "cluster_reduction", "vector_width", "fast_functions"});
+}
+
 TEST(Builtin, TilesOfGroupsNeedTheirOffsets) {
     const tasks::Task task = task_of(kGroupedProduct, grouped_tensors(false), "P = 192\nE = 4\nN = 256\nK = 128\n");
     auto proposer = make_builtin_proposer();
