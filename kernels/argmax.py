@@ -54,18 +54,51 @@ def across(state, combine, start, C):
 
 
 @tw.inline
-def row_in_cluster(X, S, combine, reduced, start, C, BN):
-    """A row in the registers of a cluster: the extreme value first, then the first place that has it. Positions are folded in f32, which
+def own_part(C, WIDTH):
+    """The block's rank in its cluster, its row, and where its part of the row begins."""
+    if C == 1:
+        rank = 0
+        m = tw.grid(M)
+    else:
+        rank, m = tw.grid(C, M)
+    return rank, m, rank * WIDTH
+
+
+@tw.inline
+def staged(X, s, m, n, K, BN):
+    """This block's part of the row, K chunks of BN elements from n on, into shared memory; outside the row it is zero. Every thread reads what it
+    copied, so nobody waits for anybody."""
+    for k in tw.range(K):
+        tw.cp_async(s[k], X[m, n + k * BN : n + k * BN + BN])
+    tw.cp_async_commit()
+    tw.cp_async_wait(0)
+
+
+@tw.inline
+def inside(x, n, outside):
+    return tw.where(tw.coord(x, 0) < N - n, x, outside)
+
+
+@tw.inline
+def row_in_shared(X, S, combine, reduced, start, T, C, K, BN):
+    """A row in the shared memory of a cluster: the extreme value first, then the first place that has it. Positions are folded in f32, which
     is exact up to 2^24."""
     tw.assume(N <= 16777216)
-    rank, m = tw.grid(C, M)
+    rank, m, n0 = own_part(C, K * BN)
+    s = tw.shared(T, (K, BN))
     state = tw.shared(f32, (2,))
-    n = rank * BN
-    x = tw.load(X[m, n : n + BN], fill=start, hint="streaming").to(f32)
-    tw.store(state[0], reduced(x))
+    staged(X, s, m, n0, K, BN)
+    extremes = tw.full(f32, (BN,), start)
+    for k in tw.range(K):
+        extremes = combine(extremes, inside(tw.load(s[k]).to(f32), n0 + k * BN, start))
+    tw.store(state[0], reduced(extremes))
     best = across(state[0], combine, start, C)
-    place = tw.where(tw.coord(x, 0) < N - n, tw.where(x == best, (tw.coord(x, 0) + n).to(f32), HIGHEST), HIGHEST)
-    tw.store(state[1], tw.min(place, axis=0))
+    places = tw.full(f32, (BN,), HIGHEST)
+    for k in tw.range(K):
+        n = n0 + k * BN
+        x = tw.load(s[k]).to(f32)
+        places = tw.minimum(places, inside(tw.where(x == best, (tw.coord(x, 0) + n).to(f32), HIGHEST), n, HIGHEST))
+    tw.store(state[1], tw.min(places, axis=0))
     first = across(state[1], smaller, HIGHEST, C)
     if rank == 0:
         tw.store(S[m], first.to(i64))
@@ -103,12 +136,20 @@ def row_argmax_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf1
     short_rows(X, S, first_max, LOWEST, tw.max(1, 8192 // BYTES), BYTES // T.bytes)
 
 
-@tw.kernel(target="sm_90a", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=BYTES // 64, cluster=(C, 1, 1))
-def row_argmax_cluster(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(16384), C: tw.const(2, 4, 8) = 8):
-    """BYTES bytes of the row in the registers of each block of a cluster."""
-    tw.assume(N <= C * BYTES // T.bytes)
+@tw.kernel(
+    target="sm_90a",
+    name="row_argmax",
+    computes="S[m] = argmax(n, f32(X[m, n]))",
+    threads=512,
+    cluster=(tw.min(8, ROW // 65536), 1, 1),
+    blocks_per_sm=27 // (ROW // tw.min(8, ROW // 65536) // 8192),
+)
+def row_argmax_staged(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
+    """Rows of up to ROW bytes in the shared memory of one block or of a cluster."""
+    C = tw.min(8, ROW // 65536)
+    tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_cluster(X, S, larger, top, LOWEST, C, BYTES // T.bytes)
+    row_in_shared(X, S, larger, top, LOWEST, T, C, ROW // C // 8192, 8192 // T.bytes)
 
 
 @tw.kernel(target="sm_90a", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
@@ -139,12 +180,20 @@ def row_argmin_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf1
     short_rows(X, S, first_min, HIGHEST, tw.max(1, 8192 // BYTES), BYTES // T.bytes)
 
 
-@tw.kernel(target="sm_90a", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=BYTES // 64, cluster=(C, 1, 1))
-def row_argmin_cluster(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(16384), C: tw.const(2, 4, 8) = 8):
-    """BYTES bytes of the row in the registers of each block of a cluster."""
-    tw.assume(N <= C * BYTES // T.bytes)
+@tw.kernel(
+    target="sm_90a",
+    name="row_argmin",
+    computes="S[m] = argmin(n, f32(X[m, n]))",
+    threads=512,
+    cluster=(tw.min(8, ROW // 65536), 1, 1),
+    blocks_per_sm=27 // (ROW // tw.min(8, ROW // 65536) // 8192),
+)
+def row_argmin_staged(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
+    """Rows of up to ROW bytes in the shared memory of one block or of a cluster."""
+    C = tw.min(8, ROW // 65536)
+    tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_cluster(X, S, smaller, bottom, HIGHEST, C, BYTES // T.bytes)
+    row_in_shared(X, S, smaller, bottom, HIGHEST, T, C, ROW // C // 8192, 8192 // T.bytes)
 
 
 @tw.kernel(target="sm_90a", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))

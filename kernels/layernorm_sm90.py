@@ -1,4 +1,5 @@
-"""Layer normalisation over rows, with scale and shift. Rows that fit the registers of a block or of a cluster are read once."""
+"""Layer normalisation over rows, with scale and shift. Rows that fit the registers of a block or the shared memory of a cluster are read
+once."""
 import tilewright as tw
 from tilewright import bf16, f32
 
@@ -43,6 +44,46 @@ def row_in_cluster(X, gamma, beta, Y, eps, C, BN):
     tw.store(Y[m, n : n + BN], (centred * scale * g + b).to(Y.dtype))
 
 
+@tw.inline
+def staged(X, s, m, n, K, BN):
+    """This block's part of the row, K chunks of BN elements from n on, into shared memory; outside the row it is zero. Every thread reads what it
+    copied, so nobody waits for anybody."""
+    for k in tw.range(K):
+        tw.cp_async(s[k], X[m, n + k * BN : n + k * BN + BN])
+    tw.cp_async_commit()
+    tw.cp_async_wait(0)
+
+
+@tw.inline
+def inside(x, n, outside):
+    return tw.where(tw.coord(x, 0) < N - n, x, outside)
+
+
+@tw.inline
+def row_in_shared(X, gamma, beta, Y, eps, T, C, K, BN):
+    rank, m = tw.grid(C, M)
+    s = tw.shared(T, (K, BN))
+    sums = tw.shared(f32, (2,))
+    n0 = rank * K * BN
+    staged(X, s, m, n0, K, BN)
+    partial = tw.zeros(f32, (BN,))
+    for k in tw.range(K):
+        partial = partial + tw.load(s[k]).to(f32)
+    tw.store(sums[0], tw.sum(partial, axis=0))
+    mu = across(sums[0], C) / N
+    squares = tw.zeros(f32, (BN,))
+    for k in tw.range(K):
+        d = inside(tw.load(s[k]).to(f32) - mu, n0 + k * BN, 0.0)
+        squares = squares + d * d
+    tw.store(sums[1], tw.sum(squares, axis=0))
+    scale = tw.rsqrt(across(sums[1], C) / N + eps)
+    for k in tw.range(K):
+        n = n0 + k * BN
+        g = tw.load(gamma[n : n + BN], fill=0.0).to(f32)
+        b = tw.load(beta[n : n + BN], fill=0.0).to(f32)
+        tw.store(Y[m, n : n + BN], ((tw.load(s[k]).to(f32) - mu) * scale * g + b).to(Y.dtype))
+
+
 @tw.kernel(
     target="sm_80",
     name="layernorm",
@@ -78,26 +119,24 @@ def layernorm_rows(
         let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
-    threads=BYTES // (16 * V),
-    cluster=(C, 1, 1),
-    blocks_per_sm=tw.max(1, 16384 * V // BYTES),
+    threads=512,
+    cluster=(tw.min(8, tw.max(2, ROW // 65536)), 1, 1),
+    blocks_per_sm=tw.min(4, 27 // (ROW // tw.min(8, tw.max(2, ROW // 65536)) // 8192)),
 )
-def layernorm_cluster(
+def layernorm_staged(
     X: tw.Tensor(T, M, N),
     gamma: tw.Tensor(T, N),
     beta: tw.Tensor(T, N),
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BYTES: tw.each(8192, 16384, 32768),
-    C: tw.const(2, 4, 8) = 8,
-    V: tw.const(4, 8) = 4,
+    ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400),
 ):
-    """BYTES bytes of the row in the registers of each block of a cluster; the blocks exchange their sums."""
-    BN = BYTES // T.bytes
-    tw.assume(N <= BN * C)
+    """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
+    C = tw.min(8, tw.max(2, ROW // 65536))
+    tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_cluster(X, gamma, beta, Y, eps, C, BN)
+    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // 8192, 8192 // T.bytes)
 
 
 @tw.kernel(

@@ -1,5 +1,5 @@
-"""Root-mean-square normalisation over rows, alone or of the sum with a residual stream. Rows that fit the registers of a block or of a
-cluster are read once; longer ones twice."""
+"""Root-mean-square normalisation over rows, alone or of the sum with a residual stream. Rows that fit the registers of a block or the
+shared memory of a cluster are read once; longer ones twice."""
 import tilewright as tw
 from tilewright import bf16, f32
 
@@ -26,15 +26,42 @@ def across(state, C):
 
 
 @tw.inline
-def row_in_cluster(X, gamma, Y, eps, C, BN):
-    rank, m = tw.grid(C, M)
+def own_part(C, WIDTH):
+    """The block's rank in its cluster, its row, and where its part of the row begins."""
+    if C == 1:
+        rank = 0
+        m = tw.grid(M)
+    else:
+        rank, m = tw.grid(C, M)
+    return rank, m, rank * WIDTH
+
+
+@tw.inline
+def staged(X, s, m, n, K, BN):
+    """This block's part of the row, K chunks of BN elements from n on, into shared memory; outside the row it is zero. Every thread reads what it
+    copied, so nobody waits for anybody."""
+    for k in tw.range(K):
+        tw.cp_async(s[k], X[m, n + k * BN : n + k * BN + BN])
+    tw.cp_async_commit()
+    tw.cp_async_wait(0)
+
+
+@tw.inline
+def row_in_shared(X, gamma, Y, eps, T, C, K, BN):
+    rank, m, n0 = own_part(C, K * BN)
+    s = tw.shared(T, (K, BN))
     squares = tw.shared(f32, (1,))
-    n = rank * BN
-    x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
-    g = tw.load(gamma[n : n + BN], fill=0.0)
-    tw.store(squares[0], tw.sum(x * x, axis=0))
+    staged(X, s, m, n0, K, BN)
+    sums = tw.zeros(f32, (BN,))
+    for k in tw.range(K):
+        x = tw.load(s[k]).to(f32)
+        sums = sums + x * x
+    tw.store(squares[0], tw.sum(sums, axis=0))
     scale = tw.rsqrt(across(squares[0], C) / N + eps)
-    tw.store(Y[m, n : n + BN], (x * scale * g.to(f32)).to(Y.dtype))
+    for k in tw.range(K):
+        n = n0 + k * BN
+        g = tw.load(gamma[n : n + BN], fill=0.0)
+        tw.store(Y[m, n : n + BN], (tw.load(s[k]).to(f32) * scale * g.to(f32)).to(Y.dtype))
 
 
 @tw.inline
@@ -95,25 +122,23 @@ def rmsnorm_rows(
     target="sm_90a",
     name="rmsnorm",
     computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
-    threads=BYTES // (16 * V),
-    cluster=(C, 1, 1),
-    blocks_per_sm=tw.max(1, 16384 * V // BYTES),
+    threads=512,
+    cluster=(tw.min(8, ROW // 65536), 1, 1),
+    blocks_per_sm=27 // (ROW // tw.min(8, ROW // 65536) // 8192),
 )
-def rmsnorm_cluster(
+def rmsnorm_staged(
     X: tw.Tensor(T, M, N),
     gamma: tw.Tensor(T, N),
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BYTES: tw.each(8192, 16384, 32768),
-    C: tw.const(2, 4, 8) = 8,
-    V: tw.const(4, 8) = 4,
+    ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400),
 ):
-    """BYTES bytes of the row in the registers of each block of a cluster; the blocks exchange their sums of squares."""
-    BN = BYTES // T.bytes
-    tw.assume(N <= BN * C)
+    """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
+    C = tw.min(8, ROW // 65536)
+    tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_cluster(X, gamma, Y, eps, C, BN)
+    row_in_shared(X, gamma, Y, eps, T, C, ROW // C // 8192, 8192 // T.bytes)
 
 
 @tw.kernel(

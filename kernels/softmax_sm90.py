@@ -1,5 +1,5 @@
-"""Row softmax. A row that fits a block's registers, or those of a cluster of eight blocks, or their shared memory, is read once;
-longer rows are read twice, online. Each form for rows of whole 16-byte vectors, and for any row length."""
+"""Row softmax. A row that fits a block's registers, or the shared memory of up to eight blocks, is read once; longer rows are read twice,
+online. Each form for rows of whole 16-byte vectors, and for any row length."""
 import tilewright as tw
 from tilewright import bf16, f32
 
@@ -43,6 +43,54 @@ def row_in_cluster(X, Y, C, BN):
     tw.store(state[1], tw.sum(e, axis=0))
     whole_top, total = united(state, C)
     tw.store(Y[m, n : n + BN], (e * (tw.exp2((top - whole_top) * LOG2E) / total)).to(Y.dtype))
+
+
+@tw.inline
+def own_part(C, WIDTH):
+    """The block's rank in its cluster, its row, and where its part of the row begins."""
+    if C == 1:
+        rank = 0
+        m = tw.grid(M)
+    else:
+        rank, m = tw.grid(C, M)
+    return rank, m, rank * WIDTH
+
+
+@tw.inline
+def staged(X, s, m, n, K, BN):
+    """This block's part of the row, K chunks of BN elements from n on, into shared memory; outside the row it is zero. Every thread reads what it
+    copied, so nobody waits for anybody."""
+    for k in tw.range(K):
+        tw.cp_async(s[k], X[m, n + k * BN : n + k * BN + BN])
+    tw.cp_async_commit()
+    tw.cp_async_wait(0)
+
+
+@tw.inline
+def inside(x, n, outside):
+    return tw.where(tw.coord(x, 0) < N - n, x, outside)
+
+
+@tw.inline
+def row_in_shared(X, Y, T, C, K, BN):
+    rank, m, n0 = own_part(C, K * BN)
+    s = tw.shared(T, (K, BN))
+    state = tw.shared(f32, (2,))
+    staged(X, s, m, n0, K, BN)
+    tops = tw.full(f32, (BN,), float("-inf"))
+    for k in tw.range(K):
+        tops = tw.maximum(tops, inside(tw.load(s[k]).to(f32), n0 + k * BN, float("-inf")))
+    top = tw.maximum(tw.max(tops, axis=0), LOWEST)
+    sums = tw.zeros(f32, (BN,))
+    for k in tw.range(K):
+        sums = sums + tw.exp2((inside(tw.load(s[k]).to(f32), n0 + k * BN, float("-inf")) - top) * LOG2E, approx=True)
+    tw.store(state[0], top)
+    tw.store(state[1], tw.sum(sums, axis=0))
+    whole_top, total = united(state, C)
+    scale = 1.0 / total
+    for k in tw.range(K):
+        n = n0 + k * BN
+        tw.store(Y[m, n : n + BN], (tw.exp2((tw.load(s[k]).to(f32) - whole_top) * LOG2E, approx=True) * scale).to(Y.dtype))
 
 
 @tw.inline
@@ -93,23 +141,16 @@ def softmax_rows(
     target="sm_90a",
     name="softmax",
     computes="Y[m, n] = softmax(n, f32(X[m, n]))",
-    threads=BYTES // (16 * V),
-    cluster=(C, 1, 1),
-    blocks_per_sm=tw.max(1, 65536 // BYTES),
+    threads=512,
+    cluster=(tw.min(8, ROW // 65536), 1, 1),
+    blocks_per_sm=27 // (ROW // tw.min(8, ROW // 65536) // 8192),
 )
-def softmax_cluster(
-    X: tw.Tensor(T, M, N),
-    Y: tw.Tensor(T, M, N),
-    T: tw.each(bf16, f32),
-    BYTES: tw.each(8192, 16384, 32768),
-    C: tw.const(2, 4, 8) = 8,
-    V: tw.const(4, 8) = 4,
-):
-    """BYTES bytes of the row in the registers of each block of a cluster; the blocks exchange one maximum and one sum."""
-    BN = BYTES // T.bytes
-    tw.assume(N <= BN * C)
+def softmax_staged(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
+    """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
+    C = tw.min(8, ROW // 65536)
+    tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_cluster(X, Y, C, BN)
+    row_in_shared(X, Y, T, C, ROW // C // 8192, 8192 // T.bytes)
 
 
 @tw.kernel(
