@@ -78,7 +78,7 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
 std::string other_number(Random& random, const std::string& number) {
     static const char* const odd[] = {"0", "1", "2", "3", "4", "7", "8", "16", "32", "63", "64", "65", "128", "256", "1024", "4096",
                                       "2147483647", "9223372036854775807", "99999999999999999999"};
-    const long value = std::strtol(number.c_str(), nullptr, 10);
+    const unsigned long value = std::strtoul(number.c_str(), nullptr, 10);
     switch (below(random, 5)) {
         case 0: return std::to_string(value + 1);
         case 1: return std::to_string(value > 0 ? value - 1 : value);

@@ -16,15 +16,15 @@ def rotated_pairs(X: tw.Tensor(f32, N), c: tw.Tensor(f32, N), s: tw.Tensor(f32, 
     tw.store(Y[i], x * tw.load(c[i : i + 256], fill=0.0) + sign * other * tw.load(s[i : i + 256], fill=0.0))
 
 
-@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n] / sum(k in 0:32, X[m, k])")
+@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n] / (1 + sum(k in 0:32, X[m, k] * X[m, k]))")
 def normalised_rows(X: tw.Tensor(f32, M, 32), Y: tw.Tensor(f32, M, 32)):
     """The sum over a warp, by hand: five butterflies."""
     i = tw.grid(tw.cdiv(M, 4)) * 4
     x = tw.load(X[i : i + 4, 0:32], fill=0.0, layout=tw.blocked(vector=1))
-    total = x
+    total = x * x
     for b in tw.unroll(5):
         total = total + tw.shuffle(total, xor=1 << b)
-    tw.store(Y[i, 0], x / total)
+    tw.store(Y[i, 0], x / (1.0 + total))
 
 
 @tw.kernel(target="sm_80", computes="Y[m, n] = where(n < 32 - 3, X[m, n + 3], X[m, n]) - where(n >= 1, X[m, n - 1], X[m, n]) * X[m, 5]")
