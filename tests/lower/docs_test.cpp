@@ -75,6 +75,12 @@ TEST(LanguageReference, EveryConstructHasAnExample) {
     }
     EXPECT_GT(builtin_names().size(), 80u);
     EXPECT_EQ(missing, 0);
+    for (const char* keyword : {"target", "computes", "name", "threads", "cluster", "blocks_per_sm", "dependent_launch", "strides", "zeroed", "stable", "range", "sorted", "offsets_of",
+                                "tile_ends", "inverse_of", "unroll", "step", "group", "cluster_dim", "fill", "hint", "layout", "limit", "rank", "swizzle", "pad", "align", "offset_bytes",
+                                "axis", "reverse", "approx", "vector", "warps", "xor", "up", "down", "lane", "on", "multicast", "read", "noinc", "arrivals", "consumers", "producers",
+                                "keep", "zero", "regs"}) {
+        EXPECT_TRUE(std::regex_search(text, std::regex("\\b" + std::string(keyword) + "="))) << "docs/language.md has no example of " << keyword << "=";
+    }
     for (const char* method : {"to", "wait", "arrive", "expect", "acquire", "full", "commit", "release", "sync", "T", "shape", "dtype", "bytes"}) {
         EXPECT_TRUE(std::regex_search(text, std::regex("\\." + std::string(method) + "\\b"))) << "no example of ." << method;
     }
