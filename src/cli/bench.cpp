@@ -179,7 +179,7 @@ std::function<int()> declare_bench(CLI::App& app) {
     declare_candidate(app, o->candidate, false);
     app.add_option("--suite", o->suite.name, "every case of bench/suites/NAME.json (gemm, attention, grouped, memory) or of the file NAME against its peers");
     app.add_option("--only", o->suite.only, "of a suite, the cases whose name contains this");
-    app.add_flag("--resume", o->suite.resume, "of a suite: rows that the file of --json has already are kept; it is written row by row");
+    app.add_flag("--resume", o->suite.resume, "of a suite: rows that the file of --json has of the same CUDA text and sizes are kept; it is written row by row");
     app.add_option("--svg", o->suite.svg_out, "of a suite: bars against the peers and a roofline, as a picture");
     app.add_option("--draw", o->draw, "only the picture of a suite's result that --json wrote before, to --svg or the standard output");
     app.add_option("--torch", o->torch, "with --against torch: a Python expression over the parameters by name, torch and F");

@@ -6,13 +6,18 @@
 #include <atomic>
 #include <filesystem>
 #include <iostream>
+#include <set>
 #include <thread>
 
+#include "base/digest.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
+#include "codegen/emit.h"
 #include "report/suite_picture.h"
 #include "runtime/evaluate.h"
+#include "runtime/launch.h"
+#include "runtime/signature.h"
 #include "runtime/torch_peer.h"
 #include "runtime/worker.h"
 
@@ -40,8 +45,24 @@ void add_inputs(json& request, const json& listed, const fs::path& root, std::st
     else request["inputs"] = std::move(inputs);
 }
 
+// What a row was measured of: the CUDA text of every variant that the case may launch, its sizes and what its inputs are made of. Empty when there is no text.
+std::string measured_digest(const json& request, const json& listed) {
+    auto module = runtime::KernelModule::from_file(request["file"], request["constants"].get<lower::ConstValues>());
+    if (!module) return "";
+    const auto signature = runtime::find_signature((*module)->ir(), request.value("kernel", std::string()));
+    if (!signature) return "";
+    Digest digest;
+    for (const ir::Kernel* kernel : signature->kernels) {
+        const auto emitted = codegen::emit(*kernel, "");
+        if (!emitted) return "";
+        digest.add_field(emitted->source);
+    }
+    for (const char* field : {"sizes", "scalars", "l2", "inputs_from", "arguments"}) digest.add_field(listed.value(field, json()).dump());
+    return digest.hex().substr(0, 16);
+}
+
 json row_of(const json& request, const std::string& peer, const json& listed) {
-    return {{"case", request["case"]}, {"file", request["file"]}, {"constants", request["constants"]}, {"sizes", request["sizes"]}, {"peer", peer}, {"notes", listed.value("notes", std::string())}};
+    return {{"case", request["case"]}, {"file", listed["file"]}, {"constants", request["constants"]}, {"sizes", request["sizes"]}, {"peer", peer}, {"notes", listed.value("notes", std::string())}, {"digest", request["digest"]}};
 }
 
 void say(const json& row) {
@@ -103,27 +124,38 @@ public:
         const auto text = read_file(o.json_out);
         const json before = text ? json::parse(*text, nullptr, false) : json();
         if (!before.is_object() || !before.contains("cases") || !before["cases"].is_array()) return;
+        std::set<std::pair<std::string, std::string>> listed;
+        for (const json& c : suite["cases"]) {
+            listed.emplace(c.value("case", std::string()), "");
+            for (const json& p : c.value("peers", json::array())) listed.emplace(c.value("case", std::string()), peer_name(p));
+        }
         for (const json& row : before["cases"]) {
-            if (row.is_object() && row.contains("ratio")) result_["cases"].push_back(row);
+            if (row.is_object() && row.contains("ratio") && listed.count({row.value("case", std::string()), row.value("peer", std::string())})) result_["cases"].push_back(row);
         }
         if (before.contains("versions") && before["versions"].is_object()) result_["versions"] = before["versions"];
     }
 
-    bool has(const json& name, const std::string& peer) const {
-        return std::any_of(rows().begin(), rows().end(), [&](const json& r) { return r.value("case", json()) == name && r.value("peer", std::string()) == peer; });
+    // A row of this very text: a kernel that has changed since is measured again.
+    bool has(const json& request, const std::string& peer) const {
+        return std::any_of(rows().begin(), rows().end(), [&](const json& r) { return same_place(r, request["case"], peer) && !request["digest"].get_ref<const std::string&>().empty() && r.value("digest", std::string()) == request["digest"]; });
     }
     void versions(const json& evidence) {
         if (evidence.contains("versions")) result_["versions"].update(evidence["versions"]);
     }
     bool add(json row) {
         say(row);
-        result_["cases"].push_back(std::move(row));
+        json& all = result_["cases"];
+        const auto before = std::find_if(all.begin(), all.end(), [&](const json& r) { return same_place(r, row["case"], row["peer"]); });
+        if (before != all.end()) *before = std::move(row);
+        else all.push_back(std::move(row));
         return o_.json_out.empty() || o_.json_out == "-" || write_json(o_.json_out, result_);
     }
     const json& rows() const { return result_["cases"]; }
     const json& result() const { return result_; }
 
 private:
+    static bool same_place(const json& row, const json& name, const std::string& peer) { return row.value("case", json()) == name && row.value("peer", std::string()) == peer; }
+
     const SuiteOptions& o_;
     json result_;
 };
@@ -184,17 +216,18 @@ int run_cases(const json& suite, const SuiteOptions& o) {
         found = true;
         Case c;
         c.listed = listed;
-        const json peers = listed.value("peers", json::array());
-        for (const json& p : peers) {
-            if (!table.has(listed["case"], peer_name(p))) (is_torch(p) ? c.torch : c.inside).push_back(p);
-        }
-        if (c.inside.empty() && c.torch.empty() && (!peers.empty() || table.has(listed["case"], ""))) continue;
         c.request = {{"case", listed["case"]}, {"time", true}, {"rounds", o.rounds}, {"heuristics", o.heuristics}, {"timeout_s", o.timeout}, {"constants", listed.value("constants", json::object())},
                      {"sizes", listed["sizes"]}, {"scalars", listed.value("scalars", json::object())}, {"l2", listed.value("l2", std::string("cold"))}, {"seed", listed.value("seed", 1)}};
         std::error_code ignored;
         const std::string file = listed["file"];
         c.request["file"] = fs::exists(file, ignored) ? file : (root / file).string();
         if (listed.contains("kernel")) c.request["kernel"] = listed["kernel"];
+        c.request["digest"] = measured_digest(c.request, listed);
+        const json peers = listed.value("peers", json::array());
+        for (const json& p : peers) {
+            if (!table.has(c.request, peer_name(p))) (is_torch(p) ? c.torch : c.inside).push_back(p);
+        }
+        if (c.inside.empty() && c.torch.empty() && (!peers.empty() || table.has(c.request, ""))) continue;
         if (listed.contains("tolerance")) c.request["tolerance"] = listed["tolerance"];
         add_inputs(c.request, listed, root, c.problem);
         cases.push_back(std::move(c));

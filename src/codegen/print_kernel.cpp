@@ -93,11 +93,12 @@ void Printer::choose_names() {
 
 namespace {
 
-// Calls the visitors for every fragment and integer variable a statement itself mentions (not its nested regions).
+// Calls the visitors for every fragment, integer variable and global tensor (by pointer) a statement itself mentions (not its nested regions).
 struct Mentions {
-    std::function<void(int)> fragment, var;
+    std::function<void(int)> fragment, var, tensor;
     void expr(const ir::Expr& e) const {
         if (e.kind() == ir::ExprKind::var) var(e->id);
+        if (e.kind() == ir::ExprKind::element) tensor(e->id);
         for (const ir::Expr& a : e->args) expr(a);
     }
     void element(const ir::ElementNode& e) const {
@@ -110,6 +111,7 @@ struct Mentions {
         if (v.cluster_rank) expr(*v.cluster_rank);
     }
     void view(const ir::GlobalView& v) const {
+        tensor(v.tensor);
         for (const auto& e : v.origin) expr(e);
         for (const auto& l : v.limit) if (l) expr(*l);
         if (v.gather_fragment >= 0) fragment(v.gather_fragment);
@@ -192,22 +194,9 @@ void Printer::find_scopes() {
     std::function<void(const Region&)> walk = [&](const Region& region) {
         for (std::size_t i = 0; i < region.size(); ++i) {
             path.emplace_back(&region, i);
-            Mentions m{[&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); }, [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); }};
+            Mentions m{[&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); }, [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); },
+                       [&](int t) { pointer_used_[static_cast<std::size_t>(t)] = true; }};
             std::visit(m, region[i].op);
-            auto mark = [&](int tensor) { pointer_used_[static_cast<std::size_t>(tensor)] = true; };
-            std::function<void(const ir::Expr&)> elements = [&](const ir::Expr& e) {
-                if (e.kind() == ir::ExprKind::element) mark(e->id);
-                for (const auto& a : e->args) elements(a);
-            };
-            if (auto* o = std::get_if<ir::LoadGlobal>(&region[i].op)) mark(o->src.tensor);
-            if (auto* o = std::get_if<ir::StoreGlobal>(&region[i].op)) mark(o->dst.tensor);
-            if (auto* o = std::get_if<ir::AtomicAdd>(&region[i].op)) mark(o->dst.tensor);
-            if (auto* o = std::get_if<ir::CpAsync>(&region[i].op)) mark(o->src.tensor);
-            if (auto* o = std::get_if<ir::Assign>(&region[i].op)) elements(o->value);
-            if (auto* o = std::get_if<ir::If>(&region[i].op)) elements(o->condition);
-            if (auto* o = std::get_if<ir::For>(&region[i].op)) elements(o->lo), elements(o->hi), elements(o->step);
-            if (auto* o = std::get_if<ir::TmaLoad>(&region[i].op)) for (const auto& c : o->coordinates) elements(c);
-            if (auto* o = std::get_if<ir::TmaStore>(&region[i].op)) for (const auto& c : o->coordinates) elements(c);
             if (auto* o = std::get_if<ir::For>(&region[i].op)) walk(o->body);
             if (auto* o = std::get_if<ir::If>(&region[i].op)) walk(o->then), walk(o->otherwise);
             if (auto* o = std::get_if<ir::Role>(&region[i].op)) walk(o->body);

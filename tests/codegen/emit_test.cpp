@@ -115,6 +115,28 @@ TEST(Golden, SmallKernels) {
     }
 }
 
+// A tensor of which only elements inside addresses and limits are read is passed like any other.
+TEST(Arguments, TensorsThatOnlyAddressesMention) {
+    const ir::Module module = lowered("pick.py", R"(import tilewright as tw
+from tilewright import f32, i32
+
+M, N = tw.sizes("M N")
+
+@tw.kernel(target="sm_80", computes="Y[m] = X[m, at[m]]", threads=32)
+def pick(X: tw.Tensor(f32, M, N), at: tw.Tensor(i32, M, range=N), Y: tw.Tensor(f32, M)):
+    m = tw.grid(M)
+    tw.store(Y[m], tw.load(X[m, at[m]]))
+)");
+    ASSERT_EQ(module.kernels.size(), 1u);
+    auto emitted = emit(module.kernels[0], "pick.py");
+    ASSERT_TRUE(emitted) << emitted.error().message;
+    std::set<std::string> passed;
+    for (const Argument& a : emitted->arguments) {
+        if (a.kind == Argument::Kind::tensor) passed.insert(module.kernels[0].tensors[static_cast<std::size_t>(a.id)].name);
+    }
+    EXPECT_EQ(passed, (std::set<std::string>{"X", "at", "Y"}));
+}
+
 TEST(SelfContained, PastesEachHeaderOnceAndWhatIsUsed) {
     auto header = [](const std::string& name) -> std::optional<std::string> {
         if (name == "a.cuh") return "#pragma once\n#include \"b.cuh\"\n// doubles\nTW_DEVICE int twice(int x) { return add(x, x); }\n// never\nTW_DEVICE int unused() {\n  return 0;\n}\n";
