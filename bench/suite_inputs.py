@@ -70,31 +70,42 @@ def rows_of_experts(rows, tokens, experts, load, seed):
     return counts
 
 
-def tile_table(counts, high, step):
-    """(first rows, ends) of tiles of at most `high` rows: the tiles of an expert are nearly equal and, but for its last, multiples of `step` rows."""
-    first, end, begin = [], [], 0
+def tile_table(counts, high, step, together):
+    """[(first row, end)] of tiles of at most `high` rows: the tiles of an expert are nearly equal and, but for its last, multiples of `step` rows.
+
+    Blocks take the `together` tiles of a batch in turn. Half of a batch are the highest tiles that are left, neighbours of one expert where it has several (they
+    share its weights in L2), half the lowest: these wait for their weights while those keep the tensor cores busy.
+    """
+    experts, begin = [], 0
     for rows in counts:
-        tiles, units = -(-rows // high), -(-rows // step)
-        at = begin
-        for i in range(tiles):
-            stop = min(begin + rows, at + step * (units // tiles + (i < units % tiles)))
-            first.append(at)
-            end.append(stop)
+        number, units = -(-rows // high), -(-rows // step)
+        tiles, at = [], begin
+        for i in range(number):
+            stop = min(begin + rows, at + step * (units // number + (i < units % number)))
+            tiles.append((at, stop))
             at = stop
+        experts.append(tiles)
         begin += rows
-    return first, end
+    falling = [t for tiles in sorted(experts, key=lambda tiles: -max((end - first for first, end in tiles), default=0)) for t in tiles]
+    ordered, front, back = [], 0, len(falling)
+    while front < back:
+        high_ones = falling[front : min(back, front + together // 2)]
+        front += len(high_ones)
+        low_ones = falling[max(front, back - (together - together // 2)) : back]
+        back -= len(low_ones)
+        ordered += high_ones + low_ones[::-1]
+    return ordered
 
 
-def routed_rows(sizes, load="balanced", high=256, step=32, together=8, seed=5):
+def routed_rows(sizes, tokens, load="balanced", high=256, step=32, together=8, seed=5):
     """rows, expert, tile_first, tile_end of kernels/grouped_gemm_sm90.py and gathered_swiglu_sm90.py. Spare tiles are empty."""
-    tokens = sizes.get("T", sizes["P"])
     counts = rows_of_experts(sizes["P"], tokens, sizes["E"], load, seed)
-    first, end = tile_table(counts, high, step)
-    if len(first) > sizes["BATCHES"] * together:
-        raise SystemExit(f"BATCHES must be at least {-(-len(first) // together)}, it is {sizes['BATCHES']}")
-    spare = [0] * (sizes["BATCHES"] * together - len(first))
+    tiles = tile_table(counts, high, step, together)
+    if len(tiles) > sizes["BATCHES"] * together:
+        raise SystemExit(f"BATCHES must be at least {-(-len(tiles) // together)}, it is {sizes['BATCHES']}")
+    tiles += [(0, 0)] * (sizes["BATCHES"] * together - len(tiles))
     generator = random.Random(seed + 1)
-    made = {"expert": [e for e, n in enumerate(counts) for _ in range(n)], "tile_first": first + spare, "tile_end": end + spare}
+    made = {"expert": [e for e, n in enumerate(counts) for _ in range(n)], "tile_first": [first for first, _ in tiles], "tile_end": [end for _, end in tiles]}
     if "T" in sizes:
         made["rows"] = [generator.randrange(tokens) for _ in range(sizes["P"])]
     return made

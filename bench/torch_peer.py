@@ -4,10 +4,11 @@
 
 CASES.json is a list of {"case", "file", "kernel", "constants", "scalars", "inputs", "tensors": [{"name", "dtype", "dims", "output"}], "torch", "prelude", "setup",
 "rounds", "l2"}. `torch` is a Python expression over the tensors by name (of the same values that our kernel gets), by place (`inputs`,
-`outputs`), `torch` and `F`; it is evaluated once a call. `prelude` runs once, `setup` once for each set of inputs. One line of JSON a case, from number START on; a line is written before a case begins
+`outputs`), `torch` and `F`; it is evaluated once a call. `prelude` runs once for all cases that have the same one, `setup` once for each set of inputs. One line of JSON a case, from number START on; a line is written before a case begins
 ({"began": n}), so that a crash is charged to its case. LOCK is the file by which processes take turns on the GPU; it is taken once torch is imported.
 """
 import fcntl
+import functools
 import json
 import os
 import sys
@@ -36,10 +37,11 @@ def make_set(case, index):
             made[t["name"]].view(torch.uint8).fill_(255)
         elif t["name"] in case.get("inputs", {}):
             made[t["name"]] = torch.tensor(case["inputs"][t["name"]], device="cuda").to(dtype).reshape(dims)
+        elif t["dtype"] in ("e4m3", "e5m2"):
+            made[t["name"]] = torch.rand(dims, device="cuda", generator=generator).sub(0.5).mul(4).to(dtype)
         elif dtype.is_floating_point:
-            # Sums of four uniforms, as `tilewright bench` fills.
-            made[t["name"]] = (torch.rand([4, *dims], device="cuda", generator=generator).sum(0) - 2).to(dtype) if t["dtype"] not in ("e4m3", "e5m2") else \
-                torch.rand(dims, device="cuda", generator=generator).sub(0.5).mul(4).to(dtype)
+            # In place, the weights of many experts are a tenth of the memory; as wide as the sums of four uniforms that `tilewright bench` fills in.
+            made[t["name"]] = torch.empty(dims, device="cuda", dtype=dtype).normal_(0, 3 ** -0.5, generator=generator)
         elif t.get("index"):
             made[t["name"]] = torch.zeros(dims, device="cuda", dtype=dtype)
         else:
@@ -55,6 +57,17 @@ def error_between(ours, theirs):
     return torch.linalg.vector_norm(a - b).item() / norm if norm > 0 else torch.linalg.vector_norm(a - b).item()
 
 
+@functools.lru_cache(maxsize=None)
+def prepared(prelude):
+    """The names that a prelude makes: once for all cases that share it, so that what it compiles is compiled once for each shape."""
+    names = {"torch": torch, "F": F}
+    if "torch.compile" in prelude:
+        torch._dynamo.config.automatic_dynamic_shapes = False   # every shape gets code of its own, as it would alone
+        torch._dynamo.config.cache_size_limit = 256
+    exec(prelude, names)
+    return names
+
+
 def measure(case):
     module = tilewright.load(case["file"], **case.get("constants", {}))
     kernel = getattr(module, case["kernel"])
@@ -62,8 +75,7 @@ def measure(case):
     l2 = torch.cuda.get_device_properties(0).L2_cache_size
     sets = 1 if case.get("l2") == "warm" else max(2, min(64, -(-3 * l2 // set_bytes)))
     sets = max(1, min(sets, int(torch.cuda.mem_get_info()[0] / 4 / set_bytes)))
-    shared = {"torch": torch, "F": F}
-    exec(case.get("prelude", ""), shared)
+    shared = prepared(case.get("prelude", ""))
     spaces = []
     for i in range(sets):
         tensors = make_set(case, i)

@@ -84,7 +84,7 @@ def grouped_gemm(
     HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
     STEP: tw.const(16, 32, 64) = 32,
     STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
-    TOGETHER: tw.const(1, 2, 4, 8, 16) = 8,
+    TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
 ):
     """Persistent blocks walk tiles of rows and of weights; both come by TMA."""
     tw.assume(K % 8 == 0)
@@ -131,7 +131,7 @@ def gathered_gemm(
     HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
     STEP: tw.const(16, 32, 64) = 32,
     STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
-    TOGETHER: tw.const(1, 2, 4, 8, 16) = 8,
+    TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
     LAG: tw.const(0, 1, 2, 3, 4) = 2,
 ):
     """grouped_gemm with the rows gathered on the way by cp.async: the tokens are never copied in global memory."""

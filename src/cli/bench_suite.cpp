@@ -178,7 +178,7 @@ json row_of(const Case& c, const std::string& peer, const json& evidence) {
         row["ratio"] = evidence["ratio"];
         row["interval"] = evidence["ratio_interval"];
         if (evidence["peer"].contains("algorithm")) row["peer_algorithm"] = evidence["peer"]["algorithm"];
-        row["peer_right"] = evidence["peer"]["right"];
+        if (evidence["peer"].contains("right")) row["peer_right"] = evidence["peer"]["right"];
     }
     return row;
 }

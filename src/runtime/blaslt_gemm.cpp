@@ -213,7 +213,12 @@ Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, c
         if (!created) return std::move(created).propagate();
         GraphTimer& timer = **created;
         const std::size_t sets = operands->a.size();
-        const std::size_t calls = std::max<std::size_t>(sets, 4);
+        // By the operations alone at 700 TFLOP/s: what takes milliseconds is not repeated in a graph.
+        const double least_us = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) / 7e8;
+        const std::size_t calls = least_us * static_cast<double>(sets) < 250 ? 2 * sets : sets;
+        constexpr double kHopeless = 1.3;    // times the best so far
+        constexpr double kFinalUs = 1e6;     // of the last pass, about
+        double fastest_us = 0;
         std::vector<std::pair<double, std::size_t>> ranked;
         std::vector<CapturedGraph> graphs(offered.size());
         for (std::size_t i = 0; i < offered.size(); ++i) {
@@ -232,10 +237,15 @@ Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, c
                 continue;
             }
             graphs[i] = *std::move(graph);
-            auto times = timer.replay(graphs[i], 4);
+            // One replay shows what is hopeless: most of what the heuristic offers.
+            auto times = timer.replay(graphs[i], 1);
             if (!times) return std::move(times).propagate();
-            times->erase(times->begin());  // warm-up
-            candidate.first_us = median(*times) / static_cast<double>(calls);
+            const bool hopeless = fastest_us > 0 && times->front() > kHopeless * fastest_us;
+            if (!hopeless) times = timer.replay(graphs[i], 3);
+            if (!times) return std::move(times).propagate();
+            const double graph_us = median(*times);
+            fastest_us = fastest_us > 0 ? std::min(fastest_us, graph_us) : graph_us;
+            candidate.first_us = graph_us / static_cast<double>(calls);
             ranked.emplace_back(candidate.first_us, i);
         }
         if (ranked.empty())
@@ -244,19 +254,22 @@ Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, c
         std::sort(ranked.begin(), ranked.end());
         ranked.resize(std::min<std::size_t>(ranked.size(), static_cast<std::size_t>(std::max(1, tuning.finalists))));
         std::vector<std::vector<double>> times(ranked.size());
-        for (int round = 0; round < tuning.final_rounds; ++round)
+        // A replay is two graphs.
+        const int affordable_rounds = std::max(5, static_cast<int>(kFinalUs / (2 * fastest_us * static_cast<double>(ranked.size()))));
+        const int rounds = std::min(tuning.final_rounds, affordable_rounds);
+        for (int round = 0; round < rounds; ++round)
             for (std::size_t place = 0; place < ranked.size(); ++place) {
                 auto once = timer.replay(graphs[ranked[place].second], 1);
                 if (!once) return std::move(once).propagate();
                 times[place].push_back(once->front());
             }
         double best_us = 0;
-        for (std::size_t place = 0; place < ranked.size() && tuning.final_rounds > 0; ++place) {
+        for (std::size_t place = 0; place < ranked.size() && rounds > 0; ++place) {
             auto& candidate = state->candidates[ranked[place].second];
             candidate.final_us = median(times[place]) / static_cast<double>(calls);
             if (place == 0 || candidate.final_us < best_us) best_us = candidate.final_us, best = ranked[place].second;
         }
-        if (tuning.final_rounds <= 0) best = ranked.front().second;
+        if (rounds <= 0) best = ranked.front().second;
     }
     state->algorithm = offered[best].algorithm;
     state->algorithm_text = state->candidates[best].algorithm;

@@ -28,12 +28,12 @@ struct GemmTuning {
     bool time_them = true;
     std::uint64_t workspace_bytes = 64ull << 20;
     int finalists = 6;  // timed again, interleaved, before the choice
-    int final_rounds = 15;
+    int final_rounds = 15;  // fewer, at least 5, of what takes milliseconds
 };
 
 struct GemmCandidate {
     std::string algorithm;  // id, tile, stages, split-K, swizzle, cluster in the library's numbers
-    double first_us = 0;    // median of the short pass; 0 when it failed
+    double first_us = 0;    // of the short pass; 0 when it failed
     double final_us = 0;    // median of the interleaved pass; 0 when not a finalist
     std::string error;
 };

@@ -165,19 +165,26 @@ struct Runner {
     }
 };
 
-bool same_signature(const Signature& a, const Signature& b, std::string& why) {
-    if (a.tensors.size() != b.tensors.size() || a.scalars.size() != b.scalars.size()) {
-        why = fmt::format("{} takes {} tensors and {} scalars, {} takes {} and {}", a.name, a.tensors.size(), a.scalars.size(), b.name, b.tensors.size(), b.scalars.size());
-        return false;
-    }
-    for (std::size_t i = 0; i < a.tensors.size(); ++i) {
-        if (a.tensors[i].dtype != b.tensors[i].dtype || a.tensors[i].dims.size() != b.tensors[i].dims.size()) {
-            why = fmt::format("parameter {} is {} with {} dimensions in one, {} with {} in the other", a.tensors[i].name, target::name(a.tensors[i].dtype), a.tensors[i].dims.size(),
-                              target::name(b.tensors[i].dtype), b.tensors[i].dims.size());
-            return false;
+// Which of our tensors the peer gets, one for each parameter of its own: those of the same places, or, where it takes fewer, those of the same names.
+Result<std::vector<std::size_t>> peer_parameters(const Signature& ours, const Signature& peer) {
+    const auto refused = [](std::string why) { return fail(FailureKind::bad_input, std::move(why), "a peer takes the same parameters, or fewer of the same names"); };
+    if (peer.tensors.size() > ours.tensors.size() || peer.scalars.size() != ours.scalars.size())
+        return refused(fmt::format("{} takes {} tensors and {} scalars, {} takes {} and {}", ours.name, ours.tensors.size(), ours.scalars.size(), peer.name, peer.tensors.size(), peer.scalars.size()));
+    std::vector<std::size_t> given;
+    for (std::size_t i = 0; i < peer.tensors.size(); ++i) {
+        const ir::Tensor& theirs = peer.tensors[i];
+        std::size_t at = i;
+        if (peer.tensors.size() < ours.tensors.size()) {
+            at = 0;
+            while (at < ours.tensors.size() && ours.tensors[at].name != theirs.name) ++at;
+            if (at == ours.tensors.size()) return refused(fmt::format("{} has no parameter named '{}'", ours.name, theirs.name));
         }
+        const ir::Tensor& mine = ours.tensors[at];
+        if (mine.dtype != theirs.dtype || mine.dims.size() != theirs.dims.size())
+            return refused(fmt::format("parameter {} is {} with {} dimensions in one, {} with {} in the other", mine.name, target::name(mine.dtype), mine.dims.size(), target::name(theirs.dtype), theirs.dims.size()));
+        given.push_back(at);
     }
-    return true;
+    return given;
 }
 
 std::uint64_t seed_for(std::uint64_t seed, std::size_t set, std::size_t tensor) { return seed * 1000003 + set * 7919 + tensor + 1; }
@@ -442,19 +449,28 @@ json Evaluator::on_gpu(const json& request) {
                                   }});
         } else {
             try {
-                std::string why;
-                if (!same_signature(signature, other->signature, why)) stop({FailureKind::bad_input, why, "the two must take the same parameters"});
-                for (const auto& set : other_sets) other_launches.push_back(other->prepare(cuda, set, scalars));
+                const auto given = need(peer_parameters(signature, other->signature));
+                for (const auto& set : other_sets) {
+                    std::vector<DeviceTensor> taken;
+                    for (std::size_t i : given) taken.push_back(set[i]);
+                    other_launches.push_back(other->prepare(cuda, taken, scalars));
+                }
             } catch (Refusal& r) {
                 r.failure.message = "the peer: " + r.failure.message;
                 throw;
             }
             peer = {{"name", other->loaded.label}, {"constants", against.value("constants", json::object())}, {"resources", other->resources(other_launches[0], data_->arch())}};
-            contenders.push_back({"peer", [&](std::size_t i, cu::Stream stream) { return other_launches[i].launch(stream); }});
+            // "part": a part of our work, done so many times, beside which the rest is to cost nothing. Its outputs are not ours.
+            const int times = std::max(1, against.value("part", 0));
+            contenders.push_back({"peer", [&, times](std::size_t i, cu::Stream stream) {
+                                      Result<void> launched;
+                                      for (int k = 0; k < times && launched; ++k) launched = other_launches[i].launch(stream);
+                                      return launched;
+                                  }});
         }
         need(contenders[1].call(0, nullptr));
         if (const auto code = cuda.call.context_synchronize()) stop(cuda.failure("finish the peer", code), "fault");
-        if (!brief) {
+        if (!brief && against.value("part", 0) == 0) {
             bool peer_wrong = false;
             std::string peer_reason;
             peer["outputs"] = verdicts_of(other_sets[0], peer_wrong, peer_reason);
