@@ -73,7 +73,7 @@ def measure(case):
     kernel = getattr(module, case["kernel"])
     set_bytes = sum(torch.empty(0, dtype=DTYPES[t["dtype"]]).element_size() * max(1, torch.Size(t["dims"]).numel()) for t in case["tensors"])
     l2 = torch.cuda.get_device_properties(0).L2_cache_size
-    sets = 1 if case.get("l2") == "warm" else max(2, min(64, -(-3 * l2 // set_bytes)))
+    sets = 1 if case.get("l2") == "warm" else min(64, -(-3 * l2 // set_bytes))
     sets = max(1, min(sets, int(torch.cuda.mem_get_info()[0] / 4 / set_bytes)))
     shared = prepared(case.get("prelude", ""))
     spaces = []

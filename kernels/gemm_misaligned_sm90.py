@@ -23,11 +23,11 @@ def gemm_padded(
     STAGES: tw.const(2, 3, 4, 5, 6) = 5,
     GROUP: tw.const(1, 4, 8, 16) = 8,
 ):
-    """Each 64 x 64 chunk goes through shared memory, so that a warp stores neighbouring elements of a row."""
+    """64 columns at a time go through shared memory, so that a warp stores neighbouring elements of a row."""
     HM = BM // 2
     sA = tw.shared(bf16, (STAGES, BM, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 64, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, HM, 64), swizzle=128)
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
@@ -46,12 +46,11 @@ def gemm_padded(
                 ring.release(keep=1)
             tw.wgmma_wait(0)
             ring.release()
-            for i in tw.unroll(HM // 64):
-                for j in tw.unroll(BN // 64):
-                    done.sync()
-                    tw.store(sC[w], acc[i * 64 : i * 64 + 64, j * 64 : j * 64 + 64].to(bf16))
-                    done.sync()
-                    tw.store(C[bm * BM + w * HM + i * 64, bn * BN + j * 64], tw.load(sC[w], layout=tw.blocked(vector=1)))
+            for j in tw.unroll(BN // 64):
+                done.sync()
+                tw.store(sC[w], acc[:, j * 64 : j * 64 + 64].to(bf16))
+                done.sync()
+                tw.store(C[bm * BM + w * HM, bn * BN + j * 64], tw.load(sC[w], layout=tw.blocked(vector=1)))
 
 
 @tw.program(computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))")
