@@ -82,6 +82,20 @@ class Commands(unittest.TestCase):
         done = run("bench", KERNELS / "softmax.py", "--set", "M=64,N=64", "--against", KERNELS / "vector_add.py")
         self.assertEqual(done.returncode, 2, done.stdout)
 
+    def test_a_peer_that_does_a_part_of_the_work(self):
+        request = {"file": str(KERNELS / "gemm_fused_sm90.py"), "kernel": "gemm_bias", "sizes": {"M": 2048, "N": 2048, "K": 2048}, "time": True, "rounds": 10,
+                   "against": {"file": str(KERNELS / "gemm_sm90.py"), "kernel": "gemm", "part": 1}}
+        twice = dict(request, against=dict(request["against"], part=2))
+        other_names = dict(request, against={"file": str(KERNELS / "softmax.py"), "kernel": "softmax", "part": 1})
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as f:
+            f.write("".join(json.dumps(r) + "\n" for r in (request, twice, other_names)))
+            f.flush()
+            once, two, refused = (json.loads(line) for line in run("bench", "--requests", f.name).stdout.splitlines())
+        self.assertEqual((once["status"], two["status"], refused["status"]), ("right", "right", "refused"))
+        self.assertNotIn("right", once["peer"])   # the bias is missing from its output
+        self.assertAlmostEqual(two["peer"]["us"] / once["peer"]["us"], 2.0, delta=0.2)
+        self.assertIn("no parameter named", refused["message"])
+
     def test_tune_stores_what_python_uses(self):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "vector_add.py")
