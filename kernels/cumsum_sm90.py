@@ -1,4 +1,5 @@
-"""Cumulative sum and product along rows in bf16 and fp32: a scan inside a chunk, a carry between chunks."""
+"""Cumulative sum and product along rows in bf16 and fp32: a scan inside a chunk, a carry between chunks. A thread has one vector of 16 bytes
+of a chunk, so that the scan's order is memory's."""
 import tilewright as tw
 from tilewright import bf16, f32
 
@@ -6,10 +7,13 @@ M, N = tw.sizes("M N")
 
 
 @tw.inline
-def short_rows(X, Y, scan, start, BM, BN):
-    m = tw.grid(tw.cdiv(M, BM)) * BM
-    x = tw.load(X[m : m + BM, 0:BN], fill=start).to(f32)
-    tw.store(Y[m : m + BM, 0:BN], scan(x, 1).to(Y.dtype))
+def plus(x, y):
+    return x + y
+
+
+@tw.inline
+def times(x, y):
+    return x * y
 
 
 @tw.inline
@@ -22,55 +26,85 @@ def running_product(x, axis):
     return tw.cumprod(x, axis=axis)
 
 
-@tw.kernel(
-    target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=tw.max(128, BN // 16), blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16))
-)
-def cumsum_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.each(256, 512, 1024, 2048, 4096)):
-    """Rows of up to BN elements of whole vectors, sixteen neighbouring elements a thread."""
-    tw.assume(N <= BN)
-    tw.assume(N % (16 // T.bytes) == 0)
-    short_rows(X, Y, running_sum, 0.0, tw.max(1, 2048 // BN), BN)
+@tw.inline
+def total(x):
+    return tw.sum(x, axis=0)
 
 
-@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=4)
-def cumsum_long(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.const(4096) = 4096):
-    """Rows of any length of whole vectors; the carry is the sum of all chunks before."""
-    tw.assume(N % (16 // T.bytes) == 0)
+@tw.inline
+def product(x):
+    return tw.prod(x, axis=0)
+
+
+@tw.inline
+def short_rows(X, Y, scan, start, BM, BN):
+    m = tw.grid(tw.cdiv(M, BM)) * BM
+    x = tw.load(X[m : m + BM, 0:BN], fill=start).to(f32)
+    tw.store(Y[m : m + BM, 0:BN], scan(x, 1).to(Y.dtype))
+
+
+@tw.inline
+def ring(X, Y, scan, combine, folded, start, T, S, BN):
+    """A row in chunks: every thread copies its vectors S - 1 chunks ahead and reads what it copied itself, so that nobody waits for anybody but in the scan."""
     m = tw.grid(M)
-    carry = tw.zeros(f32, ())
+    s = tw.shared(T, (S, BN))
+    for c in tw.unroll(S - 1):
+        tw.cp_async(s[c], X[m, c * BN : c * BN + BN])
+        tw.cp_async_commit()
+    carry = tw.full(f32, (), start)
     for c in tw.range(tw.cdiv(N, BN)):
-        x = tw.load(X[m, c * BN : c * BN + BN], fill=0.0).to(f32)
-        tw.store(Y[m, c * BN : c * BN + BN], (tw.cumsum(x, axis=0) + carry).to(Y.dtype))
-        carry = carry + tw.sum(x, axis=0)
+        tw.cp_async_wait(S - 2)
+        x = tw.load(s[c % S]).to(f32)
+        ahead = c + S - 1
+        tw.cp_async(s[ahead % S], X[m, ahead * BN : ahead * BN + BN])
+        tw.cp_async_commit()
+        tw.store(Y[m, c * BN : c * BN + BN], combine(scan(x, 0), carry).to(Y.dtype))
+        carry = combine(carry, folded(x))
 
 
-@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256)
-def cumsum_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.const(2048) = 2048):
+@tw.inline
+def turned(X, Y, scan, combine, folded, start, BN):
+    """Rows of any alignment: one element a lane on both sides of memory, four neighbours a thread in the scan."""
+    m = tw.grid(M)
+    carry = tw.full(f32, (), start)
+    for c in tw.range(tw.cdiv(N, BN)):
+        x = tw.relayout(tw.load(X[m, c * BN : c * BN + BN], fill=start, layout=tw.blocked(vector=1)), tw.blocked(vector=4)).to(f32)
+        y = combine(scan(x, 0), carry).to(Y.dtype)
+        tw.store(Y[m, c * BN : c * BN + BN], tw.relayout(y, tw.blocked(vector=1)))
+        carry = combine(carry, folded(x))
+
+
+@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=tw.max(128, BYTES // 16), blocks_per_sm=2048 // tw.max(128, BYTES // 16))
+def cumsum_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BYTES: tw.each(512, 1024, 2048, 4096)):
+    """Rows of up to BYTES bytes of whole vectors, one vector a thread."""
+    tw.assume(N <= BYTES // T.bytes)
+    tw.assume(N % (16 // T.bytes) == 0)
+    short_rows(X, Y, running_sum, 0.0, tw.max(1, 2048 // BYTES), BYTES // T.bytes)
+
+
+@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=tw.min(8, 48 // S))
+def cumsum_ring(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), S: tw.each(4, 10)):
+    """Longer rows of whole vectors; the fewer rows there are, the further ahead each is copied."""
+    tw.assume(N % (16 // T.bytes) == 0)
+    if S == 4:
+        tw.assume(M >= 528)
+    ring(X, Y, running_sum, plus, total, 0.0, T, S, 4096 // T.bytes)
+
+
+@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=6)
+def cumsum_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32)):
     """Rows of any length and alignment."""
-    m = tw.grid(M)
-    carry = tw.zeros(f32, ())
-    for c in tw.range(tw.cdiv(N, BN)):
-        x = tw.load(X[m, c * BN : c * BN + BN], fill=0.0).to(f32)
-        tw.store(Y[m, c * BN : c * BN + BN], (tw.cumsum(x, axis=0) + carry).to(Y.dtype))
-        carry = carry + tw.sum(x, axis=0)
+    turned(X, Y, running_sum, plus, total, 0.0, 1024)
 
 
-@tw.kernel(
-    target="sm_80", name="cumprod", computes="Y[m, n] = prod(j in 0:n+1, f32(X[m, j]))", threads=tw.max(128, BN // 16), blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16))
-)
-def cumprod_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 2048)):
-    """Rows of up to BN elements of whole vectors, sixteen neighbouring elements a thread."""
-    tw.assume(N <= BN)
+@tw.kernel(target="sm_80", name="cumprod", computes="Y[m, n] = prod(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=8)
+def cumprod_ring(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), S: tw.const(3, 4, 5) = 4):
+    """Rows of whole vectors; the carry is the product of all chunks before."""
     tw.assume(N % (16 // T.bytes) == 0)
-    short_rows(X, Y, running_product, 1.0, tw.max(1, 2048 // BN), BN)
+    ring(X, Y, running_product, times, product, 1.0, T, S, 4096 // T.bytes)
 
 
-@tw.kernel(target="sm_80", name="cumprod", computes="Y[m, n] = prod(j in 0:n+1, f32(X[m, j]))", threads=256)
-def cumprod_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.const(2048) = 2048):
-    """Rows of any length and alignment; the carry is the product of all chunks before."""
-    m = tw.grid(M)
-    carry = tw.full(f32, (), 1.0)
-    for c in tw.range(tw.cdiv(N, BN)):
-        x = tw.load(X[m, c * BN : c * BN + BN], fill=1.0).to(f32)
-        tw.store(Y[m, c * BN : c * BN + BN], (tw.cumprod(x, axis=0) * carry).to(Y.dtype))
-        carry = carry * tw.prod(x, axis=0)
+@tw.kernel(target="sm_80", name="cumprod", computes="Y[m, n] = prod(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=6)
+def cumprod_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32)):
+    """Rows of any length and alignment."""
+    turned(X, Y, running_product, times, product, 1.0, 1024)
