@@ -68,49 +68,60 @@ def prepared(prelude):
     return names
 
 
-def measure(case):
+ABOUT_THE_PEER = ("torch", "prelude", "setup")
+
+
+def measure(cases):
+    """Our kernel and the peers of some cases that differ in nothing else, interleaved in one run: an answer for each of them."""
+    case = cases[0]
     module = tilewright.load(case["file"], **case.get("constants", {}))
     kernel = getattr(module, case["kernel"])
     set_bytes = sum(torch.empty(0, dtype=DTYPES[t["dtype"]]).element_size() * max(1, torch.Size(t["dims"]).numel()) for t in case["tensors"])
     l2 = torch.cuda.get_device_properties(0).L2_cache_size
     sets = 1 if case.get("l2") == "warm" else min(64, -(-3 * l2 // set_bytes))
     sets = max(1, min(sets, int(torch.cuda.mem_get_info()[0] / 4 / set_bytes)))
-    shared = prepared(case.get("prelude", ""))
-    spaces = []
-    for i in range(sets):
-        tensors = make_set(case, i)
-        space = dict(shared, **tensors)
-        space["inputs"] = [tensors[t["name"]] for t in case["tensors"] if not t["output"]]
-        space["outputs"] = [tensors[t["name"]] for t in case["tensors"] if t["output"]]
-        exec(case.get("setup", ""), space)
-        spaces.append((tensors, space))
-    expression = compile(case["torch"], case["case"], "eval")
+    made = [make_set(case, i) for i in range(sets)]
     scalars = case.get("scalars", {})
-
-    def ours(i):
-        kernel(**spaces[i][0], **scalars)
-
-    def theirs(i):
-        return eval(expression, dict(spaces[i][1], **scalars))
-
     outputs = [t["name"] for t in case["tensors"] if t["output"]]
 
-    def differences():
-        result = theirs(0)
+    def peer_of(c):
+        spaces = []
+        for tensors in made:
+            space = dict(prepared(c.get("prelude", "")), **tensors, **scalars)
+            space["inputs"] = [tensors[t["name"]] for t in case["tensors"] if not t["output"]]
+            space["outputs"] = [tensors[t["name"]] for t in case["tensors"] if t["output"]]
+            exec(c.get("setup", ""), space)
+            spaces.append(space)
+        expression = compile(c["torch"], c["case"], "eval")
+        return lambda i: eval(expression, spaces[i])
+
+    def ours(i):
+        kernel(**made[i], **scalars)
+
+    def differences(peer):
+        result = peer(0)
         result = result if isinstance(result, (tuple, list)) else (result,)
         torch.cuda.synchronize()
-        return {name: error_between(spaces[0][0][name], r) for name, r in zip(outputs, result) if isinstance(r, torch.Tensor)}
+        return {name: error_between(made[0][name], r) for name, r in zip(outputs, result) if isinstance(r, torch.Tensor)}
 
+    peers = [peer_of(c) for c in cases]
     ours(0)
-    before = differences()
-    timed = harness.interleave({"ours": ours, "peer": theirs}, rotations=sets, rounds=case.get("rounds", 30), baseline="peer")
-    after = differences()
-    ratio = timed["ratios"]["peer/ours"]
+    before = [differences(p) for p in peers]
+    timed = harness.interleave({"ours": ours, **dict(enumerate(peers))}, rotations=sets, rounds=case.get("rounds", 30))
+    after = [differences(p) for p in peers]
     footprint = sets * set_bytes / l2
-    return {"ours_us": timed["ours"]["median_us"], "ours_interval": [timed["ours"]["lo_us"], timed["ours"]["hi_us"]], "peer_us": timed["peer"]["median_us"],
-            "ratio": ratio["ratio"], "interval": [ratio["lo"], ratio["hi"]], "l2": "cold" if footprint >= 2 else "warm",
-            "difference_from_peer": before, "difference_after_timing": after, "sets": sets,
-            "versions": {"torch": torch.__version__, "gpu": torch.cuda.get_device_name()}}
+    answers = []
+    for n in range(len(cases)):
+        ratio = timed["ratios"][f"{n}/ours"]
+        answers.append({"ours_us": timed["ours"]["median_us"], "ours_interval": [timed["ours"]["lo_us"], timed["ours"]["hi_us"]], "peer_us": timed[n]["median_us"],
+                        "ratio": ratio["ratio"], "interval": [ratio["lo"], ratio["hi"]], "l2": "cold" if footprint >= 2 else "warm",
+                        "difference_from_peer": before[n], "difference_after_timing": after[n], "sets": sets,
+                        "versions": {"torch": torch.__version__, "gpu": torch.cuda.get_device_name()}})
+    return answers
+
+
+def alike(a, b):
+    return {k: v for k, v in a.items() if k not in ABOUT_THE_PEER} == {k: v for k, v in b.items() if k not in ABOUT_THE_PEER}
 
 
 def main():
@@ -125,14 +136,28 @@ def main():
             out.flush()
             os.fsync(out.fileno())
 
-        for n in range(int(sys.argv[3]), len(cases)):
-            say({"began": n})
+        n = int(sys.argv[3])
+        while n < len(cases):
+            end = n + 1
+            while end < len(cases) and alike(cases[n], cases[end]):
+                end += 1
             try:
-                say({"number": n, **measure(cases[n])})
-            except Exception as error:  # a peer's failure is a result
-                say({"number": n, "problem": f"{type(error).__name__}: {error}"[:2000]})
+                say({"began": n})
+                answers = measure(cases[n:end])
+            except Exception as error:  # a peer's failure is a result, of that peer alone
                 if "CUDA" in str(error):
+                    say({"number": n, "problem": f"{type(error).__name__}: {error}"[:2000]})
                     sys.exit(1)   # the context may be lost: the caller starts another process
+                answers = []
+                for c in cases[n:end]:
+                    say({"began": n + len(answers)})
+                    try:
+                        answers += measure([c])
+                    except Exception as own:
+                        answers.append({"problem": f"{type(own).__name__}: {own}"[:2000]})
+            for i, answer in enumerate(answers):
+                say({"number": n + i, **answer})
+            n = end
             torch.cuda.empty_cache()
 
 
