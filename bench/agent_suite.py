@@ -1,23 +1,29 @@
 #!/usr/bin/env python3
 """The agent on its tasks: every run, its best kernel beside kernels/ and the peer, and the table of docs/agent.md.
 
-    python3 bench/agent_suite.py run --program tilewright --out FOLDER [--tasks gemm softmax ...] [--steps 40] [--seconds 0]
-    python3 bench/agent_suite.py compare --program tilewright --out FOLDER [--rounds 20]
+    python3 bench/agent_suite.py all --program tilewright --out FOLDER [--tasks gemm,softmax,...] [--steps 40] [--seconds 110]
+    python3 bench/agent_suite.py run ...        the runs alone
+    python3 bench/agent_suite.py compare ...    kernels/ beside the best kernels of FOLDER
     python3 bench/agent_suite.py table FOLDER
 
-`run` optimises all tasks at once, each from an empty memory of its own (proofs and compilers use the processors side by side; on the GPU one process at a time
-works) and exports each journal as FOLDER/TASK.json. `compare` times each best kernel and the kernels of kernels/ that do the same work in turn, in one worker
-(ours, theirs, ours, theirs, ...), into FOLDER/compare.json. The peer (cuBLASLt or torch) was timed by the run itself, interleaved with the best kernel.
-The share in the table is of the better of both.
+`run` optimises all tasks at once, each with an empty memory, in an empty folder of its own: nothing of kernels/ is there. Proofs and compilers use the processors side by side, what is
+timed has the GPU for itself. The run times its best kernel in turn with the task's peer (cuBLASLt or torch). Each journal is exported as FOLDER/TASK.json when its run ends, or when this
+program is told to (SIGTERM). `compare` times the best kernels and those of kernels/ that do the same work in turn, in one worker (ours, theirs, ours, theirs, ...), into FOLDER/compare.json.
+`all` does both, compiles the kernels of kernels/ while the runs go on, and writes FOLDER/table.md. The share in the table is of the better of kernels/ and the peer.
 """
 import argparse
 import concurrent.futures
 import json
 import os
 import pathlib
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
+
+import suite_inputs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -26,7 +32,8 @@ TASKS = ["gemm", "softmax", "layernorm", "gelu", "attention_causal", "grouped_ge
 
 # Kernels of kernels/ that do a task's work: the same computation, or (with a note) one that moves and multiplies as much.
 COUNTERPARTS = {
-    "gemm": [{"file": "kernels/gemm_sm90.py", "kernel": "gemm", "sizes": {"M": 4096, "N": 4096, "K": 4096}}],
+    "gemm": [{"file": "kernels/gemm_sm90.py", "kernel": "gemm", "sizes": {"M": 4096, "N": 4096, "K": 4096}},
+             {"file": "kernels/gemm_deferred_sm90.py", "kernel": "gemm_deferred_tn", "sizes": {"M": 4096, "N": 4096, "K": 4096}}],
     "softmax": [{"file": "kernels/softmax_sm90.py", "kernel": "softmax", "constants": {"T": "bf16"}, "sizes": {"M": 16384, "N": 4096}}],
     "layernorm": [{"file": "kernels/layernorm_sm90.py", "kernel": "layernorm", "constants": {"T": "bf16"}, "sizes": {"M": 16384, "N": 4096}, "scalars": {"eps": 1e-5}}],
     "gelu": [{"file": "kernels/activations.py", "kernel": "gelu", "constants": {"T": "bf16"}, "sizes": {"N": 16384 * 4096}}],
@@ -43,27 +50,72 @@ COUNTERPARTS = {
 }
 
 
-def run_one(args, task):
-    out = args.out
-    command = [args.program, "optimize", str(ROOT / "tasks" / f"{task}.toml"), "--steps", str(args.steps), "--seed", str(args.seed), "--journal", str(out / f"{task}.db"),
-               "--memory", str(out / f"{task}.mem.db"), "--html", str(out / f"{task}.html")]
-    if args.seconds:
-        command += ["--seconds", str(args.seconds)]
-    if args.no_gpu:
-        command.append("--no-gpu")
-    with open(out / f"{task}.txt", "w") as log:
-        code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT).returncode
-    subprocess.run([args.program, "show", "last", "--journal", str(out / f"{task}.db"), "--export", str(out / f"{task}.json")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
-    return task, code
+# Rows routed at random, as in the suite `grouped`; the kernel of kernels/ gets its table of tiles, made outside of the time.
+ROUTED = suite_inputs.routed_rows({"P": 8192, "E": 8, "BATCHES": 5}, load="routed")
+GIVEN = {"grouped_gemm": {"expert": ROUTED["expert"], "starts": [sum(e < i for e in ROUTED["expert"]) for i in range(9)]}}
+for counterpart in COUNTERPARTS["grouped_gemm"]:
+    counterpart["inputs"] = {name: ROUTED[name] for name in ("expert", "tile_first", "tile_end")}
+
+
+class Runs:
+    """The optimisations in flight, and their journals in a folder of their own."""
+
+    def __init__(self, args):
+        self.args = args
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="agent-suite-"))
+        self.processes = {}
+
+    def one(self, task):
+        args, folder = self.args, self.work / task
+        folder.mkdir()
+        shutil.copy(ROOT / "tasks" / f"{task}.toml", folder)
+        command = [args.program, "optimize", f"{task}.toml", "--steps", str(args.steps), "--seed", str(args.seed), "--journal", "journal.db", "--memory", "memory.db", "--html", "page.html"]
+        if args.seconds:
+            command += ["--seconds", str(args.seconds)]
+        command += args.options
+        with open(folder / "log.txt", "w") as log:
+            process = self.processes[task] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+            code = process.wait()
+        self.export(task)
+        return task, code
+
+    def export(self, task):
+        if (self.work / task / "journal.db").exists():
+            subprocess.run([self.args.program, "show", "last", "--journal", "journal.db", "--export", str(self.args.out / f"{task}.json")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.work / task)
+
+    def stop(self, *_):
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.terminate()
+        for task in self.processes:
+            self.export(task)
+        write_table(self.args.out)
+        os._exit(1)
+
+
+def compile_counterparts(args):
+    """Into the cache that the comparison reads, beside the runs."""
+    def one(c):
+        words = [args.program, "emit", c["file"], "--kernel", c["kernel"], "--to", "report"]
+        for name, value in c.get("constants", {}).items():
+            words += ["--set", f"{name}={value}"]
+        subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(one, [c for t in args.tasks for c in COUNTERPARTS[t]]))
 
 
 def run(args):
     args.out.mkdir(parents=True, exist_ok=True)
-    with concurrent.futures.ThreadPoolExecutor(args.jobs or len(args.tasks)) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(run_one, args, t) for t in args.tasks]):
+    runs = Runs(args)
+    signal.signal(signal.SIGTERM, runs.stop)
+    with concurrent.futures.ThreadPoolExecutor(len(args.tasks)) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(runs.one, t) for t in args.tasks]):
             task, code = done.result()
-            last = [l for l in (args.out / f"{task}.txt").read_text().splitlines() if l.startswith("stopped")]
-            print(f"{task}: exit {code}; {last[-1] if last else 'no result'}", flush=True)
+            lines = (runs.work / task / "log.txt").read_text().splitlines()
+            last = [l for l in lines if l.startswith("stopped")] or lines[-1:]
+            print(f"{task}: exit {code}; {last[-1] if last else 'no output'}", flush=True)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    shutil.rmtree(runs.work, ignore_errors=True)
 
 
 def load(path):
@@ -75,37 +127,40 @@ def accepted(journal):
 
 
 def compare(args):
-    """Requests for one worker: our kernel and each counterpart in turn, twice over."""
+    """Requests for one worker: our kernel and each counterpart in turn. What is answered is on disk at once."""
     requests, owners = [], []
     for task in args.tasks:
         path = args.out / f"{task}.json"
-        if not path.exists() or not accepted(load(path)):
+        if not COUNTERPARTS[task] or not path.exists() or not accepted(load(path)):
             continue
         source = subprocess.run([args.program, "show", str(path), "--source"], capture_output=True, text=True, cwd=ROOT).stdout
         sizes, scalars = task_numbers(task)
-        entries = [("ours", {"text": source, "kernel": task, "sizes": sizes, "scalars": scalars})]
-        for c in COUNTERPARTS.get(task, []):
+        entries = [("ours", {"text": source, "kernel": task, "sizes": sizes, "scalars": scalars, "inputs": GIVEN.get(task, {})})]
+        for c in COUNTERPARTS[task]:
             entries.append((f"{c['file']} {c['kernel']}" + (f" ({c['note']})" if "note" in c else ""), {k: v for k, v in c.items() if k != "note"}))
-        if len(entries) == 1:
-            continue
         for _ in range(args.turns):
             for name, request in entries:
-                requests.append(json.dumps({**request, "time": True, "rounds": args.rounds, "warmup_ms": 60}))
+                requests.append(json.dumps({**request, "time": True, "rounds": args.rounds, "warmup_ms": 40, "budget_ms": 300}))
                 owners.append((task, name))
-    answers = subprocess.run([args.program, "bench", "--requests", "-"], input="\n".join(requests) + "\n", capture_output=True, text=True, cwd=ROOT)
-    seen = {}
-    for (task, name), line in zip(owners, [l for l in answers.stdout.splitlines() if l.startswith("{")]):
+    if not requests:
+        return
+    path = args.out / "compare.json"
+    seen = load(path) if path.exists() else {}
+    for task, _ in owners:
+        seen[task] = {}
+    asked = tempfile.NamedTemporaryFile("w", suffix=".jsonl")
+    asked.write("\n".join(requests) + "\n")
+    asked.flush()
+    worker = subprocess.Popen([args.program, "bench", "--requests", asked.name], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    for (task, name), line in zip(owners, worker.stdout):
         evidence = json.loads(line)
-        entry = seen.setdefault(task, {}).setdefault(name, {"us": [], "status": evidence.get("status")})
+        entry = seen[task].setdefault(name, {"us": [], "status": evidence.get("status")})
         if evidence.get("status") == "right" and "us" in evidence:
             entry["us"].append(round(evidence["us"], 3))
         else:
             entry["problem"] = evidence.get("message", evidence.get("status"))
-    if answers.returncode not in (0, 1):
-        print(answers.stderr[-2000:], file=sys.stderr)
-    (args.out / "compare.json").write_text(json.dumps(seen, indent=1) + "\n")
-    for task, entries in seen.items():
-        print(task, {n: e["us"] or e.get("problem") for n, e in entries.items()}, flush=True)
+        path.write_text(json.dumps(seen, indent=1) + "\n")
+    worker.wait()
 
 
 def task_numbers(task):
@@ -138,7 +193,7 @@ def rows(folder):
         mine = compared.get(task, {}).get("ours", {}).get("us", [])
         for name, entry in compared.get(task, {}).items():
             if name != "ours" and entry["us"] and mine:
-                ratios[name.split(" ")[0]] = statistics.median(entry["us"]) / statistics.median(mine)
+                ratios[name] = statistics.median(entry["us"]) / statistics.median(mine)
         proved = all(s.get("verdict") == "proved" for s in taken)
         yield {"task": task, "candidates": len(journal["steps"]), "accepted": len(taken), "proved": proved, "first_us": taken[0].get("microseconds") if taken else None,
                "best_us": best.get("microseconds") if best else None, "roofline": best.get("roofline_share") if best else None, "ratios": ratios,
@@ -146,8 +201,9 @@ def rows(folder):
 
 
 def table(folder):
-    print("| task | candidates | accepted, all proved | first kernel, us | best, us | of the roofline | speed, times the peer's | times that of kernels/ | of the better |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    """The table and the paths as Markdown."""
+    out = ["| task | candidates | accepted, all proved | first kernel, us | best, us | of the roofline | speed, times the peer's | times that of kernels/ | of the better |",
+           "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     paths = []
     for r in rows(folder):
         peers = {n: v for n, v in r["ratios"].items() if not n.startswith("kernels/")}
@@ -156,36 +212,50 @@ def table(folder):
         worst = f"{100 * min(r['ratios'].values()):.0f}%" if r["ratios"] else "-"
         number = lambda v: f"{v:.1f}" if v else "-"
         share = f"{100 * r['roofline']:.0f}%" if r["roofline"] else "-"
-        print(f"| {r['task']} | {r['candidates']} | {r['accepted']}{'' if r['proved'] else ', NOT all proved'} | {number(r['first_us'])} | {number(r['best_us'])} | {share} | {text(peers)} | {text(own)} | {worst} |")
+        out.append(f"| {r['task']} | {r['candidates']} | {r['accepted']}{'' if r['proved'] else ', NOT all proved'} | {number(r['first_us'])} | {number(r['best_us'])} | {share} | "
+                   f"{text(peers)} | {text(own)} | {worst} |")
         paths.append(f"- {r['task']}: {' -> '.join(r['path'])}")
-    print()
-    print("\n".join(paths))
+    return "\n".join(out + [""] + paths) + "\n"
+
+
+def write_table(folder):
+    text = table(folder)
+    (folder / "table.md").write_text(text)
+    print(text, flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("run", "compare"):
+    for name in ("all", "run", "compare"):
         p = commands.add_parser(name)
         p.add_argument("--program", default="tilewright")
         p.add_argument("--out", type=pathlib.Path, required=True)
-        p.add_argument("--tasks", nargs="+", default=TASKS)
-        if name == "run":
+        p.add_argument("--tasks", type=lambda text: text.split(","), default=TASKS)
+        if name != "compare":
             p.add_argument("--steps", type=int, default=40)
-            p.add_argument("--seconds", type=float, default=0)
+            p.add_argument("--seconds", type=float, default=110, help="of each run, all of which go on at once; 0: no limit")
             p.add_argument("--seed", type=int, default=1)
-            p.add_argument("--jobs", type=int, default=0, help="tasks at a time; 0: all")
-            p.add_argument("--no-gpu", action="store_true")
-        else:
-            p.add_argument("--rounds", type=int, default=20)
+            p.add_argument("--options", type=str.split, default=[], help="more options of `tilewright optimize`, as one word: --options=\"--without knowledge\"")
+        if name != "run":
+            p.add_argument("--rounds", type=int, default=12)
             p.add_argument("--turns", type=int, default=2)
     commands.add_parser("table").add_argument("folder", type=pathlib.Path)
     args = parser.parse_args()
     if args.command == "table":
-        return table(args.folder)
+        return print(table(args.folder))
     args.program = os.path.abspath(args.program) if os.sep in args.program else args.program
     args.out = args.out.resolve()
-    return run(args) if args.command == "run" else compare(args)
+    if unknown := [t for t in args.tasks if t not in TASKS]:
+        parser.error(f"no task of this suite: {', '.join(unknown)}; there are {', '.join(TASKS)}")
+    if args.command == "all":
+        beside = concurrent.futures.ThreadPoolExecutor(1).submit(compile_counterparts, args)
+        run(args)
+        beside.result()
+        compare(args)
+        write_table(args.out)
+    else:
+        (run if args.command == "run" else compare)(args)
 
 
 if __name__ == "__main__":

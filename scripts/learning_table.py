@@ -222,7 +222,7 @@ def replay(options):
     document = {"remembered": remembered, "tested": tested, "measured_candidates": {n: len(measured[n]) for n in names}, "seeds": options.seeds, "ablation_seeds": options.ablation_seeds,
                 "learning": summary(rows, best), "ablations": summary(parts, best)}
     pathlib.Path(options.out).write_text(json.dumps(document, indent=1) + "\n")
-    replay_tables(document)
+    print(replay_table(document, "learning") + "\n\n" + replay_table(document, "ablations"))
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -236,15 +236,14 @@ def summary(rows, best):
                    for c, all_ in conditions.items()} for task, conditions in out.items()}
 
 
-def replay_tables(document):
-    for part in ("learning", "ablations"):
-        conditions = list(next(iter(document[part].values())))
-        print(f"| task | measured candidates | " + " | ".join(conditions) + " |")
-        print("| --- | --- | " + " | ".join("---" for _ in conditions) + " |")
-        for task, cells in document[part].items():
-            texts = [f"{c['mean']:.1f} ± {c['spread']:.1f}" + ("" if c["reached"] == c["runs"] else f" ({c['reached']} of {c['runs']})") for c in (cells[k] for k in conditions)]
-            print(f"| {task} | {document['measured_candidates'][task]} | " + " | ".join(texts) + " |")
-        print()
+def replay_table(document, part):
+    """`learning` or `ablations` as Markdown."""
+    conditions = list(next(iter(document[part].values())))
+    lines = ["| task | measured candidates | " + " | ".join(conditions) + " |", "| --- | --- | " + " | ".join("---" for _ in conditions) + " |"]
+    for task, cells in document[part].items():
+        texts = [f"{c['mean']:.1f} ± {c['spread']:.1f}" + ("" if c["reached"] == c["runs"] else f" ({c['reached']} of {c['runs']})") for c in (cells[k] for k in conditions)]
+        lines.append(f"| {task} | {document['measured_candidates'][task]} | " + " | ".join(texts) + " |")
+    return "\n".join(lines)
 
 
 def main():
@@ -278,7 +277,8 @@ def main():
     p.add_argument("file")
     options = parser.parse_args()
     if options.action == "replay-table":
-        return replay_tables(json.loads(pathlib.Path(options.file).read_text()))
+        document = json.loads(pathlib.Path(options.file).read_text())
+        return print(replay_table(document, "learning") + "\n\n" + replay_table(document, "ablations"))
     {"run": run, "collect": collect, "replay": replay, "table": lambda o: table(o.file)}[options.action](options)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of README.md and docs/performance-notes.md from the recorded results.
+"""Writes the tables of README.md and docs/ from the recorded results.
 
     python3 scripts/readme_table.py                       rewrite the text between the markers
     python3 scripts/readme_table.py --check               exit status 1 when a table is stale (a test runs this)
@@ -7,7 +7,7 @@
 
 Sources: bench/results/h200/{gemm,attention,grouped,memory}.json (`tilewright bench --suite`), bench/results/h200/kernels.json (bench/check_kernels.py), bench/results/h200/targets.json (hand-written kernels), bench/results/h200/handwritten.json (kernels from the language beside them: bench/targets/handwritten.py), bench/results/h200/probes.json (probes of the instruction tables),
 bench/results/verdicts.json (what `tilewright check` says of every shipped kernel), bench/results/mutation.json
-(`tilewright mutate --json`). A source that does not exist yet gives a
+(`tilewright mutate --json`), bench/results/agent (bench/agent_suite.py, scripts/learning_table.py). A source that does not exist yet gives a
 sentence that says so. A table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`; nothing in it is typed by hand.
 """
 import argparse
@@ -16,10 +16,15 @@ import json
 import math
 import os
 import re
+import pathlib
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(ROOT, "bench"), os.path.join(ROOT, "scripts")]
+import agent_suite  # noqa: E402
+import learning_table  # noqa: E402
+
 TARGETS = "bench/results/h200/targets.json"
 HANDWRITTEN = "bench/results/h200/handwritten.json"
 SANITIZER = "bench/results/h200/sanitizer.json"
@@ -29,7 +34,8 @@ SUITES = ("gemm", "attention", "grouped", "memory")
 VERDICTS = "bench/results/verdicts.json"
 MUTATION = "bench/results/mutation.json"
 CROSSCHECK = "bench/results/crosscheck.json"
-PAGES = ["README.md", "docs/performance-notes.md", "docs/trusted-base.md", "docs/verifier.md"]
+AGENT = "bench/results/agent"
+PAGES = ["README.md", "docs/agent.md", "docs/performance-notes.md", "docs/trusted-base.md", "docs/verifier.md"]
 
 
 def read(path):
@@ -339,7 +345,32 @@ def crosscheck():
     return table(["family", "kernels", "unbroken", "of them proved", "really broken", "of them proved"], rows)
 
 
-TABLES = {"random_testing": random_testing, "crosscheck": crosscheck, "suites": suites, "suite_summary": suite_summary, "checked": checked_kernels, "measured": measured_summary, "handwritten": handwritten, "handwritten_cases": handwritten_cases, "sanitized": sanitized, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "verdict_totals": verdict_totals, "mutation_totals": mutation_totals, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
+def agent():
+    return agent_suite.table(pathlib.Path(ROOT, AGENT)).strip()
+
+
+def agent_path():
+    """The path of the GEMM, step by step."""
+    journal = read(f"{AGENT}/gemm.json")
+    rows, base = [], None
+    for s in journal["steps"]:
+        us = s.get("microseconds")
+        if s["outcome"] == "accepted":
+            base = base or us
+            what = "**accepted**"
+        else:
+            what = "refused: " + s.get("failure_class", "") if s["outcome"] == "failed" else "slower, kept on trial" if "kept on trial" in s["message"] else "slower"
+        change = re.split(r" gained |: [\d.]+x of the best| \(kept by", s["message"])[0] if s["outcome"] != "failed" else s["message"][:80]
+        rows.append([s["number"], s.get("technique") or "first", f"`{change}`", what, f"{us:.1f}" if us else "", f"{base / us:.1f}" if us and base else ""])
+    return table(["step", "technique", "what it changed", "", "us", "times the first"], rows)
+
+
+def agent_replay(part):
+    data = read(f"{AGENT}/replay.json")
+    return learning_table.replay_table(data, part) if data else f"`{AGENT}/replay.json` has not been recorded yet."
+
+
+TABLES = {"agent": agent, "agent_path": agent_path, "agent_learning": lambda: agent_replay("learning"), "agent_ablations": lambda: agent_replay("ablations"), "random_testing": random_testing, "crosscheck": crosscheck, "suites": suites, "suite_summary": suite_summary, "checked": checked_kernels, "measured": measured_summary, "handwritten": handwritten, "handwritten_cases": handwritten_cases, "sanitized": sanitized, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "verdict_totals": verdict_totals, "mutation_totals": mutation_totals, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
 
 
 def rewritten(text):

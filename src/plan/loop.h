@@ -22,7 +22,7 @@ struct Budget {
 
 struct LoopOptions {
     Budget budget;
-    double stop_share = 0.97;        // of the roofline
+    double stop_share = 0.94;        // of the roofline
     int plateau = 14;                // candidates without a gain
     int repairs = 2;                 // of one failing candidate, by proposers that can repair
     std::uint64_t seed = 1;

@@ -1,5 +1,7 @@
 #include "report/run_text.h"
 
+#include <algorithm>
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -63,6 +65,10 @@ std::string step_line(const plan::Step& s) {
         const bool said = s.failure_class.empty() || s.message.rfind(s.failure_class + ":", 0) == 0;
         line += fmt::format("  {}{}", said ? "" : one_line(s.failure_class, 12) + ": ", one_line(s.message, 90));
     }
+    if (s.outcome == "accepted" && !s.message.empty() && !s.technique.empty()) {   // what it changed; the rest of the message is in the columns before
+        const std::string change = s.message.substr(0, std::min(s.message.find(" gained "), s.message.find(" (kept by expectation")));
+        line += fmt::format("  {}", one_line(change, 70));
+    }
     while (!line.empty() && line.back() == ' ') line.pop_back();
     return line;
 }
@@ -73,7 +79,10 @@ std::string run_text(const plan::RunDocument& d) {
     out += fmt::format("  started:   {}{}\n", time_text(d.run.started_ms), d.run.ended_ms ? ", ended " + time_text(d.run.ended_ms) : "");
     out += fmt::format("  proposer:  {}\n", printable(d.run.proposer));
     if (const std::string device = text_at(d.run.facts, "device"); !device.empty()) out += fmt::format("  device:    {}\n", device);
-    if (const auto it = d.run.facts.find("peer"); it != d.run.facts.end() && it->is_object()) out += fmt::format("  peer:      {}, {}\n", text_at(*it, "name"), microseconds_text(*it));
+    if (const auto it = d.run.facts.find("peer"); it != d.run.facts.end() && it->is_object()) {
+        const std::string name = text_at(*it, "name");
+        out += name.empty() ? "  peer:      none named by the task\n" : fmt::format("  peer:      {}, {}\n", name, microseconds_text(*it));
+    }
     if (const auto it = d.run.facts.find("roofline"); it != d.run.facts.end() && it->is_object())
         out += fmt::format("  roofline:  {} ({})\n", microseconds_text(*it), text_at(*it, "bound"));
     out += "\n";

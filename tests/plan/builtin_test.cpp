@@ -145,6 +145,37 @@ TEST(Builtin, SharedAndSplitProductsAreProvedAtEveryStep) {
     follow(task_of(product, tensors, "M = 128\nN = 256\nK = 8192\n"), split);
 }
 
+TEST(Builtin, ProductsOfOperandsTheOtherWayRoundAreProvedAtEveryStep) {
+    const std::string tensors = matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"K\", \"N\"") + matrix("bias", "f32", "\"N\"") + matrix("C", "bf16", "\"M\", \"N\"");
+    const tasks::Task task = task_of("C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[k, n])) + bias[n]))", tensors, "M = 512\nN = 512\nK = 512\n");
+    follow(task, {"", "matrix_unit", "warpgroup_mma", "tma", "warp_specialisation", "persistence", "overlap_mma", "register_blocking", "tma_store", "deferred_store"});
+    follow(task, {"", "matrix_unit", "warpgroup_mma", "tma", "warp_specialisation", "persistence", "overlap_mma", "multicast", "tma_store", "deferred_store"});
+}
+
+// A tile as high as a typical group needs: 8 groups of 128 rows, mean and two deviations are 149, so one tile of 152 rows (19 eights: no good chunk) or two of 72.
+TEST(Builtin, TurnedTilesOfGroupsAreProvedAtEveryStep) {
+    const tasks::Task task = task_of(kGroupedProduct, grouped_tensors(true), "P = 1024\nE = 8\nN = 256\nK = 512\n");
+    auto proposer = make_builtin_proposer();
+    Request r;
+    r.task = &task;
+    for (const char* technique : {"", "group_tiles", "matrix_unit", "shared_staging", "warpgroup_mma", "warp_specialisation", "turned_tiles", "persistence", "register_blocking", "group_parts", "overlap_mma"}) {
+        r.technique = technique;
+        auto reply = proposer->propose(r);
+        ASSERT_TRUE(reply.has_value()) << technique << ": " << reply.error().text;
+        r.current_source = reply->source;
+        EXPECT_TRUE(check_source(r.current_source).proved()) << technique << "\n" << r.current_source;
+    }
+    const auto sketch = builtin::find_sketch(r.current_source);
+    ASSERT_TRUE(sketch.has_value());
+    EXPECT_EQ(sketch->number("bm"), 72);
+    EXPECT_EQ(sketch->number("parts"), 2);
+    // The store that does not end at the group is refused.
+    std::string wrong = r.current_source;
+    const std::string limit = ", limit=(end, None)";
+    wrong.erase(wrong.find(limit), limit.size());
+    EXPECT_FALSE(check_source(wrong).proved()) << wrong;
+}
+
 TEST(Builtin, LongRowsInClustersAreProved) {
     follow(task_of("Y[m, n] = bf16(softmax(n, f32(X[m, n])))", matrix("X", "bf16", "\"M\", \"N\"") + matrix("Y", "bf16", "\"M\", \"N\""), "M = 16\nN = 65536\n"), {"", "cluster_reduction", "vector_width", "fast_functions"});
 }

@@ -49,14 +49,14 @@ TEST(Task, ClassIsFoundFromWhatIsComputed) {
 }
 
 TEST(Task, RooflineOfAProductAndOfAMap) {
-    // 2 * 4096^3 operations at the measured 770 TF/s: 178.5 us.
+    // 2 * 4096^3 operations at 989.5 TF/s: 138.9 us.
     const char* product = "A = { dtype = \"bf16\", dims = [\"M\", \"K\"] }\nB = { dtype = \"bf16\", dims = [\"N\", \"K\"] }\nC = { dtype = \"bf16\", dims = [\"M\", \"N\"] }\n";
     const Task gemm = good("C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", product, "M = 4096\nN = 4096\nK = 4096");
-    EXPECT_NEAR(roofline(gemm, machine_of("sm_90a")).seconds * 1e6, 178.5, 0.1);
+    EXPECT_NEAR(roofline(gemm, machine_of("sm_90a")).seconds * 1e6, 138.9, 0.1);
     EXPECT_FALSE(roofline(gemm, machine_of("sm_90a")).memory_bound);
-    // 2 * 16384 * 4096 * 4 bytes at 4.25 TB/s: 126.3 us.
+    // 2 * 16384 * 4096 * 4 bytes at 4.8 TB/s: 111.8 us.
     const Task map = good("Y[m, n] = relu(X[m, n])", kMatrix, "M = 16384\nN = 4096");
-    EXPECT_NEAR(roofline(map, machine_of("sm_90a")).seconds * 1e6, 126.3, 0.1);
+    EXPECT_NEAR(roofline(map, machine_of("sm_90a")).seconds * 1e6, 111.8, 0.1);
     EXPECT_TRUE(roofline(map, machine_of("sm_90a")).memory_bound);
     // Causal: half of the keys on average.
     const char* attention = "Q = { dtype = \"bf16\", dims = [\"S\", 64] }\nK = { dtype = \"bf16\", dims = [\"S\", 64] }\nV = { dtype = \"bf16\", dims = [\"S\", 64] }\nO = { dtype = \"bf16\", dims = [\"S\", 64] }\n";

@@ -8,6 +8,9 @@
 //   splits   of K: a program of two kernels, sums over a part of K each, then what follows the sum
 //   cluster  2: two blocks along M share the tiles of B, each fetches half and multicasts it
 //   groups   of grouped products: rows (one row a block, its group read with it), tiles (tiles of rows inside a group, in `parts` parts)
+//   turned   of grouped products: 1: rows are the N side of wgmma, so that a tile may have any multiple of 8 rows
+//   hints    of grouped products: 1: the groups' operands leave the L2 cache first, the rows last
+//   defer    1: a finished tile waits in registers and is stored during the first steps of the next one
 //   stages, swizzle, bm, bn, bk, consumers, persistent, group, store (direct, tma, staged), keep (wgmma groups left in flight)
 #include <algorithm>
 #include <optional>
@@ -173,23 +176,32 @@ Value ContractionWriter::epilogue_value(const std::string& m0, const std::string
     return v;
 }
 
+// The accumulator holds columns by rows; chunks of rows are turned on their way through shared memory, so that whole lines leave.
+void ContractionWriter::turned_epilogue() {
+    const std::string buffer = consumers() > 1 ? "sOut[w]" : "sOut", column = consumers() > 1 ? "n0 + w * HN" : "n0";
+    body_.line("for j in tw.unroll(BM // CHUNK):");
+    body_.in();
+    write_.enter();
+    const Value v = epilogue_value("", "", "", "", [this](std::size_t i) { return acc_name(i) + "[:, j * CHUNK : (j + 1) * CHUNK]"; });
+    write_.leave();
+    body_.line("done.sync()");
+    body_.line(fmt::format("tw.store({}.T, {})", buffer, v.text));
+    body_.line("done.sync()");
+    body_.line(fmt::format("tw.store({}, tw.load({}){})", output_view("m0 + j * CHUNK", column), buffer, limit()));
+    body_.out();
+}
+
 void ContractionWriter::epilogue(const std::string& rows) {
+    if (turned()) return turned_epilogue();
     const std::string m = rows == "BM" ? "m0" : "row";
     if (s_.is("store", "tma")) {
         body_.line("for j in tw.unroll(BN // 64):");
         body_.in();
-        body_.line("tw.tma_store_wait(1, read=True)");
-        body_.line("done.sync()");
         body_.line("col = n0 + j * 64");
         write_.enter();
-        const std::string w = consumers() > 1 ? "w, " : "";
         const Value v = epilogue_value(m, "col", rows, "64", [this](std::size_t i) { return acc_name(i) + "[:, j * 64 : j * 64 + 64]"; });
         write_.leave();
-        body_.line(fmt::format("tw.store(sOut[{}j % 2], {})", w, v.text));
-        body_.line("tw.fence_async()");
-        body_.line("done.sync()");
-        body_.line(fmt::format("tw.tma_store({}, sOut[{}j % 2])", output_view(m, "col"), w));
-        body_.line("tw.tma_store_commit()");
+        put_chunk(v.text, m, "col");
         body_.out();
         return;
     }
@@ -299,6 +311,7 @@ Expected<std::string, std::string> ContractionWriter::write() {
         std::set<std::string> once(extents.begin(), extents.end());
         for (const std::string& e : once) if (task_.size(e)) assumes_.push_back(fmt::format("{} % {} == 0", e, v));
     }
+    if (deferred()) assumes_.push_back(fmt::format("{} > {}", c_.of(c_.k).extent_text, s_.number("bk", 64) * (s_.number("bn", 64) / 64)));
     const bool in_role = wgmma() && !roles();
     if (!s_.on("persistent") || !roles()) grid();
     if (roles()) {
@@ -329,8 +342,11 @@ Expected<std::string, std::string> ContractionWriter::write() {
     out += splits() > 1 ? partial_head(parameters) : tasks::kernel_head(task_, task_.name, decorator, parameters);
     Lines head;
     for (const std::string& a : assumes_) head.line(fmt::format("tw.assume({})", a));
-    if (roles()) head.line(fmt::format("HM = BM // {}", consumers()));
-    if (multicast()) head.line("HN = BN // 2");
+    if (turned()) {
+        head.line(fmt::format("HN = BN // {}", consumers()));
+        head.line(fmt::format("CHUNK = {}", turned_chunk(s_.number("bm"))));   // rows that leave at a time
+    } else if (roles()) head.line(fmt::format("HM = BM // {}", consumers()));
+    if (multicast()) head.line(c_.products[0].b.k_last ? "HALF = BN // 2" : "HALF = BK // 2");
     for (const std::string& b : buffers_) head.line(b);
     out += head.text() + body_.text();
     if (splits() > 1) out += sum_kernel();

@@ -104,7 +104,13 @@ void contraction_facts(const tasks::Task& task, Facts& facts) {
     facts.products = static_cast<int>(c.products.size());
     facts.batched = !c.batch.empty();
     facts.plain_sum = without_casts(task.spec->computes.equations[0].value)->kind == TermKind::reduce;
+    const std::function<bool(const Term&)> pointwise = [&](const Term& t) {
+        if (t->kind == TermKind::reduce) return true;
+        return t->kind != TermKind::element && t->kind != TermKind::index && std::all_of(t->args.begin(), t->args.end(), pointwise);
+    };
+    facts.pointwise = pointwise(task.spec->computes.equations[0].value);
     facts.grouped = c.group >= 0;
+    if (facts.grouped) facts.groups = std::max<std::int64_t>(1, task.size(c.group_extent));
 }
 
 }  // namespace tw::plan::builtin

@@ -74,14 +74,21 @@ void ContractionWriter::mma_steps(const std::string& slot) {
 }
 
 // rows: "" for the whole A tile, or the consumer's part of it.
-void ContractionWriter::wgmma_step(const std::string& slot, const std::string& rows) {
+void ContractionWriter::wgmma_step(const std::string& slot, const std::string& rows, const std::string& more) {
+    if (turned()) {   // columns times rows; `rows` names the consumer's columns
+        const Staged &a = staged(c_.products[0].a), &b = staged(c_.products[0].b);
+        const std::string columns = rows.empty() ? ":" : rows;
+        body_.line(fmt::format("tw.wgmma(acc, {}, {})", b.operand.k_last ? fmt::format("{}[{}, {}, :]", b.buffer, slot, columns) : fmt::format("{}[{}, :, {}].T", b.buffer, slot, columns),
+                               at_slot(a.buffer, slot) + (a.operand.k_last ? ".T" : "")));
+        return;
+    }
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
         const Staged &a = staged(c_.products[i].a), &b = staged(c_.products[i].b);
         std::string av;
         const std::string sub = slot.empty() ? "" : slot + ", ";
         if (rows.empty()) av = at_slot(a.buffer, slot) + (a.operand.k_last ? "" : ".T");
         else av = a.operand.k_last ? fmt::format("{}[{}{}, :]", a.buffer, sub, rows) : fmt::format("{}[{}:, {}].T", a.buffer, sub, rows);
-        body_.line(fmt::format("tw.wgmma({}, {}, {}{})", acc_name(i), av, at_slot(b.buffer, slot), b.operand.k_last ? ".T" : ""));
+        body_.line(fmt::format("tw.wgmma({}, {}, {}{}{})", acc_name(i), av, at_slot(b.buffer, slot), b.operand.k_last ? ".T" : "", more));
     }
 }
 
@@ -96,10 +103,12 @@ void ContractionWriter::copy_async(const std::string& slot, const std::string& k
 void ContractionWriter::copy_tma(const std::string& slot, const std::string& k0, const std::string& on) {
     for (const Staged& x : staged_) {
         if (multicast() && !x.is_a) {   // half a tile from each block, for both
-            body_.line(fmt::format("tw.tma_load({}[{}, rank * HN : (rank + 1) * HN, :], {}, on={}, multicast=3)", x.buffer, slot, at(x.operand, false, "n0 + rank * HN", k0), on));
+            body_.line(fmt::format("tw.tma_load({}[{}, rank * HALF : (rank + 1) * HALF, :], {}, on={}, multicast=3)", x.buffer, slot,
+                                   x.operand.k_last ? at(x.operand, false, "n0 + rank * HALF", k0) : at(x.operand, false, "n0", k0 + " + rank * HALF"), on));
             continue;
         }
-        body_.line(fmt::format("tw.tma_load({}, {}, on={})", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, false), on));
+        const std::string hint = !s_.on("hints") ? "" : x.is_a ? ", hint=\"evict_last\"" : ", hint=\"evict_first\"";
+        body_.line(fmt::format("tw.tma_load({}, {}, on={}{})", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, false), on, hint));
     }
 }
 
@@ -107,12 +116,13 @@ void ContractionWriter::copy_tma(const std::string& slot, const std::string& k0,
 void ContractionWriter::expect_sums(const std::string& m0, const std::string& step) {
     if (!s_.on("expect")) return;
     const std::string M = c_.of(c_.m).extent_text, N = c_.of(c_.n).extent_text, K = c_.of(c_.k).extent_text;
+    const std::string n0 = turned() && consumers() > 1 ? "n0 + w * HN" : "n0";
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
         std::string term;
         for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
-            term += fmt::format("{}f32({})", term.empty() ? "" : " * ", at(*o, is_a, is_a ? m0 + " + i" : "n0 + j", "kk"));
+            term += fmt::format("{}f32({})", term.empty() ? "" : " * ", at(*o, is_a, is_a ? m0 + " + i" : n0 + " + j", "kk"));
         }
-        body_.line(fmt::format("tw.expect({}, \"where({} + i < {} and n0 + j < {}, sum(kk in 0:minimum((kt + 1) * {}, {}), {}), 0.0)\", i, j)", acc_name(i), m0, M, N, step, K, term));
+        body_.line(fmt::format("tw.expect({}, \"where({} + i < {} and {} + j < {}, sum(kk in 0:minimum((kt + 1) * {}, {}), {}), 0.0)\", {})", acc_name(i), m0, M, n0, N, step, K, term, turned() ? "j, i" : "i, j"));
     }
 }
 
@@ -177,6 +187,79 @@ void ContractionWriter::main_loop() {
     body_.out();
 }
 
+// A consumer's tile: its part of the sums, then what follows them.
+void ContractionWriter::consumer_tile() {
+    const int n = consumers(), keep = s_.number("keep", 0);
+    if (turned()) body_.line("acc = tw.zeros(f32, (HN, BM))");
+    else {
+        if (n > 1) body_.line("row = m0 + w * HM");
+        zero_accumulators(n > 1 ? "HM" : "BM");
+    }
+    body_.line(fmt::format("for kt in tw.range({}):", k_steps()));
+    body_.in();
+    body_.line("slot = ring.wait()");
+    wgmma_step("slot", n == 1 ? "" : turned() ? "w * HN : (w + 1) * HN" : "w * HM : (w + 1) * HM");
+    body_.line(fmt::format("tw.wgmma_wait({})", keep * static_cast<int>(c_.products.size())));
+    if (!keep && splits() == 1) expect_sums(n > 1 && !turned() ? "row" : "m0", "BK");   // with a group in flight the sums are not there yet
+    body_.line(keep ? fmt::format("ring.release(keep={})", keep) : "ring.release()");
+    body_.out();
+    if (keep) {
+        body_.line("tw.wgmma_wait(0)");
+        body_.line("ring.release()");
+    }
+    if (splits() > 1) body_.line(fmt::format("tw.store(Parts[s, {}, n0], acc)", n > 1 ? "row" : "m0"));
+    else epilogue(n > 1 ? "HM" : "BM");
+}
+
+// The same with the tile before stored during the first steps, one chunk a step, and this one kept in registers.
+void ContractionWriter::deferred_tile() {
+    const int n = consumers(), keep = s_.number("keep", 0);
+    const std::string rows = n > 1 ? "HM" : "BM", part = n > 1 ? "w * HM : (w + 1) * HM" : "", row = n > 1 ? "row" : "m0";
+    if (n > 1) body_.line("row = m0 + w * HM");
+    body_.line("for j in tw.unroll(BN // 64):");
+    body_.in();
+    body_.line("slot = ring.wait()");
+    wgmma_step("slot", part, ", zero=j == 0");
+    body_.line(fmt::format("tw.wgmma_wait({})", keep));
+    body_.line("if j > 0:");
+    body_.in();
+    body_.line(fmt::format("ring.release(keep={})", keep));
+    body_.out();
+    body_.line("if holds == 1:");
+    body_.in();
+    put_chunk("held[:, j * 64 : j * 64 + 64]", "held_row", "held_column + j * 64");
+    body_.out();
+    body_.out();
+    body_.line(fmt::format("for kt in tw.range(BN // 64, {}):", k_steps()));
+    body_.in();
+    body_.line("slot = ring.wait()");
+    wgmma_step("slot", part);
+    body_.line(fmt::format("tw.wgmma_wait({})", keep));
+    body_.line(fmt::format("ring.release(keep={})", keep));
+    body_.out();
+    body_.line("tw.wgmma_wait(0)");
+    body_.line("ring.release()");
+    write_.enter();
+    const Value v = epilogue_value(row, "n0", rows, "BN", [this](std::size_t i) { return acc_name(i); });
+    write_.leave();
+    body_.line("held = " + v.text);
+    body_.line("held_row = " + row);
+    body_.line("held_column = n0");
+    body_.line("holds = 1");
+}
+
+// One chunk of 64 columns through a staging buffer whose store before last has been read.
+void ContractionWriter::put_chunk(const std::string& value, const std::string& row, const std::string& column) {
+    const std::string buffer = consumers() > 1 ? "sOut[w, j % 2]" : "sOut[j % 2]";
+    body_.line("tw.tma_store_wait(1, read=True)");
+    body_.line("done.sync()");
+    body_.line(fmt::format("tw.store({}, {})", buffer, value));
+    body_.line("tw.fence_async()");
+    body_.line("done.sync()");
+    body_.line(fmt::format("tw.tma_store({}, {})", output_view(row, column), buffer));
+    body_.line("tw.tma_store_commit()");
+}
+
 void ContractionWriter::role_kernel() {
     const int n = consumers();
     const bool tma_store = s_.is("store", "tma"), staged_store = s_.is("store", "staged");
@@ -187,7 +270,7 @@ void ContractionWriter::role_kernel() {
     }
     if (staged_store) {
         const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)];
-        buffers_.push_back(fmt::format("sOut = tw.shared({}, ({}HM, 64), swizzle=128)", target::name(out.dtype), n > 1 ? fmt::format("{}, ", n) : ""));
+        buffers_.push_back(fmt::format("sOut = tw.shared({}, ({}{}), swizzle=128)", target::name(out.dtype), n > 1 ? fmt::format("{}, ", n) : "", turned() ? "CHUNK, HN" : "HM, 64"));
     }
     body_.line(fmt::format("with tw.warpgroups(0, regs={}, name=\"producer\"):", n > 1 ? 40 : 56));
     body_.in();
@@ -205,25 +288,26 @@ void ContractionWriter::role_kernel() {
     body_.line(fmt::format("with tw.warpgroups({}regs={}, name=\"consumer\"){}:", groups, n > 1 ? 232 : 224, n > 1 ? " as w" : ""));
     body_.in();
     if (tma_store || staged_store) body_.line(n > 1 ? "done = tw.named_barrier(1 + w, 128)" : "done = tw.named_barrier(1, 128)");
-    open_tiles();
-    if (n > 1) body_.line("row = m0 + w * HM");
-    zero_accumulators(n > 1 ? "HM" : "BM");
-    const int keep = s_.number("keep", 0);
-    body_.line(fmt::format("for kt in tw.range({}):", k_steps()));
-    body_.in();
-    body_.line("slot = ring.wait()");
-    wgmma_step("slot", n > 1 ? "w * HM : (w + 1) * HM" : "");
-    body_.line(fmt::format("tw.wgmma_wait({})", keep * static_cast<int>(c_.products.size())));
-    if (!keep && splits() == 1) expect_sums(n > 1 ? "row" : "m0", "BK");   // with a group in flight the sums are not there yet
-    body_.line(keep ? fmt::format("ring.release(keep={})", keep) : "ring.release()");
-    body_.out();
-    if (keep) {
-        body_.line("tw.wgmma_wait(0)");
-        body_.line("ring.release()");
+    if (deferred()) {   // the finished tile, where it belongs, and whether there is one
+        zero_accumulators(n > 1 ? "HM" : "BM");
+        body_.line(fmt::format("held = tw.zeros({}, ({}, BN))", target::name(spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)].dtype), n > 1 ? "HM" : "BM"));
+        for (const char* name : {"held_row", "held_column", "holds"}) body_.line(fmt::format("{} = 0", name));
     }
-    if (splits() > 1) body_.line(fmt::format("tw.store(Parts[s, {}, n0], acc)", n > 1 ? "row" : "m0"));
-    else epilogue(n > 1 ? "HM" : "BM");
-    close_tiles();
+    open_tiles();
+    if (deferred()) {
+        deferred_tile();
+        close_tiles();
+        body_.line("if holds == 1:");
+        body_.in();
+        body_.line("for j in tw.unroll(BN // 64):");
+        body_.in();
+        put_chunk("held[:, j * 64 : j * 64 + 64]", "held_row", "held_column + j * 64");
+        body_.out();
+        body_.out();
+    } else {
+        consumer_tile();
+        close_tiles();
+    }
     if (tma_store) body_.line("tw.tma_store_wait(0)");
     body_.out();
 }

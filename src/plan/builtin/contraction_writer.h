@@ -56,7 +56,9 @@ private:
     bool grouped() const { return c_.group >= 0; }
     bool by_rows() const { return grouped() && !s_.is("groups", "tiles"); }   // one row a block: its group is read with it
     int parts() const { return by_rows() ? 1 : s_.number("parts", 1); }   // of the tiles of rows of a group
+    bool turned() const { return s_.on("turned"); }                       // rows of a group are the N side of wgmma, columns the M side
     int splits() const { return s_.number("splits", 1); }                 // of K, each summed by blocks of its own
+    bool deferred() const { return s_.on("defer"); }                      // a finished tile is stored while the next one is multiplied
     bool multicast() const { return s_.number("cluster", 1) == 2; }       // two blocks share the tiles of B
     std::string k_steps() const { return splits() > 1 ? "steps" : fmt::format("tw.cdiv({}, BK)", c_.of(c_.k).extent_text); }
     std::string k_step() const { return splits() > 1 ? "(first_step + kt) * BK" : "kt * BK"; }
@@ -103,7 +105,7 @@ private:
     void mma_direct();
     void fma_staged(const std::string& slot);
     void mma_steps(const std::string& slot);
-    void wgmma_step(const std::string& slot, const std::string& rows);
+    void wgmma_step(const std::string& slot, const std::string& rows, const std::string& more = "");
     void copy_plain(const std::string& slot, const std::string& k0);
     void copy_async(const std::string& slot, const std::string& k0);
     void copy_tma(const std::string& slot, const std::string& k0, const std::string& on);
@@ -111,7 +113,11 @@ private:
     void main_loop();
     void expect_sums(const std::string& m0, const std::string& step);
     void role_kernel();
+    void consumer_tile();
+    void deferred_tile();
+    void put_chunk(const std::string& value, const std::string& row, const std::string& column);
     void epilogue(const std::string& rows);
+    void turned_epilogue();
     Value epilogue_value(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc);
     std::string acc_name(std::size_t i) const { return c_.products.size() == 1 ? "acc" : fmt::format("acc{}", i + 1); }
     std::string output_view(const std::string& m0, const std::string& n0) const;

@@ -1,6 +1,7 @@
 #include "plan/builtin/rewrites.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -166,7 +167,7 @@ int shared_bytes(const Context& c, const Sketch& s) {
     const int e = c.f.element_bits / 8, consumers = s.on("roles") ? s.number("consumers", 1) : 1;
     const int a = s.number("bm"), b = s.number("bn") * c.f.products;
     int bytes = std::max(1, s.number("stages", 1)) * (a + b) * s.number("bk") * e;
-    if (s.is("store", "staged")) bytes += s.number("bm") * 64 * 2;
+    if (s.is("store", "staged")) bytes += (s.on("turned") ? s.number("bn") * turned_chunk(s.number("bm")) : s.number("bm") * 64) * 2;
     if (s.is("store", "tma")) bytes += consumers * 2 * (s.number("bm") / consumers) * 64 * 2;
     return bytes;
 }
@@ -236,14 +237,45 @@ Alternatives group_tiles(const Context& c) {
     return {c.s.with("groups", "tiles").with("bm", 32).with("bn", 32).with("parts", 1)};
 }
 
+// Heights of turned tiles of which a few hold a typical group (its mean and two deviations, as rows that choose at random make it), the least waste first; and the tiles in it.
+std::vector<std::pair<int, int>> group_heights(const Context& c) {
+    const double mean = static_cast<double>(c.f.p) / static_cast<double>(c.f.groups), rows = mean + 2 * std::sqrt(mean * (1 - 1.0 / static_cast<double>(c.f.groups)));
+    std::vector<std::pair<int, int>> out;
+    for (int tiles = static_cast<int>(std::ceil(rows / 256)); tiles <= static_cast<int>(std::ceil(rows / 128)); ++tiles) {
+        const int height = std::min(256, static_cast<int>(std::round(rows / tiles / 8)) * 8);
+        if (height >= 64 && turned_chunk(height) >= 24) out.push_back({height, tiles});
+    }
+    if (out.empty()) out = {{256, 1}};
+    std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first * a.second < b.first * b.second; });
+    return out;
+}
+
 Alternatives group_parts(const Context& c) {
     if (!product(c) || !c.f.grouped || one_row(c)) return {};
-    return values(c.s, "parts", {4, 2, 8, 1});
+    Alternatives out;
+    if (c.s.on("turned")) {   // one part for each tile of a typical group
+        for (const auto& [height, tiles] : group_heights(c)) if (height == c.s.number("bm")) out.push_back(c.s.with("parts", tiles));
+    }
+    for (const Sketch& s : values(c.s, "parts", {4, 2, 8, 1})) out.push_back(s);
+    return out;
 }
 
 Alternatives staged_store(const Context& c) {
     if (!product(c) || !c.f.grouped || !c.s.on("roles") || !c.s.get("store").empty()) return {};
     return fitting(c, {c.s.with("store", "staged"), c.s.with("store", "staged").with("stages", c.s.number("stages") - 1)});
+}
+
+Alternatives turned_tiles(const Context& c) {
+    if (!product(c) || !c.f.grouped || !c.s.on("roles") || c.s.on("turned") || c.f.products > 1 || !c.f.pointwise) return {};
+    const int consumers = c.s.number("consumers", 1);
+    Alternatives out;
+    for (const auto& [height, tiles] : group_heights(c)) out.push_back(c.s.with("turned", 1).with("store", "staged").with("bm", height).with("bn", 64 * consumers).with("stages", 4));
+    return fitting(c, out);
+}
+
+Alternatives operand_hints(const Context& c) {
+    if (!product(c) || !c.f.grouped || !c.s.on("roles") || c.s.on("hints")) return {};
+    return {c.s.with("hints", 1)};
 }
 
 Alternatives shared_staging(const Context& c) {
@@ -302,7 +334,10 @@ Alternatives warp_specialisation(const Context& c) {
 
 Alternatives multi_stage(const Context& c) {
     if (product(c) && c.s.is("copy", "cp_async") && !c.s.is("mma", "wgmma")) return fitting(c, values(c.s, "stages", {3, 4, 2}));
-    if (product(c) && c.s.on("roles")) return fitting(c, values(c.s, "stages", {4, 5, 6, 3, 2}));
+    if (product(c) && c.s.on("roles")) {   // deeper; else a little shallower, which leaves shared memory to others
+        const int now = c.s.number("stages");
+        return fitting(c, values(c.s, "stages", {4, 5, 6, 3}, [now](int v) { return v >= now - 1; }));
+    }
     if (attention(c) && c.s.on("roles")) return fitting_attention(c, values(c.s, "stages", {2, 3, 4}));
     return {};
 }
@@ -325,6 +360,7 @@ Alternatives register_blocking(const Context& c) {
     Alternatives out;
     if (c.s.on("roles")) {
         if (c.s.number("consumers", 1) == 1) {
+            if (c.s.on("turned")) return fitting(c, {c.s.with("consumers", 2).with("bn", 128).with("stages", 4)});
             const Sketch two = c.s.with("consumers", 2).with("bm", 128);
             for (int bn : {256, 128}) for (int stages : {4, 3, 2}) out.push_back(two.with("bn", bn).with("stages", stages));
         }
@@ -359,14 +395,14 @@ Alternatives split_k(const Context& c) {
     if (tiles > 132) return out;   // every multiprocessor has its tile
     for (int n : {4, 8, 2, 16}) {
         if (n == c.s.number("splits", 1) || steps < 4 * n || tiles * n > 3 * 132) continue;
-        out.push_back(c.s.with("splits", n).with("persistent", 0).with("store", ""));
+        out.push_back(c.s.with("splits", n).with("persistent", 0).with("store", "").with("defer", 0));
     }
     if (c.s.number("splits", 1) > 1) out.push_back(c.s.with("splits", 1));
     return out;
 }
 
 Alternatives multicast(const Context& c) {
-    if (!product(c) || !c.s.on("roles") || !c.s.on("persistent") || c.f.grouped || c.f.products > 1 || !c.f.k_major_b || c.s.number("cluster", 1) > 1 || c.s.number("bn") % 16) return {};
+    if (!product(c) || !c.s.on("roles") || !c.s.on("persistent") || c.f.grouped || c.f.products > 1 || c.s.number("cluster", 1) > 1 || c.s.number("bn") % 16) return {};
     return {c.s.with("cluster", 2)};
 }
 
@@ -379,6 +415,12 @@ Alternatives tma_store(const Context& c) {
     if (attention(c)) return c.f.tma_output && c.s.on("roles") && c.s.get("store").empty() ? Alternatives{c.s.with("store", "tma")} : Alternatives{};
     if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched || c.f.grouped || c.s.number("splits", 1) > 1) return {};   // a TMA store knows no end of a group
     return fitting(c, {c.s.with("store", "tma"), c.s.with("store", "tma").with("stages", c.s.number("stages") - 1)});
+}
+
+Alternatives deferred_store(const Context& c) {
+    if (!product(c) || !c.s.is("store", "tma") || !c.s.on("persistent") || !c.s.on("keep") || c.s.on("defer") || c.f.products > 1) return {};
+    if (c.f.k <= c.s.number("bk") * (c.s.number("bn") / 64)) return {};   // a chunk is stored in each of the first steps
+    return {c.s.with("defer", 1)};
 }
 
 Alternatives tile_shape(const Context& c) {
@@ -394,6 +436,11 @@ Alternatives tile_shape(const Context& c) {
     };
     if (c.s.on("roles")) {
         const int h = 64 * c.s.number("consumers", 1);
+        if (c.s.on("turned")) {
+            for (const auto& [height, tiles] : group_heights(c)) add(height, h, 64);
+            add(256, h, 64), add(192, h, 64), add(128, 2 * h, 64);
+            return out;
+        }
         add(h, 256, 64), add(h, 128, 64), add(h, 192, 64), add(2 * h, 128, 64), add(h, 128, 128);
     } else {
         add(128, 128, 32), add(64, 128, 32), add(128, 64, 32), add(64, 64, 64);
@@ -415,6 +462,7 @@ const std::map<std::string, Rewrite>& table() {
         {"softmax_overlap", softmax_overlap}, {"key_tile", key_tile},         {"group_tiles", group_tiles},
         {"group_parts", group_parts},       {"staged_store", staged_store},   {"mask_peel", mask_peel},
         {"cluster_reduction", cluster_reduction}, {"split_k", split_k},               {"multicast", multicast},
+        {"turned_tiles", turned_tiles},     {"operand_hints", operand_hints}, {"deferred_store", deferred_store},
         {"longest_first", longest_first},   {"exponent_folding", exponent_folding}, {"lazy_rescale", lazy_rescale},
     };
     return all;

@@ -24,11 +24,19 @@ struct Facts {
     bool matrix_unit = false;          // operand types that mma and wgmma take
     bool k_major_a = true, k_major_b = true;
     bool plain_sum = false;            // nothing but casts around the sum of products
+    bool pointwise = false;            // what follows the sum of products reads nothing else
     bool grouped = false, batched = false, reduces_q = false;
     int products = 1;                  // contractions of the same tiles in one kernel
     std::string p_extent, q_extent, k_extent;            // texts over sizes
-    std::int64_t p = 1, q = 1, k = 1, batch = 1;         // their values in the task
+    std::int64_t p = 1, q = 1, k = 1, batch = 1, groups = 1;   // their values in the task
 };
+
+// Rows of a turned tile that leave at a time: the largest part of up to 72 that divides it, in eights.
+inline int turned_chunk(int bm) {
+    int chunk = 72;
+    while (bm % chunk) chunk -= 8;
+    return chunk;
+}
 
 Facts facts_of(const tasks::Task& task);
 Sketch first_sketch(const tasks::Task& task, const Facts& facts);
