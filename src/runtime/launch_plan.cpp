@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 namespace tw::runtime {
@@ -39,6 +40,52 @@ std::pair<std::uint64_t, std::uint64_t> span_of(const TensorArgument& t) {
     return {t.address, t.address + (last + 1) * static_cast<std::uint64_t>(target::bytes(t.dtype))};
 }
 
+// The only size without a value in a sum of products, -1 when there is none or it is not the only one (or occurs otherwise).
+int only_unknown(const ir::Expr& e, const Sizes& sizes) {
+    int found = -1;
+    bool one = true;
+    const std::function<void(const ir::Expr&)> look = [&](const ir::Expr& x) {
+        if (x.kind() == ir::ExprKind::size && !sizes.value[static_cast<std::size_t>(x->id)]) {
+            one &= found < 0;
+            found = x->id;
+        }
+        one &= x.kind() == ir::ExprKind::size || x.kind() == ir::ExprKind::constant || x.kind() == ir::ExprKind::add || x.kind() == ir::ExprKind::sub || x.kind() == ir::ExprKind::mul;
+        for (const ir::Expr& arg : x->args) look(arg);
+    };
+    look(e);
+    return one ? found : -1;
+}
+
+// Sizes that are no whole dimension: `8 * TILES` tells TILES. Whether every dimension then fits is for check_layout to say.
+Result<void> solve_sizes(const ir::Kernel& k, const LaunchArguments& a, Sizes& sizes) {
+    for (bool again = true; again;) {
+        again = false;
+        for (std::size_t i = 0; i < k.tensors.size(); ++i) {
+            for (std::size_t d = 0; d < k.tensors[i].dims.size(); ++d) {
+                const ir::Expr& want = k.tensors[i].dims[d];
+                const int id = only_unknown(want, sizes);
+                if (id < 0) continue;
+                auto& value = sizes.value[static_cast<std::size_t>(id)];
+                value = 0;
+                const auto at_zero = sizes(want);
+                value = 1;
+                const auto at_one = sizes(want);
+                value.reset();
+                if (!at_zero || !at_one || *at_one <= *at_zero) continue;
+                const std::int64_t step = *at_one - *at_zero, rest = a.tensors[i].dims[d] - *at_zero;
+                if (rest < 0 || rest % step != 0) {
+                    return refuse(fmt::format("dimension {} of {} is {}; {} is expected, {} and a multiple of {}", d, k.tensors[i].name, a.tensors[i].dims[d],
+                                              ir::to_string(want, ir::names_of(k)), *at_zero, step));
+                }
+                value = rest / step;
+                sizes.from[static_cast<std::size_t>(id)] = fmt::format("dimension {} of {}", d, k.tensors[i].name);
+                again = true;
+            }
+        }
+    }
+    return {};
+}
+
 Result<void> check_shapes(const ir::Kernel& k, const LaunchArguments& a, Sizes& sizes) {
     for (std::size_t i = 0; i < k.tensors.size(); ++i) {
         const ir::Tensor& want = k.tensors[i];
@@ -62,8 +109,9 @@ Result<void> check_shapes(const ir::Kernel& k, const LaunchArguments& a, Sizes& 
             }
         }
     }
+    if (auto solved = solve_sizes(k, a, sizes); !solved) return solved;
     for (std::size_t id = 0; id < k.sizes.size(); ++id) {
-        if (!sizes.value[id]) return refuse(fmt::format("no argument tells the size {}", k.sizes[id]), "a tensor parameter needs it as a whole dimension");
+        if (!sizes.value[id]) return refuse(fmt::format("no argument tells the size {}", k.sizes[id]), "a tensor parameter needs it as a dimension, whole or multiplied by what is known");
     }
     return {};
 }

@@ -81,6 +81,31 @@ TEST_F(Gemm, AnEmptyOutputIsNoLaunch) {
     EXPECT_TRUE(bound->empty);
 }
 
+// A size that is no dimension by itself is worked out from one that it is a factor of.
+TEST(Sizes, AreSolvedFromProducts) {
+    SourceMap sources;
+    DiagnosticSink sink;
+    auto module = lower::compile_text(sources, "batches.py", R"(import tilewright as tw
+from tilewright import f32
+
+B, N = tw.sizes("B N")
+
+@tw.kernel(target="sm_80", computes="Y[n in 0:N] = X[n]", threads=32)
+def batches(X: tw.Tensor(f32, 8 * B + N), Y: tw.Tensor(f32, N)):
+    n = tw.grid(tw.cdiv(N, 32)) * 32
+    tw.store(Y[n], tw.load(X[n : n + 32], fill=0.0))
+)", {}, sink);
+    ASSERT_TRUE(module) << render_text(sink, sources);
+    const ir::Kernel& kernel = module->kernels[0];
+    auto vectors = [](std::int64_t x, std::int64_t y) { return LaunchArguments{{{1 << 20, target::DType::F32, {x}, {1}}, {1 << 24, target::DType::F32, {y}, {1}}}, {}}; };
+    auto bound = bind(kernel, vectors(8 * 5 + 33, 33));
+    ASSERT_TRUE(bound) << bound.error().text();
+    for (std::size_t i = 0; i < kernel.sizes.size(); ++i) EXPECT_EQ(bound->sizes[i], kernel.sizes[i] == "B" ? 5 : 33);
+    auto odd = bind(kernel, vectors(8 * 5 + 34, 33)), short_one = bind(kernel, vectors(25, 33));
+    ASSERT_TRUE(!odd && !short_one);
+    EXPECT_NE(odd.error().message.find("dimension 0 of X is 74"), std::string::npos) << odd.error().message;
+}
+
 TEST(Variants, TheFirstThatFitsIsTaken) {
     const ir::Module module = kernels_of("bias_gelu.py");
     std::vector<const ir::Kernel*> variants;

@@ -77,14 +77,15 @@ std::vector<Case> cases() {
     // Rows in registers, over a cluster, in chunks; each of whole vectors and of odd length.
     rows("softmax_sm90", "softmax", {{2, 3000}, {1, 40000}, {1, 600000}, {2, 1023}, {1, 50001}, {1, 140001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
     rows("layernorm_sm90", "layernorm", {{2, 3000}, {1, 40000}, {1, 150000}, {2, 1023}, {1, 50001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
-    rows("rmsnorm_sm90", "rmsnorm", {{2, 3000}, {1, 40000}, {1, 300000}, {2, 1023}, {1, 20001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
+    rows("rmsnorm_sm90", "rmsnorm", {{2, 3000}, {1, 40000}, {1, 300000}, {1, 900000}, {2, 1023}, {1, 20001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
     rows("rmsnorm_sm90", "rmsnorm_residual", {{2, 3000}, {2, 1023}}, {{1, 8}, {9, 72}, {1, 1}});
     for (const char* kernel : {"row_sum", "row_mean", "row_max", "row_min"}) rows("reductions_sm90", kernel, {{2, 3000}, {1, 40000}, {1, 9001}}, {{1, 8}, {1, 1}});
-    for (const char* kernel : {"row_argmax", "row_argmin"}) rows("argmax", kernel, {{2, 3000}, {1, 40000}, {1, 300000}, {1, 9001}}, {{1, 8}, {9, 72}, {1, 1}});
+    for (const char* kernel : {"row_argmax", "row_argmin"}) rows("argmax", kernel, {{2, 3000}, {1, 40000}, {1, 300000}, {1, 900000}, {1, 9001}}, {{1, 8}, {9, 72}, {1, 1}});
     for (const char* kernel : {"logsumexp", "cross_entropy"}) rows("cross_entropy", kernel, {{2, 3000}, {1, 40000}, {1, 9001}}, {{1, 8}, {9, 72}, {1, 1}});
     rows("cumsum_sm90", "cumsum", {{2, 3000}, {1, 9000}, {528, 2056}, {1, 2051}}, {{1, 8}, {9, 72}, {1, 1}});
     rows("cumsum_sm90", "cumprod", {{1, 3000}, {1, 2051}}, {{1, 8}, {1, 1}});
     rows("transpose_sm90", "transpose", {{72, 136}, {65, 131}}, {{1, 1}, {8, 8}});
+    for (DType t : {DType::BF16, DType::F16}) out.push_back({"gemm_sm90", "gemm", t, {{"M", 1}, {"N", 8}, {"K", 8}}, true});   // more in kernels_test.cpp
     for (DType t : {DType::BF16, DType::F32}) {
         for (const char* kernel : {"relu", "silu", "sigmoid", "gelu", "gelu_tanh"}) {
             for (int n : {1, 4097, 9000}) out.push_back({"activations", kernel, t, {{"N", n}}, n == 1});
