@@ -51,7 +51,7 @@ COUNTERPARTS = {
 
 
 # Rows routed at random, as in the suite `grouped`; the kernel of kernels/ gets its table of tiles, made outside of the time.
-ROUTED = suite_inputs.routed_rows({"P": 8192, "E": 8, "BATCHES": 5}, load="routed")
+ROUTED = suite_inputs.routed_rows({"P": 8192, "E": 8, "BATCHES": 5}, tokens=4096, load="routed")
 GIVEN = {"grouped_gemm": {"expert": ROUTED["expert"], "starts": [sum(e < i for e in ROUTED["expert"]) for i in range(9)]}}
 for counterpart in COUNTERPARTS["grouped_gemm"]:
     counterpart["inputs"] = {name: ROUTED[name] for name in ("expert", "tile_first", "tile_end")}
