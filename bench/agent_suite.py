@@ -37,9 +37,6 @@ COUNTERPARTS = {
     "softmax": [{"file": "kernels/softmax_sm90.py", "kernel": "softmax", "constants": {"T": "bf16"}, "sizes": {"M": 16384, "N": 4096}}],
     "layernorm": [{"file": "kernels/layernorm_sm90.py", "kernel": "layernorm", "constants": {"T": "bf16"}, "sizes": {"M": 16384, "N": 4096}, "scalars": {"eps": 1e-5}}],
     "gelu": [{"file": "kernels/activations.py", "kernel": "gelu", "constants": {"T": "bf16"}, "sizes": {"N": 16384 * 4096}}],
-    "attention_causal": [{"file": "kernels/attention_sm90.py", "kernel": "attention_causal", "constants": {"C": 3, "BN": 80, "STAGES": 4, "D": 128, "G": 1},
-                          "sizes": {"B": 4, "HK": 32, "S": 4096, "T": 4096}, "scalars": {"scale": 0.12751743}}],
-    "grouped_gemm": [{"file": "kernels/grouped_gemm_sm90.py", "kernel": "grouped_gemm", "sizes": {"P": 8192, "E": 8, "N": 14336, "K": 4096, "BATCHES": 5}}],
     "gemm_bias_relu": [{"file": "kernels/gemm_fused_sm90.py", "kernel": "gemm_bias_relu", "sizes": {"M": 8192, "N": 4096, "K": 2048}, "note": "bf16 instead of f16"}],
     "gemm_nn": [{"file": "kernels/gemm_forms_sm90.py", "kernel": "gemm_tt", "sizes": {"M": 4096, "N": 8192, "K": 4096}},
                 {"file": "kernels/gemm_deferred_sm90.py", "kernel": "gemm_deferred_tt", "sizes": {"M": 4096, "N": 8192, "K": 4096}}],
@@ -50,11 +47,22 @@ COUNTERPARTS = {
 }
 
 
-# Rows routed at random, as in the suite `grouped`; the kernel of kernels/ gets its table of tiles, made outside of the time.
-ROUTED = suite_inputs.routed_rows({"P": 8192, "E": 8, "BATCHES": 5}, tokens=4096, load="routed")
-GIVEN = {"grouped_gemm": {"expert": ROUTED["expert"], "starts": [sum(e < i for e in ROUTED["expert"]) for i in range(9)]}}
-for counterpart in COUNTERPARTS["grouped_gemm"]:
-    counterpart["inputs"] = {name: ROUTED[name] for name in ("expert", "tile_first", "tile_end")}
+# Cases of suites whose constants and contents the comparison takes over, so that kernels/ shows its best.
+CASES = {"grouped_gemm": ("grouped", "grouped_gemm bf16 E8 T4096 k2 4096->14336 routed", {}), "attention_causal": ("attention", "attention bf16 d128 causal S4096", {"HK": 32})}
+
+
+def counterparts(task):
+    """Requests for kernels of kernels/, and contents that our kernel must share with them."""
+    if task not in CASES:
+        return COUNTERPARTS[task], {}
+    suite, name, sizes = CASES[task]
+    case = next(c for c in load(ROOT / "bench" / "suites" / f"{suite}.json")["cases"] if c["case"] == name)
+    request = {k: case[k] for k in ("file", "kernel", "constants", "scalars") if k in case} | {"sizes": case["sizes"] | sizes}
+    if "inputs_from" not in case:
+        return [request], {}
+    made = suite_inputs.make(case["inputs_from"], case["sizes"], case["arguments"])   # the table of tiles is made with the routing, outside of the time
+    starts = [sum(e < i for e in made["expert"]) for i in range(case["sizes"]["E"] + 1)]
+    return [request | {"inputs": made}], {"expert": made["expert"], "starts": starts}
 
 
 class Runs:
@@ -101,7 +109,7 @@ def compile_counterparts(args):
             words += ["--set", f"{name}={value}"]
         subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        list(pool.map(one, [c for t in args.tasks for c in COUNTERPARTS[t]]))
+        list(pool.map(one, [c for t in args.tasks for c in counterparts(t)[0]]))
 
 
 def run(args):
@@ -131,12 +139,13 @@ def compare(args):
     requests, owners = [], []
     for task in args.tasks:
         path = args.out / f"{task}.json"
-        if not COUNTERPARTS[task] or not path.exists() or not accepted(load(path)):
+        theirs, shared = counterparts(task)
+        if not theirs or not path.exists() or not accepted(load(path)):
             continue
         source = subprocess.run([args.program, "show", str(path), "--source"], capture_output=True, text=True, cwd=ROOT).stdout
         sizes, scalars = task_numbers(task)
-        entries = [("ours", {"text": source, "kernel": task, "sizes": sizes, "scalars": scalars, "inputs": GIVEN.get(task, {})})]
-        for c in COUNTERPARTS[task]:
+        entries = [("ours", {"text": source, "kernel": task, "sizes": sizes, "scalars": scalars, "inputs": shared})]
+        for c in theirs:
             entries.append((f"{c['file']} {c['kernel']}" + (f" ({c['note']})" if "note" in c else ""), {k: v for k, v in c.items() if k != "note"}))
         for _ in range(args.turns):
             for name, request in entries:
