@@ -10,6 +10,35 @@ M, N, K = tw.sizes("M N K")
 
 
 @tw.inline
+def load_a(sA, A, bm, kt, full, K_LAST):
+    if K_LAST:
+        tw.tma_load(sA, A[bm * 128, kt * 64], on=full)
+    else:
+        tw.tma_load(sA, A[kt * 64, bm * 128], on=full)
+
+
+@tw.inline
+def load_b(sB, B, bn, kt, full, K_LAST, BN):
+    if K_LAST:
+        tw.tma_load(sB, B[bn * BN, kt * 64], on=full)
+    else:
+        tw.tma_load(sB, B[kt * 64, bn * BN], on=full)
+
+
+@tw.inline
+def multiply(acc, sA, sB, w, zero, A_K_LAST, B_K_LAST):
+    """Adds one k block of this warpgroup's 64 rows; operands that are not contiguous along k are read transposed."""
+    if A_K_LAST and B_K_LAST:
+        tw.wgmma(acc, sA[w * 64 : (w + 1) * 64, :], sB.T, zero=zero)
+    elif A_K_LAST:
+        tw.wgmma(acc, sA[w * 64 : (w + 1) * 64, :], sB, zero=zero)
+    elif B_K_LAST:
+        tw.wgmma(acc, sA[:, w * 64 : (w + 1) * 64].T, sB.T, zero=zero)
+    else:
+        tw.wgmma(acc, sA[:, w * 64 : (w + 1) * 64].T, sB, zero=zero)
+
+
+@tw.inline
 def put(C, sC, done, x, row, column):
     """Stores a 64 x 64 chunk through a staging buffer whose store before last has been read."""
     tw.tma_store_wait(1, read=True)
@@ -19,6 +48,53 @@ def put(C, sC, done, x, row, column):
     done.sync()
     tw.tma_store(C[row, column], sC)
     tw.tma_store_commit()
+
+
+@tw.inline
+def deferred(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
+    """The kernel's body; *_K_LAST says that an operand is contiguous along k."""
+    CHUNKS = BN // 64
+    sA = tw.shared(T, (STAGES, 128, 64) if A_K_LAST else (STAGES, 64, 128), swizzle=128)
+    sB = tw.shared(T, (STAGES, BN, 64) if B_K_LAST else (STAGES, 64, BN), swizzle=128)
+    sC = tw.shared(T, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            for kt in tw.range(tw.cdiv(K, 64)):
+                slot = ring.acquire()
+                load_a(sA[slot], A, bm, kt, ring.full(slot), A_K_LAST)
+                load_b(sB[slot], B, bn, kt, ring.full(slot), B_K_LAST, BN)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        acc = tw.zeros(f32, (64, BN))
+        held = tw.zeros(T, (64, BN))  # the finished tile, its first row and column, and whether there is one
+        row = 0
+        column = 0
+        holds = 0
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            for j in tw.unroll(CHUNKS):
+                slot = ring.wait()
+                multiply(acc, sA[slot], sB[slot], w, j == 0, A_K_LAST, B_K_LAST)
+                tw.wgmma_wait(1)
+                if j > 0:
+                    ring.release(keep=1)
+                if holds == 1:
+                    put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
+            for kt in tw.range(CHUNKS, tw.cdiv(K, 64)):
+                slot = ring.wait()
+                multiply(acc, sA[slot], sB[slot], w, False, A_K_LAST, B_K_LAST)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            tw.wgmma_wait(0)
+            ring.release()
+            held = acc.to(T)
+            row = bm * 128 + w * 64
+            column = bn * BN
+            holds = 1
+        if holds == 1:
+            for j in tw.unroll(CHUNKS):
+                put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
+        tw.tma_store_wait(0)
 
 
 @tw.kernel(target="sm_90a", name="gemm_deferred_tn", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
@@ -32,51 +108,10 @@ def gemm_deferred_tn(
     DEPENDENT: tw.const(0, 1) = 0,
 ):
     """Both operands are contiguous along k."""
-    CHUNKS = BN // 64
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 64 * CHUNKS)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.acquire()
-                tw.tma_load(sA[slot], A[bm * 128, kt * 64], on=ring.full(slot))
-                tw.tma_load(sB[slot], B[bn * BN, kt * 64], on=ring.full(slot))
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        acc = tw.zeros(f32, (64, BN))
-        held = tw.zeros(bf16, (64, BN))  # the finished tile, its first row and column, and whether there is one
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for j in tw.unroll(CHUNKS):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=j == 0)
-                tw.wgmma_wait(1)
-                if j > 0:
-                    ring.release(keep=1)
-                if holds == 1:
-                    put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-            for kt in tw.range(CHUNKS, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
-            held = acc.to(bf16)
-            row = bm * 128 + w * 64
-            column = bn * BN
-            holds = 1
-        if holds == 1:
-            for j in tw.unroll(CHUNKS):
-                put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-        tw.tma_store_wait(0)
+    tw.assume(K > BN)
+    deferred(A, B, C, bf16, True, True, BN, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_deferred_nn", computes="C[m, n] = bf16(sum(k, f32(A[k, m]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
@@ -90,52 +125,11 @@ def gemm_deferred_nn(
     DEPENDENT: tw.const(0, 1) = 0,
 ):
     """A is contiguous along m."""
-    CHUNKS = BN // 64
     tw.assume(K % 8 == 0)
     tw.assume(M % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 64 * CHUNKS)
-    sA = tw.shared(bf16, (STAGES, 64, 128), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.acquire()
-                tw.tma_load(sA[slot], A[kt * 64, bm * 128], on=ring.full(slot))
-                tw.tma_load(sB[slot], B[bn * BN, kt * 64], on=ring.full(slot))
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        acc = tw.zeros(f32, (64, BN))
-        held = tw.zeros(bf16, (64, BN))  # the finished tile, its first row and column, and whether there is one
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for j in tw.unroll(CHUNKS):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, :, w * 64 : (w + 1) * 64].T, sB[slot].T, zero=j == 0)
-                tw.wgmma_wait(1)
-                if j > 0:
-                    ring.release(keep=1)
-                if holds == 1:
-                    put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-            for kt in tw.range(CHUNKS, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, :, w * 64 : (w + 1) * 64].T, sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
-            held = acc.to(bf16)
-            row = bm * 128 + w * 64
-            column = bn * BN
-            holds = 1
-        if holds == 1:
-            for j in tw.unroll(CHUNKS):
-                put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-        tw.tma_store_wait(0)
+    tw.assume(K > BN)
+    deferred(A, B, C, bf16, False, True, BN, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_deferred_nt", computes="C[m, n] = bf16(sum(k, f32(A[k, m]) * f32(B[k, n])))", dependent_launch=DEPENDENT)
@@ -149,51 +143,10 @@ def gemm_deferred_nt(
     DEPENDENT: tw.const(0, 1) = 0,
 ):
     """A is contiguous along m, B along n."""
-    CHUNKS = BN // 64
     tw.assume(M % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 64 * CHUNKS)
-    sA = tw.shared(bf16, (STAGES, 64, 128), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, 64, BN), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.acquire()
-                tw.tma_load(sA[slot], A[kt * 64, bm * 128], on=ring.full(slot))
-                tw.tma_load(sB[slot], B[kt * 64, bn * BN], on=ring.full(slot))
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        acc = tw.zeros(f32, (64, BN))
-        held = tw.zeros(bf16, (64, BN))  # the finished tile, its first row and column, and whether there is one
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for j in tw.unroll(CHUNKS):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, :, w * 64 : (w + 1) * 64].T, sB[slot], zero=j == 0)
-                tw.wgmma_wait(1)
-                if j > 0:
-                    ring.release(keep=1)
-                if holds == 1:
-                    put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-            for kt in tw.range(CHUNKS, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, :, w * 64 : (w + 1) * 64].T, sB[slot])
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
-            held = acc.to(bf16)
-            row = bm * 128 + w * 64
-            column = bn * BN
-            holds = 1
-        if holds == 1:
-            for j in tw.unroll(CHUNKS):
-                put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-        tw.tma_store_wait(0)
+    tw.assume(K > BN)
+    deferred(A, B, C, bf16, False, False, BN, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_deferred_tt", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[k, n])))", dependent_launch=DEPENDENT)
@@ -207,51 +160,10 @@ def gemm_deferred_tt(
     DEPENDENT: tw.const(0, 1) = 0,
 ):
     """B is contiguous along n."""
-    CHUNKS = BN // 64
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 64 * CHUNKS)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, 64, BN), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.acquire()
-                tw.tma_load(sA[slot], A[bm * 128, kt * 64], on=ring.full(slot))
-                tw.tma_load(sB[slot], B[kt * 64, bn * BN], on=ring.full(slot))
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        acc = tw.zeros(f32, (64, BN))
-        held = tw.zeros(bf16, (64, BN))  # the finished tile, its first row and column, and whether there is one
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for j in tw.unroll(CHUNKS):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot], zero=j == 0)
-                tw.wgmma_wait(1)
-                if j > 0:
-                    ring.release(keep=1)
-                if holds == 1:
-                    put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-            for kt in tw.range(CHUNKS, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot])
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
-            held = acc.to(bf16)
-            row = bm * 128 + w * 64
-            column = bn * BN
-            holds = 1
-        if holds == 1:
-            for j in tw.unroll(CHUNKS):
-                put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-        tw.tma_store_wait(0)
+    tw.assume(K > BN)
+    deferred(A, B, C, bf16, True, False, BN, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_deferred_f16", computes="C[m, n] = f16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
@@ -265,48 +177,7 @@ def gemm_deferred_f16(
     DEPENDENT: tw.const(0, 1) = 0,
 ):
     """Both operands are contiguous along k."""
-    CHUNKS = BN // 64
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 64 * CHUNKS)
-    sA = tw.shared(f16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(f16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(f16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.acquire()
-                tw.tma_load(sA[slot], A[bm * 128, kt * 64], on=ring.full(slot))
-                tw.tma_load(sB[slot], B[bn * BN, kt * 64], on=ring.full(slot))
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        acc = tw.zeros(f32, (64, BN))
-        held = tw.zeros(f16, (64, BN))  # the finished tile, its first row and column, and whether there is one
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for j in tw.unroll(CHUNKS):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=j == 0)
-                tw.wgmma_wait(1)
-                if j > 0:
-                    ring.release(keep=1)
-                if holds == 1:
-                    put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-            for kt in tw.range(CHUNKS, tw.cdiv(K, 64)):
-                slot = ring.wait()
-                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
-                tw.wgmma_wait(1)
-                ring.release(keep=1)
-            tw.wgmma_wait(0)
-            ring.release()
-            held = acc.to(f16)
-            row = bm * 128 + w * 64
-            column = bn * BN
-            holds = 1
-        if holds == 1:
-            for j in tw.unroll(CHUNKS):
-                put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
-        tw.tma_store_wait(0)
+    tw.assume(K > BN)
+    deferred(A, B, C, f16, True, True, BN, STAGES, GROUP)

@@ -22,6 +22,11 @@ def relu(x):
 
 
 @tw.inline
+def same(x):
+    return x
+
+
+@tw.inline
 def produce(ring, sA, sB, A, B, row, column):
     """One tile's k blocks into the ring."""
     for kt in tw.range(tw.cdiv(K, 64)):
@@ -81,20 +86,16 @@ def multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, 
         ring.release(keep=1)
 
 
-@tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
-def gemm_bias_gelu_deferred(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    STAGES: tw.const(2, 3, 4) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-    STAGGER: tw.const(0, 1, 2, 3) = 2,
-):
-    """gelu_tanh of the product and a bias per column; the store hides behind the next tile."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    tw.assume(K > 256)
+@tw.inline
+def put_all(C, sC, done, h0, h1, h2, h3, row, column, w):
+    """Stores a tile that waits in four chunks."""
+    for j in tw.unroll(4):
+        put(C, sC[w, j % 2], done, (h0, h1, h2, h3)[j], row, column + j * 64)
+
+
+@tw.inline
+def bias_deferred(A, B, bias, C, activation, STAGES, GROUP, STAGGER):
+    """An activation of the product and a bias per column; the store hides behind the next tile."""
     assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
@@ -124,32 +125,19 @@ def gemm_bias_gelu_deferred(
             b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
             tw.wgmma_wait(0)
             ring.release()
-            h0 = gelu_tanh(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
-            h1 = gelu_tanh(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
-            h2 = gelu_tanh(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
-            h3 = gelu_tanh(acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
+            h0 = activation(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
+            h1 = activation(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
+            h2 = activation(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
+            h3 = activation(acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
             holds = 1
         if holds == 1:
-            put(C, sC[w, 0], done, h0, row, column + 0)
-            put(C, sC[w, 1], done, h1, row, column + 64)
-            put(C, sC[w, 0], done, h2, row, column + 128)
-            put(C, sC[w, 1], done, h3, row, column + 192)
+            put_all(C, sC, done, h0, h1, h2, h3, row, column, w)
         tw.tma_store_wait(0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
-def gemm_bias_gelu(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    bias: tw.Tensor(bf16, N),
-    C: tw.Tensor(bf16, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
-):
-    """gelu_tanh of the product and a bias per column."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
+@tw.inline
+def bias_stored(A, B, bias, C, activation, BN, STAGES, GROUP):
+    """An activation of the product and a bias per column; a tile is stored before the next one begins."""
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
@@ -166,9 +154,42 @@ def gemm_bias_gelu(
             for j in tw.unroll(BN // 64):
                 column = bn * BN + j * 64
                 b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
-                y = gelu_tanh(acc[:, j * 64 : j * 64 + 64] + b[None, :])
+                y = activation(acc[:, j * 64 : j * 64 + 64] + b[None, :])
                 put(C, sC[w, j % 2], done, y.to(bf16), row, column)
         tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
+def gemm_bias_gelu_deferred(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+    STAGGER: tw.const(0, 1, 2, 3) = 2,
+):
+    """gelu_tanh of the product and a bias per column; the store hides behind the next tile."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    tw.assume(K > 256)
+    bias_deferred(A, B, bias, C, gelu_tanh, STAGES, GROUP, STAGGER)
+
+
+@tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
+def gemm_bias_gelu(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    bias: tw.Tensor(bf16, N),
+    C: tw.Tensor(bf16, M, N),
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """gelu_tanh of the product and a bias per column."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    bias_stored(A, B, bias, C, gelu_tanh, BN, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_silu", computes="C[m, n] = bf16(silu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -185,46 +206,7 @@ def gemm_bias_silu_deferred(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        start = tw.named_barrier(3, 256)
-        acc = tw.zeros(f32, (64, 256))
-        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
-        h1 = tw.zeros(bf16, (64, 64))
-        h2 = tw.zeros(bf16, (64, 64))
-        h3 = tw.zeros(bf16, (64, 64))
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
-            row = bm * 128 + w * 64
-            column = bn * 256
-            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
-            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
-            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
-            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
-            tw.wgmma_wait(0)
-            ring.release()
-            h0 = silu(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
-            h1 = silu(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
-            h2 = silu(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
-            h3 = silu(acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
-            holds = 1
-        if holds == 1:
-            put(C, sC[w, 0], done, h0, row, column + 0)
-            put(C, sC[w, 1], done, h1, row, column + 64)
-            put(C, sC[w, 0], done, h2, row, column + 128)
-            put(C, sC[w, 1], done, h3, row, column + 192)
-        tw.tma_store_wait(0)
+    bias_deferred(A, B, bias, C, silu, STAGES, GROUP, STAGGER)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_silu", computes="C[m, n] = bf16(silu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -240,25 +222,7 @@ def gemm_bias_silu(
     """silu of the product and a bias per column."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            row = bm * 128 + w * 64
-            acc = tw.zeros(f32, (64, BN))
-            multiply(ring, acc, sA, sB, w)
-            for j in tw.unroll(BN // 64):
-                column = bn * BN + j * 64
-                b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
-                y = silu(acc[:, j * 64 : j * 64 + 64] + b[None, :])
-                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
-        tw.tma_store_wait(0)
+    bias_stored(A, B, bias, C, silu, BN, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -275,46 +239,7 @@ def gemm_bias_relu_deferred(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        start = tw.named_barrier(3, 256)
-        acc = tw.zeros(f32, (64, 256))
-        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
-        h1 = tw.zeros(bf16, (64, 64))
-        h2 = tw.zeros(bf16, (64, 64))
-        h3 = tw.zeros(bf16, (64, 64))
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
-            row = bm * 128 + w * 64
-            column = bn * 256
-            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
-            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
-            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
-            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
-            tw.wgmma_wait(0)
-            ring.release()
-            h0 = relu(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
-            h1 = relu(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
-            h2 = relu(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
-            h3 = relu(acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
-            holds = 1
-        if holds == 1:
-            put(C, sC[w, 0], done, h0, row, column + 0)
-            put(C, sC[w, 1], done, h1, row, column + 64)
-            put(C, sC[w, 0], done, h2, row, column + 128)
-            put(C, sC[w, 1], done, h3, row, column + 192)
-        tw.tma_store_wait(0)
+    bias_deferred(A, B, bias, C, relu, STAGES, GROUP, STAGGER)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -330,25 +255,7 @@ def gemm_bias_relu(
     """relu of the product and a bias per column."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            row = bm * 128 + w * 64
-            acc = tw.zeros(f32, (64, BN))
-            multiply(ring, acc, sA, sB, w)
-            for j in tw.unroll(BN // 64):
-                column = bn * BN + j * 64
-                b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
-                y = relu(acc[:, j * 64 : j * 64 + 64] + b[None, :])
-                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
-        tw.tma_store_wait(0)
+    bias_stored(A, B, bias, C, relu, BN, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True)
@@ -365,46 +272,7 @@ def gemm_bias_deferred(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        start = tw.named_barrier(3, 256)
-        acc = tw.zeros(f32, (64, 256))
-        h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
-        h1 = tw.zeros(bf16, (64, 64))
-        h2 = tw.zeros(bf16, (64, 64))
-        h3 = tw.zeros(bf16, (64, 64))
-        row = 0
-        column = 0
-        holds = 0
-        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
-            row = bm * 128 + w * 64
-            column = bn * 256
-            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
-            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
-            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
-            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
-            tw.wgmma_wait(0)
-            ring.release()
-            h0 = (acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
-            h1 = (acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
-            h2 = (acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
-            h3 = (acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
-            holds = 1
-        if holds == 1:
-            put(C, sC[w, 0], done, h0, row, column + 0)
-            put(C, sC[w, 1], done, h1, row, column + 64)
-            put(C, sC[w, 0], done, h2, row, column + 128)
-            put(C, sC[w, 1], done, h3, row, column + 192)
-        tw.tma_store_wait(0)
+    bias_deferred(A, B, bias, C, same, STAGES, GROUP, STAGGER)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True)
@@ -420,25 +288,7 @@ def gemm_bias(
     """A bias per column."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
-    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
-    with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
-    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            row = bm * 128 + w * 64
-            acc = tw.zeros(f32, (64, BN))
-            multiply(ring, acc, sA, sB, w)
-            for j in tw.unroll(BN // 64):
-                column = bn * BN + j * 64
-                b = tw.load(bias[column : column + 64], fill=0.0).to(f32)
-                y = acc[:, j * 64 : j * 64 + 64] + b[None, :]
-                put(C, sC[w, j % 2], done, y.to(bf16), row, column)
-        tw.tma_store_wait(0)
+    bias_stored(A, B, bias, C, same, BN, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_residual", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(R[m, n]))", dependent_launch=True)
@@ -498,10 +348,7 @@ def gemm_residual_deferred(
             h3 = (acc[:, 192:256] + r3.to(f32)).to(bf16)
             holds = 1
         if holds == 1:
-            put(C, sC[w, 0], done, h0, row, column + 0)
-            put(C, sC[w, 1], done, h1, row, column + 64)
-            put(C, sC[w, 0], done, h2, row, column + 128)
-            put(C, sC[w, 1], done, h3, row, column + 192)
+            put_all(C, sC, done, h0, h1, h2, h3, row, column, w)
         tw.tma_store_wait(0)
 
 
@@ -590,10 +437,7 @@ def gemm_scaled_deferred(
             h3 = (acc[:, 192:256] * r[:, None] * c3[None, :]).to(bf16)
             holds = 1
         if holds == 1:
-            put(C, sC[w, 0], done, h0, row, column + 0)
-            put(C, sC[w, 1], done, h1, row, column + 64)
-            put(C, sC[w, 0], done, h2, row, column + 128)
-            put(C, sC[w, 1], done, h3, row, column + 192)
+            put_all(C, sC, done, h0, h1, h2, h3, row, column, w)
         tw.tma_store_wait(0)
 
 
