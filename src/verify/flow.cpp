@@ -376,6 +376,16 @@ std::optional<Poly> Flow::end_in_tile_loop(const Poly& p) {
 // Quotients and remainders of the tile loop's index: 0 <= t < q * d makes t // d < q, and anything % d < d.
 void Flow::assume_range_of(Atom symbol, const Poly& definition) {
     if (auto end = end_in_tile_loop(definition)) prover_.assume(less(Poly::of(symbol), *end));
+    if (const auto all = ints_.alternatives(definition, AtomInfo::Kind::minimum); all.size() > 1) {   // the least of several: beyond none, one of them, and positive if all are
+        const bool positive = std::all_of(all.begin(), all.end(), [&](const Poly& one) { return prover_.holds(at_least(one, Poly(1))); });
+        Condition reached = less(Poly::of(symbol), Poly::of(symbol));
+        for (const Poly& one : all) {
+            prover_.assume(at_least(one, Poly::of(symbol)));
+            reached = either(reached, at_least(Poly::of(symbol), one));
+        }
+        prover_.assume(reached);
+        if (positive) prover_.assume(at_least(Poly::of(symbol), Poly(1)));
+    }
     std::vector<Atom> atoms;
     ints_.collect(definition, atoms);
     for (Atom a : atoms) {
