@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/text.h"
+#include "runtime/device_data.h"
 
 namespace tw::runtime {
 
@@ -68,7 +69,26 @@ std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string
     return out;
 }
 
-std::optional<std::map<std::string, std::int64_t>> accepted_sizes(const ir::Module& module, const std::string& kernel, const LaunchArguments& arguments) {
+std::optional<double> predicted_us(const TunedEntry& entry, const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& sizes, int multiprocessors) {
+    const auto here = size_values(signature, sizes), there = size_values(signature, entry.sizes);
+    if (!here || !there || entry.us <= 0) return std::nullopt;
+    const double at_once = static_cast<double>(multiprocessors) * std::max(1, kernel.min_blocks_per_sm);
+    const auto length = [&](const std::vector<std::int64_t>& of) {
+        const auto product = [&](const auto& extents) {
+            double p = 1;
+            for (const ir::Expr& e : extents) p *= static_cast<double>(size_value(e, of).value_or(0));
+            return p;
+        };
+        double elements = 0;
+        for (const ir::Tensor& t : signature.tensors) elements += t.is_output ? product(t.dims) : 0;
+        return elements > 0 ? std::ceil(product(kernel.grid) / at_once) * work_of(signature, of).operations / elements : 0.0;
+    };
+    const double here_length = length(*here), there_length = length(*there);
+    if (here_length <= 0 || there_length <= 0) return std::nullopt;
+    return entry.us * here_length / there_length;
+}
+
+std::optional<Accepted> accepted(const ir::Module& module, const std::string& kernel, const LaunchArguments& arguments) {
     std::vector<const ir::Kernel*> variants;
     ir::Kernel signature;
     for (const ir::Program& p : module.programs) {
@@ -84,15 +104,15 @@ std::optional<std::map<std::string, std::int64_t>> accepted_sizes(const ir::Modu
     }
     auto choice = choose(variants, arguments);
     if (!choice) return std::nullopt;
-    std::map<std::string, std::int64_t> sizes;
-    const ir::Kernel& k = *variants[choice->variant];
-    for (std::size_t i = 0; i < k.sizes.size(); ++i) sizes[k.sizes[i]] = choice->launch.sizes[i];
-    return sizes;
+    const ir::Kernel* k = variants[choice->variant];
+    Accepted found{k == &signature ? nullptr : k, {}};
+    for (std::size_t i = 0; i < k->sizes.size(); ++i) found.sizes[k->sizes[i]] = choice->launch.sizes[i];
+    return found;
 }
 
 TunedModules::TunedModules(std::string file, std::string text, KernelModule& untuned, TunedFile tuned) : file_(std::move(file)), text_(std::move(text)), untuned_(untuned), tuned_(std::move(tuned)) {
     if (tuned_.source_digest != digest_hex(text_)) tuned_.entries.clear();
-    if (const auto device = current_device(); device) gpu_ = device->name;
+    if (const auto device = current_device(); device) gpu_ = device->name, multiprocessors_ = device->multiprocessors;
 }
 
 KernelModule& TunedModules::pick(const std::string& kernel, const LaunchArguments& arguments) {
@@ -107,16 +127,26 @@ KernelModule& TunedModules::pick(const std::string& kernel, const LaunchArgument
     const auto key = std::make_pair(kernel, std::move(dims));
     if (const auto known = picked_.find(key); known != picked_.end()) return *known->second;
     KernelModule* chosen = &untuned_;
-    if (const auto sizes = accepted_sizes(untuned_.ir(), kernel, arguments)) {
-        for (const TunedEntry* entry : nearest(tuned_, kernel, gpu_, *sizes)) {
+    if (const auto untuned = accepted(untuned_.ir(), kernel, arguments)) {
+        constexpr std::size_t most = 8;   // sets of constants that are looked at: each is lowered once
+        std::vector<const lower::ConstValues*> seen;
+        double least = 0;
+        for (const TunedEntry* entry : nearest(tuned_, kernel, gpu_, untuned->sizes)) {
+            if (seen.size() == most) break;
+            if (std::any_of(seen.begin(), seen.end(), [&](const lower::ConstValues* c) { return *c == entry->constants; })) continue;
             auto [at, is_new] = modules_.try_emplace(entry->constants);
             if (is_new) {
                 if (auto made = KernelModule::from_text(file_, text_, entry->constants); made) at->second = *std::move(made);
             }
-            if (at->second && accepted_sizes(at->second->ir(), kernel, arguments)) {
-                chosen = at->second.get();
-                break;
-            }
+            const auto taken = at->second ? accepted(at->second->ir(), kernel, arguments) : std::nullopt;
+            if (!taken) continue;
+            seen.push_back(&entry->constants);
+            std::optional<double> us;
+            if (const auto signature = find_signature(at->second->ir(), kernel); signature && taken->variant) us = predicted_us(*entry, *signature, *taken->variant, taken->sizes, multiprocessors_);
+            if (seen.size() > 1 && !(us && *us < least)) continue;
+            chosen = at->second.get();
+            least = us.value_or(0);   // a program, or data without times: the nearest it is
+            if (entry->sizes == untuned->sizes) break;   // tuned itself
         }
     }
     if (picked_.size() >= 4096) picked_.clear();   // a caller whose shapes never come back

@@ -1,9 +1,10 @@
 // Tuned constants: what `tilewright tune` found, kept as data beside the kernel file and used when it is launched.
 //
-// kernels/gemm.py has kernels/gemm.tuned.json: for each kernel, GPU and shape that was tuned, the best constants. A shape that was not
-// tuned takes those of the nearest one (distance: squares of the logarithms of the sizes' ratios); where a kernel so made does
-// not accept the arguments, the next nearest, and at last the constants in the file. Entries belong to one text of the file:
-// when its digest is another they are not used.
+// kernels/gemm.py has kernels/gemm.tuned.json: for each kernel, GPU and shape that was tuned, the best constants and their time. For a
+// shape that was not tuned, each set of constants is judged by the nearest shape it was best for (distance: squares of the logarithms of the
+// sizes' ratios): its time there, scaled by how many rounds of blocks the launch takes and what an element costs. The shortest is
+// taken; where no kernel so made accepts the arguments, the constants in the file. Entries belong to one text of the file: when its
+// digest is another they are not used.
 #pragma once
 
 #include <map>
@@ -13,6 +14,7 @@
 
 #include "lower/lower.h"
 #include "runtime/launch.h"
+#include "runtime/signature.h"
 
 namespace tw::runtime {
 
@@ -36,6 +38,11 @@ Result<void> write_tuned(const std::string& kernel_file, const TunedFile& tuned)
 // Entries for this kernel and GPU, nearest first. An empty `gpu` takes those of every GPU.
 std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string& kernel, const std::string& gpu, const std::map<std::string, std::int64_t>& sizes);
 
+// The time of a launch with these sizes by an entry for another shape: blocks that fit the GPU at once run side by side, rounds of them
+// one after another; a block makes as many elements here as there, each in proportion to its operations. Nothing where the entry has no
+// time or a launch no blocks.
+std::optional<double> predicted_us(const TunedEntry& entry, const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& sizes, int multiprocessors);
+
 // The kernel file with its own constants, and one module for each set of tuned constants that was needed so far.
 class TunedModules {
 public:
@@ -47,6 +54,7 @@ public:
 
 private:
     std::string file_, text_, gpu_;
+    int multiprocessors_ = 0;
     KernelModule& untuned_;
     TunedFile tuned_;
     std::mutex guard_;
@@ -54,7 +62,11 @@ private:
     std::map<std::pair<std::string, std::vector<std::int64_t>>, KernelModule*> picked_;   // by kernel and sizes
 };
 
-// Whether some variant of the kernel, or the program, takes the arguments; the sizes they mean then.
-std::optional<std::map<std::string, std::int64_t>> accepted_sizes(const ir::Module& module, const std::string& kernel, const LaunchArguments& arguments);
+// The variant of the kernel that takes the arguments, and the sizes they mean; for a program no variant.
+struct Accepted {
+    const ir::Kernel* variant = nullptr;
+    std::map<std::string, std::int64_t> sizes;
+};
+std::optional<Accepted> accepted(const ir::Module& module, const std::string& kernel, const LaunchArguments& arguments);
 
 }  // namespace tw::runtime

@@ -31,6 +31,32 @@ TEST(Tuned, TheNearestShapeOfThisKernelAndGpuComesFirst) {
     EXPECT_EQ(nearest(f, "gemm", "H", {{"M", 0}, {"N", 0}}).size(), 2u);   // an empty tensor has a neighbour too
 }
 
+TEST(Tuned, APredictionCountsRoundsOfBlocks) {
+    const char* text = R"(
+import tilewright as tw
+from tilewright import f32
+N = tw.sizes("N")
+
+@tw.kernel(target="sm_80", computes="Y[n] = X[n] * 2.0", threads=128)
+def twice(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    tw.store(Y[i], tw.load(X[i : i + 128], fill=0.0) * 2.0)
+)";
+    const auto module = KernelModule::from_text("twice.py", text, {});
+    ASSERT_TRUE(module) << module.error().text();
+    const auto signature = find_signature((*module)->ir(), "twice");
+    ASSERT_TRUE(signature);
+    const ir::Kernel& kernel = (*module)->ir().kernels[0];
+    const TunedEntry entry{"twice", "H", {{"N", 512}}, {}, 10, 10};   // on 4 multiprocessors: 4 blocks, one round
+    EXPECT_DOUBLE_EQ(predicted_us(entry, *signature, kernel, {{"N", 512}}, 4).value_or(0), 10);
+    EXPECT_DOUBLE_EQ(predicted_us(entry, *signature, kernel, {{"N", 384}}, 4).value_or(0), 10);    // one block less is no shorter
+    EXPECT_DOUBLE_EQ(predicted_us(entry, *signature, kernel, {{"N", 640}}, 4).value_or(0), 20);    // one more is another round
+    EXPECT_DOUBLE_EQ(predicted_us(entry, *signature, kernel, {{"N", 1024}}, 4).value_or(0), 20);
+    EXPECT_FALSE(predicted_us(entry, *signature, kernel, {{"N", 0}}, 4));                          // no blocks
+    EXPECT_FALSE(predicted_us({"twice", "H", {{"N", 512}}, {}, 0, 0}, *signature, kernel, {{"N", 512}}, 4));
+    EXPECT_FALSE(predicted_us({"twice", "H", {{"M", 512}}, {}, 10, 10}, *signature, kernel, {{"N", 512}}, 4));
+}
+
 TEST(Tuned, IsReadAsItWasWritten) {
     const testing::TemporaryFolder folder;
     const std::string kernel = (folder.path() / "gemm.py").string();
