@@ -17,6 +17,11 @@ std::string suite_picture(const json& result) {
     for (const json& r : result.at("cases")) {
         if (r.contains("ratio") && !r.at("ratio").is_null()) rows.push_back(&r);   // null: not measured
     }
+    std::vector<json> peers;   // in the order in which they come: each has its cases under one heading
+    for (const json* r : rows) {
+        if (std::find(peers.begin(), peers.end(), r->at("peer")) == peers.end()) peers.push_back(r->at("peer"));
+    }
+    std::stable_sort(rows.begin(), rows.end(), [&](const json* a, const json* b) { return std::find(peers.begin(), peers.end(), a->at("peer")) < std::find(peers.begin(), peers.end(), b->at("peer")); });
     const int left = 370, right = 60, line = 22, top = 40, width = 900;
     const double longest = [&] {
         double most = 1.25;
