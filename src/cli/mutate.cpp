@@ -8,8 +8,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 
+#include "base/digest.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "cli/export_kernel.h"
@@ -145,7 +147,7 @@ struct Totals {
 };
 
 // `mutants` begins with the unbroken one: if that fails on the emulator, a failing mutant says nothing.
-void run_target(const std::vector<Broken>& mutants, const std::string& label, const Target& target, const Options& o, nlohmann::json& table, Totals& totals) {
+void run_target(const std::vector<Broken>& mutants, const std::string& label, const std::string& digest, const Target& target, const Options& o, nlohmann::json& table, Totals& totals) {
     const std::string& file = target.file;
     std::map<std::string, nlohmann::json> rows;
     forget(table, label, o.operation);
@@ -157,7 +159,7 @@ void run_target(const std::vector<Broken>& mutants, const std::string& label, co
         if (m.operation == "original") {
             original = j.verdict == "equivalent" ? "proved" : j.verdict == "undecided" ? "not_proved" : j.verdict;
             fmt::print("{}: {}: unchanged: {} {}\n", file, label, original, j.evidence);
-            table["kernels"].push_back({{"kernel", label}, {"file", file}, {"constants", target.settings}, {"limit", target.limit}, {"unchanged", original}});
+            table["kernels"].push_back({{"kernel", label}, {"file", file}, {"digest", digest}, {"constants", target.settings}, {"limit", target.limit}, {"unchanged", original}});
             return;
         }
         auto row = rows.try_emplace(m.operation, empty_row()).first;
@@ -236,14 +238,22 @@ std::optional<std::vector<Target>> read_plan(const std::string& path, int limit,
     return targets;
 }
 
-bool already_there(const nlohmann::json& table, const std::string& label, const Target& t) {
+// Of the last form, and of the text where launches matter too: another digest is another kernel, and its mutants are judged anew.
+std::string digest_of(const std::vector<ir::Kernel>& kernels, const std::string& text = {}) {
+    Digest d;
+    for (const ir::Kernel& k : kernels) d.add_field(ir::print(k));
+    d.add_field(text);
+    return d.hex().substr(0, 16);
+}
+
+bool already_there(const nlohmann::json& table, const std::string& label, const std::string& digest, int limit) {
     return std::any_of(table["kernels"].begin(), table["kernels"].end(), [&](const nlohmann::json& k) {
-        return k.value("kernel", "") == label && k.value("constants", "") == t.settings && k.value("limit", -1) == t.limit;
+        return k.value("kernel", "") == label && k.value("digest", "") == digest && k.value("limit", -1) == limit;
     });
 }
 
-// The kernels and programs of one target; nothing when all went well, else what to exit with.
-std::optional<int> run_file(const Target& target, const Options& o, nlohmann::json& table, Totals& totals) {
+// The kernels and programs of one target, whose names are put into `labels`; nothing when all went well, else what to exit with.
+std::optional<int> run_file(const Target& target, const Options& o, nlohmann::json& table, std::set<std::string>& labels, Totals& totals) {
     std::string problem;
     auto values = parse_settings(target.settings.empty() ? std::vector<std::string>{} : std::vector<std::string>{target.settings}, problem);
     if (!values) return complain(exit_bad_input, problem, "write FILE@BM=64,BN=128");
@@ -257,17 +267,18 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
     bool found = false;
     auto label_of = [&](const std::string& name, int variant) { return (stem == name ? name : stem + "/" + name) + (variant > 1 ? "#" + std::to_string(variant) : ""); };
     auto wanted = [&](const std::string& name, int variant) { return target.kernel.empty() || target.kernel == name || target.kernel == fmt::format("{}#{}", name, variant); };
-    auto go = [&](const std::string& label, const std::vector<Broken>& mutants) -> bool {
+    auto go = [&](const std::string& label, const std::string& digest, const std::vector<Broken>& mutants) -> bool {
         found = true;
+        labels.insert(label);
         if (o.list) {
             for (std::size_t i = 1; i < mutants.size(); ++i) fmt::print("{}:{}: {}: {}\n", target.file, mutants[i].line, mutants[i].operation, mutants[i].change);
             return true;
         }
-        if (o.resume && already_there(table, label, target)) {
+        if (o.resume && already_there(table, label, digest, target.limit)) {
             fmt::print("{}: {}: already in the table\n", target.file, label);
             return true;
         }
-        run_target(mutants, label, target, o, table, totals);
+        run_target(mutants, label, digest, target, o, table, totals);
         return o.json.empty() || save_table(table, o.json);
     };
     std::map<std::string, int> variants;
@@ -277,7 +288,7 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
         const std::vector<diagnose::Mutant> mutants = diagnose::sampled(diagnose::mutants_of(k, o.operation), target.limit);
         std::vector<Broken> list = {{"original", "nothing", k.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(k, j); }, &k}};
         for (const diagnose::Mutant& m : mutants) list.push_back({m.operation, m.change, m.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m.kernel, j); }, &m.kernel});
-        if (!go(label_of(k.name, variant), list)) return complain(exit_bad_input, "cannot write " + o.json);
+        if (!go(label_of(k.name, variant), digest_of({k}), list)) return complain(exit_bad_input, "cannot write " + o.json);
     }
     for (const ir::Program& p : loaded.module->programs) {
         if (!wanted(p.name, 1)) continue;
@@ -285,7 +296,7 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
         const diagnose::ProgramMutant unbroken{"original", "nothing", p.loc, *loaded.module, p};
         std::vector<Broken> list = {{"original", "nothing", p.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(unbroken, j); }}};
         for (const diagnose::ProgramMutant& m : mutants) list.push_back({m.operation, m.change, m.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m, j); }});
-        if (!go(label_of(p.name, 1) + (stem == p.name ? "/program" : ""), list)) return complain(exit_bad_input, "cannot write " + o.json);
+        if (!go(label_of(p.name, 1) + (stem == p.name ? "/program" : ""), digest_of(loaded.module->kernels, loaded.sources.file(0).text()), list)) return complain(exit_bad_input, "cannot write " + o.json);
     }
     if (!found) return complain(exit_bad_input, fmt::format("{}: there is no kernel '{}'", target.file, target.kernel));
     return std::nullopt;
@@ -316,11 +327,20 @@ int run(const Options& o) {
     // A plan makes the whole table; single files are put beside what is there.
     nlohmann::json table = load_table(o.plan.empty() || o.resume ? o.json : "");
     Totals totals;
+    std::set<std::string> labels;
     for (std::size_t i = 0; i < targets.size(); ++i) {
         if (targets.size() > 1 && !o.list) fmt::print("[{}/{}] {} {}\n", i + 1, targets.size(), targets[i].file, targets[i].kernel);
-        if (const auto failed = run_file(targets[i], o, table, totals)) return *failed;
+        if (const auto failed = run_file(targets[i], o, table, labels, totals)) return *failed;
     }
     if (o.list) return exit_fine;
+    if (!o.plan.empty() && !o.json.empty()) {   // what is not in the plan any more is not in its table either
+        std::set<std::string> gone;
+        for (const auto& row : table["rows"]) {
+            if (!labels.count(row.value("kernel", ""))) gone.insert(row.value("kernel", ""));
+        }
+        for (const std::string& label : gone) forget(table, label, "");
+        if (!save_table(table, o.json)) return complain(exit_bad_input, "cannot write " + o.json);
+    }
     fmt::print("{} real mutants: {} caught, {} unproved, {} missed, {} false alarms\n", totals.real, totals.caught, totals.unproved, totals.missed, totals.false_alarms);
     return totals.missed || totals.false_alarms ? exit_our_bug : exit_fine;
 }
@@ -331,7 +351,7 @@ std::function<int()> declare_mutate(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("file", options->files, "kernel files; FILE@NAME=VALUE,... sets const parameters");
     app.add_option("--plan", options->plan, "a file with one target a line: FILE kernel=NAME#VARIANT set=NAME=VALUE,... limit=N");
-    app.add_flag("--resume", options->resume, "with --json: what is in the table already is not done again");
+    app.add_flag("--resume", options->resume, "with --json: a kernel whose last form is the one in the table is not broken again");
     app.add_option("--random-tests", options->random_tests, "also ask whether so many random tests on the emulator notice each real mutant, plain and under hostile schedules");
     app.add_option("--kernel", options->kernel, "only the kernel or program of this name; NAME#2 for its second variant");
     app.add_option("--operator", options->operation, "only this mutation operator, e.g. sync/parity");

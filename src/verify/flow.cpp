@@ -194,6 +194,7 @@ bool Flow::pin_digit(const Condition& c) {
 }
 
 void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
+    if (order_only_.branches.count(&stmt)) return;
     check_reads(i.condition, stmt, s);
     const Condition c = decided_by_choice(ints_.condition_from(i.condition, leaf(s)));
     if (c.is_yes()) return execute(i.then, s);
@@ -291,6 +292,7 @@ void Flow::check_reads(const ir::Expr& e, const ir::Stmt& stmt, const State& s) 
 }
 
 void Flow::run(const ir::Assign& a, const ir::Stmt& stmt, State& s) {
+    if (order_only_.scalars.count(a.var)) return;
     check_reads(a.value, stmt, s);
     const Poly value = values_.simplified(poly(a.value, s));
     // Tile coordinates derived from a persistent loop's index become symbols with a definition. What stands beside them (the

@@ -29,6 +29,7 @@
 #include "ir/shuffle.h"
 #include "verify/flow.h"
 #include "verify/operands.h"
+#include "verify/order_only.h"
 #include "verify/value.h"
 
 namespace tw::verify::detail {
@@ -73,7 +74,7 @@ struct LoopFrame {
 
 class Flow {
 public:
-    Flow(const ir::Kernel& k, const FlowInputs& in) : k_(k), inputs_(in), prover_(ints_), values_(ints_, prover_) {}
+    Flow(const ir::Kernel& k, const FlowInputs& in) : k_(k), inputs_(in), order_only_(order_only(k)), prover_(ints_), values_(ints_, prover_) {}
 
     FlowResult run();
 
@@ -129,7 +130,7 @@ private:
     // A tile symbol in terms of the tile loop's variable and sizes alone.
     Poly expanded(const Poly& p);
 
-    static void collect_assigned(const ir::Region& region, std::set<int>& fragments, std::set<int>& scalars);
+    void collect_assigned(const ir::Region& region, std::set<int>& fragments, std::set<int>& scalars);
 
     void run(const ir::For& f, const ir::Stmt&, State& s);
 
@@ -344,6 +345,7 @@ private:
 
     const ir::Kernel& k_;
     const FlowInputs& inputs_;
+    const OrderOnly order_only_;
     Integers ints_;
     Prover prover_;
     Values values_;

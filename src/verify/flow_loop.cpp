@@ -5,7 +5,7 @@ namespace tw::verify::detail {
 
 void Flow::collect_assigned(const ir::Region& region, std::set<int>& fragments, std::set<int>& scalars) {
     ir::for_each_stmt(region, [&](const ir::Stmt& s) {
-        if (auto* x = std::get_if<ir::Assign>(&s.op)) scalars.insert(x->var);
+        if (auto* x = std::get_if<ir::Assign>(&s.op); x && !order_only_.scalars.count(x->var)) scalars.insert(x->var);
         if (auto* x = std::get_if<ir::Compute>(&s.op)) fragments.insert(x->dst);
         if (auto* x = std::get_if<ir::Reduce>(&s.op)) fragments.insert(x->dst);
         if (auto* x = std::get_if<ir::Scan>(&s.op)) fragments.insert(x->dst);
@@ -250,6 +250,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
 // Is this a loop whose iterations store what the one before them left (Behind)? Then it is interpreted here: the first iteration, which
 // must store nothing, any later one, and the state after the loop. Otherwise nothing has happened.
 bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered, const std::function<State(State)>& body) {
+    if (std::none_of(scalars.begin(), scalars.end(), [&](int id) { return s.scalars.count(id) && s.scalars.at(id).constant(); })) return false;   // no flag
     const Atom k = var_atom(f.var);
     const auto frames = loop_frames_;
     recording_ = false;

@@ -132,7 +132,8 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
     };
     std::vector<Found> found;
     std::vector<Poly> origin;
-    for (const ir::Expr& e : v.origin) origin.push_back(poly(e, s));
+    // A slot that is not followed may be any: with a name of its own it is compared with none.
+    for (const ir::Expr& e : v.origin) origin.push_back(order_only_.mentioned(e) ? Poly::of(ints_.fresh("slot")) : poly(e, s));
     std::string missing = "no write of `" + k_.buffers[at(v.buffer)].name + "` reaches this read";
     for (const Dependence& d : inputs_.dependences) {
         if (d.read != &stmt) continue;
