@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "verify/cluster_signature.h"
 #include "verify/prove.h"
 #include "verify/steering.h"
 
@@ -174,17 +175,24 @@ std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& 
     return s;
 }
 
-// Per size: tiny, one tile, a few tiles and a bit, enough tiles to pass the period, and others; none, where asked for.
-std::vector<std::vector<std::int64_t>> choices_of(const ir::Kernel& k, std::int64_t period, bool empty_too, bool by_views = false) {
+// Values of a size: tiny, one tile, a few tiles and a bit, enough tiles to pass the period, and others; none, where asked for. Then the trip
+// counts between: whether one of those is worth a run is asked of the instance.
+struct Choices {
+    std::vector<std::int64_t> values;
+    std::size_t always = 0;   // so many of them are no mere trip counts
+};
+
+std::vector<Choices> choices_of(const ir::Kernel& k, std::int64_t period, bool empty_too, bool by_views = false) {
     const std::vector<SizeUse> use = uses_of(k, by_views);
-    std::vector<std::vector<std::int64_t>> choices(k.sizes.size());
+    std::vector<Choices> choices(k.sizes.size());
     for (std::size_t i = 0; i < k.sizes.size(); ++i) {
         const SizeUse& u = use[i];
+        auto& values = choices[i].values;
         auto add = [&](std::int64_t n) {
             n = std::max(n, u.least);
             n = (n + u.multiple - 1) / u.multiple * u.multiple;
             if (u.most) n = std::min(n, *u.most / u.multiple * u.multiple);
-            if (std::find(choices[i].begin(), choices[i].end(), n) == choices[i].end()) choices[i].push_back(n);
+            if (std::find(values.begin(), values.end(), n) == values.end()) values.push_back(n);
         };
         const std::int64_t tile = u.tiles.empty() ? 1 : *u.tiles.rbegin();
         add(1);
@@ -193,9 +201,10 @@ std::vector<std::vector<std::int64_t>> choices_of(const ir::Kernel& k, std::int6
         add((period + 2) * tile);
         if (u.quotients.size() > 1) add((period + 2) * tile + 1);
         for (std::int64_t t : u.thresholds) add(t), add(t + 1);
-        while (choices[i].size() < 4) choices[i].push_back(choices[i].back());   // bounded sizes have fewer
+        while (values.size() < 4) values.push_back(values.back());   // bounded sizes have fewer
+        if (empty_too && u.least <= 1) values.push_back(0);
+        choices[i].always = values.size();
         if (!empty_too) continue;
-        if (u.least <= 1) choices[i].push_back(0);
         // Every trip count up to the period: what comes after a loop, or happens where its start meets its end, may be wrong for one alone.
         // (Where the period is long, up to a bound: the work grows with its square.)
         for (std::int64_t trips = 2; trips < std::min<std::int64_t>(period, 48) + 2; ++trips) add(trips * tile);
@@ -203,34 +212,61 @@ std::vector<std::vector<std::int64_t>> choices_of(const ir::Kernel& k, std::int6
     return choices;
 }
 
+// Beyond the period, trip counts that differ by whole periods end alike. What a persistent kernel does hangs on its sizes through the
+// parts of ClusterSignature: sizes that give equal parts, up to whole periods where they are larger than that, make no further instance.
+class TripCounts {
+public:
+    TripCounts(const ir::Kernel& k, std::int64_t period) : k_(k), signature_(k), period_(period) {}
+    // Is this the first time that it is asked of such sizes?
+    bool fresh(const std::vector<std::int64_t>& sizes) {
+        if (!k_.persistent) return true;
+        ClusterSignature::BlockIndex grid{k_.cluster[0] * k_.cluster[1] * k_.cluster[2], 1, 1};   // one cluster goes through all tiles
+        std::vector<ClusterSignature::BlockIndex> blocks;
+        for (std::int64_t rank = 0; rank < grid[0]; ++rank) blocks.push_back({rank, 0, 0});
+        std::vector<std::int64_t> parts = signature_.of(sizes, blocks, grid);
+        for (std::int64_t& v : parts) {
+            if (v > period_ + 2) v = period_ + 3 + v % period_;
+        }
+        return seen_.insert(std::move(parts)).second;
+    }
+
+private:
+    const ir::Kernel& k_;
+    ClusterSignature signature_;
+    std::int64_t period_;
+    std::set<std::vector<std::int64_t>> seen_;
+};
+
 // Each size that matters through its choices while the others are at one tile, then at a few tiles.
-std::vector<Instance> vary(const ir::Kernel& k, const std::vector<std::vector<std::int64_t>>& choices, const std::vector<bool>& matters) {
+std::vector<Instance> vary(const ir::Kernel& k, const std::vector<Choices>& choices, const std::vector<bool>& matters, std::int64_t period) {
     std::vector<Instance> list;
-    auto emit = [&](const std::vector<std::int64_t>& wanted) {
+    TripCounts trips(k, period);
+    auto emit = [&](const std::vector<std::int64_t>& wanted, bool always) {
         auto sizes = admitted(k, wanted);
         if (!sizes) return;
         for (const Instance& i : list) {
             if (i.sizes == *sizes) return;
         }
+        if (!trips.fresh(*sizes) && !always) return;
         list.push_back({*sizes, 1, instance_text(k, *sizes)});
     };
     const std::size_t n = k.sizes.size();
     for (int background : {1, 2}) {
         std::vector<std::int64_t> base(n);
-        for (std::size_t i = 0; i < n; ++i) base[i] = choices[i][std::min<std::size_t>(choices[i].size() - 1, static_cast<std::size_t>(matters[i] ? background : 1))];
-        emit(base);
+        for (std::size_t i = 0; i < n; ++i) base[i] = choices[i].values[static_cast<std::size_t>(matters[i] ? background : 1)];
+        emit(base, true);
         for (std::size_t i = 0; i < n; ++i) {
             if (!matters[i]) continue;
-            for (std::size_t c = 0; c < choices[i].size(); ++c) {
+            for (std::size_t c = 0; c < choices[i].values.size(); ++c) {
                 // The long choice of one size with several tiles of the others is kept to one background.
                 if (c >= 3 && background == 2) continue;
                 std::vector<std::int64_t> sizes = base;
-                sizes[i] = choices[i][c];
-                emit(sizes);
+                sizes[i] = choices[i].values[c];
+                emit(sizes, c < choices[i].always);
             }
         }
     }
-    if (n == 0) emit({});
+    if (n == 0) emit({}, true);
     return list;
 }
 
@@ -252,6 +288,31 @@ std::vector<bool> mattering(const ir::Kernel& k, const Steering& steering) {
     return matters;
 }
 
+// The sizes that bound loops inside these branches, directly or through scalars.
+std::set<int> bounding_in(const ir::Kernel& k, const std::set<const ir::Stmt*>& branches) {
+    std::map<int, std::vector<Expr>> assigned;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* a = std::get_if<ir::Assign>(&s.op)) assigned[a->var].push_back(a->value);
+    });
+    std::set<int> sizes, seen;
+    std::function<void(const Expr&)> mark = [&](const Expr& e) {
+        if (e.kind() == ExprKind::size) sizes.insert(e->id);
+        if (e.kind() == ExprKind::var && seen.insert(e->id).second) {
+            for (const Expr& v : assigned[e->id]) mark(v);
+        }
+        for (const Expr& a : e->args) mark(a);
+    };
+    for (const ir::Stmt* branch : branches) {
+        const auto& i = std::get<ir::If>(branch->op);
+        for (const ir::Region* region : {&i.then, &i.otherwise}) {
+            ir::for_each_stmt(*region, [&](const ir::Stmt& s) {
+                if (auto* f = std::get_if<ir::For>(&s.op)) mark(f->lo), mark(f->hi), mark(f->step);
+            });
+        }
+    }
+    return sizes;
+}
+
 }  // namespace
 
 Cutoff cutoff(const ir::Kernel& k) {
@@ -262,7 +323,7 @@ Cutoff cutoff(const ir::Kernel& k) {
     c.forced = steering.fixed_conditions;
     c.one_block = !steering.by_block && !k.persistent;
     c.steering_tensors = steering.tensors;
-    c.instances = vary(k, choices_of(k, c.period, true), mattering(k, steering));
+    c.instances = vary(k, choices_of(k, c.period, true), mattering(k, steering), c.period);
     if (steering.by_block && !k.persistent) {   // trip counts that differ from block to block (a causal mask): every one in one instance
         for (Instance& i : longer_instances(k, 0)) c.instances.push_back(std::move(i));
     }
@@ -277,13 +338,13 @@ Cutoff cutoff(const ir::Kernel& k) {
             look(t.dims[0]);
             if (!table) continue;
             const auto choices = choices_of(k, c.period, true);
-            const std::vector<bool> matters = mattering(k, steering);
+            const std::set<int> inner = bounding_in(k, steering.by_data);
             const int rows = k.tensors[at(t.tile_ends->groups)].dims[0]->id;
-            for (std::size_t longest = 0; longest <= k.sizes.size(); ++longest) {   // one size through many tiles, then none
-                if (longest < k.sizes.size() && (!matters[longest] || static_cast<int>(longest) == *table || static_cast<int>(longest) == rows)) continue;
+            for (std::size_t longest = 0; longest <= k.sizes.size(); ++longest) {   // each size of their loops through many tiles, then none
+                if (longest < k.sizes.size() && !inner.count(static_cast<int>(longest))) continue;
                 constexpr std::int64_t wanted = 48;
                 std::vector<std::int64_t> sizes(k.sizes.size());
-                for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = choices[i][i == longest ? 3 : 1];
+                for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = choices[i].values[i == longest ? 3 : 1];
                 auto tiles = [&] { return emulate::size_value(t.dims[0], sizes).value_or(wanted); };
                 for (sizes[at(*table)] = 1; sizes[at(*table)] < wanted && tiles() < wanted;) ++sizes[at(*table)];
                 sizes[at(rows)] = tiles() * t.tile_ends->width / 2;
@@ -302,7 +363,7 @@ std::vector<Instance> longer_instances(const ir::Kernel& k, int round) {
     const std::vector<SizeUse> use = uses_of(k);
     std::vector<std::int64_t> sizes(k.sizes.size());
     // Sizes that are not cut into tiles had their long loops among the first instances; here they would only multiply the blocks.
-    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = matters[i] && !use[i].tiles.empty() ? choices[i][std::min<std::size_t>(3, choices[i].size() - 1)] : choices[i][std::min<std::size_t>(1, choices[i].size() - 1)];
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = choices[i].values[matters[i] && !use[i].tiles.empty() ? 3 : 1];
     auto fit = admitted(k, sizes);
     if (!fit) return {};
     return {{*fit, 1, instance_text(k, *fit)}};
@@ -396,6 +457,9 @@ std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
     return gap;
 }
 
-std::vector<Instance> edge_instances(const ir::Kernel& k) { return vary(k, choices_of(k, steering_of(k).period, false, true), std::vector<bool>(k.sizes.size(), true)); }
+std::vector<Instance> edge_instances(const ir::Kernel& k) {
+    const std::int64_t period = steering_of(k).period;
+    return vary(k, choices_of(k, period, false, true), std::vector<bool>(k.sizes.size(), true), period);
+}
 
 }  // namespace tw::verify
