@@ -115,14 +115,19 @@ nlohmann::json load_table(const std::string& path) {
     return table;
 }
 
-void forget(nlohmann::json& table, const std::string& kernel, const std::string& operation) {
-    for (const char* key : {"rows", "kernels", "notable"}) {
-        nlohmann::json kept = nlohmann::json::array();
-        for (auto& entry : table[key]) {
-            const bool other_operation = !operation.empty() && entry.value("operator", operation) != operation;
-            if (entry["kernel"] != kernel || other_operation) kept.push_back(std::move(entry));
-        }
-        table[key] = std::move(kept);
+void erase_entries(nlohmann::json& list, const std::function<bool(const nlohmann::json&)>& gone) {
+    nlohmann::json kept = nlohmann::json::array();
+    for (auto& entry : list) {
+        if (!gone(entry)) kept.push_back(std::move(entry));
+    }
+    list = std::move(kept);
+}
+
+// What the table says of a kernel; with an operation, what it says of that alone.
+void forget(nlohmann::json& table, const std::string& kernel, const std::string& operation = {}) {
+    for (const char* key : {"rows", "notable", "kernels"}) {
+        if (!operation.empty() && std::string(key) == "kernels") continue;
+        erase_entries(table[key], [&](const nlohmann::json& e) { return e.value("kernel", "") == kernel && (operation.empty() || e.value("operator", "") == operation); });
     }
 }
 
@@ -146,11 +151,31 @@ struct Totals {
     int missed = 0, unproved = 0, real = 0, caught = 0, false_alarms = 0;
 };
 
-// `mutants` begins with the unbroken one: if that fails on the emulator, a failing mutant says nothing.
-void run_target(const std::vector<Broken>& mutants, const std::string& label, const std::string& digest, const Target& target, const Options& o, nlohmann::json& table, Totals& totals) {
+// `all` begins with the unbroken one: if that fails on the emulator, a failing mutant says nothing. An operation's row is in the table, and the
+// table in its file, as soon as all its mutants are judged; what is there already of the same kernel is done (--resume).
+bool run_target(const std::vector<Broken>& all, const std::string& label, const std::string& digest, const Target& target, const Options& o, nlohmann::json& table, Totals& totals) {
     const std::string& file = target.file;
+    auto there = [&](const char* list, const std::string& operation) {
+        return o.resume && std::any_of(table[list].begin(), table[list].end(), [&](const nlohmann::json& e) {
+            return e.value("kernel", "") == label && e.value("operator", "") == operation && e.value("digest", "") == digest && e.value("limit", -1) == target.limit;
+        });
+    };
+    std::vector<Broken> mutants;
+    std::map<std::string, std::size_t> left;   // by operation: mutants that are not judged yet
+    for (const Broken& m : all) {
+        const bool original = m.operation == "original";
+        if (there(original ? "kernels" : "rows", original ? "" : m.operation)) continue;
+        mutants.push_back(m);
+        ++left[m.operation];
+    }
+    if (mutants.empty()) {
+        fmt::print("{}: {}: already in the table\n", file, label);
+        return true;
+    }
+    if (left.count("original") && o.operation.empty()) forget(table, label);
+    for (const auto& [operation, count] : left) forget(table, label, operation);
     std::map<std::string, nlohmann::json> rows;
-    forget(table, label, o.operation);
+    bool saved = true;
     std::string original;
     std::size_t done = 0;
     judge_all(mutants, o, [&](std::size_t i, const Judged& j) {
@@ -159,6 +184,7 @@ void run_target(const std::vector<Broken>& mutants, const std::string& label, co
         if (m.operation == "original") {
             original = j.verdict == "equivalent" ? "proved" : j.verdict == "undecided" ? "not_proved" : j.verdict;
             fmt::print("{}: {}: unchanged: {} {}\n", file, label, original, j.evidence);
+            erase_entries(table["kernels"], [&](const nlohmann::json& e) { return e.value("kernel", "") == label; });
             table["kernels"].push_back({{"kernel", label}, {"file", file}, {"digest", digest}, {"constants", target.settings}, {"limit", target.limit}, {"unchanged", original}});
             return;
         }
@@ -170,7 +196,7 @@ void run_target(const std::vector<Broken>& mutants, const std::string& label, co
         totals.false_alarms += j.verdict == "false_alarm";
         totals.real += j.real;
         if (!o.folder.empty() && j.verdict != "illegal" && m.kernel) {
-            const ir::Kernel& kernel = *mutants.front().kernel;
+            const ir::Kernel& kernel = *all.front().kernel;
             std::string problem, name = fmt::format("{}-{}-{}", label, m.operation, i);
             std::replace(name.begin(), name.end(), '/', '_');
             const auto before = exported_plan(kernel, problem), after = exported_plan(*m.kernel, problem);
@@ -193,18 +219,24 @@ void run_target(const std::vector<Broken>& mutants, const std::string& label, co
             fmt::print("[{}/{}] {}:{}: {}: {}: {}\n      {}\n", done, mutants.size(), file, m.line, j.verdict, m.operation, m.change, j.evidence);
         }
         std::fflush(stdout);
+        if (--left[m.operation] > 0) return;
+        nlohmann::json whole = row->second;
+        whole["kernel"] = label;
+        whole["operator"] = m.operation;
+        whole["digest"] = digest;
+        whole["limit"] = target.limit;
+        table["rows"].push_back(std::move(whole));
+        saved = saved && (o.json.empty() || save_table(table, o.json));
     });
     nlohmann::json sum = empty_row();
-    for (auto& [operation, row] : rows) {
+    for (const auto& [operation, row] : rows) {
         for (const std::string& key : counted()) sum[key] = sum[key].get<int>() + row[key].get<int>();
-        row["kernel"] = label;
-        row["operator"] = operation;
-        table["rows"].push_back(row);
     }
     fmt::print("{}: {}: {} mutants, {} real: {} caught, {} unproved, {} missed, {} false alarms; {} illegal, {} equivalent, {} undecided, {} out of time, {} crashed\n", file, label,
                sum["mutants"].get<int>(), sum["real"].get<int>(), sum["caught"].get<int>(), sum["unproved"].get<int>(), sum["missed"].get<int>(), sum["false_alarms"].get<int>(),
                sum["illegal"].get<int>(), sum["equivalent"].get<int>(), sum["undecided"].get<int>(), sum["timeouts"].get<int>(), sum["crashed"].get<int>());
     std::fflush(stdout);
+    return saved && (o.json.empty() || save_table(table, o.json));
 }
 
 // A plan: one target a line, `FILE [kernel=NAME[#VARIANT]] [set=A=1,B=2] [limit=N]`; # begins a remark.
@@ -246,12 +278,6 @@ std::string digest_of(const std::vector<ir::Kernel>& kernels, const std::string&
     return d.hex().substr(0, 16);
 }
 
-bool already_there(const nlohmann::json& table, const std::string& label, const std::string& digest, int limit) {
-    return std::any_of(table["kernels"].begin(), table["kernels"].end(), [&](const nlohmann::json& k) {
-        return k.value("kernel", "") == label && k.value("digest", "") == digest && k.value("limit", -1) == limit;
-    });
-}
-
 // The kernels and programs of one target, whose names are put into `labels`; nothing when all went well, else what to exit with.
 std::optional<int> run_file(const Target& target, const Options& o, nlohmann::json& table, std::set<std::string>& labels, Totals& totals) {
     std::string problem;
@@ -274,12 +300,7 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
             for (std::size_t i = 1; i < mutants.size(); ++i) fmt::print("{}:{}: {}: {}\n", target.file, mutants[i].line, mutants[i].operation, mutants[i].change);
             return true;
         }
-        if (o.resume && already_there(table, label, digest, target.limit)) {
-            fmt::print("{}: {}: already in the table\n", target.file, label);
-            return true;
-        }
-        run_target(mutants, label, digest, target, o, table, totals);
-        return o.json.empty() || save_table(table, o.json);
+        return run_target(mutants, label, digest, target, o, table, totals);
     };
     std::map<std::string, int> variants;
     for (const ir::Kernel& k : loaded.module->kernels) {
@@ -338,7 +359,7 @@ int run(const Options& o) {
         for (const auto& row : table["rows"]) {
             if (!labels.count(row.value("kernel", ""))) gone.insert(row.value("kernel", ""));
         }
-        for (const std::string& label : gone) forget(table, label, "");
+        for (const std::string& label : gone) forget(table, label);
         if (!save_table(table, o.json)) return complain(exit_bad_input, "cannot write " + o.json);
     }
     fmt::print("{} real mutants: {} caught, {} unproved, {} missed, {} false alarms\n", totals.real, totals.caught, totals.unproved, totals.missed, totals.false_alarms);
@@ -351,7 +372,7 @@ std::function<int()> declare_mutate(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("file", options->files, "kernel files; FILE@NAME=VALUE,... sets const parameters");
     app.add_option("--plan", options->plan, "a file with one target a line: FILE kernel=NAME#VARIANT set=NAME=VALUE,... limit=N");
-    app.add_flag("--resume", options->resume, "with --json: a kernel whose last form is the one in the table is not broken again");
+    app.add_flag("--resume", options->resume, "with --json: what the table has of the same kernel, operator by operator, is not done again");
     app.add_option("--random-tests", options->random_tests, "also ask whether so many random tests on the emulator notice each real mutant, plain and under hostile schedules");
     app.add_option("--kernel", options->kernel, "only the kernel or program of this name; NAME#2 for its second variant");
     app.add_option("--operator", options->operation, "only this mutation operator, e.g. sync/parity");
