@@ -28,13 +28,14 @@ struct State {
     int since_gain = 0;
     int provisional = 0;             // candidates left in which a kept but slower kernel must pay off
     bool sweep_gain = false;
+    bool thorough = false;           // nothing promising is left: also techniques of which no gain is expected
     std::set<std::string> exhausted; // techniques that have nothing new for the current kernel
     std::map<std::string, int> misses;
     double seconds = 0;
 
     json pack() const {
         return {{"stage", name_of(stage)}, {"current_step", current_step}, {"best_step", best_step}, {"current_us", current_us}, {"best_us", best_us}, {"first_us", first_us},
-                {"since_gain", since_gain}, {"provisional", provisional}, {"sweep_gain", sweep_gain}, {"exhausted", exhausted}, {"misses", misses}, {"seconds", seconds}};
+                {"since_gain", since_gain}, {"provisional", provisional}, {"sweep_gain", sweep_gain}, {"thorough", thorough}, {"exhausted", exhausted}, {"misses", misses}, {"seconds", seconds}};
     }
     bool unpack(const json& j) {
         try {
@@ -42,7 +43,7 @@ struct State {
             current_step = j.at("current_step").get<int>(), best_step = j.at("best_step").get<int>();
             current_us = j.at("current_us").get<double>(), best_us = j.at("best_us").get<double>(), first_us = j.at("first_us").get<double>();
             since_gain = j.at("since_gain").get<int>(), provisional = j.at("provisional").get<int>();
-            sweep_gain = j.at("sweep_gain").get<bool>();
+            sweep_gain = j.at("sweep_gain").get<bool>(), thorough = j.value("thorough", false);
             exhausted = j.at("exhausted").get<std::set<std::string>>();
             misses = j.at("misses").get<std::map<std::string, int>>();
             seconds = j.at("seconds").get<double>();
@@ -144,7 +145,8 @@ const Technique* Loop::choose() {
         const double draw = b.mean - misses + (measuring() ? b.deviation : 0.0) * std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
         if (!best || draw > best_draw) best = t, best_draw = draw;
     }
-    return best;
+    // What promises nothing (a drawn reward of 0, or a miss in this run) waits until nothing that promises something is left.
+    return measuring() && !state_.thorough && best_draw <= 0 ? nullptr : best;
 }
 
 Request Loop::request_for_step(const Technique* technique, std::size_t steps) {
@@ -206,6 +208,7 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
         state_.since_gain = 0;
         state_.provisional = 0;
         state_.sweep_gain = true;
+        state_.thorough = false;
         if (measuring()) state_.exhausted.clear();
         else {   // once each: the other forms of a technique could not be told apart
             state_.exhausted.clear();
@@ -361,15 +364,14 @@ bool Loop::spent(std::string& reason) const {
 }
 
 void Loop::next_stage() {
-    if (!options_.use_knowledge) {
-        stages_done_ = true;
-        return;
-    }
-    if (state_.stage != Stage::constants) {
+    if (options_.use_knowledge && state_.stage != Stage::constants) {
         state_.stage = static_cast<Stage>(static_cast<int>(state_.stage) + 1);
         return;
     }
-    if (!state_.sweep_gain) stages_done_ = true;
+    if (!state_.sweep_gain || !options_.use_knowledge) {
+        stages_done_ = state_.thorough || !measuring();
+        state_.thorough = true;
+    }
     state_.stage = Stage::structure;
     state_.sweep_gain = false;
 }

@@ -178,6 +178,7 @@ TEST(Builtin, TurnedTilesOfGroupsAreProvedAtEveryStep) {
 
 TEST(Builtin, LongRowsInClustersAreProved) {
     follow(task_of("Y[m, n] = bf16(softmax(n, f32(X[m, n])))", matrix("X", "bf16", "\"M\", \"N\"") + matrix("Y", "bf16", "\"M\", \"N\""), "M = 16\nN = 65536\n"), {"", "cluster_reduction", "vector_width", "fast_functions"});
+    follow(task_of("Y[m] = max(n, abs(X[m, n]))", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\""), "M = 16\nN = 65536\n"), {"", "cluster_reduction", "vector_width"});
 }
 
 TEST(Builtin, TilesOfGroupsNeedTheirOffsets) {

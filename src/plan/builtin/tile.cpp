@@ -99,7 +99,13 @@ void TileWriter::store(const ir::Equation& e, const Value& raw) {
         body_.line("tw.sync()");
         value = fmt::format("tw.load({}.T)", buffer);
     }
+    const bool alike = cluster() > 1 && !(axes & kQ);   // every block of the cluster has it: the first one stores it
+    if (alike) {
+        body_.line("if rank == 0:");
+        body_.in();
+    }
     body_.line(fmt::format("tw.store({}[{}], {}{})", out.name, view, value, hint()));
+    if (alike) body_.out();
 }
 
 void TileWriter::store_outputs(bool inside) {
