@@ -88,6 +88,6 @@ def swiglu_any(X: tw.Tensor(T, M, 2 * H), Y: tw.Tensor(T, M, H), T: tw.each(bf16
     BN = 256 * V
     bh, m = tw.grid(tw.cdiv(H, BN), M)
     h = bh * BN
-    gate = tw.load(X[m, h : h + BN], fill=0.0).to(f32)
+    gate = tw.load(X[m, h : h + BN], fill=0.0, layout=tw.blocked(vector=1)).to(f32)
     up = tw.load(X[m, h + H : h + H + BN], fill=0.0).to(f32)
     tw.store(Y[m, h : h + BN], (silu_of(gate) * up).to(Y.dtype))

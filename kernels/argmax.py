@@ -89,12 +89,12 @@ def row_in_shared(X, S, combine, reduced, start, T, C, K, BN):
     state = tw.shared(f32, (2,))
     staged(X, s, m, n0, K, BN)
     extremes = tw.full(f32, (BN,), start)
-    for k in tw.range(K):
+    for k in tw.range(K, unroll=2):
         extremes = combine(extremes, inside(tw.load(s[k]).to(f32), n0 + k * BN, start))
     tw.store(state[0], reduced(extremes))
     best = across(state[0], combine, start, C)
     places = tw.full(f32, (BN,), HIGHEST)
-    for k in tw.range(K):
+    for k in tw.range(K, unroll=2):
         n = n0 + k * BN
         x = tw.load(s[k]).to(f32)
         places = tw.minimum(places, inside(tw.where(x == best, (tw.coord(x, 0) + n).to(f32), HIGHEST), n, HIGHEST))
@@ -140,16 +140,17 @@ def row_argmax_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf1
     target="sm_90a",
     name="row_argmax",
     computes="S[m] = argmax(n, f32(X[m, n]))",
-    threads=512,
+    threads=256 if ROW <= 851968 else 512,
     cluster=(tw.min(8, ROW // 65536), 1, 1),
-    blocks_per_sm=27 // (ROW // tw.min(8, ROW // 65536) // 8192),
+    blocks_per_sm=221184 // (ROW // tw.min(8, ROW // 65536)),
 )
 def row_argmax_staged(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
     """Rows of up to ROW bytes in the shared memory of one block or of a cluster."""
     C = tw.min(8, ROW // 65536)
+    CHUNK = 4096 if ROW <= 851968 else 8192
     tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, S, larger, top, LOWEST, T, C, ROW // C // 8192, 8192 // T.bytes)
+    row_in_shared(X, S, larger, top, LOWEST, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
 
 
 @tw.kernel(target="sm_90a", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
@@ -159,7 +160,7 @@ def row_argmax_twice(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf1
     row_twice(X, S, larger, top, LOWEST, C, 16384 // T.bytes)
 
 
-@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(128, BN // 32))
 def row_argmax_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
     """Rows of any length up to BN, one element a lane."""
     tw.assume(N <= BN)
@@ -184,16 +185,17 @@ def row_argmin_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf1
     target="sm_90a",
     name="row_argmin",
     computes="S[m] = argmin(n, f32(X[m, n]))",
-    threads=512,
+    threads=256 if ROW <= 851968 else 512,
     cluster=(tw.min(8, ROW // 65536), 1, 1),
-    blocks_per_sm=27 // (ROW // tw.min(8, ROW // 65536) // 8192),
+    blocks_per_sm=221184 // (ROW // tw.min(8, ROW // 65536)),
 )
 def row_argmin_staged(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
     """Rows of up to ROW bytes in the shared memory of one block or of a cluster."""
     C = tw.min(8, ROW // 65536)
+    CHUNK = 4096 if ROW <= 851968 else 8192
     tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, S, smaller, bottom, HIGHEST, T, C, ROW // C // 8192, 8192 // T.bytes)
+    row_in_shared(X, S, smaller, bottom, HIGHEST, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
 
 
 @tw.kernel(target="sm_90a", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))

@@ -27,7 +27,7 @@ def bias_gelu_aligned(
 
 @tw.kernel(target="sm_80", name="bias_gelu", computes="Y[m, n] = bf16(gelu(f32(X[m, n]) + f32(bias[n])))", threads=256)
 def bias_gelu_any(
-    X: tw.Tensor(bf16, M, N), bias: tw.Tensor(bf16, N), Y: tw.Tensor(bf16, M, N), BM: tw.const(4, 8, 16) = 4, BN: tw.const(256, 512) = 256
+    X: tw.Tensor(bf16, M, N), bias: tw.Tensor(bf16, N), Y: tw.Tensor(bf16, M, N), BM: tw.const(4, 8, 16) = 4, BN: tw.const(256, 512) = 512
 ):
     """Any row length, one element at a time."""
     bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))

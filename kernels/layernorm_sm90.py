@@ -7,21 +7,39 @@ M, N = tw.sizes("M N")
 
 
 @tw.inline
-def whole_rows(X, gamma, beta, Y, eps, BM, BN):
+def whole_rows(X, gamma, beta, Y, eps, BM, BN, LATE):
     m = tw.grid(tw.cdiv(M, BM)) * BM
     x = tw.load(X[m : m + BM, 0:BN], fill=0.0).to(f32)
-    g = tw.load(gamma[0:BN], fill=0.0)
-    b = tw.load(beta[0:BN], fill=0.0)
+    if not LATE:
+        g = tw.load(gamma[0:BN], fill=0.0)
+        b = tw.load(beta[0:BN], fill=0.0)
     mu = tw.sum(x, axis=1) / N
     centred = tw.where(tw.coord(x, 1) < N, x - mu[:, None], 0.0)
     scale = tw.rsqrt(tw.sum(centred * centred, axis=1) / N + eps)
+    if LATE:
+        g = tw.load(gamma[0:BN], fill=0.0)
+        b = tw.load(beta[0:BN], fill=0.0)
     tw.store(Y[m : m + BM, 0:BN], (centred * scale[:, None] * g.to(f32)[None, :] + b.to(f32)[None, :]).to(Y.dtype))
 
 
 @tw.inline
-def across(state, C):
+def rows_in_turn(X, gamma, beta, Y, eps, R, BN):
+    """R rows a block, one after the other: weights that take an access for each element are read once."""
+    block = tw.grid(tw.cdiv(M, R))
+    g = tw.load(gamma[0:BN], fill=0.0)
+    b = tw.load(beta[0:BN], fill=0.0)
+    for r in tw.range(R):
+        m = block * R + r
+        x = tw.load(X[m : m + 1, 0:BN], fill=0.0).to(f32)
+        mu = tw.sum(x, axis=1) / N
+        centred = tw.where(tw.coord(x, 1) < N, x - mu[:, None], 0.0)
+        scale = tw.rsqrt(tw.sum(centred * centred, axis=1) / N + eps)
+        tw.store(Y[m : m + 1, 0:BN], (centred * scale[:, None] * g.to(f32)[None, :] + b.to(f32)[None, :]).to(Y.dtype))
+
+
+@tw.inline
+def gathered(state, C):
     """The sum over the cluster of each block's number in `state`."""
-    tw.cluster_sync()
     total = tw.zeros(f32, ())
     for r in tw.range(C, unroll=True):
         total = total + tw.load(state, rank=r)
@@ -33,12 +51,14 @@ def row_in_cluster(X, gamma, beta, Y, eps, C, BN):
     rank, m = tw.grid(C, M)
     sums = tw.shared(f32, (2,))
     n = rank * BN
-    x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
+    x = tw.load(X[m, n : n + BN], fill=0.0, layout=tw.blocked(vector=1)).to(f32)
     tw.store(sums[0], tw.sum(x, axis=0))
-    mu = across(sums[0], C) / N
+    tw.cluster_sync()
+    mu = gathered(sums[0], C) / N
     centred = tw.where(tw.coord(x, 0) + n < N, x - mu, 0.0)
     tw.store(sums[1], tw.sum(centred * centred, axis=0))
-    scale = tw.rsqrt(across(sums[1], C) / N + eps)
+    tw.cluster_sync()
+    scale = tw.rsqrt(gathered(sums[1], C) / N + eps)
     g = tw.load(gamma[n : n + BN], fill=0.0).to(f32)
     b = tw.load(beta[n : n + BN], fill=0.0).to(f32)
     tw.store(Y[m, n : n + BN], (centred * scale * g + b).to(Y.dtype))
@@ -60,24 +80,36 @@ def inside(x, n, outside):
 
 
 @tw.inline
+def typical(X, m):
+    """The middle one of three elements of the row: sums relative to it lose no digits, whatever the mean, and one element that is far off does no harm."""
+    a = tw.load(X[m, 0]).to(f32)
+    b = tw.load(X[m, N // 2]).to(f32)
+    c = tw.load(X[m, N - 1]).to(f32)
+    return tw.maximum(tw.minimum(a, b), tw.minimum(tw.maximum(a, b), c))
+
+
+@tw.inline
 def row_in_shared(X, gamma, beta, Y, eps, T, C, K, BN):
+    """Mean and variance from the sums of x - p and (x - p)^2, so that the cluster meets once."""
     rank, m = tw.grid(C, M)
     s = tw.shared(T, (K, BN))
     sums = tw.shared(f32, (2,))
     n0 = rank * K * BN
     staged(X, s, m, n0, K, BN)
-    partial = tw.zeros(f32, (BN,))
-    for k in tw.range(K):
-        partial = partial + tw.load(s[k]).to(f32)
-    tw.store(sums[0], tw.sum(partial, axis=0))
-    mu = across(sums[0], C) / N
-    squares = tw.zeros(f32, (BN,))
-    for k in tw.range(K):
-        d = inside(tw.load(s[k]).to(f32) - mu, n0 + k * BN, 0.0)
-        squares = squares + d * d
-    tw.store(sums[1], tw.sum(squares, axis=0))
-    scale = tw.rsqrt(across(sums[1], C) / N + eps)
-    for k in tw.range(K):
+    p = typical(X, m)
+    first = tw.zeros(f32, (BN,))
+    second = tw.zeros(f32, (BN,))
+    for k in tw.range(K, unroll=2):
+        d = inside(tw.load(s[k]).to(f32) - p, n0 + k * BN, 0.0)
+        first = first + d
+        second = second + d * d
+    tw.store(sums[0], tw.sum(first, axis=0))
+    tw.store(sums[1], tw.sum(second, axis=0))
+    tw.cluster_sync()
+    off = gathered(sums[0], C) / N
+    scale = tw.rsqrt(gathered(sums[1], C) / N - off * off + eps)
+    mu = p + off
+    for k in tw.range(K, unroll=4):
         n = n0 + k * BN
         g = tw.load(gamma[n : n + BN], fill=0.0).to(f32)
         b = tw.load(beta[n : n + BN], fill=0.0).to(f32)
@@ -93,7 +125,7 @@ def row_in_shared(X, gamma, beta, Y, eps, T, C, K, BN):
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
     threads=tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
-    blocks_per_sm=(1280 if T == bf16 and BYTES <= 16384 else 1024) // tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
+    blocks_per_sm=(1536 if T == bf16 and BYTES == 8192 else 1280 if T == bf16 and BYTES <= 16384 else 1024) // tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
 )
 def layernorm_rows(
     X: tw.Tensor(T, M, N),
@@ -108,7 +140,7 @@ def layernorm_rows(
     BN = BYTES // T.bytes
     tw.assume(N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
-    whole_rows(X, gamma, beta, Y, eps, tw.max(1, 4096 // BYTES), BN)
+    whole_rows(X, gamma, beta, Y, eps, tw.max(1, 4096 // BYTES), BN, T == bf16 and BYTES == 8192)
 
 
 @tw.kernel(
@@ -119,9 +151,9 @@ def layernorm_rows(
         let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
-    threads=512,
+    threads=128 if ROW == 65536 else 256 if ROW <= 524288 else 512,
     cluster=(tw.min(8, tw.max(2, ROW // 65536)), 1, 1),
-    blocks_per_sm=tw.min(4, 27 // (ROW // tw.min(8, tw.max(2, ROW // 65536)) // 8192)),
+    blocks_per_sm=221184 // (ROW // tw.min(8, tw.max(2, ROW // 65536))),
 )
 def layernorm_staged(
     X: tw.Tensor(T, M, N),
@@ -132,11 +164,12 @@ def layernorm_staged(
     T: tw.each(bf16, f32),
     ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400),
 ):
-    """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
+    """Rows of up to ROW bytes in the shared memory of a cluster; blocks of other rows compute while this one's row arrives."""
     C = tw.min(8, tw.max(2, ROW // 65536))
-    tw.assume(N <= ROW // T.bytes)
+    CHUNK = 2048 if ROW == 65536 else 4096 if ROW <= 524288 else 8192
+    tw.assume(1 <= N and N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // 8192, 8192 // T.bytes)
+    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
 
 
 @tw.kernel(
@@ -148,7 +181,7 @@ def layernorm_staged(
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
     threads=tw.max(128, BN // 16),
-    blocks_per_sm=tw.max(1, 512 // tw.max(128, BN // 16)),
+    blocks_per_sm=tw.max(1, (512 if BN <= 1024 else 768) // tw.max(128, BN // 16)),
 )
 def layernorm_rows_any(
     X: tw.Tensor(T, M, N),
@@ -161,7 +194,10 @@ def layernorm_rows_any(
 ):
     """Rows of any length up to BN, one element a lane."""
     tw.assume(N <= BN)
-    whole_rows(X, gamma, beta, Y, eps, tw.max(1, 2048 // BN), BN)
+    if BN <= 1024:
+        whole_rows(X, gamma, beta, Y, eps, 2048 // BN, BN, False)
+    else:
+        rows_in_turn(X, gamma, beta, Y, eps, 8, BN)
 
 
 @tw.kernel(

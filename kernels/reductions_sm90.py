@@ -47,13 +47,17 @@ def short_rows(X, reduced, start, BM, BN):
 
 
 @tw.inline
-def long_row(X, combine, reduced, start, C, BN):
-    """A row over the blocks of a cluster; each lane folds its part of every chunk, and everybody meets once at the end."""
-    rank, m = tw.grid(C, M)
+def long_row(X, combine, reduced, start, C, BN, U):
+    """A row by one block, or over those of a cluster; each lane folds its part of every chunk, and everybody meets once at the end."""
+    if C == 1:
+        rank = 0
+        m = tw.grid(M)
+    else:
+        rank, m = tw.grid(C, M)
     state = tw.shared(f32, (1,))
     rounds = tw.cdiv(N, BN * C)
     partial = tw.full(f32, (BN,), start)
-    for c in tw.range(rounds, unroll=2):
+    for c in tw.range(rounds, unroll=U):
         n = rank * rounds * BN + c * BN
         partial = combine(partial, tw.load(X[m, n : n + BN], fill=start, hint="streaming").to(f32))
     tw.store(state[0], reduced(partial, 0))
@@ -109,11 +113,13 @@ def row_sum_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f3
     tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_sum_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2):
-    """Sums of rows of any length of whole vectors, over the blocks of a cluster."""
+@tw.kernel(target="sm_90a", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1), blocks_per_sm=3)
+def row_sum_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.each(1, 4)):
+    """Sums of rows of any length of whole vectors; few rows are spread over clusters."""
     tw.assume(N % (16 // T.bytes) == 0)
-    rank, m, s = long_row(X, plus, total, 0.0, C, 8192 * V // T.bytes)
+    if C == 1:
+        tw.assume(M >= 256)
+    rank, m, s = long_row(X, plus, total, 0.0, C, 8192 // T.bytes, 4)
     if rank == 0:
         tw.store(S[m], s.to(S.dtype))
 
@@ -129,7 +135,7 @@ def row_sum_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
 @tw.kernel(target="sm_90a", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
 def row_sum_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(4, 8) = 8):
     """Sums of rows of any length, over the blocks of a cluster, one element a lane."""
-    rank, m, s = long_row(X, plus, total, 0.0, C, 512 * V)
+    rank, m, s = long_row(X, plus, total, 0.0, C, 512 * V, 2)
     if rank == 0:
         tw.store(S[m], s.to(S.dtype))
 
@@ -162,11 +168,13 @@ def row_mean_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f
     tw.store(S[m], (s / N).to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_mean_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2):
-    """Means of rows of any length of whole vectors, over the blocks of a cluster."""
+@tw.kernel(target="sm_90a", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1), blocks_per_sm=3)
+def row_mean_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.each(1, 4)):
+    """Means of rows of any length of whole vectors; few rows are spread over clusters."""
     tw.assume(N % (16 // T.bytes) == 0)
-    rank, m, s = long_row(X, plus, total, 0.0, C, 8192 * V // T.bytes)
+    if C == 1:
+        tw.assume(M >= 256)
+    rank, m, s = long_row(X, plus, total, 0.0, C, 8192 // T.bytes, 4)
     if rank == 0:
         tw.store(S[m], (s / N).to(S.dtype))
 
@@ -182,7 +190,7 @@ def row_mean_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf1
 @tw.kernel(target="sm_90a", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
 def row_mean_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(4, 8) = 8):
     """Means of rows of any length, over the blocks of a cluster, one element a lane."""
-    rank, m, s = long_row(X, plus, total, 0.0, C, 512 * V)
+    rank, m, s = long_row(X, plus, total, 0.0, C, 512 * V, 2)
     if rank == 0:
         tw.store(S[m], (s / N).to(S.dtype))
 
@@ -215,11 +223,13 @@ def row_max_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f3
     tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_max_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2):
-    """Maxima of rows of any length of whole vectors, over the blocks of a cluster."""
+@tw.kernel(target="sm_90a", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1), blocks_per_sm=3)
+def row_max_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.each(1, 4)):
+    """Maxima of rows of any length of whole vectors; few rows are spread over clusters."""
     tw.assume(N % (16 // T.bytes) == 0)
-    rank, m, s = long_row(X, larger, top, LOWEST, C, 8192 * V // T.bytes)
+    if C == 1:
+        tw.assume(M >= 256)
+    rank, m, s = long_row(X, larger, top, LOWEST, C, 8192 // T.bytes, 4)
     if rank == 0:
         tw.store(S[m], s.to(S.dtype))
 
@@ -235,7 +245,7 @@ def row_max_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
 @tw.kernel(target="sm_90a", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
 def row_max_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(4, 8) = 8):
     """Maxima of rows of any length, over the blocks of a cluster, one element a lane."""
-    rank, m, s = long_row(X, larger, top, LOWEST, C, 512 * V)
+    rank, m, s = long_row(X, larger, top, LOWEST, C, 512 * V, 2)
     if rank == 0:
         tw.store(S[m], s.to(S.dtype))
 
@@ -268,11 +278,13 @@ def row_min_short(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f3
     tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_min_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(1, 2, 4) = 2):
-    """Minima of rows of any length of whole vectors, over the blocks of a cluster."""
+@tw.kernel(target="sm_90a", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1), blocks_per_sm=3)
+def row_min_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.each(1, 4)):
+    """Minima of rows of any length of whole vectors; few rows are spread over clusters."""
     tw.assume(N % (16 // T.bytes) == 0)
-    rank, m, s = long_row(X, smaller, bottom, HIGHEST, C, 8192 * V // T.bytes)
+    if C == 1:
+        tw.assume(M >= 256)
+    rank, m, s = long_row(X, smaller, bottom, HIGHEST, C, 8192 // T.bytes, 4)
     if rank == 0:
         tw.store(S[m], s.to(S.dtype))
 
@@ -288,7 +300,7 @@ def row_min_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
 @tw.kernel(target="sm_90a", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
 def row_min_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2, V: tw.const(4, 8) = 8):
     """Minima of rows of any length, over the blocks of a cluster, one element a lane."""
-    rank, m, s = long_row(X, smaller, bottom, HIGHEST, C, 512 * V)
+    rank, m, s = long_row(X, smaller, bottom, HIGHEST, C, 512 * V, 2)
     if rank == 0:
         tw.store(S[m], s.to(S.dtype))
 

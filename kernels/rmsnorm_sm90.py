@@ -26,17 +26,6 @@ def across(state, C):
 
 
 @tw.inline
-def own_part(C, WIDTH):
-    """The block's rank in its cluster, its row, and where its part of the row begins."""
-    if C == 1:
-        rank = 0
-        m = tw.grid(M)
-    else:
-        rank, m = tw.grid(C, M)
-    return rank, m, rank * WIDTH
-
-
-@tw.inline
 def staged(X, s, m, n, K, BN):
     """This block's part of the row, K chunks of BN elements from n on, into shared memory; outside the row it is zero. Every thread reads what it
     copied, so nobody waits for anybody."""
@@ -48,37 +37,38 @@ def staged(X, s, m, n, K, BN):
 
 @tw.inline
 def row_in_shared(X, gamma, Y, eps, T, C, K, BN):
-    rank, m, n0 = own_part(C, K * BN)
+    rank, m = tw.grid(C, M)
+    n0 = rank * K * BN
     s = tw.shared(T, (K, BN))
     squares = tw.shared(f32, (1,))
     staged(X, s, m, n0, K, BN)
     sums = tw.zeros(f32, (BN,))
-    for k in tw.range(K):
+    for k in tw.range(K, unroll=2):
         x = tw.load(s[k]).to(f32)
         sums = sums + x * x
     tw.store(squares[0], tw.sum(sums, axis=0))
     scale = tw.rsqrt(across(squares[0], C) / N + eps)
-    for k in tw.range(K):
+    for k in tw.range(K, unroll=2):
         n = n0 + k * BN
         g = tw.load(gamma[n : n + BN], fill=0.0)
         tw.store(Y[m, n : n + BN], (tw.load(s[k]).to(f32) * scale * g.to(f32)).to(Y.dtype))
 
 
 @tw.inline
-def row_twice(X, gamma, Y, eps, C, BN):
+def row_twice(X, gamma, Y, eps, C, BN, V):
     rank, m = tw.grid(C, M)
     squares = tw.shared(f32, (1,))
     rounds = tw.cdiv(N, BN * C)
     sums = tw.zeros(f32, (BN,))
     for c in tw.range(rounds):
         n = rank * rounds * BN + c * BN
-        x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
+        x = tw.load(X[m, n : n + BN], fill=0.0, layout=tw.blocked(vector=V)).to(f32)
         sums = sums + x * x
     tw.store(squares[0], tw.sum(sums, axis=0))
     scale = tw.rsqrt(across(squares[0], C) / N + eps)
     for c in tw.range(rounds):
         n = rank * rounds * BN + c * BN
-        x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
+        x = tw.load(X[m, n : n + BN], fill=0.0, layout=tw.blocked(vector=V)).to(f32)
         g = tw.load(gamma[n : n + BN], fill=0.0)
         tw.store(Y[m, n : n + BN], (x * scale * g.to(f32)).to(Y.dtype))
 
@@ -122,9 +112,9 @@ def rmsnorm_rows(
     target="sm_90a",
     name="rmsnorm",
     computes="Y[m, n] = f32(X[m, n]) * rsqrt(mean(j, f32(X[m, j]) * f32(X[m, j])) + eps) * f32(gamma[n])",
-    threads=512,
-    cluster=(tw.min(8, ROW // 65536), 1, 1),
-    blocks_per_sm=27 // (ROW // tw.min(8, ROW // 65536) // 8192),
+    threads=256 if ROW <= 524288 else 512,
+    cluster=(tw.min(8, ROW // 32768), 1, 1),
+    blocks_per_sm=221184 // (ROW // tw.min(8, ROW // 32768)),
 )
 def rmsnorm_staged(
     X: tw.Tensor(T, M, N),
@@ -134,11 +124,12 @@ def rmsnorm_staged(
     T: tw.each(bf16, f32),
     ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400),
 ):
-    """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
-    C = tw.min(8, ROW // 65536)
+    """Rows of up to ROW bytes in the shared memory of a cluster; blocks of other rows compute while this one's row arrives."""
+    C = tw.min(8, ROW // 32768)
+    CHUNK = 4096 if ROW <= 524288 else 8192
     tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, gamma, Y, eps, T, C, ROW // C // 8192, 8192 // T.bytes)
+    row_in_shared(X, gamma, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
 
 
 @tw.kernel(
@@ -152,7 +143,7 @@ def rmsnorm_staged(
 def rmsnorm_twice(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), Y: tw.Tensor(T, M, N), eps: tw.scalar(f32), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
     """Rows of any length of whole vectors, read for the sum of squares and read again to be written."""
     tw.assume(N % (16 // T.bytes) == 0)
-    row_twice(X, gamma, Y, eps, C, 16384 // T.bytes)
+    row_twice(X, gamma, Y, eps, C, 16384 // T.bytes, 16 // T.bytes)
 
 
 @tw.kernel(
@@ -184,7 +175,7 @@ def rmsnorm_rows_any(
 )
 def rmsnorm_twice_any(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), Y: tw.Tensor(T, M, N), eps: tw.scalar(f32), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
     """Rows of any length and alignment, read twice."""
-    row_twice(X, gamma, Y, eps, C, 8192)
+    row_twice(X, gamma, Y, eps, C, 8192, 1)
 
 
 @tw.kernel(

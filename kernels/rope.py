@@ -48,7 +48,7 @@ def rope_any(
     d = bd * BD
     c = tw.load(cosine[t, d : d + BD], fill=0.0).to(f32)[None, :]
     s = tw.load(sine[t, d : d + BD], fill=0.0).to(f32)[None, :]
-    a = tw.load(X[t, h : h + BH, 0, d : d + BD], fill=0.0).to(f32)
+    a = tw.load(X[t, h : h + BH, 0, d : d + BD], fill=0.0, layout=tw.blocked(vector=1)).to(f32)
     b = tw.load(X[t, h : h + BH, 1, d : d + BD], fill=0.0).to(f32)
     tw.store(Y[t, h : h + BH, 0, d : d + BD], (a * c - b * s).to(Y.dtype))
     tw.store(Y[t, h : h + BH, 1, d : d + BD], (b * c + a * s).to(Y.dtype))

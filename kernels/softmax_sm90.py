@@ -78,17 +78,17 @@ def row_in_shared(X, Y, T, C, K, BN):
     state = tw.shared(f32, (2,))
     staged(X, s, m, n0, K, BN)
     tops = tw.full(f32, (BN,), float("-inf"))
-    for k in tw.range(K):
+    for k in tw.range(K, unroll=2):
         tops = tw.maximum(tops, inside(tw.load(s[k]).to(f32), n0 + k * BN, float("-inf")))
     top = tw.maximum(tw.max(tops, axis=0), LOWEST)
     sums = tw.zeros(f32, (BN,))
-    for k in tw.range(K):
+    for k in tw.range(K, unroll=2):
         sums = sums + tw.exp2((inside(tw.load(s[k]).to(f32), n0 + k * BN, float("-inf")) - top) * LOG2E, approx=True)
     tw.store(state[0], top)
     tw.store(state[1], tw.sum(sums, axis=0))
     whole_top, total = united(state, C)
     scale = 1.0 / total
-    for k in tw.range(K):
+    for k in tw.range(K, unroll=2):
         n = n0 + k * BN
         tw.store(Y[m, n : n + BN], (tw.exp2((tw.load(s[k]).to(f32) - whole_top) * LOG2E, approx=True) * scale).to(Y.dtype))
 
@@ -141,16 +141,17 @@ def softmax_rows(
     target="sm_90a",
     name="softmax",
     computes="Y[m, n] = softmax(n, f32(X[m, n]))",
-    threads=512,
+    threads=512 if T == bf16 or ROW > 524288 else 256,
     cluster=(tw.min(8, ROW // 65536), 1, 1),
-    blocks_per_sm=27 // (ROW // tw.min(8, ROW // 65536) // 8192),
+    blocks_per_sm=221184 // (ROW // tw.min(8, ROW // 65536)),
 )
 def softmax_staged(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
     """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
     C = tw.min(8, ROW // 65536)
+    CHUNK = 8192 if T == bf16 or ROW > 524288 else 4096
     tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, Y, T, C, ROW // C // 8192, 8192 // T.bytes)
+    row_in_shared(X, Y, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
 
 
 @tw.kernel(
@@ -170,13 +171,13 @@ def softmax_online(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16
     target="sm_80",
     name="softmax",
     computes="Y[m, n] = softmax(n, f32(X[m, n]))",
-    threads=tw.max(128, BN // 16),
-    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // 16)),
+    threads=tw.max(128, BN // (8 if T == f32 and BN <= 4096 else 16)),
+    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // (8 if T == f32 and BN <= 4096 else 16))),
 )
 def softmax_rows_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 16384)):
     """Rows of any length up to BN: one element a lane, so that a warp's access is one piece of memory whatever its alignment."""
     tw.assume(N <= BN)
-    whole_rows(X, Y, tw.max(1, 2048 // BN), BN)
+    whole_rows(X, Y, tw.max(1, 1024 // BN), BN)
 
 
 @tw.kernel(

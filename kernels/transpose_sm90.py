@@ -1,4 +1,4 @@
-"""Matrix transpose in bf16 and fp32: whole vectors on both sides of memory, turned in a padded tile of shared memory."""
+"""Matrix transpose in bf16 and fp32: whole vectors on both sides of memory; what lies between is turned in shared memory."""
 import tilewright as tw
 from tilewright import bf16, f32
 
@@ -6,26 +6,41 @@ M, N = tw.sizes("M N")
 
 
 @tw.inline
-def turned(X, Y, s, BM, BN):
+def turned(X, Y, s, BM, BN, V):
     bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))
-    tw.store(s, tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill=0.0))
+    tw.store(s, tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill=0.0, layout=tw.blocked(vector=V)))
     tw.sync()
     tw.store(Y[bn * BN, bm * BM], tw.load(s.T))
 
 
-@tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=THREADS)
-def transpose_aligned(
-    X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16, f32), BM: tw.const(32, 64, 128) = 64, BN: tw.const(32, 64, 128) = 64, THREADS: tw.const(128, 256, 512) = 256
-):
+@tw.kernel(target="sm_90a", name="transpose", computes="Y[n, m] = X[m, n]", threads=256, blocks_per_sm=6)
+def transpose_matrices(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16), BM: tw.const(64, 128) = 128, BN: tw.const(64, 128) = 64):
+    """Rows of whole vectors of 16-bit elements: ldmatrix turns 8 x 8 matrices on their way to registers, stmatrix writes them as rows again."""
+    tw.assume(M % 8 == 0)
+    tw.assume(N % 8 == 0)
+    bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))
+    s = tw.shared(T, (BM, BN), swizzle=128)
+    t = tw.shared(T, (BN, BM), swizzle=128)
+    tw.cp_async(s, X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN])
+    tw.cp_async_commit()
+    tw.cp_async_wait(0)
+    tw.sync()
+    tw.store(t, tw.load(s.T, layout=tw.mma_c(warps=(4, 2))))
+    tw.sync()
+    tw.store(Y[bn * BN, bm * BM], tw.load(t))
+
+
+@tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=256)
+def transpose_aligned(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(f32), BM: tw.const(32, 64, 128) = 64, BN: tw.const(32, 64, 128) = 64):
     """Rows of whole vectors in X and in Y. Four bytes of padding a row: rows and columns of a warp's accesses fall into different banks."""
-    tw.assume(M % (16 // T.bytes) == 0)
-    tw.assume(N % (16 // T.bytes) == 0)
-    s = tw.shared(T, (BM, BN), pad=4 // T.bytes)
-    turned(X, Y, s, BM, BN)
+    tw.assume(M % 4 == 0)
+    tw.assume(N % 4 == 0)
+    s = tw.shared(T, (BM, BN), pad=1)
+    turned(X, Y, s, BM, BN, 4)
 
 
 @tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=256)
 def transpose_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16, f32), BM: tw.const(32, 64, 128) = 128, BN: tw.const(32, 64, 128) = 64):
     """Any shape, one element a lane."""
     s = tw.shared(T, (BM, BN), pad=4 // T.bytes)
-    turned(X, Y, s, BM, BN)
+    turned(X, Y, s, BM, BN, 1)
