@@ -6,7 +6,7 @@
     python3 bench/agent_suite.py compare ...    kernels/ beside the best kernels of FOLDER
     python3 bench/agent_suite.py table FOLDER
 
-`run` optimises all tasks at once, each with an empty memory, in an empty folder of its own: nothing of kernels/ is there. Proofs and compilers use the processors side by side, what is
+`run` optimises all tasks at once, each with an empty memory, in a folder of its own that holds the task and the peers: kernels/ is not there. Proofs and compilers use the processors side by side, what is
 timed has the GPU for itself. The run times its best kernel in turn with the task's peer (cuBLASLt or torch). Each journal is exported as FOLDER/TASK.json when its run ends, or when this
 program is told to (SIGTERM). `compare` times the best kernels and those of kernels/ that do the same work in turn, in one worker (ours, theirs, ours, theirs, ...), into FOLDER/compare.json.
 `all` does both, compiles the kernels of kernels/ while the runs go on, and writes FOLDER/table.md. The share in the table is of the better of kernels/ and the peer.
@@ -77,6 +77,7 @@ class Runs:
         args, folder = self.args, self.work / task
         folder.mkdir()
         shutil.copy(ROOT / "tasks" / f"{task}.toml", folder)
+        (folder / "bench").symlink_to(ROOT / "bench")   # the peers; not kernels/
         command = [args.program, "optimize", f"{task}.toml", "--steps", str(args.steps), "--seed", str(args.seed), "--journal", "journal.db", "--memory", "memory.db", "--html", "page.html"]
         if args.seconds:
             command += ["--seconds", str(args.seconds)]

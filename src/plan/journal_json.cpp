@@ -75,6 +75,16 @@ Step step_from(const json& j) {
 
 }  // namespace
 
+// What a compact export says of a kernel that is not the best: its time and its ratio to the best before it.
+json brief(const json& evidence) {
+    json out = json::object();
+    for (const char* key : {"proved", "obligations", "expectations", "resources"}) if (evidence.contains(key)) out[key] = evidence[key];
+    if (const auto gpu = evidence.find("gpu"); gpu != evidence.end() && gpu->is_object()) {
+        for (const char* key : {"status", "us", "ratio", "ratio_interval", "seconds"}) if (gpu->contains(key)) out["gpu"][key] = (*gpu)[key];
+    }
+    return out;
+}
+
 json to_json(const Step& s, bool compact) {
     json j = {{"number", s.number}, {"parent", s.parent}, {"stage", s.stage}, {"technique", s.technique}, {"outcome", s.outcome}, {"verdict", s.verdict}, {"message", s.message},
               {"microseconds", optional_number(s.microseconds)}, {"speedup", optional_number(s.speedup)}, {"roofline_share", optional_number(s.roofline_share)},
@@ -100,7 +110,12 @@ json to_json(const RunSummary& s) {
 
 json to_json(const RunDocument& document, bool compact) {
     json steps = json::array();
-    for (const Step& step : document.steps) steps.push_back(to_json(step, compact));
+    int best = -1;
+    for (const Step& step : document.steps) if (step.outcome == "accepted") best = step.number;
+    for (const Step& step : document.steps) {
+        steps.push_back(to_json(step, compact));
+        if (compact && step.number != best && step.evidence.is_object()) steps.back()["evidence"] = brief(step.evidence);
+    }
     return {{"schema", kSchema}, {"kind", "tilewright run"}, {"compact", compact}, {"run", to_json(document.run)}, {"steps", std::move(steps)}};
 }
 

@@ -418,9 +418,9 @@ Alternatives tma_store(const Context& c) {
 }
 
 Alternatives deferred_store(const Context& c) {
-    if (!product(c) || !c.s.is("store", "tma") || !c.s.on("persistent") || !c.s.on("keep") || c.s.on("defer") || c.f.products > 1) return {};
+    if (!product(c) || !c.s.is("store", "tma") || !c.s.on("persistent") || c.s.on("defer") || c.f.products > 1) return {};
     if (c.f.k <= c.s.number("bk") * (c.s.number("bn") / 64)) return {};   // a chunk is stored in each of the first steps
-    return {c.s.with("defer", 1)};
+    return {c.s.with("defer", 1).with("keep", 1)};   // the product that is in flight hides the store
 }
 
 Alternatives tile_shape(const Context& c) {
