@@ -4,28 +4,27 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 R, B = tw.sizes("R B")
-SPLITS = 264     # two blocks a multiprocessor for every 512 bytes of a row
+SPLITS = 264     # two blocks a multiprocessor for every 128 columns
 LOWEST = float("-inf")
 
 
 @tw.kernel(
     target="sm_90a",
-    computes="P[s, b] = sum(r in s * ((R + 2111) // 2112 * 8) : minimum((s + 1) * ((R + 2111) // 2112 * 8), R), f32(X[r, b]))",
+    computes="P[s, b] = sum(r in s * ((R + 4223) // 4224 * 16) : minimum((s + 1) * ((R + 4223) // 4224 * 16), R), f32(X[r, b]))",
     threads=256,
     blocks_per_sm=4,
     dependent_launch=True,
 )
 def partial_sums(X: tw.Tensor(T, R, B), P: tw.Tensor(f32, SPLITS, B), T: tw.each(bf16, f32)):
-    """Split s takes the tiles of 8 rows from s * chunk on."""
+    """Split s takes the tiles of 16 rows from s * chunk on."""
     tw.assume(B % (16 // T.bytes) == 0)
-    BB = 512 // T.bytes
-    bb, s = tw.grid(tw.cdiv(B, BB), SPLITS)
-    b = bb * BB
-    chunk = tw.cdiv(R, 8 * SPLITS)
-    partial = tw.zeros(f32, (8, BB))
-    for c in tw.range(s * chunk, tw.min((s + 1) * chunk, tw.cdiv(R, 8)), unroll=8):
-        partial = partial + tw.load(X[c * 8 : c * 8 + 8, b : b + BB], fill=0.0, hint="streaming").to(f32)
-    tw.store(P[s, b : b + BB], tw.sum(partial, axis=0))
+    bb, s = tw.grid(tw.cdiv(B, 128), SPLITS)
+    b = bb * 128
+    chunk = tw.cdiv(R, 16 * SPLITS)
+    partial = tw.zeros(f32, (16, 128))
+    for c in tw.range(s * chunk, tw.min((s + 1) * chunk, tw.cdiv(R, 16)), unroll=16 // T.bytes):
+        partial = partial + tw.load(X[c * 16 : c * 16 + 16, b : b + 128], fill=0.0, hint="streaming").to(f32)
+    tw.store(P[s, b : b + 128], tw.sum(partial, axis=0))
 
 
 @tw.kernel(target="sm_90a", computes="S[b] = sum(s, P[s, b])", threads=256, dependent_launch=True)
@@ -38,22 +37,21 @@ def folded_sums(P: tw.Tensor(f32, SPLITS, B), S: tw.Tensor(T, B), T: tw.each(bf1
 
 @tw.kernel(
     target="sm_90a",
-    computes="P[s, b] = max(r in s * ((R + 2111) // 2112 * 8) : minimum((s + 1) * ((R + 2111) // 2112 * 8), R), f32(X[r, b]))",
+    computes="P[s, b] = max(r in s * ((R + 4223) // 4224 * 16) : minimum((s + 1) * ((R + 4223) // 4224 * 16), R), f32(X[r, b]))",
     threads=256,
     blocks_per_sm=4,
     dependent_launch=True,
 )
 def partial_maxima(X: tw.Tensor(T, R, B), P: tw.Tensor(f32, SPLITS, B), T: tw.each(bf16, f32)):
-    """Split s takes the tiles of 8 rows from s * chunk on."""
+    """Split s takes the tiles of 16 rows from s * chunk on."""
     tw.assume(B % (16 // T.bytes) == 0)
-    BB = 512 // T.bytes
-    bb, s = tw.grid(tw.cdiv(B, BB), SPLITS)
-    b = bb * BB
-    chunk = tw.cdiv(R, 8 * SPLITS)
-    partial = tw.full(f32, (8, BB), LOWEST)
-    for c in tw.range(s * chunk, tw.min((s + 1) * chunk, tw.cdiv(R, 8)), unroll=8):
-        partial = tw.maximum(partial, tw.load(X[c * 8 : c * 8 + 8, b : b + BB], fill=LOWEST, hint="streaming").to(f32))
-    tw.store(P[s, b : b + BB], tw.max(partial, axis=0))
+    bb, s = tw.grid(tw.cdiv(B, 128), SPLITS)
+    b = bb * 128
+    chunk = tw.cdiv(R, 16 * SPLITS)
+    partial = tw.full(f32, (16, 128), LOWEST)
+    for c in tw.range(s * chunk, tw.min((s + 1) * chunk, tw.cdiv(R, 16)), unroll=16 // T.bytes):
+        partial = tw.maximum(partial, tw.load(X[c * 16 : c * 16 + 16, b : b + 128], fill=LOWEST, hint="streaming").to(f32))
+    tw.store(P[s, b : b + 128], tw.max(partial, axis=0))
 
 
 @tw.kernel(target="sm_90a", computes="S[b] = max(s, P[s, b])", threads=256, dependent_launch=True)
