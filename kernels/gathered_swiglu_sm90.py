@@ -33,15 +33,15 @@ def hand_on(ring, slot, kt, steps, STAGES, LAG):
 
 
 @tw.inline
-def produce(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, BK, STAGES, LAG):
+def produce(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG):
     """One tile's k blocks: 64 rows of the gate's weights, 64 of the up weights, HIGH gathered rows; those behind the end are row 0, never stored."""
     token = tw.load(rows[first : first + HIGH], fill=0, limit=(end,))
-    steps = tw.cdiv(K, BK)
+    steps = tw.cdiv(K, 64)
     for kt in tw.range(steps):
         slot = ring.acquire()
-        tw.tma_load(sW[slot, 0:64, :], W[e, 0, bn * 64, kt * BK], on=ring.full(slot), hint="evict_first")
-        tw.tma_load(sW[slot, 64:128, :], W[e, 1, bn * 64, kt * BK], on=ring.full(slot), hint="evict_first")
-        tw.cp_async(sX[slot, 0:HIGH, :], X[token, kt * BK : kt * BK + BK])
+        tw.tma_load(sW[slot, 0:64, :], W[e, 0, bn * 64, kt * 64], on=ring.full(slot), hint="evict_first")
+        tw.tma_load(sW[slot, 64:128, :], W[e, 1, bn * 64, kt * 64], on=ring.full(slot), hint="evict_first")
+        tw.cp_async(sX[slot, 0:HIGH, :], X[token, kt * 64 : kt * 64 + 64])
         hand_on(ring, slot, kt, steps, STAGES, LAG)
 
 
@@ -51,11 +51,11 @@ def swiglu(gate, up):
 
 
 @tw.inline
-def consume(Y, sX, sW, sE, sY, ring, own, both, first, end, column, HIGH, BK, MINE):
+def consume(Y, sX, sW, sE, sY, ring, own, both, first, end, column, HIGH, MINE):
     """One product (MINE 0: gate, 1: up) of a tile, then the even (gate) or odd (up) halves of its chunks."""
     HALF = 32 if HIGH % 64 == 0 else 16 if HIGH % 32 == 0 else 8
     acc = tw.zeros(f32, (64, HIGH))
-    for kt in tw.range(tw.cdiv(K, BK)):
+    for kt in tw.range(tw.cdiv(K, 64)):
         slot = ring.wait()
         tw.wgmma(acc, sW[slot, MINE * 64 : (MINE + 1) * 64, :], sX[slot, 0:HIGH, :].T)
         tw.wgmma_wait(1)
@@ -78,7 +78,7 @@ def consume(Y, sX, sW, sE, sY, ring, own, both, first, end, column, HIGH, BK, MI
 
 
 @tw.inline
-def consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, BK, TOGETHER, MINE):
+def consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, TOGETHER, MINE):
     own = tw.named_barrier(1 + MINE, 128)
     both = tw.named_barrier(3, 256)
     for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 64)):
@@ -88,9 +88,9 @@ def consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, BK, T
         for h in tw.unroll(HIGH // STEP):
             if end > first + h * STEP:
                 if h == HIGH // STEP - 1:
-                    consume(Y, sX, sW, sE, sY, ring, own, both, first, end, bn * 64, HIGH, BK, MINE)
+                    consume(Y, sX, sW, sE, sY, ring, own, both, first, end, bn * 64, HIGH, MINE)
                 elif end <= first + (h + 1) * STEP:
-                    consume(Y, sX, sW, sE, sY, ring, own, both, first, end, bn * 64, (h + 1) * STEP, BK, MINE)
+                    consume(Y, sX, sW, sE, sY, ring, own, both, first, end, bn * 64, (h + 1) * STEP, MINE)
 
 
 @tw.kernel(
@@ -112,17 +112,16 @@ def gathered_swiglu(
     Y: tw.Tensor(bf16, P, N),
     HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
     STEP: tw.const(16, 32, 64) = 32,
-    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
     TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
-    LAG: tw.const(0, 1, 2, 3, 4, 5, 6) = 2,
+    LAG: tw.const(0, 1, 2, 3, 4) = 2,
 ):
     """Persistent blocks walk tiles of rows and of weights. Neither the gathered tokens nor the two products are ever written."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     assert LAG < STAGES, "a slot must be free while LAG of them wait for their copies"
-    sX = tw.shared(bf16, (STAGES, HIGH, BK), swizzle=2 * BK)
-    sW = tw.shared(bf16, (STAGES, 128, BK), swizzle=2 * BK)
+    sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
+    sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sE = tw.shared(f32, (2, 64, 32), pad=8)
     sY = tw.shared(bf16, (2, 32, 64), swizzle=128)
     ring = tw.pipeline(STAGES, consumers=2, producers=2)
@@ -135,10 +134,10 @@ def gathered_swiglu(
             for h in tw.unroll(HIGH // STEP):
                 if end > first + h * STEP:
                     if h == HIGH // STEP - 1:
-                        produce(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, BK, STAGES, LAG)
+                        produce(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG)
                     elif end <= first + (h + 1) * STEP:
-                        produce(X, W, rows, sX, sW, ring, first, end, e, bn, (h + 1) * STEP, BK, STAGES, LAG)
+                        produce(X, W, rows, sX, sW, ring, first, end, e, bn, (h + 1) * STEP, STAGES, LAG)
     with tw.warpgroups(1, regs=208, name="gate"):
-        consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, BK, TOGETHER, 0)
+        consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, TOGETHER, 0)
     with tw.warpgroups(2, regs=208, name="up"):
-        consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, BK, TOGETHER, 1)
+        consume_all(Y, tile_first, tile_end, sX, sW, sE, sY, ring, HIGH, STEP, TOGETHER, 1)

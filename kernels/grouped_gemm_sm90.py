@@ -20,12 +20,12 @@ def place(t, columns, TOGETHER):
 
 
 @tw.inline
-def produce(X, W, sX, sW, ring, first, e, bn, HIGH, BK):
+def produce(X, W, sX, sW, ring, first, e, bn, HIGH):
     """One tile's k blocks: 128 rows of weights, HIGH rows."""
-    for kt in tw.range(tw.cdiv(K, BK)):
+    for kt in tw.range(tw.cdiv(K, 64)):
         slot = ring.acquire()
-        tw.tma_load(sW[slot], W[e, bn * 128, kt * BK], on=ring.full(slot), hint="evict_first")
-        tw.tma_load(sX[slot, 0:HIGH, :], X[first, kt * BK], on=ring.full(slot), hint="evict_last")
+        tw.tma_load(sW[slot], W[e, bn * 128, kt * 64], on=ring.full(slot), hint="evict_first")
+        tw.tma_load(sX[slot, 0:HIGH, :], X[first, kt * 64], on=ring.full(slot), hint="evict_last")
 
 
 @tw.inline
@@ -43,23 +43,23 @@ def hand_on(ring, slot, kt, steps, STAGES, LAG):
 
 
 @tw.inline
-def produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, BK, STAGES, LAG):
+def produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG):
     """The same with the rows copied one by one; those behind the tile's end are row 0, and never stored."""
     token = tw.load(rows[first : first + HIGH], fill=0, limit=(end,))
-    steps = tw.cdiv(K, BK)
+    steps = tw.cdiv(K, 64)
     for kt in tw.range(steps):
         slot = ring.acquire()
-        tw.tma_load(sW[slot], W[e, bn * 128, kt * BK], on=ring.full(slot), hint="evict_first")
-        tw.cp_async(sX[slot, 0:HIGH, :], X[token, kt * BK : kt * BK + BK])
+        tw.tma_load(sW[slot], W[e, bn * 128, kt * 64], on=ring.full(slot), hint="evict_first")
+        tw.cp_async(sX[slot, 0:HIGH, :], X[token, kt * 64 : kt * 64 + 64])
         hand_on(ring, slot, kt, steps, STAGES, LAG)
 
 
 @tw.inline
-def consume(Y, sX, sW, sY, ring, done, w, first, end, column, HIGH, BK):
+def consume(Y, sX, sW, sY, ring, done, w, first, end, column, HIGH):
     """64 weights by HIGH rows, stored row by row; `limit` ends the tile where the next expert's rows, or the next tile's, begin."""
     CHUNK = 64 if HIGH % 64 == 0 else 32 if HIGH % 32 == 0 else 16
     acc = tw.zeros(f32, (64, HIGH))
-    for kt in tw.range(tw.cdiv(K, BK)):
+    for kt in tw.range(tw.cdiv(K, 64)):
         slot = ring.wait()
         tw.wgmma(acc, sW[slot, w * 64 : (w + 1) * 64, :], sX[slot, 0:HIGH, :].T)
         tw.wgmma_wait(1)
@@ -83,15 +83,14 @@ def grouped_gemm(
     Y: tw.Tensor(bf16, P, N),
     HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
     STEP: tw.const(16, 32, 64) = 32,
-    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
     TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
 ):
     """Persistent blocks walk tiles of rows and of weights; both come by TMA."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    sX = tw.shared(bf16, (STAGES, HIGH, BK), swizzle=2 * BK)
-    sW = tw.shared(bf16, (STAGES, 128, BK), swizzle=2 * BK)
+    sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
+    sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
@@ -103,9 +102,9 @@ def grouped_gemm(
             for h in tw.unroll(HIGH // STEP):
                 if end > first + h * STEP:
                     if h == HIGH // STEP - 1:
-                        produce(X, W, sX, sW, ring, first, e, bn, HIGH, BK)
+                        produce(X, W, sX, sW, ring, first, e, bn, HIGH)
                     elif end <= first + (h + 1) * STEP:
-                        produce(X, W, sX, sW, ring, first, e, bn, (h + 1) * STEP, BK)
+                        produce(X, W, sX, sW, ring, first, e, bn, (h + 1) * STEP)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
@@ -115,9 +114,9 @@ def grouped_gemm(
             for h in tw.unroll(HIGH // STEP):
                 if end > first + h * STEP:
                     if h == HIGH // STEP - 1:
-                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, HIGH, BK)
+                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, HIGH)
                     elif end <= first + (h + 1) * STEP:
-                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, (h + 1) * STEP, BK)
+                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, (h + 1) * STEP)
 
 
 @tw.kernel(target="sm_90a", name="gathered_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[rows[p], k]) * f32(W[expert[p], n, k])))")
@@ -131,17 +130,16 @@ def gathered_gemm(
     Y: tw.Tensor(bf16, P, N),
     HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
     STEP: tw.const(16, 32, 64) = 32,
-    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
     TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
-    LAG: tw.const(0, 1, 2, 3, 4, 5, 6) = 2,
+    LAG: tw.const(0, 1, 2, 3, 4) = 2,
 ):
     """grouped_gemm with the rows gathered on the way by cp.async: the tokens are never copied in global memory."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     assert LAG < STAGES, "a slot must be free while LAG of them wait for their copies"
-    sX = tw.shared(bf16, (STAGES, HIGH, BK), swizzle=2 * BK)
-    sW = tw.shared(bf16, (STAGES, 128, BK), swizzle=2 * BK)
+    sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
+    sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
     ring = tw.pipeline(STAGES, consumers=2, producers=2)
     with tw.warpgroups(0, regs=88, name="producer"):
@@ -153,9 +151,9 @@ def gathered_gemm(
             for h in tw.unroll(HIGH // STEP):
                 if end > first + h * STEP:
                     if h == HIGH // STEP - 1:
-                        produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, BK, STAGES, LAG)
+                        produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG)
                     elif end <= first + (h + 1) * STEP:
-                        produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, (h + 1) * STEP, BK, STAGES, LAG)
+                        produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, (h + 1) * STEP, STAGES, LAG)
     with tw.warpgroups(1, 2, regs=208, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
@@ -165,6 +163,6 @@ def gathered_gemm(
             for h in tw.unroll(HIGH // STEP):
                 if end > first + h * STEP:
                     if h == HIGH // STEP - 1:
-                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, HIGH, BK)
+                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, HIGH)
                     elif end <= first + (h + 1) * STEP:
-                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, (h + 1) * STEP, BK)
+                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, (h + 1) * STEP)

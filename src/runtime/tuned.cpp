@@ -1,5 +1,7 @@
 #include "runtime/tuned.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -42,11 +44,14 @@ Result<TunedFile> read_tuned(const std::string& kernel_file) {
 }
 
 Result<void> write_tuned(const std::string& kernel_file, const TunedFile& tuned) {
-    json entries = json::array();
-    for (const TunedEntry& e : tuned.entries)
-        entries.push_back({{"kernel", e.kernel}, {"gpu", e.gpu}, {"sizes", e.sizes}, {"constants", e.constants.empty() ? json::object() : json(e.constants)}, {"us", e.us}, {"default_us", e.default_us}});
-    const json data = {{"schema", "tilewright tuned 1"}, {"file", std::filesystem::path(kernel_file).filename().string()}, {"source", tuned.source_digest}, {"entries", entries}};
-    if (auto written = write_file_atomically(tuned_path(kernel_file), data.dump(1) + "\n"); !written) return fail(FailureKind::io_error, written.error());
+    // One line an entry: there may be hundreds.
+    std::string entries;
+    for (const TunedEntry& e : tuned.entries) {
+        const json line = {{"kernel", e.kernel}, {"gpu", e.gpu}, {"sizes", e.sizes}, {"constants", e.constants.empty() ? json::object() : json(e.constants)}, {"us", e.us}, {"default_us", e.default_us}};
+        entries += (entries.empty() ? "\n  " : ",\n  ") + line.dump();
+    }
+    const std::string text = fmt::format("{{\n \"schema\": \"tilewright tuned 1\",\n \"file\": {},\n \"source\": {},\n \"entries\": [{}\n ]\n}}\n", json(std::filesystem::path(kernel_file).filename().string()).dump(), json(tuned.source_digest).dump(), entries);
+    if (auto written = write_file_atomically(tuned_path(kernel_file), text); !written) return fail(FailureKind::io_error, written.error());
     return {};
 }
 
@@ -63,29 +68,51 @@ std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string
         }
         found.emplace_back(distance, &e);
     }
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second->us < b.second->us; });
     std::vector<const TunedEntry*> out;
     for (const auto& [distance, entry] : found) out.push_back(entry);
     return out;
 }
 
-std::optional<double> predicted_us(const TunedEntry& entry, const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& sizes, int multiprocessors) {
-    const auto here = size_values(signature, sizes), there = size_values(signature, entry.sizes);
-    if (!here || !there || entry.us <= 0) return std::nullopt;
-    const double at_once = static_cast<double>(multiprocessors) * std::max(1, kernel.min_blocks_per_sm);
-    const auto length = [&](const std::vector<std::int64_t>& of) {
-        const auto product = [&](const auto& extents) {
-            double p = 1;
-            for (const ir::Expr& e : extents) p *= static_cast<double>(size_value(e, of).value_or(0));
-            return p;
-        };
-        double elements = 0;
-        for (const ir::Tensor& t : signature.tensors) elements += t.is_output ? product(t.dims) : 0;
-        return elements > 0 ? std::ceil(product(kernel.grid) / at_once) * work_of(signature, of).operations / elements : 0.0;
+namespace {
+
+struct Extent {
+    double blocks = 0, per_element = 0;   // operations of one element
+};
+
+std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& given) {
+    const auto sizes = size_values(signature, given);
+    if (!sizes) return std::nullopt;
+    const auto product = [&](const auto& extents) {
+        double p = 1;
+        for (const ir::Expr& e : extents) p *= static_cast<double>(size_value(e, *sizes).value_or(0));
+        return p;
     };
-    const double here_length = length(*here), there_length = length(*there);
-    if (here_length <= 0 || there_length <= 0) return std::nullopt;
-    return entry.us * here_length / there_length;
+    double elements = 0;
+    for (const ir::Tensor& t : signature.tensors) elements += t.is_output ? product(t.dims) : 0;
+    const double blocks = product(kernel.grid), operations = work_of(signature, *sizes).operations;
+    if (elements <= 0 || blocks <= 0 || operations <= 0) return std::nullopt;
+    return Extent{blocks, operations / elements};
+}
+
+}  // namespace
+
+std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& sizes, int multiprocessors) {
+    const auto here = extent_of(signature, kernel, sizes);
+    if (!here) return std::nullopt;
+    const double at_once = static_cast<double>(multiprocessors) * std::max(1, kernel.min_blocks_per_sm);
+    const auto length = [&](const Extent& e) { return std::ceil(e.blocks / at_once) * e.per_element; };
+    std::optional<double> us;
+    double least = 0;
+    for (const TunedEntry* entry : entries) {
+        const auto there = entry->us > 0 ? extent_of(signature, kernel, entry->sizes) : std::nullopt;
+        if (!there) continue;
+        const double blocks = std::log2(here->blocks / there->blocks), work = std::log2(here->per_element / there->per_element), distance = blocks * blocks + work * work;
+        if (us && distance >= least) continue;
+        least = distance;
+        us = entry->us * length(*here) / length(*there);
+    }
+    return us;
 }
 
 std::optional<Accepted> accepted(const ir::Module& module, const std::string& kernel, const LaunchArguments& arguments) {
@@ -128,25 +155,29 @@ KernelModule& TunedModules::pick(const std::string& kernel, const LaunchArgument
     if (const auto known = picked_.find(key); known != picked_.end()) return *known->second;
     KernelModule* chosen = &untuned_;
     if (const auto untuned = accepted(untuned_.ir(), kernel, arguments)) {
-        constexpr std::size_t most = 8;   // sets of constants that are looked at: each is lowered once
-        std::vector<const lower::ConstValues*> seen;
-        double least = 0;
+        // Sets of constants, that of the nearest shape first.
+        std::vector<std::pair<const lower::ConstValues*, std::vector<const TunedEntry*>>> sets;
         for (const TunedEntry* entry : nearest(tuned_, kernel, gpu_, untuned->sizes)) {
-            if (seen.size() == most) break;
-            if (std::any_of(seen.begin(), seen.end(), [&](const lower::ConstValues* c) { return *c == entry->constants; })) continue;
-            auto [at, is_new] = modules_.try_emplace(entry->constants);
+            auto set = std::find_if(sets.begin(), sets.end(), [&](const auto& known) { return *known.first == entry->constants; });
+            if (set == sets.end()) set = sets.insert(set, {&entry->constants, {}});
+            set->second.push_back(entry);
+        }
+        double least = 0;
+        bool found = false;
+        for (const auto& [constants, entries] : sets) {
+            auto [at, is_new] = modules_.try_emplace(*constants);
             if (is_new) {
-                if (auto made = KernelModule::from_text(file_, text_, entry->constants); made) at->second = *std::move(made);
+                if (auto made = KernelModule::from_text(file_, text_, *constants); made) at->second = *std::move(made);
             }
             const auto taken = at->second ? accepted(at->second->ir(), kernel, arguments) : std::nullopt;
             if (!taken) continue;
-            seen.push_back(&entry->constants);
-            std::optional<double> us;
-            if (const auto signature = find_signature(at->second->ir(), kernel); signature && taken->variant) us = predicted_us(*entry, *signature, *taken->variant, taken->sizes, multiprocessors_);
-            if (seen.size() > 1 && !(us && *us < least)) continue;
+            const auto signature = find_signature(at->second->ir(), kernel);
+            const auto us = signature && taken->variant ? predicted_us(entries, *signature, *taken->variant, taken->sizes, multiprocessors_) : std::nullopt;
+            if (found && !(us && *us < least)) continue;
+            found = true;
             chosen = at->second.get();
-            least = us.value_or(0);   // a program, or data without times: the nearest it is
-            if (entry->sizes == untuned->sizes) break;   // tuned itself
+            least = us.value_or(0);   // a program, or data without times: the nearest shape's it is
+            if (entries.front()->sizes == untuned->sizes) break;   // tuned itself, and this is its fastest
         }
     }
     if (picked_.size() >= 4096) picked_.clear();   // a caller whose shapes never come back

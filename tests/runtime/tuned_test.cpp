@@ -1,9 +1,12 @@
 // Tuned constants: nearest shape class, and data that belongs to one text of a file.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "base/digest.h"
+#include "base/text.h"
 #include "runtime/tuned.h"
 #include "temporary_folder.h"
 
@@ -29,6 +32,9 @@ TEST(Tuned, TheNearestShapeOfThisKernelAndGpuComesFirst) {
     EXPECT_TRUE(nearest(f, "gemm", "no such", {{"M", 1}}).empty());
     EXPECT_EQ(nearest(f, "gemm", "", {{"M", 100}, {"N", 4096}})[0]->gpu, "A");
     EXPECT_EQ(nearest(f, "gemm", "H", {{"M", 0}, {"N", 0}}).size(), 2u);   // an empty tensor has a neighbour too
+    TunedFile two = f;
+    two.entries.push_back({"gemm", "H", {{"M", 64}, {"N", 4096}}, {{"BM", 256}}, 4, 7});
+    EXPECT_EQ(nearest(two, "gemm", "H", {{"M", 64}, {"N", 4096}})[0]->constants.at("BM"), 256);   // the faster of one shape
 }
 
 TEST(Tuned, APredictionCountsRoundsOfBlocks) {
@@ -48,13 +54,39 @@ def twice(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     ASSERT_TRUE(signature);
     const ir::Kernel& kernel = (*module)->ir().kernels[0];
     const TunedEntry entry{"twice", "H", {{"N", 512}}, {}, 10, 10};   // on 4 multiprocessors: 4 blocks, one round
-    EXPECT_DOUBLE_EQ(predicted_us(entry, *signature, kernel, {{"N", 512}}, 4).value_or(0), 10);
-    EXPECT_DOUBLE_EQ(predicted_us(entry, *signature, kernel, {{"N", 384}}, 4).value_or(0), 10);    // one block less is no shorter
-    EXPECT_DOUBLE_EQ(predicted_us(entry, *signature, kernel, {{"N", 640}}, 4).value_or(0), 20);    // one more is another round
-    EXPECT_DOUBLE_EQ(predicted_us(entry, *signature, kernel, {{"N", 1024}}, 4).value_or(0), 20);
-    EXPECT_FALSE(predicted_us(entry, *signature, kernel, {{"N", 0}}, 4));                          // no blocks
-    EXPECT_FALSE(predicted_us({"twice", "H", {{"N", 512}}, {}, 0, 0}, *signature, kernel, {{"N", 512}}, 4));
-    EXPECT_FALSE(predicted_us({"twice", "H", {{"M", 512}}, {}, 10, 10}, *signature, kernel, {{"N", 512}}, 4));
+    const auto at = [&](std::int64_t n) { return predicted_us({&entry}, *signature, kernel, {{"N", n}}, 4).value_or(0); };
+    EXPECT_DOUBLE_EQ(at(512), 10);
+    EXPECT_DOUBLE_EQ(at(384), 10);    // one block less is no shorter
+    EXPECT_DOUBLE_EQ(at(640), 20);    // one more is another round
+    EXPECT_DOUBLE_EQ(at(1024), 20);
+    EXPECT_DOUBLE_EQ(at(0), 0);       // no blocks, no time
+    const TunedEntry larger{"twice", "H", {{"N", 4096}}, {}, 100, 100}, untimed{"twice", "H", {{"N", 640}}, {}, 0, 0}, other{"twice", "H", {{"M", 640}}, {}, 1, 1};
+    const auto by_all = [&](std::int64_t n) { return predicted_us({&untimed, &larger, &entry, &other}, *signature, kernel, {{"N", n}}, 4).value_or(0); };
+    EXPECT_DOUBLE_EQ(by_all(640), 20);                    // 5 blocks: by the one with 4
+    EXPECT_DOUBLE_EQ(by_all(2048), 100.0 * 4 / 8);        // 16 blocks: 4 rounds, by the one with 8 rounds
+    EXPECT_FALSE(predicted_us({&untimed, &other}, *signature, kernel, {{"N", 512}}, 4));
+}
+
+// A kernel whose text changes leaves its data behind: nothing else would say so.
+TEST(Tuned, ShippedDataBelongsToTheKernelsAsTheyAre) {
+    int files = 0;
+    for (const auto& at : std::filesystem::directory_iterator(std::string(TW_SOURCE_DIR) + "/kernels")) {
+        const std::string name = at.path().filename().string(), ending = ".tuned.json";
+        if (name.size() <= ending.size() || name.compare(name.size() - ending.size(), ending.size(), ending) != 0) continue;
+        ++files;
+        const std::string kernel = at.path().parent_path() / (name.substr(0, name.size() - ending.size()) + ".py");
+        const auto text = read_file(kernel);
+        const auto tuned = read_tuned(kernel);
+        ASSERT_TRUE(text && tuned) << name;
+        EXPECT_EQ(tuned->source_digest, digest_hex(*text)) << name << ": tune again";
+        std::map<lower::ConstValues, bool> lowered;
+        for (const TunedEntry& e : tuned->entries) {
+            const auto [known, is_new] = lowered.try_emplace(e.constants, false);
+            if (is_new) known->second = KernelModule::from_text(kernel, *text, e.constants).has_value();
+            EXPECT_TRUE(known->second) << name << ": the language refuses constants of " << e.kernel;
+        }
+    }
+    EXPECT_GT(files, 0);
 }
 
 TEST(Tuned, IsReadAsItWasWritten) {
