@@ -92,7 +92,7 @@ def logsumexp_lanes(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(f32)):
 
 
 @tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=THREADS, cluster=(C, 1, 1), blocks_per_sm=1024 // THREADS)
-def logsumexp_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16), C: tw.const(1, 2, 4, 8) = 1, V: tw.const(1, 2, 4) = 4, THREADS: tw.const(128, 256, 512) = 256):
+def logsumexp_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16), C: tw.const(1, 2, 4, 8) = 1, V: tw.const(1, 2, 4) = 2, THREADS: tw.const(128, 256, 512) = 512):
     """Rows of any length of whole vectors over the blocks of a cluster."""
     tw.assume(N % (16 // T.bytes) == 0)
     state = tw.shared(f32, (2,))
@@ -150,7 +150,7 @@ def cross_entropy_lanes(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N
 
 @tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=THREADS, cluster=(C, 1, 1), blocks_per_sm=1024 // THREADS)
 def cross_entropy_long(
-    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16), C: tw.const(1, 2, 4, 8) = 1, V: tw.const(1, 2, 4) = 4,
+    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16), C: tw.const(1, 2, 4, 8) = 1, V: tw.const(1, 2, 4) = 2,
     THREADS: tw.const(128, 256, 512) = 256
 ):
     """Rows of any length of whole vectors over the blocks of a cluster."""
