@@ -27,12 +27,12 @@ def same(x):
 
 
 @tw.inline
-def produce(ring, sA, sB, A, B, row, column):
+def produce(ring, sA, sB, A, B, row, column, BK):
     """One tile's k blocks into the ring."""
-    for kt in tw.range(tw.cdiv(K, 64)):
+    for kt in tw.range(tw.cdiv(K, BK)):
         slot = ring.acquire()
-        tw.tma_load(sA[slot], A[row, kt * 64], on=ring.full(slot))
-        tw.tma_load(sB[slot], B[column, kt * 64], on=ring.full(slot))
+        tw.tma_load(sA[slot], A[row, kt * BK], on=ring.full(slot))
+        tw.tma_load(sB[slot], B[column, kt * BK], on=ring.full(slot))
 
 
 @tw.inline
@@ -60,15 +60,16 @@ def put(C, sC, done, x, row, column):
 
 
 @tw.inline
-def multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER):
-    """One tile's k blocks; behind the first four, the chunks of the tile before are stored. In a block's first tile the second consumer waits until the
-    first is STAGGER k blocks ahead and stays behind: while one finishes a tile, the other has the tensor cores."""
-    for j in tw.unroll(4):
+def multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER, BK):
+    """One tile's k blocks; behind the first 256 of k, the chunks of the tile before are stored. In a block's first tile the second consumer waits until the
+    first is STAGGER * 64 of k ahead and stays behind: while one finishes a tile, the other has the tensor cores."""
+    PER = 64 // BK
+    for j in tw.unroll(4 * PER):
         if STAGGER > 0 and j == 0:
             if holds == 0:
                 if w == 1:
                     start.sync()
-        if STAGGER > 0 and j == STAGGER:
+        if STAGGER > 0 and j == STAGGER * PER:
             if holds == 0:
                 if w == 0:
                     start.arrive()
@@ -77,9 +78,10 @@ def multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, 
         tw.wgmma_wait(1)
         if j > 0:
             ring.release(keep=1)
-        if holds == 1:
-            put(C, sC[w, j % 2], done, (h0, h1, h2, h3)[j], row, column + j * 64)
-    for kt in tw.range(4, tw.cdiv(K, 64)):
+        if j % PER == PER - 1:
+            if holds == 1:
+                put(C, sC[w, j // PER % 2], done, (h0, h1, h2, h3)[j // PER], row, column + j // PER * 64)
+    for kt in tw.range(4 * PER, tw.cdiv(K, BK)):
         slot = ring.wait()
         tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
         tw.wgmma_wait(1)
@@ -94,16 +96,17 @@ def put_all(C, sC, done, h0, h1, h2, h3, row, column, w):
 
 
 @tw.inline
-def bias_deferred(A, B, bias, C, activation, STAGES, GROUP, STAGGER):
+def bias_deferred(A, B, bias, C, activation, BK, STAGES, GROUP, STAGGER):
     """An activation of the product and a bias per column; the store hides behind the next tile."""
     assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
-    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
+    SLOTS = STAGES * 64 // BK  # slots half as deep let the first consumer be as far ahead and leave some of them to the loads
+    sA = tw.shared(bf16, (SLOTS, 128, BK), swizzle=2 * BK)
+    sB = tw.shared(bf16, (SLOTS, 256, BK), swizzle=2 * BK)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2)
+    ring = tw.pipeline(SLOTS, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256, BK)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         start = tw.named_barrier(3, 256)
@@ -116,7 +119,7 @@ def bias_deferred(A, B, bias, C, activation, STAGES, GROUP, STAGGER):
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER, BK)
             row = bm * 128 + w * 64
             column = bn * 256
             b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
@@ -144,7 +147,7 @@ def bias_stored(A, B, bias, C, activation, BN, STAGES, GROUP):
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN, 64)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
@@ -165,6 +168,7 @@ def gemm_bias_gelu_deferred(
     B: tw.Tensor(bf16, N, K),
     bias: tw.Tensor(bf16, N),
     C: tw.Tensor(bf16, M, N),
+    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
     STAGGER: tw.const(0, 1, 2, 3) = 2,
@@ -173,7 +177,7 @@ def gemm_bias_gelu_deferred(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, gelu_tanh, STAGES, GROUP, STAGGER)
+    bias_deferred(A, B, bias, C, gelu_tanh, BK, STAGES, GROUP, STAGGER)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -198,6 +202,7 @@ def gemm_bias_silu_deferred(
     B: tw.Tensor(bf16, N, K),
     bias: tw.Tensor(bf16, N),
     C: tw.Tensor(bf16, M, N),
+    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
     STAGGER: tw.const(0, 1, 2, 3) = 2,
@@ -206,7 +211,7 @@ def gemm_bias_silu_deferred(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, silu, STAGES, GROUP, STAGGER)
+    bias_deferred(A, B, bias, C, silu, BK, STAGES, GROUP, STAGGER)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_silu", computes="C[m, n] = bf16(silu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -231,6 +236,7 @@ def gemm_bias_relu_deferred(
     B: tw.Tensor(bf16, N, K),
     bias: tw.Tensor(bf16, N),
     C: tw.Tensor(bf16, M, N),
+    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
     STAGGER: tw.const(0, 1, 2, 3) = 2,
@@ -239,7 +245,7 @@ def gemm_bias_relu_deferred(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, relu, STAGES, GROUP, STAGGER)
+    bias_deferred(A, B, bias, C, relu, BK, STAGES, GROUP, STAGGER)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -264,6 +270,7 @@ def gemm_bias_deferred(
     B: tw.Tensor(bf16, N, K),
     bias: tw.Tensor(bf16, N),
     C: tw.Tensor(bf16, M, N),
+    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
     STAGGER: tw.const(0, 1, 2, 3) = 2,
@@ -272,7 +279,7 @@ def gemm_bias_deferred(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, same, STAGES, GROUP, STAGGER)
+    bias_deferred(A, B, bias, C, same, BK, STAGES, GROUP, STAGGER)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True)
@@ -313,7 +320,7 @@ def gemm_residual_deferred(
     ring = tw.pipeline(SLOTS, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256, 64)
             for q in tw.unroll(2):
                 slot = ring.acquire()
                 tw.tma_load(sB[slot, 0:128, :], R[bm * 128, bn * 256 + q * 128], on=ring.full(slot))
@@ -330,7 +337,7 @@ def gemm_residual_deferred(
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER, 64)
             row = bm * 128 + w * 64
             column = bn * 256
             slot = ring.wait()
@@ -371,7 +378,7 @@ def gemm_residual(
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN, 64)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
@@ -408,7 +415,7 @@ def gemm_scaled_deferred(
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256, 64)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         start = tw.named_barrier(3, 256)
@@ -421,7 +428,7 @@ def gemm_scaled_deferred(
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER, 64)
             row = bm * 128 + w * 64
             column = bn * 256
             r = tw.load(rows[row : row + 64], fill=0.0)
@@ -461,7 +468,7 @@ def gemm_scaled(
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN, 64)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
