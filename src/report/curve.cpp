@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "report/page.h"
+#include "report/run_text.h"
 
 namespace tw::report {
 namespace {
@@ -47,7 +48,7 @@ std::string speed_curve(const plan::RunDocument& d) {
     for (const plan::Step& s : d.steps)
         if (usable(s)) widen(*s.microseconds), any = true;
     if (!any) return {};
-    const double peer = fact_microseconds(d.run.facts, "peer"), roof = fact_microseconds(d.run.facts, "roofline");
+    const double peer = peer_microseconds(d), roof = fact_microseconds(d.run.facts, "roofline");
     widen(peer), widen(roof);
     const Scale scale{low * 0.85, high * 1.18, static_cast<int>(d.steps.size())};
 

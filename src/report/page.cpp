@@ -59,7 +59,7 @@ std::string cards(const plan::RunDocument& d) {
         out += card("time", best->microseconds ? fmt::format("{:.1f} us", *best->microseconds) : "not measured");
         if (best->speedup) out += card("over the first kernel", fmt::format("{:.2f}x", *best->speedup));
         if (best->roofline_share) out += card("of the roofline", fmt::format("{:.0f}%", *best->roofline_share * 100));
-        const double peer = d.run.facts.contains("peer") ? number_at(d.run.facts["peer"], "microseconds") : 0;
+        const double peer = peer_microseconds(d);
         if (peer > 0 && best->microseconds) out += card("over the peer", fmt::format("{:.2f}x", peer / *best->microseconds));
     } else {
         out += card("verdict", "no kernel was accepted");

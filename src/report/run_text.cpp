@@ -1,6 +1,7 @@
 #include "report/run_text.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -53,6 +54,14 @@ const plan::Step* best_step(const plan::RunDocument& document) {
     return nullptr;
 }
 
+double peer_microseconds(const plan::RunDocument& d) {
+    const auto it = d.run.facts.find("peer");
+    if (it == d.run.facts.end() || !it->is_object()) return 0;
+    const auto number = [&](const char* key) { const auto at = it->find(key); return at != it->end() && at->is_number() && std::isfinite(at->get<double>()) ? at->get<double>() : 0.0; };
+    const plan::Step* best = best_step(d);
+    return best && best->microseconds && number("ratio") > 0 ? number("ratio") * *best->microseconds : number("microseconds");
+}
+
 std::string step_line(const plan::Step& s) {
     const std::string what = s.technique.empty() ? "-" : one_line(s.technique, 28);
     std::string line = fmt::format("{:>3} {:<11} {:<28} {:<8}  {:<10}", s.number, one_line(s.stage, 11), what, one_line(s.outcome, 8), one_line(s.verdict, 10));
@@ -81,7 +90,10 @@ std::string run_text(const plan::RunDocument& d) {
     if (const std::string device = text_at(d.run.facts, "device"); !device.empty()) out += fmt::format("  device:    {}\n", device);
     if (const auto it = d.run.facts.find("peer"); it != d.run.facts.end() && it->is_object()) {
         const std::string name = text_at(*it, "name");
-        out += name.empty() ? "  peer:      none named by the task\n" : fmt::format("  peer:      {}, {}\n", name, microseconds_text(*it));
+        const auto ratio = it->find("ratio");
+        if (name.empty()) out += "  peer:      none named by the task\n";
+        else if (ratio != it->end() && ratio->is_number()) out += fmt::format("  peer:      {}, {} beside ours in the same run: ours is {:.3f} times as fast\n", name, microseconds_text(*it), ratio->get<double>());
+        else out += fmt::format("  peer:      {}, {}\n", name, microseconds_text(*it));
     }
     if (const auto it = d.run.facts.find("roofline"); it != d.run.facts.end() && it->is_object())
         out += fmt::format("  roofline:  {} ({})\n", microseconds_text(*it), text_at(*it, "bound"));

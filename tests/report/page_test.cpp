@@ -42,6 +42,16 @@ TEST(Page, HoldsThePathTheCurveTheProofAndTheKernel) {
     for (const char* part : {"<script", "http:", "https:", "url(", "@import", "<link", "<img"}) EXPECT_EQ(page.find(part), std::string::npos) << part;
 }
 
+// At the end ours took 320 us and the peer 400 us, at a lower clock than the best step's 250 us: the peer stands at 1.25 times that, not at 400.
+TEST(Page, ThePeerIsShownByTheRatioOfTheRunThatTimedBoth) {
+    plan::RunDocument d = a_run();
+    d.run.facts["peer"] = {{"name", "cuBLASLt"}, {"microseconds", 400.0}, {"ours_microseconds", 320.0}, {"ratio", 1.25}};
+    const std::string page = run_page(d);
+    EXPECT_NE(page.find("peer 312 us"), std::string::npos);
+    EXPECT_NE(page.find("1.25x"), std::string::npos);
+    EXPECT_NE(run_text(d).find("400.0 us beside ours in the same run: ours is 1.250 times as fast"), std::string::npos) << run_text(d);
+}
+
 TEST(Page, EverythingIsEscaped) {
     plan::RunDocument d = a_run();
     const std::string evil = "</pre><script>alert('x')</script>\"onload=\"y\x1b[31m\xff";
