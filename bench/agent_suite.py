@@ -77,7 +77,8 @@ class Runs:
         args, folder = self.args, self.work / task
         folder.mkdir()
         shutil.copy(ROOT / "tasks" / f"{task}.toml", folder)
-        (folder / "bench").symlink_to(ROOT / "bench")   # the peers; not kernels/
+        for part in ("bench", "python"):   # what times the peers; not kernels/
+            (folder / part).symlink_to(ROOT / part)
         command = [args.program, "optimize", f"{task}.toml", "--steps", str(args.steps), "--seed", str(args.seed), "--journal", "journal.db", "--memory", "memory.db", "--html", "page.html"]
         if args.seconds:
             command += ["--seconds", str(args.seconds)]

@@ -243,7 +243,25 @@ def replay_table(document, part):
     for task, cells in document[part].items():
         texts = [f"{c['mean']:.1f} ± {c['spread']:.1f}" + ("" if c["reached"] == c["runs"] else f" ({c['reached']} of {c['runs']})") for c in (cells[k] for k in conditions)]
         lines.append(f"| {task} | {document['measured_candidates'][task]} | " + " | ".join(texts) + " |")
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n\n" + outcome(document, part)
+
+
+def outcome(document, part):
+    """What came out, in words: a difference counts where it is beyond two standard errors."""
+    base, name = ("cold", "the cold start") if part == "learning" else ("nothing", "nothing left out")
+    said = []
+    for condition in next(iter(document[part].values())):
+        if condition == base:
+            continue
+        counts = {"fewer": [], "more": [], "as many": []}
+        for task, cells in document[part].items():
+            a, b = cells[condition], cells[base]
+            error = 2 * (a["spread"] ** 2 / a["runs"] + b["spread"] ** 2 / b["runs"]) ** 0.5
+            difference = a["mean"] - b["mean"]
+            counts["as many" if abs(difference) <= max(error, 0.05) else "fewer" if difference < 0 else "more"].append(task)
+        words = ", ".join(f"{kind} on {len(tasks)}" + (f" ({', '.join(tasks)})" if kind != "as many" and tasks else "") for kind, tasks in counts.items())
+        said.append(f"{condition if part == 'learning' else 'without ' + condition}: {words}")
+    return f"Candidates needed, against {name}: " + "; ".join(said) + "."
 
 
 def main():
