@@ -22,18 +22,43 @@ def seen(s, row, key, CAUSAL):
 
 @tw.inline
 def produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, row, tiles, G, BN):
-    """Loads the query rows of one tile, then its keys and values from the last tile to the first."""
-    qs = queries.acquire()
+    """Loads the keys of one tile and the query rows, then keys and values in the order of their use, from the last tile of keys to the first."""
+    ks = keys.acquire()
+    tw.tma_load(sK[ks], K[b, h // G, (tiles - 1) * BN, 0], on=keys.full(ks))
+    qs = queries.acquire()  # the rows come second: their slot is the last to be free
     tw.tma_load(sQ[qs], Q[b, h, row, 0], on=queries.full(qs))
-    for i in tw.range(tiles):
+    for i in tw.range(1, tiles):
         ks = keys.acquire()
         tw.tma_load(sK[ks], K[b, h // G, (tiles - 1 - i) * BN, 0], on=keys.full(ks))
         vs = values.acquire()
-        tw.tma_load(sV[vs], V[b, h // G, (tiles - 1 - i) * BN, 0], on=values.full(vs))
+        tw.tma_load(sV[vs], V[b, h // G, (tiles - i) * BN, 0], on=values.full(vs))
+    vs = values.acquire()
+    tw.tma_load(sV[vs], V[b, h // G, 0, 0], on=values.full(vs))
 
 
 @tw.inline
-def consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tiles, D, C, BN, CAUSAL, DT):
+def careful(Q, K, V, scale, b, h, row, end, D, G, CAUSAL):
+    """The same 64 rows key by key from global memory, relative to their maximum: right for any scores, and slow."""
+    q = tw.load(Q[b, h, row : row + 64, 0:D], fill=0.0, layout=tw.wgmma_c())
+    top = tw.full(f32, (64,), float("-inf"))
+    for j in tw.range(end):
+        s = tw.sum(q.to(f32) * tw.load(K[b, h // G, j, 0:D]).to(f32)[None, :], axis=1)
+        top = tw.maximum(top, tw.where(j <= row + tw.coord(s, 0), s, float("-inf")) if CAUSAL else s)
+    total = tw.zeros(f32, (64,))
+    out = tw.zeros(f32, (64, D))
+    for j in tw.range(end):
+        s = tw.sum(q.to(f32) * tw.load(K[b, h // G, j, 0:D]).to(f32)[None, :], axis=1)
+        e = tw.exp2((s - top) * scale)
+        if CAUSAL:
+            e = tw.where(j <= row + tw.coord(s, 0), e, 0.0)
+        total = total + e
+        out = out + e[:, None] * tw.load(V[b, h // G, j, 0:D]).to(f32)[None, :]
+    inverse = 1.0 / total
+    return out * inverse[:, None], top * scale + tw.log2(total)
+
+
+@tw.inline
+def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tiles, D, G, C, BN, QSTAGES, CAUSAL, STAY, DT):
     """64 query rows. Keys go from the last tile to the first, so that those that need a mask come first. A step computes the scores
     of one key tile and adds the values of the tile before, so that the matrix unit works while the exponentials are made."""
     qs = queries.wait()
@@ -46,6 +71,7 @@ def consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tile
     mark = mark_of(top, scale)
     e = tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), tw.exp2(s * scale - mark[:, None]), 0.0)
     total = tw.sum(e, axis=1)
+    peak = total
     keys.release()
     p = e.to(DT)
     for i in tw.range(1, tiles):
@@ -54,23 +80,32 @@ def consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tile
         vs = values.wait()
         tw.wgmma(out, p, sV[vs])
         tw.wgmma_wait(1)
-        highest = tw.max(s, axis=1)
-        if CAUSAL and BN < 64 * C:  # the diagonal crosses more than the last key tile
-            if tiles - 1 - i >= tw.min(T, row + 1) // BN:
-                highest = tw.max(tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), s, float("-inf")), axis=1)
-        next_top = tw.maximum(top, highest)
-        mark = mark_of(next_top, scale)
-        e = tw.exp2(s * scale - mark[:, None])
-        if CAUSAL and BN < 64 * C:
-            if tiles - 1 - i >= tw.min(T, row + 1) // BN:
-                e = tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), e, 0.0)
-        alpha = tw.exp2(mark_of(top, scale) - mark)
-        top = next_top
-        total = total * alpha + tw.sum(e, axis=1)
+        if QSTAGES == 1 and i == tiles - 1:
+            queries.release()  # a step before the end: the rows of the next tile come meanwhile
+        if STAY:
+            e = tw.exp2(s * scale - mark[:, None])
+            here = tw.sum(e, axis=1)
+            peak = tw.maximum(peak, here)
+            total = total + here
+        else:
+            highest = tw.max(s, axis=1)
+            if CAUSAL and BN < 64 * C:  # the diagonal crosses more than the last key tile
+                if (tiles - i) * BN > tw.min(T, row + 1):
+                    highest = tw.max(tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), s, float("-inf")), axis=1)
+            next_top = tw.maximum(top, highest)
+            mark = mark_of(next_top, scale)
+            e = tw.exp2(s * scale - mark[:, None])
+            if CAUSAL and BN < 64 * C:
+                if (tiles - i) * BN > tw.min(T, row + 1):
+                    e = tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), e, 0.0)
+            alpha = tw.exp2(mark_of(top, scale) - mark)
+            top = next_top
+            total = total * alpha + tw.sum(e, axis=1)
         keys.release()  # after the sums: the exponentials end before the wait for the values begins
         tw.wgmma_wait(0)
         values.release()
-        out = out * alpha[:, None]
+        if not STAY:
+            out = out * alpha[:, None]
         p = e.to(DT)
     queries.release()
     vs = values.wait()
@@ -78,8 +113,15 @@ def consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tile
     tw.wgmma_wait(0)
     values.release()
     inverse = 1.0 / total
-    tw.store(O[b, h, row, 0], (out * inverse[:, None]).to(DT))
-    tw.store(LSE[b, h, row : row + 64], (mark_of(top, scale) + tw.log2(total)) * LN2)
+    out = out * inverse[:, None]
+    if STAY:
+        lse = mark + tw.log2(total)
+        if tw.any(peak > (1.0e18 if DT == bf16 else 3.0e4)):  # a probability may have left its type, or its sums with values a float
+            out, lse = careful(Q, K, V, scale, b, h, row, tw.min(T, row + 64) if CAUSAL else T, D, G, CAUSAL)
+    else:
+        lse = mark_of(top, scale) + tw.log2(total)
+    tw.store(O[b, h, row, 0], out.to(DT))
+    tw.store(LSE[b, h, row : row + 64], lse * LN2)
 
 
 @tw.inline
@@ -114,21 +156,21 @@ def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL):
 
 
 @tw.inline
-def consume_all(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, CAUSAL, DT):
+def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STAY, DT):
     if CAUSAL:
         for t in tw.persistent(tw.cdiv(tw.cdiv(S, 64 * C), 2) * (HK * G) * B):
             b, h, pair = place(t, tw.cdiv(tw.cdiv(S, 64 * C), 2), G)
             for turn in tw.range(tw.min(2, tw.cdiv(S, 64 * C) - 2 * pair)):
                 bq = tile_of(pair, turn, C)
-                consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, key_tiles(bq, C, BN, 1), D, C, BN, 1, DT)
+                consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, key_tiles(bq, C, BN, 1), D, G, C, BN, QSTAGES, 1, STAY, DT)
     else:
         for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
             b, h, bq = place(t, tw.cdiv(S, 64 * C), G)
-            consume(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, key_tiles(bq, C, BN, 0), D, C, BN, 0, DT)
+            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, key_tiles(bq, C, BN, 0), D, G, C, BN, QSTAGES, 0, STAY, DT)
 
 
 @tw.inline
-def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DT):
+def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, STAY, DT):
     """Persistent blocks walk tiles of 64 C query rows: one thread loads, C warpgroups of 64 rows compute."""
     sQ = tw.shared(DT, (QSTAGES, 64 * C, D), swizzle=128)
     sK = tw.shared(DT, (STAGES, BN, D), swizzle=128)
@@ -136,14 +178,17 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DT):
     queries = tw.pipeline(QSTAGES, consumers=C)
     keys = tw.pipeline(STAGES, consumers=C)
     values = tw.pipeline(STAGES, consumers=C)
+    # A reference that stays is the maximum of the first key tile, of which every row must see a key; f16 has little room above it. At D = 256
+    # the careful way would need more registers than there are.
+    stay = STAY >= (1 if DT == bf16 else 2) and D < 256 and (BN >= 64 * C or not CAUSAL)
     with tw.warpgroups(0, regs=24 if C == 2 else 32, name="producer"):
         produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL)
     if C == 2:
         with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
-            consume_all(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, CAUSAL, DT)
+            consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, stay, DT)
     else:
         with tw.warpgroups(1, 2, 3, regs=160, name="consumer") as w:
-            consume_all(O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, CAUSAL, DT)
+            consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, stay, DT)
 
 
 @tw.kernel(
@@ -168,11 +213,12 @@ def attention(
     C: tw.const(2, 3) = 2,
     BN: tw.const(64, 80, 96, 112, 128) = 128,
     STAGES: tw.const(2, 3, 4) = 2,
-    QSTAGES: tw.const(1, 2) = 1,
+    QSTAGES: tw.const(1, 2) = 2,
+    STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
 ):
     """Every query attends to every key."""
     tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, STAY, DT)
 
 
 @tw.kernel(
@@ -198,7 +244,8 @@ def attention_causal(
     BN: tw.const(64, 80, 96, 112, 128) = 128,
     STAGES: tw.const(2, 3, 4) = 2,
     QSTAGES: tw.const(1, 2) = 2,
+    STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
 ):
     """Query i attends to keys 0 to i."""
     tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 1, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 1, STAY, DT)

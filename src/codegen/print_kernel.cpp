@@ -121,7 +121,10 @@ struct Mentions {
         if (b.cluster_rank) expr(*b.cluster_rank);
     }
     void operator()(const ir::For& o) const { var(o.var), expr(o.lo), expr(o.hi), expr(o.step); }
-    void operator()(const ir::If& o) const { expr(o.condition); }
+    void operator()(const ir::If& o) const {
+        expr(o.condition);
+        if (o.vote >= 0) fragment(o.vote);
+    }
     void operator()(const ir::Role& o) const { if (o.instance_var >= 0) var(o.instance_var); }
     void operator()(const ir::Assign& o) const { var(o.var), expr(o.value); }
     void operator()(const ir::Compute& o) const { fragment(o.dst), element(*o.value); }
@@ -427,7 +430,13 @@ void Printer::elect(const ir::Elect& op) {
 }
 
 void Printer::if_else(const ir::If& op) {
-    open("if (" + expr(op.condition) + ")");
+    if (op.vote >= 0) {
+        std::string any;
+        for (int v = 0; v < words(op.vote); ++v) any += fmt::format("{}{}[{}]", v ? " || " : "", fragment_name(op.vote), v);
+        open(fmt::format("if (__any_sync(0xffffffffu, {}))", any));
+    } else {
+        open("if (" + expr(op.condition) + ")");
+    }
     region(op.then);
     if (!op.otherwise.empty()) {
         --depth_;

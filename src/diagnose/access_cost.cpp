@@ -207,6 +207,7 @@ private:
                         if (l.first < here && l.second > here) l.second = now;
                     }
                 }
+                if (auto* x = std::get_if<ir::If>(&s.op); x && x->vote >= 0) touch(x->vote);
                 if (auto* x = std::get_if<ir::If>(&s.op)) walk(x->then), walk(x->otherwise);
                 if (auto* x = std::get_if<ir::Role>(&s.op)) walk(x->body);
                 if (auto* x = std::get_if<ir::Elect>(&s.op)) walk(x->body);

@@ -287,7 +287,7 @@ std::vector<ExprPlace> expressions_of(ir::Stmt& stmt) {
     std::vector<ExprPlace> places;
     auto add = [&](ExprRole role, ir::Expr& e) { places.push_back({role, &e}); };
     if (auto* s = std::get_if<ir::For>(&stmt.op)) add(ExprRole::bound, s->lo), add(ExprRole::bound, s->hi), add(ExprRole::bound, s->step);
-    if (auto* s = std::get_if<ir::If>(&stmt.op)) add(ExprRole::condition, s->condition);
+    if (auto* s = std::get_if<ir::If>(&stmt.op); s && s->vote < 0) add(ExprRole::condition, s->condition);
     if (auto* s = std::get_if<ir::Assign>(&stmt.op)) add(ExprRole::assigned, s->value);
     if (ir::GlobalView* v = global_view_of(stmt)) {
         for (ir::Expr& e : v->origin) add(ExprRole::origin, e);

@@ -90,6 +90,7 @@ std::vector<int*> fragments_of(ir::Stmt& stmt) {
     if (auto* s = std::get_if<ir::AtomicAdd>(&stmt.op)) return {&s->src};
     if (auto* s = std::get_if<ir::StoreShared>(&stmt.op)) return {&s->src};
     if (auto* s = std::get_if<ir::Mma>(&stmt.op)) return {&s->acc, &s->a, &s->b};
+    if (auto* s = std::get_if<ir::If>(&stmt.op); s && s->vote >= 0) return {&s->vote};
     if (auto* s = std::get_if<ir::Wgmma>(&stmt.op)) {
         if (auto* a = std::get_if<int>(&s->a)) return {&s->acc, a};
         return {&s->acc};

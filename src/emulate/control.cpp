@@ -96,6 +96,8 @@ bool Machine::step(Warp& w) {
             fault(FaultKind::launch, "the loop's step is not positive", &w, 0, s);
             return false;
         }
+        // In the branch of a vote nothing has a part in the order of events: one iteration shows the registers that it touches.
+        if (!options_.values && frame.index < frame.hi && std::any_of(w.frames.begin(), w.frames.end(), [](const Frame& f) { return f.voted; })) frame.hi = frame.index + 1;
         const std::uint64_t trips = frame.index < frame.hi ? (distance(frame.index, frame.hi) - 1) / static_cast<std::uint64_t>(frame.step) + 1 : 0;
         if (!options_.values) {
             Coverage& c = outcome_.coverage[&s];
@@ -112,13 +114,14 @@ bool Machine::step(Warp& w) {
     }
     if (auto* i = std::get_if<ir::If>(&s.op)) {
         ++w.frames.back().pc;
-        bool taken = must(w, i->condition, s) != 0;
+        bool taken = i->vote >= 0 ? vote(w, s, i->vote) : must(w, i->condition, s) != 0;
         for (const auto& [condition, way] : options_.forced) {
             if (ir::same(condition, i->condition)) taken = way;
         }
         if (!options_.values) (taken ? outcome_.coverage[&s].taken : outcome_.coverage[&s].passed) = true;
         Frame frame;
         frame.region = taken ? &i->then : &i->otherwise;
+        frame.voted = i->vote >= 0;
         if (!frame.region->empty()) w.frames.push_back(frame);
         return true;
     }

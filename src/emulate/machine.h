@@ -32,6 +32,7 @@ struct Frame {
     const ir::For* loop = nullptr;
     std::int64_t index = 0, hi = 0, step = 1;
     bool leaves_role = false, leaves_elect = false;
+    bool voted = false;   // the branch of a vote
 };
 
 // Registers of one group instance: values of a fragment, [thread][value], as doubles that are exact in the fragment's type.
@@ -213,6 +214,7 @@ private:
     void reduce(Warp& w, const Stmt& s, const ir::Reduce& op);
     void scan(Warp& w, const Stmt& s, const ir::Scan& op);
     void shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op);
+    bool vote(Warp& w, const Stmt& s, int fragment);   // a true element in this warp; without values: yes, the branch has all the events
     void load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op);
     void store_global(Warp& w, const Stmt& s, const ir::GlobalView& dst, int src, int vector_bytes, bool atomic);
     bool vector_fits(std::optional<std::int64_t> offset, int v, int per_vector, int bytes, int tensor, std::optional<std::int64_t>& start, const Warp& w, int lane, const Stmt& s);

@@ -296,6 +296,13 @@ void Machine::scan(Warp& w, const Stmt& s, const ir::Scan& op) {
     written(w, s, op.dst);
 }
 
+bool Machine::vote(Warp& w, const Stmt& s, int id) {
+    if (!readable(w, s, id) || !options_.values) return true;
+    const int values = tables_[at(id)].values;
+    const auto first = fragment(group_of(w), id).values.begin() + 32 * warp_in_group(w) * values;
+    return std::any_of(first, first + 32 * values, [](double x) { return x != 0; });
+}
+
 void Machine::shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op) {
     if (!readable(w, s, op.src)) return;
     if (!options_.values) return written(w, s, op.dst);

@@ -203,7 +203,13 @@ enum class CacheHint : std::uint8_t { none, evict_first, evict_last, streaming }
 
 // control
 struct For { int var = 0; Expr lo, hi, step = 1; int unroll = 0; /* 0: compiler's choice, 1: never, n, -1: fully */ Region body; };
-struct If { Expr condition; Region then, otherwise; };
+struct If {
+    Expr condition;
+    Region then, otherwise;
+    // A fragment of booleans: `then` is executed by the warps that hold an element of it that is true, each for itself. The condition is 1,
+    // there is no other side, and `then` only computes in registers and reads tensors: nothing in it concerns another warp.
+    int vote = -1;
+};
 struct Role { std::string name; int first_warp = 0, warps_per_instance = 4, instances = 1; int registers = 0; int instance_var = -1; Region body; };
 struct Elect { Region body; };                       // one thread of the group
 struct Assign { int var = 0; Expr value; };          // scalar variable (defines it at its first assignment)

@@ -1,5 +1,6 @@
 #include "ir/legality.h"
 
+#include <map>
 #include <set>
 
 #include "ir/shuffle.h"
@@ -10,7 +11,7 @@ const std::vector<LegalityRule>& legality_table() {
     using E = Executor;
     static const std::vector<LegalityRule> table = {
         {"for", E::anyone, "bounds and step are uniform in the group"},
-        {"if", E::anyone, "the condition is uniform in the group"},
+        {"if", E::anyone, "the condition is uniform in the group; a vote: in a warp, and the branch concerns no other warp"},
         {"role", E::block_only, "whole warps of the block; roles do not nest"},
         {"elect", E::group, "one thread of the group; does not nest"},
         {"assign", E::anyone, "a scalar variable"},
@@ -71,6 +72,27 @@ bool touches_unstable_tensor(const Kernel& k, const Stmt& s) {
     if (auto* x = std::get_if<TmaLoad>(&s.op)) return mapped(x->map);
     if (auto* x = std::get_if<TmaStore>(&s.op)) return mapped(x->map);
     return false;
+}
+
+const Stmt* unfit_for_vote(const Kernel& k, const If& branch) {
+    std::map<int, int> assigned, inside;   // a variable that is assigned elsewhere too would differ from warp to warp afterwards
+    auto count = [](const Region& region, std::map<int, int>& into) {
+        for_each_stmt(region, [&](const Stmt& s) {
+            if (auto* a = std::get_if<Assign>(&s.op)) ++into[a->var];
+        });
+    };
+    count(k.body, assigned);
+    count(branch.then, inside);
+    const Stmt* found = nullptr;
+    for_each_stmt(branch.then, [&](const Stmt& s) {
+        auto is = [&]<class... Ops>() { return (std::holds_alternative<Ops>(s.op) || ...); };
+        bool fits = is.operator()<Compute, Scan, Shuffle, LoadGlobal, Mma, For, If, Expect>();
+        if (auto* r = std::get_if<Reduce>(&s.op)) fits = r->across == 1;
+        if (auto* a = std::get_if<Assign>(&s.op)) fits = inside[a->var] == assigned[a->var];
+        if (auto* l = std::get_if<LoadGlobal>(&s.op)) fits = !k.tensors[static_cast<std::size_t>(l->src.tensor)].is_output;
+        if (!fits && !found) found = &s;
+    });
+    return found;
 }
 
 namespace {
@@ -214,6 +236,11 @@ private:
             if (threads % 128) fail("wgmma in a group that is no warpgroup", s.loc);
         }
         if (auto* m = std::get_if<Mma>(&s.op)) fragment(m->acc, threads, s), fragment(m->a, threads, s), fragment(m->b, threads, s);
+        if (auto* i = std::get_if<If>(&s.op); i && i->vote >= 0) {
+            fragment(i->vote, threads, s);
+            if (!i->condition.is_constant(1) || !i->otherwise.empty() || elected) fail("a vote with a condition, with another side or of one thread", s.loc);
+            if (const Stmt* unfit = unfit_for_vote(k_, *i)) fail(std::string(kind_name(unfit->op)) + " stands in a branch that warps take for themselves", unfit->loc);
+        }
     }
 
     // Nothing that the grid before may write is touched by a group that has not waited for it. A wait counts where every path

@@ -30,6 +30,9 @@ const std::vector<LegalityRule>& legality_table();
 
 std::vector<LegalityViolation> legal_last_form(const Kernel& kernel);
 
+// What may not stand in a branch that warps take for themselves (If::vote): the first such statement, or null.
+const Stmt* unfit_for_vote(const Kernel& kernel, const If& branch);
+
 // Does the statement itself (not what is nested in it) touch a tensor that a grid launched before may still write?
 bool touches_unstable_tensor(const Kernel& kernel, const Stmt& stmt);
 

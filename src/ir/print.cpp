@@ -169,7 +169,7 @@ private:
         if (f.unroll) s += " unroll=" + std::to_string(f.unroll);
         return s + ":";
     }
-    std::string text(const If& i) const { return "if " + expr(i.condition) + ":"; }
+    std::string text(const If& i) const { return i.vote >= 0 ? "if any(" + k_.fragments[static_cast<std::size_t>(i.vote)].name + "):" : "if " + expr(i.condition) + ":"; }
     std::string text(const Role& r) const {
         std::string s = "role " + r.name + " warps " + std::to_string(r.first_warp) + "..+" +
                         std::to_string(r.warps_per_instance) + " x" + std::to_string(r.instances);

@@ -302,6 +302,17 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         if (!b) return Value{};
         return extreme_index(name == "argmax" ? "max" : "min", *b, span);
     }
+    if (name == "any") {
+        auto b = r.bind(args, "tw.any", "x");
+        auto t = b ? r.as_tile(b->at("x"), b->where("x"), "the tile") : std::nullopt;
+        if (!t) return Value{};
+        if (t->dtype != DType::Bool) return r.error(Code::bad_dtype, span, fmt::format("tw.any of {} values", target::name(t->dtype)), "compare first: tw.any(x > limit)");
+        const std::string left = r.assigning_;
+        r.assigning_.clear();
+        const int src = r.materialize(*t, "any", span);
+        r.assigning_ = left;
+        return src < 0 ? Value{} : Value::entity(K::vote, src);
+    }
     if (name == "cumsum" || name == "cumprod") {
         auto b = r.bind(args, "tw." + name, "x axis= reverse=");
         if (!b) return Value{};

@@ -1,6 +1,7 @@
 // Instruction legality and resources, asked of target/: what only the user can put right.
 #include <fmt/format.h>
 
+#include "ir/legality.h"
 #include "ir/shuffle.h"
 #include "lower/facts.h"
 #include "lower/steps.h"
@@ -25,6 +26,12 @@ public:
             if (auto* x = std::get_if<ir::Shuffle>(&s.op); x && !ir::keeps_copies(k_.fragments[static_cast<std::size_t>(x->src)].dist, *x)) {
                 cx_.error(Code::bad_instruction, s.loc, fmt::format("lanes that hold the same element of a tile of shape {} would receive different ones", shape_text(k_.fragments[static_cast<std::size_t>(x->src)].dist.shape)))
                     .with_hint("shuffle a tile that fills whole warps, or use xor=");
+            }
+            if (auto* i = std::get_if<ir::If>(&s.op); i && i->vote >= 0) {
+                if (const ir::Stmt* unfit = ir::unfit_for_vote(k_, *i)) {
+                    cx_.error(Code::bad_instruction, unfit->loc, "each warp takes this branch for itself, so other warps cannot take part in what it does, nor see an integer that it sets")
+                        .with_hint("inside `if tw.any(...)`: elementwise code, reductions inside a warp, loads of tensors that the kernel does not write, tw.mma");
+                }
             }
             if (auto* n = std::get_if<ir::NamedSync>(&s.op)) named(n->id, n->threads, s);
             if (auto* n = std::get_if<ir::NamedArrive>(&s.op)) named(n->id, n->threads, s);

@@ -15,7 +15,7 @@ constexpr std::string_view kBuiltins[] = {
     // memory
     "shared", "overlay", "load", "store", "atomic_add",
     // tiles
-    "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "argmax", "argmin", "minimum", "maximum", "cumsum", "cumprod", "shuffle",
+    "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "argmax", "argmin", "any", "minimum", "maximum", "cumsum", "cumprod", "shuffle",
     "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "rcp", "sin", "cos", "tanh", "erf", "sigmoid", "abs", "floor", "ceil", "pow",
     "fma", "where",
     // layouts

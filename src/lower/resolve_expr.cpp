@@ -36,6 +36,7 @@ std::string describe(const Value& v) {
         case K::barrier: return "an mbarrier";
         case K::ring: return "a pipeline";
         case K::named_barrier: return "a named barrier";
+        case K::vote: return "tw.any(...), which is the whole condition of an `if`";
         case K::layout: return "a layout";
         case K::sequence: return "a tuple";
         case K::builtin: return "the function " + v.text;

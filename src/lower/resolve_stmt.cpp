@@ -429,6 +429,20 @@ void Resolver::statement(StmtId id) {
     assigning_.clear();
 }
 
+// `if tw.any(c):`. Warps decide for themselves, so the branch may hold nothing that another warp takes part in.
+void Resolver::vote(const lang::If& i, int fragment, Span span, std::size_t branch) {
+    if (branch + 1 < i.branches.size() || !i.otherwise.empty()) {
+        error(Code::type_mismatch, span, "`if tw.any(...)` has no other side: it is a rare other way to values that are there already", "compute the usual values before it");
+        return;
+    }
+    promote(i.branches[branch].body);
+    const std::size_t at = out_->size();
+    emit(ir::If{1, {}, {}, fragment}, span);
+    ir::If made{1, {}, {}, fragment};
+    dynamic_block(i.branches[branch].body, made.then, {});
+    (*out_)[at].op = std::move(made);
+}
+
 void Resolver::if_statement(const lang::If& i, Span span, std::size_t branch) {
     if (branch >= i.branches.size()) return body(i.otherwise);
     const auto& b = i.branches[branch];
@@ -441,9 +455,10 @@ void Resolver::if_statement(const lang::If& i, Span span, std::size_t branch) {
     }
     if (condition.is(K::tile)) {
         error(Code::type_mismatch, ast[b.condition].span, "the condition of `if` is a tile, but a branch is taken by all threads together",
-              "use tw.where(c, a, b) for values that differ by element");
+              "use tw.where(c, a, b) for values that differ by element, tw.any(c) for a rare other way to the same values");
         return;
     }
+    if (condition.is(K::vote)) return vote(i, static_cast<int>(condition.integer), span, branch);
     auto e = as_expr(condition, ast[b.condition].span, "the condition");
     if (!e) return;
     for (std::size_t k = branch; k < i.branches.size(); ++k) promote(i.branches[k].body);

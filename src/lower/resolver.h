@@ -116,6 +116,7 @@ private:
     // statements
     void for_loop(const lang::For& f, Span span, Span header);
     void if_statement(const lang::If& i, Span span, std::size_t branch);
+    void vote(const lang::If& i, int fragment, Span span, std::size_t branch);
     void with_statement(const lang::With& w, Span span);
     void role(const CallArgs& call, bool warpgroups, const lang::WithItem& item, const lang::With& w, Span span);
     void promote(const std::vector<lang::StmtId>& body);

@@ -43,6 +43,7 @@ struct Value {
         size,         // run-time size, by name
         expr,         // run-time integer
         tile, tensor, global, shared, barriers, barrier, ring, named_barrier, layout,
+        vote,         // tw.any(tile), the condition of a branch; `integer` is the fragment
         sequence,     // tuple or list
         builtin,      // tw.<text>, or a Python builtin
         function,     // @tw.inline

@@ -193,8 +193,38 @@ bool Flow::pin_digit(const Condition& c) {
     return true;
 }
 
+// The value that both of two ways lead to; unknown where they may differ.
+Value Flow::common(Value usual, Value rare) {
+    usual = values_.simplified(usual), rare = values_.simplified(rare);
+    const ValueNode n = values_.node(usual);
+    if (!n.unknown_inside && agree(usual, rare, Condition{}, 3)) return usual;
+    if (n.kind == ValueNode::Kind::where) {   // the same inside the tensor, perhaps
+        Value sides[2];
+        for (int side = 0; side < 2; ++side) {
+            prover_.push();
+            prover_.assume(side == 0 ? n.condition : negated(n.condition));
+            sides[side] = common(n.args[at(side)], rare);
+            prover_.pop();
+        }
+        return values_.where(n.condition, sides[0], sides[1]);
+    }
+    return values_.unknown("another value in the branch of tw.any");
+}
+
+// A branch that warps take for themselves, on data: whoever takes it, every element must be what it was.
+void Flow::run_vote(const ir::If& i, State& s) {
+    State taken = s;
+    execute(i.then, taken);
+    for (auto& [id, after] : taken.fragments) {
+        const auto before = s.fragments.find(id);
+        if (before == s.fragments.end()) s.fragments[id] = values_.unknown("set in one branch only");
+        else if (before->second != after) before->second = common(before->second, after);
+    }
+}
+
 void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
     if (order_only_.branches.count(&stmt)) return;
+    if (i.vote >= 0) return run_vote(i, s);
     check_reads(i.condition, stmt, s);
     const Condition c = decided_by_choice(ints_.condition_from(i.condition, leaf(s)));
     if (c.is_yes()) return execute(i.then, s);

@@ -115,6 +115,8 @@ private:
     Condition decided_by_choice(const Condition& c) const;
     bool pin_digit(const Condition& c);
     void run(const ir::If& i, const ir::Stmt&, State& s);
+    void run_vote(const ir::If& i, State& s);
+    Value common(Value usual, Value rare);
 
     void run(const ir::Assign& a, const ir::Stmt&, State& s);
 

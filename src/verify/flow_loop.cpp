@@ -170,7 +170,21 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
             for (int id : known_fragments) {
                 const Value claimed = head.fragments.at(id);
                 const Value want = values_.replace(claimed, advance), got = next.fragments.at(id);
-                if (agree_where_known(want, got) && starts_right(id, claimed)) continue;
+                auto holds = [&](Value claim) { return agree_where_known(values_.replace(claim, advance), got) && starts_right(id, claim); };
+                if (holds(claimed)) continue;
+                // What is right inside a mask that does not move (rows of a tensor) may be wrong outside: then nothing is claimed there.
+                if (const ValueNode n = values_.node(claimed); n.kind == ValueNode::Kind::where && !ints_.mentions(n.condition, k) && values_.as_number(s.fragments.at(id))) {
+                    bool weaker = false;
+                    for (int side = 0; side < 2 && !weaker; ++side) {
+                        if (values_.has_unknown(n.args[at(side)])) continue;
+                        const Value nothing = values_.unknown("outside the mask");
+                        const Value part = side == 0 ? values_.where(n.condition, n.args[0], nothing) : values_.where(n.condition, nothing, n.args[1]);
+                        if (!(weaker = holds(part))) continue;
+                        head.fragments[id] = part;
+                        stable = false;
+                    }
+                    if (weaker) continue;
+                }
                 failed_fragments.push_back(id);
                 if (trace_) {
                     std::fprintf(stderr, "flow: %s is not inductive\n  guess   %s\n  next    %s\n  wanted  %s\n  initial %s\n", k_.fragments[at(id)].name.c_str(), show(claimed).c_str(),
@@ -356,6 +370,9 @@ std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, cons
             const Value start = values_.simplified(initial);
             sides[side] = n.args[at(side)] == start ? start : one_term_each(n.args[at(side)], start, k, lo);
             prover_.pop();
+        }
+        for (int side = 0; side < 2; ++side) {   // rows beyond a tensor add the same in every iteration: nothing is claimed of them
+            if (!sides[side] && sides[1 - side] && values_.as_number(initial) && values_.mentions(*sides[1 - side], k) && !values_.mentions(n.args[at(side)], k)) sides[side] = values_.unknown("outside the mask");
         }
         if (!sides[0] || !sides[1]) return std::nullopt;
         return values_.where(n.condition, *sides[0], *sides[1]);

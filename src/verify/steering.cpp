@@ -338,7 +338,8 @@ private:
                 }
                 collect(x->body);
             }
-            if (auto* x = std::get_if<ir::If>(&s.op)) {
+            if (auto* x = std::get_if<ir::If>(&s.op); x && x->vote >= 0) collect(x->then);   // runs take it always; it has no part in the order of events
+            else if (x) {
                 const bool calm = neutral(x->then) && neutral(x->otherwise);
                 if (const auto threshold = calm ? std::nullopt : trip_threshold(x->condition)) {
                     result_.statements.insert(&s);

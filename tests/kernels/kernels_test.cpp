@@ -146,13 +146,15 @@ const Case kCases[] = {
     {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 2}, {"S", 2}, {"T", 200}}},
     {"attention_sm90", 0, {{"D", 64}, {"BN", 64}, {"QSTAGES", 2}}, {{"B", 2}, {"HK", 2}, {"S", 129}, {"T", 3}}, false},
     {"attention_sm90", 0, {{"D", 64}, {"BN", 80}, {"C", 3}, {"G", 2}}, {{"B", 1}, {"HK", 1}, {"S", 70}, {"T", 90}}, false},
+    {"attention_sm90", 0, {{"D", 64}, {"STAY", 0}}, {{"B", 1}, {"HK", 1}, {"S", 130}, {"T", 200}}, false},
     {"attention_sm90", 1, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 3}, {"T", 70}}, false},
     {"attention_sm90", 2, {{"D", 64}}, {{"B", 1}, {"HK", 1}, {"S", 1}, {"T", 1}}, false},
     {"attention_sm90", 2, {{"D", 64}}, {{"B", 1}, {"HK", 1}, {"S", 130}, {"T", 100}}},
     {"attention_sm90", 2, {{"D", 64}}, {{"B", 1}, {"HK", 1}, {"S", 300}, {"T", 300}}, false},
     {"attention_sm90", 2, {{"D", 64}, {"BN", 80}, {"C", 3}, {"G", 2}}, {{"B", 1}, {"HK", 1}, {"S", 200}, {"T", 170}}, false},
     {"attention_sm90", 2, {{"D", 64}, {"BN", 80}}, {{"B", 1}, {"HK", 1}, {"S", 260}, {"T", 260}}, false},
-    {"attention_sm90", 3, {{"D", 64}}, {{"B", 1}, {"HK", 1}, {"S", 70}, {"T", 70}}, false},
+    {"attention_sm90", 2, {{"D", 64}, {"STAY", 0}}, {{"B", 1}, {"HK", 1}, {"S", 270}, {"T", 200}}, false},
+    {"attention_sm90", 3, {{"D", 64}, {"STAY", 2}}, {{"B", 1}, {"HK", 1}, {"S", 70}, {"T", 70}}, false},
 };
 INSTANTIATE_TEST_SUITE_P(Table, ShippedKernel, ::testing::ValuesIn(kCases), name_of_case);
 

@@ -182,7 +182,7 @@ TEST(Wgmma, ProbabilitiesStayInTheirRegisters) {
     const std::string text = last(c);
     EXPECT_EQ(text.find("load_shared"), std::string::npos);
     EXPECT_EQ(text.find("store_shared"), std::string::npos);
-    expect_lines(text, {"wgmma %s", "reduce max %s dim 1", "wgmma %out += %p * sV"});
+    expect_lines(text, {"wgmma %s", "reduce sum %e dim 1", "wgmma %out += %p * sV"});
 }
 
 TEST(Windows, ColumnsOfAnAccumulatorStayInTheirThreads) {
