@@ -62,12 +62,20 @@ std::int64_t cost(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
     return static_cast<std::int64_t>(std::min(c, 9e18));
 }
 
-emulate::TrialOptions trial_options(const emulate::Schedule& schedule, std::uint64_t seed, bool small_integers) {
+// What a trial hangs on beside the sizes.
+struct Conditions {
+    emulate::Schedule schedule;
+    std::uint64_t seed = 1;
+    bool small_integers = false;
+    int resident_blocks = 2;   // of a persistent kernel: one goes through all tiles, several may collide
+};
+
+emulate::TrialOptions trial_options(const Conditions& c) {
     emulate::TrialOptions o;
-    o.seed = seed;
-    o.small_integers = small_integers;
-    o.emulator.schedule = schedule;
-    o.emulator.resident_blocks = 2;
+    o.seed = c.seed;
+    o.small_integers = c.small_integers;
+    o.emulator.schedule = c.schedule;
+    o.emulator.resident_blocks = c.resident_blocks;
     o.emulator.fault_limit = 1;
     o.emulator.step_limit = 4'000'000;
     return o;
@@ -138,22 +146,20 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
         return kind == emulate::FaultKind::out_of_bounds || kind == emulate::FaultKind::uninitialised;
     };
     int tried = 0;
-    // Other data in every round: a slip that one set of numbers hides, another shows.
-    std::uint64_t seed = options.seed;
-    bool small_integers = false;
-    auto attempt = [&](const std::vector<std::int64_t>& sizes, const emulate::Schedule& schedule) {
+    auto attempt = [&](const std::vector<std::int64_t>& sizes, const Conditions& c) {
         ++tried;
-        return emulate::run_trial(k, sizes, trial_options(schedule, seed, small_integers));
+        return emulate::run_trial(k, sizes, trial_options(c));
     };
     for (std::size_t round = 0; round < schedules.size(); ++round) {
-        seed = options.seed + round;
-        small_integers = round % 2 == 1;
-        for (const auto& sizes : instances) {
+        for (std::size_t n = 0; n < instances.size(); ++n) {
+            const auto& sizes = instances[n];
+            // Other data in every round: a slip that one set of numbers hides, another shows. Both kinds from the start: large scores move a
+            // running maximum, small ones do not.
+            Conditions conditions{schedules[round], options.seed + round, (round + n) % 2 == 1, 1 + static_cast<int>((round + n / 2 + 1) % 2)};
             if (seconds_since(start) > options.seconds || (options.trials > 0 && tried >= options.trials)) return std::nullopt;
-            emulate::Trial trial = attempt(sizes, schedules[round]);
+            emulate::Trial trial = attempt(sizes, conditions);
             if (!trial.failed() || (open_contents && blames_contents(trial))) continue;
             // Shrink: the smallest of each size that still fails, greedily.
-            emulate::Schedule schedule = schedules[round];
             std::vector<std::int64_t> small = sizes;
             bool shrunk = true;
             while (shrunk && seconds_since(start) < 2 * options.seconds) {
@@ -163,7 +169,7 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
                         if (n < 1 || n >= small[i]) continue;
                         std::vector<std::int64_t> smaller = small;
                         smaller[i] = n;
-                        emulate::Trial t = attempt(smaller, schedule);
+                        emulate::Trial t = attempt(smaller, conditions);
                         if (!t.failed() || (open_contents && blames_contents(t))) continue;
                         small = std::move(smaller);
                         trial = std::move(t);
@@ -172,21 +178,22 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
                     }
                 }
             }
-            if (schedule.order != emulate::Schedule::Order::round_robin) {
-                emulate::Schedule plain;
-                plain.lazy = schedule.lazy;
+            if (conditions.schedule.order != emulate::Schedule::Order::round_robin) {
+                Conditions plain = conditions;
+                plain.schedule = {};
+                plain.schedule.lazy = conditions.schedule.lazy;
                 emulate::Trial t = attempt(small, plain);
                 if (t.failed()) {
                     trial = std::move(t);
-                    schedule = plain;
+                    conditions = plain;
                 }
             }
             Counterexample c;
             const emulate::OutputError* wrong = nullptr;
             c.sizes = small;
             c.sizes_text = sizes_text(k, small);
-            c.schedule = schedule.describe() + (small_integers ? ", small integers as data" : "");
-            c.seed = seed;
+            c.schedule = conditions.schedule.describe() + (conditions.small_integers ? ", small integers as data" : "") + (k.persistent && conditions.resident_blocks == 1 ? ", one block (or cluster) through all tiles" : "");
+            c.seed = conditions.seed;
             c.tried = tried;
             if (!trial.outcome.clean()) {
                 const emulate::Fault& f = trial.outcome.faults.front();
@@ -220,7 +227,7 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
             }
             c.hint = hint_for(c.kind);
             // Replay: the same instance once more, from scratch, and with a history where it is to be explained.
-            emulate::TrialOptions again = trial_options(schedule, seed, small_integers);
+            emulate::TrialOptions again = trial_options(conditions);
             if (options.explain) again.emulator.history = std::make_shared<emulate::History>();
             const emulate::Trial replay = emulate::run_trial(k, small, again);
             c.confirmed = replay.failed();

@@ -116,6 +116,7 @@ public:
                 found_.foreign.push_back(m);
             }
             bool constant = false, nothing = false, outputs = false;
+            const bool meant = std::any_of(e.begin(), e.end(), [&](const auto& term) { return hides_constant(term.first); });   // the 1 of a sigmoid is no fill
             for (const auto& [m, c] : foreign) {
                 Elements own;
                 forms_.elements(m, own);
@@ -124,7 +125,7 @@ public:
                     nothing = nothing || forms_.atom(atom).kind == FormAtom::Kind::nothing;
                     shift_only = shift_only && is_shift(atom);
                 }
-                constant = constant || own.empty() || (shift_only && !m.empty()) || hides_constant(m);
+                constant = constant || own.empty() || (shift_only && !m.empty()) || (!meant && hides_constant(m));
             }
             for (const auto& [t, offset] : inside) outputs = outputs || k_.tensors[static_cast<std::size_t>(t)].is_output;
             found_.constant = found_.constant || constant;
@@ -294,27 +295,27 @@ private:
     void note_displacement(const Form& missing, const Form& foreign) {
         if (missing.empty() || foreign.empty()) return;
         Elements want, have;
-        forms_.elements(missing.begin()->first, want);
+        for (const auto& [m, c] : missing) forms_.elements(m, want);
+        for (const auto& [m, c] : foreign) forms_.elements(m, have);
+        std::size_t compared = 0;
         for (const auto& [t, offset] : want) {
+            if (have.count({t, offset})) continue;   // a factor that both have is where it should be
+            if (++compared > 16) break;
             const auto expected = forms_.index_of(t, offset);
-            for (const auto& [m, c] : foreign) {
-                have.clear();
-                forms_.elements(m, have);
-                for (const auto& [u, other] : have) {
-                    if (u != t || other == offset) continue;
-                    const auto actual = forms_.index_of(u, other);
-                    std::vector<std::size_t> moved;
-                    for (std::size_t d = 0; d < actual.size(); ++d) {
-                        if (actual[d] != expected[d]) moved.push_back(d);
-                    }
-                    if (moved.size() == 2 && actual[moved[0]] == expected[moved[1]] && actual[moved[1]] == expected[moved[0]]) found_.swapped = true;
-                    if (moved.size() == 1 && found_.shift.empty()) {
-                        found_.shift = fmt::format("{:+} along dimension {} of `{}`", actual[moved[0]] - expected[moved[0]], moved[0], k_.tensors[static_cast<std::size_t>(t)].name);
-                    }
+            for (const auto& [u, other] : have) {
+                if (u != t || want.count({u, other})) continue;
+                const auto actual = forms_.index_of(u, other);
+                std::vector<std::size_t> moved;
+                for (std::size_t d = 0; d < actual.size(); ++d) {
+                    if (actual[d] != expected[d]) moved.push_back(d);
+                }
+                if (moved.size() == 2 && actual[moved[0]] == expected[moved[1]] && actual[moved[1]] == expected[moved[0]]) found_.swapped = true;
+                if (moved.size() == 1 && found_.shift.empty()) {
+                    found_.shift = fmt::format("{:+} along dimension {} of `{}`", actual[moved[0]] - expected[moved[0]], moved[0], k_.tensors[static_cast<std::size_t>(t)].name);
                 }
             }
-            if (found_.swapped) found_.shift.clear();
         }
+        if (!found_.shift.empty()) found_.swapped = false;   // one step along one dimension says more
     }
 
     Forms& forms_;
@@ -539,10 +540,14 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     Made::Kind dropped = Made::Kind::nothing;
     // The way of one element that tells what happened.
     auto trace_elements = [&](const std::vector<Monomial>& terms, bool dead_end) {
+        Elements common;   // what the other side has too tells less: it is followed last
+        for (const Monomial& m : dead_end ? found.foreign : found.missing) forms.elements(m, common);
         for (const Monomial& m : terms) {
-            Elements below;
-            forms.elements(m, below);
-            if (below.empty() || below.size() > 64) continue;
+            Elements all;
+            forms.elements(m, all);
+            if (all.empty() || all.size() > 64) continue;
+            std::vector<Elements::value_type> below(all.begin(), all.end());
+            std::stable_partition(below.begin(), below.end(), [&](const auto& e) { return !common.count(e); });
             std::vector<std::vector<char>> reach;
             for (const auto& [t, at] : below) {
                 if (reach.size() == 3) break;
@@ -560,12 +565,12 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
                     for (std::size_t n = 0; n < reach.size(); ++n) {
                         if (std::find(reach[n].begin() + 1, reach[n].end(), 1) != reach[n].end() &&
                             std::count(reach[n].begin(), reach[n].end(), 1) > 1) continue;
-                        const auto& [t, at] = *std::next(below.begin(), static_cast<std::ptrdiff_t>(n));
+                        const auto& [t, at] = below[n];
                         found.put(Kind::missing, forms.element_text(t, at) + " is never read");
                         found.never_read = t;
                         return true;
                     }
-                    const auto& [t, at] = *below.begin();
+                    const auto& [t, at] = below.front();
                     found.put(Kind::missing, forms.element_text(t, at) + " is read, but never meets the other factors of its term");
                     return true;
                 }
@@ -573,7 +578,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
             for (std::size_t n = 0; n < reach.size(); ++n) {
                 if (!reach[n][from]) continue;
                 c.trace = tracer.way(from, reach[n]);
-                traced = std::next(below.begin(), static_cast<std::ptrdiff_t>(n))->first;
+                traced = below[n].first;
                 found.cancels = dead_end && from == top;
                 if (dead_end && from != top && !c.trace.empty()) {
                     const Made& last = r.history.nodes[from];

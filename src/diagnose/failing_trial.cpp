@@ -16,12 +16,13 @@ std::string failing_trial(const ir::Kernel& k, const TrialSearch& search) {
     const auto schedules = emulate::hostile_schedules(k, 3, search.seed + 1);
     int tried = 0;
     for (std::size_t round = 0; round < schedules.size(); ++round) {
-        for (const auto& sizes : instances) {
+        for (std::size_t n = 0; n < instances.size(); ++n) {
+            const auto& sizes = instances[n];
             if (static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC > search.seconds) return {};
             if (search.trials > 0 && ++tried > search.trials) return {};
             emulate::TrialOptions o;
             o.seed = search.seed + 17 + round;
-            o.small_integers = round % 2 == 1;
+            o.small_integers = (round + n) % 2 == 1;
             o.emulator.schedule = schedules[round];
             o.emulator.resident_blocks = 1 + static_cast<int>(round % 3);
             o.emulator.fault_limit = 1;

@@ -344,7 +344,7 @@ void Flow::run(const ir::Assign& a, const ir::Stmt& stmt, State& s) {
         }
         // Its range is part of the lemma on the tile order (tiles_are_a_bijection), not of every query.
         const Atom name = ints_.symbol(k_.vars[at(a.var)].name + "$" + std::to_string(a.var) + "@tile", 0);
-        tile_definition_[name] = core;
+        define_tile(name, core);
         assume_range_of(name, core);
         s.scalars[a.var] = beside + Poly(factor) * Poly::of(name);
         return;
@@ -436,20 +436,27 @@ bool Flow::derived_from_tile(const Poly& p) {
     return std::any_of(atoms.begin(), atoms.end(), [&](Atom a) { return tile_definition_.count(a) > 0; });
 }
 
+void Flow::define_tile(Atom symbol, const Poly& definition) {
+    const auto known = tile_definition_.find(symbol);
+    if (known != tile_definition_.end() && known->second == definition) return;
+    tile_definition_[symbol] = definition;
+    expansions_.clear();
+}
+
 Poly Flow::expanded(const Poly& p) {
-    Poly now = p;
-    for (int depth = 0; depth < 16; ++depth) {
-        std::vector<Atom> atoms;
-        ints_.collect(now, atoms);
-        std::map<Atom, Poly> with;
-        for (Atom a : atoms) {
-            auto it = tile_definition_.find(a);
-            if (it != tile_definition_.end()) with[a] = it->second;
+    std::vector<Atom> atoms;
+    ints_.collect(p, atoms);
+    std::map<Atom, Poly> with;
+    for (Atom a : atoms) {
+        const auto definition = tile_definition_.find(a);
+        if (definition == tile_definition_.end()) continue;
+        if (expansions_.emplace(a, Poly::of(a)).second) {   // itself while it is being expanded
+            const Poly all = expanded(definition->second);
+            expansions_[a] = all;
         }
-        if (with.empty()) break;
-        now = ints_.replace(now, with);
+        with[a] = expansions_.at(a);
     }
-    return now;
+    return with.empty() ? p : ints_.replace(p, with);
 }
 
 Value Flow::fragment_at(int id, const State& s, const std::vector<Poly>& coordinates) {

@@ -131,6 +131,7 @@ private:
     void check_reads(const ir::Expr& e, const ir::Stmt& stmt, const State& s);
     // A tile symbol in terms of the tile loop's variable and sizes alone.
     Poly expanded(const Poly& p);
+    void define_tile(Atom symbol, const Poly& definition);
 
     void collect_assigned(const ir::Region& region, std::set<int>& fragments, std::set<int>& scalars);
 
@@ -382,7 +383,7 @@ private:
     Atom in_tile_loop_ = -1;
     Poly tile_loop_end_;
     std::set<std::pair<const ir::Stmt*, Atom>> reads_checked_;
-    std::map<Atom, Poly> tile_definition_;
+    std::map<Atom, Poly> tile_definition_, expansions_;   // of tile symbols: in one another, and in the tile loop's variable alone
     std::vector<int> assignments_;   // in the text, by variable
     std::map<Atom, std::pair<std::int64_t, Poly>> tile_extent_;
     struct Pending { std::size_t obligation; Atom coordinate; Poly extent; };

@@ -310,7 +310,7 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
         b.back[other] = Poly::of(name);
     }
     for (const auto& [name, other] : b.renamed) {
-        if (name != k) tile_definition_[other.terms.begin()->first[0]] = ints_.replace(definitions.at(name), b.renamed);
+        if (name != k) define_tile(other.terms.begin()->first[0], ints_.replace(definitions.at(name), b.renamed));
     }
     auto left = [&] {   // the state at the head of any iteration but the first
         State head = s;
@@ -344,7 +344,7 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
         stores_.resize(stores);
         result_.obligations.resize(obligations);
         loop_frames_ = frames;
-        for (const auto& [other, name] : b.back) tile_definition_.erase(other);
+        for (const auto& [other, name] : b.back) tile_definition_.erase(other), expansions_.erase(other);
         return false;
     }
     b.inside = true;

@@ -164,7 +164,8 @@ Value Values::under(const Condition& c, Value v, bool holds) {
     if (holds && c.kind == Condition::Kind::all && std::find(c.parts.begin(), c.parts.end(), n.condition) != c.parts.end()) {
         return under(c, n.args[0], holds);
     }
-    return where(n.condition, under(c, n.args[0], holds), under(c, n.args[1], holds));
+    const Value then = under(c, n.args[0], holds), otherwise = under(c, n.args[1], holds);
+    return then == n.args[0] && otherwise == n.args[1] ? v : where(n.condition, then, otherwise);
 }
 
 Value Values::where(const Condition& c, Value then, Value otherwise) {

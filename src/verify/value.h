@@ -98,6 +98,8 @@ public:
     static double identity(const std::string& op);
 
 private:
+    Value replace(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);
+    Value replace_parts(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);
     Value intern(ValueNode n);
     void mark_infinite(ValueNode& n) const;
     std::optional<Poly> promised_value(Atom element);

@@ -6,6 +6,18 @@
 namespace tw::verify {
 
 Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
+    std::unordered_map<Value, Value> done;
+    return replace(v, with, done);
+}
+
+Value Values::replace(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done) {
+    if (const auto known = done.find(v); known != done.end()) return known->second;   // parts are shared
+    const Value made = replace_parts(v, with, done);
+    done.emplace(v, made);
+    return made;
+}
+
+Value Values::replace_parts(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done) {
     const ValueNode& n = node(v);
     if (std::none_of(with.begin(), with.end(), [&](const auto& entry) { return mentions(v, entry.first); })) return v;
     switch (n.kind) {
@@ -20,25 +32,25 @@ Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
         case Kind::index: return index(ints_.replace(n.indices[0], with));
         case Kind::sum: {
             std::vector<std::pair<double, Value>> terms;
-            for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], replace(n.args[i], with));
+            for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], replace(n.args[i], with, done));
             return sum(n.number, std::move(terms));
         }
         case Kind::product: {
             std::vector<std::pair<Value, double>> bases;
-            for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(replace(n.args[i], with), n.weights[i]);
+            for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(replace(n.args[i], with, done), n.weights[i]);
             return product(std::move(bases));
         }
         case Kind::function: {
             std::vector<Value> args;
-            for (Value a : n.args) args.push_back(replace(a, with));
+            for (Value a : n.args) args.push_back(replace(a, with, done));
             return apply(n.name, std::move(args));
         }
         case Kind::extreme: {
             std::vector<Value> args;
-            for (Value a : n.args) args.push_back(replace(a, with));
+            for (Value a : n.args) args.push_back(replace(a, with, done));
             return extreme(n.name, std::move(args));
         }
-        case Kind::where: return where(ints_.replace(n.condition, with), replace(n.args[0], with), replace(n.args[1], with));
+        case Kind::where: return where(ints_.replace(n.condition, with), replace(n.args[0], with, done), replace(n.args[1], with, done));
         case Kind::reduce: {
             if (with.count(n.variable)) {
                 std::map<Atom, Poly> fewer = with;
@@ -47,7 +59,7 @@ Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
             }
             // Renamed where a replacement would be captured.
             const bool captures = std::any_of(with.begin(), with.end(), [&](const auto& entry) { return ints_.mentions(entry.second, n.variable); });
-            if (!captures) return reduce(n.name, n.variable, ints_.replace(n.lo, with), ints_.replace(n.hi, with), replace(n.args[0], with));
+            if (!captures) return reduce(n.name, n.variable, ints_.replace(n.lo, with), ints_.replace(n.hi, with), replace(n.args[0], with, done));
             const Atom y = ints_.fresh("i");
             std::map<Atom, Poly> more = with;
             more[n.variable] = Poly::of(y);
