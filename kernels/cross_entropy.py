@@ -56,6 +56,36 @@ def row_by_lanes(X, BN):
 
 
 @tw.inline
+def row_by_vectors(X, T, P, D):
+    """Log-sum-exp of a row by one block: a maximum for each of P places of a vector, so that nobody meets before the end, at the price of one more exponential
+    a vector. Whole chunks of P vectors are copied D - 1 ahead, and every thread reads what it copied; the rest of the row waits in registers."""
+    W = 16 // T.bytes
+    BN = P * W
+    rounds = N // BN
+    m = tw.grid(M)
+    s = tw.shared(T, (D, BN))
+    vectors = tw.overlay(s, T, (D, P, W))
+    for c in tw.unroll(D - 1):
+        tw.cp_async(s[c], X[m, c * BN : c * BN + BN])
+        tw.cp_async_commit()
+    rest = tw.load(X[m, rounds * BN : rounds * BN + BN], fill=float("-inf"))
+    top = tw.full(f32, (P,), LOWEST)
+    total = tw.zeros(f32, (P,))
+    for c in tw.range(rounds):
+        ahead = c + D - 1
+        tw.cp_async(s[ahead % D], X[m, ahead * BN : ahead * BN + BN])
+        tw.cp_async_commit()
+        tw.cp_async_wait(D - 1)
+        x = tw.load(vectors[c % D], layout=tw.rows()).to(f32)
+        new_top = tw.maximum(top, tw.max(x, axis=1))
+        total = total * tw.exp2((top - new_top) * LOG2E) + tw.sum(tw.exp2((x - new_top[:, None]) * LOG2E, approx=True), axis=1)
+        top = new_top
+    whole = tw.maximum(tw.max(top, axis=0), tw.max(rest.to(f32), axis=0))
+    sums = tw.sum(total * tw.exp2((top - whole) * LOG2E), axis=0) + tw.sum(tw.exp2((rest.to(f32) - whole) * LOG2E, approx=True), axis=0)
+    return m, whole + tw.log2(sums) * LN2
+
+
+@tw.inline
 def logsumexp_of(state, C):
     tw.cluster_sync()
     top = tw.full(f32, (), LOWEST)
@@ -91,15 +121,14 @@ def logsumexp_lanes(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(f32)):
     tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=THREADS, cluster=(C, 1, 1), blocks_per_sm=1024 // THREADS)
-def logsumexp_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16), C: tw.const(1, 2, 4, 8) = 1, V: tw.const(1, 2, 4) = 2, THREADS: tw.const(128, 256, 512) = 512):
-    """Rows of any length of whole vectors over the blocks of a cluster."""
+@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=THREADS, blocks_per_sm=1024 // THREADS)
+def logsumexp_vectors(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16), THREADS: tw.each(256, 512)):
+    """Longer rows of whole vectors of bf16, where exponentials are scarce; few rows get larger blocks."""
     tw.assume(N % (16 // T.bytes) == 0)
-    state = tw.shared(f32, (2,))
-    rank, m = part_of_row(X, state, C, THREADS * 16 * V // T.bytes)
-    s = logsumexp_of(state, C)
-    if rank == 0:
-        tw.store(S[m], s.to(S.dtype))
+    if THREADS == 256:
+        tw.assume(M >= 528)
+    m, s = row_by_vectors(X, T, 2 * THREADS, 3)
+    tw.store(S[m], s.to(S.dtype))
 
 
 @tw.kernel(target="sm_80", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
@@ -148,18 +177,14 @@ def cross_entropy_lanes(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N
     tw.store(loss[m], s - picked(X, target, m))
 
 
-@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=THREADS, cluster=(C, 1, 1), blocks_per_sm=1024 // THREADS)
-def cross_entropy_long(
-    X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16), C: tw.const(1, 2, 4, 8) = 1, V: tw.const(1, 2, 4) = 2,
-    THREADS: tw.const(128, 256, 512) = 256
-):
-    """Rows of any length of whole vectors over the blocks of a cluster."""
+@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=THREADS, blocks_per_sm=1024 // THREADS)
+def cross_entropy_vectors(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16), THREADS: tw.each(256, 512)):
+    """Longer rows of whole vectors of bf16, where exponentials are scarce; few rows get larger blocks."""
     tw.assume(N % (16 // T.bytes) == 0)
-    state = tw.shared(f32, (2,))
-    rank, m = part_of_row(X, state, C, THREADS * 16 * V // T.bytes)
-    s = logsumexp_of(state, C)
-    if rank == 0:
-        tw.store(loss[m], s - picked(X, target, m))
+    if THREADS == 256:
+        tw.assume(M >= 528)
+    m, s = row_by_vectors(X, T, 2 * THREADS, 3)
+    tw.store(loss[m], s - picked(X, target, m))
 
 
 @tw.kernel(target="sm_80", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=tw.max(128, BN // 16))

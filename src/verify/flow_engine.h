@@ -153,8 +153,9 @@ private:
 
     bool same_range(const ValueNode& a, const ValueNode& b);
 
-    // Does a reduce in it have a range that depends on k?
+    // Does a reduce in it have a range that depends on k? One that makes a longer range with those of other iterations?
     bool has_moving_range(Value v, Atom k);
+    bool has_growing_range(Value v, Atom k);
 
     // ---------------------------------------------------------------------------------------------------------- registers
 

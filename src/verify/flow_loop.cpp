@@ -377,7 +377,7 @@ std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, cons
         if (!sides[0] || !sides[1]) return std::nullopt;
         return values_.where(n.condition, *sides[0], *sides[1]);
     }
-    if (const auto start = values_.as_number(initial); start && values_.mentions(once, k) && !has_moving_range(once, k)) {   // from the fold's identity
+    if (const auto start = values_.as_number(initial); start && values_.mentions(once, k) && !has_growing_range(once, k)) {   // from the fold's identity
         for (const char* op : {"max", "min"}) {
             if (*start != Values::identity(op)) continue;
             const Atom i = ints_.fresh("i");
@@ -386,7 +386,7 @@ std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, cons
     }
     if (n.kind == ValueNode::Kind::where && n.args[1] == initial) {   // a running extreme of what a moving mask lets through
         const ValueNode taken = values_.node(n.args[0]);
-        if (taken.kind == ValueNode::Kind::extreme && std::find(taken.args.begin(), taken.args.end(), initial) != taken.args.end() && !has_moving_range(once, k)) {
+        if (taken.kind == ValueNode::Kind::extreme && std::find(taken.args.begin(), taken.args.end(), initial) != taken.args.end() && !has_growing_range(once, k)) {
             Value result = initial;
             const Value nothing = values_.number(Values::identity(taken.name));
             for (Value term : taken.args) {
@@ -399,7 +399,7 @@ std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, cons
         }
     }
     const Value added = values_.sum(0, {{1, once}, {-1, initial}});
-    if (values_.mentions(initial, k) || !values_.mentions(added, k) || has_moving_range(once, k)) return std::nullopt;
+    if (values_.mentions(initial, k) || !values_.mentions(added, k) || has_growing_range(once, k)) return std::nullopt;
     const Atom i = ints_.fresh("i");
     auto folded = [&](const std::string& op, Value term) { return values_.reduce(op, i, lo, Poly::of(k), values_.replace(term, {{k, Poly::of(i)}})); };
     if (n.kind != ValueNode::Kind::extreme) return values_.add(initial, folded("sum", added));
@@ -509,7 +509,7 @@ std::optional<Value> Flow::relative_sum(Value once, Value next_top, Value top, A
         return values_.sum(0, std::move(terms));
     };
     const Value term = unscaled(values_.simplified(once), values_.simplified(next_top));
-    if (has_moving_range(term, k) || !values_.mentions(term, k)) return std::nullopt;
+    if (has_growing_range(term, k) || !values_.mentions(term, k)) return std::nullopt;
     const Atom i = ints_.fresh("i");
     // Formed without the facts of an iteration, as every guess.
     prover_.pop();
@@ -667,6 +667,16 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         return true;
     }
     return false;
+}
+
+// A window of constant width that moves further than it is wide (a vector of each chunk) does not grow: it is a term of its own in each iteration.
+bool Flow::has_growing_range(Value v, Atom k) {
+    const ValueNode& n = values_.node(v);
+    if (n.kind == ValueNode::Kind::reduce && (ints_.mentions(n.lo, k) || ints_.mentions(n.hi, k))) {
+        const auto step = n.lo.linear_in(k), width = (n.hi - n.lo).constant();
+        if (!step || !width || std::abs(*step) <= *width) return true;
+    }
+    return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has_growing_range(a, k); });
 }
 
 bool Flow::has_moving_range(Value v, Atom k) {
