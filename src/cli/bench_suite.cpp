@@ -203,6 +203,29 @@ void check_side_by_side(const std::vector<Case*>& cases, const runtime::SessionL
     for (std::size_t i = 0; i < std::min<std::size_t>({cases.size(), 8, std::max(1u, std::thread::hardware_concurrency() / 2)}); ++i) workers.emplace_back(work);
 }
 
+// Kernels that are timed one after another, and peers that are files, into the compile cache beforehand.
+void compile_side_by_side(const std::vector<json>& requests) {
+    std::atomic<std::size_t> next = 0;
+    std::vector<std::jthread> workers;
+    for (std::size_t i = 0; i < std::min<std::size_t>(requests.size(), std::max(1u, std::thread::hardware_concurrency())); ++i) {
+        workers.emplace_back([&] {
+            for (std::size_t at = next++; at < requests.size(); at = next++) runtime::static_figures(requests[at]);   // what does not compile is said by the evaluation
+        });
+    }
+}
+
+// A peer of a case as the worker is asked for it.
+json against(const json& peer, const json& listed, const fs::path& root) {
+    if (peer.is_string()) return {{"peer", peer}};
+    if (!peer.is_object()) return nullptr;
+    json asked = peer;
+    std::error_code ignored;
+    const std::string other = peer.value("file", listed["file"].get<std::string>());
+    asked["file"] = fs::exists(other, ignored) ? other : (root / other).string();
+    if (!peer.contains("kernel") && listed.contains("kernel")) asked["kernel"] = listed["kernel"];
+    return asked;
+}
+
 }  // namespace
 
 int run_cases(const json& suite, const SuiteOptions& o) {
@@ -243,19 +266,26 @@ int run_cases(const json& suite, const SuiteOptions& o) {
     }
     check_side_by_side(only_checked, limits);
 
+    std::vector<json> compiled;
+    const auto once = [&](const json& request) {
+        json wanted = {{"file", request["file"]}, {"kernel", request.value("kernel", std::string())}, {"constants", request.value("constants", json::object())}};
+        if (std::find(compiled.begin(), compiled.end(), wanted) == compiled.end()) compiled.push_back(std::move(wanted));
+    };
+    for (const Case& c : cases) {
+        if (c.inside.empty() && !c.torch.empty()) continue;   // known to the cache by now
+        once(c.request);
+        for (const json& p : c.inside) {
+            if (p.is_object()) once(against(p, c.listed, root));
+        }
+    }
+    compile_side_by_side(compiled);
+
     runtime::EvaluationSession session(limits);
     for (Case& c : cases) {
         if (c.inside.empty() && c.torch.empty()) c.inside.push_back(nullptr);   // ours alone
         for (const json& p : c.inside) {
             json asked = c.request;
-            if (p.is_string()) asked["against"] = {{"peer", p}};
-            else if (p.is_object()) {
-                std::error_code ignored;
-                asked["against"] = p;
-                const std::string other = p.value("file", c.listed["file"].get<std::string>());
-                asked["against"]["file"] = fs::exists(other, ignored) ? other : (root / other).string();
-                if (!p.contains("kernel") && c.listed.contains("kernel")) asked["against"]["kernel"] = c.listed["kernel"];
-            }
+            if (!p.is_null()) asked["against"] = against(p, c.listed, root);
             const json evidence = c.problem.empty() ? session.evaluate(asked) : json{{"status", "refused"}, {"message", c.problem}};
             if (c.checked.is_null()) c.checked = evidence;
             worst = std::max(worst, runtime::exit_status_of(evidence));
