@@ -20,7 +20,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
     const int size = target::bytes(buffer.dtype);
     const TensorData& tensor = tensors_[at(op.src.tensor)];
-    const FragmentTable& table = copy_table_.at(&op);
+    const FragmentTable& table = *copy_table_.at(&op);
     const int first = 32 * warp_in_group(w);
     int gather_view_dim = -1;
     for (std::size_t i = 0; i < op.src.dims.size(); ++i) {
@@ -101,7 +101,7 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
             const auto& op = std::get<ir::CpAsync>(t.stmt->op);
             const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
             const Footprint& f = footprint(w, *t.stmt, t.origin, 0, [&](Footprint& out) {
-                const FragmentTable& table = copy_table_.at(&op);
+                const FragmentTable& table = *copy_table_.at(&op);
                 const int first = 32 * (w.index - w.groups.back()->first_warp);
                 for (int th = first; th < first + 32 && th < table.threads; ++th) {
                     if (holds_a_copy(op.dist, th)) continue;

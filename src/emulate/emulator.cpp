@@ -90,7 +90,7 @@ bool Machine::prepare() {
         if (auto* c = std::get_if<ir::CpAsync>(&s.op)) {
             auto [it, fresh] = options_.cache->copies.try_emplace(c);
             if (fresh) it->second = tabulate(c->dist);
-            copy_table_[c] = it->second;
+            copy_table_[c] = &it->second;
         }
     });
     for (const ir::SharedBuffer& b : k_.buffers) bytewise |= target::bytes(b.dtype) == 1;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "emulate/clock.h"
@@ -306,10 +307,10 @@ private:
     bool limit_hit_ = false;
     std::int64_t clusters_ = 0;
 
-    std::vector<FragmentTable> tables_;
+    std::span<const FragmentTable> tables_;                      // those of the cache
     std::map<std::tuple<int, int, std::vector<int>, std::vector<int>>, std::vector<int>> slot_tables_;
     std::map<const void*, std::vector<std::vector<std::pair<int, int>>>> fold_tables_;   // per reduce/scan: per (t, v) of dst
-    std::map<const ir::CpAsync*, FragmentTable> copy_table_;
+    std::map<const ir::CpAsync*, const FragmentTable*> copy_table_;
     std::vector<int> barrier_base_;       // first slot number of each array
     int slots_ = 0;
     int granule_ = 2;

@@ -27,6 +27,7 @@
 
 #include "base/processor_time.h"
 #include "ir/shuffle.h"
+#include "verify/carried.h"
 #include "verify/flow.h"
 #include "verify/operands.h"
 #include "verify/order_only.h"
@@ -350,6 +351,7 @@ private:
     const ir::Kernel& k_;
     const FlowInputs& inputs_;
     const OrderOnly order_only_;
+    std::map<const ir::For*, Carried> carried_;
     Integers ints_;
     Prover prover_;
     Values values_;

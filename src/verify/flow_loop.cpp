@@ -132,7 +132,14 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         return result;
     };
     std::map<int, int> attempts;   // what hangs on another fragment of the loop can be guessed right only after that one
-    if (unit) {
+    const auto [own, first_time] = carried_.try_emplace(&f);
+    if (first_time) own->second = carried_by(k_, f);
+    const Carried& handed = own->second;
+    auto hands_on = [](const std::set<int>& assigned, const std::set<int>& carried) { return std::any_of(assigned.begin(), assigned.end(), [&](int id) { return carried.count(id) > 0; }); };
+    if (unit && frame.writers.empty() && !hands_on(fragments, handed.fragments) && !hands_on(scalars, handed.scalars)) {   // every iteration for itself
+        for (int id : fragments) forget_fragment(id);
+        for (int id : scalars) forget_scalar(id);
+    } else if (unit) {
         const State once = body(s);
         std::map<int, Value> guessed;
         for (int id : fragments) {
