@@ -280,13 +280,19 @@ void AttentionWriter::producer() {
     body_.line(fmt::format("queries[w].expect(64 * {} * 2)", a_.e));
     body_.line(fmt::format("tw.tma_load(sQ[w], {}, on=queries[w])", view(a_.q, fmt::format("bq * {} + w * 64", 64 * consumers()), "", 0)));
     body_.out();
-    body_.line("for t in tw.range(tiles):");
+    const auto load = [&](const char* slot, const char* ring, const char* buffer, const Term& of, const char* row) {
+        body_.line(fmt::format("{} = {}.acquire()", slot, ring));
+        body_.line(fmt::format("tw.tma_load({}[{}], {}, on={}.full({}))", buffer, slot, view(of, row, "", 0), ring, slot));
+    };
+    // In the order of their use: values are read a step after the scores of the next keys have begun.
+    const bool behind = s_.on("overlap");
+    if (behind) load("ks", "keys", "sK", a_.k, "0");
+    body_.line(behind ? "for t in tw.range(1, tiles):" : "for t in tw.range(tiles):");
     body_.in();
-    body_.line("ks = keys.acquire()");
-    body_.line(fmt::format("tw.tma_load(sK[ks], {}, on=keys.full(ks))", view(a_.k, "t * BN", "", 0)));
-    body_.line("vs = values.acquire()");
-    body_.line(fmt::format("tw.tma_load(sV[vs], {}, on=values.full(vs))", view(a_.v, "t * BN", "", 0)));
+    load("ks", "keys", "sK", a_.k, "t * BN");
+    load("vs", "values", "sV", a_.v, behind ? "(t - 1) * BN" : "t * BN");
     body_.out();
+    if (behind) load("vs", "values", "sV", a_.v, "(tiles - 1) * BN");
     body_.out();
 }
 
