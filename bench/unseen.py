@@ -12,7 +12,6 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -22,9 +21,8 @@ FILE, KERNEL = "kernels/gemm_deferred_sm90.py", "gemm_deferred_tn"
 
 def space(program):
     """The points that the language takes, compiled side by side into the cache."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        subprocess.run([program, "tune", os.path.join(ROOT, FILE), "--kernel", KERNEL, "--limit", "1000", "--dry-run", "--json", out.name], check=True, stdout=subprocess.DEVNULL)
-        return [p["constants"] for p in json.load(out)["points"] if p["verdict"] != "rejected"]
+    ran = subprocess.run([program, "tune", os.path.join(ROOT, FILE), "--kernel", KERNEL, "--limit", "1000", "--dry-run", "--json", "-"], check=True, stdout=subprocess.PIPE, text=True)
+    return [p["constants"] for p in json.loads(ran.stdout)["points"] if p["verdict"] != "rejected"]
 
 
 def shapes(count, seed):
