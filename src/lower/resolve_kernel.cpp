@@ -233,7 +233,7 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
             for (auto v : constant.choices) choices += (choices.empty() ? "" : ", ") + std::to_string(v);
             error(Code::not_a_choice, p.name_span, fmt::format("{} = {} is not among its choices {}", p.name, constant.value, choices));
             ok = false;
-            continue;
+            constant.value = constant.choices.front();   // so that what uses it is not at fault too
         }
         declare(p.name, Value::of(constant.value), p.name_span);
         k.consts.push_back(std::move(constant));

@@ -87,7 +87,10 @@ std::vector<Case> cases() {
     out.push_back({"cumsum_sm90", "cumsum", DType::F32, {{"M", 528}, {"N", 1028}}, false});   // as many rows as need no long ring; a bf16 row of that ring is too long for the reference
     rows("cumsum_sm90", "cumprod", {{1, 3000}, {1, 2051}}, {{1, 8}, {1, 1}});
     rows("transpose_sm90", "transpose", {{72, 136}, {65, 131}}, {{1, 1}, {8, 8}});
-    for (DType t : {DType::BF16, DType::F16}) out.push_back({"gemm_sm90", "gemm", t, {{"M", 1}, {"N", 8}, {"K", 8}}, true});   // more in kernels_test.cpp
+    for (DType t : {DType::BF16, DType::F16}) {   // more in kernels_test.cpp
+        out.push_back({"gemm_sm90", "gemm", t, {{"M", 1}, {"N", 8}, {"K", 8}}, true});
+        for (const char* kernel : {"attention", "attention_causal"}) out.push_back({"attention_sm90", kernel, t, {{"B", 1}, {"HK", 1}, {"S", 9}, {"T", 9}}, false});
+    }
     for (DType t : {DType::BF16, DType::F32}) {
         for (const char* kernel : {"relu", "silu", "sigmoid", "gelu", "gelu_tanh"}) {
             for (int n : {1, 4097, 9000}) out.push_back({"activations", kernel, t, {{"N", n}}, n == 1});
