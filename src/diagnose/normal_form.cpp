@@ -533,7 +533,15 @@ std::string Forms::element_text(int tensor, std::int64_t offset) const {
     return s + "]";
 }
 
-Forms::Shape Forms::shape_of_atom(int id, int depth) {
+// Terms share their atoms: the same exponential stands in every term of a sum.
+const Forms::Shape& Forms::shape_of_atom(int id, int depth) {
+    const auto known = shapes_.find({id, depth});
+    if (known != shapes_.end()) return known->second;
+    Shape made = made_shape(id, depth);
+    return shapes_.emplace(std::pair(id, depth), std::move(made)).first->second;
+}
+
+Forms::Shape Forms::made_shape(int id, int depth) {
     const FormAtom a = atom(id);
     Shape s;
     switch (a.kind) {
@@ -743,7 +751,26 @@ Forms::Shape Forms::shape(const Form& f, int depth) {
     return s;
 }
 
+// How many parts a text of it would have.
+double Forms::parts(const Form& f) {
+    double n = 0;
+    for (const auto& [m, c] : f) {
+        for (const auto& [id, p] : m) {
+            auto known = parts_.find(id);
+            if (known == parts_.end()) {
+                double inner = 1;
+                for (FormId a : atom(id).args) inner += parts(form(a));
+                known = parts_.emplace(id, inner).first;
+            }
+            n += known->second;
+        }
+    }
+    return n;
+}
+
 std::string Forms::text(const Form& f, std::size_t limit) {
+    constexpr double most = 30'000;   // beyond it nobody reads it, and writing it takes minutes
+    if (const double n = parts(f); n > most) return fmt::format("{} terms of {:.0f} parts together", f.size(), n);
     std::string s = shape(f, 0).str();
     if (s.size() > limit) s = s.substr(0, limit * 2 / 3) + " ... " + s.substr(s.size() - limit / 4);
     return s;
@@ -752,10 +779,22 @@ std::string Forms::text(const Form& f, std::size_t limit) {
 std::string Forms::text(FormId id, std::size_t limit) { return text(form(id), limit); }
 
 void Forms::elements(const Monomial& m, std::set<std::pair<int, std::int64_t>>& out) const {
-    for (const auto& [id, p] : m) {
-        const FormAtom& a = atom(id);
-        if (a.kind == FormAtom::Kind::element) out.emplace(a.id, a.offset);
-        for (FormId inner : a.args) elements(inner, out);
+    std::set<FormId> seen;   // parts are shared
+    std::vector<FormId> left;
+    auto add = [&](const Monomial& factors) {
+        for (const auto& [id, p] : factors) {
+            const FormAtom& a = atom(id);
+            if (a.kind == FormAtom::Kind::element) out.emplace(a.id, a.offset);
+            for (FormId inner : a.args) {
+                if (seen.insert(inner).second) left.push_back(inner);
+            }
+        }
+    };
+    add(m);
+    while (!left.empty()) {
+        const FormId next = left.back();
+        left.pop_back();
+        for (const auto& [factors, c] : form(next)) add(factors);
     }
 }
 

@@ -88,7 +88,11 @@ private:
     };
     Shape shape(const Form& f, int depth);
     Shape shape(const Monomial& m, double coefficient, int depth, bool& negative);
-    Shape shape_of_atom(int atom, int depth);
+    const Shape& shape_of_atom(int atom, int depth);
+    Shape made_shape(int atom, int depth);
+    std::map<std::pair<int, int>, Shape> shapes_;   // by atom and depth
+    double parts(const Form& f);
+    std::map<int, double> parts_;                   // by atom
     Shape folded_list(const std::string& op, std::vector<Shape> items, int depth, bool prefix_sum);
     double snapped(double x);
     double value(const ir::Term& t);
