@@ -70,12 +70,13 @@ def requests_of():
         if "program" in names.values():
             names = {n: k for n, k in names.items() if k == "program"}
         known = set(" ".join(re.findall(r"tw\.sizes\(\"(.*?)\"\)", text)).split()) | set(re.findall(r"\b([A-Z]+): tw\.const\(", text))
-        types = re.search(r"\bT: tw\.each\((.*?)\)", text)  # element types that a kernel comes in
-        for name in names:
+        types = re.search(r"\b(D?T): tw\.each\((.*?)\)", text)  # element types that a kernel comes in; a program says its own
+        for name, kind in names.items():
+            parameter, types_of_kernel = (types.group(1), [t.strip() for t in types.group(2).split(",")]) if types and kind == "kernel" else (None, [])
             shapes, function, arguments = CONTENTS.get(name) or CONTENTS.get(file.name) or (AXES if name.startswith("axis_") else (SHAPES, None, {}))
             for sizes in shapes:
-                sizes = {n: v for n, v in sizes.items() if n in known and not (n == "T" and types)}
-                for seed, constants in itertools.product((1, 2), [{"T": t.strip()} for t in types.group(1).split(",")] if types else [{}]):
+                sizes = {n: v for n, v in sizes.items() if n in known and n != parameter}
+                for seed, constants in itertools.product((1, 2), [{parameter: t} for t in types_of_kernel] or [{}]):
                     request = {"file": str(file), "sizes": sizes, "constants": constants, "seed": seed, "kernel": name}
                     if function:
                         request["inputs"] = suite_inputs.make(function, sizes, {**arguments, "seed": seed})
