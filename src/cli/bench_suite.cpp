@@ -29,6 +29,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 std::string peer_name(const json& peer) {
+    if (peer == "cublaslt") return "cuBLASLt, autotuned";
     if (peer.is_string()) return peer;
     if (peer.contains("name")) return peer["name"];
     if (peer.contains("torch")) return "torch: " + peer["torch"].get<std::string>();
