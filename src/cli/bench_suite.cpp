@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <iostream>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include "base/digest.h"
@@ -57,8 +56,7 @@ std::string measured_digest(const json& request, const json& listed) {
     for (const ir::Kernel* kernel : signature->kernels) {
         const auto emitted = codegen::emit(*kernel, "");
         if (!emitted) return "";
-        std::istringstream lines(emitted->source);
-        for (std::string line; std::getline(lines, line);) digest.add_field(std::string_view(line).substr(0, line.find("//")));   // comments name source lines
+        digest.add_field(codegen::without_comments(emitted->source));
     }
     for (const char* field : {"sizes", "scalars", "l2", "inputs_from", "arguments"}) digest.add_field(listed.value(field, json()).dump());
     return digest.hex().substr(0, 16);

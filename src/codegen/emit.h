@@ -36,6 +36,9 @@ struct EmitFailure {
 // Pre: the kernel is in its last form (ir/legality.h). A failure names a construct that this printer has no text for.
 Expected<EmittedKernel, EmitFailure> emit(const ir::Kernel& kernel, const std::string& file);
 
+// The source without its comments, which name lines of the kernel file: equal exactly when the same code is compiled.
+std::string without_comments(const std::string& source);
+
 // The source with the device functions it uses pasted in place of the include, so that it needs no other file.
 // `header_of` gives the text of a header by name, or nothing.
 std::string self_contained(const std::string& source, const std::function<std::optional<std::string>(const std::string&)>& header_of);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/printer.h"
+#include "ir/uses.h"
 
 namespace tw::codegen {
 
@@ -93,76 +94,6 @@ void Printer::choose_names() {
 
 namespace {
 
-// Calls the visitors for every fragment, integer variable and global tensor (by pointer) a statement itself mentions (not its nested regions).
-struct Mentions {
-    std::function<void(int)> fragment, var, tensor;
-    void expr(const ir::Expr& e) const {
-        if (e.kind() == ir::ExprKind::var) var(e->id);
-        if (e.kind() == ir::ExprKind::element) tensor(e->id);
-        for (const ir::Expr& a : e->args) expr(a);
-    }
-    void element(const ir::ElementNode& e) const {
-        if (e.op == ir::ElementOp::fragment) fragment(e.id);
-        if (e.op == ir::ElementOp::index) expr(e.index);
-        for (const auto& a : e.args) element(*a);
-    }
-    void view(const ir::SharedView& v) const {
-        for (const auto& e : v.origin) expr(e);
-        if (v.cluster_rank) expr(*v.cluster_rank);
-    }
-    void view(const ir::GlobalView& v) const {
-        tensor(v.tensor);
-        for (const auto& e : v.origin) expr(e);
-        for (const auto& l : v.limit) if (l) expr(*l);
-        if (v.gather_fragment >= 0) fragment(v.gather_fragment);
-    }
-    void barrier(const ir::BarrierRef& b) const {
-        expr(b.slot);
-        if (b.cluster_rank) expr(*b.cluster_rank);
-    }
-    void operator()(const ir::For& o) const { var(o.var), expr(o.lo), expr(o.hi), expr(o.step); }
-    void operator()(const ir::If& o) const {
-        expr(o.condition);
-        if (o.vote >= 0) fragment(o.vote);
-    }
-    void operator()(const ir::Role& o) const { if (o.instance_var >= 0) var(o.instance_var); }
-    void operator()(const ir::Assign& o) const { var(o.var), expr(o.value); }
-    void operator()(const ir::Compute& o) const { fragment(o.dst), element(*o.value); }
-    void operator()(const ir::Reduce& o) const { fragment(o.dst), fragment(o.src); }
-    void operator()(const ir::Scan& o) const { fragment(o.dst), fragment(o.src); }
-    void operator()(const ir::Shuffle& o) const { fragment(o.dst), fragment(o.src); }
-    void operator()(const ir::LoadGlobal& o) const { fragment(o.dst), view(o.src); }
-    void operator()(const ir::StoreGlobal& o) const { fragment(o.src), view(o.dst); }
-    void operator()(const ir::AtomicAdd& o) const { fragment(o.src), view(o.dst); }
-    void operator()(const ir::LoadShared& o) const { fragment(o.dst), view(o.src); }
-    void operator()(const ir::StoreShared& o) const { fragment(o.src), view(o.dst); }
-    void operator()(const ir::CpAsync& o) const { view(o.dst), view(o.src); }
-    void operator()(const ir::CpAsyncArrive& o) const { barrier(o.barrier); }
-    void operator()(const ir::TmaLoad& o) const {
-        view(o.dst), barrier(o.barrier);
-        for (const auto& c : o.coordinates) expr(c);
-        if (o.multicast_mask) expr(*o.multicast_mask);
-    }
-    void operator()(const ir::TmaStore& o) const {
-        view(o.src);
-        for (const auto& c : o.coordinates) expr(c);
-    }
-    void operator()(const ir::BarrierInit& o) const { barrier(o.barrier); }
-    void operator()(const ir::BarrierArrive& o) const { barrier(o.barrier); }
-    void operator()(const ir::BarrierExpect& o) const { barrier(o.barrier), expr(o.bytes); }
-    void operator()(const ir::BarrierWait& o) const { barrier(o.barrier), expr(o.parity); }
-    void operator()(const ir::NamedSync& o) const { expr(o.id); }
-    void operator()(const ir::NamedArrive& o) const { expr(o.id); }
-    void operator()(const ir::Wgmma& o) const {
-        fragment(o.acc), view(o.b), expr(o.accumulate);
-        if (auto* f = std::get_if<int>(&o.a)) fragment(*f);
-        else view(std::get<ir::SharedView>(o.a));
-    }
-    void operator()(const ir::Mma& o) const { fragment(o.acc), fragment(o.a), fragment(o.b); }
-    template <class T>
-    void operator()(const T&) const {}
-};
-
 // The name occurs as a word from `from` on.
 bool mentions(const std::string& text, std::size_t from, const std::string& name) {
     auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
@@ -197,9 +128,11 @@ void Printer::find_scopes() {
     std::function<void(const Region&)> walk = [&](const Region& region) {
         for (std::size_t i = 0; i < region.size(); ++i) {
             path.emplace_back(&region, i);
-            Mentions m{[&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); }, [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); },
-                       [&](int t) { pointer_used_[static_cast<std::size_t>(t)] = true; }};
-            std::visit(m, region[i].op);
+            auto fragment = [&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); };
+            auto var = [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); };
+            auto tensor = [&](int t) { pointer_used_[static_cast<std::size_t>(t)] = true; };
+            auto expr = [&](const ir::Expr& e) { ir::visit_leaves(e, var, tensor); };
+            ir::visit_uses(region[i], {.reads = fragment, .writes = fragment, .binds = var, .expr = expr, .synchronises = expr, .tensor = tensor});
             if (auto* o = std::get_if<ir::For>(&region[i].op)) walk(o->body);
             if (auto* o = std::get_if<ir::If>(&region[i].op)) walk(o->then), walk(o->otherwise);
             if (auto* o = std::get_if<ir::Role>(&region[i].op)) walk(o->body);
@@ -479,5 +412,15 @@ void Printer::stmt(const Stmt& s) {
 }
 
 Expected<EmittedKernel, EmitFailure> emit(const ir::Kernel& kernel, const std::string& file) { return Printer(kernel, file).run(); }
+
+std::string without_comments(const std::string& source) {
+    std::string text;
+    for (std::size_t at = 0; at < source.size();) {
+        const std::size_t end = std::min(source.find('\n', at), source.size());
+        text.append(source, at, std::min(source.find("//", at), end) - at) += '\n';
+        at = end + 1;
+    }
+    return text;
+}
 
 }  // namespace tw::codegen

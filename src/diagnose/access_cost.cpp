@@ -6,6 +6,7 @@
 #include <set>
 
 #include "emulate/emulator.h"
+#include "ir/uses.h"
 #include "target/access_cost.h"
 #include "target/registers.h"
 
@@ -182,24 +183,7 @@ private:
                     auto [it, fresh] = life.emplace(f, std::make_pair(here, here));
                     it->second.second = here;
                 };
-                std::function<void(const ir::Element&)> leaves = [&](const ir::Element& e) {
-                    if (e->op == ir::ElementOp::fragment) touch(e->id);
-                    for (const ir::Element& a : e->args) leaves(a);
-                };
-                if (auto* x = std::get_if<ir::Compute>(&s.op)) leaves(x->value), touch(x->dst);
-                if (auto* x = std::get_if<ir::Reduce>(&s.op)) touch(x->src), touch(x->dst);
-                if (auto* x = std::get_if<ir::Scan>(&s.op)) touch(x->src), touch(x->dst);
-                if (auto* x = std::get_if<ir::Shuffle>(&s.op)) touch(x->src), touch(x->dst);
-                if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) touch(x->dst);
-                if (auto* x = std::get_if<ir::StoreGlobal>(&s.op)) touch(x->src);
-                if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) touch(x->src);
-                if (auto* x = std::get_if<ir::LoadShared>(&s.op)) touch(x->dst);
-                if (auto* x = std::get_if<ir::StoreShared>(&s.op)) touch(x->src);
-                if (auto* x = std::get_if<ir::Mma>(&s.op)) touch(x->a), touch(x->b), touch(x->acc);
-                if (auto* x = std::get_if<ir::Wgmma>(&s.op)) {
-                    touch(x->acc);
-                    if (auto* a = std::get_if<int>(&x->a)) touch(*a);
-                }
+                ir::visit_uses(s, {.reads = touch, .writes = touch});
                 if (auto* x = std::get_if<ir::For>(&s.op)) {
                     walk(x->body);
                     // What was there before the loop and is used in it stays until its end.
@@ -207,7 +191,6 @@ private:
                         if (l.first < here && l.second > here) l.second = now;
                     }
                 }
-                if (auto* x = std::get_if<ir::If>(&s.op); x && x->vote >= 0) touch(x->vote);
                 if (auto* x = std::get_if<ir::If>(&s.op)) walk(x->then), walk(x->otherwise);
                 if (auto* x = std::get_if<ir::Role>(&s.op)) walk(x->body);
                 if (auto* x = std::get_if<ir::Elect>(&s.op)) walk(x->body);

@@ -3,97 +3,28 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/uses.h"
+
 namespace tw::verify {
 namespace {
 
-using ir::Expr;
-using ir::ExprKind;
-
 struct Uses {
-    std::vector<int> fragments, scalars;
+    std::vector<int> fragments, scalars, written;   // read, read, and fragments written
 };
 
-void read(const Expr& e, Uses& u) {
-    if (e.kind() == ExprKind::var) u.scalars.push_back(e->id);
-    for (const Expr& a : e->args) read(a, u);
-}
-
-void read(const std::optional<Expr>& e, Uses& u) {
-    if (e) read(*e, u);
-}
-
-void read(const ir::Element& e, Uses& u) {
-    if (e->op == ir::ElementOp::fragment) u.fragments.push_back(e->id);
-    read(e->index, u);
-    for (const ir::Element& a : e->args) read(a, u);
-}
-
-void read(const ir::GlobalView& v, Uses& u) {
-    for (const Expr& e : v.origin) read(e, u);
-    for (const auto& e : v.limit) read(e, u);
-    if (v.gather_fragment >= 0) u.fragments.push_back(v.gather_fragment);
-}
-
-void read(const ir::SharedView& v, Uses& u) {
-    for (const Expr& e : v.origin) read(e, u);
-    read(v.cluster_rank, u);
-}
-
 // What data flow evaluates of one statement, without the statements in it.
-Uses reads_of(const ir::Stmt& s) {
+Uses uses_of(const ir::Stmt& s) {
     Uses u;
-    if (auto* x = std::get_if<ir::For>(&s.op)) read(x->lo, u), read(x->hi, u), read(x->step, u);
-    if (auto* x = std::get_if<ir::If>(&s.op)) {
-        read(x->condition, u);
-        if (x->vote >= 0) u.fragments.push_back(x->vote);
-    }
-    if (auto* x = std::get_if<ir::Assign>(&s.op)) read(x->value, u);
-    if (auto* x = std::get_if<ir::Compute>(&s.op)) read(x->value, u);
-    if (auto* x = std::get_if<ir::Reduce>(&s.op)) u.fragments.push_back(x->src);
-    if (auto* x = std::get_if<ir::Scan>(&s.op)) u.fragments.push_back(x->src);
-    if (auto* x = std::get_if<ir::Shuffle>(&s.op)) u.fragments.push_back(x->src);
-    if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) read(x->src, u);
-    if (auto* x = std::get_if<ir::StoreGlobal>(&s.op)) read(x->dst, u), u.fragments.push_back(x->src);
-    if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) read(x->dst, u), u.fragments.push_back(x->src);
-    if (auto* x = std::get_if<ir::LoadShared>(&s.op)) read(x->src, u);
-    if (auto* x = std::get_if<ir::StoreShared>(&s.op)) read(x->dst, u), u.fragments.push_back(x->src);
-    if (auto* x = std::get_if<ir::CpAsync>(&s.op)) read(x->dst, u), read(x->src, u);
-    if (auto* x = std::get_if<ir::TmaLoad>(&s.op)) {
-        read(x->dst, u), read(x->multicast_mask, u);
-        for (const Expr& e : x->coordinates) read(e, u);
-    }
-    if (auto* x = std::get_if<ir::TmaStore>(&s.op)) {
-        read(x->src, u);
-        for (const Expr& e : x->coordinates) read(e, u);
-    }
-    if (auto* x = std::get_if<ir::Wgmma>(&s.op)) {
-        if (auto* view = std::get_if<ir::SharedView>(&x->a)) read(*view, u);
-        else u.fragments.push_back(std::get<int>(x->a));
-        read(x->b, u), read(x->accumulate, u);
-        if (!x->accumulate.is_constant(0)) u.fragments.push_back(x->acc);
-    }
-    if (auto* x = std::get_if<ir::Mma>(&s.op)) u.fragments.insert(u.fragments.end(), {x->a, x->b, x->acc});
+    auto expr = [&](const ir::Expr& e) { ir::visit_leaves(e, [&](int v) { u.scalars.push_back(v); }); };
+    ir::visit_uses(s, {.reads = [&](int f) { u.fragments.push_back(f); }, .writes = [&](int f) { u.written.push_back(f); }, .expr = expr});
     return u;
-}
-
-// What it leaves written, as a whole.
-void write(const ir::Stmt& s, std::set<int>& fragments, std::set<int>& scalars) {
-    if (auto* x = std::get_if<ir::Assign>(&s.op)) scalars.insert(x->var);
-    if (auto* x = std::get_if<ir::Compute>(&s.op)) fragments.insert(x->dst);
-    if (auto* x = std::get_if<ir::Reduce>(&s.op)) fragments.insert(x->dst);
-    if (auto* x = std::get_if<ir::Scan>(&s.op)) fragments.insert(x->dst);
-    if (auto* x = std::get_if<ir::Shuffle>(&s.op)) fragments.insert(x->dst);
-    if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) fragments.insert(x->dst);
-    if (auto* x = std::get_if<ir::LoadShared>(&s.op)) fragments.insert(x->dst);
-    if (auto* x = std::get_if<ir::Wgmma>(&s.op)) fragments.insert(x->acc);
-    if (auto* x = std::get_if<ir::Mma>(&s.op)) fragments.insert(x->acc);
 }
 
 using Written = std::pair<std::set<int>, std::set<int>>;   // fragments, scalars: by every way to this point
 
 void walk(const ir::Region& region, Written& written, Carried& out) {
     for (const ir::Stmt& s : region) {
-        const Uses u = reads_of(s);
+        const Uses u = uses_of(s);
         for (int f : u.fragments) {
             if (!written.first.count(f)) out.fragments.insert(f);
         }
@@ -119,7 +50,8 @@ void walk(const ir::Region& region, Written& written, Carried& out) {
             walk(x->body, inside, out);
         }
         if (auto* x = std::get_if<ir::Elect>(&s.op)) walk(x->body, inside, out);
-        write(s, written.first, written.second);
+        written.first.insert(u.written.begin(), u.written.end());
+        if (auto* x = std::get_if<ir::Assign>(&s.op)) written.second.insert(x->var);
     }
 }
 
@@ -136,7 +68,7 @@ Carried carried_by(const ir::Kernel& kernel, const ir::For& loop) {
     auto count = [&](const ir::Region& region, int by) {
         ir::for_each_stmt(region, [&](const ir::Stmt& s) {
             stated |= std::holds_alternative<ir::Expect>(s.op);
-            const Uses u = reads_of(s);
+            const Uses u = uses_of(s);
             for (int f : u.fragments) fragments[f] += by;
             for (int v : u.scalars) scalars[v] += by;
         });

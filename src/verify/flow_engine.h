@@ -27,6 +27,7 @@
 
 #include "base/processor_time.h"
 #include "ir/shuffle.h"
+#include "ir/uses.h"
 #include "verify/carried.h"
 #include "verify/flow.h"
 #include "verify/operands.h"

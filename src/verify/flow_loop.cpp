@@ -6,14 +6,7 @@ namespace tw::verify::detail {
 void Flow::collect_assigned(const ir::Region& region, std::set<int>& fragments, std::set<int>& scalars) {
     ir::for_each_stmt(region, [&](const ir::Stmt& s) {
         if (auto* x = std::get_if<ir::Assign>(&s.op); x && !order_only_.scalars.count(x->var)) scalars.insert(x->var);
-        if (auto* x = std::get_if<ir::Compute>(&s.op)) fragments.insert(x->dst);
-        if (auto* x = std::get_if<ir::Reduce>(&s.op)) fragments.insert(x->dst);
-        if (auto* x = std::get_if<ir::Scan>(&s.op)) fragments.insert(x->dst);
-        if (auto* x = std::get_if<ir::Shuffle>(&s.op)) fragments.insert(x->dst);
-        if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) fragments.insert(x->dst);
-        if (auto* x = std::get_if<ir::LoadShared>(&s.op)) fragments.insert(x->dst);
-        if (auto* x = std::get_if<ir::Wgmma>(&s.op)) fragments.insert(x->acc);
-        if (auto* x = std::get_if<ir::Mma>(&s.op)) fragments.insert(x->acc);
+        ir::visit_uses(s, {.writes = [&](int f) { fragments.insert(f); }});
     });
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/uses.h"
+
 namespace tw::verify {
 namespace {
 
@@ -46,23 +48,12 @@ private:
         if (e.kind() == ExprKind::var && !needed_[at(e->id)]) needed_[at(e->id)] = grew_ = true;
         for (const Expr& a : e->args) need(a);
     }
-    void need(const std::optional<Expr>& e) {
-        if (e) need(*e);
-    }
-    void need(const ir::Element& e) {
-        need(e->index);
-        for (const ir::Element& a : e->args) need(a);
-    }
-    void need(const ir::GlobalView& v) {
-        for (const Expr& e : v.origin) need(e);
-        for (const auto& e : v.limit) need(e);
-    }
     // The slot is a fixed dimension. Through an overlay an element is found by its address, and that takes every dimension.
     void need(const ir::SharedView& v) {
         for (std::size_t d = 0; d < v.origin.size(); ++d) {
             if (overlaid(v.buffer) || std::find(v.dims.begin(), v.dims.end(), static_cast<int>(d)) != v.dims.end()) need(v.origin[d]);
         }
-        need(v.cluster_rank);
+        if (v.cluster_rank) need(*v.cluster_rank);
     }
     bool overlaid(int buffer) const {
         const ir::SharedBuffer& x = k_.buffers[at(buffer)];
@@ -82,33 +73,12 @@ private:
     }
 
     void visit(const ir::Stmt& s) {
-        if (auto* x = std::get_if<ir::For>(&s.op)) need(x->lo), need(x->hi), need(x->step);
-        if (auto* x = std::get_if<ir::If>(&s.op); x && !only_synchronises(*x)) need(x->condition);
         if (auto* x = std::get_if<ir::Assign>(&s.op)) {
             if (reads_element(x->value) && !needed_[at(x->var)]) needed_[at(x->var)] = grew_ = true;   // that the element exists is shown where it is read
-            if (needed_[at(x->var)]) need(x->value);
+            if (!needed_[at(x->var)]) return;
         }
-        if (auto* x = std::get_if<ir::Compute>(&s.op)) need(x->value);
-        if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) need(x->src);
-        if (auto* x = std::get_if<ir::StoreGlobal>(&s.op)) need(x->dst);
-        if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) need(x->dst);
-        if (auto* x = std::get_if<ir::LoadShared>(&s.op)) need(x->src);
-        if (auto* x = std::get_if<ir::StoreShared>(&s.op)) need(x->dst);
-        if (auto* x = std::get_if<ir::CpAsync>(&s.op)) need(x->dst), need(x->src);
-        if (auto* x = std::get_if<ir::TmaLoad>(&s.op)) {
-            need(x->dst);
-            for (const Expr& e : x->coordinates) need(e);
-            need(x->multicast_mask);
-        }
-        if (auto* x = std::get_if<ir::TmaStore>(&s.op)) {
-            need(x->src);
-            for (const Expr& e : x->coordinates) need(e);
-        }
-        if (auto* x = std::get_if<ir::Wgmma>(&s.op)) {
-            if (auto* view = std::get_if<ir::SharedView>(&x->a)) need(*view);
-            need(x->b);
-            need(x->accumulate);
-        }
+        if (auto* x = std::get_if<ir::If>(&s.op); x && only_synchronises(*x)) return;
+        ir::visit_uses(s, {.expr = [&](const Expr& e) { need(e); }, .shared = [&](const ir::SharedView& v) { need(v); }});
     }
 
     const ir::Kernel& k_;

@@ -137,6 +137,30 @@ def pick(X: tw.Tensor(f32, M, N), at: tw.Tensor(i32, M, range=N), Y: tw.Tensor(f
     EXPECT_EQ(passed, (std::set<std::string>{"X", "at", "Y"}));
 }
 
+// The same kernel further down in its file is the same code; with another constant it is not.
+TEST(WithoutComments, TellsCodeFromItsPlace) {
+    auto code = [](const std::string& text) {
+        const ir::Module module = lowered("k.py", text);
+        auto emitted = emit(module.kernels.at(0), "k.py");
+        EXPECT_TRUE(emitted);
+        return std::make_pair(emitted->source, without_comments(emitted->source));
+    };
+    const std::string head = "import tilewright as tw\nfrom tilewright import f32\n\nN, = tw.sizes(\"N\")\n";
+    const std::string kernel = R"(
+@tw.kernel(target="sm_80", computes="Y[n] = 2.0 * X[n]", threads=32)
+def twice(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    n = tw.grid(tw.cdiv(N, 32)) * 32
+    tw.store(Y[n], 2.0 * tw.load(X[n : n + 32], fill=0.0))
+)";
+    std::string thrice = kernel;
+    for (std::size_t at = thrice.find("2.0"); at != std::string::npos; at = thrice.find("2.0", at)) thrice.replace(at, 3, "3.0");
+    const auto here = code(head + kernel), below = code(head + "\n# a remark\n\n" + kernel), other = code(head + thrice);
+    EXPECT_NE(here.first, below.first);
+    EXPECT_EQ(here.second, below.second);
+    EXPECT_NE(here.second, other.second);
+    EXPECT_EQ(here.second.find("//"), std::string::npos);
+}
+
 TEST(SelfContained, PastesEachHeaderOnceAndWhatIsUsed) {
     auto header = [](const std::string& name) -> std::optional<std::string> {
         if (name == "a.cuh") return "#pragma once\n#include \"b.cuh\"\n// doubles\nTW_DEVICE int twice(int x) { return add(x, x); }\n// never\nTW_DEVICE int unused() {\n  return 0;\n}\n";

@@ -1,0 +1,288 @@
+#include "diagnose/value_difference.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+namespace tw::diagnose {
+namespace {
+
+using Kind = TagDifference::Kind;
+
+class Comparison {
+public:
+    Comparison(Forms& forms, const ir::Kernel& k, Findings& found) : forms_(forms), k_(k), found_(found) {}
+
+    void compare(FormId expected, FormId actual, const std::string& context) {
+        if (expected == actual) return;
+        const Form e = forms_.form(expected), a = forms_.form(actual);
+        Form missing, foreign, repeated, scaled;
+        std::set<double> ratios;
+        for (const auto& [m, c] : e) {
+            auto it = a.find(m);
+            if (it == a.end()) missing.emplace(m, c);
+            else if (it->second != c) {
+                const double ratio = it->second / c;
+                ratios.insert(ratio);
+                (ratio >= 1.5 && std::fabs(ratio - std::round(ratio)) < 1e-4 ? repeated : scaled).emplace(m, ratio);
+            }
+        }
+        for (const auto& [m, c] : a) {
+            if (!e.count(m)) foreign.emplace(m, c);
+        }
+        if (!missing.empty() && !foreign.empty()) {
+            if (relative(e, a, missing, foreign, context)) return;
+            if (e.size() == 1 && a.size() == 1 && descend(*e.begin(), *a.begin(), context)) return;
+        }
+        if (a.size() == 1 && a.begin()->first.empty() && (std::isinf(a.begin()->second) || std::isnan(a.begin()->second))) {
+            found_.infinite = true;
+            found_.put(Kind::other, context + "it is infinite on these data, whatever the inputs: something is divided by 0, or an empty maximum (-inf) takes part");
+            return;
+        }
+        // The same terms with one common factor: the whole is scaled.
+        if (missing.empty() && foreign.empty() && ratios.size() == 1 && repeated.size() + scaled.size() == e.size()) {
+            const double r = *ratios.begin();
+            found_.factor = r == -1 ? "the sign is turned" : fmt::format("{:.6g} times too {}", r < 1 && r > 0 ? 1 / r : r, r < 1 && r > 0 ? "small" : "large");
+            found_.put(Kind::scaled, context + "the right elements, but " + found_.factor);
+            if (e.size() > 1 && !repeated.empty()) found_.put(Kind::repeated, fmt::format("{}every contribution counts {:.6g} times", context, r));
+            return;
+        }
+        const std::size_t total = e.size();
+        if (!missing.empty()) {
+            std::string text = context + forms_.text(missing);
+            if (total > 1 && missing.size() < total) text += fmt::format(" ({} of {} contributions)", missing.size(), total);
+            found_.put(Kind::missing, text);
+            for (const auto& [m, c] : missing) found_.missing.push_back(m);
+        }
+        if (!repeated.empty()) {
+            Form once;
+            std::set<double> times;
+            for (const auto& [m, r] : repeated) once.emplace(m, e.at(m)), times.insert(std::round(r)), found_.repeated.push_back(m);
+            found_.put(Kind::repeated, fmt::format("{}{} counts {} times", context, forms_.text(once), times.size() == 1 ? fmt::format("{:g}", *times.begin()) : "several"));
+        }
+        if (!scaled.empty()) {
+            Form is;
+            for (const auto& [m, r] : scaled) is.emplace(m, a.at(m));
+            found_.put(Kind::scaled, fmt::format("{}{} instead of {}", context, forms_.text(is), forms_.text(only(e, scaled))));
+        }
+        if (!foreign.empty()) {
+            std::string text = context + forms_.text(foreign);
+            Elements inside;
+            for (const auto& [m, c] : foreign) {
+                forms_.elements(m, inside);
+                found_.foreign.push_back(m);
+            }
+            bool constant = false, nothing = false, outputs = false;
+            const bool meant = std::any_of(e.begin(), e.end(), [&](const auto& term) { return hides_constant(term.first); });   // the 1 of a sigmoid is no fill
+            for (const auto& [m, c] : foreign) {
+                Elements own;
+                forms_.elements(m, own);
+                bool shift_only = true;
+                for (const auto& [atom, p] : m) {
+                    nothing = nothing || forms_.atom(atom).kind == FormAtom::Kind::nothing;
+                    shift_only = shift_only && is_shift(atom);
+                }
+                constant = constant || own.empty() || (shift_only && !m.empty()) || (!meant && hides_constant(m));
+            }
+            for (const auto& [t, offset] : inside) outputs = outputs || k_.tensors[static_cast<std::size_t>(t)].is_output;
+            found_.constant = found_.constant || constant;
+            found_.put(nothing || outputs ? Kind::never_written : Kind::foreign, text);
+            note_displacement(missing, foreign);
+        }
+    }
+
+    // exp(c * maximum): what other terms are relative to.
+    bool is_shift(int atom) const {
+        const FormAtom& t = forms_.atom(atom);
+        if (t.kind != FormAtom::Kind::exponential) return false;
+        for (const auto& [m, c] : forms_.form(t.args[0])) {
+            for (const auto& [inner, p] : m) {
+                if (forms_.is_reference(inner)) return true;
+            }
+        }
+        return false;
+    }
+
+private:
+    static Form only(const Form& f, const Form& keys) {
+        Form r;
+        for (const auto& [m, c] : keys) r.emplace(m, f.at(m));
+        return r;
+    }
+
+    // A number among the terms of a sum or the members of a maximum below.
+    bool hides_constant(const Monomial& m) {
+        for (const auto& [id, p] : m) {
+            const FormAtom& a = forms_.atom(id);
+            if (a.kind == FormAtom::Kind::extremum) {
+                for (FormId member : a.args) {
+                    const Form& f = forms_.form(member);
+                    if (f.empty() || (f.size() == 1 && f.begin()->first.empty())) return found_.in_extremum = true;
+                }
+            }
+            if (a.kind == FormAtom::Kind::sum) {
+                for (const auto& [term, c] : forms_.form(a.args[0])) {
+                    bool shifts = true;
+                    for (const auto& [factor, q] : term) shifts = shifts && is_shift(factor);
+                    if (shifts) return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    std::pair<Monomial, Monomial> split_shift(const Monomial& m) const {
+        std::pair<Monomial, Monomial> r;
+        for (const auto& factor : m) (is_shift(factor.first) ? r.second : r.first).push_back(factor);
+        return r;
+    }
+
+    // What a set of shift factors is relative to, as a text: exp(x) * exp(m)^-1 is relative to m.
+    std::string relative_to(const Monomial& shift) {
+        if (shift.empty()) return "nothing (no maximum is subtracted)";
+        FormId sum = forms_.number(0);
+        for (const auto& [atom, p] : shift) sum = forms_.add(sum, forms_.scaled(forms_.atom(atom).args[0], -p));
+        return forms_.text(sum, 110);
+    }
+
+    static Monomial powered_inverse(Monomial m) {
+        for (auto& [atom, p] : m) p = -p;
+        return m;
+    }
+
+    bool relative(const Form& e, const Form& a, const Form& missing, const Form& foreign, const std::string& context) {
+        std::map<Monomial, double> left, right;
+        for (const auto& [m, c] : missing) left[split_shift(m).first] += c;
+        for (const auto& [m, c] : foreign) right[split_shift(m).first] += c;
+        if (left != right) return false;
+        std::map<Monomial, Form> actual;    // by what it is relative to
+        for (const auto& [m, c] : a) {
+            auto [rest, shift] = split_shift(m);
+            actual[shift][rest] += c;
+        }
+        std::set<Monomial> wanted;
+        for (const auto& [m, c] : e) wanted.insert(split_shift(m).second);
+        std::string text = context;
+        bool first = true;
+        if (actual.size() == 2 && actual.count({})) {
+            // What both parts share was divided out: only the factor between them is known.
+            const auto& [shift, part] = *std::next(actual.begin());
+            text += fmt::format("against `{}`, `{}` carries the factor exp({})", forms_.text(actual.begin()->second, 90), forms_.text(part, 90), relative_to(powered_inverse(shift)));
+        } else {
+            for (const auto& [shift, part] : actual) {
+                text += fmt::format("{}`{}` is relative to {}", first ? "" : "; ", forms_.text(part, 90), relative_to(shift));
+                first = false;
+            }
+        }
+        if (actual.size() == 1) text += fmt::format("; expected relative to {}", relative_to(*wanted.begin()));
+        found_.put(Kind::relative, text);
+        for (const auto& [m, c] : foreign) found_.foreign.push_back(m);
+        return true;
+    }
+
+    // One term against one term: into the factor in which they differ.
+    bool descend(const std::pair<const Monomial, double>& e, const std::pair<const Monomial, double>& a, const std::string& context) {
+        Monomial le, la;
+        std::map<int, double> powers;
+        for (const auto& [atom, p] : e.first) powers[atom] += p;
+        for (const auto& [atom, p] : a.first) powers[atom] -= p;
+        for (const auto& [atom, p] : powers) {
+            if (std::fabs(p) < 1e-6) continue;
+            if (p > 0) le.emplace_back(atom, p);
+            else la.emplace_back(atom, -p);
+        }
+        // A denominator shows on the other side.
+        auto power_in = [](const Monomial& m, int atom) {
+            for (const auto& [x, p] : m) {
+                if (x == atom) return p;
+            }
+            return 0.0;
+        };
+        // What a quotient is relative to as a whole cancels against its denominator, if that is all relative to the same.
+        auto without_shifts = [&](Monomial& m) { m.erase(std::remove_if(m.begin(), m.end(), [&](const auto& f) { return is_shift(f.first); }), m.end()); };
+        if (le.size() + la.size() > 2) without_shifts(le), without_shifts(la);
+        if (le.size() != 1 || la.size() != 1) return false;
+        int x = le[0].first, y = la[0].first;
+        double p = power_in(e.first, x), q = power_in(a.first, y);
+        if (p == 0 && q == 0) {   // both in the denominators: le came from the actual side
+            std::swap(x, y);
+            p = power_in(e.first, x), q = power_in(a.first, y);
+        }
+        const FormAtom ex = forms_.atom(x), ac = forms_.atom(y);
+        if (ex.kind != ac.kind || std::fabs(p - q) > 1e-6) return false;
+        const std::string inner = context + (p < 0 ? "in the denominator: " : "");
+        switch (ex.kind) {
+            case FormAtom::Kind::sum: compare(ex.args[0], ac.args[0], inner); return true;
+            case FormAtom::Kind::exponential: compare(ex.args[0], ac.args[0], inner + "inside exp: "); return true;
+            case FormAtom::Kind::function:
+                if (ex.name != ac.name || ex.args.size() != ac.args.size()) return false;
+                for (std::size_t i = 0; i < ex.args.size(); ++i) compare(ex.args[i], ac.args[i], inner + "inside " + ex.name + ": ");
+                return true;
+            case FormAtom::Kind::extremum: {
+                if (ex.name != ac.name) return false;
+                // Sets: as sums of their members, so that missing and foreign ones show.
+                Form want, have;
+                for (FormId m : ex.args) add_member(want, m);
+                for (FormId m : ac.args) add_member(have, m);
+                found_.in_extremum = true;
+                compare(forms_.intern(want), forms_.intern(have), inner + "in the " + (ex.name == "max" ? "maximum" : "minimum") + ": ");
+                return true;
+            }
+            default: return false;
+        }
+    }
+
+    void add_member(Form& f, FormId member) {
+        const Form& m = forms_.form(member);
+        if (m.size() == 1) {
+            f[m.begin()->first] += m.begin()->second;
+            return;
+        }
+        if (m.empty()) {   // the number 0
+            f[Monomial{}] += 0.5;   // shown as a constant: found_.constant says what it is
+            return;
+        }
+        FormAtom s;
+        s.kind = FormAtom::Kind::sum;
+        s.args = {member};
+        f[Monomial{{forms_.atom_of(std::move(s)), 1.0}}] += 1;
+    }
+
+    // X[1, 8] where X[1, 0] should be: moved by 8 along dimension 1; X[3, 5] for X[5, 3]: transposed.
+    void note_displacement(const Form& missing, const Form& foreign) {
+        if (missing.empty() || foreign.empty()) return;
+        Elements want, have;
+        for (const auto& [m, c] : missing) forms_.elements(m, want);
+        for (const auto& [m, c] : foreign) forms_.elements(m, have);
+        std::size_t compared = 0;
+        for (const auto& [t, offset] : want) {
+            if (have.count({t, offset})) continue;   // a factor that both have is where it should be
+            if (++compared > 16) break;
+            const auto expected = forms_.index_of(t, offset);
+            for (const auto& [u, other] : have) {
+                if (u != t || want.count({u, other})) continue;
+                const auto actual = forms_.index_of(u, other);
+                std::vector<std::size_t> moved;
+                for (std::size_t d = 0; d < actual.size(); ++d) {
+                    if (actual[d] != expected[d]) moved.push_back(d);
+                }
+                if (moved.size() == 2 && actual[moved[0]] == expected[moved[1]] && actual[moved[1]] == expected[moved[0]]) found_.swapped = true;
+                if (moved.size() == 1 && found_.shift.empty()) {
+                    found_.shift = fmt::format("{:+} along dimension {} of `{}`", actual[moved[0]] - expected[moved[0]], moved[0], k_.tensors[static_cast<std::size_t>(t)].name);
+                }
+            }
+        }
+        if (!found_.shift.empty()) found_.swapped = false;   // one step along one dimension says more
+    }
+
+    Forms& forms_;
+    const ir::Kernel& k_;
+    Findings& found_;
+};
+
+}  // namespace
+
+void compare_values(Forms& forms, const ir::Kernel& kernel, FormId expected, FormId actual, Findings& found) { Comparison(forms, kernel, found).compare(expected, actual, ""); }
+
+}  // namespace tw::diagnose

@@ -1,0 +1,256 @@
+// Does the order in which persistent blocks walk tiles reach every tile once? By enumeration over all small grids, on compiled polynomials.
+#include "verify/flow_engine.h"
+
+namespace tw::verify::detail {
+
+namespace {
+
+// Polynomials evaluated many times over: atoms have slots, and one that is made of others is computed once for each setting.
+class Evaluator {
+public:
+    Evaluator(const Integers& ints, const std::map<Atom, Poly>& definitions) : ints_(ints), definitions_(definitions) {}
+
+    using Compiled = std::vector<std::pair<std::int64_t, std::vector<int>>>;   // coefficient, slots of the factors
+
+    void set(Atom a, std::int64_t value) {
+        Slot& s = slots_[static_cast<std::size_t>(given(a))];
+        s.value = value;
+        s.known = true;
+        ++setting_;
+    }
+    void unset(Atom a) {
+        slots_[static_cast<std::size_t>(given(a))].known = false;
+        ++setting_;
+    }
+    // Pre: everything that is ever set was set once before.
+    Compiled compile(const Poly& p) {
+        Compiled c;
+        for (const auto& [m, k] : p.terms) {
+            c.emplace_back(k, std::vector<int>());
+            for (Atom a : m) {
+                const int slot = slot_of(a);
+                c.back().second.push_back(slot);
+            }
+        }
+        return c;
+    }
+    std::optional<std::int64_t> value(const Compiled& p) {
+        std::int64_t sum = 0;
+        for (const auto& [k, factors] : p) {
+            std::int64_t product = k;
+            for (int f : factors) {
+                const auto v = value(f);
+                if (!v || __builtin_mul_overflow(product, *v, &product)) return std::nullopt;
+            }
+            if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+        }
+        return sum;
+    }
+
+private:
+    struct Slot {
+        enum class Kind : std::uint8_t { given, defined, quotient, minimum, maximum, other } kind = Kind::given;
+        std::vector<Compiled> args;
+        std::int64_t value = 0;
+        bool known = false;
+        std::uint64_t setting = 0;   // in which it was computed
+    };
+
+    int given(Atom a) {
+        const auto [it, fresh] = by_atom_.emplace(a, static_cast<int>(slots_.size()));
+        if (fresh) slots_.emplace_back();
+        return it->second;
+    }
+
+    int slot_of(Atom a) {
+        const auto found = by_atom_.find(a);
+        if (found != by_atom_.end()) return found->second;
+        Slot s;
+        const AtomInfo& i = ints_.info(a);
+        const auto definition = definitions_.find(a);
+        if (definition != definitions_.end()) {
+            s.kind = Slot::Kind::defined;
+            s.args.push_back(compile(definition->second));
+        } else {
+            s.kind = i.kind == AtomInfo::Kind::quotient ? Slot::Kind::quotient : i.kind == AtomInfo::Kind::minimum ? Slot::Kind::minimum : i.kind == AtomInfo::Kind::maximum ? Slot::Kind::maximum : Slot::Kind::other;
+            if (s.kind != Slot::Kind::other) {
+                for (const Poly& p : i.args) s.args.push_back(compile(p));
+            }
+        }
+        const int slot = static_cast<int>(slots_.size());
+        by_atom_.emplace(a, slot);
+        slots_.push_back(std::move(s));
+        return slot;
+    }
+
+    std::optional<std::int64_t> value(int slot) {
+        Slot& s = slots_[static_cast<std::size_t>(slot)];
+        if (s.kind == Slot::Kind::given || s.setting == setting_) return s.known ? std::optional(s.value) : std::nullopt;
+        s.setting = setting_;
+        s.known = false;
+        std::int64_t args[2] = {0, 0};
+        for (std::size_t i = 0; i < s.args.size() && i < 2; ++i) {
+            const auto v = value(s.args[i]);
+            if (!v) return std::nullopt;
+            args[i] = *v;
+        }
+        switch (s.kind) {
+            case Slot::Kind::defined: s.value = args[0]; break;
+            case Slot::Kind::quotient:
+                if (args[1] == 0) return std::nullopt;
+                s.value = ir::floor_div(args[0], args[1]);
+                break;
+            case Slot::Kind::minimum: s.value = std::min(args[0], args[1]); break;
+            case Slot::Kind::maximum: s.value = std::max(args[0], args[1]); break;
+            default: return std::nullopt;
+        }
+        s.known = true;
+        return s.value;
+    }
+
+    const Integers& ints_;
+    const std::map<Atom, Poly>& definitions_;
+    std::map<Atom, int> by_atom_;
+    std::deque<Slot> slots_;
+    std::uint64_t setting_ = 1;
+};
+
+struct CompiledCondition {
+    Condition::Kind kind = Condition::Kind::yes;
+    Evaluator::Compiled poly;
+    std::vector<CompiledCondition> parts;
+};
+
+CompiledCondition compiled(const Condition& c, Evaluator& e) {
+    CompiledCondition out{c.kind, e.compile(c.poly), {}};
+    for (const Condition& p : c.parts) out.parts.push_back(compiled(p, e));
+    return out;
+}
+
+// The sizes that are set make it false.
+bool excludes(const CompiledCondition& c, Evaluator& e) {
+    auto excluded = [&](const CompiledCondition& p) { return excludes(p, e); };
+    switch (c.kind) {
+        case Condition::Kind::yes: return false;
+        case Condition::Kind::no: return true;
+        case Condition::Kind::all: return std::any_of(c.parts.begin(), c.parts.end(), excluded);
+        case Condition::Kind::any: return std::all_of(c.parts.begin(), c.parts.end(), excluded);
+        default: break;
+    }
+    const auto v = e.value(c.poly);
+    if (!v) return false;
+    return c.kind == Condition::Kind::at_least_zero ? *v < 0 : c.kind == Condition::Kind::zero ? *v != 0 : *v == 0;
+}
+
+}  // namespace
+
+bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas) {
+    std::vector<Atom> order;
+    for (const auto& [a, d] : names) order.push_back(a);
+    // One size per tile dimension: the multiples of the tile's extent (or of one, where the dimension is a multiple of the size).
+    std::vector<Atom> sizes;
+    std::vector<std::int64_t> units;
+    for (Atom a : order) {
+        const auto& [step, dim] = tile_extent_[a];
+        std::vector<Atom> all;
+        ints_.collect(dim, all);
+        if (all.size() > 1) return why = "a tiled dimension has more than one size", false;
+        if (all.empty() || std::find(sizes.begin(), sizes.end(), all[0]) != sizes.end()) continue;
+        sizes.push_back(all[0]);
+        units.push_back(dim == Poly::of(all[0]) ? step : 1);
+    }
+    if (order.size() > 3 || sizes.size() > 3) return why = "too many tile dimensions to check their order", false;
+    std::vector<std::pair<Atom, Poly>> derived;
+    for (const auto& [symbol, definition] : tile_definition_) {
+        const Poly whole = expanded(definition);
+        const bool here = std::any_of(executions.begin(), executions.end(), [&](const Digit& d) { return ints_.mentions(whole, d.atom); });
+        // What is shown to be non-negative anyway (a slot of a ring) may depend on sizes that are not enumerated here.
+        if (here && !prover_.holds(at_least(definition, Poly(0)))) derived.emplace_back(symbol, whole);
+    }
+    Evaluator known(ints_, tile_definition_);
+    for (Atom a : sizes) known.set(a, 0);
+    for (const Digit& d : executions) {
+        known.set(d.atom, 0);
+        known.unset(d.atom);
+    }
+    std::vector<Evaluator::Compiled> extents, trips, coordinates, others;
+    for (Atom a : order) {
+        extents.push_back(known.compile(tile_extent_[a].second));
+        coordinates.push_back(known.compile(Poly::of(a)));
+    }
+    for (const Digit& d : executions) trips.push_back(known.compile(d.extent));
+    for (const auto& [symbol, definition] : derived) others.push_back(known.compile(definition));
+    std::vector<CompiledCondition> assumed;   // where the sizes at hand say nothing of one, it excludes nothing
+    for (const ir::Assumption& a : k_.assumptions) {
+        State empty;
+        assumed.push_back(compiled(ints_.condition_from(a.condition, leaf(empty)), known));
+    }
+    std::vector<std::int64_t> multiples(sizes.size(), 1);
+    const int top = order.size() == 1 ? 40 : order.size() == 2 ? 12 : 6;
+    for (;;) {
+        // Whole tiles (even), and one element into the last of them (odd): a loop that forgets the ragged tile must show.
+        for (std::size_t i = 0; i < sizes.size(); ++i) known.set(sizes[i], multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1);
+        auto next_sizes = [&] {
+            std::size_t d = 0;
+            while (d < multiples.size() && ++multiples[d] > 2 * top) multiples[d++] = 1;
+            return d < multiples.size();
+        };
+        if (std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); })) {   // no launch has these sizes
+            if (!next_sizes()) break;
+            continue;
+        }
+        std::vector<std::int64_t> counts;
+        std::int64_t product = 1;
+        for (std::size_t j = 0; j < order.size(); ++j) {
+            const auto dim = known.value(extents[j]);
+            if (!dim) return why = "a tiled dimension has no value", false;
+            const std::int64_t step = tile_extent_[order[j]].first;
+            counts.push_back((*dim + step - 1) / step);
+            product *= counts.back();
+        }
+        std::set<std::vector<std::int64_t>> seen;
+        // The loops around the store, from the outermost: an inner one may run a number of times that depends on the outer ones.
+        std::function<bool(std::size_t)> run = [&](std::size_t depth) -> bool {
+            if (depth < executions.size()) {
+                const auto n = known.value(trips[depth]);
+                if (!n) return why = "the trip count of a tile loop has no value", false;
+                if (*n > 4 * product + 64) return why = "the number of tiles is not the product of the tile counts", false;
+                for (std::int64_t i = 0; i < *n; ++i) {
+                    known.set(executions[depth].atom, i);
+                    if (!run(depth + 1)) return false;
+                }
+                known.unset(executions[depth].atom);
+                return true;
+            }
+            std::vector<std::int64_t> tile;
+            for (std::size_t j = 0; j < order.size(); ++j) {
+                const auto v = known.value(coordinates[j]);
+                if (!v || *v < 0 || *v >= counts[j]) return why = "a tile coordinate leaves its range", false;
+                tile.push_back(*v);
+            }
+            for (const auto& definition : others) {   // every symbol was taken to be non-negative
+                const auto v = known.value(definition);
+                if (!v || *v < 0) return why = "a value derived from the tile loop is negative", false;
+            }
+            if (!seen.insert(tile).second) return why = "two iterations of the tile loop give one tile", false;
+            return true;
+        };
+        if (!run(0)) return false;
+        if (static_cast<std::int64_t>(seen.size()) != product) return why = "the number of tiles is not the product of the tile counts", false;
+        if (!next_sizes()) break;
+    }
+    lemmas.push_back("lemma: the tile order is a bijection (all grids up to " + std::to_string(top) + " tiles a side, enumerated)");
+    // An index that is a tile coordinate itself is in range by the same lemma.
+    for (const Pending& p : by_tile_order_) {
+        auto it = tile_extent_.find(p.coordinate);
+        if (!names.count(p.coordinate) || it == tile_extent_.end() || it->second.first != 1 || !(it->second.second == p.extent)) continue;
+        Obligation& o = result_.obligations[p.obligation];
+        o.status = Status::proved;
+        o.prover = "enumeration";
+        o.reason.clear();
+        o.used.push_back(lemmas.back());
+    }
+    return true;
+}
+
+}  // namespace tw::verify::detail
