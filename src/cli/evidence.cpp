@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -103,7 +104,9 @@ Requested request_from(const CandidateOptions& o) {
         const auto text = read_file(o.inputs);
         if (!text) return {complain(exit_bad_input, text.error()), {}};
         request["inputs"] = json::parse(*text, nullptr, false);
-        if (!request["inputs"].is_object()) return {complain(exit_bad_input, o.inputs + " is not a JSON object of names and lists of numbers"), {}};
+        const json& inputs = request["inputs"];
+        const auto numbers = [](const json& list) { return list.is_array() && std::all_of(list.begin(), list.end(), [](const json& v) { return v.is_number(); }); };
+        if (!inputs.is_object() || !std::all_of(inputs.begin(), inputs.end(), numbers)) return {complain(exit_bad_input, o.inputs + " is not a JSON object of names and lists of numbers"), {}};
     }
     for (const std::string& setting : o.scalars) {
         const std::size_t equals = setting.find('=');

@@ -56,7 +56,7 @@ std::optional<nlohmann::json> exported_random(const diagnose::RandomKernel& rand
             tensors.push_back(std::move(one));
         }
         nlohmann::json scalars = nlohmann::json::object();
-        const auto values = emulate::random_scalars(k, options.seed);
+        const auto values = emulate::random_scalars(k.scalars, options.seed);
         for (std::size_t s = 0; s < values.size(); ++s) scalars[k.scalars[s].name] = values[s];
         out["cases"].push_back({{"sizes", random.shapes[i]}, {"scalars", scalars}, {"tensors", tensors}});
     }

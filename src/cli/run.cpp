@@ -162,6 +162,9 @@ int run(const Options& o) {
     for (const emulate::Schedule& schedule : schedules) {
         emulate::TrialOptions t;
         t.seed = o.candidate.seed;
+        t.tolerance = o.candidate.tolerance;
+        t.scalars = asked.request.value("scalars", t.scalars);
+        t.inputs = asked.request.value("inputs", t.inputs);
         t.emulator.schedule = schedule;
         t.emulator.resident_blocks = o.blocks;
         ProgressLine progress(o.candidate.timeout);

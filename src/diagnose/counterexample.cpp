@@ -84,7 +84,7 @@ emulate::TrialOptions trial_options(const Conditions& c) {
 // What the replay tells: see diagnose/explain.h.
 void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& replay, const emulate::TrialOptions& options, const emulate::OutputError* wrong) {
     const std::vector<emulate::TensorData> inputs = emulate::random_inputs(k, c.sizes, options.seed, options.small_integers);
-    const std::vector<double> scalars = emulate::random_scalars(k, options.seed);
+    const std::vector<double> scalars = emulate::random_scalars(k.scalars, options.seed);
     const Replay r{k, c.sizes, inputs, scalars, *options.emulator.history};
     if (!replay.outcome.clean()) return explain_fault(c, r, replay.outcome.faults.front());
     if (!wrong) return;

@@ -77,7 +77,7 @@ class Runs {
 public:
     Runs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const std::set<int>& lines, std::uint64_t seed) : k_(k), sizes_(sizes), lines_(lines) {
         inputs = emulate::random_inputs(k, sizes, seed, false);
-        scalars = emulate::random_scalars(k, seed);
+        scalars = emulate::random_scalars(k.scalars, seed);
     }
 
     // Empty where the launch is refused or the run is not clean.

@@ -36,11 +36,10 @@ Trial run_program(const ir::Module& module, const ir::Program& program, const st
     const ir::Kernel signature = signature_of(program);
     Trial trial;
     trial.sizes = sizes;
-    trial.refused = too_large(signature, sizes, options.memory_limit);
-    if (!trial.refused.empty()) return trial;
-    const std::vector<double> scalars = random_scalars(signature, options.seed);
-    trial.tensors = random_inputs(signature, sizes, options.seed, options.small_integers);
-    const std::vector<TensorData> inputs = trial.tensors;
+    const auto [inputs, scalars, refused] = starting_values(signature, sizes, options);
+    trial.refused = refused;
+    if (!refused.empty()) return trial;
+    trial.tensors = inputs;
     const auto start = std::chrono::steady_clock::now();
     for (const ir::Launch& launch : program.launches) {
         std::vector<std::int64_t> own;

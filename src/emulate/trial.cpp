@@ -149,11 +149,41 @@ double default_tolerance(const ir::Kernel& k, int tensor) {
     return std::max(4.0 * u, 1e-5);
 }
 
-std::vector<double> random_scalars(const ir::Kernel& k, std::uint64_t seed) {
+std::vector<double> random_scalars(const std::vector<ir::ScalarParam>& params, std::uint64_t seed, const std::map<std::string, double>& given) {
     std::vector<double> scalars;
     std::mt19937_64 random(seed ^ 0x5bd1e995);
-    for (std::size_t i = 0; i < k.scalars.size(); ++i) scalars.push_back(rounded(0.25 + static_cast<double>(random() % 8) / 8.0, k.scalars[i].dtype));
+    for (const ir::ScalarParam& p : params) {
+        const double drawn = 0.25 + static_cast<double>(random() % 8) / 8.0;
+        const auto it = given.find(p.name);
+        scalars.push_back(rounded(it == given.end() ? drawn : it->second, p.dtype));
+    }
     return scalars;
+}
+
+Start starting_values(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
+    Start start;
+    start.refused = too_large(k, sizes, options.memory_limit);
+    if (!start.refused.empty()) return start;
+    for (const auto& [name, value] : options.scalars) {
+        if (std::none_of(k.scalars.begin(), k.scalars.end(), [&, n = name](const ir::ScalarParam& p) { return p.name == n; })) start.refused = k.name + " has no scalar parameter named '" + name + "'";
+    }
+    start.scalars = random_scalars(k.scalars, options.seed, options.scalars);
+    start.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
+    for (const auto& [name, values] : options.inputs) {
+        const auto t = std::find_if(k.tensors.begin(), k.tensors.end(), [&, n = name](const ir::Tensor& one) { return one.name == n && !one.is_output; });
+        if (t == k.tensors.end()) {
+            start.refused = k.name + " has no input named '" + name + "'";
+            continue;
+        }
+        TensorData& data = start.tensors[static_cast<std::size_t>(t - k.tensors.begin())];
+        const auto width = static_cast<std::size_t>(target::bytes(data.dtype));
+        if (values.size() * width != data.bytes.size()) {
+            start.refused = name + " has " + std::to_string(data.bytes.size() / width) + " elements; " + std::to_string(values.size()) + " values were given";
+            continue;
+        }
+        for (std::size_t n = 0; n < values.size(); ++n) store_value(&data.bytes[n * width], data.dtype, values[n]);
+    }
+    return start;
 }
 
 void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorData>& inputs, const std::vector<double>& scalars, const TrialOptions& options) {
@@ -222,11 +252,10 @@ void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorDa
 Trial run_trial(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
     Trial trial;
     trial.sizes = sizes;
-    trial.refused = too_large(k, sizes, options.memory_limit);
-    if (!trial.refused.empty()) return trial;
-    const std::vector<double> scalars = random_scalars(k, options.seed);
-    trial.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
-    const std::vector<TensorData> inputs = trial.tensors;
+    const auto [inputs, scalars, refused] = starting_values(k, sizes, options);
+    trial.refused = refused;
+    if (!refused.empty()) return trial;
+    trial.tensors = inputs;
     const auto start = std::chrono::steady_clock::now();
     trial.outcome = run(k, sizes, scalars, trial.tensors, options.emulator);
     trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -1,6 +1,7 @@
 // One trial: random inputs, poisoned outputs, one launch on the emulator, comparison with the fp64 reference.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ struct TrialOptions {
     double tolerance = 0;            // 0: from the output's type and the depth of its sums
     std::int64_t memory_limit = std::int64_t{8} << 30;   // bytes; sizes that need more are refused
     bool small_integers = false;     // inputs are small integers, so that sums are exact and any slip is visible
+    std::map<std::string, double> scalars;               // given by name instead of drawn
+    std::map<std::string, std::vector<double>> inputs;   // contents by name, in memory order, instead of random ones
 };
 
 struct OutputError {
@@ -48,7 +51,15 @@ std::int64_t memory_needed(const ir::Kernel& kernel, const std::vector<std::int6
 std::string too_large(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, std::int64_t memory_limit);
 // The tensors of a launch whose integer tensors hold what is promised (zeros where nothing is), and whose others have no data.
 std::vector<TensorData> index_contents(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, Spread spread, std::uint64_t seed);
-std::vector<double> random_scalars(const ir::Kernel& kernel, std::uint64_t seed);
+// Drawn from the seed, or as given by name; rounded to their types.
+std::vector<double> random_scalars(const std::vector<ir::ScalarParam>& params, std::uint64_t seed, const std::map<std::string, double>& given = {});
+// What a trial starts with: its tensors and scalars, random or as the options give them. Refuses what does not fit the signature.
+struct Start {
+    std::vector<TensorData> tensors;
+    std::vector<double> scalars;
+    std::string refused;
+};
+Start starting_values(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const TrialOptions& options);
 // Compares the tensors of a clean trial with the reference on `inputs`.
 void note_refusal(Trial& trial);   // from the faults of its outcome
 void judge_outputs(Trial& trial, const ir::Kernel& kernel, const std::vector<TensorData>& inputs, const std::vector<double>& scalars, const TrialOptions& options);

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <optional>
-#include <random>
 #include <set>
 
 #include "emulate/trial.h"
@@ -149,14 +148,7 @@ Result<std::vector<double>> scalar_values(const Signature& s, const std::map<std
         const bool known = std::any_of(s.scalars.begin(), s.scalars.end(), [&, n = name](const ir::ScalarParam& p) { return p.name == n; });
         if (!known) return fail(FailureKind::bad_input, fmt::format("{} has no scalar parameter named '{}'", s.name, name));
     }
-    std::mt19937_64 random(seed ^ 0x5bd1e995);
-    std::vector<double> values;
-    for (const ir::ScalarParam& p : s.scalars) {
-        const double drawn = 0.25 + static_cast<double>(random() % 8) / 8.0;
-        const auto it = given.find(p.name);
-        values.push_back(target::to_double(target::from_double(it == given.end() ? drawn : it->second, p.dtype), p.dtype));
-    }
-    return values;
+    return emulate::random_scalars(s.scalars, seed, given);
 }
 
 double tolerance_of(const Signature& s, int tensor) {

@@ -75,3 +75,37 @@ def test_bad_input_is_status_2_and_names_what_is_wrong(words, named):
     done = run(*words)
     assert done.returncode == 2
     assert named in done.stderr
+
+
+def error_of(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return max(one["relative_error"] for one in json.loads(done.stdout)["runs"][0]["outputs"])
+
+
+def test_given_inputs_and_scalars_are_what_the_kernel_gets(tmp_path):
+    zeros = tmp_path / "zeros.json"
+    zeros.write_text(json.dumps({"X": [0] * 3 * 256}))
+    equal = (KERNELS / "softmax.py", "--set", "M=3,N=256", "--json")
+    assert error_of(run(*equal)) > 0
+    assert error_of(run(*equal, "--inputs", zeros)) == 0  # 1/256 is exact
+    normal = (KERNELS / "layernorm.py", "--set", "M=3,N=256", "--json")
+    assert error_of(run(*normal)) > 1e-5
+    assert error_of(run(*normal, "--scalar", "eps=1e30")) < 1e-9  # beta alone is left
+
+
+def test_a_given_tolerance_judges():
+    assert run(KERNELS / "layernorm.py", "--set", "M=3,N=300", "--tolerance", "1e-9").returncode == 1
+
+
+@pytest.mark.parametrize("contents, words", [('{"X": [1, 2]}', "X has 768 elements; 2 values were given"), ('{"Z": [1]}', "no input named 'Z'"), ('{"Y": [1]}', "no input named 'Y'"),
+                                             ('{"X": "a"}', "lists of numbers"), ('{"X": ["a"]}', "lists of numbers"), ('[1]', "lists of numbers"), ('{', "lists of numbers")])
+def test_inputs_that_do_not_fit_are_refused(tmp_path, contents, words):
+    file = tmp_path / "given.json"
+    file.write_text(contents)
+    done = run(KERNELS / "softmax.py", "--set", "M=3,N=256", "--inputs", file)
+    assert done.returncode == 2 and words in done.stderr, done.stdout + done.stderr
+
+
+def test_a_scalar_that_is_not_there_is_refused():
+    done = run(KERNELS / "softmax.py", "--set", "M=3,N=256", "--scalar", "eps=1")
+    assert done.returncode == 2 and "no scalar parameter named 'eps'" in done.stderr
