@@ -347,6 +347,9 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
             disagreement = fmt::format("line {} puts it as element {}, line {} takes the same byte for {}", c.trace[i - 1].loc.line, put.second, c.trace[i].loc.line, taken.second);
         }
     }
+    Elements want, have;
+    forms.elements(expected, want);
+    forms.elements(actual, have);
     // What usually helps, by what differs.
     std::string hint;
     if (!disagreement.empty()) {
@@ -367,6 +370,9 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
         hint = "rows and columns are exchanged: check the order of indices, .T, and the axis of the reduction";
     } else if (found.has(Kind::repeated)) {
         hint = "each contribution must be counted once: look for tiles, chunks or slices that overlap, an index that does not move with its loop, or an addition that is done by several threads or blocks";
+    } else if (found.has(Kind::missing) && found.has(Kind::foreign) && want == have) {
+        hint = fills.empty() ? "the right elements are combined in another way: compare the two tags for a factor or a step that one of them lacks"
+                             : "elements beyond the edge take part: the fill becomes something else before it is folded (0 - mean is not 0), so choose with tw.where after that step; filled at " + fill_place;
     } else if (found.has(Kind::missing) && found.has(Kind::foreign)) {
         hint = found.shift.empty() ? "the wrong element was taken: follow the trace to the first step whose index is not the one you meant (layout, swizzle, slot, offset, .T)"
                                    : "the index is off by " + found.shift + ": follow the trace to the first step whose index is not the one you meant";
@@ -406,9 +412,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     }
     if (forms.folded()) {
         // Forms that were not written out may differ in their writing: say only which elements take part.
-        Elements want, have, missing, foreign;
-        forms.elements(expected, want);
-        forms.elements(actual, have);
+        Elements missing, foreign;
         std::set_difference(want.begin(), want.end(), have.begin(), have.end(), std::inserter(missing, missing.end()));
         std::set_difference(have.begin(), have.end(), want.begin(), want.end(), std::inserter(foreign, foreign.end()));
         found.list.clear();

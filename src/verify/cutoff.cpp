@@ -202,6 +202,7 @@ std::vector<Choices> choices_of(const ir::Kernel& k, std::int64_t period, bool e
         if (u.quotients.size() > 1) add((period + 2) * tile + 1);
         for (std::int64_t t : u.thresholds) add(t), add(t + 1);
         if (by_views && u.most && *u.most <= 65536) add(*u.most);   // a row that fills what was made for it
+        if (by_views && tile > 2) add(tile / 2 + 1);                // part of a tile, and more than one element: a mean of one hides what padding does
         while (values.size() < 4) values.push_back(values.back());   // bounded sizes have fewer
         if (empty_too && u.least <= 1) values.push_back(0);
         choices[i].always = values.size();
