@@ -142,10 +142,14 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
                 g.straddles = per_unit > 1 && (limited || std::gcd(multiple(t.dims[dim]), multiple(view.origin[dim])) % per_unit != 0);
             }
             g.tests.emplace_back(along, fmt::format("left{}", i));
+            if (row_starts_.before(view.origin[dim])) {
+                if (inner && per_unit > 1) g.first = fmt::format("-at{}", i);
+                else g.tests.emplace_back([along](const std::string& u) { return "-(" + along(u) + ")"; }, fmt::format("at{} + 1", i));
+            }
             g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} - {} >= {}", bound, wrapped(view.origin[dim]), view.extents[i]);
         }
     }
-    if (view.gather_dim >= 0) g.whole.clear();
+    if (view.gather_dim >= 0 || !g.first.empty()) g.whole.clear();
     for (std::size_t dim = 0; dim < t.dims.size(); ++dim) {
         if (in_view[dim] || view.origin[dim].is_constant(0)) continue;
         start = plus(start, t.strides[dim].is_constant(1) ? expr(view.origin[dim]) : fmt::format("tw::i64({}) * {}", expr(view.origin[dim]), wide(t.strides[dim])));
@@ -167,6 +171,25 @@ std::string Printer::condition(const GlobalUnits& g, const std::string& unit, bo
         text += (text.empty() ? "" : " && ") + g.tests[i].first(unit) + " < " + g.tests[i].second;
     }
     return text;
+}
+
+// Of a unit that may lie across both ends of its dimension: its first element that is there, and the first one behind it that is not.
+std::pair<std::string, std::string> Printer::ends(const GlobalUnits& g, const std::string& unit) {
+    const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
+    return {rest(g.first, along(unit)), rest(left, along(unit))};
+}
+
+// All elements of the unit are there.
+std::string Printer::whole_unit(const GlobalUnits& g, const std::string& unit) {
+    const auto [first, end] = ends(g, unit);
+    const std::string others = condition(g, unit, false);
+    return fmt::format("{}{} <= 0 && {} >= {}", others.empty() ? "" : others + " && ", first, end, g.per_unit);
+}
+
+// The end of what is there of a unit: none of it where a test of another dimension fails.
+std::string Printer::some(const GlobalUnits& g, const std::string& unit, const std::string& end) {
+    const std::string others = condition(g, unit, false);
+    return others.empty() ? end : fmt::format("{} ? {} : 0", others, end);
 }
 
 void Printer::load_global(const ir::LoadGlobal& op) {
@@ -198,6 +221,8 @@ void Printer::load_global(const ir::LoadGlobal& op) {
             }
         } else if (!masked || g.tests.empty()) {
             line(fmt::format("{}(&{}[{}], {});", load, x, place_of(u), moved("p", g.offset(u))));
+        } else if (!g.first.empty()) {
+            line(fmt::format("if ({}) {}(&{}[{}], {});", whole_unit(g, u), load, x, place_of(u), moved("p", g.offset(u))));
         } else if (g.straddles) {
             const std::string others = condition(g, u, false);
             const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
@@ -224,6 +249,12 @@ void Printer::load_global(const ir::LoadGlobal& op) {
             close();
         } else {
             loop(true);
+            if (words32 && !g.first.empty()) {   // the units at the ends, when the others are on their way
+                const std::string u = open_unrolled(g.units);
+                const auto [first, end] = ends(g, u);
+                line(fmt::format("if (!({})) tw::load_between<{}>(&{}[{}], {}, {}, {}, {});", whole_unit(g, u), per_unit, x, place_of(u), moved("p", g.offset(u)), first, some(g, u, end), fill));
+                close_unrolled(g.units);
+            }
         }
     }
     close();
@@ -243,7 +274,11 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     auto place_of = [&](const std::string& u) { return packed(op.src) ? times(u, per_unit / 2) : times(u, per_unit); };
     auto loop = [&](bool masked) {
         const std::string u = open_unrolled(g.units);
-        if (words32 && masked && g.straddles) {
+        if (words32 && !g.first.empty()) {
+            const auto [first, end] = ends(g, u);
+            line(fmt::format("if ({}) tw::store_vector{}<{}>({}, &{}[{}]);", whole_unit(g, u), hint_suffix(op.hint), per_unit * size, moved("p", g.offset(u)), x, place_of(u)));
+            line(fmt::format("else tw::store_between<{}>({}, &{}[{}], {}, {});", per_unit, moved("p", g.offset(u)), x, place_of(u), first, some(g, u, end)));
+        } else if (words32 && masked && g.straddles) {
             const std::string others = condition(g, u, false);
             const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
             const std::string count = rest(left, along(u));
@@ -493,6 +528,13 @@ void Printer::cp_async(const ir::CpAsync& op) {
     if (!failed()) {
         const std::string u = open_unrolled(g.units);
         const std::string place_of = fmt::format("smem + {}", at(u));
+        if (!g.first.empty()) {
+            const auto [first, end] = ends(g, u);
+            line(fmt::format("if ({}) tw::cp_async_{}_zfill({}, {}, {});", whole_unit(g, u), op.bytes, place_of, moved("p", g.offset(u)), op.bytes));
+            line(fmt::format("else tw::copy_between<{}>(reinterpret_cast<{}*>(arena + {}), {}, {}, {});", per_unit, dtype_text(b.dtype), at(u), moved("p", g.offset(u)), first, some(g, u, end)));
+            close_unrolled(g.units);
+            return close();
+        }
         std::string count = std::to_string(op.bytes);
         const std::string cond = condition(g, u, !g.straddles);
         if (g.straddles) {

@@ -12,6 +12,7 @@
 
 #include "codegen/emit.h"
 #include "codegen/index_map.h"
+#include "ir/row_starts.h"
 
 namespace tw::codegen {
 
@@ -98,9 +99,13 @@ private:
         std::vector<std::pair<UnitText, std::string>> tests;   // (offset along a checked dimension, name of what is left of it)
         int inner_test = -1;         // index in tests of the vector's own dimension
         bool straddles = false;
+        std::string first;           // where vectors may lie across the start of their dimension too: how far it is from `p`
         std::string whole;           // uniform condition: the whole tile is in bounds; "" when always
     };
     GlobalUnits global_units(const ir::GlobalView& view, const ir::Distribution& d, int per_unit, bool read_only);
+    static std::pair<std::string, std::string> ends(const GlobalUnits& g, const std::string& unit);
+    std::string whole_unit(const GlobalUnits& g, const std::string& unit);
+    std::string some(const GlobalUnits& g, const std::string& unit, const std::string& end);
     std::string condition(const GlobalUnits& g, const std::string& unit, bool inner);
     std::string copies_zero(const ir::Distribution& d);
     void load_global(const ir::LoadGlobal& op);
@@ -133,6 +138,7 @@ private:
     void synchronise(const ir::Stmt& s);
 
     const ir::Kernel& k_;
+    const ir::RowStarts row_starts_{k_};
     std::string file_;
     std::string out_;
     int depth_ = 0;

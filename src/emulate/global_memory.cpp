@@ -25,6 +25,7 @@ std::optional<std::int64_t> Machine::global_offset(const ir::GlobalView& view, c
         const std::int64_t position = origin[d] + coordinate[i];
         index[d] = view.gather_dim == view.dims[i] ? gathered : position;
         if (i < limits.size() && limits[i] && (view.gather_dim == view.dims[i] ? coordinate[i] : position) >= *limits[i]) masked = true;
+        if (index[d] < 0 && view.gather_dim != view.dims[i] && row_starts_.before(view.origin[d])) masked = true;
     }
     std::int64_t offset = 0;
     for (std::size_t d = 0; d < dims.size(); ++d) {

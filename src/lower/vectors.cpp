@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/row_starts.h"
 #include "lower/steps.h"
 #include "target/arch.h"
 #include "target/copy.h"
@@ -29,6 +30,11 @@ int aligned_run(const ir::Kernel& kernel, const Multiples& multiples, const ir::
         const bool moves = std::find(view.dims.begin(), view.dims.end(), static_cast<int>(dim)) != view.dims.end();
         // A fixed index may carry the alignment itself: row 8 * i of a matrix with odd pitch.
         run = std::min(run, moves ? stride : std::min<std::int64_t>(run, stride * multiples.of(view.origin[dim])));
+    }
+    // Or the origin takes away what a row's pitch is beside a multiple.
+    for (int wide = 16 / target::bytes(t.dtype); wide > run; wide /= 2) {
+        const bool rows = std::all_of(view.dims.begin(), view.dims.end() - 1, [&](int d) { return multiples.of(t.strides[static_cast<std::size_t>(d)]) % wide == 0; });
+        if (rows && ir::RowStarts(kernel).multiple_of(view, wide)) return wide;
     }
     return static_cast<int>(std::max<std::int64_t>(run, 1));
 }

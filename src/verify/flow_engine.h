@@ -26,6 +26,7 @@
 #include <set>
 
 #include "base/processor_time.h"
+#include "ir/row_starts.h"
 #include "ir/shuffle.h"
 #include "ir/uses.h"
 #include "verify/carried.h"
@@ -350,6 +351,7 @@ private:
     bool runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered, const std::function<State(State)>& body);
 
     const ir::Kernel& k_;
+    const ir::RowStarts row_starts_{k_};
     const FlowInputs& inputs_;
     const OrderOnly order_only_;
     std::map<const ir::For*, Carried> carried_;

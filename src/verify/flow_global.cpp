@@ -29,6 +29,7 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
         // A gathered index is compared as an unsigned number: a negative one is masked too.
         Condition bound = less(p.index[d], extent);
         if (v.gather_dim == v.dims[i]) bound = both(bound, at_least(p.index[d], Poly(0)));
+        if (v.gather_dim != v.dims[i] && row_starts_.before(v.origin[d]) && !prover_.holds_given(p.inside, at_least(position, Poly(0)))) p.inside = both(p.inside, at_least(position, Poly(0)));
         const bool claimed = i < v.in_bounds.size() && v.in_bounds[i];
         if (claimed) {
             oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is claimed to be in bounds", stmt, prover_.holds_given(p.inside, bound),

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <optional>
 
+#include "ir/row_starts.h"
+
 namespace tw::verify {
 namespace {
 
@@ -97,6 +99,8 @@ std::string global_obstacle(const ir::Kernel& k, const Divisors& divisors, const
     const int last = v.dims.back();
     if (!t.strides[at(last)].is_constant(1)) return "`" + t.name + "` is not contiguous along the access";
     if (v.gather_dim == last) return "the elements are gathered one by one";
+    const bool rows = std::all_of(v.dims.begin(), v.dims.end() - 1, [&](int d) { return divisors.of(t.strides[at(d)]) % run == 0; });
+    if (rows && ir::RowStarts(k).multiple_of(v, run)) return {};
     if (!divisors.divides(run, v.origin[at(last)])) return "the access to `" + t.name + "` may start beside a multiple of its width";
     for (std::size_t d = 0; d < t.dims.size(); ++d) {
         if (static_cast<int>(d) == last) continue;

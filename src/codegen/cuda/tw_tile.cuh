@@ -220,5 +220,37 @@ TW_DEVICE void store_some(u16* p, const u32* x, int count) {
     if (j < count) p[j] = static_cast<u16>(half_of(x[j / 2], j % 2));
 }
 
+// N elements of which only those from `first` to `end` are there.
+template <int N, class T>
+TW_DEVICE void load_between(T* x, const T* p, int first, int end, T fill) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) x[j] = j >= first && j < end ? p[j] : fill;
+}
+template <int N>
+TW_DEVICE void load_between(u32* x, const u16* p, int first, int end, u16 fill) {
+#pragma unroll
+  for (int j = 0; j < N; j += 2) {
+    const u32 lo = j >= first && j < end ? p[j] : fill, hi = j + 1 >= first && j + 1 < end ? p[j + 1] : fill;
+    x[j / 2] = lo | hi << 16;
+  }
+}
+template <int N, class T>
+TW_DEVICE void store_between(T* p, const T* x, int first, int end) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+    if (j >= first && j < end) p[j] = x[j];
+}
+template <int N>
+TW_DEVICE void store_between(u16* p, const u32* x, int first, int end) {
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+    if (j >= first && j < end) p[j] = static_cast<u16>(half_of(x[j / 2], j % 2));
+}
+// Into shared memory, zeros in place of what is not there.
+template <int N, class T>
+TW_DEVICE void copy_between(T* to, const T* p, int first, int end) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) to[j] = j >= first && j < end ? p[j] : T(0);
+}
 
 }  // namespace tw
