@@ -138,7 +138,7 @@ void in_parallel(std::size_t count, int jobs, const std::function<void(std::size
 class Tuner {
 public:
     Tuner(const Options& o, json base, runtime::Signature signature, std::string text)
-        : o_(o), base_(std::move(base)), signature_(std::move(signature)), text_(std::move(text)), record_(digest_hex(text_ + "\n" + signature_.name), o.fresh) {
+        : o_(o), base_(std::move(base)), signature_(std::move(signature)), text_(std::move(text)), record_(digest_hex(runtime::program_digest(text_) + "\n" + signature_.name), o.fresh) {
         jobs_ = o.jobs > 0 ? o.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     }
 
@@ -290,9 +290,9 @@ private:
     int store() {
         auto tuned = runtime::read_tuned(base_["file"]);
         runtime::TunedFile file = tuned ? *std::move(tuned) : runtime::TunedFile{};
-        const std::string digest = digest_hex(text_);
-        if (file.source_digest != digest) file.entries.clear();   // found for another text of the file
-        file.source_digest = digest;
+        const std::string digest = runtime::program_digest(text_);
+        if (file.program_digest != digest) file.entries.clear();   // found for another program
+        file.program_digest = digest;
         for (const runtime::TunedEntry& e : best_) {
             std::erase_if(file.entries, [&](const runtime::TunedEntry& old) { return old.kernel == e.kernel && old.gpu == e.gpu && old.sizes == e.sizes; });
             file.entries.push_back(e);

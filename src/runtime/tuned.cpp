@@ -9,11 +9,26 @@
 
 #include "base/digest.h"
 #include "base/text.h"
+#include "lang/parse.h"
 #include "runtime/device_data.h"
 
 namespace tw::runtime {
 
 using nlohmann::json;
+
+std::string program_digest(const std::string& text) {
+    SourceMap sources;
+    DiagnosticSink ignored;   // a file that cannot be read is no module to tune
+    lang::Module module = lang::parse_module(sources, sources.add("", text), ignored);
+    const auto strip = [&](std::vector<lang::StmtId>& body) {
+        if (lang::docstring_of(module, body)) body.erase(body.begin());
+    };
+    strip(module.body);
+    for (lang::Stmt& s : module.stmts) {
+        if (auto* f = std::get_if<lang::FunctionDef>(&s.node)) strip(f->body);
+    }
+    return digest_hex(lang::dump(module));
+}
 
 std::string tuned_path(const std::string& kernel_file) { return std::filesystem::path(kernel_file).replace_extension(".tuned.json").string(); }
 
@@ -26,7 +41,7 @@ Result<TunedFile> read_tuned(const std::string& kernel_file) {
     if (!text) return fail(FailureKind::io_error, text.error());
     try {
         const json data = json::parse(*text);
-        tuned.source_digest = data.at("source").get<std::string>();
+        tuned.program_digest = data.at("program").get<std::string>();
         for (const json& e : data.at("entries")) {
             TunedEntry entry;
             entry.kernel = e.at("kernel");
@@ -50,7 +65,7 @@ Result<void> write_tuned(const std::string& kernel_file, const TunedFile& tuned)
         const json line = {{"kernel", e.kernel}, {"gpu", e.gpu}, {"sizes", e.sizes}, {"constants", e.constants.empty() ? json::object() : json(e.constants)}, {"us", e.us}, {"default_us", e.default_us}};
         entries += (entries.empty() ? "\n  " : ",\n  ") + line.dump();
     }
-    const std::string text = fmt::format("{{\n \"schema\": \"tilewright tuned 1\",\n \"file\": {},\n \"source\": {},\n \"entries\": [{}\n ]\n}}\n", json(std::filesystem::path(kernel_file).filename().string()).dump(), json(tuned.source_digest).dump(), entries);
+    const std::string text = fmt::format("{{\n \"schema\": \"tilewright tuned 2\",\n \"file\": {},\n \"program\": {},\n \"entries\": [{}\n ]\n}}\n", json(std::filesystem::path(kernel_file).filename().string()).dump(), json(tuned.program_digest).dump(), entries);
     if (auto written = write_file_atomically(tuned_path(kernel_file), text); !written) return fail(FailureKind::io_error, written.error());
     return {};
 }
@@ -138,7 +153,7 @@ std::optional<Accepted> accepted(const ir::Module& module, const std::string& ke
 }
 
 TunedModules::TunedModules(std::string file, std::string text, KernelModule& untuned, TunedFile tuned) : file_(std::move(file)), text_(std::move(text)), untuned_(untuned), tuned_(std::move(tuned)) {
-    if (tuned_.source_digest != digest_hex(text_)) tuned_.entries.clear();
+    if (tuned_.program_digest != runtime::program_digest(text_)) tuned_.entries.clear();
     if (const auto device = current_device(); device) gpu_ = device->name, multiprocessors_ = device->multiprocessors;
 }
 

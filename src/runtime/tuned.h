@@ -3,8 +3,8 @@
 // kernels/gemm.py has kernels/gemm.tuned.json: for each kernel, GPU and shape that was tuned, the time of every set of constants that is the best
 // for some shape. A shape that was tuned takes its best. For another one, each set is judged by its own launches: the time of the one
 // nearest in blocks and in operations per element, scaled to the rounds of blocks that this launch takes. The shortest is taken; where no
-// kernel so made accepts the arguments, the constants in the file. Entries belong to one text of the file: when its digest is another they
-// are not used.
+// kernel so made accepts the arguments, the constants in the file. Entries belong to one program: when its digest is another they are not
+// used.
 #pragma once
 
 #include <map>
@@ -26,9 +26,12 @@ struct TunedEntry {
 };
 
 struct TunedFile {
-    std::string source_digest;       // of the kernel file
+    std::string program_digest;      // of what the kernel file said
     std::vector<TunedEntry> entries;
 };
+
+// Of the program in a kernel file: its syntax tree without docstrings. Comments, blank lines and line breaks may change and tuned data stays.
+std::string program_digest(const std::string& text);
 
 std::string tuned_path(const std::string& kernel_file);   // "gemm.py" -> "gemm.tuned.json"
 // Nothing when there is no such file; a failure when it cannot be understood.

@@ -15,7 +15,7 @@ namespace {
 
 TunedFile sample() {
     TunedFile f;
-    f.source_digest = "abc";
+    f.program_digest = "abc";
     f.entries.push_back({"gemm", "H", {{"M", 64}, {"N", 4096}}, {{"BM", 64}}, 5, 7});
     f.entries.push_back({"gemm", "H", {{"M", 4096}, {"N", 4096}}, {{"BM", 128}}, 50, 51});
     f.entries.push_back({"gemm", "A", {{"M", 100}, {"N", 4096}}, {{"BM", 32}}, 9, 9});
@@ -67,7 +67,18 @@ def twice(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     EXPECT_FALSE(predicted_us({&untimed, &other}, *signature, kernel, {{"N", 512}}, 4));
 }
 
-// A kernel whose text changes leaves its data behind: nothing else would say so.
+TEST(Tuned, BelongsToTheProgramNotToItsText) {
+    const std::string text = "\"\"\"Adds.\"\"\"\nimport tilewright as tw\n\n@tw.inline\ndef add(x, y):\n    \"\"\"The sum.\"\"\"\n    return x + y  # of both\n";
+    const std::string same = "import tilewright as tw\n# elsewhere\n@tw.inline\ndef add(\n    x,\n    y,\n):\n    return (x +\n            y)\n";
+    EXPECT_EQ(program_digest(text), program_digest(same));
+    for (const std::pair<std::string, std::string>& change : {std::pair<std::string, std::string>{"x + y", "x - y"}, {"x + y", "y + x"}, {"tw.inline", "tw.kernel"}, {"def add", "def sum"}}) {
+        std::string other = text;
+        other.replace(other.find(change.first), change.first.size(), change.second);
+        EXPECT_NE(program_digest(text), program_digest(other)) << change.second;
+    }
+}
+
+// A kernel whose program changes leaves its data behind: nothing else would say so.
 TEST(Tuned, ShippedDataBelongsToTheKernelsAsTheyAre) {
     int files = 0;
     for (const auto& at : std::filesystem::directory_iterator(std::string(TW_SOURCE_DIR) + "/kernels")) {
@@ -78,7 +89,7 @@ TEST(Tuned, ShippedDataBelongsToTheKernelsAsTheyAre) {
         const auto text = read_file(kernel);
         const auto tuned = read_tuned(kernel);
         ASSERT_TRUE(text && tuned) << name;
-        EXPECT_EQ(tuned->source_digest, digest_hex(*text)) << name << ": tune again";
+        EXPECT_EQ(tuned->program_digest, program_digest(*text)) << name << ": tune again";
         std::map<lower::ConstValues, bool> lowered;
         for (const TunedEntry& e : tuned->entries) {
             const auto [known, is_new] = lowered.try_emplace(e.constants, false);
@@ -97,10 +108,10 @@ TEST(Tuned, IsReadAsItWasWritten) {
     const auto back = read_tuned(kernel);
     ASSERT_TRUE(back);
     ASSERT_EQ(back->entries.size(), 4u);
-    EXPECT_EQ(back->source_digest, "abc");
+    EXPECT_EQ(back->program_digest, "abc");
     EXPECT_EQ(back->entries[1].sizes.at("M"), 4096);
     EXPECT_DOUBLE_EQ(back->entries[1].default_us, 51);
-    std::ofstream(tuned_path(kernel)) << "{\"source\": 3";
+    std::ofstream(tuned_path(kernel)) << "{\"program\": 3";
     const auto damaged = read_tuned(kernel);
     ASSERT_FALSE(damaged);
     EXPECT_NE(damaged.error().fix.find("tune again"), std::string::npos);
