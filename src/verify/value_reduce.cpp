@@ -505,30 +505,39 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             }
         }
     }
-    // The variable becomes the index it stands for: shift by what stands beside it in the first element that mentions it.
-    std::function<std::optional<Poly>(Value)> beside = [&](Value v) -> std::optional<Poly> {
-        const ValueNode& m = node(v);
-        if (m.kind == Kind::element || m.kind == Kind::index) {
-            for (const Poly& p : m.indices) {
-                if (p.linear_in(x) == 1) {
-                    const Poly rest = p - Poly::of(x);
-                    if (!ints_.mentions(rest, x)) return rest;
-                }
-            }
+    // The variable becomes the index it stands for: shift by what stands beside it in an element. Operands come in any order, so the element
+    // is that of the first tensor and dimension which have it; an offset of 0 among those stays.
+    struct Beside {
+        int tensor;
+        std::size_t dimension;
+        Poly offset;
+        bool before(const Beside& o) const {
+            if (tensor != o.tensor || dimension != o.dimension) return std::tie(tensor, dimension) < std::tie(o.tensor, o.dimension);
+            return !o.offset.terms.empty() && (offset.terms.empty() || offset < o.offset);
         }
-        const std::vector<Value> args = m.args;
-        const bool binds = m.kind == Kind::reduce;
-        const Atom bound_here = m.variable;
-        for (Value a : args) {
-            auto p = beside(a);
-            if (p && !(binds && ints_.mentions(*p, bound_here))) return p;   // never shift by a variable bound further in
-        }
-        return std::nullopt;
     };
-    if (auto offset = beside(body); offset && !offset->terms.empty()) {
+    std::optional<Beside> beside;
+    std::vector<Atom> inner;   // bound further in: never shift by those
+    std::set<Value> seen;
+    std::function<void(Value)> look = [&](Value v) {
+        if (!mentions(v, x) || !seen.insert(v).second) return;
+        const ValueNode& m = node(v);
+        for (std::size_t d = 0; d < m.indices.size(); ++d) {
+            if (m.indices[d].linear_in(x) != 1) continue;
+            Beside here{m.kind == Kind::element ? m.id : std::numeric_limits<int>::max(), d, m.indices[d] - Poly::of(x)};
+            if (ints_.mentions(here.offset, x) || std::any_of(inner.begin(), inner.end(), [&](Atom a) { return ints_.mentions(here.offset, a); })) continue;
+            if (!beside || here.before(*beside)) beside = std::move(here);
+        }
+        if (m.kind == Kind::reduce) inner.push_back(m.variable);
+        for (Value a : m.args) look(a);
+        if (m.kind == Kind::reduce) inner.pop_back();
+    };
+    look(body);
+    if (beside && !beside->offset.terms.empty()) {
+        const Poly& offset = beside->offset;
         const Atom y = ints_.fresh("i");
-        const Value shifted = replace(body, {{x, Poly::of(y) - *offset}});
-        return reduce(op, y, lo + *offset, hi + *offset, shifted);
+        const Value shifted = replace(body, {{x, Poly::of(y) - offset}});
+        return reduce(op, y, lo + offset, hi + offset, shifted);
     }
     // Two digits of one index: sum_u sum_v f(u * n + v), v < n, is one sum.
     if (n.kind == Kind::reduce && n.name == op) {
