@@ -28,9 +28,10 @@ bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
     // Ends cut off by the same bounds; a bound that is not below b changes nothing for the first.
     const auto first = ints_.alternatives(a.hi, AtomInfo::Kind::minimum), second = ints_.alternatives(b.hi, AtomInfo::Kind::minimum);
     auto among = [](const Poly& p, const std::vector<Poly>& list) { return std::find(list.begin(), list.end(), p) != list.end(); };
-    // [a, min(b, n)) and [b, n): where n ends before b the second is empty.
-    if (first.size() >= 2 && among(b.lo, first) && !among(b.lo, second) && first.size() == second.size() + 1 &&
-        std::all_of(second.begin(), second.end(), [&](const Poly& p) { return among(p, first); })) {
+    // [a, min(b, n)) and [b, n): where n ends before b the second is empty. A further bound of the first that is not below n changes nothing.
+    const auto not_below = [&](const Poly& p) { return std::any_of(second.begin(), second.end(), [&](const Poly& q) { return forwards(q, p); }); };
+    if (first.size() >= 2 && among(b.lo, first) && !among(b.lo, second) && std::all_of(second.begin(), second.end(), [&](const Poly& p) { return among(p, first); }) &&
+        std::all_of(first.begin(), first.end(), [&](const Poly& p) { return p == b.lo || among(p, second) || not_below(p); })) {
         return forwards(a.lo, b.lo);
     }
     if (first.size() < 2 || second.size() < 2 || std::find(first.begin(), first.end(), b.lo) == first.end()) return false;

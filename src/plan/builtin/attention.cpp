@@ -8,10 +8,13 @@
 //   skip       1: causal: the walk over the keys ends at the diagonal
 //   order      longest: causal: tiles of queries that see the most keys begin first
 //   peel       1: key tiles that every row sees whole go without a mask
+//   walk       back: from the last key tile to the first: the one that needs a mask comes first, the others need none
+//   stay       1: the reference of the exponentials is the first tile's maximum and stays; rows that outgrow it are computed again, key by key
+//   persistent 1: as many blocks as fit walk over the tiles of queries; causal: a long and a short tile in turn, so that all blocks do as much
 //   store      tma: the output leaves through shared memory
 //   fold       1: the factor of the scores goes into the exponent, whose reference is the maximum of the bare products
 //   lazy       1: that reference is rounded up to a multiple of 8 powers of two: it rarely moves, and then nothing is rescaled
-//   bn, stages, approx
+//   bn, stages, approx; qstages: tiles of queries on their way to a persistent block
 #include <functional>
 #include <numbers>
 
@@ -131,6 +134,9 @@ private:
 
     // An element's tile: leading indices as they are, rows from `row`, all features.
     std::string view(const Term& t, const std::string& row, const std::string& rows, std::int64_t columns) const {
+        return rows.empty() ? leading(t) + row + ", 0]" : fmt::format("{}{} : {} + {}, 0:{}]", leading(t), row, row, rows, columns);
+    }
+    std::string leading(const Term& t) const {
         ir::ExprNames names;
         names.size = [&](int id) { return spec_.sizes[static_cast<std::size_t>(id)]; };
         names.var = [&](int id) { return var_name(id); };
@@ -140,9 +146,20 @@ private:
             std::string text = ir::to_string(t->indices[d], names);
             out += text + ", ";
         }
-        return rows.empty() ? out + row + ", 0]" : fmt::format("{}{} : {} + {}, 0:{}]", out, row, row, rows, columns);
+        return out;
     }
     bool folded() const { return s_.on("fold") && a_.factor > 0; }
+    bool back() const { return s_.is("walk", "back"); }
+    bool stays() const { return s_.on("stay") && back() && folded(); }
+    bool peeled() const { return s_.on("peel") && !back(); }
+    bool persistent() const { return s_.on("persistent") && s_.on("roles"); }
+    // How many tiles of keys the rows see; written out where the tile of queries changes.
+    std::string tiles() const { return persistent() ? key_tiles() : "tiles"; }
+    // The key tile of step t of the walk.
+    std::string tile_at(const std::string& t) const {
+        if (!back()) return t;
+        return t == "0" ? fmt::format("({} - 1)", tiles()) : fmt::format("({} - 1 - {})", tiles(), t);
+    }
     // What exponentials are relative to, in powers of two, for a maximum of bare products.
     std::string mark_of(const std::string& top) const {
         const double scale = a_.factor * std::numbers::log2e;
@@ -154,6 +171,15 @@ private:
     void where_masked(const std::string& t, bool first, const std::function<void(bool masked)>& lines);
     void store(const std::string& row);
     void store_sums(const std::string& leading, const std::string& row);
+    void outgrown();
+    void open_tiles();
+    void close_tiles();
+    std::string query_rows() const { return fmt::format("bq * {}", 64 * consumers()); }
+    std::string query_tiles() const { return fmt::format("tw.cdiv({}, {})", a_.i_extent, 64 * consumers()); }
+    std::string key_tiles() const {
+        const int rows = 64 * consumers();
+        return a_.causal && s_.on("skip") ? fmt::format("tw.cdiv(tw.min({}, bq * {} + {}), BN)", a_.j_extent, rows, rows) : fmt::format("tw.cdiv({}, BN)", a_.j_extent);
+    }
     void producer();
     void consumer();
     void alone();
@@ -175,7 +201,8 @@ std::string AttentionWriter::seen(const std::string& t) const {
 
 // `lines` with a mask; peeled, without one where every row sees the whole tile.
 void AttentionWriter::where_masked(const std::string& t, bool first, const std::function<void(bool masked)>& lines) {
-    if (first || !s_.on("peel")) return lines(true);
+    if (back()) return lines(first);
+    if (first || !peeled()) return lines(true);
     body_.line(fmt::format("if ({} + 1) * BN <= {}:", t, a_.causal ? fmt::format("tw.min({}, row + 1)", a_.j_extent) : a_.j_extent));
     body_.in();
     lines(false);
@@ -188,6 +215,13 @@ void AttentionWriter::where_masked(const std::string& t, bool first, const std::
 
 void AttentionWriter::folded_exponentials(const std::string& t, bool first) {
     const std::string approx = s_.on("approx") ? ", approx=True" : "", top = first ? "top" : "next_top";
+    if (stays() && !first) {
+        body_.line(fmt::format("e = tw.exp2(s * {} - mark[:, None]{})", number_text(a_.factor * std::numbers::log2e), approx));
+        body_.line("part = tw.sum(e, axis=1)");
+        body_.line("peak = tw.maximum(peak, part)");
+        body_.line("total = total + part");
+        return;
+    }
     where_masked(t, first, [&](bool masked) {
         const std::string largest = masked ? fmt::format("tw.max(tw.where({}, s, float(\"-inf\")), axis=1)", seen(t)) : std::string("tw.max(s, axis=1)");
         body_.line(fmt::format("{} = {}", top, first ? largest : fmt::format("tw.maximum(top, {})", largest)));
@@ -196,8 +230,9 @@ void AttentionWriter::folded_exponentials(const std::string& t, bool first) {
         body_.line(masked ? fmt::format("e = tw.where({}, {}, 0.0)", seen(t), power) : fmt::format("e = {}", power));
         body_.line(fmt::format("{} = tw.sum(e, axis=1)", first ? "total" : "part"));
     });
+    if (first && stays()) body_.line("peak = total");
     if (first) return;
-    body_.line(fmt::format("alpha = tw.exp2({} - {})", mark_of("top"), s_.on("peel") ? mark_of("next_top") : "mark"));
+    body_.line(fmt::format("alpha = tw.exp2({} - {})", mark_of("top"), peeled() ? mark_of("next_top") : "mark"));
     body_.line("top = next_top");
     body_.line("total = total * alpha + part");
 }
@@ -251,7 +286,8 @@ void AttentionWriter::store(const std::string& row) {
     for (std::size_t d = 0; d + 2 < eq().output_vars.size(); ++d) leading += var_name(eq().output_vars[d]) + ", ";
     const std::string narrow = out.dtype == target::DType::F32 ? "" : fmt::format(".to({})", target::name(out.dtype));
     if (folded()) body_.line("inverse = 1.0 / total");
-    const std::string value = fmt::format("(out {}[:, None]){}", folded() ? "* inverse" : "/ total", narrow);
+    if (stays()) outgrown();
+    const std::string value = stays() ? "out" + narrow : fmt::format("(out {}[:, None]){}", folded() ? "* inverse" : "/ total", narrow);
     if (s_.is("store", "tma")) {   // through the queries' own place, which nobody reads any more
         const std::string w = consumers() > 1 ? "w" : "0";
         body_.line(fmt::format("done = tw.named_barrier({}, 128)", consumers() > 1 ? "1 + w" : "1"));
@@ -269,30 +305,102 @@ void AttentionWriter::store(const std::string& row) {
 void AttentionWriter::store_sums(const std::string& leading, const std::string& row) {
     const ir::Equation& l = spec_.computes.equations[static_cast<std::size_t>(a_.lse)];
     const ir::Tensor& lse = spec_.tensors[static_cast<std::size_t>(l.output)];
-    body_.line(fmt::format("tw.store({}[{}{} : {} + 64], ({} + tw.log2(total)) * {})", lse.name, leading, row, row, folded() ? mark_of("top") : "top", kLn2));
+    const std::string sum = stays() ? "sums" : fmt::format("({} + tw.log2(total))", folded() ? mark_of("top") : "top");
+    body_.line(fmt::format("tw.store({}[{}{} : {} + 64], {} * {})", lse.name, leading, row, row, sum, kLn2));
+}
+
+// Where a tile's exponentials have outgrown their type the rows are computed again, key by key and relative to their own maximum: right for any scores, and slow.
+void AttentionWriter::outgrown() {
+    const std::string scale = number_text(a_.factor * std::numbers::log2e);
+    const bool sums = a_.lse >= 0;
+    body_.line("out = out * inverse[:, None]");
+    if (sums) body_.line("sums = mark + tw.log2(total)");
+    body_.line(fmt::format("if tw.any(peak > {}):", a_.dtype == target::DType::BF16 ? "1.0e18" : "3.0e4"));
+    body_.in();
+    body_.line(fmt::format("q = tw.load({}, fill=0.0, layout=tw.wgmma_c())", view(a_.q, "row", "64", a_.e)));
+    const std::string end = a_.causal ? fmt::format("tw.min({}, row + 64)", a_.j_extent) : a_.j_extent;
+    const auto score = [&] {
+        body_.line(fmt::format("for key in tw.range({}):", end));
+        body_.in();
+        body_.line(fmt::format("x = tw.sum(q.to(f32) * tw.load({}key, 0:{}]).to(f32)[None, :], axis=1)", leading(a_.k), a_.e));
+    };
+    const auto where_seen = [&](const std::string& value, const char* otherwise) { return a_.causal ? fmt::format("tw.where(key <= row + tw.coord(x, 0), {}, {})", value, otherwise) : value; };
+    body_.line("highest = tw.full(f32, (64,), float(\"-inf\"))");
+    score();
+    body_.line(fmt::format("highest = tw.maximum(highest, {})", where_seen("x", "float(\"-inf\")")));
+    body_.out();
+    body_.line("whole = tw.zeros(f32, (64,))");
+    body_.line(fmt::format("again = tw.zeros(f32, (64, {}))", a_.d));
+    score();
+    body_.line(fmt::format("y = {}", where_seen(fmt::format("tw.exp2((x - highest) * {})", scale), "0.0")));
+    body_.line("whole = whole + y");
+    body_.line(fmt::format("again = again + y[:, None] * tw.load({}key, 0:{}]).to(f32)[None, :]", leading(a_.v), a_.d));
+    body_.out();
+    body_.line("over = 1.0 / whole");
+    body_.line("out = again * over[:, None]");
+    if (sums) body_.line(fmt::format("sums = highest * {} + tw.log2(whole)", scale));
+    body_.out();
+}
+
+// The tiles of queries of a persistent block: the leading indices and `bq`.
+void AttentionWriter::open_tiles() {
+    if (!persistent()) return;
+    const std::string columns = a_.causal ? fmt::format("tw.cdiv({}, 2)", query_tiles()) : query_tiles();
+    std::string below = columns;
+    std::vector<std::string> lines;
+    for (std::size_t d = eq().output_vars.size() - 2; d-- > 0;) {
+        const std::string extent = text_of(eq().output_extents[d], spec_);
+        lines.push_back(fmt::format("{} = item // ({}){}", var_name(eq().output_vars[d]), below, d ? " % " + extent : ""));
+        below += " * " + extent;
+    }
+    body_.line(fmt::format("for item in tw.persistent({}):", below));
+    body_.in();
+    for (const std::string& l : lines) body_.line(l);
+    if (a_.causal) {   // a long tile and the short one that makes up for it
+        body_.line(fmt::format("pair = item % {}", columns));
+        body_.line(fmt::format("for turn in tw.range(tw.min(2, {} - 2 * pair)):", query_tiles()));
+        body_.in();
+        body_.line(fmt::format("bq = tw.min({0} - 1, {0} - 1 - pair + turn * (2 * pair + 1 - {0}))", query_tiles()));
+    } else body_.line(fmt::format("bq = item % {}", columns));
+}
+
+void AttentionWriter::close_tiles() {
+    if (!persistent()) return;
+    if (a_.causal) body_.out();
+    body_.out();
 }
 
 void AttentionWriter::producer() {
     body_.line(fmt::format("with tw.warpgroups(0, regs={}, name=\"producer\"):", consumers() > 2 ? 32 : consumers() > 1 ? 24 : 40));
     body_.in();
-    body_.line(fmt::format("for w in tw.unroll({}):", consumers()));
-    body_.in();
-    body_.line(fmt::format("queries[w].expect(64 * {} * 2)", a_.e));
-    body_.line(fmt::format("tw.tma_load(sQ[w], {}, on=queries[w])", view(a_.q, fmt::format("bq * {} + w * 64", 64 * consumers()), "", 0)));
-    body_.out();
-    const auto load = [&](const char* slot, const char* ring, const char* buffer, const Term& of, const char* row) {
+    open_tiles();
+    if (!persistent()) {
+        body_.line(fmt::format("for w in tw.unroll({}):", consumers()));
+        body_.in();
+        body_.line(fmt::format("queries[w].expect(64 * {} * 2)", a_.e));
+        body_.line(fmt::format("tw.tma_load(sQ[w], {}, on=queries[w])", view(a_.q, fmt::format("{} + w * 64", query_rows()), "", 0)));
+        body_.out();
+    }
+    const auto load = [&](const char* slot, const char* ring, const char* buffer, const Term& of, const std::string& tile) {
         body_.line(fmt::format("{} = {}.acquire()", slot, ring));
-        body_.line(fmt::format("tw.tma_load({}[{}], {}, on={}.full({}))", buffer, slot, view(of, row, "", 0), ring, slot));
+        body_.line(fmt::format("tw.tma_load({}[{}], {}, on={}.full({}))", buffer, slot, view(of, tile == "0" ? "0" : tile + " * BN", "", 0), ring, slot));
     };
-    // In the order of their use: values are read a step after the scores of the next keys have begun.
+    // In the order of their use: values are read a step after the scores of the next keys have begun; the rows of a persistent block come second, as their slot is the last to be free.
     const bool behind = s_.on("overlap");
-    if (behind) load("ks", "keys", "sK", a_.k, "0");
-    body_.line(behind ? "for t in tw.range(1, tiles):" : "for t in tw.range(tiles):");
+    const auto rows = [&] {
+        if (!persistent()) return;
+        body_.line("qs = queries.acquire()");
+        body_.line(fmt::format("tw.tma_load(sQ[qs], {}, on=queries.full(qs))", view(a_.q, query_rows(), "", 0)));
+    };
+    if (behind) load("ks", "keys", "sK", a_.k, tile_at("0"));
+    rows();
+    body_.line(fmt::format("for t in tw.range({}{}):", behind ? "1, " : "", tiles()));
     body_.in();
-    load("ks", "keys", "sK", a_.k, "t * BN");
-    load("vs", "values", "sV", a_.v, behind ? "(t - 1) * BN" : "t * BN");
+    load("ks", "keys", "sK", a_.k, tile_at("t"));
+    load("vs", "values", "sV", a_.v, !behind ? tile_at("t") : back() ? fmt::format("({} - t)", tiles()) : "(t - 1)");
     body_.out();
-    if (behind) load("vs", "values", "sV", a_.v, "(tiles - 1) * BN");
+    if (behind) load("vs", "values", "sV", a_.v, back() ? "0" : fmt::format("({} - 1)", tiles()));
+    close_tiles();
     body_.out();
 }
 
@@ -301,15 +409,17 @@ void AttentionWriter::consumer() {
     for (int c = 1; c <= consumers(); ++c) groups += fmt::format("{}, ", c);
     body_.line(fmt::format("with tw.warpgroups({}regs={}, name=\"consumer\"){}:", groups, consumers() > 2 ? 160 : 240, consumers() > 1 ? " as w" : ""));
     body_.in();
+    open_tiles();
     const std::string w = consumers() > 1 ? "w" : "0";
-    body_.line(consumers() > 1 ? fmt::format("row = bq * {} + w * 64", 64 * consumers()) : std::string("row = bq * 64"));
-    body_.line(fmt::format("queries[{}].wait(0)", w));
+    const std::string queries = !persistent() ? fmt::format("sQ[{}]", w) : consumers() > 1 ? "sQ[qs, w * 64 : (w + 1) * 64, :]" : "sQ[qs]";
+    body_.line(consumers() > 1 ? fmt::format("row = {} + w * 64", query_rows()) : "row = " + query_rows());
+    body_.line(persistent() ? "qs = queries.wait()" : fmt::format("queries[{}].wait(0)", w));
     body_.line(fmt::format("out = tw.zeros(f32, (64, {}))", a_.d));
     bool made = false;
     const auto scores = [&] {
         body_.line("ks = keys.wait()");
         if (!made) body_.line("s = tw.zeros(f32, (64, BN))");
-        body_.line(fmt::format("tw.wgmma(s, sQ[{}], sK[ks].T{})", w, made ? ", zero=True" : ""));
+        body_.line(fmt::format("tw.wgmma(s, {}, sK[ks].T{})", queries, made ? ", zero=True" : ""));
         made = true;
     };
     const auto add_values = [&] {
@@ -319,22 +429,23 @@ void AttentionWriter::consumer() {
     if (s_.on("overlap")) {
         scores();
         body_.line("tw.wgmma_wait(0)");
-        scores_to_exponentials("0", true);
+        scores_to_exponentials(tile_at("0"), true);
         body_.line("keys.release()");
         body_.line(fmt::format("p = e.to({})", type()));
-        if (s_.on("peel")) body_.line("next_top = top"), body_.line("part = total");   // both branches set them
-        body_.line("for t in tw.range(1, tiles):");
+        if (peeled()) body_.line("next_top = top"), body_.line("part = total");   // both branches set them
+        body_.line(fmt::format("for t in tw.range(1, {}):", tiles()));
         body_.in();
         scores();
         add_values();
         body_.line("tw.wgmma_wait(1)");
-        scores_to_exponentials("t", false);
+        scores_to_exponentials(tile_at("t"), false);
         body_.line("keys.release()");
         body_.line("tw.wgmma_wait(0)");
         body_.line("values.release()");
-        body_.line("out = out * alpha[:, None]");
+        if (!stays()) body_.line("out = out * alpha[:, None]");
         body_.line(fmt::format("p = e.to({})", type()));
         body_.out();
+        if (persistent()) body_.line("queries.release()");
         add_values();
         body_.line("tw.wgmma_wait(0)");
         body_.line("values.release()");
@@ -343,7 +454,7 @@ void AttentionWriter::consumer() {
         body_.line("total = tw.zeros(f32, (64,))");
         body_.line("s = tw.zeros(f32, (64, BN))");
         made = true;
-        body_.line("for t in tw.range(tiles):");
+        body_.line(fmt::format("for t in tw.range({}):", tiles()));
         body_.in();
         scores();
         body_.line("tw.wgmma_wait(0)");
@@ -354,8 +465,10 @@ void AttentionWriter::consumer() {
         body_.line("tw.wgmma_wait(0)");
         body_.line("values.release()");
         body_.out();
+        if (persistent()) body_.line("queries.release()");
     }
     store("row");
+    close_tiles();
     body_.out();
 }
 
@@ -393,31 +506,33 @@ Expected<std::string, std::string> AttentionWriter::write() {
     const bool roles = s_.on("roles");
     const int n = consumers();
     if (roles) {
-        buffers_ = {fmt::format("sQ = tw.shared({}, ({}, 64, {}), swizzle=128)", type(), n, a_.e), fmt::format("sK = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.e),
-                    fmt::format("sV = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.d), fmt::format("queries = tw.mbarrier({})", n),
+        buffers_ = {persistent() ? fmt::format("sQ = tw.shared({}, (QSTAGES, {}, {}), swizzle=128)", type(), 64 * n, a_.e) : fmt::format("sQ = tw.shared({}, ({}, 64, {}), swizzle=128)", type(), n, a_.e), fmt::format("sK = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.e),
+                    fmt::format("sV = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.d), persistent() ? fmt::format("queries = tw.pipeline(QSTAGES, consumers={})", n) : fmt::format("queries = tw.mbarrier({})", n),
                     fmt::format("keys = tw.pipeline(STAGES, consumers={})", n), fmt::format("values = tw.pipeline(STAGES, consumers={})", n)};
     } else {
         buffers_ = {fmt::format("sQ = tw.shared({}, (64, {}), swizzle=128)", type(), a_.e), fmt::format("sK = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.e),
                     fmt::format("sV = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.d)};
     }
-    const bool longest = a_.causal && s_.is("order", "longest");
-    const std::string query_tiles = fmt::format("tw.cdiv({}, {})", a_.i_extent, 64 * n);
-    std::vector<std::string> names = {longest ? "rank" : "bq"}, extents = {query_tiles};
-    for (std::size_t d = eq().output_vars.size() - 2; d-- > 0;) {
-        names.push_back(var_name(eq().output_vars[d]));
-        extents.push_back(text_of(eq().output_extents[d], spec_));
+    if (eq().output_vars.size() > 4) return Unexpected{std::string("more than two leading axes")};
+    if (!persistent()) {
+        const bool longest = a_.causal && s_.is("order", "longest");
+        std::vector<std::string> names = {longest ? "rank" : "bq"}, extents = {query_tiles()};
+        for (std::size_t d = eq().output_vars.size() - 2; d-- > 0;) {
+            names.push_back(var_name(eq().output_vars[d]));
+            extents.push_back(text_of(eq().output_extents[d], spec_));
+        }
+        // All heads' longest tiles first: the last blocks are then the short ones.
+        if (longest && names.size() > 1) std::swap(names[0], names[1]), std::swap(extents[0], extents[1]);
+        body_.line(fmt::format("{} = tw.grid({})", fmt::join(names, ", "), fmt::join(extents, ", ")));
+        if (longest) body_.line(fmt::format("bq = {} - 1 - rank", query_tiles()));
+        body_.line("tiles = " + key_tiles());
     }
-    if (names.size() > 3) return Unexpected{std::string("more than two leading axes")};
-    // All heads' longest tiles first: the last blocks are then the short ones.
-    if (longest && names.size() > 1) std::swap(names[0], names[1]), std::swap(extents[0], extents[1]);
-    body_.line(fmt::format("{} = tw.grid({})", fmt::join(names, ", "), fmt::join(extents, ", ")));
-    if (longest) body_.line(fmt::format("bq = {} - 1 - rank", query_tiles));
-    body_.line(a_.causal && s_.on("skip") ? fmt::format("tiles = tw.cdiv(tw.min({}, bq * {} + {}), BN)", a_.j_extent, 64 * n, 64 * n) : fmt::format("tiles = tw.cdiv({}, BN)", a_.j_extent));
     if (roles) producer(), consumer();
     else alone();
     if (!write_.problem.empty()) return Unexpected{write_.problem};
     std::string parameters = fmt::format("    BN: tw.const = {},\n", s_.number("bn", 64));
     if (roles) parameters += fmt::format("    STAGES: tw.const = {},\n", s_.number("stages", 2));
+    if (persistent()) parameters += fmt::format("    QSTAGES: tw.const = {},\n", s_.number("qstages", 1));
     std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) + tasks::file_head(task_) + tasks::kernel_head(task_, task_.name, "", parameters);
     Lines head;
     head.line(fmt::format("tw.assume({} >= 1)", a_.j_extent));

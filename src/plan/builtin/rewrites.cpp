@@ -184,7 +184,10 @@ Alternatives fitting(const Context& c, Alternatives all) {
 
 Alternatives fitting_attention(const Context& c, Alternatives all) {
     all.erase(std::remove_if(all.begin(), all.end(), [&](const Sketch& s) {
-        return 2 * (64 * s.number("consumers", 1) * c.f.k + s.number("stages", 2) * s.number("bn") * (c.f.k + c.f.q)) > 224 * 1024;
+        const int rows = 64 * s.number("consumers", 1);
+        if (s.is("walk", "back") && c.f.causal && s.number("bn") % rows) return true;   // the diagonal would cross more than one tile
+        if (s.on("stay") && s.number("consumers", 1) > 2) return true;                  // what computes outgrown rows again needs registers
+        return 2 * (s.number("qstages", 1) * rows * c.f.k + s.number("stages", 2) * s.number("bn") * (c.f.k + c.f.q)) > 224 * 1024;
     }), all.end());
     return all;
 }
@@ -211,12 +214,22 @@ Alternatives key_tile(const Context& c) {
 
 // Tiles that the diagonal or the end of the keys does not cross need no mask.
 Alternatives mask_peel(const Context& c) {
-    if (attention(c) && c.s.on("overlap") && !c.s.on("peel")) return {c.s.with("peel", 1)};
+    if (attention(c) && c.s.on("overlap") && !c.s.on("peel") && !c.s.is("walk", "back")) return {c.s.with("peel", 1)};
     return {};
 }
 
+Alternatives backward_keys(const Context& c) {
+    if (!attention(c) || !c.s.on("overlap") || c.s.is("walk", "back") || (c.f.causal && !c.s.on("skip"))) return {};
+    return fitting_attention(c, {c.s.with("walk", "back").with("peel", 0)});
+}
+
+Alternatives standing_reference(const Context& c) {
+    if (!attention(c) || !c.s.is("walk", "back") || !c.s.on("fold") || c.s.on("stay") || c.f.q > 128) return {};
+    return fitting_attention(c, {c.s.with("stay", 1).with("lazy", 0)});
+}
+
 Alternatives longest_first(const Context& c) {
-    if (attention(c) && c.f.causal && c.s.on("skip") && c.s.get("order").empty()) return {c.s.with("order", "longest")};
+    if (attention(c) && c.f.causal && c.s.on("skip") && c.s.get("order").empty() && !c.s.on("persistent")) return {c.s.with("order", "longest")};
     return {};
 }
 
@@ -226,7 +239,7 @@ Alternatives exponent_folding(const Context& c) {
 }
 
 Alternatives lazy_rescale(const Context& c) {
-    if (attention(c) && c.s.on("fold") && !c.s.on("lazy")) return {c.s.with("lazy", 1)};
+    if (attention(c) && c.s.on("fold") && !c.s.on("lazy") && !c.s.on("stay")) return {c.s.with("lazy", 1)};
     return {};
 }
 
@@ -380,6 +393,10 @@ Alternatives overlap_mma(const Context& c) {
 }
 
 Alternatives persistence(const Context& c) {
+    if (attention(c) && c.s.on("roles") && !c.s.on("persistent")) {   // the next queries come while the present ones are worked on, where there is room
+        const Sketch s = c.s.with("persistent", 1).with("order", "").with("store", "");
+        return fitting_attention(c, {s.with("qstages", 2), s.with("qstages", 1)});
+    }
     if (product(c) && c.f.grouped && c.s.on("roles") && !c.s.on("persistent")) return {c.s.with("persistent", 1)};
     if (product(c) && c.s.on("roles") && !c.s.on("persistent") && !c.f.batched && c.s.number("splits", 1) == 1) return {c.s.with("persistent", 1).with("group", 8)};
     return {};
@@ -412,7 +429,7 @@ Alternatives raster(const Context& c) {
 }
 
 Alternatives tma_store(const Context& c) {
-    if (attention(c)) return c.f.tma_output && c.s.on("roles") && c.s.get("store").empty() ? Alternatives{c.s.with("store", "tma")} : Alternatives{};
+    if (attention(c)) return c.f.tma_output && c.s.on("roles") && !c.s.on("persistent") && c.s.get("store").empty() ? Alternatives{c.s.with("store", "tma")} : Alternatives{};
     if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched || c.f.grouped || c.s.number("splits", 1) > 1) return {};   // a TMA store knows no end of a group
     return fitting(c, {c.s.with("store", "tma"), c.s.with("store", "tma").with("stages", c.s.number("stages") - 1)});
 }
@@ -463,6 +480,7 @@ const std::map<std::string, Rewrite>& table() {
         {"group_parts", group_parts},       {"staged_store", staged_store},   {"mask_peel", mask_peel},
         {"cluster_reduction", cluster_reduction}, {"split_k", split_k},               {"multicast", multicast},
         {"turned_tiles", turned_tiles},     {"operand_hints", operand_hints}, {"deferred_store", deferred_store},
+        {"backward_keys", backward_keys},   {"standing_reference", standing_reference},
         {"longest_first", longest_first},   {"exponent_folding", exponent_folding}, {"lazy_rescale", lazy_rescale},
     };
     return all;
