@@ -288,9 +288,10 @@ __device__ inline double modulus(double a, double b) { return a - floor(a / b) *
             indices[d] = fmt::format("v{}", e.output_vars[d]);
             if (const ir::Expr start = ir::start_of(e, d); !start.is_constant(0)) indices[d] = fmt::format("({} + {})", printer.integer(start), indices[d]);
         }
-        text += printer.body();
+        const std::string body = printer.body();
         const ir::Tensor& t = tensors[static_cast<std::size_t>(e.output)];
-        text += fmt::format("    p.got[n] = tw_read<{}>(p.tensor[{}], {});\n}}\n", static_cast<int>(t.dtype), e.output, printer.offset(e.output, indices));
+        text += fmt::format("    p.got[n] = tw_read<{}>(p.tensor[{}], {});\n    if (!want) return;\n", static_cast<int>(t.dtype), e.output, printer.offset(e.output, indices));
+        text += body + "}\n";
         if (!printer.problem.empty()) return Unexpected{printer.problem};
         out.source += text;
     }

@@ -8,7 +8,7 @@
 // Each entry takes one structure of 8-byte words by value: the tensors' addresses, the sizes, the scalars (double), then
 //   const long long* sample   which elements, as row-major numbers of the equation's index space; null: 0, 1, 2, ...
 //   long long count           how many of them
-//   double* want, * got       per element: the reference, and what the output tensor holds
+//   double* want, * got       per element: the reference (null: not computed), and what the output tensor holds
 #pragma once
 
 #include <string>

@@ -63,7 +63,8 @@ void GpuGate::judge(const tasks::Task& task, const std::string& source, const st
     if (state_->options.on_gate) state_->options.on_gate("test");
     j.evidence = state_->session->evaluate(request);
     const std::string status = j.evidence.value("status", "our bug"), message = j.evidence.value("message", "");
-    const double seconds = j.evidence.value("seconds", 0.0);
+    const json stages = j.evidence.value("stages", json::object());
+    const double waited = stages.value("wait for the GPU", 0.0), timing = stages.value("measure", 0.0), seconds = j.evidence.value("seconds", 0.0) - waited - timing;
     if (status != "right") {
         j.failure = status == "wrong" ? FailureClass::numeric : status == "timed out" ? FailureClass::timeout : status == "rejected" ? FailureClass::resource : FailureClass::launch;
         j.message = fmt::format("{}: {}", status, message);
@@ -77,7 +78,7 @@ void GpuGate::judge(const tasks::Task& task, const std::string& source, const st
         note("test", false, seconds, j.message);
         return;
     }
-    note("test", true, seconds, "right");
+    note("test", true, seconds, fmt::format("right; waited {:.2f} s for the GPU", waited));
     j.measured = j.evidence.contains("us");
     if (!j.measured) return note("time", nullptr, 0, "not timed");
     j.microseconds = j.evidence.value("us", 0.0);
@@ -87,7 +88,7 @@ void GpuGate::judge(const tasks::Task& task, const std::string& source, const st
         j.speedup_low = i.is_object() ? i.value("low", j.speedup) : i.is_array() && i.size() == 2 ? i[0].get<double>() : j.speedup;
         j.speedup_high = i.is_object() ? i.value("high", j.speedup) : i.is_array() && i.size() == 2 ? i[1].get<double>() : j.speedup;
     }
-    note("time", true, 0, fmt::format("{:.2f} us{}", j.microseconds, best.empty() ? "" : fmt::format(", {:.3f}x the best", j.speedup)));
+    note("time", true, timing, fmt::format("{:.2f} us{}", j.microseconds, best.empty() ? "" : fmt::format(", {:.3f}x the best", j.speedup)));
 }
 
 json GpuGate::confirm(const tasks::Task& task, const std::string& source) {

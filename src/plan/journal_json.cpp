@@ -80,7 +80,7 @@ json brief(const json& evidence) {
     json out = json::object();
     for (const char* key : {"proved", "obligations", "expectations", "resources"}) if (evidence.contains(key)) out[key] = evidence[key];
     if (const auto gpu = evidence.find("gpu"); gpu != evidence.end() && gpu->is_object()) {
-        for (const char* key : {"status", "us", "ratio", "ratio_interval", "seconds"}) if (gpu->contains(key)) out["gpu"][key] = (*gpu)[key];
+        for (const char* key : {"status", "us", "ratio", "ratio_interval", "seconds", "stages"}) if (gpu->contains(key)) out["gpu"][key] = (*gpu)[key];
     }
     return out;
 }

@@ -142,7 +142,9 @@ const Technique* Loop::choose() {
         const double misses = state_.misses.count(t->id) ? 0.15 * state_.misses.at(t->id) : 0;   // of this run
         // Box and Muller: the standard library's distributions differ between implementations.
         const double u = (static_cast<double>(random() >> 11) + 0.5) / 9007199254740992.0, v = static_cast<double>(random() >> 11) / 9007199254740992.0;
-        const double draw = b.mean - misses + (measuring() ? b.deviation : 0.0) * std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
+        double draw = b.mean - misses + (measuring() ? b.deviation : 0.0) * std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
+        // What is expected to gain and has not missed here is at most late, never put off, by an unlucky draw: later stages build on it.
+        if (misses == 0 && b.mean > b.deviation / 2) draw = std::max(draw, 1e-3 * b.mean);
         if (!best || draw > best_draw) best = t, best_draw = draw;
     }
     // What promises nothing (a drawn reward of 0, or a miss in this run) waits until nothing that promises something is left.

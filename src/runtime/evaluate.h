@@ -2,6 +2,7 @@
 // process boundary: a candidate may hang or fault, so this runs in a worker (`runtime/session.h`), never in a caller's process.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "runtime/device_data.h"
+#include "runtime/judge.h"
 
 namespace tw::runtime {
 
@@ -23,7 +25,7 @@ namespace tw::runtime {
 //   our bug       generated text that does not compile, an internal error
 class Evaluator {
 public:
-    // Called when a stage begins: "compile", "run", "check", "wait for the GPU", "measure".
+    // Called when a stage begins: "compile", "wait for the GPU", "prepare", "run", "check", "measure". The answer's "stages" says how long each took.
     using Stage = std::function<void(const std::string&)>;
 
     explicit Evaluator(Stage stage) : stage_(std::move(stage)) {}
@@ -34,7 +36,12 @@ public:
 private:
     nlohmann::json on_gpu(const nlohmann::json& request);
     Stage stage_;
+    void begin(const std::string& stage);
     std::unique_ptr<DeviceData> data_;
+    References known_;
+    std::map<std::string, double> seconds_;   // of each stage of a request
+    std::string in_stage_;
+    std::chrono::steady_clock::time_point stage_began_;
     bool lost_ = false;
 };
 

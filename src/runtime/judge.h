@@ -2,8 +2,10 @@
 // zones that were.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/device_data.h"
@@ -25,20 +27,28 @@ struct OutputVerdict {
     std::string reason;                        // when wrong
 };
 
+// What judges of one process share: the elements that were drawn, and what the reference said about them.
+struct References {
+    std::map<std::tuple<std::int64_t, std::uint64_t, std::vector<std::int64_t>>, std::vector<std::int64_t>> samples;   // (limit, seed, dimensions) -> elements
+    std::map<std::string, std::vector<double>> wanted;                                                                 // (equations, inputs, output, limit, seed) -> values
+};
+
 class Judge {
 public:
     // Compiles the reference for these sizes' equations.
-    static Result<std::unique_ptr<Judge>> create(const DeviceData& data, const Signature& signature);
+    static Result<std::unique_ptr<Judge>> create(const DeviceData& data, const Signature& signature, References& known);
     ~Judge();
 
     // `tensors` as the signature's; `seed` chooses the sample; `most` bounds the elements compared of an output, 0: the usual bound. Waits for the GPU.
+    // `inputs` names what the inputs were filled with: the reference is computed once for each name. Empty: from the tensors as they are.
     Result<std::vector<OutputVerdict>> judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
-                                             std::uint64_t seed, double tolerance = 0, std::int64_t most = 0) const;
+                                             std::uint64_t seed, double tolerance = 0, std::int64_t most = 0, const std::string& inputs = {}) const;
 
 private:
-    Judge(const DeviceData& data, const Signature& signature);
+    Judge(const DeviceData& data, const Signature& signature, References& known);
     const DeviceData& data_;
     const Signature& signature_;
+    References& known_;
     struct State;
     std::unique_ptr<State> state_;
 };

@@ -220,12 +220,16 @@ Alternatives mask_peel(const Context& c) {
 
 Alternatives backward_keys(const Context& c) {
     if (!attention(c) || !c.s.on("overlap") || c.s.is("walk", "back") || (c.f.causal && !c.s.on("skip"))) return {};
-    return fitting_attention(c, {c.s.with("walk", "back").with("peel", 0)});
+    // Where the diagonal would cross more than one tile: two consumers and tiles as long as a block has rows.
+    const Sketch s = c.s.with("walk", "back").with("peel", 0);
+    Alternatives out = fitting_attention(c, {s, s.with("consumers", 2).with("bn", 128), s.with("consumers", 2).with("bn", 128).with("stages", 2)});
+    if (out.size() > 1) out.resize(1);
+    return out;
 }
 
 Alternatives standing_reference(const Context& c) {
-    if (!attention(c) || !c.s.is("walk", "back") || !c.s.on("fold") || c.s.on("stay") || c.f.q > 128) return {};
-    return fitting_attention(c, {c.s.with("stay", 1).with("lazy", 0)});
+    if (!attention(c) || !c.s.is("walk", "back") || !c.f.scaled_scores || c.s.on("stay") || c.f.q > 128) return {};
+    return fitting_attention(c, {c.s.with("stay", 1).with("fold", 1).with("lazy", 0)});
 }
 
 Alternatives longest_first(const Context& c) {
@@ -351,7 +355,7 @@ Alternatives multi_stage(const Context& c) {
         const int now = c.s.number("stages");
         return fitting(c, values(c.s, "stages", {4, 5, 6, 3}, [now](int v) { return v >= now - 1; }));
     }
-    if (attention(c) && c.s.on("roles")) return fitting_attention(c, values(c.s, "stages", {2, 3, 4}));
+    if (attention(c) && c.s.on("roles")) return fitting_attention(c, values(c.s, "stages", {3, 4}, [&](int v) { return v == c.s.number("stages") + 1; }));
     return {};
 }
 
