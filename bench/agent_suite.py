@@ -38,7 +38,7 @@ COUNTERPARTS = {
     "layernorm": [{"file": "kernels/layernorm_sm90.py", "kernel": "layernorm", "constants": {"T": "bf16"}, "sizes": {"M": 16384, "N": 4096}, "scalars": {"eps": 1e-5}}],
     "gelu": [{"file": "kernels/activations.py", "kernel": "gelu", "constants": {"T": "bf16"}, "sizes": {"N": 16384 * 4096}}],
     "gemm_bias_relu": [{"file": "kernels/gemm_fused_sm90.py", "kernel": "gemm_bias_relu", "sizes": {"M": 8192, "N": 4096, "K": 2048}, "note": "bf16 instead of f16"}],
-    "gemm_nn": [{"file": "kernels/gemm_forms_sm90.py", "kernel": "gemm_tt", "sizes": {"M": 4096, "N": 8192, "K": 4096}},
+    "gemm_nn": [{"file": "kernels/gemm_deferred_sm90.py", "kernel": "gemm_tt", "sizes": {"M": 4096, "N": 8192, "K": 4096}},
                 {"file": "kernels/gemm_deferred_sm90.py", "kernel": "gemm_deferred_tt", "sizes": {"M": 4096, "N": 8192, "K": 4096}}],
     "softmax_f32": [{"file": "kernels/softmax_sm90.py", "kernel": "softmax", "constants": {"T": "f32"}, "sizes": {"M": 8192, "N": 8192}}],
     "layernorm_residual": [],

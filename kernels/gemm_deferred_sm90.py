@@ -1,5 +1,6 @@
-"""GEMM whose stores hide behind the next tile: a finished tile waits in registers, as 16-bit numbers, and is stored while the first k blocks
-of the next one are multiplied. For every way to store the operands, and f16.
+"""GEMM for every way to store the operands. gemm_deferred_*: the stores hide behind the next tile, a finished tile waits in registers, as 16-bit
+numbers, and is stored while the first k blocks of the next one are multiplied. gemm_nn, gemm_nt, gemm_tt: for any K (gemm_sm90.py has tn), a tile is
+stored before the next one begins.
 
 A letter for A, then one for B. A: t is A[m, k], n is A[k, m]. B: n is B[n, k], t is B[k, n].
 """
@@ -51,19 +52,24 @@ def put(C, sC, done, x, row, column):
 
 
 @tw.inline
+def produce(ring, sA, sB, A, B, A_K_LAST, B_K_LAST, BN, GROUP):
+    for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+        for kt in tw.range(tw.cdiv(K, 64)):
+            slot = ring.acquire()
+            load_a(sA[slot], A, bm, kt, ring.full(slot), A_K_LAST)
+            load_b(sB[slot], B, bn, kt, ring.full(slot), B_K_LAST, BN)
+
+
+@tw.inline
 def deferred(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
-    """The kernel's body; *_K_LAST says that an operand is contiguous along k."""
+    """A tile is stored behind the next one's first k blocks; *_K_LAST says that an operand is contiguous along k."""
     CHUNKS = BN // 64
     sA = tw.shared(T, (STAGES, 128, 64) if A_K_LAST else (STAGES, 64, 128), swizzle=128)
     sB = tw.shared(T, (STAGES, BN, 64) if B_K_LAST else (STAGES, 64, BN), swizzle=128)
     sC = tw.shared(T, (2, 2, 64, 64), swizzle=128)
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
-        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            for kt in tw.range(tw.cdiv(K, 64)):
-                slot = ring.acquire()
-                load_a(sA[slot], A, bm, kt, ring.full(slot), A_K_LAST)
-                load_b(sB[slot], B, bn, kt, ring.full(slot), B_K_LAST, BN)
+        produce(ring, sA, sB, A, B, A_K_LAST, B_K_LAST, BN, GROUP)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         acc = tw.zeros(f32, (64, BN))
@@ -97,11 +103,37 @@ def deferred(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
         tw.tma_store_wait(0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_deferred_tn", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
+@tw.inline
+def stored(A, B, C, T, A_K_LAST, B_K_LAST, BN, STAGES, GROUP):
+    """A tile is stored before the next one begins."""
+    sA = tw.shared(T, (STAGES, 128, 64) if A_K_LAST else (STAGES, 64, 128), swizzle=128)
+    sB = tw.shared(T, (STAGES, BN, 64) if B_K_LAST else (STAGES, 64, BN), swizzle=128)
+    sC = tw.shared(T, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        produce(ring, sA, sB, A, B, A_K_LAST, B_K_LAST, BN, GROUP)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+            acc = tw.zeros(f32, (64, BN))
+            for kt in tw.range(tw.cdiv(K, 64)):
+                slot = ring.wait()
+                multiply(acc, sA[slot], sB[slot], w, False, A_K_LAST, B_K_LAST)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            tw.wgmma_wait(0)
+            ring.release()
+            for j in tw.unroll(BN // 64):
+                put(C, sC[w, j % 2], done, acc[:, j * 64 : j * 64 + 64].to(T), bm * 128 + w * 64, bn * BN + j * 64)
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_deferred_tn", computes="C[m, n] = T(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
 def gemm_deferred_tn(
-    A: tw.Tensor(bf16, M, K),
-    B: tw.Tensor(bf16, N, K),
-    C: tw.Tensor(bf16, M, N),
+    A: tw.Tensor(T, M, K),
+    B: tw.Tensor(T, N, K),
+    C: tw.Tensor(T, M, N),
+    T: tw.each(bf16, f16),
     BN: tw.const(128, 256) = 256,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
@@ -111,7 +143,7 @@ def gemm_deferred_tn(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > BN)
-    deferred(A, B, C, bf16, True, True, BN, STAGES, GROUP)
+    deferred(A, B, C, T, True, True, BN, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_deferred_nn", computes="C[m, n] = bf16(sum(k, f32(A[k, m]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
@@ -125,8 +157,8 @@ def gemm_deferred_nn(
     DEPENDENT: tw.const(0, 1) = 0,
 ):
     """A is contiguous along m."""
-    tw.assume(K % 8 == 0)
     tw.assume(M % 8 == 0)
+    tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > BN)
     deferred(A, B, C, bf16, False, True, BN, STAGES, GROUP)
@@ -166,18 +198,47 @@ def gemm_deferred_tt(
     deferred(A, B, C, bf16, True, False, BN, STAGES, GROUP)
 
 
-@tw.kernel(target="sm_90a", name="gemm_deferred_f16", computes="C[m, n] = f16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
-def gemm_deferred_f16(
-    A: tw.Tensor(f16, M, K),
-    B: tw.Tensor(f16, N, K),
-    C: tw.Tensor(f16, M, N),
+@tw.kernel(target="sm_90a", name="gemm_nn", computes="C[m, n] = bf16(sum(k, f32(A[k, m]) * f32(B[n, k])))")
+def gemm_nn(
+    A: tw.Tensor(bf16, K, M),
+    B: tw.Tensor(bf16, N, K),
+    C: tw.Tensor(bf16, M, N),
     BN: tw.const(128, 256) = 256,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
 ):
-    """Both operands are contiguous along k."""
+    """A is contiguous along m."""
+    tw.assume(M % 8 == 0)
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > BN)
-    deferred(A, B, C, f16, True, True, BN, STAGES, GROUP)
+    stored(A, B, C, bf16, False, True, BN, STAGES, GROUP)
+
+
+@tw.kernel(target="sm_90a", name="gemm_nt", computes="C[m, n] = bf16(sum(k, f32(A[k, m]) * f32(B[k, n])))")
+def gemm_nt(
+    A: tw.Tensor(bf16, K, M),
+    B: tw.Tensor(bf16, K, N),
+    C: tw.Tensor(bf16, M, N),
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """A is contiguous along m, B along n."""
+    tw.assume(M % 8 == 0)
+    tw.assume(N % 8 == 0)
+    stored(A, B, C, bf16, False, False, BN, STAGES, GROUP)
+
+
+@tw.kernel(target="sm_90a", name="gemm_tt", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[k, n])))")
+def gemm_tt(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, K, N),
+    C: tw.Tensor(bf16, M, N),
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """B is contiguous along n."""
+    tw.assume(K % 8 == 0)
+    tw.assume(N % 8 == 0)
+    stored(A, B, C, bf16, True, False, BN, STAGES, GROUP)
