@@ -26,13 +26,14 @@ void visit(const Expr& e, const std::function<void(const Expr&)>& f) {
 }  // namespace
 
 ClusterSignature::ClusterSignature(const ir::Kernel& kernel) : k_(kernel), assigned_(kernel.vars.size()), instances_(kernel.vars.size(), 0), looped_(kernel.vars.size(), 0) {
-    std::vector<Expr> queue = steering_of(kernel).expressions;
+    const Steering steering = steering_of(kernel);
+    std::vector<Expr> queue(steering.expressions.begin(), steering.expressions.begin() + static_cast<std::ptrdiff_t>(steering.direct));
     ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
         if (auto* a = std::get_if<ir::Assign>(&s.op)) {
             assigned_[at(a->var)].push_back(a->value);
             // A division may have no value, and that is a fault.
             visit(a->value, [&](const Expr& x) {
-                if ((x.kind() == ExprKind::floor_div || x.kind() == ExprKind::mod) && !x->args[1].as_constant()) queue.push_back(a->value);
+                if ((x.kind() == ExprKind::floor_div || x.kind() == ExprKind::mod) && !x->args[1].as_constant()) queue.push_back(ir::equal(x->args[1], Expr(0)));
             });
         }
         if (auto* f = std::get_if<ir::For>(&s.op)) {
@@ -46,12 +47,11 @@ ClusterSignature::ClusterSignature(const ir::Kernel& kernel) : k_(kernel), assig
     while (!queue.empty()) {
         const Expr e = queue.back();
         queue.pop_back();
-        cut(e);
-        visit(e, [&](const Expr& x) {
-            if (x.kind() == ExprKind::element) known_ = false;
-            if (x.kind() != ExprKind::var || std::exchange(seen[at(x->id)], 1)) return;
-            for (const Expr& v : assigned_[at(x->id)]) queue.push_back(v);
-        });
+        std::vector<int> open;
+        cut(e, open);
+        for (int v : open) {
+            if (!std::exchange(seen[at(v)], 1)) queue.insert(queue.end(), assigned_[at(v)].begin(), assigned_[at(v)].end());
+        }
     }
 }
 
@@ -69,7 +69,7 @@ bool ClusterSignature::closed(const Expr& e, std::set<int>& instances) const {
     return look(e, 0);
 }
 
-void ClusterSignature::cut(const Expr& e) {
+void ClusterSignature::cut(const Expr& e, std::vector<int>& open) {
     if (e.as_constant() || e.kind() == ExprKind::cluster_rank) return;
     std::set<int> instances;
     if (closed(e, instances) && instances.size() <= 1) {
@@ -78,7 +78,12 @@ void ClusterSignature::cut(const Expr& e) {
         parts_.push_back({e, instances.empty() ? -1 : *instances.begin(), instances.empty() ? 1 : instances_[at(*instances.begin())]});
         return;
     }
-    for (const Expr& a : e->args) cut(a);
+    if (e.kind() == ExprKind::var) open.push_back(e->id);
+    if (e.kind() == ExprKind::element) {   // its content counts, wherever it stands
+        known_ = false;
+        return;
+    }
+    for (const Expr& a : e->args) cut(a, open);
 }
 
 std::vector<std::int64_t> ClusterSignature::of(const std::vector<std::int64_t>& sizes, const std::vector<BlockIndex>& blocks, const BlockIndex& grid) const {

@@ -31,7 +31,7 @@ private:
         int instance_var = -1, instances = 1;   // evaluated for each
     };
     bool closed(const ir::Expr& e, std::set<int>& instances) const;
-    void cut(const ir::Expr& e);
+    void cut(const ir::Expr& e, std::vector<int>& open);   // `open`: the variables around the parts
 
     const ir::Kernel& k_;
     bool known_ = true;

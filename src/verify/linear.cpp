@@ -9,7 +9,7 @@ namespace tw::verify {
 namespace {
 
 constexpr std::size_t most_unknowns = 20, most_rows = 64;
-constexpr int most_cases = 16;
+constexpr int most_cases = 16, most_exclusions = 48;
 
 // sum of coefficients[i] * unknown i, plus constant, is at least 0.
 struct Row {
@@ -219,7 +219,7 @@ private:
             for (std::size_t j = 0; j < cases.size(); ++j) {
                 std::vector<Row> with = rows;
                 with.insert(with.end(), cases[j].begin(), cases[j].end());
-                if (++cases_ > most_cases) return false;
+                if (++exclusions_ > most_exclusions) return false;
                 if (impossible(with)) cases.erase(cases.begin() + static_cast<std::ptrdiff_t>(j--));
             }
             if (cases.empty()) return true;
@@ -244,7 +244,7 @@ private:
     std::map<std::vector<Atom>, std::size_t> unknowns_;
     std::vector<Row> rows_;
     std::vector<std::vector<std::vector<Row>>> alternatives_;   // of each, one case holds; a case is its rows
-    int cases_ = 0;
+    int cases_ = 0, exclusions_ = 0;
     bool too_large_ = false;
 };
 

@@ -203,26 +203,40 @@ std::optional<std::int64_t> Prover::quotient_value(const Poly& numerator, std::i
     return ir::floor_div(*low, divisor);
 }
 
+// The same atom has the same bounds under the same facts; a condition asks for them once for each of its monomials and facts.
+template <class Compute>
+std::optional<std::int64_t> Prover::remembered_bound(Atom a, int depth, bool lower, const Compute& compute) {
+    const auto key = static_cast<std::uint64_t>(state()) << 32 | static_cast<std::uint64_t>(a) << 4 | static_cast<std::uint64_t>(depth) << 1 | (lower ? 1u : 0u);
+    if (const auto known = bounds_.find(key); known != bounds_.end()) return known->second;
+    const std::optional<std::int64_t> bound = compute();
+    bounds_.emplace(key, bound);
+    return bound;
+}
+
 std::optional<std::int64_t> Prover::lower_bound(Atom a, int depth) {
-    std::optional<std::int64_t> best = range_of(a).low;
-    for (const Condition& f : facts_) {   // a + rest >= 0: a >= -rest
-        if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != 1) continue;
-        const Poly rest = f.poly - Poly::of(a);
-        if (ints_.mentions(rest, a)) continue;
-        if (auto low = lowest(Poly(-1) * rest, depth)) best = std::max(best.value_or(*low), *low);
-    }
-    return best;
+    return remembered_bound(a, depth, true, [&] {
+        std::optional<std::int64_t> best = range_of(a).low;
+        for (const Condition& f : facts_) {   // a + rest >= 0: a >= -rest
+            if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != 1) continue;
+            const Poly rest = f.poly - Poly::of(a);
+            if (ints_.mentions(rest, a)) continue;
+            if (auto low = lowest(Poly(-1) * rest, depth)) best = std::max(best.value_or(*low), *low);
+        }
+        return best;
+    });
 }
 
 std::optional<std::int64_t> Prover::upper_bound(Atom a, int depth) {
-    std::optional<std::int64_t> best = range_of(a).high;
-    for (const Condition& f : facts_) {   // rest - a >= 0: a <= rest
-        if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != -1) continue;
-        const Poly rest = f.poly + Poly::of(a);
-        if (ints_.mentions(rest, a)) continue;
-        if (auto low = lowest(Poly(-1) * rest, depth)) best = std::min(best.value_or(-*low), -*low);
-    }
-    return best;
+    return remembered_bound(a, depth, false, [&] {
+        std::optional<std::int64_t> best = range_of(a).high;
+        for (const Condition& f : facts_) {   // rest - a >= 0: a <= rest
+            if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != -1) continue;
+            const Poly rest = f.poly + Poly::of(a);
+            if (ints_.mentions(rest, a)) continue;
+            if (auto low = lowest(Poly(-1) * rest, depth)) best = std::min(best.value_or(-*low), -*low);
+        }
+        return best;
+    });
 }
 
 // A lower bound: the sum of lower bounds of the monomials; products only of non-negative atoms.
@@ -359,6 +373,11 @@ bool Prover::refuted_by_model(const std::vector<Condition>& facts, const Conditi
     return false;
 }
 
+void Prover::remember(Assignment model) {
+    models_.push_front(std::move(model));
+    if (models_.size() > 40) models_.pop_back();
+}
+
 bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal, int first, int last) {
     const std::vector<Atom> symbols = symbols_of(facts, goal);
     static constexpr std::int64_t common[] = {0, 1, 2, 3, 8, 64, 65, 128, 130, 192, 256, 1000, 1024, 1025, 2048, 5000};
@@ -371,22 +390,37 @@ bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condit
     };
     std::vector<std::int64_t> values(symbols.size());
     for (int round = first; round < last; ++round) {
+        // Every other one starts from a counterexample to an earlier goal: the next goal is often about the same things.
+        const Assignment* near = round % 2 == 0 && !models_.empty() ? &models_[static_cast<std::size_t>(round / 2) % models_.size()] : nullptr;
         for (std::size_t s = 0; s < symbols.size(); ++s) {
             const AtomInfo& i = ints_.info(symbols[s]);
+            if (near) {
+                if (const auto known = near->find(symbols[s]); known != near->end()) {
+                    values[s] = known->second;
+                    continue;
+                }
+            }
             if (i.lower && i.upper) values[s] = *i.lower + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(*i.upper - *i.lower + 1));
             else if (next() % 2) values[s] = i.lower.value_or(0) + static_cast<std::int64_t>(next() % 4);
             else values[s] = std::max(i.lower.value_or(0), common[next() % std::size(common)]);
+            if (i.fresh && !i.lower && next() % 2) values[s] = -1 - values[s];
         }
         // Facts that the values break are mended one after the other, by moving one symbol each: `grid == cdiv(S, 64)` is met by chance never.
         for (int mended = 0; mended < 12; ++mended) {
             begin_sample();
             for (std::size_t s = 0; s < symbols.size(); ++s) set_sample(symbols[s], values[s]);
-            const auto broken = std::find_if(facts.begin(), facts.end(), [&](const Condition& f) { return !truth(f).value_or(false); });
-            if (broken == facts.end()) {
+            auto fails = [&](const Condition& c) { return !truth(c).value_or(false); };
+            const auto first_broken = std::find_if(facts.begin(), facts.end(), fails);
+            if (first_broken == facts.end()) {
                 const auto reached = truth(goal);
-                if (reached && !*reached) return true;
-                break;
+                if (!reached || *reached) break;
+                Assignment model;
+                for (std::size_t s = 0; s < symbols.size(); ++s) model.emplace(symbols[s], values[s]);
+                remember(std::move(model));
+                return true;
             }
+            const Condition* broken = &*first_broken;
+            while (!broken->parts.empty()) broken = broken->kind == Condition::Kind::all ? &*std::find_if(broken->parts.begin(), broken->parts.end(), fails) : &broken->parts[next() % broken->parts.size()];
             if (broken->kind != Condition::Kind::zero && broken->kind != Condition::Kind::at_least_zero) break;
             const auto off = value(broken->poly);
             if (!off || std::abs(*off) > 1'000'000'000) break;
@@ -477,10 +511,7 @@ bool Prover::by_search(const Condition& goal) {
         if (!use_z3) return false;
         Assignment model;
         const bool answer = z3_implies(ints_, facts, goal, ms, model);
-        if (!model.empty()) {
-            models_.push_front(std::move(model));
-            if (models_.size() > 100) models_.pop_back();
-        }
+        if (!model.empty()) remember(std::move(model));
         counts_.z3_milliseconds += ms;
         found = z3_answers_.emplace(std::move(key), answer).first;
     }

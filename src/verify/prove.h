@@ -76,6 +76,7 @@ private:
     bool sample_refutes(const std::vector<Condition>& facts, const Condition& goal);
     std::vector<Atom> symbols_of(const std::vector<Condition>& facts, const Condition& goal) const;
     bool refuted_by_model(const std::vector<Condition>& facts, const Condition& goal);
+    void remember(Assignment model);
     bool refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal, int first, int last);   // rounds
     std::vector<int> relevant_facts(int goal) const;
     std::optional<std::int64_t> value(const Poly& p);   // under the present sample
@@ -84,6 +85,8 @@ private:
     struct Range { std::optional<std::int64_t> low, high; };
     Range range_of(Atom a) const;
     Range range_of(const Poly& p) const;
+    template <class Compute>
+    std::optional<std::int64_t> remembered_bound(Atom a, int depth, bool lower, const Compute& compute);
     std::optional<std::int64_t> lower_bound(Atom a, int depth);
     std::optional<std::int64_t> upper_bound(Atom a, int depth);
     std::optional<std::int64_t> lowest(const Poly& p, int depth);
@@ -96,6 +99,7 @@ private:
     std::map<Condition, int> numbers_;
     std::map<std::pair<int, int>, int> next_states_;    // (state, fact added) -> state
     std::unordered_map<std::uint64_t, Answer> answers_; // (state, goal)
+    std::unordered_map<std::uint64_t, std::optional<std::int64_t>> bounds_;   // (state, atom, depth, side)
     std::string last_;
     ProverCounts counts_;
     std::map<std::vector<int>, bool> z3_answers_;       // relevant facts, goal
@@ -103,7 +107,7 @@ private:
     std::vector<std::int64_t> sample_values_;           // by atom
     std::vector<std::uint32_t> sample_marks_;
     std::uint32_t sample_ = 0;
-    std::deque<Assignment> models_;         // counterexamples of Z3, the most useful first
+    std::deque<Assignment> models_;         // counterexamples to earlier goals, the most useful first
 };
 
 // Z3's answer to "facts imply goal"; false where Z3 is not built in. Statistics in milliseconds. `model` becomes a

@@ -57,6 +57,7 @@ public:
         collect(k_.body);
         // Variables in steering expressions steer through what they are assigned.
         std::set<int> seen;
+        result_.direct = result_.expressions.size();
         std::vector<Expr> queue = result_.expressions;
         while (!queue.empty()) {
             const Expr e = queue.back();

@@ -12,6 +12,7 @@ namespace tw::verify {
 
 struct Steering {
     std::vector<ir::Expr> expressions;        // they and, through assignments, all that they depend on
+    std::size_t direct = 0;                   // so many of them steer themselves
     std::int64_t period = 2;                  // iterations after which slots, parities and periodic conditions repeat
     bool by_block = false;                    // block indices steer: blocks differ
     std::vector<int> tensors;                 // index tensors that steer

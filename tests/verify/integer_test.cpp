@@ -131,5 +131,20 @@ TEST(Prover, NeverContradictsEnumeration) {
     EXPECT_GT(proved, 50) << "a prover that never says yes passes everything above";
 }
 
+// What does not hold is mostly refused by a counterexample: one that is searched for, or one to an earlier goal.
+TEST(Prover, RefusesWithoutZ3) {
+    Integers ints;
+    Prover prover(ints);
+    const Poly anything = Poly::of(ints.fresh("anything"));
+    EXPECT_FALSE(prover.holds(at_least(anything, Poly(0))));
+    EXPECT_FALSE(prover.holds(at_least(Poly(0), anything)));
+    const Poly first = Poly::of(ints.symbol("first", 0)), end = Poly::of(ints.symbol("end", 0)), rows = Poly::of(ints.symbol("rows", 0)), row = Poly::of(ints.symbol("row"));
+    prover.assume(either(less(end, first), at_least(rows, end)));
+    prover.assume(either(both(at_least(row, first), less(row, end)), equals(row, Poly(-1))));
+    EXPECT_FALSE(prover.holds(less(row, rows - Poly(100))));
+    EXPECT_FALSE(prover.holds(less(row, rows - Poly(200))));
+    EXPECT_EQ(prover.counts().z3_milliseconds, 0);
+}
+
 }  // namespace
 }  // namespace tw::verify

@@ -130,6 +130,22 @@ TEST(Linear, IntegersAreRoundedTo) {
     EXPECT_FALSE(linear_implies(ints, {at_least(big + bigger, Poly(0)), at_least(bigger - big, Poly(5))}, at_least(y, Poly(1000))));
 }
 
+// A law with many premises ("rows of one tile are in one group"): each that the facts grant excludes a case, and costs no branch.
+TEST(Linear, LawsWithManyPremises) {
+    Integers ints;
+    const Poly x = Poly::of(ints.symbol("x")), y = Poly::of(ints.symbol("y"));
+    std::vector<Condition> facts;
+    Condition law = equals(x, y);
+    for (int i = 0; i < 20; ++i) {
+        const Poly premise = Poly::of(ints.symbol("p" + std::to_string(i % 10), 0)) + Poly(i);
+        law = either(law, less(premise, Poly(0)));
+    }
+    facts.push_back(law);
+    EXPECT_TRUE(linear_implies(ints, facts, equals(x, y)));
+    facts[0] = either(law, less(x, Poly(0)));
+    EXPECT_FALSE(linear_implies(ints, facts, equals(x, y)));
+}
+
 }  // namespace
 // More unknowns than the tableau holds, each met twice: the answer is "no", and nothing is written outside the tableau.
 TEST(Linear, TooManyUnknownsAreNotProved) {
