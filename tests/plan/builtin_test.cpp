@@ -106,7 +106,7 @@ TEST(Builtin, GroupedProductsAreProvedAtEveryStep) {
 }
 
 // Every kernel of a path of techniques is proved, programs as a whole.
-void follow(const tasks::Task& task, const std::vector<std::string>& techniques) {
+void follow(const tasks::Task& task, const std::vector<std::string>& techniques, std::string* last = nullptr) {
     auto proposer = make_builtin_proposer();
     Request r;
     r.task = &task;
@@ -124,6 +124,7 @@ void follow(const tasks::Task& task, const std::vector<std::string>& techniques)
         for (const ir::Kernel& k : module->kernels) EXPECT_TRUE(diagnose::check(k, o).proved()) << technique << ", " << k.name << "\n" << r.current_source;
         for (const ir::Program& p : module->programs) EXPECT_TRUE(diagnose::check_program(*module, p, o).proved()) << technique << "\n" << r.current_source;
     }
+    if (last) *last = r.current_source;
 }
 
 TEST(Builtin, CausalAttentionIsProvedAtEveryStep) {
@@ -132,6 +133,13 @@ TEST(Builtin, CausalAttentionIsProvedAtEveryStep) {
         "O[b, h, i, d] = f16(sum(j in 0:i + 1, exp(0.125 * sum(e, f32(Q[b, h, i, e]) * f32(K[b, h, j, e]))) * f32(V[b, h, j, d])) / sum(j in 0:i + 1, exp(0.125 * sum(e, f32(Q[b, h, i, e]) * f32(K[b, h, j, e])))))",
         matrix("Q", "f16", dims) + matrix("K", "f16", dims) + matrix("V", "f16", dims) + matrix("O", "f16", dims), "B = 1\nH = 2\nS = 512\n");
     follow(task, {"", "causal_skip", "warp_specialisation", "softmax_overlap", "longest_first", "exponent_folding", "lazy_rescale", "mask_peel", "register_blocking", "tma_store"});
+    std::string walked;
+    follow(task, {"", "causal_skip", "warp_specialisation", "softmax_overlap", "persistence", "exponent_folding", "backward_keys", "register_blocking", "standing_reference", "fast_functions"}, &walked);
+    // Values one tile off are refused.
+    const auto at = walked.find(" - t) * BN, 0], on=values");
+    ASSERT_NE(at, std::string::npos) << walked;
+    walked.replace(at, 4, " - 1 - t");
+    EXPECT_FALSE(check_source(walked).proved()) << walked;
 }
 
 TEST(Builtin, SharedAndSplitProductsAreProvedAtEveryStep) {
@@ -148,7 +156,7 @@ TEST(Builtin, SharedAndSplitProductsAreProvedAtEveryStep) {
 TEST(Builtin, ProductsOfOperandsTheOtherWayRoundAreProvedAtEveryStep) {
     const std::string tensors = matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"K\", \"N\"") + matrix("bias", "f32", "\"N\"") + matrix("C", "bf16", "\"M\", \"N\"");
     const tasks::Task task = task_of("C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[k, n])) + bias[n]))", tensors, "M = 512\nN = 512\nK = 512\n");
-    follow(task, {"", "matrix_unit", "warpgroup_mma", "tma", "warp_specialisation", "persistence", "overlap_mma", "register_blocking", "tma_store", "deferred_store"});
+    follow(task, {"", "matrix_unit", "warpgroup_mma", "tma", "warp_specialisation", "persistence", "overlap_mma", "register_blocking", "tma_store", "deferred_store", "stagger", "dependent_launch"});
     follow(task, {"", "matrix_unit", "warpgroup_mma", "tma", "warp_specialisation", "persistence", "overlap_mma", "multicast", "tma_store", "deferred_store"});
 }
 

@@ -533,7 +533,7 @@ Expected<std::string, std::string> AttentionWriter::write() {
     std::string parameters = fmt::format("    BN: tw.const = {},\n", s_.number("bn", 64));
     if (roles) parameters += fmt::format("    STAGES: tw.const = {},\n", s_.number("stages", 2));
     if (persistent()) parameters += fmt::format("    QSTAGES: tw.const = {},\n", s_.number("qstages", 1));
-    std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) + tasks::file_head(task_) + tasks::kernel_head(task_, task_.name, "", parameters);
+    std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) + tasks::file_head(task_) + tasks::kernel_head(task_, task_.name, s_.on("dependent") ? ", dependent_launch=True" : "", parameters);
     Lines head;
     head.line(fmt::format("tw.assume({} >= 1)", a_.j_extent));
     for (const std::string& b : buffers_) head.line(b);

@@ -135,7 +135,7 @@ std::string ContractionWriter::output_view(const std::string& m0, const std::str
     return out + "]";
 }
 
-Value ContractionWriter::epilogue_value(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc) {
+void ContractionWriter::set_epilogue(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc) {
     write_.key_name = [this](int v) { const int c = class_of(v); return c < 0 ? fmt::format("v{}", v) : fmt::format("c{}", c); };
     write_.reduce = [this, acc](const Term& t) -> Value {
         for (std::size_t i = 0; i < c_.products.size(); ++i) if (write_.key(c_.products[i].term) == write_.key(t)) return {acc(i), kP | kQ, false, false, true};
@@ -167,6 +167,20 @@ Value ContractionWriter::epilogue_value(const std::string& m0, const std::string
         if (cls == c_.n) return write_.named({fmt::format("tw.arange({}) + {}", bn, n0), kQ, true, false, false}, "at_n");
         return {batch_index(cls), 0, true, false, true};
     };
+}
+
+// Vectors along a row or a column that the epilogue needs: loaded before the wait for the sums.
+void ContractionWriter::load_vectors(const Term& t) {
+    if (t->kind == TermKind::element) {
+        int axes = 0;
+        for (const Expr& e : t->indices) axes += class_at(e) == c_.m || class_at(e) == c_.n;
+        if (axes == 1) write_.eval(t);
+    }
+    if (t->kind == TermKind::apply || t->kind == TermKind::cast) for (const Term& x : t->args) load_vectors(x);
+}
+
+Value ContractionWriter::epilogue_value(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc) {
+    set_epilogue(m0, n0, bm, bn, acc);
     const ir::Equation& e = spec_.computes.equations[0];
     const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(e.output)];
     Term value = e.value;
@@ -337,6 +351,7 @@ Expected<std::string, std::string> ContractionWriter::write() {
     std::string decorator;
     if (multicast()) decorator = ", cluster=(2, 1, 1)";
     if (!roles() && !in_role) decorator = fmt::format(", threads={}", s_.number("threads", 128));
+    if (s_.on("dependent")) decorator += ", dependent_launch=True";
     std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) + tasks::file_head(task_);
     if (splits() > 1) out += fmt::format("SPLITS = {}\n", splits());
     out += splits() > 1 ? partial_head(parameters) : tasks::kernel_head(task_, task_.name, decorator, parameters);

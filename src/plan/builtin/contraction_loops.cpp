@@ -218,6 +218,15 @@ void ContractionWriter::deferred_tile() {
     if (n > 1) body_.line("row = m0 + w * HM");
     body_.line("for j in tw.unroll(BN // 64):");
     body_.in();
+    const auto in_first_tile = [&](int step, int consumer, const char* what) {
+        for (const std::string& condition : {fmt::format("j == {}", step), std::string("holds == 0"), fmt::format("w == {}", consumer)}) body_.line("if " + condition + ":"), body_.in();
+        body_.line(what);
+        for (int i = 0; i < 3; ++i) body_.out();
+    };
+    if (staggered()) {   // once: the second consumer begins when the first is so many steps ahead, and stays behind
+        in_first_tile(0, 1, "start.sync()");
+        in_first_tile(s_.number("stagger"), 0, "start.arrive()");
+    }
     body_.line("slot = ring.wait()");
     wgmma_step("slot", part, ", zero=j == 0");
     body_.line(fmt::format("tw.wgmma_wait({})", keep));
@@ -237,10 +246,13 @@ void ContractionWriter::deferred_tile() {
     body_.line(fmt::format("tw.wgmma_wait({})", keep));
     body_.line(fmt::format("ring.release(keep={})", keep));
     body_.out();
+    write_.enter();
+    const auto sums = [this](std::size_t i) { return acc_name(i); };
+    set_epilogue(row, "n0", rows, "BN", sums);
+    load_vectors(spec_.computes.equations[0].value);
     body_.line("tw.wgmma_wait(0)");
     body_.line("ring.release()");
-    write_.enter();
-    const Value v = epilogue_value(row, "n0", rows, "BN", [this](std::size_t i) { return acc_name(i); });
+    const Value v = epilogue_value(row, "n0", rows, "BN", sums);
     write_.leave();
     body_.line("held = " + v.text);
     body_.line("held_row = " + row);
@@ -288,6 +300,7 @@ void ContractionWriter::role_kernel() {
     body_.line(fmt::format("with tw.warpgroups({}regs={}, name=\"consumer\"){}:", groups, n > 1 ? 232 : 224, n > 1 ? " as w" : ""));
     body_.in();
     if (tma_store || staged_store) body_.line(n > 1 ? "done = tw.named_barrier(1 + w, 128)" : "done = tw.named_barrier(1, 128)");
+    if (staggered()) body_.line("start = tw.named_barrier(3, 256)");
     if (deferred()) {   // the finished tile, where it belongs, and whether there is one
         zero_accumulators(n > 1 ? "HM" : "BM");
         body_.line(fmt::format("held = tw.zeros({}, ({}, BN))", target::name(spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)].dtype), n > 1 ? "HM" : "BM"));

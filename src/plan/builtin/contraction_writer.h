@@ -59,6 +59,7 @@ private:
     bool turned() const { return s_.on("turned"); }                       // rows of a group are the N side of wgmma, columns the M side
     int splits() const { return s_.number("splits", 1); }                 // of K, each summed by blocks of its own
     bool deferred() const { return s_.on("defer"); }                      // a finished tile is stored while the next one is multiplied
+    bool staggered() const { return deferred() && consumers() == 2 && s_.number("stagger") > 0; }   // the second consumer so many steps behind the first
     bool multicast() const { return s_.number("cluster", 1) == 2; }       // two blocks share the tiles of B
     std::string k_steps() const { return splits() > 1 ? "steps" : fmt::format("tw.cdiv({}, BK)", c_.of(c_.k).extent_text); }
     std::string k_step() const { return splits() > 1 ? "(first_step + kt) * BK" : "kt * BK"; }
@@ -118,6 +119,8 @@ private:
     void put_chunk(const std::string& value, const std::string& row, const std::string& column);
     void epilogue(const std::string& rows);
     void turned_epilogue();
+    void set_epilogue(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc);
+    void load_vectors(const Term& t);
     Value epilogue_value(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc);
     std::string acc_name(std::size_t i) const { return c_.products.size() == 1 ? "acc" : fmt::format("acc{}", i + 1); }
     std::string output_view(const std::string& m0, const std::string& n0) const;

@@ -416,7 +416,7 @@ Alternatives split_k(const Context& c) {
     if (tiles > 132) return out;   // every multiprocessor has its tile
     for (int n : {4, 8, 2, 16}) {
         if (n == c.s.number("splits", 1) || steps < 4 * n || tiles * n > 3 * 132) continue;
-        out.push_back(c.s.with("splits", n).with("persistent", 0).with("store", "").with("defer", 0));
+        out.push_back(c.s.with("splits", n).with("persistent", 0).with("store", "").with("defer", 0).with("dependent", 0));
     }
     if (c.s.number("splits", 1) > 1) out.push_back(c.s.with("splits", 1));
     return out;
@@ -442,6 +442,17 @@ Alternatives deferred_store(const Context& c) {
     if (!product(c) || !c.s.is("store", "tma") || !c.s.on("persistent") || c.s.on("defer") || c.f.products > 1) return {};
     if (c.f.k <= c.s.number("bk") * (c.s.number("bn") / 64)) return {};   // a chunk is stored in each of the first steps
     return {c.s.with("defer", 1).with("keep", 1)};   // the product that is in flight hides the store
+}
+
+// While one consumer finishes a tile the other has the tensor cores.
+Alternatives stagger(const Context& c) {
+    if (!product(c) || !c.s.on("defer") || c.s.number("consumers", 1) != 2) return {};
+    return values(c.s, "stagger", {2, 1}, [&](int v) { return v <= c.s.number("stages") && v < c.s.number("bn") / 64; });
+}
+
+Alternatives dependent_launch(const Context& c) {
+    if (c.task.target != "sm_90a" || !c.s.on("roles") || c.s.on("dependent") || c.s.number("splits", 1) > 1) return {};
+    return {c.s.with("dependent", 1)};
 }
 
 Alternatives tile_shape(const Context& c) {
@@ -484,6 +495,7 @@ const std::map<std::string, Rewrite>& table() {
         {"group_parts", group_parts},       {"staged_store", staged_store},   {"mask_peel", mask_peel},
         {"cluster_reduction", cluster_reduction}, {"split_k", split_k},               {"multicast", multicast},
         {"turned_tiles", turned_tiles},     {"operand_hints", operand_hints}, {"deferred_store", deferred_store},
+        {"stagger", stagger},               {"dependent_launch", dependent_launch},
         {"backward_keys", backward_keys},   {"standing_reference", standing_reference},
         {"longest_first", longest_first},   {"exponent_folding", exponent_folding}, {"lazy_rescale", lazy_rescale},
     };
