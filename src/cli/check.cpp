@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "diagnose/check.h"
+#include "diagnose/failing_trial.h"
 
 namespace tw::cli {
 namespace {
@@ -19,7 +20,7 @@ struct Options {
     std::string file, kernel;
     std::vector<std::string> settings;
     bool json = false, verbose = false;
-    double seconds = 5;
+    double seconds = 5, audit = 0;
     std::uint64_t seed = 1;
 };
 
@@ -189,6 +190,12 @@ int run(const Options& o) {
             found = true;
             const diagnose::CheckResult result = diagnose::check(k, options);
             kernel_proved.emplace(k.name, true).first->second &= result.proved();
+            if (o.audit > 0 && result.proved()) {
+                diagnose::TrialSearch trials;
+                trials.seconds = o.audit;
+                trials.seed = o.seed;
+                if (const std::string failure = diagnose::failing_trial(k, trials); !failure.empty()) return complain(exit_kernel_wrong, k.name + " is proved, but a run on the emulator fails: " + failure, "rounding is not proved; if it is not that, this is a hole in the verifier: please report it");
+            }
             report(o, "kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.loc, result, loaded.sources, out, exit_code);
         }
         for (const ir::Program& p : loaded.module->programs) {
@@ -229,6 +236,7 @@ std::function<int()> declare_check(CLI::App& app) {
     app.add_option("--kernel", options->kernel, "only the kernels, or the program, of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
     app.add_option("--search", options->seconds, "seconds to look for a counterexample to what is not proved");
+    app.add_option("--audit", options->audit, "seconds of emulation of each kernel that is proved, with random sizes, data and schedules");
     app.add_option("--seed", options->seed, "seed of the search");
     app.add_flag("--json", options->json, "print JSON (schema in docs/verifier.md)");
     app.add_flag("-v,--verbose", options->verbose, "print every assertion and what its proof used");

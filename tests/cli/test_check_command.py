@@ -54,6 +54,32 @@ def test_not_proved_is_status_3_and_says_what_was_tried(tmp_path):
     assert "not_proved" in done.stdout and "expected" in done.stdout
 
 
+ROUNDED_TWICE = """
+import tilewright as tw
+from tilewright import f32, bf16
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = 3 * X[n]")
+def scale(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    b = tw.grid(tw.cdiv(N, 256))
+    x = tw.load(X[b * 256 : b * 256 + 256], fill=0.0)
+    tw.store(Y[b * 256], (3.0 * x).to(bf16).to(f32))
+"""
+
+
+def test_an_audit_runs_what_is_proved(tmp_path):
+    file = tmp_path / "scale.py"
+    file.write_text(ROUNDED_TWICE)
+    assert check(file).returncode == 0
+    done = check(file, "--audit", "0.5")
+    assert done.returncode == 1
+    assert "scale is proved, but a run on the emulator fails: N=" in done.stderr
+    file.write_text(ROUNDED_TWICE.replace(".to(bf16).to(f32)", ""))
+    assert check(file, "--audit", "0.2").returncode == 0
+
+
 def test_json_has_the_documented_keys():
     done = check(BUGS / "swapped_operands.py", "--json")
     report = json.loads(done.stdout)
