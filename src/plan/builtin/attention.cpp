@@ -174,6 +174,11 @@ private:
     void outgrown();
     void open_tiles();
     void close_tiles();
+    // The consumer's own rows in shared memory.
+    std::string own_queries() const {
+        const std::string slot = persistent() ? "qs" : "", rows = consumers() > 1 ? "w * 64 : (w + 1) * 64, :" : "";
+        return slot.empty() && rows.empty() ? "sQ" : fmt::format("sQ[{}{}{}]", slot, slot.empty() || rows.empty() ? "" : ", ", rows);
+    }
     std::string query_rows() const { return fmt::format("bq * {}", 64 * consumers()); }
     std::string query_tiles() const { return fmt::format("tw.cdiv({}, {})", a_.i_extent, 64 * consumers()); }
     std::string key_tiles() const {
@@ -289,13 +294,12 @@ void AttentionWriter::store(const std::string& row) {
     if (stays()) outgrown();
     const std::string value = stays() ? "out" + narrow : fmt::format("(out {}[:, None]){}", folded() ? "* inverse" : "/ total", narrow);
     if (s_.is("store", "tma")) {   // through the queries' own place, which nobody reads any more
-        const std::string w = consumers() > 1 ? "w" : "0";
         body_.line(fmt::format("done = tw.named_barrier({}, 128)", consumers() > 1 ? "1 + w" : "1"));
         body_.line("done.sync()");
-        body_.line(fmt::format("tw.store(sQ[{}], {})", w, value));
+        body_.line(fmt::format("tw.store({}, {})", own_queries(), value));
         body_.line("tw.fence_async()");
         body_.line("done.sync()");
-        body_.line(fmt::format("tw.tma_store({}[{}{}, 0], sQ[{}])", out.name, leading, row, w));
+        body_.line(fmt::format("tw.tma_store({}[{}{}, 0], {})", out.name, leading, row, own_queries()));
         body_.line("tw.tma_store_commit()");
     } else body_.line(fmt::format("tw.store({}[{}{}, 0], {})", out.name, leading, row, value));
     if (a_.lse >= 0) store_sums(leading, row);
@@ -375,11 +379,8 @@ void AttentionWriter::producer() {
     body_.in();
     open_tiles();
     if (!persistent()) {
-        body_.line(fmt::format("for w in tw.unroll({}):", consumers()));
-        body_.in();
-        body_.line(fmt::format("queries[w].expect(64 * {} * 2)", a_.e));
-        body_.line(fmt::format("tw.tma_load(sQ[w], {}, on=queries[w])", view(a_.q, fmt::format("{} + w * 64", query_rows()), "", 0)));
-        body_.out();
+        body_.line(fmt::format("queries[0].expect({} * {} * 2)", 64 * consumers(), a_.e));
+        body_.line(fmt::format("tw.tma_load(sQ, {}, on=queries[0])", view(a_.q, query_rows(), "", 0)));
     }
     const auto load = [&](const char* slot, const char* ring, const char* buffer, const Term& of, const std::string& tile) {
         body_.line(fmt::format("{} = {}.acquire()", slot, ring));
@@ -410,16 +411,14 @@ void AttentionWriter::consumer() {
     body_.line(fmt::format("with tw.warpgroups({}regs={}, name=\"consumer\"){}:", groups, consumers() > 2 ? 160 : 240, consumers() > 1 ? " as w" : ""));
     body_.in();
     open_tiles();
-    const std::string w = consumers() > 1 ? "w" : "0";
-    const std::string queries = !persistent() ? fmt::format("sQ[{}]", w) : consumers() > 1 ? "sQ[qs, w * 64 : (w + 1) * 64, :]" : "sQ[qs]";
     body_.line(consumers() > 1 ? fmt::format("row = {} + w * 64", query_rows()) : "row = " + query_rows());
-    body_.line(persistent() ? "qs = queries.wait()" : fmt::format("queries[{}].wait(0)", w));
+    body_.line(persistent() ? "qs = queries.wait()" : "queries[0].wait(0)");
     body_.line(fmt::format("out = tw.zeros(f32, (64, {}))", a_.d));
     bool made = false;
     const auto scores = [&] {
         body_.line("ks = keys.wait()");
         if (!made) body_.line("s = tw.zeros(f32, (64, BN))");
-        body_.line(fmt::format("tw.wgmma(s, {}, sK[ks].T{})", queries, made ? ", zero=True" : ""));
+        body_.line(fmt::format("tw.wgmma(s, {}, sK[ks].T{})", own_queries(), made ? ", zero=True" : ""));
         made = true;
     };
     const auto add_values = [&] {
@@ -506,8 +505,8 @@ Expected<std::string, std::string> AttentionWriter::write() {
     const bool roles = s_.on("roles");
     const int n = consumers();
     if (roles) {
-        buffers_ = {persistent() ? fmt::format("sQ = tw.shared({}, (QSTAGES, {}, {}), swizzle=128)", type(), 64 * n, a_.e) : fmt::format("sQ = tw.shared({}, ({}, 64, {}), swizzle=128)", type(), n, a_.e), fmt::format("sK = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.e),
-                    fmt::format("sV = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.d), persistent() ? fmt::format("queries = tw.pipeline(QSTAGES, consumers={})", n) : fmt::format("queries = tw.mbarrier({})", n),
+        buffers_ = {persistent() ? fmt::format("sQ = tw.shared({}, (QSTAGES, {}, {}), swizzle=128)", type(), 64 * n, a_.e) : fmt::format("sQ = tw.shared({}, ({}, {}), swizzle=128)", type(), 64 * n, a_.e), fmt::format("sK = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.e),
+                    fmt::format("sV = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.d), persistent() ? fmt::format("queries = tw.pipeline(QSTAGES, consumers={})", n) : std::string("queries = tw.mbarrier(1)"),
                     fmt::format("keys = tw.pipeline(STAGES, consumers={})", n), fmt::format("values = tw.pipeline(STAGES, consumers={})", n)};
     } else {
         buffers_ = {fmt::format("sQ = tw.shared({}, (64, {}), swizzle=128)", type(), a_.e), fmt::format("sK = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.e),
