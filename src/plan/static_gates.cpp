@@ -1,7 +1,9 @@
 // Parse, specification, verify, emulate, compile: in a forked worker, because candidates are untrusted.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 
 #include <fmt/format.h>
 
@@ -70,9 +72,12 @@ public:
     StaticJudge(const tasks::Task& task, const std::string& source, const GateOptions& options) : task_(task), source_(source), options_(options) {}
 
     Judgement run() {
-        if (gate("parse", [&] { return parse(); }) && gate("specification", [&] { return specification(); }) && gate("verify", [&] { return verify(); }) &&
-            gate("emulate", [&] { return emulate(); })) {
-            gate("compile", [&] { return compile(); });
+        if (gate("parse", [&] { return parse(); }) && gate("specification", [&] { return specification(); })) {
+            // Trials and compiler run beside the proof; their gates are asked in order, and take what is left to wait for.
+            trials_ = std::async(std::launch::async, [this] { return run_trials(); });
+            for (const ir::Kernel& k : module_->kernels) builds_.push_back(std::async(std::launch::async, [this, &k] { return build(k); }));
+            if (gate("verify", [&] { return verify(); }) && gate("emulate", [&] { return emulate(); })) gate("compile", [&] { return compile(); });
+            stop_ = true;
         }
         return std::move(j_);
     }
@@ -185,14 +190,18 @@ private:
         return Answer::pass;
     }
 
-    Answer emulate() {
+    struct Trials {
         int runs = 0;
         double worst = 0;
+        std::string failed, where;   // the first that failed, and its sizes
+    };
+    Trials run_trials() const {
+        Trials out;
         const auto begin = Clock::now();
         for (const ir::Kernel& k : module_->kernels) {
             int mine = 0;
             for (const std::vector<std::int64_t>& sizes : diagnose::search_instances(k)) {
-                if (mine >= 2 || since(begin) > 8) break;
+                if (mine >= 2 || since(begin) > 8 || stop_) break;
                 double elements = 0;
                 for (const ir::Tensor& t : k.tensors) {
                     double n = 1;
@@ -206,20 +215,42 @@ private:
                 t.emulator.step_limit = 2'000'000;
                 const emulate::Trial trial = emulate::run_trial(k, sizes, t);
                 if (!trial.refused.empty()) continue;   // or out of statements
-                ++runs, ++mine;
-                for (const auto& e : trial.outputs) worst = std::max(worst, e.error.worst);
+                ++out.runs, ++mine;
+                for (const auto& e : trial.outputs) out.worst = std::max(out.worst, e.error.worst);
                 if (trial.failed()) {
-                    const std::string line = trial.summary(k);
-                    return refuse(FailureClass::numeric, fmt::format("On the emulator with {}: {}\n", diagnose::sizes_text(k, sizes), line), line);
+                    out.failed = trial.summary(k);
+                    out.where = diagnose::sizes_text(k, sizes);
+                    return out;
                 }
             }
         }
-        if (runs == 0) {
+        return out;
+    }
+
+    Answer emulate() {
+        const Trials t = trials_.get();
+        if (!t.failed.empty()) return refuse(FailureClass::numeric, fmt::format("On the emulator with {}: {}\n", t.where, t.failed), t.failed);
+        if (t.runs == 0) {
             detail_ = "no instance is small enough";
             return Answer::skip;
         }
-        detail_ = fmt::format("{} runs, worst error {:.1e}", runs, worst);
+        detail_ = fmt::format("{} runs, worst error {:.1e}", t.runs, t.worst);
         return Answer::pass;
+    }
+
+    struct Build {
+        std::string problem;   // why there is no text to compile
+        std::optional<runtime::Result<runtime::CompiledKernels>> made;
+    };
+    Build build(const ir::Kernel& k) const {
+        auto emitted = codegen::emit(k, task_.name + ".py");
+        if (!emitted) return {emitted.error().message, {}};
+        runtime::CompileRequest request;
+        request.source = emitted->source;
+        request.name = k.name + ".cu";
+        request.arch = k.arch;
+        request.include_folders = runtime::standard_include_folders();
+        return {{}, runtime::compile(request)};
     }
 
     Answer compile() {
@@ -227,15 +258,10 @@ private:
             j_.threads = std::max(j_.threads, 32 * k.warps);
             j_.shared_bytes = std::max(j_.shared_bytes, k.shared_bytes);
         }
-        for (const ir::Kernel& k : module_->kernels) {
-            auto emitted = codegen::emit(k, task_.name + ".py");
-            if (!emitted) return refuse(FailureClass::resource, emitted.error().message + "\n", emitted.error().message);
-            runtime::CompileRequest request;
-            request.source = emitted->source;
-            request.name = k.name + ".cu";
-            request.arch = k.arch;
-            request.include_folders = runtime::standard_include_folders();
-            const auto made = runtime::compile(request);
+        for (std::future<Build>& b : builds_) {
+            const Build built = b.get();
+            if (!built.made) return refuse(FailureClass::resource, built.problem + "\n", built.problem);
+            const auto& made = *built.made;
             if (!made) {
                 if (made.error().kind == runtime::FailureKind::missing_library) {
                     detail_ = "not compiled: " + made.error().message;
@@ -267,6 +293,9 @@ private:
     SourceMap sources_;
     DiagnosticSink sink_;
     std::optional<ir::Module> module_;
+    std::atomic<bool> stop_ = false;      // nobody asks for further trials
+    std::future<Trials> trials_;          // last: they end before what they read
+    std::vector<std::future<Build>> builds_;
 };
 
 json pack(const Judgement& j) {
