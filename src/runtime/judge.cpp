@@ -19,6 +19,7 @@ namespace {
 
 constexpr double step_budget = 2e9;                      // loop steps of the reference a judgement may take: tens of milliseconds
 constexpr std::int64_t most_elements = std::int64_t{1} << 20;
+constexpr std::size_t kept = 8;                          // samples and references that a process remembers
 
 std::string place(const std::string& name, const std::vector<std::int64_t>& index) {
     std::string text = name + "[";
@@ -124,6 +125,7 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
         const double affordable = std::max(1024.0, step_budget / reference_steps(e, sizes));
         const auto limit = static_cast<std::int64_t>(std::min<double>(affordable, static_cast<double>(most > 0 ? most : most_elements)));
         // Drawn once: the same sample serves every set of inputs.
+        if (known_.samples.size() >= kept) known_.samples.clear();
         auto [drawn, fresh] = known_.samples.try_emplace({limit, seed, dims});
         if (fresh) drawn->second = sample_elements(dims, limit, seed);
         const std::vector<std::int64_t>& chosen = drawn->second;
@@ -163,7 +165,7 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
             if (!code && compute) code = cuda.call.copy_to_host(want.data(), wants, want.size() * 8);
             if (code) return Unexpected{cuda.failure("compute the reference", code)};
             if (compute && !inputs.empty()) {
-                if (known_.wanted.size() >= 32) known_.wanted.clear();
+                if (known_.wanted.size() >= kept) known_.wanted.clear();
                 known_.wanted[name] = want;
             }
         }
