@@ -99,6 +99,16 @@ TEST(Values, NeighbouringSumsUnite) {
     EXPECT_EQ(w.values.simplified(w.values.add(w.sum_x(0, w.h), w.sum_x(w.h, w.n))), w.values.simplified(w.sum_x(0, w.n)));
 }
 
+// [0, min(h, n, m)) and [h, n) are [0, n) where m is known not to be below n, and only there.
+TEST(Values, ABoundThatChangesNothingDoesNotKeepSumsApart) {
+    World w;
+    const Poly m = Poly::of(w.ints.symbol("m", 0));
+    const auto parts = [&] { return w.values.add(w.sum_x(0, w.ints.minimum(w.h, w.ints.minimum(w.n, m))), w.sum_x(w.h, w.n)); };
+    EXPECT_NE(parts(), w.sum_x(0, w.n));
+    w.prover.assume(at_least(m, w.n));
+    EXPECT_EQ(parts(), w.sum_x(0, w.n));
+}
+
 TEST(Values, OverlappingOrSeparateSumsDoNot) {
     World w;
     w.prover.assume(at_least(w.n, w.h + 2));
