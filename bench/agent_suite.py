@@ -146,7 +146,7 @@ def compare(args):
             continue
         source = subprocess.run([args.program, "show", str(path), "--source"], capture_output=True, text=True, cwd=ROOT).stdout
         sizes, scalars = task_numbers(task)
-        entries = [("ours", {"text": source, "kernel": task, "sizes": sizes, "scalars": scalars, "inputs": shared})]
+        entries = [("ours", {"text": source, "file": f"{task}.py", "kernel": task, "sizes": sizes, "scalars": scalars, "inputs": shared})]
         for c in theirs:
             entries.append((f"{c['file']} {c['kernel']}" + (f" ({c['note']})" if "note" in c else ""), {k: v for k, v in c.items() if k != "note"}))
         for _ in range(args.turns):

@@ -17,8 +17,10 @@ struct GpuGate::State {
     std::string machine = "no GPU";
     std::unique_ptr<runtime::EvaluationSession> session;
 
+    // As in the static gates: what their compiler made is in the cache under this name.
+    static std::string file_of(const tasks::Task& task) { return task.name + ".py"; }
     json request_for(const tasks::Task& task, const std::string& source, std::uint64_t seed, const tasks::Sizes& other = {}) const {
-        json request = {{"text", source}, {"kernel", task.name}, {"sizes", json::object()}, {"scalars", json::object()}, {"seed", seed}, {"timeout_s", options.gpu_seconds}};
+        json request = {{"text", source}, {"file", file_of(task)}, {"kernel", task.name}, {"sizes", json::object()}, {"scalars", json::object()}, {"seed", seed}, {"timeout_s", options.gpu_seconds}};
         for (const auto& [name, value] : task.sizes) request["sizes"][name] = value;
         for (const auto& [name, value] : other) request["sizes"][name] = value;
         for (const tasks::ScalarSpec& s : task.scalars) request["scalars"][s.name] = s.value;
@@ -59,7 +61,7 @@ void GpuGate::judge(const tasks::Task& task, const std::string& source, const st
     }
     json request = state_->request_for(task, source, state_->options.seed);
     request.update({{"time", true}, {"rounds", state_->options.rounds}, {"graph_us", 400}, {"warmup_ms", 5}, {"budget_ms", 400}, {"brief", true}});
-    if (!best.empty()) request["against"] = {{"text", best}, {"kernel", task.name}, {"us", best_us}};
+    if (!best.empty()) request["against"] = {{"text", best}, {"file", State::file_of(task)}, {"kernel", task.name}, {"us", best_us}};
     if (state_->options.on_gate) state_->options.on_gate("test");
     j.evidence = state_->session->evaluate(request);
     const std::string status = j.evidence.value("status", "our bug"), message = j.evidence.value("message", "");

@@ -195,31 +195,41 @@ private:
         double worst = 0;
         std::string failed, where;   // the first that failed, and its sizes
     };
+    // Two instances of each kernel, under the eager and the lazy schedule, side by side.
     Trials run_trials() const {
         Trials out;
         const auto begin = Clock::now();
         for (const ir::Kernel& k : module_->kernels) {
-            int mine = 0;
+            std::vector<std::vector<std::int64_t>> small;
             for (const std::vector<std::int64_t>& sizes : diagnose::search_instances(k)) {
-                if (mine >= 2 || since(begin) > 8 || stop_) break;
                 double elements = 0;
                 for (const ir::Tensor& t : k.tensors) {
                     double n = 1;
                     for (const Expr& d : t.dims) n *= static_cast<double>(emulate::size_value(d, sizes).value_or(1));
                     elements += n;
                 }
-                if (elements > 4e5 || !accepts(k, sizes)) continue;
-                emulate::TrialOptions t;
-                t.seed = options_.seed + static_cast<std::uint64_t>(mine);
-                t.emulator.schedule.lazy = mine % 2 == 1;
-                t.emulator.step_limit = 2'000'000;
-                const emulate::Trial trial = emulate::run_trial(k, sizes, t);
-                if (!trial.refused.empty()) continue;   // or out of statements
-                ++out.runs, ++mine;
-                for (const auto& e : trial.outputs) out.worst = std::max(out.worst, e.error.worst);
-                if (trial.failed()) {
+                if (elements <= 4e5 && accepts(k, sizes)) small.push_back(sizes);
+            }
+            std::size_t next = 0;
+            for (int mine = 0; mine < 2 && next < small.size() && since(begin) <= 8 && !stop_;) {
+                std::vector<std::pair<std::size_t, std::future<emulate::Trial>>> running;
+                for (int number = mine; number < 2 && next < small.size(); ++number, ++next) {
+                    running.emplace_back(next, std::async(std::launch::async, [this, &k, &sizes = small[next], number] {
+                                             emulate::TrialOptions t;
+                                             t.seed = options_.seed + static_cast<std::uint64_t>(number);
+                                             t.emulator.schedule.lazy = number % 2 == 1;
+                                             t.emulator.step_limit = 2'000'000;
+                                             return emulate::run_trial(k, sizes, t);
+                                         }));
+                }
+                for (auto& [which, running_trial] : running) {
+                    const emulate::Trial trial = running_trial.get();
+                    if (!trial.refused.empty()) continue;   // or out of statements
+                    ++out.runs, ++mine;
+                    for (const auto& e : trial.outputs) out.worst = std::max(out.worst, e.error.worst);
+                    if (!trial.failed()) continue;
                     out.failed = trial.summary(k);
-                    out.where = diagnose::sizes_text(k, sizes);
+                    out.where = diagnose::sizes_text(k, small[which]);
                     return out;
                 }
             }
