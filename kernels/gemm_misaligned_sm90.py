@@ -1,29 +1,49 @@
-"""GEMM for rows that TMA cannot address (any M, N, K): A and B are copied to rows that start on 128-byte lines, C is stored element by element."""
+"""GEMM for rows that TMA cannot address (any M, N, K): A and B are copied to rows that start on 128-byte lines. C is stored by TMA where it can address
+C's rows, else element by element."""
 import tilewright as tw
 from tilewright import bf16, f32
 
-M, N, K, R = tw.sizes("M N K R")
+M, N, K = tw.sizes("M N K")
 
 
-@tw.kernel(target="sm_90a", computes="Y[r, k] = X[r, k]", threads=256, dependent_launch=True)
-def pad_rows(X: tw.Tensor(bf16, R, K), Y: tw.Tensor(bf16, R, K, strides=((K + 63) // 64 * 64, 1)), ROWS: tw.const(4, 8, 16) = 8):
-    """Rows of any pitch to rows of whole 128-byte lines; what lies between the rows is never read."""
-    bk, br = tw.grid(tw.cdiv(K, 512), tw.cdiv(R, ROWS))
-    x = tw.load(X[br * ROWS : br * ROWS + ROWS, bk * 512 : bk * 512 + 512], fill=0.0)
-    tw.store(Y[br * ROWS, bk * 512], x)
+@tw.inline
+def pad(A, B, PA, PB, VECTOR, ROWS):
+    """Both operands in one launch: a block copies the same rows of A and of B."""
+    bk, br = tw.grid(tw.cdiv(K, 512), tw.cdiv(max(M, N), ROWS))
+    a = tw.load(A[br * ROWS : br * ROWS + ROWS, bk * 512 : bk * 512 + 512], fill=0.0, layout=tw.blocked(vector=VECTOR))
+    b = tw.load(B[br * ROWS : br * ROWS + ROWS, bk * 512 : bk * 512 + 512], fill=0.0, layout=tw.blocked(vector=VECTOR))
+    tw.store(PA[br * ROWS, bk * 512], a)
+    tw.store(PB[br * ROWS, bk * 512], b)
 
 
-@tw.kernel(target="sm_90a", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=True)
-def gemm_padded(
-    A: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)),
-    B: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)),
-    C: tw.Tensor(bf16, M, N),
-    BM: tw.const(128, 256) = 128,
-    BN: tw.const(64, 128, 192, 256) = 192,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 5,
-    GROUP: tw.const(1, 4, 8, 16) = 8,
+@tw.kernel(target="sm_90a", name="pad_rows", computes="PA[m, k] = A[m, k]; PB[n, k] = B[n, k]", threads=256, dependent_launch=True)
+def pad_aligned_rows(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    PA: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)),
+    PB: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)),
+    ROWS: tw.const(4, 8, 16) = 8,
 ):
-    """64 columns at a time go through shared memory, so that a warp stores neighbouring elements of a row."""
+    """Rows of whole 16-byte vectors to rows of whole 128-byte lines."""
+    tw.assume(K % 8 == 0)
+    pad(A, B, PA, PB, 8, ROWS)
+
+
+@tw.kernel(target="sm_90a", computes="PA[m, k] = A[m, k]; PB[n, k] = B[n, k]", threads=256, dependent_launch=True)
+def pad_rows(
+    A: tw.Tensor(bf16, M, K),
+    B: tw.Tensor(bf16, N, K),
+    PA: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)),
+    PB: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)),
+    ROWS: tw.const(4, 8, 16) = 8,
+):
+    """Rows of any pitch; what lies between the rows of the copy is never read."""
+    pad(A, B, PA, PB, 2, ROWS)
+
+
+@tw.inline
+def multiply(A, B, C, C_BY_TMA, BM, BN, STAGES, GROUP):
+    """64 columns at a time go through shared memory: to TMA, or so that a warp stores neighbouring elements of a row."""
     HM = BM // 2
     sA = tw.shared(bf16, (STAGES, BM, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, BN, 64), swizzle=128)
@@ -47,16 +67,54 @@ def gemm_padded(
             tw.wgmma_wait(0)
             ring.release()
             for j in tw.unroll(BN // 64):
+                if C_BY_TMA:
+                    tw.tma_store_wait(0, read=True)
                 done.sync()
                 tw.store(sC[w], acc[:, j * 64 : j * 64 + 64].to(bf16))
+                if C_BY_TMA:
+                    tw.fence_async()
                 done.sync()
-                tw.store(C[bm * BM + w * HM, bn * BN + j * 64], tw.load(sC[w], layout=tw.blocked(vector=1)))
+                if C_BY_TMA:
+                    tw.tma_store(C[bm * BM + w * HM, bn * BN + j * 64], sC[w])
+                    tw.tma_store_commit()
+                else:
+                    tw.store(C[bm * BM + w * HM, bn * BN + j * 64], tw.load(sC[w], layout=tw.blocked(vector=1)))
+        if C_BY_TMA:
+            tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_padded", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=True)
+def gemm_padded_to_aligned(
+    A: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)),
+    B: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)),
+    C: tw.Tensor(bf16, M, N),
+    BM: tw.const(128, 256) = 128,
+    BN: tw.const(64, 128, 192, 256) = 192,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 5,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """TMA can address the rows of C."""
+    tw.assume(N % 8 == 0)
+    multiply(A, B, C, True, BM, BN, STAGES, GROUP)
+
+
+@tw.kernel(target="sm_90a", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=True)
+def gemm_padded(
+    A: tw.Tensor(bf16, M, K, strides=((K + 63) // 64 * 64, 1)),
+    B: tw.Tensor(bf16, N, K, strides=((K + 63) // 64 * 64, 1)),
+    C: tw.Tensor(bf16, M, N),
+    BM: tw.const(128, 256) = 128,
+    BN: tw.const(64, 128, 192, 256) = 192,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 5,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+):
+    """C of any pitch."""
+    multiply(A, B, C, False, BM, BN, STAGES, GROUP)
 
 
 @tw.program(computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))")
 def gemm_misaligned(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(bf16, M, N)):
     PA = tw.buffer(bf16, M, K, strides=((K + 63) // 64 * 64, 1))
     PB = tw.buffer(bf16, N, K, strides=((K + 63) // 64 * 64, 1))
-    pad_rows(A, PA)
-    pad_rows(B, PB)
+    pad_rows(A, B, PA, PB)
     gemm_padded(PA, PB, C)
