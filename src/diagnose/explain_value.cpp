@@ -371,7 +371,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     } else if (found.has(Kind::repeated)) {
         hint = "each contribution must be counted once: look for tiles, chunks or slices that overlap, an index that does not move with its loop, or an addition that is done by several threads or blocks";
     } else if (found.has(Kind::missing) && found.has(Kind::foreign) && want == have) {
-        hint = fills.empty() ? "the right elements meet in another way: compare the two tags for an index that runs differently, a factor or a step that one of them lacks"
+        hint = fills.empty() || forms.folded() ? "the right elements meet in another way: compare the two tags for an index that runs differently, a factor or a step that one of them lacks"
                              : "elements beyond the edge take part: the fill becomes something else before it is folded (0 - mean is not 0), so choose with tw.where after that step; filled at " + fill_place;
     } else if (found.has(Kind::missing) && found.has(Kind::foreign)) {
         hint = found.shift.empty() ? "the wrong element was taken: follow the trace to the first step whose index is not the one you meant (layout, swizzle, slot, offset, .T)"

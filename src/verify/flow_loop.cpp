@@ -105,6 +105,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
     auto starts_right = [&](int id, Value guessed) { return agree_where_known(values_.replace(guessed, {{k, lo}}), s.fragments.at(id)); };
     // From what one iteration made of a fragment, what it is at the head of iteration k.
     auto guess = [&](int id, Value value) {
+        value = values_.simplified(value);   // what no iteration has (an empty range, say) does not grow
         // It must also make sense at k = hi, so it is formed without the facts of an iteration.
         prover_.pop();
         prover_.push();

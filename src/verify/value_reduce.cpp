@@ -20,36 +20,27 @@ std::vector<Values::SumFactor> Values::sum_factors(Value term) const {
     return result;
 }
 
-// Do the ranges meet exactly? [a, b) and [b, d); or both cut off at the same ends: [a, min(b, E)) and [b, min(d, E)), b <= d.
+// Do the ranges make up [a.lo, b.hi), cut in two at some m? A range is what lies above all its lower and below all its upper bounds, so it
+// takes a.hi == min(b.hi, m) and b.lo == max(a.lo, m), whether a part is empty or not: [a, min(m, n)) and [m, n) meet wherever n is, and
+// so do [max(a, c), m) and [max(m, c), d) wherever c is.
 bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
-    // An empty range that ends before it starts would make the union too long or too short.
-    auto forwards = [&](const Poly& from, const Poly& to) { return prover_.holds(at_least(to, from)); };
-    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo) || prover_.holds(equals(a.hi, b.lo))) return forwards(a.lo, b.lo) && forwards(b.lo, b.hi);
-    // Ends cut off by the same bounds; a bound that is not below b changes nothing for the first.
-    const auto first = ints_.alternatives(a.hi, AtomInfo::Kind::minimum), second = ints_.alternatives(b.hi, AtomInfo::Kind::minimum);
-    auto among = [](const Poly& p, const std::vector<Poly>& list) { return std::find(list.begin(), list.end(), p) != list.end(); };
-    // [a, min(b, n)) and [b, n): where n ends before b the second is empty. A further bound of the first that is not below n changes nothing.
-    const auto not_below = [&](const Poly& p) { return std::any_of(second.begin(), second.end(), [&](const Poly& q) { return forwards(q, p); }); };
-    if (first.size() >= 2 && among(b.lo, first) && !among(b.lo, second) && std::all_of(second.begin(), second.end(), [&](const Poly& p) { return among(p, first); }) &&
-        std::all_of(first.begin(), first.end(), [&](const Poly& p) { return p == b.lo || among(p, second) || not_below(p); })) {
-        return forwards(a.lo, b.lo);
-    }
-    if (first.size() < 2 || second.size() < 2 || std::find(first.begin(), first.end(), b.lo) == first.end()) return false;
-    for (std::size_t d = 0; d < second.size(); ++d) {
-        auto is_bound = [&](const Poly& p) {
-            for (std::size_t j = 0; j < second.size(); ++j) {
-                if (j != d && second[j] == p) return true;
-            }
-            return false;
-        };
-        if (!std::all_of(first.begin(), first.end(), [&](const Poly& p) { return p == b.lo || is_bound(p); })) continue;
-        bool fits = true;
-        for (std::size_t j = 0; j < second.size() && fits; ++j) {
-            fits = std::find(first.begin(), first.end(), second[j]) != first.end() || forwards(b.lo, second[j]);
-        }
-        if (fits && forwards(a.lo, b.lo)) return true;
-    }
-    return false;
+    using Bounds = std::vector<Poly>;
+    auto among = [](const Poly& p, const Bounds& list) { return std::find(list.begin(), list.end(), p) != list.end(); };
+    // Is every one of `some` at least (at most) one of the others or of m?
+    auto bounded = [&](const Bounds& some, const Bounds& others, const Poly& m, bool above) {
+        return std::all_of(some.begin(), some.end(), [&](const Poly& p) {
+            auto idle = [&](const Poly& q) { return prover_.holds(above ? at_least(p, q) : at_least(q, p)); };
+            return p == m || among(p, others) || idle(m) || std::any_of(others.begin(), others.end(), idle);
+        });
+    };
+    auto cut_at = [&](const Poly& m, const Bounds& a_lows, const Bounds& a_highs, const Bounds& b_lows, const Bounds& b_highs) {
+        return bounded(a_highs, b_highs, m, true) && bounded(b_highs, a_highs, m, true) && bounded(a_lows, b_lows, m, false) && bounded(b_lows, a_lows, m, false);
+    };
+    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo) || prover_.holds(equals(a.hi, b.lo))) return cut_at(b.lo, {a.lo}, {b.lo}, {b.lo}, {b.hi});
+    const Bounds a_highs = ints_.alternatives(a.hi, AtomInfo::Kind::minimum), b_lows = ints_.alternatives(b.lo, AtomInfo::Kind::maximum);
+    if (std::none_of(a_highs.begin(), a_highs.end(), [&](const Poly& m) { return among(m, b_lows); })) return false;
+    const Bounds a_lows = ints_.alternatives(a.lo, AtomInfo::Kind::maximum), b_highs = ints_.alternatives(b.hi, AtomInfo::Kind::minimum);
+    return std::any_of(a_highs.begin(), a_highs.end(), [&](const Poly& m) { return among(m, b_lows) && cut_at(m, a_lows, a_highs, b_lows, b_highs); });
 }
 
 // Unites sums over neighbouring ranges: c * f * sum[a,b) + c * f * sum[b,d) == c * f * sum[a,d).
