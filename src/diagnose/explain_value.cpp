@@ -397,6 +397,8 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
         hint = "something takes part that `computes` does not name: a start value, an accumulator that is not cleared for a new tile, a mask that lets too much through, or a tile that reaches into its neighbour";
     } else if (found.has(Kind::scaled)) {
         hint = found.factor.find("sign") != std::string::npos ? "check the order of the operands of a subtraction" : "check the constant: a mean divides by the number of elements of the row (the size), not of the tile; scales are applied once";
+    } else if (found.has(Kind::rounding) && std::isnan(c.actual)) {
+        hint = "no number comes out of an infinity less itself or 0 times one: subtract the maximum before exp (a minimum may be a fill), and start a running maximum at a finite number (-1e30): a row of which a tile masks everything has none yet";
     } else if (found.has(Kind::rounding)) {
         hint = "movement is right; look at the types: a sum kept in 16 bits, a cast too early, an approximate function, or an overflow (subtract the maximum before exp)";
     } else {

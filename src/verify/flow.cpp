@@ -1,4 +1,6 @@
 // Statements, control, registers and expectations of the abstract interpreter (flow_engine.h).
+#include <cmath>
+
 #include "ir/promise.h"
 #include "verify/flow_engine.h"
 
@@ -493,7 +495,58 @@ Value Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
     std::vector<Value> args;
     for (const auto& a : e->args) args.push_back(element(a, s, c));
     if (auto folded = butterfly(e->op, args)) return *folded;
-    return values_.apply(ir::name_of(e->op), std::move(args));
+    const Value result = values_.apply(ir::name_of(e->op), args);
+    return e->op == ir::ElementOp::sub ? unless_both_infinite(args[0], args[1], result) : result;
+}
+
+// May it be infinite of this sign, by a fill or as a maximum (minimum) over nothing? Sizes are at least 1: over no elements at all what
+// subtracts a maximum is not defined either.
+bool Flow::may_be_infinite(Value v, int sign) {
+    const ValueNode n = values_.node(v);
+    const auto any = [&](int s) { return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return may_be_infinite(a, s); }); };
+    const auto all = [&](int s) { return std::all_of(n.args.begin(), n.args.end(), [&](Value a) { return may_be_infinite(a, s); }); };
+    const bool away = n.name == (sign < 0 ? "max" : "min");   // the fold whose identity it is
+    switch (n.kind) {
+        case ValueNode::Kind::number: return std::isinf(n.number) && (n.number < 0) == (sign < 0);
+        case ValueNode::Kind::where: return any(sign);
+        case ValueNode::Kind::extreme: return away ? all(sign) : any(sign);
+        case ValueNode::Kind::product: return any(-1) || any(1);
+        case ValueNode::Kind::sum: {
+            for (std::size_t i = 0; i < n.args.size(); ++i) {
+                if (may_be_infinite(n.args[i], n.weights[i] < 0 ? -sign : sign)) return true;
+            }
+            return false;
+        }
+        case ValueNode::Kind::reduce: {
+            if (any(sign)) return true;
+            if (!away) return false;
+            prover_.push();
+            for (Atom size : size_atoms_) prover_.assume(at_least(Poly::of(size), Poly(1)));
+            const bool somewhere = prover_.holds(less(n.lo, n.hi));
+            prover_.pop();
+            return !somewhere;
+        }
+        default: return false;
+    }
+}
+
+// An infinity less itself is no number: nothing is claimed of a difference where both sides may be one.
+Value Flow::unless_both_infinite(Value a, Value b, Value difference) {
+    const bool meet = (may_be_infinite(a, -1) && may_be_infinite(b, -1)) || (may_be_infinite(a, 1) && may_be_infinite(b, 1));
+    if (!meet) return difference;
+    for (const Value split : {a, b}) {
+        const ValueNode n = values_.node(split);
+        if (n.kind != ValueNode::Kind::where) continue;
+        Value sides[2];
+        for (int side = 0; side < 2; ++side) {
+            prover_.push();
+            prover_.assume(side == 0 ? n.condition : negated(n.condition));
+            sides[side] = unless_both_infinite(split == a ? n.args[at(side)] : a, split == b ? n.args[at(side)] : b, difference);
+            prover_.pop();
+        }
+        return values_.simplified(values_.where(n.condition, sides[0], sides[1]));
+    }
+    return values_.unknown("infinity less infinity");
 }
 
 void Flow::run(const ir::Reduce& op, const ir::Stmt&, State& s) {

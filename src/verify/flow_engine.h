@@ -167,6 +167,8 @@ private:
     std::vector<Poly> own_coordinates(const std::vector<int>& shape);
 
     Value element(const ir::Element& e, const State& s, const std::vector<Poly>& c);
+    bool may_be_infinite(Value v, int sign);
+    Value unless_both_infinite(Value a, Value b, Value difference);
 
     void run(const ir::Compute& op, const ir::Stmt&, State& s) {
         s.fragments[op.dst] = element(op.value, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape));
