@@ -22,7 +22,7 @@ const char* hint_for(const std::string& kind) {
     if (kind == "proxy") return "put tw.fence_async() after the ordinary stores and before the barrier that hands them to TMA or wgmma";
     if (kind == "in_flight") return "wait for the group (tw.wgmma_wait, tw.tma_store_wait) before its registers or shared memory are touched";
     if (kind == "uninitialised") return "something is read before it is written: look at the first iteration and at the order of load and use";
-    if (kind == "out_of_bounds") return "give the load a fill value or correct the index; shared indices must stay inside the buffer";
+    if (kind == "out_of_bounds") return "correct the index, or give the load a fill value: a fill (loads) and a cut (stores) cover ranges a : b of a tensor only: a plain index must be inside, so bound the loop or the grid, or take a range; shared indices must stay inside the buffer";
     if (kind == "barrier") return "the number of arrivals must equal the count the barrier was made with";
     if (kind == "divergence") return "collectives must be reached by every thread of the group that they count";
     if (kind == "unwritten output") return "some output elements are never stored: check the tile partition, the masks and the number of blocks";
