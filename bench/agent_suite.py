@@ -8,7 +8,7 @@
 
 `run` optimises all tasks at once, each with an empty memory, in a folder of its own that holds the task and the peers: kernels/ is not there. Proofs and compilers use the processors side by side, what is
 timed has the GPU for itself. The run times its best kernel in turn with the task's peer (cuBLASLt or torch). Each journal is exported as FOLDER/TASK.json when its run ends, or when this
-program is told to (SIGTERM). `compare` times the best kernels and those of kernels/ that do the same work in turn, in one worker (ours, theirs, ours, theirs, ...), into FOLDER/compare.json.
+program is told to (SIGTERM). `compare` times the best kernels and those of kernels/ that do the same work in turn, in one worker (ours, theirs, theirs, ours, ...), into FOLDER/compare.json.
 `all` does both, compiles the kernels of kernels/ while the runs go on, and writes FOLDER/table.md. The share in the table is of the better of kernels/ and the peer.
 """
 import argparse
@@ -149,8 +149,8 @@ def compare(args):
         entries = [("ours", {"text": source, "file": f"{task}.py", "kernel": task, "sizes": sizes, "scalars": scalars, "inputs": shared})]
         for c in theirs:
             entries.append((f"{c['file']} {c['kernel']}" + (f" ({c['note']})" if "note" in c else ""), {k: v for k, v in c.items() if k != "note"}))
-        for _ in range(args.turns):
-            for name, request in entries:
+        for turn in range(args.turns):
+            for name, request in entries if turn % 2 == 0 else reversed(entries):   # who comes first finds a cooler GPU
                 requests.append(json.dumps({**request, "time": True, "rounds": args.rounds, "warmup_ms": 40, "budget_ms": 300}))
                 owners.append((task, name))
     if not requests:
@@ -250,7 +250,7 @@ def main():
             p.add_argument("--options", type=str.split, default=[], help="more options of `tilewright optimize`, as one word: --options=\"--without knowledge\"")
         if name != "run":
             p.add_argument("--rounds", type=int, default=12)
-            p.add_argument("--turns", type=int, default=2)
+            p.add_argument("--turns", type=int, default=4)
     commands.add_parser("table").add_argument("folder", type=pathlib.Path)
     args = parser.parse_args()
     if args.command == "table":
