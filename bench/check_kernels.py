@@ -130,10 +130,19 @@ def main():
     parser.add_argument("out", nargs="?")
     parser.add_argument("--sanitizer", action="store_true")
     parser.add_argument("--seconds", type=float, default=40, help="with --sanitizer: limit of one case")
+    parser.add_argument("--only", help="files to run, as name,name,...; what OUT has of the others stays")
     o = parser.parse_args()
     requests = requests_of()
+    kept = []
+    if o.only:
+        names = {n if n.endswith(".py") else n + ".py" for n in o.only.split(",")}
+        requests = [r for r in requests if os.path.basename(r["file"]) in names]
+        if o.out and os.path.exists(o.out):
+            present = {p.name for p in (ROOT / "kernels").glob("*.py")} | {p.name for p in (ROOT / "tests" / "gpu" / "kernels").glob("*.py")}
+            with open(o.out) as earlier:
+                kept = [r for r in json.load(earlier)["cases"] if r["file"] in present - names]
     if o.sanitizer:
-        rows = sanitize(o.program, requests, o.seconds)
+        rows = sanitize(o.program, requests, o.seconds) + kept
         totals = {t: {"clean": sum(r["tool"] == t and r.get("errors") == 0 and r.get("result") == "right" for r in rows),
                       "with_errors": sum(r["tool"] == t and r.get("errors", 0) > 0 for r in rows),
                       "no_answer": sum(r["tool"] == t and "problem" in r for r in rows)} for t in TOOLS}
@@ -163,6 +172,7 @@ def main():
         right[0] += 1
         rows.append({"file": key[0], "kernel": key[1], "sizes": a["sizes"], "seed": a["seed"], "registers": [r.get("registers") for r in a["resources"]],
                      "outputs": [{k: o[k] for k in ("output", "relative_error", "worst", "tolerance", "compared", "elements")} for o in a["check"]["outputs"]]})
+    rows += kept
     never = [k for k, (right, _) in seen.items() if right == 0 and k[1]]
     for line in bad:
         print("not right:", line)
