@@ -40,7 +40,7 @@ def test_runs_comparison_and_table(tmp_path):
     said, _ = process.communicate(timeout=300)
     assert process.returncode == 0, said
     compared = json.loads((tmp_path / "out/compare.json").read_text())
-    assert all(len(entry["us"]) == 2 for task in compared.values() for entry in task.values()) and set(compared) == {"gelu", "softmax"}
+    assert all(len(entry["us"]) == 4 for task in compared.values() for entry in task.values()) and set(compared) == {"gelu", "softmax"}
     table = (tmp_path / "out/table.md").read_text()
     assert re.search(r"^\| gelu \| 4 \| \d+ \|.*kernels/activations.py gelu.*\d+% \|$", table, re.M), table
     assert "NOT all proved" not in table
