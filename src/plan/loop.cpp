@@ -195,6 +195,7 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
     const double before = state_.best_us;
     double reward = -0.3;
     std::string lesson;
+    const double factor = j.speedup > 0 ? j.speedup : before > 0 && j.microseconds > 0 ? before / j.microseconds : 1;   // paired by round where it was: clocks drift between runs
     const std::string what = technique ? technique->id : "first";
     if (j.failure != FailureClass::none) {
         step.outcome = "failed";
@@ -221,15 +222,14 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
         reward = 0;
         if (j.measured && before > 0) {
             const double gap = std::max(1.02, 1 / std::clamp(share_of(before), 1e-4, 0.98));
-            reward = std::clamp(std::log(before / j.microseconds) / std::log(gap), 0.0, 1.0);
-            lesson = fmt::format("{} ({}) gained {:.2f}x", what, step.message, before / j.microseconds);
-            step.message = fmt::format("{} gained {:.2f}x", step.message, before / j.microseconds);
+            reward = std::clamp(std::log(factor) / std::log(gap), 0.0, 1.0);
+            lesson = fmt::format("{} ({}) gained {:.2f}x", what, step.message, factor);
+            step.message = fmt::format("{} gained {:.2f}x", step.message, factor);
         } else if (!first) step.message = fmt::format("{} (kept by expectation, not measured)", step.message);
     } else {
         step.outcome = "rejected";
         step.failure_class = name_of(FailureClass::slower);
-        reward = j.measured && before > 0 ? std::clamp(-0.1 * std::log(j.microseconds / before), -0.2, 0.0) : 0;
-        const double factor = j.speedup > 0 ? j.speedup : before > 0 && j.microseconds > 0 ? before / j.microseconds : 1;   // paired by round where it was
+        reward = j.measured && before > 0 ? std::clamp(0.1 * std::log(factor), -0.2, 0.0) : 0;
         lesson = fmt::format("{} ({}) did not gain: {:.2f}x", what, step.message, factor);
         step.message = fmt::format("{}: {:.2f}x of the best", step.message, factor);
         // A step that others need first is kept for a while although it gains nothing by itself.
