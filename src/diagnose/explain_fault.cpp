@@ -285,6 +285,13 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
         }
     } else if (worst->named >= 0) {
         c.missing = fmt::format("{} threads never come", worst->expected - worst->arrived);
+        // Another group waits there too: arrivals of both were counted together.
+        for (const emulate::StuckWarps& w : f.stuck) {
+            const std::string here = role_of(k, r.history.events[worst->event]), there = role_of(k, r.history.events[w.event]);
+            if (w.named != worst->named || w.rank != worst->rank || here == there || worst->named == 0) continue;
+            c.hint = fmt::format("{} and {} both count at named barrier {}, so that one group's threads complete the other's round: a number of its own for each group (tw.named_barrier(1 + w, ...) in a role of several instances)", here, there, worst->named);
+            return;
+        }
         c.hint = std::holds_alternative<ir::BlockSync>(worst->stmt->op) ? "tw.sync() counts every thread of the block: roles that have ended or wait elsewhere never reach it; use a named barrier for those that do"
                                                                        : "the number of threads of a named barrier is that of the warps that reach it: count those (128 for one warpgroup), or let the others arrive too";
     } else {
@@ -424,7 +431,8 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
             } else if (by == Touch::tma_load) {
                 c.hint = "wait on the load's mbarrier with the parity of this round before reading, and read the slot that was filled";
             } else {
-                c.hint = "read the slot that was written (the same index on both sides, also in the first iteration), with a barrier between the stores and the read";
+                c.hint = "read the slot that was written (the same index on both sides, also in the first iteration), with a barrier between the stores and the read: one that every writer "
+                         "reaches, and that no writer reaches twice before the others have come (one barrier for each slot)";
             }
         }
         return;
@@ -432,6 +440,10 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
     if (f.kind == FaultKind::byte_count) {
         c.missing = "all arrivals of this phase came, and fewer bytes were announced than its copies bring";
         c.hint = "announce exactly the bytes of the copies that complete on the barrier in one phase: rows * columns * bytes per element of every box, out-of-bounds parts included";
+    }
+    if (f.kind == FaultKind::barrier && f.message.find("cluster barrier") != std::string::npos) {
+        c.missing = "every thread arrives once and waits once for each meeting of the cluster";
+        c.hint = "tw.cluster_arrive() and tw.cluster_wait() come in pairs, in this order, in every thread of every block; tw.cluster_sync() is both";
     }
     if (f.kind == FaultKind::barrier && f.message.find("more arrivals") != std::string::npos) {
         c.missing = "the barrier's phase was complete, and somebody arrived once more before it was waited for";

@@ -294,6 +294,7 @@ void Machine::tma_load_piece(TmaTask& t) {
     slot.tx -= bytes;
     slot.gathering.order.resize(at(actors_), 0);
     slot.gathering.order[a.actor] = std::max(slot.gathering.order[a.actor], a.time);
+    join(slot.gathering.waits, t.at_issue.waits);   // no order of memory, but the issuing thread was there
     complete_phase_if_ready(rank, t.barrier);
     t.done = stopped() || std::all_of(t.landed.begin(), t.landed.end(), [&](int landed) { return landed >= all; });
     if (t.done) t.at_issue = {};   // there may be very many boxes in one launch

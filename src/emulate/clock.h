@@ -57,8 +57,15 @@ inline void join(Clock& into, const Clock& from) {
     for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
+inline bool covers(const Clock& known, const Clock& of) {
+    for (std::size_t i = 0; i < of.size(); ++i) {
+        if (of[i] > (i < known.size() ? known[i] : 0)) return false;
+    }
+    return true;
+}
+
 // Happens-before knowledge of one actor: `order` for all accesses, `fenced` for generic writes made visible to the async proxy, `waits` for
-// the mbarrier waits that each warp has passed (skeleton runs).
+// the mbarrier waits and the arrivals at barriers that each warp has behind it (skeleton runs).
 struct Knowledge {
     Clock order, fenced, waits;
     void join_from(const Knowledge& other) {

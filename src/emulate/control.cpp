@@ -1,6 +1,7 @@
 // Control flow of a warp: expressions, frames, and which statement does what.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "emulate/machine.h"
 
@@ -296,9 +297,16 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         }
         bool operator()(const ir::ClusterArrive& op) {
             m.share_own_copies(w);
+            const Stmt* before = std::exchange(w.at_cluster_barrier, &s);
+            if (before) {
+                m.fault(FaultKind::barrier, s.loc.line ? "this is the second arrival at the cluster barrier with no wait between" : "the wait for this arrival at the cluster barrier is missing: the kernel's end arrives there too", &w, 0, s.loc.line ? s : *before);
+                return true;
+            }
+            m.count_arrival(w, s, m.cluster_barrier_.released);
             // .relaxed counts like any arrival and passes nothing on but that this warp has started.
             Knowledge& gathering = m.cluster_barrier_.gathering;
             if (!op.relaxed) gathering.join_from(w.knows);
+            join(gathering.waits, w.knows.waits);
             gathering.order.resize(static_cast<std::size_t>(m.actors_), 0);
             auto& started = gathering.order[static_cast<std::size_t>(w.number)];
             started = std::max(started, 1u);
@@ -313,7 +321,12 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             return true;
         }
         bool operator()(const ir::ClusterWait&) {
+            if (!w.at_cluster_barrier) {
+                m.fault(FaultKind::barrier, "this wait at the cluster barrier has no arrival before it", &w, 0, s);
+                return true;
+            }
             if (m.cluster_barrier_.generation == w.wait_generation) return false;
+            w.at_cluster_barrier = nullptr;
             w.knows.join_from(m.cluster_barrier_.released);
             m.warp_barrier(w);
             return true;

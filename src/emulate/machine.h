@@ -130,6 +130,7 @@ struct Warp {
     const Stmt* waiting_at = nullptr;
     std::uint64_t wait_generation = 0;
     bool joined = false;                      // already counted at the barrier it waits for
+    const Stmt* at_cluster_barrier = nullptr; // its arrival there that it has not yet waited for
     Knowledge knows;
     std::uint32_t epoch = 0;                  // warp-level barriers passed
     std::uint32_t epoch_clock = 0;            // own clock when the last of them was passed
@@ -270,6 +271,7 @@ private:
     void complete_phase_if_ready(int block, int slot);
 
     // barriers (sync.cpp)
+    void count_arrival(Warp& w, const Stmt& s, const Knowledge& round_before);
     bool named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, bool wait);
     bool barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op);
     void barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, int count, std::int64_t bytes);
@@ -340,6 +342,7 @@ private:
     std::vector<std::unique_ptr<Group>> groups_;
     std::vector<TmaTask> tma_;
     std::vector<int> open_loads_;         // of tma_: boxes that have not arrived
+    std::optional<std::pair<int, const Stmt*>> mixed_;     // a warp, and its arrival at a barrier that is in no order with the round before
     std::optional<std::pair<int, const Stmt*>> overrun_;   // a warp, and its wait that a phase may overtake
     std::set<std::tuple<const Stmt*, const Stmt*, std::uint32_t, std::uint32_t>> seen_dependences_;   // by the numbers of their snapshots
     NamedBarrier cluster_barrier_;

@@ -205,6 +205,9 @@ void Machine::run_cluster() {
         return;
     }
     if (stopped()) return;
+    if (mixed_ && outcome_.faults.empty()) {
+        fault(FaultKind::barrier, "this arrival may come before one of the barrier's round before, and be counted in its place: nothing orders the two", &warps_[static_cast<std::size_t>(mixed_->first)], 0, *mixed_->second);
+    }
     if (overrun_ && outcome_.faults.empty()) {
         fault(FaultKind::phase, "an mbarrier's next phase may end before this wait has seen the one before: nothing orders the two", &warps_[static_cast<std::size_t>(overrun_->first)], 0, *overrun_->second);
     }

@@ -47,6 +47,13 @@ std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s,
     return std::make_pair(block, number);
 }
 
+// An arrival that may come before one of the round before would be counted in that one's place: who meets whom would hang on the schedule.
+void Machine::count_arrival(Warp& w, const Stmt& s, const Knowledge& round_before) {
+    if (options_.values) return;
+    if (!mixed_ && !covers(w.knows.waits, round_before.waits)) mixed_ = {w.number, &s};   // told at the end, where nothing worse was found
+    ++w.knows.waits[at(w.number)];
+}
+
 void Machine::complete_phase_if_ready(int block, int number) {
     BarrierSlot& b = blocks_[at(block)].barriers[at(number)];
     if (b.pending != 0 || b.tx != 0) return;
@@ -70,6 +77,7 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     auto place = barrier_slot(w, s, ref);
     if (!place) return;
     BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
+    count_arrival(w, s, b.released);
     const int copies = w.single ? 1 : 32;
     note_arrival(place->first, place->second, w.event, count * copies, bytes * copies, 0);
     b.tx += bytes * copies;
@@ -125,6 +133,7 @@ bool Machine::named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, b
         fault(FaultKind::barrier, "named barrier " + std::to_string(id) + " is used with " + std::to_string(threads) + " and " + std::to_string(b.expected) + " threads at the same time", &w, 0, s);
         return true;
     }
+    count_arrival(w, s, b.released);
     b.expected = threads;
     b.arrived += 32;
     b.gathering.join_from(w.knows);

@@ -142,8 +142,8 @@ private:
         switch (e.kind()) {
             case ExprKind::constant:
             case ExprKind::cluster_rank: return false;
+            case ExprKind::block_index: return !k_.grid[at(e->id)].as_constant();
             case ExprKind::size:
-            case ExprKind::block_index:
             case ExprKind::grid_size:
             case ExprKind::element: return true;
             case ExprKind::var: return unbounded_variable(e->id);
@@ -341,14 +341,16 @@ private:
             }
             if (auto* x = std::get_if<ir::If>(&s.op); x && x->vote >= 0) collect(x->then);   // runs take it always; it has no part in the order of events
             else if (x) {
-                const bool calm = neutral(x->then) && neutral(x->otherwise);
+                const bool calm = neutral(x->then) && neutral(x->otherwise);   // forced where no run takes it both ways: it steers nothing
                 if (const auto threshold = calm ? std::nullopt : trip_threshold(x->condition)) {
                     result_.statements.insert(&s);
                     result_.expressions.push_back(x->condition);
                     trip_conditions_.emplace_back(x->condition, &s, *threshold);
                 } else if (fixed(x->condition)) {
                     add_once(calm ? result_.calm_conditions : result_.fixed_conditions, x->condition);
-                } else if (!neutral(x->then) || !neutral(x->otherwise)) {
+                } else if (calm) {
+                    add_once(result_.calm_conditions, x->condition);
+                } else {
                     result_.statements.insert(&s);
                     result_.expressions.push_back(x->condition);
                     periodic_.push_back(x->condition);

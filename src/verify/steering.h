@@ -16,7 +16,7 @@ struct Steering {
     std::int64_t period = 2;                  // iterations after which slots, parities and periodic conditions repeat
     bool by_block = false;                    // block indices steer: blocks differ
     std::vector<int> tensors;                 // index tensors that steer
-    // Conditions over sizes and block indices alone, each once: around something that steers, and around mere register work.
+    // Each once: conditions over sizes and block indices alone around something that steers, and all around mere register work.
     std::vector<ir::Expr> fixed_conditions, calm_conditions;
     std::set<const ir::Stmt*> statements;     // loops and branches around something that synchronises or touches shared memory
     std::set<const ir::Stmt*> by_data;        // those branches that promised contents of index tensors decide: the runs must see both ways

@@ -54,6 +54,15 @@ public:
                 return __builtin_mul_overflow(of(e->args[0]), of(e->args[1]), &product) || product < 0 ? 1 : product;
             }
             case ExprKind::mod: return std::gcd(of(e->args[0]), of(e->args[1]));
+            case ExprKind::floor_div: {   // a whole number of tiles, also where it is rounded up
+                const auto tile = e->args[1].as_constant();
+                Expr n = e->args[0];
+                if (n.kind() == ExprKind::add) {
+                    if (const auto rest = n->args[1].as_constant(); rest && tile && *rest >= 0 && *rest < *tile) n = n->args[0];
+                }
+                const std::int64_t d = of(n);
+                return tile && *tile > 0 && d % *tile == 0 ? d / *tile : 1;
+            }
             case ExprKind::select: return std::gcd(of(e->args[1]), of(e->args[2]));
             case ExprKind::shift_left:
                 if (auto c = e->args[1].as_constant(); c && *c >= 0 && *c <= 20) {
