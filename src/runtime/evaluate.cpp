@@ -519,9 +519,9 @@ json Evaluator::on_gpu(const json& request) {
     options.graph_us = request.value("graph_us", options.graph_us);
     options.warmup_ms = request.value("warmup_ms", options.warmup_ms);
     options.budget_ms = request.value("budget_ms", options.budget_ms);
-    const json clocks_before = brief ? json() : clock_state(device.ordinal);   // asking takes longer than a candidate's timing
+    const json clocks_before = clock_state(device.ordinal);
     const Comparison compared = need(measure(cuda, contenders, sets.size(), options));
-    const json clocks_after = brief ? json() : clock_state(device.ordinal);
+    const json clocks_after = clock_state(device.ordinal);
 
     const Measured& mine = compared.contenders[0];
     const double footprint = static_cast<double>(sets.size()) * static_cast<double>(set_bytes);
@@ -536,7 +536,7 @@ json Evaluator::on_gpu(const json& request) {
     out["timing"]["sets"] = sets.size();
     out["timing"]["l2"] = l2 >= 2 ? "cold" : "warm";
     out["timing"]["l2_note"] = fmt::format("{} sets of {:.1f} MB rotate, {:.1f} times L2", sets.size(), static_cast<double>(set_bytes) / 1e6, l2);
-    if (!brief) out["timing"]["clocks"] = {{"before", clocks_before}, {"after", clocks_after}};
+    out["timing"]["clocks"] = {{"before", clocks_before}, {"after", clocks_after}};
     if (!lock->note.empty()) out["timing"]["lock_note"] = lock->note;
     out["us"] = mine.us.median;
     if (!peer.is_null()) {
