@@ -61,13 +61,17 @@ def careful(Q, K, V, scale, b, h, row, end, D, G, CAUSAL):
 def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tiles, D, G, C, BN, QSTAGES, CAUSAL, STAY, DT):
     """64 query rows. Keys go from the last tile to the first, so that those that need a mask come first. A step computes the scores
     of one key tile and adds the values of the tile before, so that the matrix unit works while the exponentials are made."""
+    diagonal = CAUSAL and BN < 64 * C  # it crosses more than the last key tile
     qs = queries.wait()
     out = tw.zeros(f32, (64, D))
     ks = keys.wait()
     s = tw.zeros(f32, (64, BN))
     tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T)
     tw.wgmma_wait(0)
-    top = tw.max(tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), s, float("-inf")), axis=1)
+    if STAY and diagonal:
+        top = tw.max(s, axis=1)  # of keys that a row does not see too: it may see none of this tile
+    else:
+        top = tw.max(tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), s, float("-inf")), axis=1)
     mark = mark_of(top, scale)
     e = tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), tw.exp2(s * scale - mark[:, None]), 0.0)
     total = tw.sum(e, axis=1)
@@ -84,18 +88,21 @@ def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, 
             queries.release()  # a step before the end: the rows of the next tile come meanwhile
         if STAY:
             e = tw.exp2(s * scale - mark[:, None])
+            if diagonal:
+                if (tiles - i) * BN > tw.min(T, row + 1):
+                    e = tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), e, 0.0)
             here = tw.sum(e, axis=1)
             peak = tw.maximum(peak, here)
             total = total + here
         else:
             highest = tw.max(s, axis=1)
-            if CAUSAL and BN < 64 * C:  # the diagonal crosses more than the last key tile
+            if diagonal:
                 if (tiles - i) * BN > tw.min(T, row + 1):
                     highest = tw.max(tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), s, float("-inf")), axis=1)
             next_top = tw.maximum(top, highest)
             mark = mark_of(next_top, scale)
             e = tw.exp2(s * scale - mark[:, None])
-            if CAUSAL and BN < 64 * C:
+            if diagonal:
                 if (tiles - i) * BN > tw.min(T, row + 1):
                     e = tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), e, 0.0)
             alpha = tw.exp2(mark_of(top, scale) - mark)
@@ -116,7 +123,8 @@ def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, 
     out = out * inverse[:, None]
     if STAY:
         lse = mark + tw.log2(total)
-        if tw.any(peak > (1.0e18 if DT == bf16 else 3.0e4)):  # a probability may have left its type, or its sums with values a float
+        # A probability may have left its type, or its sums with values a float.
+        if tw.any(((peak > 1.0e18) | (total < 1.0e-18)) if diagonal else peak > (1.0e18 if DT == bf16 else 3.0e4)):
             out, lse = careful(Q, K, V, scale, b, h, row, tw.min(T, row + 64) if CAUSAL else T, D, G, CAUSAL)
     else:
         lse = mark_of(top, scale) + tw.log2(total)
@@ -178,9 +186,9 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, STAY, D
     queries = tw.pipeline(QSTAGES, consumers=C)
     keys = tw.pipeline(STAGES, consumers=C)
     values = tw.pipeline(STAGES, consumers=C)
-    # A reference that stays is the maximum of the first key tile, of which every row must see a key; f16 has little room above it. At D = 256
-    # the careful way would need more registers than there are.
-    stay = STAY >= (1 if DT == bf16 else 2) and D < 256 and (BN >= 64 * C or not CAUSAL)
+    # A reference that stays is the maximum of the first key tile. f16 has little room above it, and none below where it is of keys that a row
+    # does not see. At D = 256 the careful way would need more registers than there are.
+    stay = STAY >= (1 if DT == bf16 else 2) and D < 256 and (DT == bf16 or BN >= 64 * C or not CAUSAL)
     with tw.warpgroups(0, regs=24 if C == 2 else 32, name="producer"):
         produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL)
     if C == 2:

@@ -260,6 +260,25 @@ void Printer::load_global(const ir::LoadGlobal& op) {
     close();
 }
 
+// Lane t of four has word t of each of four runs of 16 bytes; they exchange, and lane t stores the t-th run.
+void Printer::store_by_quads(const ir::StoreGlobal& op) {
+    const ir::Distribution d = ir::normalized(dist(op.src));
+    const auto gathered = ir::gathered_by_quads(d);
+    int apart = 1;   // words between a lane's parts of neighbouring runs
+    for (std::size_t i = 1; d.value[i].dim != d.value[0].dim || d.value[i].step != 8; ++i) apart *= d.value[i].extent;
+    open("");
+    const GlobalUnits g = global_units(op.dst, *gathered, 8, false);
+    const std::string u = open_unrolled(g.units), &x = fragment_name(op.src);
+    std::string words;
+    for (int q = 0; q < 4; ++q) words += fmt::format("{}{}[{} % {} + ({} / {} * 4 + {}) * {}]", q ? ", " : "", x, u, apart, u, apart, q, apart);
+    line(fmt::format("tw::u32 run[4] = {{{}}};", words));
+    line("tw::quad_transpose(run, tid);");
+    const std::string cond = condition(g, u, true);
+    line(fmt::format("{}tw::store_vector{}<16>({}, run);", cond.empty() ? "" : "if (" + cond + ") ", hint_suffix(op.hint), moved("p", g.offset(u))));
+    close_unrolled(g.units);
+    close();
+}
+
 void Printer::store_global(const ir::StoreGlobal& op) {
     const ir::Distribution& d = dist(op.src);
     const DType type = dtype(op.src);
@@ -268,6 +287,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     int per_unit = std::max(1, op.vector_bytes / size);
     const bool words32 = size == 4 || (packed(op.src) && per_unit > 1);
     if (!words32) per_unit = 1;
+    if (op.by_quads) return store_by_quads(op);
     const std::string once = copies_zero(d);
     open(once.empty() ? "" : "if (" + once + ")");
     const GlobalUnits g = global_units(op.dst, d, per_unit, false);

@@ -110,6 +110,7 @@ private:
     std::string copies_zero(const ir::Distribution& d);
     void load_global(const ir::LoadGlobal& op);
     void store_global(const ir::StoreGlobal& op);
+    void store_by_quads(const ir::StoreGlobal& op);
     void atomic_add(const ir::AtomicAdd& op);
     std::string arena_of(const ir::SharedView& view);
     UnitText shared_units(const ir::SharedView& view, const ir::Distribution& d, int per_unit);

@@ -75,7 +75,11 @@ private:
         if (auto* l = std::get_if<ir::LoadShared>(&s.op)) price_shared(s, l->src, k_.fragments[at(l->dst)].dist, l->vector_bytes, l->matrix, false);
         if (auto* l = std::get_if<ir::StoreShared>(&s.op)) price_shared(s, l->dst, k_.fragments[at(l->src)].dist, l->vector_bytes, l->matrix, true);
         if (auto* l = std::get_if<ir::LoadGlobal>(&s.op)) price_global(s, l->src, k_.fragments[at(l->dst)].dist, l->vector_bytes, false);
-        if (auto* l = std::get_if<ir::StoreGlobal>(&s.op)) price_global(s, l->dst, k_.fragments[at(l->src)].dist, l->vector_bytes, true);
+        if (auto* l = std::get_if<ir::StoreGlobal>(&s.op)) {
+            const ir::Distribution& dist = k_.fragments[at(l->src)].dist;
+            if (l->by_quads) price_global(s, l->dst, *ir::gathered_by_quads(dist), 16, true);
+            else price_global(s, l->dst, dist, l->vector_bytes, true);
+        }
         if (auto* c = std::get_if<ir::CpAsync>(&s.op)) price_global(s, c->src, c->dist, c->bytes, true);
     }
 

@@ -155,6 +155,28 @@ std::optional<Distribution> windowed(const Distribution& d, int dim, int extent)
     return out;
 }
 
+std::optional<Distribution> gathered_by_quads(const Distribution& d) {
+    Distribution out = normalized(d);
+    const int last = static_cast<int>(out.shape.size()) - 1;
+    if (last < 0 || out.thread.empty() || out.thread[0] != DistDigit{4, last, 2}) return std::nullopt;
+    if (out.value.empty() || out.value[0] != DistDigit{2, last, 1}) return std::nullopt;
+    DistDigit* runs = nullptr;
+    for (auto* digits : {&out.thread, &out.value}) {
+        for (std::size_t i = 0; i < digits->size(); ++i) {
+            DistDigit& digit = (*digits)[i];
+            if (digit.dim < 0) return std::nullopt;
+            if (i == 0 || digit.dim != last) continue;
+            if (digit.step % 8 != 0) return std::nullopt;
+            if (digits == &out.value && digit.step == 8 && digit.extent % 4 == 0) runs = &digit;
+        }
+    }
+    if (!runs) return std::nullopt;
+    out.thread[0].step = 8;
+    out.value[0].extent = 8;
+    *runs = {runs->extent / 4, last, 32};
+    return out;
+}
+
 Distribution with_unit_dim(const Distribution& d, int dim) {
     Distribution out = d;
     out.shape.insert(out.shape.begin() + dim, 1);

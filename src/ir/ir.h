@@ -231,7 +231,12 @@ struct Shuffle { int dst = 0, src = 0; std::string mode; int lane_arg = 0; };   
 
 // global memory
 struct LoadGlobal { int dst = 0; GlobalView src; double fill = 0; bool has_fill = false; int vector_bytes = 0; CacheHint hint = CacheHint::none; };
-struct StoreGlobal { GlobalView dst; int src = 0; int vector_bytes = 0; CacheHint hint = CacheHint::none; };
+struct StoreGlobal {
+    GlobalView dst;
+    int src = 0, vector_bytes = 0;
+    CacheHint hint = CacheHint::none;
+    bool by_quads = false;   // four lanes exchange first (gathered_by_quads), and each stores 16 bytes
+};
 struct AtomicAdd { GlobalView dst; int src = 0; int vector_bytes = 0; };
 
 // shared memory. `matrix`: through ldmatrix/stmatrix (count, transposed); otherwise vectors of vector_bytes.

@@ -194,7 +194,7 @@ private:
         return frag(l.dst) + " = load " + global(l.src) + (l.has_fill ? " fill=" + number_text(l.fill) : "") +
                vec(l.vector_bytes) + hint(l.hint);
     }
-    std::string text(const StoreGlobal& s) const { return "store " + global(s.dst) + " = " + frag(s.src) + vec(s.vector_bytes) + hint(s.hint); }
+    std::string text(const StoreGlobal& s) const { return "store " + global(s.dst) + " = " + frag(s.src) + vec(s.vector_bytes) + (s.by_quads ? " by quads" : "") + hint(s.hint); }
     std::string text(const AtomicAdd& s) const { return "atomic_add " + global(s.dst) + " += " + frag(s.src) + vec(s.vector_bytes); }
     std::string text(const LoadShared& l) const { return frag(l.dst) + " = load_shared " + shared(l.src) + vec(l.vector_bytes, l.matrix, l.matrix_transposed); }
     std::string text(const StoreShared& s) const { return "store_shared " + shared(s.dst) + " = " + frag(s.src) + vec(s.vector_bytes, s.matrix, s.matrix_transposed); }

@@ -129,7 +129,10 @@ void choose_vectors(Draft& draft, const Context& context) {
             l->vector_bytes = size * value_run(dist(l->dst), aligned_run(k, multiples, l->src));
         } else if (auto* st = std::get_if<ir::StoreGlobal>(&s.op)) {
             const int size = target::bytes(k.fragments[static_cast<std::size_t>(st->src)].dtype);
-            st->vector_bytes = size * value_run(dist(st->src), aligned_run(k, multiples, st->dst));
+            const int run = aligned_run(k, multiples, st->dst);
+            st->vector_bytes = size * value_run(dist(st->src), run);
+            const bool whole = !st->dst.in_bounds.empty() && st->dst.in_bounds.back();   // no run of eight straddles a bound
+            st->by_quads = size == 2 && run >= 8 && whole && ir::gathered_by_quads(dist(st->src)).has_value();
         } else if (auto* at = std::get_if<ir::AtomicAdd>(&s.op)) {
             const DType dtype = k.fragments[static_cast<std::size_t>(at->src)].dtype;
             int run = value_run(dist(at->src), aligned_run(k, multiples, at->dst));

@@ -113,6 +113,11 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         Value result = values_.widened(value, k, lo);
         if (const auto each = one_term_each(value, values_.simplified(s.fragments.at(id)), k, lo)) {
             result = *each;
+            // Made anew in every iteration, as code before the loop made the first: what the iteration before left.
+            if (!values_.as_number(s.fragments.at(id))) {
+                const Value before = values_.replace(value, {{k, Poly::of(k) - Poly(1)}});
+                if (starts_right(id, before)) result = before;
+            }
         } else if (values_.mentions(result, k)) {
             result = values_.simplified(within_masks(result, s.fragments.at(id), k));
         }

@@ -159,7 +159,13 @@ std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisor
     };
     auto dist = [&](int f) -> const ir::Distribution& { return k.fragments[at(f)].dist; };
     if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) return global(x->src, dist(x->dst), x->vector_bytes);
-    if (auto* x = std::get_if<ir::StoreGlobal>(&s.op)) return global(x->dst, dist(x->src), x->vector_bytes);
+    if (auto* x = std::get_if<ir::StoreGlobal>(&s.op)) {
+        if (!x->by_quads) return global(x->dst, dist(x->src), x->vector_bytes);
+        const auto gathered = ir::gathered_by_quads(dist(x->src));
+        if (!gathered || target::bytes(k.fragments[at(x->src)].dtype) != 2) return "four lanes do not hold runs of 16 bytes together";
+        if (x->dst.in_bounds.empty() || !x->dst.in_bounds.back()) return "16 bytes that four lanes gathered may straddle a bound";
+        return global(x->dst, *gathered, 16);
+    }
     if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) {
         // A reduction of several elements cannot be masked by element.
         if (wide(x->vector_bytes, k.tensors[at(x->dst.tensor)].dtype) && (x->dst.in_bounds.empty() || !x->dst.in_bounds.back())) return "an atomic add of several elements may straddle a bound";

@@ -159,6 +159,15 @@ TW_DEVICE void store_vector(void* p, const T* x) {
   }
 }
 
+// A 4 x 4 transpose over four neighbouring lanes: lane t of them has word t of four runs, and gets the four words of run t.
+TW_DEVICE void quad_transpose(u32 (&x)[4], int t) {
+  const bool odd = t % 2 != 0, high = t / 2 % 2 != 0;
+  const u32 a = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[1], 1), b = __shfl_xor_sync(0xffffffffu, odd ? x[2] : x[3], 1);
+  const u32 w0 = odd ? a : x[0], w1 = odd ? x[1] : a, w2 = odd ? b : x[2], w3 = odd ? x[3] : b;
+  const u32 c = __shfl_xor_sync(0xffffffffu, high ? w0 : w2, 2), d = __shfl_xor_sync(0xffffffffu, high ? w1 : w3, 2);
+  x[0] = high ? c : w0, x[1] = high ? d : w1, x[2] = high ? w2 : c, x[3] = high ? w3 : d;
+}
+
 // The same with a cache hint (tw_tile_ptx.cuh).
 #define TW_HINTED(hint)                                                                                                       \
   template <int BYTES, class T>                                                                                               \
