@@ -41,12 +41,12 @@ def careful(Q, K, V, scale, b, h, row, end, D, G, CAUSAL):
     """The same 64 rows key by key from global memory, relative to their maximum: right for any scores, and slow."""
     q = tw.load(Q[b, h, row : row + 64, 0:D], fill=0.0, layout=tw.wgmma_c())
     top = tw.full(f32, (64,), float("-inf"))
-    for j in tw.range(end):
+    for j in tw.range(0, end, unroll=False):
         s = tw.sum(q.to(f32) * tw.load(K[b, h // G, j, 0:D]).to(f32)[None, :], axis=1)
         top = tw.maximum(top, tw.where(j <= row + tw.coord(s, 0), s, float("-inf")) if CAUSAL else s)
     total = tw.zeros(f32, (64,))
     out = tw.zeros(f32, (64, D))
-    for j in tw.range(end):
+    for j in tw.range(0, end, unroll=False):
         s = tw.sum(q.to(f32) * tw.load(K[b, h // G, j, 0:D]).to(f32)[None, :], axis=1)
         e = tw.exp2((s - top) * scale)
         if CAUSAL:
@@ -58,90 +58,20 @@ def careful(Q, K, V, scale, b, h, row, end, D, G, CAUSAL):
 
 
 @tw.inline
-def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, row, tiles, D, G, C, BN, QSTAGES, CAUSAL, STAY, DT):
-    """64 query rows. Keys go from the last tile to the first, so that those that need a mask come first. A step computes the scores
-    of one key tile and adds the values of the tile before, so that the matrix unit works while the exponentials are made."""
-    diagonal = CAUSAL and BN < 64 * C  # it crosses more than the last key tile
-    qs = queries.wait()
-    out = tw.zeros(f32, (64, D))
-    ks = keys.wait()
-    s = tw.zeros(f32, (64, BN))
-    tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T)
-    tw.wgmma_wait(0)
-    if STAY and diagonal:
-        top = tw.max(s, axis=1)  # of keys that a row does not see too: it may see none of this tile
-    else:
-        top = tw.max(tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), s, float("-inf")), axis=1)
-    mark = mark_of(top, scale)
-    e = tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), tw.exp2(s * scale - mark[:, None]), 0.0)
-    total = tw.sum(e, axis=1)
-    peak = total
-    keys.release()
-    p = e.to(DT)
-    for i in tw.range(1, tiles):
-        ks = keys.wait()
-        tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
-        vs = values.wait()
-        tw.wgmma(out, p, sV[vs])
-        tw.wgmma_wait(1)
-        if QSTAGES == 1 and i == tiles - 1:
-            queries.release()  # a step before the end: the rows of the next tile come meanwhile
-        if STAY:
-            e = tw.exp2(s * scale - mark[:, None])
-            if diagonal:
-                if (tiles - i) * BN > tw.min(T, row + 1):
-                    e = tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), e, 0.0)
-            here = tw.sum(e, axis=1)
-            peak = tw.maximum(peak, here)
-            total = total + here
-        else:
-            highest = tw.max(s, axis=1)
-            if diagonal:
-                if (tiles - i) * BN > tw.min(T, row + 1):
-                    highest = tw.max(tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), s, float("-inf")), axis=1)
-            next_top = tw.maximum(top, highest)
-            mark = mark_of(next_top, scale)
-            e = tw.exp2(s * scale - mark[:, None])
-            if diagonal:
-                if (tiles - i) * BN > tw.min(T, row + 1):
-                    e = tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), e, 0.0)
-            alpha = tw.exp2(mark_of(top, scale) - mark)
-            top = next_top
-            total = total * alpha + tw.sum(e, axis=1)
-        keys.release()  # after the sums: the exponentials end before the wait for the values begins
-        tw.wgmma_wait(0)
-        values.release()
-        if not STAY:
-            out = out * alpha[:, None]
-        p = e.to(DT)
-    queries.release()
-    vs = values.wait()
-    tw.wgmma(out, p, sV[vs])
-    tw.wgmma_wait(0)
-    values.release()
-    inverse = 1.0 / total
-    out = out * inverse[:, None]
-    if STAY:
-        lse = mark + tw.log2(total)
-        # A probability may have left its type, or its sums with values a float.
-        if tw.any(((peak > 1.0e18) | (total < 1.0e-18)) if diagonal else peak > (1.0e18 if DT == bf16 else 3.0e4)):
-            out, lse = careful(Q, K, V, scale, b, h, row, tw.min(T, row + 64) if CAUSAL else T, D, G, CAUSAL)
-    else:
-        lse = mark_of(top, scale) + tw.log2(total)
-    tw.store(O[b, h, row, 0], out.to(DT))
-    tw.store(LSE[b, h, row : row + 64], lse * LN2)
-
-
-@tw.inline
 def place(t, columns, G):
     """The t-th of `columns` items of each head: batch, head, item. Blocks of one head are neighbours, so that its keys and values stay in L2."""
     return t // (columns * (HK * G)), t // columns % (HK * G), t % columns
 
 
 @tw.inline
-def tile_of(pair, turn, C):
-    """Causal: a long tile of query rows and the short one that makes up for it are one item, so that all items are equally long."""
-    return tw.min(tw.cdiv(S, 64 * C) - 1, tw.cdiv(S, 64 * C) - 1 - pair + turn * (2 * pair + 1 - tw.cdiv(S, 64 * C)))
+def rising(t, n, G, BATCHES):
+    """Causal: the heads of some batches together, tiles of even number from short to long, then those of odd number from long to short.
+    Dealt out to the blocks in turn, all get about the same amount of work, whatever their number."""
+    k = t // (HK * G * BATCHES) % n
+    b = t // (n * (HK * G * BATCHES))
+    if BATCHES > 1:
+        b = b * BATCHES + t // (HK * G) % BATCHES
+    return b, t % (HK * G), tw.min(2 * k, 2 * (n - k) - 1)
 
 
 @tw.inline
@@ -150,35 +80,127 @@ def key_tiles(bq, C, BN, CAUSAL):
 
 
 @tw.inline
-def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL):
-    if CAUSAL:
-        for t in tw.persistent(tw.cdiv(tw.cdiv(S, 64 * C), 2) * (HK * G) * B):
-            b, h, pair = place(t, tw.cdiv(tw.cdiv(S, 64 * C), 2), G)
-            for turn in tw.range(tw.min(2, tw.cdiv(S, 64 * C) - 2 * pair)):
-                bq = tile_of(pair, turn, C)
-                produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), key_tiles(bq, C, BN, 1), G, BN)
-    else:
-        for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
-            b, h, bq = place(t, tw.cdiv(S, 64 * C), G)
-            produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), key_tiles(bq, C, BN, 0), G, BN)
+def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL, BATCHES, STREAM):
+    if STREAM:  # consumers add values one tile behind: before the first tile these, times 0
+        vs = values.acquire()
+        tw.tma_load(sV[vs], V[0, 0, 0, 0], on=values.full(vs))
+    for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
+        b, h, bq = rising(t, tw.cdiv(S, 64 * C), G, BATCHES) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
+        produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), key_tiles(bq, C, BN, CAUSAL), G, BN)
 
 
 @tw.inline
-def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STAY, DT):
-    if CAUSAL:
-        for t in tw.persistent(tw.cdiv(tw.cdiv(S, 64 * C), 2) * (HK * G) * B):
-            b, h, pair = place(t, tw.cdiv(tw.cdiv(S, 64 * C), 2), G)
-            for turn in tw.range(tw.min(2, tw.cdiv(S, 64 * C) - 2 * pair)):
-                bq = tile_of(pair, turn, C)
-                consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, key_tiles(bq, C, BN, 1), D, G, C, BN, QSTAGES, 1, STAY, DT)
-    else:
-        for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
-            b, h, bq = place(t, tw.cdiv(S, 64 * C), G)
-            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, b, h, bq * (64 * C) + w * 64, key_tiles(bq, C, BN, 0), D, G, C, BN, QSTAGES, 0, STAY, DT)
+def finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, STAY, DT):
+    """Divides by the sums and stores."""
+    inverse = 1.0 / total
+    out = out * inverse[:, None]
+    lse = mark + tw.log2(total)
+    if STAY:
+        # A probability may have left its type, or its sums with values a float.
+        if tw.any(((total > 1.0e18) | (total < 1.0e-18)) if DT == bf16 else total > 3.0e4):
+            out, lse = careful(Q, K, V, scale, b, h, row, tw.min(T, row + 64) if CAUSAL else T, D, G, CAUSAL)
+    tw.store(O[b, h, row, 0], out.to(DT))
+    tw.store(LSE[b, h, row : row + 64], lse * LN2)
 
 
 @tw.inline
-def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, STAY, DT):
+def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, BATCHES, STREAM, STAY, DT):
+    """64 rows of every tile. Keys go from the last tile to the first, so that those that need a mask come first. A step computes the scores
+    of one key tile and adds the values of the tile before, so that the matrix unit works while the exponentials are made. With STREAM the first
+    step of a tile of rows adds the last values of the tile of rows before, which is stored then."""
+    diagonal = CAUSAL and BN < 64 * C  # it crosses more than the last key tile
+    out = tw.zeros(f32, (64, D))
+    s = tw.zeros(f32, (64, BN))
+    p = tw.zeros(DT, (64, BN))
+    mark = tw.zeros(f32, (64,))
+    total = tw.zeros(f32, (64,))
+    done_b = 0  # the tile that waits for its last values, and whether there is one
+    done_h = 0
+    done_row = 0
+    holds = 0
+    for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
+        b, h, bq = rising(t, tw.cdiv(S, 64 * C), G, BATCHES) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
+        row = bq * (64 * C) + w * 64
+        tiles = key_tiles(bq, C, BN, CAUSAL)
+        qs = queries.wait()
+        ks = keys.wait()
+        tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
+        if STREAM:
+            vs = values.wait()
+            tw.wgmma(out, p, sV[vs])
+        tw.wgmma_wait(STREAM)
+        if STAY and DT == bf16:
+            top = tw.max(s, axis=1)  # of keys that a row does not see too: it may see none of this tile
+        else:
+            top = tw.max(tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), s, float("-inf")), axis=1)
+        first_mark = mark_of(top, scale)
+        e = tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), tw.exp2(s * scale - first_mark[:, None]), 0.0)
+        first_total = tw.sum(e, axis=1)
+        keys.release()
+        if STREAM:
+            tw.wgmma_wait(0)
+            values.release()
+        p = e.to(DT)
+        if STREAM and holds == 1:
+            finish(Q, K, V, O, LSE, out, mark, total, scale, done_b, done_h, done_row, D, G, CAUSAL, STAY, DT)
+        out = tw.zeros(f32, (64, D))
+        mark = first_mark
+        total = first_total
+        for i in tw.range(1, tiles):
+            ks = keys.wait()
+            tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
+            vs = values.wait()
+            tw.wgmma(out, p, sV[vs])
+            tw.wgmma_wait(1)
+            if QSTAGES == 1 and i == tiles - 1:
+                queries.release()  # a step before the end: the rows of the next tile come meanwhile
+            if STAY:
+                e = tw.exp2(s * scale - mark[:, None])
+            else:
+                highest = tw.max(s, axis=1)
+                if diagonal:
+                    if (tiles - i) * BN > tw.min(T, row + 1):
+                        highest = tw.max(tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), s, float("-inf")), axis=1)
+                next_top = tw.maximum(top, highest)
+                mark = mark_of(next_top, scale)
+                e = tw.exp2(s * scale - mark[:, None])
+                alpha = tw.exp2(mark_of(top, scale) - mark)
+                top = next_top
+                total = total * alpha
+            if diagonal:
+                if (tiles - i) * BN > tw.min(T, row + 1):
+                    e = tw.where(seen(s, row, (tiles - 1 - i) * BN, CAUSAL), e, 0.0)
+            total = total + tw.sum(e, axis=1)
+            keys.release()  # after the sums: the exponentials end before the wait for the values begins
+            tw.wgmma_wait(0)
+            values.release()
+            if not STAY:
+                out = out * alpha[:, None]
+            p = e.to(DT)
+        queries.release()
+        if not STAY:
+            mark = mark_of(top, scale)
+        if STREAM:
+            done_b = b
+            done_h = h
+            done_row = row
+            holds = 1
+        else:
+            vs = values.wait()
+            tw.wgmma(out, p, sV[vs])
+            tw.wgmma_wait(0)
+            values.release()
+            finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, STAY, DT)
+    if STREAM and holds == 1:
+        vs = values.wait()
+        tw.wgmma(out, p, sV[vs])
+        tw.wgmma_wait(0)
+        values.release()
+        finish(Q, K, V, O, LSE, out, mark, total, scale, done_b, done_h, done_row, D, G, CAUSAL, STAY, DT)
+
+
+@tw.inline
+def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, BATCHES, STREAM, STAY, DT):
     """Persistent blocks walk tiles of 64 C query rows: one thread loads, C warpgroups of 64 rows compute."""
     sQ = tw.shared(DT, (QSTAGES, 64 * C, D), swizzle=128)
     sK = tw.shared(DT, (STAGES, BN, D), swizzle=128)
@@ -186,17 +208,17 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, STAY, D
     queries = tw.pipeline(QSTAGES, consumers=C)
     keys = tw.pipeline(STAGES, consumers=C)
     values = tw.pipeline(STAGES, consumers=C)
-    # A reference that stays is the maximum of the first key tile. f16 has little room above it, and none below where it is of keys that a row
-    # does not see. At D = 256 the careful way would need more registers than there are.
+    # A reference that stays is the maximum of the first key tile. bf16 has the range of f32, so that scores of keys that a row does not see may take
+    # part; f16 has little room above its reference and none below. At D = 256 the careful way would need more registers than there are.
     stay = STAY >= (1 if DT == bf16 else 2) and D < 256 and (DT == bf16 or BN >= 64 * C or not CAUSAL)
     with tw.warpgroups(0, regs=24 if C == 2 else 32, name="producer"):
-        produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL)
+        produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL, BATCHES, STREAM)
     if C == 2:
         with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
-            consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, stay, DT)
+            consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, BATCHES, STREAM, stay, DT)
     else:
         with tw.warpgroups(1, 2, 3, regs=160, name="consumer") as w:
-            consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, stay, DT)
+            consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, BATCHES, STREAM, stay, DT)
 
 
 @tw.kernel(
@@ -222,11 +244,12 @@ def attention(
     BN: tw.const(64, 80, 96, 112, 128) = 128,
     STAGES: tw.const(2, 3, 4) = 2,
     QSTAGES: tw.const(1, 2) = 2,
+    STREAM: tw.const(0, 1) = 0,  # from tile to tile without a break
     STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
 ):
     """Every query attends to every key."""
     tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, STAY, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 1, STREAM, STAY, DT)
 
 
 @tw.kernel(
@@ -252,8 +275,11 @@ def attention_causal(
     BN: tw.const(64, 80, 96, 112, 128) = 128,
     STAGES: tw.const(2, 3, 4) = 2,
     QSTAGES: tw.const(1, 2) = 2,
+    STREAM: tw.const(0, 1) = 0,  # from tile to tile without a break
     STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
+    BATCHES: tw.const(1, 2, 4) = 1,  # batches whose heads are walked together, a divisor of B
 ):
     """Query i attends to keys 0 to i."""
     tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 1, STAY, DT)
+    tw.assume(B % BATCHES == 0)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 1, BATCHES, STREAM, STAY, DT)

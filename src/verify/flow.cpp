@@ -67,6 +67,7 @@ FlowResult Flow::run() {
     // The first passes record what is written to shared memory, so that a reader may come before its writer in the text.
     for (int pass = 0; pass < 3 && !recording_; ++pass) {
         recording_ = pass == 2 || (pass == 1 && !writer_missing_);
+        surveying_ = !recording_;
         writer_missing_ = false;
         State s = state;
         execute(k_.body, s);
@@ -215,6 +216,14 @@ Value Flow::common(Value usual, Value rare) {
 
 // A branch that warps take for themselves, on data: whoever takes it, every element must be what it was.
 void Flow::run_vote(const ir::If& i, State& s) {
+    if (surveying_) {   // only what is written to shared memory matters yet, and nothing is claimed of the rest
+        bool writes = false;
+        ir::for_each_stmt(i.then, [&](const ir::Stmt& inner) { writes |= destination(&inner) >= 0; });
+        std::set<int> fragments, scalars;
+        collect_assigned(i.then, fragments, scalars);
+        for (int id : fragments) s.fragments[id] = values_.unknown("not looked at yet");
+        if (!writes) return;
+    }
     State taken = s;
     execute(i.then, taken);
     for (auto& [id, after] : taken.fragments) {
@@ -229,6 +238,12 @@ void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
     if (i.vote >= 0) return run_vote(i, s);
     check_reads(i.condition, stmt, s);
     const Condition c = decided_by_choice(ints_.condition_from(i.condition, leaf(s)));
+    if (c.is_yes() && behind_ && (behind_->inside || prover_.holds(behind_->entered))) {   // there is something to store
+        prover_.push();
+        assume_previous(*behind_);
+        execute(i.then, s);
+        return prover_.pop();
+    }
     if (c.is_yes()) return execute(i.then, s);
     if (c.is_no()) return execute(i.otherwise, s);
     State yes = s, no = s;
@@ -245,6 +260,7 @@ void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
     };
     enter(c, !always && !pinned);
     if (behind_ && !behind_->inside) {   // the code after such a loop asks whether there was an iteration, and then uses what it left
+        if (prover_.holds(behind_->entered)) assume_previous(*behind_);
         for (auto& [id, p] : yes.scalars) p = values_.simplified(p);
         for (auto& [id, v] : yes.fragments) v = values_.simplified(v);
     }

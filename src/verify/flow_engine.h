@@ -335,6 +335,12 @@ private:
     // A persistent loop t = block, block + grid, ... < n runs through every t once. The tile coordinates must be a bijection
     // from [0, n) to the grid of tiles. The formula of tw.tiles is recognised by enumeration over all small grids and by its
     // shape (quotients and remainders of t by products of the tile counts), which repeat with the group: a named lemma.
+    struct OrderShown {
+        std::vector<std::pair<Atom, std::pair<std::int64_t, Poly>>> tiles;
+        std::vector<std::pair<Atom, Poly>> loops;
+        bool operator==(const OrderShown& other) const { return tiles == other.tiles && loops == other.loops; }
+    };
+    OrderShown order_shown_;   // the last that was
     bool tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas);
 
     // A persistent loop whose stores run one iteration behind: what an iteration leaves in registers is stored by the next one, or
@@ -346,10 +352,13 @@ private:
         std::map<Atom, Poly> renamed;            // an iteration's symbols -> the ones of the iteration before
         std::map<Atom, Poly> back;               // and back
         Condition entered;                       // the loop runs at all
+        Poly end;
         Digit digit;
         bool inside = false;
     };
     std::optional<Behind> behind_;
+    std::set<int> persistent_;                   // variables of persistent loops
+    void assume_previous(const Behind& b);
     bool runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered, const std::function<State(State)>& body);
 
     const ir::Kernel& k_;
@@ -362,6 +371,7 @@ private:
     Values values_;
     FlowResult result_;
     bool recording_ = false;
+    bool surveying_ = false;     // a pass before the one that counts
     bool impossible_ = false;     // the assumptions exclude each other: nothing that follows from them says anything
     std::vector<std::string> promised_;   // the promises on contents, as preconditions
     bool writer_missing_ = false; // a read came before its writer in this pass

@@ -45,7 +45,8 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
         if (tile_dim && v.gather_dim == static_cast<int>(d)) continue;   // masked
         oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + (tile_dim ? " is never negative" : " is in range"), stmt,
                prover_.holds_given(p.inside, need), "could not show " + ints_.text(need), [&] { return prover_.holds(at_least(anything(), Poly(0))); });
-        const auto& terms = p.index[d].terms;
+        const Poly place = behind_ ? ints_.replace(p.index[d], behind_->back) : p.index[d];   // the tile of the iteration before is one of the tiles too
+        const auto& terms = place.terms;
         if (recording_ && !tile_dim && result_.obligations.back().status != Status::proved && terms.size() == 1 && terms.begin()->second == 1 && terms.begin()->first.size() == 1) {
             by_tile_order_.push_back({result_.obligations.size() - 1, terms.begin()->first[0], poly(t.dims[d], s)});
         }

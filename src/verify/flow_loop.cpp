@@ -21,6 +21,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
     // A persistent loop visits every t in [0, hi) once over all blocks exactly when it is block, block + grid, ...
     const bool whole_grid = lo == Poly::of(block_[0]) && step == Poly::of(grid_[0]) && k_.persistent;
     const bool tile_loop = !unit && in_tile_loop_ < 0 && whole_grid;
+    if (whole_grid) persistent_.insert(f.var);
     const auto mark = digits_.size();
     // A digit counts from 0; a loop that does not gets a symbol of its own, which no index can use.
     const auto stride = step.constant();
@@ -114,9 +115,11 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         if (const auto each = one_term_each(value, values_.simplified(s.fragments.at(id)), k, lo)) {
             result = *each;
             // Made anew in every iteration, as code before the loop made the first: what the iteration before left.
-            if (!values_.as_number(s.fragments.at(id))) {
+            if (const Value initial = values_.simplified(s.fragments.at(id)); !values_.as_number(initial)) {
                 const Value before = values_.replace(value, {{k, Poly::of(k) - Poly(1)}});
+                const auto masked = masked_as_before(before, initial, k, lo);
                 if (starts_right(id, before)) result = before;
+                else if (masked && starts_right(id, *masked)) result = *masked;
             }
         } else if (values_.mentions(result, k)) {
             result = values_.simplified(within_masks(result, s.fragments.at(id), k));
@@ -144,7 +147,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         for (int id : fragments) {
             auto before = s.fragments.find(id);
             auto after = once.fragments.find(id);
-            if (before == s.fragments.end() || after == once.fragments.end()) {
+            if (before == s.fragments.end() || after == once.fragments.end() || !handed.fragments.count(id)) {
                 forget_fragment(id);
                 continue;
             }
@@ -273,10 +276,22 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     if (std::none_of(scalars.begin(), scalars.end(), [&](int id) { return s.scalars.count(id) && s.scalars.at(id).constant(); })) return false;   // no flag
     const Atom k = var_atom(f.var);
     const auto frames = loop_frames_;
-    recording_ = false;
+    struct Mark {
+        std::size_t stores, obligations, pending;
+        decltype(reads_checked_) reads;
+    };
+    auto mark = [&] { return Mark{stores_.size(), result_.obligations.size(), by_tile_order_.size(), reads_checked_}; };
+    auto back_to = [&](const Mark& m) {
+        stores_.resize(m.stores);
+        result_.obligations.resize(m.obligations);
+        by_tile_order_.resize(m.pending);
+        reads_checked_ = m.reads;
+        loop_frames_ = frames;
+    };
+    const Mark before = mark();
     State once = body(s);
-    recording_ = true;
     loop_frames_ = frames;
+    const Mark after_first = mark();
     // Nothing is claimed of an element with something unknown in it.
     std::function<Value(Value)> known = [&](Value v) {
         const ValueNode& n = values_.node(v);
@@ -300,7 +315,10 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
             if (once.fragments.count(id)) std::fprintf(stderr, "flow: an iteration leaves %s = %s\n", k_.fragments[at(id)].name.c_str(), show(once.fragments.at(id)).c_str());
         }
     }
-    if (!flag || kept_fragments.empty()) return false;
+    if (!flag || kept_fragments.empty() || after_first.stores != before.stores) {   // it stores what it makes at once
+        back_to(before);
+        return false;
+    }
     Behind b;
     b.variable = k;
     b.previous = ints_.fresh("previous", 0);
@@ -318,6 +336,7 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     for (const auto& [name, other] : b.renamed) {
         if (name != k) define_tile(other.terms.begin()->first[0], ints_.replace(definitions.at(name), b.renamed));
     }
+    b.end = tile_loop_end_;
     auto left = [&] {   // the state at the head of any iteration but the first
         State head = s;
         for (int id : fragments) head.fragments[id] = kept_fragments.count(id) ? values_.replace(once.fragments.at(id), b.renamed) : values_.unknown("carried by the loop: " + k_.fragments[at(id)].name);
@@ -325,10 +344,11 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
         return head;
     };
     // What an iteration leaves must not depend on what it found: the same after the first iteration and after any other.
+    b.inside = true;
+    behind_ = b;
     for (bool stable = false; !stable;) {
-        recording_ = false;
+        back_to(after_first);
         const State next = body(left());
-        recording_ = true;
         loop_frames_ = frames;
         stable = true;
         for (auto it = kept_fragments.begin(); it != kept_fragments.end();) {
@@ -344,24 +364,33 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     }
     flag = false;
     for (int id : kept_scalars) flag |= s.scalars.at(id).constant() && once.scalars.at(id).constant() && !(s.scalars.at(id) == once.scalars.at(id));
-    const auto stores = stores_.size(), obligations = result_.obligations.size();
-    if (flag) body(s);
-    if (!flag || stores_.size() != stores) {   // it stores what it makes at once
-        stores_.resize(stores);
-        result_.obligations.resize(obligations);
-        loop_frames_ = frames;
+    if (!flag) {
+        back_to(before);
+        behind_.reset();
         for (const auto& [other, name] : b.back) tile_definition_.erase(other), expansions_.erase(other);
         return false;
     }
-    b.inside = true;
-    behind_ = b;
-    body(left());
     behind_->inside = false;
     State after = left();
     const bool always = prover_.holds(entered);   // every block of a persistent grid has a tile
     for (int id : fragments) s.fragments[id] = !always && s.fragments.count(id) ? values_.where(entered, after.fragments.at(id), s.fragments.at(id)) : after.fragments.at(id);
     for (int id : scalars) s.scalars[id] = !always && s.scalars.count(id) ? ints_.choice(entered, after.scalars.at(id), s.scalars.at(id)) : after.scalars.at(id);
     return true;
+}
+
+// What is known of an iteration's place and tile symbols, of those of the iteration before.
+void Flow::assume_previous(const Behind& b) {
+    prover_.assume(less(Poly::of(b.previous), b.end));
+    const Atom variable = in_tile_loop_;
+    const Poly end = tile_loop_end_;
+    in_tile_loop_ = b.previous;
+    tile_loop_end_ = b.end;
+    for (const auto& [name, other] : b.renamed) {
+        const Atom symbol = other.terms.begin()->first[0];
+        if (symbol != b.previous) assume_range_of(symbol, tile_definition_.at(symbol));
+    }
+    in_tile_loop_ = variable;
+    tile_loop_end_ = end;
 }
 
 // An accumulator that takes one term an iteration: initial + sum of the terms before k (or max, min). Nothing where a range

@@ -144,6 +144,8 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
             if (overlaps(destination(d.write), v.buffer)) return values_.unknown(missing);
             continue;
         }
+        const bool in_first = std::any_of(d.only_when.begin(), d.only_when.end(), [&](const auto& only) { return only.second == 0 && persistent_.count(only.first) > 0; });
+        if (behind_ && behind_->inside && in_first) continue;   // what only the first iteration finds
         note_carried(d.write, it->second);
         const SharedWrite& w = it->second;
         // The element that is read, as an element of the buffer that was written. Through an overlay it is found by its byte address.
@@ -160,7 +162,12 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         // The writer's loop variables in terms of the reader's.
         std::map<Atom, Poly> with;
         for (const auto& [var, value] : d.writer_vars) {
-            const Poly p = poly(value, s);
+            Poly p = poly(value, s);
+            const bool shifted = !p.constant() && std::any_of(p.terms.begin(), p.terms.end(), [](const auto& term) { return term.first.empty(); });
+            if (var >= 0 && persistent_.count(var) && shifted) {   // the runs have one block: -1 is the iteration before, wherever that is
+                if (!behind_ || !behind_->inside || !(p == Poly::of(behind_->variable) - Poly(1))) return values_.unknown("written in an earlier iteration of a persistent loop");
+                p = Poly::of(behind_->previous);
+            }
             if (var < 0) with[rank_] = p;
             else if (k_.vars[at(var)].kind == ir::Variable::Kind::instance) with[ints_.symbol(k_.vars[at(var)].name + "$" + std::to_string(var))] = p;
             else with[var_atom(var)] = p;
@@ -169,9 +176,15 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
             auto rank = with.find(rank_);
             if (rank == with.end() || !(rank->second == Poly::of(rank_))) return values_.unknown("written by another block of a cluster along two axes");
         }
+        for (const auto& [var, distance] : d.from_end) {
+            if (!persistent_.count(var)) continue;
+            if (!behind_ || behind_->inside || distance != 1) return values_.unknown("written in an earlier iteration of a persistent loop");
+            with[var_atom(var)] = Poly::of(behind_->previous);
+        }
         // Tile symbols derived from a persistent loop: those of the writer are those of the reader when the loops agree.
         match_tiles(d, with, s);
         for (const auto& [var, distance] : d.from_end) {
+            if (persistent_.count(var)) continue;
             const auto end = w.loop_ends.find(var);
             if (end == w.loop_ends.end()) return values_.unknown("where the writer's loop ends is not known");
             with[var_atom(var)] = ints_.replace(end->second, with) - Poly(distance);

@@ -1,4 +1,6 @@
 // Does the order in which persistent blocks walk tiles reach every tile once? By enumeration over all small grids, on compiled polynomials.
+#include <numeric>
+
 #include "verify/flow_engine.h"
 
 namespace tw::verify::detail {
@@ -127,6 +129,9 @@ CompiledCondition compiled(const Condition& c, Evaluator& e) {
     return out;
 }
 
+int tiles_a_side(std::size_t dimensions) { return dimensions == 1 ? 40 : dimensions == 2 ? 12 : 6; }
+std::string shown_lemma(std::size_t dimensions) { return "lemma: the tile order is a bijection (all grids up to " + std::to_string(tiles_a_side(dimensions)) + " tiles a side, enumerated)"; }
+
 // The sizes that are set make it false.
 bool excludes(const CompiledCondition& c, Evaluator& e) {
     auto excluded = [&](const CompiledCondition& p) { return excludes(p, e); };
@@ -160,6 +165,13 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         units.push_back(dim == Poly::of(all[0]) ? step : 1);
     }
     if (order.size() > 3 || sizes.size() > 3) return why = "too many tile dimensions to check their order", false;
+    OrderShown shown;   // of another output before?
+    for (Atom a : order) shown.tiles.emplace_back(a, tile_extent_[a]);
+    for (const Digit& d : executions) shown.loops.emplace_back(d.atom, d.extent);
+    if (shown == order_shown_) {
+        lemmas.push_back(shown_lemma(order.size()));
+        return true;
+    }
     std::vector<std::pair<Atom, Poly>> derived;
     for (const auto& [symbol, definition] : tile_definition_) {
         const Poly whole = expanded(definition);
@@ -185,8 +197,14 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         State empty;
         assumed.push_back(compiled(ints_.condition_from(a.condition, leaf(empty)), known));
     }
+    for (std::size_t i = 0; i < sizes.size(); ++i) {   // a size that must be a multiple of something is enumerated in steps of that
+        for (Atom a : sizes) known.unset(a);
+        std::int64_t least = 1;
+        for (known.set(sizes[i], 1); least <= 64 && std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); }); known.set(sizes[i], least)) ++least;
+        if (least <= 64) units[i] = std::lcm(units[i], least);
+    }
     std::vector<std::int64_t> multiples(sizes.size(), 1);
-    const int top = order.size() == 1 ? 40 : order.size() == 2 ? 12 : 6;
+    const int top = tiles_a_side(order.size());
     for (;;) {
         // Whole tiles (even), and one element into the last of them (odd): a loop that forgets the ragged tile must show.
         for (std::size_t i = 0; i < sizes.size(); ++i) known.set(sizes[i], multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1);
@@ -239,7 +257,8 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         if (static_cast<std::int64_t>(seen.size()) != product) return why = "the number of tiles is not the product of the tile counts", false;
         if (!next_sizes()) break;
     }
-    lemmas.push_back("lemma: the tile order is a bijection (all grids up to " + std::to_string(top) + " tiles a side, enumerated)");
+    lemmas.push_back(shown_lemma(order.size()));
+    order_shown_ = std::move(shown);
     // An index that is a tile coordinate itself is in range by the same lemma.
     for (const Pending& p : by_tile_order_) {
         auto it = tile_extent_.find(p.coordinate);
