@@ -191,12 +191,13 @@ def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D,
             tw.wgmma_wait(0)
             values.release()
             finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, STAY, DT)
-    if STREAM and holds == 1:
+    if STREAM:
         vs = values.wait()
         tw.wgmma(out, p, sV[vs])
         tw.wgmma_wait(0)
         values.release()
-        finish(Q, K, V, O, LSE, out, mark, total, scale, done_b, done_h, done_row, D, G, CAUSAL, STAY, DT)
+        if holds == 1:
+            finish(Q, K, V, O, LSE, out, mark, total, scale, done_b, done_h, done_row, D, G, CAUSAL, STAY, DT)
 
 
 @tw.inline
