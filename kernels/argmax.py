@@ -1,20 +1,10 @@
-"""The position of the largest or the smallest element of each row (the first one, where several are equal; NaN never wins)."""
+"""The position of the largest or the smallest element of each row (the first one, where several are equal; NaN never wins). Every row is read once."""
 import tilewright as tw
 from tilewright import bf16, f32, i64
 
 M, N = tw.sizes("M N")
 LOWEST = float("-inf")
 HIGHEST = float("inf")
-
-
-@tw.inline
-def first_max(x):
-    return tw.argmax(x, axis=1, limit=N)
-
-
-@tw.inline
-def first_min(x):
-    return tw.argmin(x, axis=1, limit=N)
 
 
 @tw.inline
@@ -28,13 +18,40 @@ def smaller(x, y):
 
 
 @tw.inline
-def top(x):
-    return tw.max(x, axis=0)
+def no_smaller(x, y):
+    return x >= y
 
 
 @tw.inline
-def bottom(x):
-    return tw.min(x, axis=0)
+def no_larger(x, y):
+    return x <= y
+
+
+@tw.inline
+def top(x, axis):
+    return tw.max(x, axis=axis)
+
+
+@tw.inline
+def bottom(x, axis):
+    return tw.min(x, axis=axis)
+
+
+@tw.inline
+def first_max(x):
+    return tw.argmax(x, axis=1, limit=N)
+
+
+@tw.inline
+def first_min(x):
+    return tw.argmin(x, axis=1, limit=N)
+
+
+@tw.inline
+def first_place(x, best, n, axis):
+    """The first place, counted from n, that has the best value of the row; places outside the row do not count. Folded in f32, which is exact up to 2^24."""
+    place = tw.coord(x, axis) + n
+    return tw.min(tw.where((x == best) & (place < N) & (place >= 0), place.to(f32), HIGHEST), axis=axis)
 
 
 @tw.inline
@@ -45,87 +62,61 @@ def short_rows(X, S, first, start, BM, BN):
 
 
 @tw.inline
-def across(state, combine, start, C):
-    tw.cluster_sync()
-    whole = tw.full(f32, (), start)
-    for r in tw.range(C, unroll=True):
-        whole = combine(whole, tw.load(state, rank=r))
-    return whole
+def shifted_row(X, S, extreme, start, V, BN):
+    """A row of any pitch, from the multiple of 16 bytes at or before its start."""
+    m = tw.grid(M)
+    n = -(m % V * (N % V) % V)
+    x = tw.load(X[m, n : n + BN], fill=start, hint="streaming").to(f32)
+    tw.store(S[m], first_place(x, extreme(x, 0), n, 0).to(i64))
 
 
 @tw.inline
-def own_part(C, WIDTH):
-    """The block's rank in its cluster, its row, and where its part of the row begins."""
-    if C == 1:
-        rank = 0
-        m = tw.grid(M)
-    else:
-        rank, m = tw.grid(C, M)
-    return rank, m, rank * WIDTH
+def long_row(X, S, combine, extreme, as_good, start, T, THREADS, D):
+    """Each warp carries the best value of its part of every chunk and that value's first place. A chunk costs it one comparison an element; only where an element is
+    as good as the best so far, about ln(N) times a row, are value and place worked out. Whole chunks are copied D - 1 ahead, every thread reads what it copied; what is
+    left of the row waits in registers."""
+    W = 16 // T.bytes
+    BN = THREADS * W
+    rounds = N // BN
+    m = tw.grid(M)
+    s = tw.shared(T, (D, BN))
+    parts = tw.overlay(s, T, (D, THREADS // 32, 32 * W))
+    for c in tw.unroll(D - 1):
+        tw.cp_async(s[c], X[m, c * BN : c * BN + BN])
+        tw.cp_async_commit()
+    rest = tw.load(X[m, rounds * BN : rounds * BN + BN], fill=start).to(f32)
+    best = tw.full(f32, (THREADS // 32,), start)
+    place = tw.full(f32, (THREADS // 32,), HIGHEST)
+    for c in tw.range(rounds):
+        ahead = c + D - 1
+        tw.cp_async(s[ahead % D], X[m, ahead * BN : ahead * BN + BN])
+        tw.cp_async_commit()
+        tw.cp_async_wait(D - 1)
+        x = tw.load(parts[c % D], layout=tw.warp_rows(vector=W)).to(f32)
+        if tw.any(as_good(x, best[:, None])):
+            new_best = combine(best, extreme(x, 1))
+            n = tw.coord(x, 0) * (32 * W) + tw.coord(x, 1) + c * BN
+            here = tw.min(tw.where(x == new_best[:, None], n.to(f32), HIGHEST), axis=1)
+            place = tw.minimum(tw.where(best == new_best, place, HIGHEST), here)
+            best = new_best
+    whole = combine(extreme(best, 0), extreme(rest, 0))
+    of_chunks = tw.min(tw.where(best == whole, place, HIGHEST), axis=0)
+    tw.store(S[m], tw.minimum(of_chunks, first_place(rest, whole, rounds * BN, 0)).to(i64))
 
 
 @tw.inline
-def staged(X, s, m, n, K, BN):
-    """This block's part of the row, K chunks of BN elements from n on, into shared memory; outside the row it is zero. Every thread reads what it
-    copied, so nobody waits for anybody."""
-    for k in tw.range(K):
-        tw.cp_async(s[k], X[m, n + k * BN : n + k * BN + BN])
-    tw.cp_async_commit()
-    tw.cp_async_wait(0)
-
-
-@tw.inline
-def inside(x, n, outside):
-    return tw.where(tw.coord(x, 0) < N - n, x, outside)
-
-
-@tw.inline
-def row_in_shared(X, S, combine, reduced, start, T, C, K, BN):
-    """A row in the shared memory of a cluster: the extreme value first, then the first place that has it. Positions are folded in f32, which
-    is exact up to 2^24."""
-    tw.assume(N <= 16777216)
-    rank, m, n0 = own_part(C, K * BN)
-    s = tw.shared(T, (K, BN))
-    state = tw.shared(f32, (2,))
-    staged(X, s, m, n0, K, BN)
-    extremes = tw.full(f32, (BN,), start)
-    for k in tw.range(K, unroll=2):
-        extremes = combine(extremes, inside(tw.load(s[k]).to(f32), n0 + k * BN, start))
-    tw.store(state[0], reduced(extremes))
-    best = across(state[0], combine, start, C)
+def row_twice(X, S, combine, extreme, start, BN):
+    """Rows of any length and pitch: read for the best value, and again for its place."""
+    m = tw.grid(M)
+    bests = tw.full(f32, (BN,), start)
+    for c in tw.range(tw.cdiv(N, BN), unroll=2):
+        bests = combine(bests, tw.load(X[m, c * BN : c * BN + BN], fill=start).to(f32))
+    best = extreme(bests, 0)
     places = tw.full(f32, (BN,), HIGHEST)
-    for k in tw.range(K, unroll=2):
-        n = n0 + k * BN
-        x = tw.load(s[k]).to(f32)
-        places = tw.minimum(places, inside(tw.where(x == best, (tw.coord(x, 0) + n).to(f32), HIGHEST), n, HIGHEST))
-    tw.store(state[1], tw.min(places, axis=0))
-    first = across(state[1], smaller, HIGHEST, C)
-    if rank == 0:
-        tw.store(S[m], first.to(i64))
-
-
-@tw.inline
-def row_twice(X, S, combine, reduced, start, C, BN):
-    """Longer rows: read for the extreme value, and again for its place."""
-    tw.assume(N <= 16777216)
-    rank, m = tw.grid(C, M)
-    state = tw.shared(f32, (2,))
-    rounds = tw.cdiv(N, BN * C)
-    extremes = tw.full(f32, (BN,), start)
-    for c in tw.range(rounds, unroll=2):
-        n = rank * rounds * BN + c * BN
-        extremes = combine(extremes, tw.load(X[m, n : n + BN], fill=start).to(f32))
-    tw.store(state[0], reduced(extremes))
-    best = across(state[0], combine, start, C)
-    places = tw.full(f32, (BN,), HIGHEST)
-    for c in tw.range(rounds, unroll=2):
-        n = rank * rounds * BN + c * BN
-        x = tw.load(X[m, n : n + BN], fill=start).to(f32)
-        places = tw.minimum(places, tw.where(tw.coord(x, 0) < N - n, tw.where(x == best, (tw.coord(x, 0) + n).to(f32), HIGHEST), HIGHEST))
-    tw.store(state[1], tw.min(places, axis=0))
-    first = across(state[1], smaller, HIGHEST, C)
-    if rank == 0:
-        tw.store(S[m], first.to(i64))
+    for c in tw.range(tw.cdiv(N, BN), unroll=2):
+        x = tw.load(X[m, c * BN : c * BN + BN], fill=start).to(f32)
+        places = tw.minimum(places, tw.where(tw.coord(x, 0) < N - c * BN, tw.where(x == best, (tw.coord(x, 0) + c * BN).to(f32), HIGHEST), HIGHEST))
+    tw.store(S[m], tw.min(places, axis=0).to(i64))
 
 
 @tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(128, BYTES // 64), blocks_per_sm=FULL // tw.max(128, BYTES // 64))
@@ -136,41 +127,27 @@ def row_argmax_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf1
     short_rows(X, S, first_max, LOWEST, tw.max(1, 8192 // BYTES), BYTES // T.bytes)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="row_argmax",
-    computes="S[m] = argmax(n, f32(X[m, n]))",
-    threads=256 if ROW <= 851968 else 512,
-    cluster=(tw.min(8, ROW // 65536), 1, 1),
-    blocks_per_sm=221184 // (ROW // tw.min(8, ROW // 65536)),
-)
-def row_argmax_staged(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
-    """Rows of up to ROW bytes in the shared memory of one block or of a cluster."""
-    C = tw.min(8, ROW // 65536)
-    CHUNK = 4096 if ROW <= 851968 else 8192
-    tw.assume(N <= ROW // T.bytes)
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=THREADS, blocks_per_sm=1536 // THREADS)
+def row_argmax_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), THREADS: tw.const(256, 512) = 512, D: tw.const(4, 6, 8) = 4):
+    """Longer rows of whole vectors, by one block each."""
+    tw.assume(N <= 16777216)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, S, larger, top, LOWEST, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
+    long_row(X, S, larger, top, no_smaller, LOWEST, T, THREADS, D)
 
 
-@tw.kernel(target="sm_90a", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_argmax_twice(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
-    """Longer rows of whole vectors, read twice."""
-    tw.assume(N % (16 // T.bytes) == 0)
-    row_twice(X, S, larger, top, LOWEST, C, 16384 // T.bytes)
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1152 // tw.max(32, BYTES // 48)))
+def row_argmax_shifted(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(1536, 3072, 4608, 9216, 18432)):
+    """Rows of any length and pitch, up to BYTES bytes with what lies before, in registers."""
+    V = 16 // T.bytes
+    tw.assume(N + V - 1 <= BYTES // T.bytes)
+    shifted_row(X, S, top, LOWEST, V, BYTES // T.bytes)
 
 
-@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(128, BN // 32))
-def row_argmax_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
-    """Rows of any length up to BN, one element a lane."""
-    tw.assume(N <= BN)
-    short_rows(X, S, first_max, LOWEST, tw.max(1, 2048 // BN), BN)
-
-
-@tw.kernel(target="sm_90a", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_argmax_twice_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
-    """Longer rows of any length, read twice."""
-    row_twice(X, S, larger, top, LOWEST, C, 4096)
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, blocks_per_sm=3)
+def row_argmax_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32)):
+    """Rows of any length and pitch, read twice."""
+    tw.assume(N <= 16777216)
+    row_twice(X, S, larger, top, LOWEST, 4096)
 
 
 @tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=tw.max(128, BYTES // 64), blocks_per_sm=FULL // tw.max(128, BYTES // 64))
@@ -181,24 +158,24 @@ def row_argmin_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf1
     short_rows(X, S, first_min, HIGHEST, tw.max(1, 8192 // BYTES), BYTES // T.bytes)
 
 
-@tw.kernel(
-    target="sm_90a",
-    name="row_argmin",
-    computes="S[m] = argmin(n, f32(X[m, n]))",
-    threads=256 if ROW <= 851968 else 512,
-    cluster=(tw.min(8, ROW // 65536), 1, 1),
-    blocks_per_sm=221184 // (ROW // tw.min(8, ROW // 65536)),
-)
-def row_argmin_staged(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
-    """Rows of up to ROW bytes in the shared memory of one block or of a cluster."""
-    C = tw.min(8, ROW // 65536)
-    CHUNK = 4096 if ROW <= 851968 else 8192
-    tw.assume(N <= ROW // T.bytes)
+@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=THREADS, blocks_per_sm=1536 // THREADS)
+def row_argmin_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), THREADS: tw.const(256, 512) = 512, D: tw.const(4, 6, 8) = 4):
+    """Longer rows of whole vectors, by one block each."""
+    tw.assume(N <= 16777216)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, S, smaller, bottom, HIGHEST, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
+    long_row(X, S, smaller, bottom, no_larger, HIGHEST, T, THREADS, D)
 
 
-@tw.kernel(target="sm_90a", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1))
-def row_argmin_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 2):
-    """Rows of any length, read twice."""
-    row_twice(X, S, smaller, bottom, HIGHEST, C, 4096)
+@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1152 // tw.max(32, BYTES // 48)))
+def row_argmin_shifted(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(1536, 3072, 4608, 9216, 18432)):
+    """Rows of any length and pitch, up to BYTES bytes with what lies before, in registers."""
+    V = 16 // T.bytes
+    tw.assume(N + V - 1 <= BYTES // T.bytes)
+    shifted_row(X, S, bottom, HIGHEST, V, BYTES // T.bytes)
+
+
+@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=512, blocks_per_sm=3)
+def row_argmin_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32)):
+    """Rows of any length and pitch, read twice."""
+    tw.assume(N <= 16777216)
+    row_twice(X, S, smaller, bottom, HIGHEST, 4096)

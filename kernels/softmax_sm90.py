@@ -1,5 +1,6 @@
 """Row softmax. A row that fits a block's registers, or the shared memory of up to eight blocks, is read once; longer rows are read twice,
-online. Each form for rows of whole 16-byte vectors, and for any row length."""
+online. Each form for rows of whole 16-byte vectors, and for rows of any length and pitch, which are read from the multiple of 16 bytes at or before their
+start."""
 import tilewright as tw
 from tilewright import bf16, f32
 
@@ -32,60 +33,57 @@ def united(state, C):
 
 
 @tw.inline
-def row_in_cluster(X, Y, C, BN):
-    rank, m = tw.grid(C, M)
-    state = tw.shared(f32, (2,))
-    n = rank * BN
-    x = tw.load(X[m, n : n + BN], fill=float("-inf")).to(f32)
-    top = tw.maximum(tw.max(x, axis=0), LOWEST)
-    e = tw.exp2((x - top) * LOG2E, approx=True)
-    tw.store(state[0], top)
-    tw.store(state[1], tw.sum(e, axis=0))
-    whole_top, total = united(state, C)
-    tw.store(Y[m, n : n + BN], (e * (tw.exp2((top - whole_top) * LOG2E) / total)).to(Y.dtype))
+def shift_of(m, V):
+    """Elements between the multiple of 16 bytes at or before a row's start and that start."""
+    return m % V * (N % V) % V
 
 
 @tw.inline
-def own_part(C, WIDTH):
-    """The block's rank in its cluster, its row, and where its part of the row begins."""
+def shifted_row(X, Y, V, BN):
+    m = tw.grid(M)
+    n = -shift_of(m, V)
+    x = tw.load(X[m, n : n + BN], fill=float("-inf")).to(f32)
+    top = tw.max(x, axis=0)
+    e = tw.exp2(tw.fma(x, LOG2E, top * -LOG2E), approx=True)
+    tw.store(Y[m, n : n + BN], (e * tw.rcp(tw.sum(e, axis=0))).to(Y.dtype))
+
+
+@tw.inline
+def row_in_shared(X, Y, T, THREADS, C, K, SHIFTED):
+    """A row in the shared memory of one block or of a cluster, K chunks of a vector a thread in each block. While it arrives, every thread folds what it copied itself: the maximum of its
+    vectors, and the sum of exponentials relative to it, at the price of one more exponential a vector. The cluster meets once, and the chunks are written."""
+    W = 16 // T.bytes
+    BN = THREADS * W
     if C == 1:
         rank = 0
         m = tw.grid(M)
     else:
         rank, m = tw.grid(C, M)
-    return rank, m, rank * WIDTH
-
-
-@tw.inline
-def staged(X, s, m, n, K, BN):
-    """This block's part of the row, K chunks of BN elements from n on, into shared memory; outside the row it is zero. Every thread reads what it
-    copied, so nobody waits for anybody."""
-    for k in tw.range(K):
-        tw.cp_async(s[k], X[m, n + k * BN : n + k * BN + BN])
-    tw.cp_async_commit()
-    tw.cp_async_wait(0)
-
-
-@tw.inline
-def inside(x, n, outside):
-    return tw.where(tw.coord(x, 0) < N - n, x, outside)
-
-
-@tw.inline
-def row_in_shared(X, Y, T, C, K, BN):
-    rank, m, n0 = own_part(C, K * BN)
     s = tw.shared(T, (K, BN))
+    vectors = tw.overlay(s, T, (K, THREADS, W))
     state = tw.shared(f32, (2,))
-    staged(X, s, m, n0, K, BN)
-    tops = tw.full(f32, (BN,), float("-inf"))
+    n0 = rank * (K * BN)
+    if SHIFTED:
+        n0 = n0 - shift_of(m, W)
+    for k in tw.range(K):
+        tw.cp_async(s[k], X[m, n0 + k * BN : n0 + k * BN + BN])
+        tw.cp_async_commit()
+    tops = tw.full(f32, (THREADS,), LOWEST)
+    sums = tw.zeros(f32, (THREADS,))
     for k in tw.range(K, unroll=2):
-        tops = tw.maximum(tops, inside(tw.load(s[k]).to(f32), n0 + k * BN, float("-inf")))
-    top = tw.maximum(tw.max(tops, axis=0), LOWEST)
-    sums = tw.zeros(f32, (BN,))
-    for k in tw.range(K, unroll=2):
-        sums = sums + tw.exp2((inside(tw.load(s[k]).to(f32), n0 + k * BN, float("-inf")) - top) * LOG2E, approx=True)
+        tw.cp_async_commit()        # an empty group, so that always the same number of groups may be on its way
+        tw.cp_async_wait(K)
+        x = tw.load(vectors[k], layout=tw.rows()).to(f32)
+        n = tw.coord(x, 0) * W + tw.coord(x, 1) + (n0 + k * BN)
+        if SHIFTED:
+            x = tw.where(n >= 0, x, float("-inf"))
+        x = tw.where(n < N, x, float("-inf"))
+        new_tops = tw.maximum(tops, tw.max(x, axis=1))
+        sums = sums * tw.exp2((tops - new_tops) * LOG2E, approx=True) + tw.sum(tw.exp2((x - new_tops[:, None]) * LOG2E, approx=True), axis=1)
+        tops = new_tops
+    top = tw.max(tops, axis=0)
     tw.store(state[0], top)
-    tw.store(state[1], tw.sum(sums, axis=0))
+    tw.store(state[1], tw.sum(sums * tw.exp2((tops - top) * LOG2E, approx=True), axis=0))
     whole_top, total = united(state, C)
     scale = 1.0 / total
     for k in tw.range(K, unroll=2):
@@ -148,10 +146,10 @@ def softmax_rows(
 def softmax_staged(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
     """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
     C = tw.min(8, ROW // 65536)
-    CHUNK = 8192 if T == bf16 or ROW > 524288 else 4096
+    THREADS = 512 if T == bf16 or ROW > 524288 else 256
     tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, Y, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
+    row_in_shared(X, Y, T, THREADS, C, ROW // C // (THREADS * 16), False)
 
 
 @tw.kernel(
@@ -171,48 +169,25 @@ def softmax_online(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16
     target="sm_80",
     name="softmax",
     computes="Y[m, n] = softmax(n, f32(X[m, n]))",
-    threads=tw.max(128, BN // (8 if T == f32 and BN <= 4096 else 16)),
-    blocks_per_sm=tw.max(1, 1024 // tw.max(128, BN // (8 if T == f32 and BN <= 4096 else 16))),
+    threads=32 if BYTES <= 2560 else BYTES // 48,
+    blocks_per_sm=tw.min(32, 1024 // (32 if BYTES <= 2560 else BYTES // 48)),
 )
-def softmax_rows_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 16384)):
-    """Rows of any length up to BN: one element a lane, so that a warp's access is one piece of memory whatever its alignment."""
-    tw.assume(N <= BN)
-    whole_rows(X, Y, tw.max(1, 1024 // BN), BN)
+def softmax_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), BYTES: tw.each(512, 1024, 1536, 2048, 2560, 4608, 6144, 9216, 12288, 18432, 24576)):
+    """Rows of any length and pitch, up to BYTES bytes with what lies before, in the registers of a warp or of a block."""
+    V = 16 // T.bytes
+    tw.assume(N + V - 1 <= BYTES // T.bytes)
+    shifted_row(X, Y, V, BYTES // T.bytes)
 
 
-@tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=512, blocks_per_sm=3)
-def softmax_lanes_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16)):
-    """Longer rows of 16-bit elements, read twice, one element a lane; each place of a chunk has a maximum of its own, so that nobody meets before the end."""
-    BN = 4096
-    m = tw.grid(M)
-    tops = tw.full(f32, (BN,), LOWEST)
-    sums = tw.zeros(f32, (BN,))
-    for c in tw.range(tw.cdiv(N, BN), unroll=2):
-        x = tw.load(X[m, c * BN : c * BN + BN], fill=float("-inf")).to(f32)
-        new_tops = tw.maximum(tops, x)
-        sums = sums * tw.exp2((tops - new_tops) * LOG2E, approx=True) + tw.exp2((x - new_tops) * LOG2E, approx=True)
-        tops = new_tops
-    top = tw.max(tops, axis=0)
-    scale = 1.0 / tw.sum(sums * tw.exp2((tops - top) * LOG2E, approx=True), axis=0)
-    for c in tw.range(tw.cdiv(N, BN), unroll=2):
-        x = tw.load(X[m, c * BN : c * BN + BN], fill=float("-inf")).to(f32)
-        tw.store(Y[m, c * BN : c * BN + BN], (tw.exp2((x - top) * LOG2E, approx=True) * scale).to(Y.dtype))
-
-
-@tw.kernel(
-    target="sm_90a",
-    name="softmax",
-    computes="Y[m, n] = softmax(n, f32(X[m, n]))",
-    threads=BN // 16,
-    cluster=(C, 1, 1),
-)
-def softmax_cluster_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(f32), BN: tw.each(8192, 16384), C: tw.const(2, 4, 8) = 8):
-    """BN elements of a row of any length in the registers of each block of a cluster."""
-    tw.assume(N <= BN * C)
-    row_in_cluster(X, Y, C, BN)
+@tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1), blocks_per_sm=2)
+def softmax_staged_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), C: tw.each(2, 4, 8)):
+    """Longer rows of any length and pitch in the shared memory of a cluster."""
+    K = 9
+    tw.assume(N + 16 // T.bytes - 1 <= C * K * 8192 // T.bytes)
+    row_in_shared(X, Y, T, 512, C, K, True)
 
 
 @tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=1024, cluster=(C, 1, 1))
-def softmax_online_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(f32), C: tw.const(2, 4, 8) = 8):
-    """Rows of any length and alignment, read twice."""
+def softmax_online_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), C: tw.const(2, 4, 8) = 8):
+    """Rows of any length and pitch, read twice."""
     row_online(X, Y, C, 8192)

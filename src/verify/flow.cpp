@@ -214,25 +214,6 @@ Value Flow::common(Value usual, Value rare) {
     return values_.unknown("another value in the branch of tw.any");
 }
 
-// A branch that warps take for themselves, on data: whoever takes it, every element must be what it was.
-void Flow::run_vote(const ir::If& i, State& s) {
-    if (surveying_) {   // only what is written to shared memory matters yet, and nothing is claimed of the rest
-        bool writes = false;
-        ir::for_each_stmt(i.then, [&](const ir::Stmt& inner) { writes |= destination(&inner) >= 0; });
-        std::set<int> fragments, scalars;
-        collect_assigned(i.then, fragments, scalars);
-        for (int id : fragments) s.fragments[id] = values_.unknown("not looked at yet");
-        if (!writes) return;
-    }
-    State taken = s;
-    execute(i.then, taken);
-    for (auto& [id, after] : taken.fragments) {
-        const auto before = s.fragments.find(id);
-        if (before == s.fragments.end()) s.fragments[id] = values_.unknown("set in one branch only");
-        else if (before->second != after) before->second = common(before->second, after);
-    }
-}
-
 void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
     if (order_only_.branches.count(&stmt)) return;
     if (i.vote >= 0) return run_vote(i, s);

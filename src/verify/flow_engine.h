@@ -119,6 +119,7 @@ private:
     bool pin_digit(const Condition& c);
     void run(const ir::If& i, const ir::Stmt&, State& s);
     void run_vote(const ir::If& i, State& s);
+    Value where_none(Value v, const std::string& name, Value y);
     Value common(Value usual, Value rare);
 
     void run(const ir::Assign& a, const ir::Stmt&, State& s);
@@ -144,6 +145,7 @@ private:
     std::optional<Value> masked_as_before(Value guess, Value initial, Atom k, const Poly& lo);
     Value within_masks(Value guess, Value initial, Atom k);
     Value rebased(Value v, Value then, Value now);
+    std::optional<Value> relative_place(Value once, Value next_top, Value top, Atom k, const Poly& lo);
     std::optional<Value> relative_sum(Value once, Value next_top, Value top, Atom k, const Poly& lo, const Poly& hi);
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
@@ -316,6 +318,7 @@ private:
     void unify_tile_loops();
 
     // `folded`: for atomic adds, the digits that do not show in the index: the executions that add to one element.
+    Poly start_of_row(const std::vector<Poly>& index, const std::vector<Digit>& digits, std::size_t d);
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
     struct Mirrored {
         std::size_t dim = 0;

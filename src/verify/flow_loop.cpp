@@ -230,7 +230,11 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
                         if (other == id || relative || std::find(again.begin(), again.end(), other) != again.end()) continue;
                         relative = relative_sum(once_more.fragments.at(id), once_more.fragments.at(other), head.fragments.at(other), k, lo, hi);
                     }
-                    head.fragments[id] = relative && values_.as_number(s.fragments.at(id)) == 0.0 ? *relative : guess(id, once_more.fragments.at(id));
+                    for (int other : known_fragments) {
+                        if (other == id || relative || std::find(again.begin(), again.end(), other) != again.end()) continue;
+                        relative = relative_place(once_more.fragments.at(id), once_more.fragments.at(other), head.fragments.at(other), k, lo);
+                    }
+                    head.fragments[id] = relative && (values_.as_number(s.fragments.at(id)) == 0.0 || values_.as_number(s.fragments.at(id)) == Values::identity("min")) ? *relative : guess(id, once_more.fragments.at(id));
                 }
             }
             for (int id : failed_scalars) {
@@ -559,6 +563,18 @@ std::optional<Value> Flow::relative_sum(Value once, Value next_top, Value top, A
     return result;
 }
 
+// The place of an extreme value `top` that an iteration moves on: with `once` the place that an iteration finds of `next_top` among its own elements, at
+// the head of iteration k it is that of `top` among those of all iterations before.
+std::optional<Value> Flow::relative_place(Value once, Value next_top, Value top, Atom k, const Poly& lo) {
+    if (values_.has_unknown(once) || values_.has_unknown(next_top) || values_.has_unknown(top)) return std::nullopt;
+    const Value some_top = values_.scalar(1 << 20);
+    const auto term = values_.place_of_other(once, next_top, some_top, false, {});
+    if (!term || values_.as_number(*term)) return std::nullopt;
+    const Atom i = ints_.fresh("i");
+    const Value all = values_.reduce("min", i, lo, Poly::of(k), values_.replace(*term, {{k, Poly::of(i)}}));
+    return values_.place_of_other(all, some_top, top, false, {});
+}
+
 // Equal wherever the claim is not "unknown".
 bool Flow::agree_where_known(Value claim, Value got) {
     claim = values_.simplified(claim);
@@ -708,8 +724,14 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
 bool Flow::has_growing_range(Value v, Atom k) {
     const ValueNode& n = values_.node(v);
     if (n.kind == ValueNode::Kind::reduce && (ints_.mentions(n.lo, k) || ints_.mentions(n.hi, k))) {
-        const auto step = n.lo.linear_in(k), width = (n.hi - n.lo).constant();
-        if (!step || !width || std::abs(*step) <= *width) return true;
+        bool narrow = false;
+        for (const Poly& first : ints_.alternatives(n.lo, AtomInfo::Kind::maximum)) {   // cut off or not
+            for (const Poly& end : ints_.alternatives(n.hi, AtomInfo::Kind::minimum)) {
+                const auto step = first.linear_in(k), width = (end - first).constant();
+                narrow |= step && width && *width < std::abs(*step);
+            }
+        }
+        if (!narrow) return true;
     }
     return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has_growing_range(a, k); });
 }

@@ -282,6 +282,27 @@ std::optional<Flow::Mirrored> Flow::mirrored(const Store& a, const std::vector<c
     return std::nullopt;
 }
 
+// The part of the index along dimension `d` that is made of sizes and of the executions that show, alone, in another dimension: where rows
+// start that do not all start at the same place. 0 where there is none of the kind, that is, no quotient among it.
+Poly Flow::start_of_row(const std::vector<Poly>& index, const std::vector<Digit>& digits, std::size_t d) {
+    std::set<Atom> own;   // executions that no other dimension shows
+    for (const Digit& x : digits) {
+        bool elsewhere = false;
+        for (std::size_t other = 0; other < index.size(); ++other) elsewhere |= other != d && index[other].linear_in(x.atom).value_or(0) != 0;
+        if (!elsewhere) own.insert(x.atom);
+    }
+    Poly start;
+    bool quotient = false;
+    for (const auto& [m, c] : index[d].terms) {
+        if (m.empty() || std::any_of(m.begin(), m.end(), [&](Atom a) { return own.count(a) || tile_definition_.count(a); })) continue;
+        Poly term(c);
+        for (Atom a : m) term = term * Poly::of(a), quotient |= ints_.info(a).kind == AtomInfo::Kind::quotient;
+        if (std::any_of(own.begin(), own.end(), [&](Atom a) { return ints_.mentions(term, a); })) return Poly(0);
+        start = start + term;
+    }
+    return quotient ? start : Poly(0);
+}
+
 bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded) {
     // Several store statements (panels): their constant offsets form one more digit.
     const Store& first = *stores.front();
@@ -373,7 +394,9 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
         const Poly dim = dims[d];
         struct Part { Poly step; Poly extent; Atom atom; bool tile; };   // a step may be symbolic: the extent of a loop below it
         std::vector<Part> parts;
-        for (const auto& [m, c] : index[d].terms) {
+        // Rows that start at or before 0, each at a place of its own: what the other dimensions say is the same for all elements of a row.
+        const Poly before = start_of_row(index, digits, d);
+        for (const auto& [m, c] : (index[d] - before).terms) {
             if (m.empty()) {
                 return why = "dimension " + std::to_string(d) + " starts at " + std::to_string(c), false;
             }
@@ -441,6 +464,9 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
                 }
             }
             expected = expected * p.extent;
+        }
+        if (!(before == Poly(0)) && (open || !local.holds(at_least(Poly(0), before)) || !local.holds(at_least(before + expected, dim)))) {
+            return why = "dimension " + std::to_string(d) + ": could not show that rows from " + ints_.text(before) + " on, of " + ints_.text(expected) + " indices, are whole", false;
         }
         if (!open && !local.holds(at_least(expected, dim))) return why = "dimension " + std::to_string(d) + ": could not show that " + ints_.text(expected) + " indices reach " + ints_.text(dim), false;
     }

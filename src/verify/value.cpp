@@ -456,6 +456,7 @@ Value Values::apply(const std::string& f, std::vector<Value> a) {
         bool ok = true;
         const Condition c = condition_of(a[0], ok);
         if (ok) return where(c, a[1], a[2]);
+        if (a[1] == a[2]) return a[1];
     }
     if (f == "mul") return product({{a[0], 1}, {a[1], 1}});
     if (f == "div") return product({{a[0], 1}, {a[1], -1}});
@@ -510,9 +511,15 @@ Value Values::apply(const std::string& f, std::vector<Value> a) {
             if (f == "mod") return index(ints_.remainder(p, q));
         }
     }
+    if (f == "ge" && as_number(a[1]) == -std::numeric_limits<double>::infinity()) return number(1);
+    if (f == "le" && as_number(a[1]) == std::numeric_limits<double>::infinity()) return number(1);
+    if (f == "eq" && a[0] == a[1] && !has_unknown(a[0])) return number(1);
     if (f == "and" || f == "or") {
         auto x = as_number(a[0]), y = as_number(a[1]);
-        if (x && y) return number(f == "and" ? (*x != 0 && *y != 0) : (*x != 0 || *y != 0));
+        for (std::size_t i = 0; i < 2; ++i) {
+            const auto known = i == 0 ? x : y;
+            if (known) return (*known != 0) == (f == "and") ? a[1 - i] : number(f == "or");
+        }
     }
     if (f == "not") {
         if (auto x = as_number(a[0])) return number(*x == 0);
@@ -521,7 +528,11 @@ Value Values::apply(const std::string& f, std::vector<Value> a) {
     n.kind = Kind::function;
     n.name = f;
     n.args = std::move(a);
-    return intern(std::move(n));
+    const Value made = intern(std::move(n));
+    if (f == "select") {
+        if (const auto place = place_in_whole(made)) return *place;
+    }
+    return made;
 }
 
 }  // namespace tw::verify

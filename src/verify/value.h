@@ -85,6 +85,9 @@ public:
     std::string text(Value v, const std::function<std::string(int)>& tensor_name) const;
     std::optional<double> as_number(Value v) const;
 
+    // Places of an extreme value (value_places.cpp).
+    std::optional<Value> place_of_other(Value v, Value from, Value to, bool checked, std::vector<Atom> around);
+
     // Every element of a tensor for which `meaning` has a value, replaced by it.
     Value with_elements(Value v, const std::function<std::optional<Value>(int tensor, const std::vector<Poly>& index)>& meaning);
 
@@ -115,6 +118,11 @@ private:
     };
     std::vector<SumFactor> sum_factors(Value term) const;
     std::optional<Poly> counted_before(const Poly& count, Atom k, const Poly& first) const;
+    struct Chosen { Value a, b, then, otherwise; };
+    std::optional<Chosen> chosen_where_equal(Value v) const;
+    bool is_among(Value x, const std::vector<Atom>& around, Value top);
+    bool is_part_of(Value part, Value whole, std::vector<Atom> around);
+    std::optional<Value> place_in_whole(Value v);
     Condition condition_of(Value v, bool& ok);
     Value under(const Condition& c, Value v, bool holds);
     std::optional<Poly> count_of(const Poly& p) const;   // p, where it is max(0, p)

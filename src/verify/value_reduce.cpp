@@ -488,6 +488,11 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
     if (op == "max" || op == "min") {
         if (!mentions(body, x)) {
             if (prover_.holds(less(lo, hi))) return body;
+        } else if (n.kind == Kind::extreme && n.name == op && std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return !mentions(a, x); }) && prover_.holds(less(lo, hi))) {
+            std::vector<Value> outside, inside;
+            for (Value a : n.args) (mentions(a, x) ? inside : outside).push_back(a);
+            outside.push_back(reduce(op, x, lo, hi, extreme(op, std::move(inside))));
+            return extreme(op, std::move(outside));
         } else if (n.kind == Kind::sum) {
             std::vector<std::pair<double, Value>> outside, inside;
             for (std::size_t i = 0; i < n.args.size(); ++i) (mentions(n.args[i], x) ? inside : outside).emplace_back(n.weights[i], n.args[i]);
@@ -534,28 +539,38 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
     // Two digits of one index: sum_u sum_v f(u * n + v), v < n, is one sum.
     if (n.kind == Kind::reduce && n.name == op) {
         const ValueNode& inner = n;
-        // Inner range [c + x*w, c + x*w + w), perhaps cut off at an end that does not move with x, with the body free of x
+        // Inner range [c + x*w, c + x*w + w), perhaps cut off at ends that do not move with x, with the body free of x
         // otherwise: consecutive x tile a longer range. The width w may be symbolic, if it is never negative.
-        auto tiled = [&](const Poly& end, const std::optional<Poly>& cut) -> std::optional<Value> {
-            const Poly width = end - inner.lo;
+        using End = std::pair<Poly, std::optional<Poly>>;   // what moves, and where it is cut off
+        auto tiled = [&](const End& first, const End& end) -> std::optional<Value> {
+            const Poly width = end.first - first.first;
             if (ints_.mentions(width, x) || mentions(inner.args[0], x)) return std::nullopt;
-            const Poly base = inner.lo - width * Poly::of(x);
-            if (ints_.mentions(base, x) || (cut && ints_.mentions(*cut, x))) return std::nullopt;
+            const Poly base = first.first - width * Poly::of(x);
+            if (ints_.mentions(base, x) || (first.second && ints_.mentions(*first.second, x)) || (end.second && ints_.mentions(*end.second, x))) return std::nullopt;
             if (!(width.constant() ? *width.constant() > 0 : prover_.holds(at_least(width, Poly(0))))) return std::nullopt;
             const Atom y = ints_.fresh("i");
-            Poly far = base + width * hi;
-            if (cut) far = ints_.minimum(far, *cut);
-            return reduce(op, y, base + width * lo, far, replace(inner.args[0], {{inner.variable, Poly::of(y)}}));
+            Poly near = base + width * lo, far = base + width * hi;
+            if (first.second) near = ints_.maximum(near, *first.second);
+            if (end.second) far = ints_.minimum(far, *end.second);
+            return reduce(op, y, near, far, replace(inner.args[0], {{inner.variable, Poly::of(y)}}));
         };
-        if (auto whole = tiled(inner.hi, std::nullopt)) return *whole;
-        if (inner.hi.terms.size() == 1 && inner.hi.terms.begin()->first.size() == 1 && inner.hi.terms.begin()->second == 1) {
-            const AtomInfo& info = ints_.info(inner.hi.terms.begin()->first[0]);
-            for (std::size_t i = 0; info.kind == AtomInfo::Kind::minimum && i < info.args.size(); ++i) {
+        auto ways = [&](const Poly& end, AtomInfo::Kind kind) {
+            std::vector<End> list = {{end, std::nullopt}};
+            if (end.terms.size() != 1 || end.terms.begin()->first.size() != 1 || end.terms.begin()->second != 1) return list;
+            const AtomInfo info = ints_.info(end.terms.begin()->first[0]);
+            for (std::size_t i = 0; info.kind == kind && i < info.args.size(); ++i) {
                 std::optional<Poly> cut;
                 for (std::size_t j = 0; j < info.args.size(); ++j) {
-                    if (j != i) cut = cut ? ints_.minimum(*cut, info.args[j]) : info.args[j];
+                    if (j != i) cut = !cut ? info.args[j] : kind == AtomInfo::Kind::minimum ? ints_.minimum(*cut, info.args[j]) : ints_.maximum(*cut, info.args[j]);
                 }
-                if (auto whole = tiled(info.args[i], cut)) return *whole;
+                list.emplace_back(info.args[i], cut);
+            }
+            return list;
+        };
+        const auto ends = ways(inner.hi, AtomInfo::Kind::minimum);
+        for (const End& first : ways(inner.lo, AtomInfo::Kind::maximum)) {
+            for (const End& end : ends) {
+                if (auto whole = tiled(first, end)) return *whole;
             }
         }
         // The digit may stand further in: exchange the two folds when that lets it join.

@@ -104,5 +104,46 @@ def raised(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     EXPECT_FALSE(trial.failed()) << trial.summary(k);
 }
 
+// The best of a row so far and its first place, worked out only where something is as good.
+const std::string argmax = R"py(import tilewright as tw
+from tilewright import f32, i32
+
+M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_80", computes="S[m] = argmax(n, X[m, n])", threads=64)
+def rows(X: tw.Tensor(f32, M, N), S: tw.Tensor(i32, M)):
+    tw.assume(N % 32 == 0 and M % 2 == 0)
+    m = tw.grid(M // 2) * 2
+    best = tw.full(f32, (2,), float("-inf"))
+    place = tw.full(f32, (2,), float("inf"))
+    for c in tw.range(N // 32):
+        x = tw.load(X[m : m + 2, c * 32 : c * 32 + 32], layout=tw.warp_rows(vector=1))
+        if tw.any(x >= best[:, None]):
+            new_best = tw.maximum(best, tw.max(x, axis=1))
+            here = tw.min(tw.where(x == new_best[:, None], (tw.coord(x, 1) + c * 32).to(f32), float("inf")), axis=1)
+            place = tw.minimum(tw.where(best == new_best, place, float("inf")), here)
+            best = new_best
+    tw.store(S[m : m + 2], place.to(i32))
+)py";
+
+TEST(Vote, WhatChangesNothingWhereNobodyVotesForItIsProved) {
+    const auto r = checked(argmax);
+    for (const Obligation& o : r.obligations) EXPECT_EQ(o.status, Status::proved) << o.kind << ": " << o.text << "\n" << o.reason;
+    const ir::Kernel k = kernel_of_text(argmax);
+    for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{2, 32}, {4, 320}}) {
+        const emulate::Trial trial = emulate::run_trial(k, sizes, {});
+        EXPECT_EQ(trial.refused, "");
+        EXPECT_FALSE(trial.failed()) << trial.summary(k);
+    }
+}
+
+TEST(Vote, WhatMattersToWarpsThatDoNotVoteIsNotProved) {
+    EXPECT_FALSE(checked(edited(argmax, "x >= best[:, None]", "x > best[:, None]")).proved());              // a row of minus infinities has no place
+    EXPECT_FALSE(checked(edited(argmax, "x >= best[:, None]", "x >= best[:, None] + 1.0")).proved());       // a little better is not taken in
+    EXPECT_FALSE(checked(edited(argmax, "tw.where(best == new_best, place, float(\"inf\"))", "place")).proved());   // the place of another value
+    EXPECT_FALSE(checked(edited(argmax, "x == new_best[:, None]", "x == best[:, None]")).proved());
+}
+
 }  // namespace
 }  // namespace tw::verify
