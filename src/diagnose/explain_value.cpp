@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "diagnose/explain.h"
 #include "diagnose/value_difference.h"
@@ -101,8 +102,8 @@ public:
         return steps;
     }
 
-    // How much of each statement's fills is below `top`.
-    std::map<const ir::Stmt*, std::pair<int, double>> fills_below(MadeId top) const {
+    // How much of each statement's fills is below `top`; not `any`: without factors of matrix products and without infinities, which change no sum.
+    std::map<const ir::Stmt*, std::pair<int, double>> fills_below(MadeId top, bool any = true) const {
         std::map<const ir::Stmt*, std::pair<int, double>> fills;
         std::vector<char> seen(r_.history.nodes.size(), 0);
         std::vector<MadeId> stack{top};
@@ -112,7 +113,11 @@ public:
             if (seen[id]) continue;
             seen[id] = 1;
             const Made& m = r_.history.nodes[id];
-            if (m.kind == Made::Kind::fill) {
+            if (!any && m.kind == Made::Kind::products) {
+                stack.push_back(r_.history.parts_of(m)[0]);
+                continue;
+            }
+            if (m.kind == Made::Kind::fill && (any || std::isfinite(m.number))) {
                 auto& f = fills[r_.history.events[m.event].stmt];
                 ++f.first;
                 f.second = m.number;
@@ -194,6 +199,29 @@ std::string tensor_of_load(const ir::Kernel& k, const ir::Stmt& s) {
     if (auto* l = std::get_if<ir::CpAsync>(&s.op)) return k.tensors[static_cast<std::size_t>(l->src.tensor)].name;
     if (auto* l = std::get_if<ir::TmaLoad>(&s.op)) return k.tensors[static_cast<std::size_t>(k.tensor_maps[static_cast<std::size_t>(l->map)].tensor)].name;
     return "its tensor";
+}
+
+constexpr const char* rescale = "rescale what was accumulated before a new maximum: multiply the running sum and the output by exp(m_old - m_new), each exactly once, before the new part is "
+                                "added; take the new maximum over only after that, and divide the output by the sum at the end";
+
+// Sums of exponentials relative to a maximum that a loop carries on.
+bool is_online_softmax(const ir::Kernel& k) {
+    bool exponential = false, maximum = false;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        const auto* loop = std::get_if<ir::For>(&s.op);
+        if (!loop) return;
+        ir::for_each_stmt(loop->body, [&](const ir::Stmt& inner) {
+            const auto* c = std::get_if<ir::Compute>(&inner.op);
+            if (!c) return;
+            const std::function<void(const ir::Element&, bool)> look = [&](const ir::Element& e, bool below_max) {
+                exponential |= e->op == ir::ElementOp::exp || e->op == ir::ElementOp::exp2;
+                maximum |= below_max && e->op == ir::ElementOp::fragment;
+                for (const ir::Element& a : e->args) look(a, e->op == ir::ElementOp::max);
+            };
+            look(c->value, false);
+        });
+    });
+    return exponential && maximum;
 }
 
 }  // namespace
@@ -350,6 +378,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     Elements want, have;
     forms.elements(expected, want);
     forms.elements(actual, have);
+    const bool online = is_online_softmax(k);
     // What usually helps, by what differs.
     std::string hint;
     if (!disagreement.empty()) {
@@ -357,7 +386,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     } else if (found.infinite) {
         hint = "look at what is divided by, or multiplied with: a running sum must be rescaled before the new part is added (with the first maximum -inf the factor exp(-inf - m) is 0 and wipes out what it multiplies), and an empty row needs a case of its own";
     } else if (found.has(Kind::relative)) {
-        hint = "rescale what was accumulated before a new maximum: multiply the running sum and output by exp(m_old - m_new) exactly once, before the new part is added";
+        hint = rescale;
     } else if (found.has(Kind::never_written)) {
         const bool zeroed = std::any_of(c.trace.begin(), c.trace.end(), [](const TraceStep& s) { return s.action == "atomic add"; });
         hint = zeroed ? "the destination of atomic adds must start at zero: declare it with zeroed=True, and the launcher clears it"
@@ -371,10 +400,11 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     } else if (found.has(Kind::repeated)) {
         hint = "each contribution must be counted once: look for tiles, chunks or slices that overlap, an index that does not move with its loop, or an addition that is done by several threads or blocks";
     } else if (found.has(Kind::missing) && found.has(Kind::foreign) && want == have) {
-        hint = fills.empty() || forms.folded() ? "the right elements meet in another way: compare the two tags for an index that runs differently, a factor or a step that one of them lacks"
+        hint = online ? rescale
+               : forms.folded() || tracer.fills_below(top, false).empty() ? "the right elements meet in another way: compare the two tags for an index that runs differently, a factor or a step that one of them lacks"
                              : "elements beyond the edge take part: the fill becomes something else before it is folded (0 - mean is not 0), so choose with tw.where after that step; filled at " + fill_place;
     } else if (found.has(Kind::missing) && found.has(Kind::foreign)) {
-        hint = found.shift.empty() ? "the wrong element was taken: follow the trace to the first step whose index is not the one you meant (layout, swizzle, slot, offset, .T)"
+        hint = online && found.shift.empty() ? rescale : found.shift.empty() ? "the wrong element was taken: follow the trace to the first step whose index is not the one you meant (layout, swizzle, slot, offset, .T)"
                                    : "the index is off by " + found.shift + ": follow the trace to the first step whose index is not the one you meant";
     } else if (found.has(Kind::missing)) {
         const ir::Stmt* masked = nullptr;

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: the running sum and output
+# hint: the running sum and the output
 # rebuilds: flash attention: output accumulator not rescaled at a new row maximum
 """Online softmax over chunks: the running sum is rescaled at a new maximum, the running output is not."""
 import tilewright as tw
