@@ -287,7 +287,14 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
     // A count that depends on the variables is a fold of ones: max(0, p) ones.
     if (const ValueNode& n = node(core); op == "sum" && n.kind == Kind::index) {
         if (auto ones = count_of(n.indices[0])) {
-            folds.push_back({ints_.fresh("i"), Poly(0), *ones});
+            Fold counted{ints_.fresh("i"), Poly(0), *ones};
+            for (const auto& [m, c] : ones->terms) {   // end - max(...): a range that is cut off below too
+                if (c != -1 || m.size() != 1 || ints_.info(m[0]).kind != AtomInfo::Kind::maximum) continue;
+                counted.lo = Poly::of(m[0]);
+                counted.hi = *ones + counted.lo;
+                break;
+            }
+            folds.push_back(counted);
             core = number(1);
         }
     }
