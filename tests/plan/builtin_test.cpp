@@ -134,7 +134,7 @@ TEST(Builtin, CausalAttentionIsProvedAtEveryStep) {
         matrix("Q", "f16", dims) + matrix("K", "f16", dims) + matrix("V", "f16", dims) + matrix("O", "f16", dims), "B = 1\nH = 2\nS = 512\n");
     follow(task, {"", "causal_skip", "warp_specialisation", "softmax_overlap", "longest_first", "exponent_folding", "lazy_rescale", "mask_peel", "register_blocking", "tma_store"});
     std::string walked;
-    follow(task, {"", "causal_skip", "warp_specialisation", "softmax_overlap", "persistence", "exponent_folding", "backward_keys", "register_blocking", "standing_reference", "fast_functions"}, &walked);
+    follow(task, {"", "causal_skip", "warp_specialisation", "softmax_overlap", "persistence", "exponent_folding", "backward_keys", "register_blocking", "standing_reference", "fast_functions", "even_shares"}, &walked);
     // Values one tile off are refused.
     const auto at = walked.find(" - t) * BN, 0], on=values");
     ASSERT_NE(at, std::string::npos) << walked;

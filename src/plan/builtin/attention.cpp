@@ -6,7 +6,7 @@
 //   roles      0: one warpgroup copies and computes; 1: a TMA producer and `consumers` consumers of 64 query rows around two rings
 //   overlap    1: the scores of the next keys are computed while the exponentials of the present ones are made
 //   skip       1: causal: the walk over the keys ends at the diagonal
-//   order      longest: causal: tiles of queries that see the most keys begin first
+//   order      longest: causal: tiles of queries that see the most keys begin first; rising: a persistent block's tiles, short to long and back
 //   peel       1: key tiles that every row sees whole go without a mask
 //   walk       back: from the last key tile to the first: the one that needs a mask comes first, the others need none
 //   stay       1: the reference of the exponentials is the first tile's maximum and stays; rows that outgrow it are computed again, key by key
@@ -222,9 +222,7 @@ void AttentionWriter::folded_exponentials(const std::string& t, bool first) {
     const std::string approx = s_.on("approx") ? ", approx=True" : "", top = first ? "top" : "next_top";
     if (stays() && !first) {
         body_.line(fmt::format("e = tw.exp2(s * {} - mark[:, None]{})", number_text(a_.factor * std::numbers::log2e), approx));
-        body_.line("part = tw.sum(e, axis=1)");
-        body_.line("peak = tw.maximum(peak, part)");
-        body_.line("total = total + part");
+        body_.line("total = total + tw.sum(e, axis=1)");
         return;
     }
     where_masked(t, first, [&](bool masked) {
@@ -235,7 +233,6 @@ void AttentionWriter::folded_exponentials(const std::string& t, bool first) {
         body_.line(masked ? fmt::format("e = tw.where({}, {}, 0.0)", seen(t), power) : fmt::format("e = {}", power));
         body_.line(fmt::format("{} = tw.sum(e, axis=1)", first ? "total" : "part"));
     });
-    if (first && stays()) body_.line("peak = total");
     if (first) return;
     body_.line(fmt::format("alpha = tw.exp2({} - {})", mark_of("top"), peeled() ? mark_of("next_top") : "mark"));
     body_.line("top = next_top");
@@ -313,13 +310,13 @@ void AttentionWriter::store_sums(const std::string& leading, const std::string& 
     body_.line(fmt::format("tw.store({}[{}{} : {} + 64], {} * {})", lse.name, leading, row, row, sum, kLn2));
 }
 
-// Where a tile's exponentials have outgrown their type the rows are computed again, key by key and relative to their own maximum: right for any scores, and slow.
+// Where the sum of the exponentials, and so perhaps one of them, has outgrown their type the rows are computed again, key by key and relative to their own maximum: right for any scores, and slow.
 void AttentionWriter::outgrown() {
     const std::string scale = number_text(a_.factor * std::numbers::log2e);
     const bool sums = a_.lse >= 0;
     body_.line("out = out * inverse[:, None]");
     if (sums) body_.line("sums = mark + tw.log2(total)");
-    body_.line(fmt::format("if tw.any(peak > {}):", a_.dtype == target::DType::BF16 ? "1.0e18" : "3.0e4"));
+    body_.line(fmt::format("if tw.any(total > {}):", a_.dtype == target::DType::BF16 ? "1.0e18" : "3.0e4"));
     body_.in();
     body_.line(fmt::format("q = tw.load({}, fill=0.0, layout=tw.wgmma_c())", view(a_.q, "row", "64", a_.e)));
     const std::string end = a_.causal ? fmt::format("tw.min({}, row + 64)", a_.j_extent) : a_.j_extent;
@@ -349,9 +346,28 @@ void AttentionWriter::outgrown() {
 // The tiles of queries of a persistent block: the leading indices and `bq`.
 void AttentionWriter::open_tiles() {
     if (!persistent()) return;
-    const std::string columns = a_.causal ? fmt::format("tw.cdiv({}, 2)", query_tiles()) : query_tiles();
+    const bool pairs = a_.causal && !s_.is("order", "rising");
+    const std::string columns = pairs ? fmt::format("tw.cdiv({}, 2)", query_tiles()) : query_tiles();
     std::string below = columns;
     std::vector<std::string> lines;
+    if (a_.causal && !pairs) {   // heads fastest, the tiles of even number from short to long, then those of odd number back: dealt out in turn, blocks get equal shares
+        std::string heads = "1";
+        if (eq().output_vars.size() > 2) {
+            heads = text_of(eq().output_extents[eq().output_vars.size() - 3], spec_);
+            lines.push_back(fmt::format("{} = item % {}", var_name(eq().output_vars[eq().output_vars.size() - 3]), heads));
+        }
+        lines.push_back(fmt::format("k = item // {} % {}", heads, columns));
+        below = fmt::format("{} * {}", columns, heads);
+        if (eq().output_vars.size() > 3) {
+            lines.push_back(fmt::format("{} = item // ({})", var_name(eq().output_vars[0]), below));
+            below += " * " + text_of(eq().output_extents[0], spec_);
+        }
+        body_.line(fmt::format("for item in tw.persistent({}):", below));
+        body_.in();
+        for (const std::string& l : lines) body_.line(l);
+        body_.line(fmt::format("bq = tw.min(2 * k, 2 * ({} - k) - 1)", columns));
+        return;
+    }
     for (std::size_t d = eq().output_vars.size() - 2; d-- > 0;) {
         const std::string extent = text_of(eq().output_extents[d], spec_);
         lines.push_back(fmt::format("{} = item // ({}){}", var_name(eq().output_vars[d]), below, d ? " % " + extent : ""));
@@ -360,7 +376,7 @@ void AttentionWriter::open_tiles() {
     body_.line(fmt::format("for item in tw.persistent({}):", below));
     body_.in();
     for (const std::string& l : lines) body_.line(l);
-    if (a_.causal) {   // a long tile and the short one that makes up for it
+    if (pairs) {   // a long tile and the short one that makes up for it
         body_.line(fmt::format("pair = item % {}", columns));
         body_.line(fmt::format("for turn in tw.range(tw.min(2, {} - 2 * pair)):", query_tiles()));
         body_.in();
@@ -370,7 +386,7 @@ void AttentionWriter::open_tiles() {
 
 void AttentionWriter::close_tiles() {
     if (!persistent()) return;
-    if (a_.causal) body_.out();
+    if (a_.causal && !s_.is("order", "rising")) body_.out();
     body_.out();
 }
 

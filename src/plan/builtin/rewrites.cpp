@@ -237,6 +237,11 @@ Alternatives longest_first(const Context& c) {
     return {};
 }
 
+Alternatives even_shares(const Context& c) {
+    if (attention(c) && c.f.causal && c.s.on("persistent") && !c.s.is("order", "rising")) return {c.s.with("order", "rising")};
+    return {};
+}
+
 Alternatives exponent_folding(const Context& c) {
     if (attention(c) && c.f.scaled_scores && !c.s.on("fold")) return {c.s.with("fold", 1)};
     return {};
@@ -495,6 +500,7 @@ const std::map<std::string, Rewrite>& table() {
         {"group_parts", group_parts},       {"staged_store", staged_store},   {"mask_peel", mask_peel},
         {"cluster_reduction", cluster_reduction}, {"split_k", split_k},               {"multicast", multicast},
         {"turned_tiles", turned_tiles},     {"operand_hints", operand_hints}, {"deferred_store", deferred_store},
+        {"even_shares", even_shares},
         {"stagger", stagger},               {"dependent_launch", dependent_launch},
         {"backward_keys", backward_keys},   {"standing_reference", standing_reference},
         {"longest_first", longest_first},   {"exponent_folding", exponent_folding}, {"lazy_rescale", lazy_rescale},
