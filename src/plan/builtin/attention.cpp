@@ -465,7 +465,7 @@ void AttentionWriter::consumer() {
         body_.line("tw.wgmma_wait(0)");
         body_.line("values.release()");
     } else {
-        body_.line("top = tw.full(f32, (64,), float(\"-inf\"))");
+        body_.line("top = tw.full(f32, (64,), -1.0e30)");   // finite: a difference of two is a number, whatever a tile sees
         body_.line("total = tw.zeros(f32, (64,))");
         body_.line("s = tw.zeros(f32, (64, BN))");
         made = true;
@@ -494,7 +494,7 @@ void AttentionWriter::alone() {
     body_.line("all_here = tw.named_barrier(1, 128)");
     body_.line("row = bq * 64");
     body_.line(fmt::format("tw.store(sQ, tw.load({}, fill=0.0))", view(a_.q, "row", "64", a_.e)));
-    body_.line("top = tw.full(f32, (64,), float(\"-inf\"))");
+    body_.line("top = tw.full(f32, (64,), -1.0e30)");   // finite: a difference of two is a number, whatever a tile sees
     body_.line("total = tw.zeros(f32, (64,))");
     body_.line(fmt::format("out = tw.zeros(f32, (64, {}))", a_.d));
     body_.line("for t in tw.range(tiles):");
