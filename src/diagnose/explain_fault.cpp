@@ -437,6 +437,10 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
         }
         return;
     }
+    if (f.kind == FaultKind::uninitialised && f.message.starts_with("the expression ")) {
+        c.missing = "a value for a divisor, or for a variable, at these sizes";
+        c.hint = "sizes may be 0, and so may what is divided by: let the loop or the grid be empty then, or divide by tw.max(1, ...); a variable must be set on every way here";
+    }
     if (f.kind == FaultKind::byte_count) {
         c.missing = "all arrivals of this phase came, and fewer bytes were announced than its copies bring";
         c.hint = "announce exactly the bytes of the copies that complete on the barrier in one phase: rows * columns * bytes per element of every box, out-of-bounds parts included";
