@@ -157,7 +157,9 @@ Advice order_advice(const ir::Kernel& k, Touch before, Touch now, const Event& f
                         has_ring ? "all readers arrive at the empty barrier after their last read (the group's barrier, then one arrival; or one arrival per thread counted in `arrivals=`), and the refill waits for that phase: check the parity and the iteration of the wait"
                                  : "tw.sync() (or the readers' barrier) between the last read of a slot and the copy that fills it again; keep the distance between copy and use smaller than the number of slots"};
             }
-            return {"the place is written again while other threads may still read it", same_warp ? "a barrier of the group between the reads and the next write" : "tw.sync() (or the group's named barrier) between the last read and the next write"};
+            return {"the place is written again while other threads may still read it", same_warp ? "a barrier of the group between the reads and the next write"
+                    : same_role ? "tw.sync() (or the group's named barrier) between the last read and the next write"
+                                : "the readers meet at a barrier of their own (tw.sync(), a named barrier) before one of them gives the place back (ring.release() and an arrival are one thread's), and the writer waits for that"};
         case Touch::store:
             if (now == Touch::load || writes(now)) {
                 return {same_warp ? "threads of one warp exchange data with no warp-level barrier between" : (same_role ? "threads exchange data with no barrier between" : "two roles exchange data with no barrier between"),
