@@ -15,7 +15,7 @@ def gelu(x):
 def bias_gelu_aligned(
     X: tw.Tensor(bf16, M, N), bias: tw.Tensor(bf16, N), Y: tw.Tensor(bf16, M, N), BM: tw.const(2, 4, 8, 16) = 4, BN: tw.const(256, 512) = 256
 ):
-    """Rows of 16-byte vectors; sizes whose rows are not aligned are served by the variant below."""
+    """Rows of 16-byte vectors."""
     tw.assume(N % 8 == 0)
     bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))
     m = bm * BM
@@ -25,14 +25,15 @@ def bias_gelu_aligned(
     tw.store(Y[m : m + BM, n : n + BN], gelu(x + b[None, :]).to(bf16))
 
 
-@tw.kernel(target="sm_80", name="bias_gelu", computes="Y[m, n] = bf16(gelu(f32(X[m, n]) + f32(bias[n])))", threads=256)
-def bias_gelu_any(
-    X: tw.Tensor(bf16, M, N), bias: tw.Tensor(bf16, N), Y: tw.Tensor(bf16, M, N), BM: tw.const(4, 8, 16) = 4, BN: tw.const(256, 512) = 512
-):
-    """Any row length, one element at a time."""
-    bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))
-    m = bm * BM
-    n = bn * BN
-    x = tw.load(X[m : m + BM, n : n + BN], fill=0.0).to(f32)
+@tw.kernel(target="sm_80", name="bias_gelu", computes="Y[m, n] = bf16(gelu(f32(X[m, n]) + f32(bias[n])))", threads=128, blocks_per_sm=12)
+def bias_gelu_shifted(X: tw.Tensor(bf16, M, N), bias: tw.Tensor(bf16, N), Y: tw.Tensor(bf16, M, N), R: tw.const(4, 8, 16) = 8):
+    """Rows of any pitch, from the multiple of 16 bytes at or before their start. Every eighth row lies alike, so R of them share the bias, which is read one element at a time."""
+    BN = 1024
+    j, bn, group = tw.grid(8, tw.cdiv(N + 7, BN), tw.cdiv(M, 8 * R))
+    n = bn * BN - j * (N % 8) % 8
     b = tw.load(bias[n : n + BN], fill=0.0).to(f32)
-    tw.store(Y[m : m + BM, n : n + BN], gelu(x + b[None, :]).to(bf16))
+    for r in tw.range(R, unroll=2):
+        m = group * (8 * R) + r * 8 + j
+        if m < M:
+            x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
+            tw.store(Y[m, n : n + BN], gelu(x + b).to(bf16))

@@ -65,16 +65,6 @@ def row_in_cluster(X, gamma, beta, Y, eps, C, BN):
 
 
 @tw.inline
-def staged(X, s, m, n, K, BN):
-    """This block's part of the row, K chunks of BN elements from n on, into shared memory; outside the row it is zero. Every thread reads what it
-    copied, so nobody waits for anybody."""
-    for k in tw.range(K):
-        tw.cp_async(s[k], X[m, n + k * BN : n + k * BN + BN])
-    tw.cp_async_commit()
-    tw.cp_async_wait(0)
-
-
-@tw.inline
 def inside(x, n, outside):
     return tw.where(tw.coord(x, 0) < N - n, x, outside)
 
@@ -89,17 +79,22 @@ def typical(X, m):
 
 
 @tw.inline
-def row_in_shared(X, gamma, beta, Y, eps, T, C, K, BN):
-    """Mean and variance from the sums of x - p and (x - p)^2, so that the cluster meets once."""
+def row_in_shared(X, gamma, beta, Y, eps, T, C, K, BN, U):
+    """Mean and variance from the sums of x - p and (x - p)^2, so that the cluster meets once. They are folded while the row arrives; every thread reads what it copied, so nobody waits
+    for anybody. Weights come U chunks at a time."""
     rank, m = tw.grid(C, M)
     s = tw.shared(T, (K, BN))
     sums = tw.shared(f32, (2,))
     n0 = rank * K * BN
-    staged(X, s, m, n0, K, BN)
+    for k in tw.range(K):
+        tw.cp_async(s[k], X[m, n0 + k * BN : n0 + k * BN + BN])
+        tw.cp_async_commit()
     p = typical(X, m)
     first = tw.zeros(f32, (BN,))
     second = tw.zeros(f32, (BN,))
     for k in tw.range(K, unroll=2):
+        tw.cp_async_commit()        # an empty group, so that always the same number of groups may be on its way
+        tw.cp_async_wait(K)
         d = inside(tw.load(s[k]).to(f32) - p, n0 + k * BN, 0.0)
         first = first + d
         second = second + d * d
@@ -109,7 +104,7 @@ def row_in_shared(X, gamma, beta, Y, eps, T, C, K, BN):
     off = gathered(sums[0], C) / N
     scale = tw.rsqrt(gathered(sums[1], C) / N - off * off + eps)
     mu = p + off
-    for k in tw.range(K, unroll=4):
+    for k in tw.range(K, unroll=U):
         n = n0 + k * BN
         g = tw.load(gamma[n : n + BN], fill=0.0).to(f32)
         b = tw.load(beta[n : n + BN], fill=0.0).to(f32)
@@ -151,9 +146,9 @@ def layernorm_rows(
         let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
-    threads=128 if ROW == 65536 else 256 if ROW <= 524288 else 512,
-    cluster=(tw.min(8, tw.max(2, ROW // 65536)), 1, 1),
-    blocks_per_sm=221184 // (ROW // tw.min(8, tw.max(2, ROW // 65536))),
+    threads=128 if ROW == 65536 else 1024 if ROW > 851968 else 512 if T == f32 or ROW == 851968 else 256,
+    cluster=(tw.min(8, tw.max(2, ROW // (32768 if T == bf16 and ROW == 131072 else 65536))), 1, 1),
+    blocks_per_sm=221184 // (ROW // tw.min(8, tw.max(2, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)))),
 )
 def layernorm_staged(
     X: tw.Tensor(T, M, N),
@@ -162,14 +157,14 @@ def layernorm_staged(
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400),
+    ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1703936),
 ):
     """Rows of up to ROW bytes in the shared memory of a cluster; blocks of other rows compute while this one's row arrives."""
-    C = tw.min(8, tw.max(2, ROW // 65536))
-    CHUNK = 2048 if ROW == 65536 else 4096 if ROW <= 524288 else 8192
+    C = tw.min(8, tw.max(2, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)))
+    CHUNK = 16 * (128 if ROW == 65536 else 1024 if ROW > 851968 else 512 if T == f32 or ROW == 851968 else 256)
     tw.assume(1 <= N and N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes)
+    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes, 2 if T == bf16 and ROW == 131072 else 4)
 
 
 @tw.kernel(
