@@ -361,7 +361,7 @@ json Evaluator::on_gpu(const json& request) {
     // What is timed has the GPU for itself from here on: another process's filling and checking would stretch its times.
     std::optional<GpuLock> lock;
     const bool timed = request.value("time", false);
-    if (timed) {
+    if (timed || request.value("alone", false)) {
         begin("wait for the GPU");
         lock.emplace(device.ordinal);
         begin("prepare");
