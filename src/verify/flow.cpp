@@ -530,7 +530,7 @@ bool Flow::may_be_infinite(Value v, int sign) {
 // An infinity less itself is no number: nothing is claimed of a difference where both sides may be one.
 Value Flow::unless_both_infinite(Value a, Value b, Value difference) {
     const bool meet = (may_be_infinite(a, -1) && may_be_infinite(b, -1)) || (may_be_infinite(a, 1) && may_be_infinite(b, 1));
-    if (!meet) return difference;
+    if (!meet || guessing_ > 0) return difference;
     for (const Value split : {a, b}) {
         const ValueNode n = values_.node(split);
         if (n.kind != ValueNode::Kind::where) continue;

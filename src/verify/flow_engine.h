@@ -389,6 +389,7 @@ private:
     const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
     std::set<Atom> coordinates_;
     std::vector<Atom> size_atoms_;
+    int guessing_ = 0;   // inside a run of a loop's body that only a guess is taken from
     Atom block_[3] = {}, grid_[3] = {};
     // In a cluster along one axis, block = blocks of the cluster * cluster_ + rank_, so that peers differ in rank_ alone.
     Poly block_index_[3], grid_size_[3];

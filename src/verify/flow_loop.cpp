@@ -57,6 +57,13 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         prover_.pop();
         return from;
     };
+    // For a guess from a start that is not that of iteration k: a difference of infinities shows when the guess is checked.
+    auto guessing = [&](State from) {
+        ++guessing_;
+        State after = body(std::move(from));
+        --guessing_;
+        return after;
+    };
     // Shared memory that the body reads from an earlier iteration: was it what the body writes?
     auto writes_settled = [&] {
         bool settled = true;
@@ -142,7 +149,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         for (int id : fragments) forget_fragment(id);
         for (int id : scalars) forget_scalar(id);
     } else if (unit) {
-        const State once = body(s);
+        const State once = guessing(s);
         std::map<int, Value> guessed;
         for (int id : fragments) {
             auto before = s.fragments.find(id);
@@ -223,7 +230,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
                     }
                     from.fragments[id] = start;
                 }
-                const State once_more = body(from);
+                const State once_more = guessing(from);
                 for (int id : again) {
                     std::optional<Value> relative;
                     for (int other : known_fragments) {
