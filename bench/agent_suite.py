@@ -208,7 +208,7 @@ def rows(folder):
         proved = all(s.get("verdict") == "proved" for s in taken)
         yield {"task": task, "candidates": len(journal["steps"]), "accepted": len(taken), "proved": proved, "first_us": taken[0].get("microseconds") if taken else None,
                "best_us": best.get("microseconds") if best else None, "roofline": best.get("roofline_share") if best else None, "ratios": ratios,
-               "peer_problem": peer.get("why"), "path": ["first"] + [s["technique"] for s in taken[1:]]}
+               "peer_problem": peer.get("why"), "end": f"{sum(s.get('seconds', 0) for s in journal['steps']):.0f} s, {journal['run'].get('reason') or 'not ended'}", "path": ["first"] + [s["technique"] for s in taken[1:]]}
 
 
 def table(folder):
@@ -225,7 +225,7 @@ def table(folder):
         share = f"{100 * r['roofline']:.0f}%" if r["roofline"] else "-"
         out.append(f"| {r['task']} | {r['candidates']} | {r['accepted']}{'' if r['proved'] else ', NOT all proved'} | {number(r['first_us'])} | {number(r['best_us'])} | {share} | "
                    f"{text(peers)} | {text(own)} | {worst} |")
-        paths.append(f"- {r['task']}: {' -> '.join(r['path'])}")
+        paths.append(f"- {r['task']}: {' -> '.join(r['path'])} ({r['end']})")
     return "\n".join(out + [""] + paths) + "\n"
 
 
