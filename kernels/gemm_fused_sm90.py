@@ -27,12 +27,12 @@ def same(x):
 
 
 @tw.inline
-def produce(ring, sA, sB, A, B, row, column, BK):
+def produce(ring, sA, sB, A, B, row, column):
     """One tile's k blocks into the ring."""
-    for kt in tw.range(tw.cdiv(K, BK)):
+    for kt in tw.range(tw.cdiv(K, 64)):
         slot = ring.acquire()
-        tw.tma_load(sA[slot], A[row, kt * BK], on=ring.full(slot))
-        tw.tma_load(sB[slot], B[column, kt * BK], on=ring.full(slot))
+        tw.tma_load(sA[slot], A[row, kt * 64], on=ring.full(slot))
+        tw.tma_load(sB[slot], B[column, kt * 64], on=ring.full(slot))
 
 
 @tw.inline
@@ -60,28 +60,17 @@ def put(C, sC, done, x, row, column):
 
 
 @tw.inline
-def multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER, BK):
-    """One tile's k blocks; behind the first 256 of k, the chunks of the tile before are stored. In a block's first tile the second consumer waits until the
-    first is STAGGER * 64 of k ahead and stays behind: while one finishes a tile, the other has the tensor cores."""
-    PER = 64 // BK
-    for j in tw.unroll(4 * PER):
-        if STAGGER > 0 and j == 0:
-            if holds == 0:
-                if w == 1:
-                    start.sync()
-        if STAGGER > 0 and j == STAGGER * PER:
-            if holds == 0:
-                if w == 0:
-                    start.arrive()
+def multiply_behind(C, ring, acc, sA, sB, sC, done, h0, h1, h2, h3, row, column, holds, w):
+    """One tile's k blocks; behind the first four, the chunks of the tile before are stored."""
+    for j in tw.unroll(4):
         slot = ring.wait()
         tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=j == 0)
         tw.wgmma_wait(1)
         if j > 0:
             ring.release(keep=1)
-        if j % PER == PER - 1:
-            if holds == 1:
-                put(C, sC[w, j // PER % 2], done, (h0, h1, h2, h3)[j // PER], row, column + j // PER * 64)
-    for kt in tw.range(4 * PER, tw.cdiv(K, BK)):
+        if holds == 1:
+            put(C, sC[w, j % 2], done, (h0, h1, h2, h3)[j], row, column + j * 64)
+    for kt in tw.range(4, tw.cdiv(K, 64)):
         slot = ring.wait()
         tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
         tw.wgmma_wait(1)
@@ -96,20 +85,17 @@ def put_all(C, sC, done, h0, h1, h2, h3, row, column, w):
 
 
 @tw.inline
-def bias_deferred(A, B, bias, C, activation, BK, STAGES, GROUP, STAGGER):
+def bias_deferred(A, B, bias, C, activation, STAGES, GROUP):
     """An activation of the product and a bias per column; the store hides behind the next tile."""
-    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
-    SLOTS = STAGES * 64 // BK  # slots half as deep let the first consumer be as far ahead and leave some of them to the loads
-    sA = tw.shared(bf16, (SLOTS, 128, BK), swizzle=2 * BK)
-    sB = tw.shared(bf16, (SLOTS, 256, BK), swizzle=2 * BK)
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
-    ring = tw.pipeline(SLOTS, consumers=2)
+    ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256, BK)
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
-        start = tw.named_barrier(3, 256)
         acc = tw.zeros(f32, (64, 256))
         h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
         h1 = tw.zeros(bf16, (64, 64))
@@ -119,7 +105,7 @@ def bias_deferred(A, B, bias, C, activation, BK, STAGES, GROUP, STAGGER):
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER, BK)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, h0, h1, h2, h3, row, column, holds, w)
             row = bm * 128 + w * 64
             column = bn * 256
             b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
@@ -139,6 +125,83 @@ def bias_deferred(A, B, bias, C, activation, BK, STAGES, GROUP, STAGGER):
 
 
 @tw.inline
+def put_halves(C, sC, done, x, y, row, column):
+    """As put, for a chunk in two halves."""
+    tw.tma_store_wait(1, read=True)
+    done.sync()
+    tw.store(sC[:, 0:32], x)
+    tw.store(sC[:, 32:64], y)
+    tw.fence_async()
+    done.sync()
+    tw.tma_store(C[row, column], sC)
+    tw.tma_store_commit()
+
+
+@tw.inline
+def activated_deferred(A, B, bias, C, activation, STAGES, GROUP):
+    """As bias_deferred, for activations that take the special-function unit: the last chunk waits as f32 and is finished behind the next tile's blocks,
+    32 columns a block. More of them, or more registers for them, there is no room for."""
+    sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
+    sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=24, name="producer"):
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
+    with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        acc = tw.zeros(f32, (64, 256))
+        h0 = tw.zeros(bf16, (64, 64))  # three finished chunks, the halves of the last one, and what they are made of
+        h1 = tw.zeros(bf16, (64, 64))
+        h2 = tw.zeros(bf16, (64, 64))
+        y0 = tw.zeros(bf16, (64, 32))
+        y1 = tw.zeros(bf16, (64, 32))
+        x3 = tw.zeros(f32, (64, 64))
+        row = 0
+        column = 0
+        holds = 0
+        for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
+            for j in tw.unroll(6):
+                slot = ring.wait()
+                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=j == 0)
+                tw.wgmma_wait(1)
+                if j > 0:
+                    ring.release(keep=1)
+                if holds == 1:
+                    if j < 3:
+                        put(C, sC[w, j % 2], done, (h0, h1, h2)[j], row, column + j * 64)
+                    elif j == 3:
+                        y0 = activation(x3[:, 0:32]).to(bf16)
+                    elif j == 4:
+                        y1 = activation(x3[:, 32:64]).to(bf16)
+                    else:
+                        put_halves(C, sC[w, 1], done, y0, y1, row, column + 192)
+            for kt in tw.range(6, tw.cdiv(K, 64)):
+                slot = ring.wait()
+                tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+                tw.wgmma_wait(1)
+                ring.release(keep=1)
+            row = bm * 128 + w * 64
+            column = bn * 256
+            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
+            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
+            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
+            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
+            tw.wgmma_wait(0)
+            ring.release()
+            h0 = activation(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
+            h1 = activation(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
+            h2 = activation(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
+            x3 = acc[:, 192:256] + b3.to(f32)[None, :]
+            holds = 1
+        if holds == 1:
+            for j in tw.unroll(3):
+                put(C, sC[w, j % 2], done, (h0, h1, h2)[j], row, column + j * 64)
+            put(C, sC[w, 1], done, activation(x3).to(bf16), row, column + 192)
+        tw.tma_store_wait(0)
+
+
+@tw.inline
 def bias_stored(A, B, bias, C, activation, BN, STAGES, GROUP):
     """An activation of the product and a bias per column; a tile is stored before the next one begins."""
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
@@ -147,7 +210,7 @@ def bias_stored(A, B, bias, C, activation, BN, STAGES, GROUP):
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN, 64)
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
@@ -168,16 +231,14 @@ def gemm_bias_gelu_deferred(
     B: tw.Tensor(bf16, N, K),
     bias: tw.Tensor(bf16, N),
     C: tw.Tensor(bf16, M, N),
-    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """gelu_tanh of the product and a bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, gelu_tanh, BK, STAGES, GROUP, STAGGER)
+    tw.assume(K > 384)
+    activated_deferred(A, B, bias, C, gelu_tanh, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_gelu", computes="C[m, n] = bf16(gelu_tanh(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -202,16 +263,14 @@ def gemm_bias_silu_deferred(
     B: tw.Tensor(bf16, N, K),
     bias: tw.Tensor(bf16, N),
     C: tw.Tensor(bf16, M, N),
-    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """silu of the product and a bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, silu, BK, STAGES, GROUP, STAGGER)
+    tw.assume(K > 384)
+    activated_deferred(A, B, bias, C, silu, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_silu", computes="C[m, n] = bf16(silu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -236,16 +295,14 @@ def gemm_bias_relu_deferred(
     B: tw.Tensor(bf16, N, K),
     bias: tw.Tensor(bf16, N),
     C: tw.Tensor(bf16, M, N),
-    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """relu of the product and a bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, relu, BK, STAGES, GROUP, STAGGER)
+    bias_deferred(A, B, bias, C, relu, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -270,16 +327,14 @@ def gemm_bias_deferred(
     B: tw.Tensor(bf16, N, K),
     bias: tw.Tensor(bf16, N),
     C: tw.Tensor(bf16, M, N),
-    BK: tw.const(32, 64) = 64,
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """A bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, same, BK, STAGES, GROUP, STAGGER)
+    bias_deferred(A, B, bias, C, same, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True)
@@ -306,13 +361,11 @@ def gemm_residual_deferred(
     C: tw.Tensor(bf16, M, N),
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """The residual comes through the ring behind the last k block, 128 columns a slot; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
     SLOTS = STAGES if STAGES > 2 else 3  # the last k block and both halves of the residual are held at once
     sA = tw.shared(bf16, (SLOTS, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (SLOTS, 256, 64), swizzle=128)
@@ -320,14 +373,13 @@ def gemm_residual_deferred(
     ring = tw.pipeline(SLOTS, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256, 64)
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
             for q in tw.unroll(2):
                 slot = ring.acquire()
                 tw.tma_load(sB[slot, 0:128, :], R[bm * 128, bn * 256 + q * 128], on=ring.full(slot))
                 tw.tma_load(sB[slot, 128:256, :], R[bm * 128, bn * 256 + q * 128 + 64], on=ring.full(slot))
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
-        start = tw.named_barrier(3, 256)
         acc = tw.zeros(f32, (64, 256))
         h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
         h1 = tw.zeros(bf16, (64, 64))
@@ -337,7 +389,7 @@ def gemm_residual_deferred(
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER, 64)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, h0, h1, h2, h3, row, column, holds, w)
             row = bm * 128 + w * 64
             column = bn * 256
             slot = ring.wait()
@@ -378,7 +430,7 @@ def gemm_residual(
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN, 64)
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
@@ -402,23 +454,20 @@ def gemm_scaled_deferred(
     C: tw.Tensor(bf16, M, N),
     STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    STAGGER: tw.const(0, 1, 2, 3) = 2,
 ):
     """A scale per row and one per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    assert STAGGER <= STAGES, "the second consumer waits while the first has STAGGER slots to itself"
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * 256, 64)
+            produce(ring, sA, sB, A, B, bm * 128, bn * 256)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
-        start = tw.named_barrier(3, 256)
         acc = tw.zeros(f32, (64, 256))
         h0 = tw.zeros(bf16, (64, 64))  # the finished tile waits in four chunks
         h1 = tw.zeros(bf16, (64, 64))
@@ -428,7 +477,7 @@ def gemm_scaled_deferred(
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            multiply_behind(C, ring, acc, sA, sB, sC, done, start, h0, h1, h2, h3, row, column, holds, w, STAGGER, 64)
+            multiply_behind(C, ring, acc, sA, sB, sC, done, h0, h1, h2, h3, row, column, holds, w)
             row = bm * 128 + w * 64
             column = bn * 256
             r = tw.load(rows[row : row + 64], fill=0.0)
@@ -468,7 +517,7 @@ def gemm_scaled(
     ring = tw.pipeline(STAGES, consumers=2)
     with tw.warpgroups(0, regs=40, name="producer"):
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
-            produce(ring, sA, sB, A, B, bm * 128, bn * BN, 64)
+            produce(ring, sA, sB, A, B, bm * 128, bn * BN)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):

@@ -135,11 +135,7 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         }
         case ElementOp::add: return infix("+");
         case ElementOp::sub: return infix("-");
-        case ElementOp::mul: {   // x * sigmoid(x): one instruction less than its parts
-            const ir::ElementNode& s = *e->args[1];
-            const bool silu = s.op == ElementOp::sigmoid && s.approximate && e->dtype == DType::F32 && element(s.args[0], d, v, false) == arg(0);
-            return silu ? "tw::silu_approx(" + strip(arg(0)) + ")" : infix("*");
-        }
+        case ElementOp::mul: return infix("*");
         case ElementOp::div: return is_float && !wide ? call("tw::div_full", "") : infix("/");
         case ElementOp::neg: return "(-" + arg(0) + ")";
         case ElementOp::fma: return call("fmaf", "fma");

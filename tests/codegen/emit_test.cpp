@@ -161,30 +161,6 @@ def twice(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     EXPECT_EQ(here.second.find("//"), std::string::npos);
 }
 
-TEST(Elements, SiluIsOneFunctionOfOneValue) {
-    const auto code = [](const std::string& value) {
-        const ir::Module module = lowered("k.py", R"(import tilewright as tw
-from tilewright import f32
-
-N, = tw.sizes("N")
-
-@tw.kernel(target="sm_80", threads=32)
-def k(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
-    n = tw.grid(tw.cdiv(N, 32)) * 32
-    x = tw.load(X[n : n + 32], fill=0.0)
-    z = tw.load(X[n + 1 : n + 33], fill=0.0)
-    tw.store(Y[n], )" + value + ")\n");
-        auto emitted = emit(module.kernels.at(0), "k.py");
-        EXPECT_TRUE(emitted);
-        return emitted->source;
-    };
-    const auto joined = [&](const std::string& value) { return code(value).find("silu_approx(") != std::string::npos; };
-    EXPECT_TRUE(joined("x * tw.sigmoid(x, approx=True)"));
-    EXPECT_TRUE(joined("z * (x * tw.sigmoid(x, approx=True))"));
-    EXPECT_FALSE(joined("x * tw.sigmoid(z, approx=True)"));
-    EXPECT_FALSE(joined("x * tw.sigmoid(x)"));
-}
-
 TEST(SelfContained, PastesEachHeaderOnceAndWhatIsUsed) {
     auto header = [](const std::string& name) -> std::optional<std::string> {
         if (name == "a.cuh") return "#pragma once\n#include \"b.cuh\"\n// doubles\nTW_DEVICE int twice(int x) { return add(x, x); }\n// never\nTW_DEVICE int unused() {\n  return 0;\n}\n";

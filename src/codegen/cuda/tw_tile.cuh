@@ -42,7 +42,6 @@ TW_DEVICE float tanh_approx(float x) {
   return r;
 }
 TW_DEVICE float sigmoid_approx(float x) { return fmaf(0.5f, tanh_approx(0.5f * x), 0.5f); }
-TW_DEVICE float silu_approx(float x) { return fmaf(0.5f * x, tanh_approx(0.5f * x), 0.5f * x); }
 // Absolute error below 2e-7 (Abramowitz and Stegun 7.1.26): half the instructions of erff, which makes GELU in bf16 memory-bound.
 TW_DEVICE float erf_approx(float x) {
   const float a = fabsf(x), t = rcp_approx(fmaf(0.3275911f, a, 1.0f));
