@@ -62,6 +62,23 @@ def short_rows(X, S, first, start, BM, BN):
 
 
 @tw.inline
+def rows_of_warps(X, S, extreme, T, BM, BN):
+    """Each warp has a whole row of exactly BN elements. It looks for the place only in windows, of a vector a lane, that have the row's best value."""
+    W = 32 * (16 // T.bytes)
+    tw.assume(N == BN)
+    tw.assume(M % BM == 0)
+    m = tw.grid(tw.cdiv(M, BM)) * BM
+    x = tw.load(X[m : m + BM, 0:BN], hint="streaming", layout=tw.warp_rows(vector=16 // T.bytes)).to(f32)
+    best = extreme(x, 1)
+    place = tw.full(f32, (BM,), HIGHEST)
+    for v in tw.unroll(BN // W):
+        part = x[:, v * W : v * W + W]
+        if tw.any(part == best[:, None]):
+            place = tw.minimum(place, tw.min(tw.where(part == best[:, None], (tw.coord(part, 1) + v * W).to(f32), HIGHEST), axis=1))
+    tw.store(S[m], place.to(i64))
+
+
+@tw.inline
 def shifted_row(X, S, extreme, start, V, BN):
     """A row of any pitch, from the multiple of 16 bytes at or before its start."""
     m = tw.grid(M)
@@ -119,6 +136,12 @@ def row_twice(X, S, combine, extreme, start, BN):
     tw.store(S[m], tw.min(places, axis=0).to(i64))
 
 
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=128, blocks_per_sm=8)
+def row_argmax_warps(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16)):
+    """Rows of 1024 elements of 16 bits, one a warp."""
+    rows_of_warps(X, S, top, T, 4, 1024)
+
+
 @tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(128, BYTES // 64), blocks_per_sm=FULL // tw.max(128, BYTES // 64))
 def row_argmax_short(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(512, 1024, 2048, 4096, 8192, 16384, 32768), FULL: tw.const(1024, 1280, 1536, 2048) = 1280):
     """Rows of up to BYTES bytes of whole vectors in registers."""
@@ -148,6 +171,12 @@ def row_argmax_any(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16,
     """Rows of any length and pitch, read twice."""
     tw.assume(N <= 16777216)
     row_twice(X, S, larger, top, LOWEST, 4096)
+
+
+@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=128, blocks_per_sm=8)
+def row_argmin_warps(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16)):
+    """Rows of 1024 elements of 16 bits, one a warp."""
+    rows_of_warps(X, S, bottom, T, 4, 1024)
 
 
 @tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=tw.max(128, BYTES // 64), blocks_per_sm=FULL // tw.max(128, BYTES // 64))

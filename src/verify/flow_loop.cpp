@@ -683,7 +683,7 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         const bool alike = m.kind == n.kind && m.name == n.name && m.id == n.id && m.number == n.number && m.args.size() == n.args.size() && m.indices == n.indices && !m.args.empty();
         bool same = alike;
         if (alike && m.kind == ValueNode::Kind::reduce) {
-            same = m.variable == n.variable && m.args == n.args && same_range(m, n);
+            same = m.variable == n.variable && same_range(m, n) && agree(m.args[0], n.args[0], given, 0);
         } else if (alike && (m.kind == ValueNode::Kind::sum || m.kind == ValueNode::Kind::product || m.kind == ValueNode::Kind::extreme)) {
             // Their order is that of their numbers, which says nothing.
             std::vector<bool> taken(n.args.size(), false);
