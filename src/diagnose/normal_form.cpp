@@ -117,10 +117,14 @@ FormId Forms::multiply(FormId a, FormId b) {
     if (form(a).empty()) return a;
     if (form(a).size() > 1 && form(a).size() * form(b).size() > most_terms) {
         folded_ = true;
-        FormAtom s;
-        s.kind = FormAtom::Kind::sum;
-        s.args = {a};
-        a = intern({{Monomial{{atom_of(std::move(s)), 1.0}}, 1.0}});
+        auto folded = [&](FormId id) {
+            FormAtom s;
+            s.kind = FormAtom::Kind::sum;
+            s.args = {id};
+            return intern({{Monomial{{atom_of(std::move(s)), 1.0}}, 1.0}});
+        };
+        if (form(a).size() > 64) b = folded(b);   // the square of a long sum, and there may be as many of them
+        a = folded(a);
     }
     const Form left = form(a), right = form(b);
     Form f;
@@ -339,7 +343,39 @@ double Forms::value(const ir::Term& t) {
     return r && !r->empty() && !r->front().values.empty() ? r->front().values.front() : 0;
 }
 
+// The index variables that a term speaks of, those that it binds itself included.
+const std::set<int>& Forms::variables_of(const ir::Term& t) {
+    const auto [it, fresh] = variables_.try_emplace(t.get());
+    if (!fresh) return it->second;
+    std::set<int> all;
+    const std::function<void(const ir::Expr&)> look = [&](const ir::Expr& e) {
+        if (e.kind() == ir::ExprKind::var) all.insert(e->id);
+        for (const ir::Expr& a : e->args) look(a);
+    };
+    for (const ir::Expr& e : t->indices) look(e);
+    for (const ir::Term& a : t->args) {
+        const std::set<int>& inner = variables_of(a);
+        all.insert(inner.begin(), inner.end());
+    }
+    return variables_[t.get()] = std::move(all);
+}
+
+// A fold inside a fold (the mean of a variance) is the same for many of the outer one's indices.
 FormId Forms::of_term(const ir::Term& t) {
+    if (t->kind != ir::TermKind::reduce) return of_one(t);
+    std::vector<std::int64_t> at;
+    for (int v : variables_of(t)) {
+        const auto bound = bound_.find(v);
+        at.push_back(v == t->id || bound == bound_.end() ? 0 : bound->second);
+    }
+    const auto key = std::make_pair(t.get(), std::move(at));
+    if (const auto known = folds_.find(key); known != folds_.end()) return known->second;
+    const FormId made = of_one(t);
+    folds_.emplace(key, made);
+    return made;
+}
+
+FormId Forms::of_one(const ir::Term& t) {
     switch (t->kind) {
         case ir::TermKind::constant: return number(t->number);
         case ir::TermKind::scalar: {
@@ -394,6 +430,7 @@ FormId Forms::expected(const ir::Equation& equation, const std::vector<std::int6
     names_.clear();
     collect_names(equation.value, equation, names_);
     bound_.clear();
+    folds_.clear();
     for (std::size_t d = 0; d < where.size() && d < equation.output_vars.size(); ++d) bound_[equation.output_vars[d]] = where[d] - emulate::size_value(ir::start_of(equation, d), sizes_).value_or(0);
     return of_term(equation.value);
 }

@@ -97,6 +97,8 @@ private:
     double snapped(double x);
     double value(const ir::Term& t);
     FormId of_term(const ir::Term& t);
+    FormId of_one(const ir::Term& t);
+    const std::set<int>& variables_of(const ir::Term& t);
     std::int64_t integer(const ir::Expr& e);
 
     const ir::Kernel& k_;
@@ -110,6 +112,8 @@ private:
     std::set<double> coefficients_;
     std::map<emulate::MadeId, FormId> made_;
     std::map<int, std::int64_t> bound_;      // index variables of `computes`
+    std::map<const ir::TermNode*, std::set<int>> variables_;
+    std::map<std::pair<const ir::TermNode*, std::vector<std::int64_t>>, FormId> folds_;   // of the present equation, by the indices around them
     std::vector<std::string> names_;         // of the reduction variables, outermost first
     bool folded_ = false;
 };

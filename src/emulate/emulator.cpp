@@ -63,6 +63,7 @@ bool Machine::prepare() {
         // As the driver: a launch beyond this fails.
         const std::int64_t most = i == 0 ? 2147483647 : 65535;
         if (*v > most) return refuse("the grid has " + std::to_string(*v) + " blocks along axis " + std::to_string(i) + "; a launch may have " + std::to_string(most));
+        if (!k_.persistent && *v % k_.cluster[i] != 0) return refuse("the grid has " + std::to_string(*v) + " blocks along axis " + std::to_string(i) + ", which is no whole number of clusters of " + std::to_string(k_.cluster[i]) + ": such a launch does not start");
         grid_[i] = *v;
     }
     cluster_size_ = k_.cluster[0] * k_.cluster[1] * k_.cluster[2];

@@ -80,6 +80,14 @@ def test_an_audit_runs_what_is_proved(tmp_path):
     assert check(file, "--audit", "0.2").returncode == 0
 
 
+def test_a_grid_smaller_than_its_cluster_is_not_proved(tmp_path):
+    file = tmp_path / "row_sum.py"
+    file.write_text((BUGS / "correct_row_over_a_cluster_control.py").read_text().replace("tw.grid(4, M)", "tw.grid(2, M)"))
+    done = check(file, "--search", "0.5")
+    assert done.returncode in (1, 3)
+    assert "whole" in done.stdout and "cluster" in done.stdout
+
+
 def test_json_has_the_documented_keys():
     done = check(BUGS / "swapped_operands.py", "--json")
     report = json.loads(done.stdout)
