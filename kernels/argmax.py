@@ -116,6 +116,7 @@ def long_row(X, S, combine, extreme, as_good, start, T, THREADS, D):
             here = tw.min(tw.where(x == new_best[:, None], n.to(f32), HIGHEST), axis=1)
             place = tw.minimum(tw.where(best == new_best, place, HIGHEST), here)
             best = new_best
+    tw.cp_async_wait(0)
     whole = combine(extreme(best, 0), extreme(rest, 0))
     of_chunks = tw.min(tw.where(best == whole, place, HIGHEST), axis=0)
     tw.store(S[m], tw.minimum(of_chunks, first_place(rest, whole, rounds * BN, 0)).to(i64))
