@@ -420,7 +420,12 @@ bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condit
                 return true;
             }
             const Condition* broken = &*first_broken;
-            while (!broken->parts.empty()) broken = broken->kind == Condition::Kind::all ? &*std::find_if(broken->parts.begin(), broken->parts.end(), fails) : &broken->parts[next() % broken->parts.size()];
+            while (broken && !broken->parts.empty()) {
+                const bool all = broken->kind == Condition::Kind::all;
+                const auto part = all ? std::find_if(broken->parts.begin(), broken->parts.end(), fails) : broken->parts.begin() + static_cast<std::ptrdiff_t>(next() % broken->parts.size());
+                broken = part == broken->parts.end() ? nullptr : &*part;   // an alternative holds, and another has no value
+            }
+            if (!broken) break;
             if (broken->kind != Condition::Kind::zero && broken->kind != Condition::Kind::at_least_zero) break;
             const auto off = value(broken->poly);
             if (!off || std::abs(*off) > 1'000'000'000) break;
