@@ -28,6 +28,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     }
     CopyTask task;
     task.stmt = &s;
+    task.first_thread = first;
     task.at_issue = w.knows;
     task.time = ++w.copy_time;
     task.waited = w.own_copies;
@@ -102,8 +103,7 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
             const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
             const Footprint& f = footprint(w, *t.stmt, t.origin, 0, [&](Footprint& out) {
                 const FragmentTable& table = *copy_table_.at(&op);
-                const int first = 32 * (w.index - w.groups.back()->first_warp);
-                for (int th = first; th < first + 32 && th < table.threads; ++th) {
+                for (int th = t.first_thread; th < t.first_thread + 32 && th < table.threads; ++th) {
                     if (holds_a_copy(op.dist, th)) continue;
                     for (int v = 0; v < table.values; ++v) {
                         std::vector<int> c(buffer.dims.size());

@@ -76,6 +76,9 @@ bool Machine::step(Warp& w) {
     }
     if (w.frames.empty()) {
         w.done = true;
+        // Copies that nobody waited for land sometime: not before anything that came after them.
+        for (auto& group : w.copy_groups) land_copies(w, group, w.knows);
+        land_copies(w, w.copies_open, w.knows);
         for (const auto& g : w.wgmma_groups) {
             for (const WgmmaTask& t : g) fault(FaultKind::in_flight, "the kernel ends with an unfinished wgmma", &w, 0, *t.stmt);
         }

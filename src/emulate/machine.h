@@ -67,6 +67,7 @@ struct WgmmaTask {                    // one warp's share: its rows of the accum
 };
 
 struct CopyTask {                     // one warp's share of a CpAsync
+    int first_thread = 0;             // of its warp in the group that issued it
     const Stmt* stmt = nullptr;
     std::vector<std::pair<int, std::vector<std::uint8_t>>> pieces;   // arena byte address, bytes (read at issue: sources are read-only)
     std::vector<std::uint8_t> lanes;
