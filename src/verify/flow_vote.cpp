@@ -55,7 +55,7 @@ void Flow::run_vote(const ir::If& i, State& s) {
         for (int id : fragments) s.fragments[id] = values_.unknown("not looked at yet");
         if (!writes) return;
     }
-    const Value c = values_.simplified(s.fragments.at(i.vote));
+    const Value c = values_.simplified(fragment_at(i.vote, s, own_coordinates(k_.fragments[at(i.vote)].dist.shape)));
     const ValueNode test = values_.node(c);
     const bool always = values_.as_number(c) && *values_.as_number(c) != 0;
     const bool compares = test.kind == ValueNode::Kind::function && (test.name == "ge" || test.name == "le" || test.name == "eq") && !values_.has_unknown(c);
