@@ -43,6 +43,7 @@ CONTENTS = {
     "add_f16": EXACT_SUMS,
     "add_bf16": EXACT_SUMS,
     "grouped_gemm_sm80.py": ([dict(T=50, P=100, E=4, N=72, K=40, TILES=8), dict(T=300, P=600, E=8, N=264, K=136, TILES=20)], "routed_tiles", dict(top_k=2, balanced=False, tile=64)),
+    "tall_reductions.py": AXES,
     "grouped_gemm_sm90.py": EXPERTS,
     "gathered_swiglu_sm90.py": EXPERTS,
 }
@@ -70,13 +71,16 @@ def requests_of():
             names.setdefault(given.group(1) if given else function, kind)
         if "program" in names.values():
             names = {n: k for n, k in names.items() if k == "program"}
-        known = set(" ".join(re.findall(r"tw\.sizes\(\"(.*?)\"\)", text)).split()) | set(re.findall(r"\b([A-Z]+): tw\.const\(", text))
+        known = set(" ".join(re.findall(r"tw\.sizes\(\"(.*?)\"\)", text)).split())
+        choices = {}  # a constant of a size's name takes the shape's value where it is one of its choices
+        for constant, listed in re.findall(r"\b([A-Z]+): tw\.const\((.*?)\)", text):
+            choices.setdefault(constant, set()).update(re.findall(r"\d+", listed))
         types = re.search(r"\b(D?T): tw\.each\((.*?)\)", text)  # element types that a kernel comes in; a program says its own
         for name, kind in names.items():
             parameter, types_of_kernel = (types.group(1), [t.strip() for t in types.group(2).split(",")]) if types and kind == "kernel" else (None, [])
             shapes, function, arguments = CONTENTS.get(name) or CONTENTS.get(file.name) or (AXES if name.startswith("axis_") else (SHAPES, None, {}))
             for sizes in shapes:
-                sizes = {n: v for n, v in sizes.items() if n in known and n != parameter}
+                sizes = {n: v for n, v in sizes.items() if (n in known or str(v) in choices.get(n, ())) and n != parameter}
                 for seed, constants in itertools.product((1, 2), [{parameter: t} for t in types_of_kernel] or [{}]):
                     request = {"file": str(file), "sizes": sizes, "constants": constants, "seed": seed, "kernel": name}
                     if function:
@@ -94,7 +98,7 @@ def sanitize(program, requests, seconds):
 
     def one(job):
         (file, kernel), shapes, tool = job
-        for sizes, inputs in shapes[1:4]:  # the first shape is the smallest
+        for sizes, inputs in shapes[1:] + shapes[:1]:  # the first shape is the smallest
             words = [program, "run", file, "--kernel", kernel, "--target", "gpu", "--sanitizer", tool, "--timeout", str(seconds), "--set", ",".join(f"{n}={v}" for n, v in sizes.items()), "--json"]
             with tempfile.NamedTemporaryFile("w", suffix=".json") as given:
                 if inputs:
