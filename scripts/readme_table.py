@@ -143,10 +143,9 @@ def sanitized():
     data = read(SANITIZER)
     if not data:
         return f"`{SANITIZER}` has not been recorded yet."
-    if "totals" not in data:   # the first record, of fewer kernels
-        tools = "; ".join(f"{tool} {t['errors_reported']} errors in {t['cases_finished']} cases" for tool, t in data["tools"].items())
-        return f"compute-sanitizer over an earlier state of the kernels: {tools}. Racecheck does not finish kernels whose warps spin on mbarriers."
-    parts = [f"{tool} {t['clean']} of {t['clean'] + t['with_errors'] + t['no_answer']} clean, {t['with_errors']} with errors, {t['no_answer']} without an answer" for tool, t in data["totals"].items()]
+    parts = [f"{tool} {t['clean']} of {t['clean'] + t['with_errors'] + t['explained'] + t['no_answer']} clean" + "".join(f", {t[k]} {words}" for k, words in (("with_errors", "with errors"), ("no_answer", "without an answer")) if t[k])
+             for tool, t in data["totals"].items()]
+    parts += [f"the {r['tool']} report for {r['kernel']} is none: {r['explained']}" for r in data["cases"] if "explained" in r]
     return "compute-sanitizer over the shipped kernels, each on a small ragged shape: " + "; ".join(parts) + f" (`{data['command']}`)."
 
 

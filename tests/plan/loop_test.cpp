@@ -154,7 +154,9 @@ TEST_F(LoopTest, KilledInEveryCpuStageItGoesOn) {
     ASSERT_TRUE(whole.has_value());
     std::vector<std::pair<std::string, int>> moments = {{"understand", 0}, {"shown", 2}};
     for (const char* gate : {"parse", "specification", "verify", "emulate", "compile"}) for (int step : {0, 2}) moments.emplace_back(gate, step);
-    for (const auto& [stage, step] : moments) {
+    for (const auto& moment : moments) {
+        const std::string& stage = moment.first;
+        const int step = moment.second;
         SCOPED_TRACE(stage + " of step " + std::to_string(step));
         fs::remove_all(folder_);
         fs::create_directories(folder_);
