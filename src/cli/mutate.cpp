@@ -382,7 +382,7 @@ std::function<int()> declare_mutate(CLI::App& app) {
     app.add_option("--trials", options->trial, "seconds to look for a failure that the check does not show, per mutant");
     app.add_option("--seconds", options->seconds, "seconds of processor time after which a mutant is given up");
     app.add_option("--export", options->folder, "write each mutant's launch plan beside the unbroken one there (for bench/gpu_kernels.py)");
-    app.add_option("--json", options->json, "write the table there; rows of other kernels are kept");
+    app.add_option("--json", options->json, "write the table there; without --plan rows of other kernels are kept");
     app.add_flag("--list", options->list, "only list the mutants");
     app.add_flag("-v,--verbose", options->verbose, "print every mutant");
     app.footer("Exit code: 0 no real mutant was proved, 70 one was (a hole in the verifier), or a counterexample does not replay.\n"

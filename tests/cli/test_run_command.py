@@ -57,9 +57,9 @@ def test_sizes_and_constants_share_one_option():
 def test_the_variant_is_chosen_by_its_assumptions():
     report = json.loads(run(KERNELS / "bias_gelu.py", "--set", "M=8,N=256", "--json").stdout)
     other = json.loads(run(KERNELS / "bias_gelu.py", "--set", "M=8,N=255", "--json").stdout)
-    # Both take two blocks; four warps where rows are aligned, eight elsewhere, and each executes every statement.
-    assert report["runs"][0]["blocks"] == other["runs"][0]["blocks"] == 2
-    assert 2 * report["runs"][0]["statements"] == other["runs"][0]["statements"]
+    # Several rows a block where rows are aligned, one elsewhere.
+    assert report["runs"][0]["blocks"] == 2
+    assert other["runs"][0]["blocks"] == 8
 
 
 @pytest.mark.parametrize("words, named", [

@@ -163,7 +163,7 @@ def test_a_tuned_file_that_is_damaged_is_named(tmp_path):
     (tmp_path / "k.py").write_text(open(os.path.join(ROOT, "kernels", "vector_add.py")).read())
     (tmp_path / "k.tuned.json").write_text("{broken")
     assert "k.tuned.json" in refusal(tilewright.load, str(tmp_path / "k.py"))
-    (tmp_path / "k.tuned.json").write_text('{"source": "of another text", "entries": [{"kernel": "vector_add", "gpu": "X", "sizes": {"N": 1}, "constants": {"BLOCK": 256}}]}')
+    (tmp_path / "k.tuned.json").write_text('{"program": "of another text", "entries": [{"kernel": "vector_add", "gpu": "X", "sizes": {"N": 1}, "constants": {"BLOCK": 256}}]}')
     assert tilewright.load(str(tmp_path / "k.py")).vector_add.variants[0]["constants"] == {"BLOCK": 1024}
 
 
