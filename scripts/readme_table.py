@@ -192,6 +192,21 @@ def suite_summary():
     return table(["suite", "peer", "cases", "peer time / ours, geometric mean", "worst case"], rows) + "\n\nEvery case, losses included: [docs/performance-notes.md](docs/performance-notes.md)."
 
 
+def shortfalls():
+    """The cases that miss a bar, by their names: a stream's bandwidth, the price of an epilogue, the hand-written kernels."""
+    def below(path, bar, peers=None):
+        measured = [r for r in (read(path) or {}).get("cases", []) if r.get("ratio") and (not peers or r["peer"] in peers)]
+        low = sorted((r for r in measured if r["ratio"] < bar), key=lambda r: r["ratio"])
+        return len(measured), ", ".join(f"{r['case']} {r['ratio']:.3f}" for r in low), len(low)
+
+    lines = []
+    for what, (cases, names, low) in (("memory-bound cases under 90% of a stream of as many bytes", below("bench/results/h200/memory.json", 0.90, ["a stream of as many bytes"])),
+                             ("epilogues that cost a product more than 3%", below("bench/results/h200/gemm.json", 0.97, ["our bare GEMM", "two of our bare GEMMs"])),
+                             ("cases more than 2% behind the hand-written kernel", below(HANDWRITTEN, 0.98))):
+        lines.append(f"  - {what}: {low} of {cases} ({names})" if low else f"  - {what}: none of {cases}")
+    return "\n".join(lines)
+
+
 def checked_kernels():
     data = read(KERNELS_CHECKED)
     if not data:
@@ -372,7 +387,7 @@ def agent_replay(part):
     return learning_table.replay_table(data, part) if data else f"`{AGENT}/replay.json` has not been recorded yet."
 
 
-TABLES = {"agent": agent, "agent_path": agent_path, "agent_learning": lambda: agent_replay("learning"), "agent_ablations": lambda: agent_replay("ablations"), "random_testing": random_testing, "crosscheck": crosscheck, "suites": suites, "suite_summary": suite_summary, "checked": checked_kernels, "measured": measured_summary, "handwritten": handwritten, "handwritten_cases": handwritten_cases, "sanitized": sanitized, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "verdict_totals": verdict_totals, "mutation_totals": mutation_totals, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
+TABLES = {"agent": agent, "agent_path": agent_path, "agent_learning": lambda: agent_replay("learning"), "agent_ablations": lambda: agent_replay("ablations"), "random_testing": random_testing, "crosscheck": crosscheck, "suites": suites, "suite_summary": suite_summary, "shortfalls": shortfalls, "checked": checked_kernels, "measured": measured_summary, "handwritten": handwritten, "handwritten_cases": handwritten_cases, "sanitized": sanitized, "cases": measured_cases, "probes": probes, "verdicts": verdicts, "verdict_totals": verdict_totals, "mutation_totals": mutation_totals, "provers": prover_counts, "slowest": slowest, "mutation": mutation}
 
 
 def rewritten(text):

@@ -160,22 +160,32 @@ std::vector<double> random_scalars(const std::vector<ir::ScalarParam>& params, s
     return scalars;
 }
 
+const ir::Tensor* input_named(const std::vector<ir::Tensor>& tensors, const std::string& name) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const ir::Tensor& t) { return t.name == name && !t.is_output; });
+    return found == tensors.end() ? nullptr : &*found;
+}
+
+std::string unknown_scalar(const std::vector<ir::ScalarParam>& params, const std::map<std::string, double>& given) {
+    for (const auto& entry : given) {
+        if (std::none_of(params.begin(), params.end(), [&](const ir::ScalarParam& p) { return p.name == entry.first; })) return entry.first;
+    }
+    return {};
+}
+
 Start starting_values(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
     Start start;
     start.refused = too_large(k, sizes, options.memory_limit);
     if (!start.refused.empty()) return start;
-    for (const auto& [name, value] : options.scalars) {
-        if (std::none_of(k.scalars.begin(), k.scalars.end(), [&, n = name](const ir::ScalarParam& p) { return p.name == n; })) start.refused = k.name + " has no scalar parameter named '" + name + "'";
-    }
+    if (const std::string name = unknown_scalar(k.scalars, options.scalars); !name.empty()) start.refused = k.name + " has no scalar parameter named '" + name + "'";
     start.scalars = random_scalars(k.scalars, options.seed, options.scalars);
     start.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
     for (const auto& [name, values] : options.inputs) {
-        const auto t = std::find_if(k.tensors.begin(), k.tensors.end(), [&, n = name](const ir::Tensor& one) { return one.name == n && !one.is_output; });
-        if (t == k.tensors.end()) {
+        const ir::Tensor* t = input_named(k.tensors, name);
+        if (!t) {
             start.refused = k.name + " has no input named '" + name + "'";
             continue;
         }
-        TensorData& data = start.tensors[static_cast<std::size_t>(t - k.tensors.begin())];
+        TensorData& data = start.tensors[static_cast<std::size_t>(t - k.tensors.data())];
         const auto width = static_cast<std::size_t>(target::bytes(data.dtype));
         if (values.size() * width != data.bytes.size()) {
             start.refused = name + " has " + std::to_string(data.bytes.size() / width) + " elements; " + std::to_string(values.size()) + " values were given";

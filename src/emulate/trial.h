@@ -53,6 +53,10 @@ std::string too_large(const ir::Kernel& kernel, const std::vector<std::int64_t>&
 std::vector<TensorData> index_contents(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, Spread spread, std::uint64_t seed);
 // Drawn from the seed, or as given by name; rounded to their types.
 std::vector<double> random_scalars(const std::vector<ir::ScalarParam>& params, std::uint64_t seed, const std::map<std::string, double>& given = {});
+// The input of this name; nothing: there is none.
+const ir::Tensor* input_named(const std::vector<ir::Tensor>& tensors, const std::string& name);
+// The first name that is no scalar parameter's; empty: all are.
+std::string unknown_scalar(const std::vector<ir::ScalarParam>& params, const std::map<std::string, double>& given);
 // What a trial starts with: its tensors and scalars, random or as the options give them. Refuses what does not fit the signature.
 struct Start {
     std::vector<TensorData> tensors;

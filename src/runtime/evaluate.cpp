@@ -8,11 +8,12 @@
 #include <cmath>
 #include <future>
 
-#include "emulate/contents.h"
 #include "base/digest.h"
 #include "base/text.h"
 #include "codegen/emit.h"
+#include "emulate/contents.h"
 #include "emulate/emulator.h"
+#include "emulate/trial.h"
 #include "runtime/blaslt_gemm.h"
 #include "runtime/compile.h"
 #include "runtime/judge.h"
@@ -310,8 +311,7 @@ json Evaluator::on_gpu(const json& request) {
     // Contents that must fit one another (tiles of groups, say) are given; nothing random would.
     const json given = request.value("inputs", json::object());
     for (const auto& [name, contents] : given.items()) {
-        const bool known = std::any_of(signature.tensors.begin(), signature.tensors.end(), [&, n = name](const ir::Tensor& t) { return t.name == n && !t.is_output; });
-        if (!known) stop({FailureKind::bad_input, fmt::format("{} has no input named '{}'", signature.name, name), {}});
+        if (!emulate::input_named(signature.tensors, name)) stop({FailureKind::bad_input, fmt::format("{} has no input named '{}'", signature.name, name), {}});
     }
     const auto is_index = index_tensors(signature.tensors, signature.computes, signature.kernels);
     // What a set's inputs hold, in words: equal words, equal contents.

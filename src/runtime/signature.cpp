@@ -144,10 +144,7 @@ Result<std::vector<std::int64_t>> size_values(const Signature& s, const std::map
 }
 
 Result<std::vector<double>> scalar_values(const Signature& s, const std::map<std::string, double>& given, std::uint64_t seed) {
-    for (const auto& [name, value] : given) {
-        const bool known = std::any_of(s.scalars.begin(), s.scalars.end(), [&, n = name](const ir::ScalarParam& p) { return p.name == n; });
-        if (!known) return fail(FailureKind::bad_input, fmt::format("{} has no scalar parameter named '{}'", s.name, name));
-    }
+    if (const std::string name = emulate::unknown_scalar(s.scalars, given); !name.empty()) return fail(FailureKind::bad_input, fmt::format("{} has no scalar parameter named '{}'", s.name, name));
     return emulate::random_scalars(s.scalars, seed, given);
 }
 

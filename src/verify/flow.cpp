@@ -496,7 +496,7 @@ Value Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
     return e->op == ir::ElementOp::sub ? unless_both_infinite(args[0], args[1], result) : result;
 }
 
-// May it be infinite of this sign, by a fill or as a maximum (minimum) over nothing? Sizes are at least 1: over no elements at all what
+// May it be infinite of this sign, by a fill or as a maximum (minimum) over nothing, as Values::may_be_infinite does not ask? Sizes are at least 1: over no elements at all what
 // subtracts a maximum is not defined either.
 bool Flow::may_be_infinite(Value v, int sign) {
     const ValueNode n = values_.node(v);

@@ -2,10 +2,15 @@
 //
 //   flow.cpp          statements, control, registers
 //   flow_loop.cpp     loop summaries: guess, check by induction, forget what fails
+//   flow_guess.cpp    the guesses
+//   flow_agree.cpp    when two values are the same
+//   flow_behind.cpp   loops that store what the iteration before left
+//   flow_vote.cpp     branches that each warp takes for itself
 //   flow_global.cpp   global memory: bounds, masks, the term a store must equal
 //   flow_shuffle.cpp  exchanges between the lanes of a warp
 //   flow_shared.cpp   shared memory: who wrote what a read finds; matrix instructions
 //   flow_outputs.cpp  every output element exactly once
+//   flow_tile_order.cpp  the order of tiles: every tile once
 //   flow_expect.cpp   what tw.expect states: terms, relations between fields, covers
 //
 // The abstract value of a fragment is one tag over tile coordinates: "element (c0, c1) is A[128*bm + c0, 64*kt + c1]". A

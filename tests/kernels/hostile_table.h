@@ -17,4 +17,7 @@ std::vector<emulate::Schedule> schedules_of_case(const ir::Kernel& kernel, bool 
 // One run of one case, for the table.
 void note_run(const std::string& file, const ir::Kernel& kernel, const std::string& shape, const emulate::Schedule& schedule, bool failed);
 
+// Are the cases of this file, with their constants, in the table of kernels_test.cpp? Then all of its kernels are.
+bool in_numbered_table(const std::string& stem);
+
 }  // namespace tw::testing_kernels
