@@ -363,7 +363,19 @@ std::optional<int> Printer::constant_bytes(const ir::SharedView& view, const std
     return b.byte_offset + elements * target::bytes(b.dtype);
 }
 
-std::string Printer::runtime_bytes(const ir::SharedView& view, std::int64_t& divisor) {
+namespace {
+
+// How far a view reaches along a dimension of its buffer.
+int extent_along(const ir::SharedView& view, int dim) {
+    for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        if (view.dims[i] == dim) return view.extents[i];
+    }
+    return 1;
+}
+
+}  // namespace
+
+std::string Printer::runtime_bytes(const ir::SharedView& view, std::int64_t& divisor, bool inside_panels) {
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
     const int size = target::bytes(b.dtype);
     std::string text;
@@ -377,6 +389,10 @@ std::string Printer::runtime_bytes(const ir::SharedView& view, std::int64_t& div
         } else if (sd.extents.size() == 2 && multiple(view.origin[dim]) % sd.extents[0] == 0) {
             text = plus(text, fmt::format("{} / {} * {}", wrapped(view.origin[dim]), sd.extents[0], sd.strides[1] * size));
             divisor = std::gcd<std::int64_t>(divisor, static_cast<std::int64_t>(sd.strides[1]) * size);
+        } else if (const std::int64_t step = std::gcd<std::int64_t>(multiple(view.origin[dim]), sd.extents[0]); inside_panels && sd.extents.size() == 2 && extent_along(view, static_cast<int>(dim)) <= step) {
+            const std::string origin = wrapped(view.origin[dim]);   // the view stays in the panel where it starts
+            text = plus(text, fmt::format("{} % {} * {} + {} / {} * {}", origin, sd.extents[0], sd.strides[0] * size, origin, sd.extents[0], sd.strides[1] * size));
+            divisor = std::gcd(divisor, std::gcd<std::int64_t>(step * sd.strides[0], sd.strides[1]) * size);
         } else {
             fail(fmt::format("a view of `{}` starts inside a panel at a place that is known only at run time", b.name));
         }
@@ -405,7 +421,7 @@ UnitText Printer::shared_units(const ir::SharedView& view, const ir::Distributio
     const auto extents = unit_extents(d, per_unit);
     auto bytes = per_unit_table(map->value, per_unit);
     const std::string thread = digit_text(map->thread, "tid");
-    std::string varies = runtime_bytes(view, divisor);
+    std::string varies = runtime_bytes(view, divisor, true);
     if (b.byte_offset % target::pattern_bytes(b.swizzle) == 0) {   // the buffer's own place is added outside the swizzle
         for (int& x : bytes) x -= b.byte_offset;
         varies = plus("AT_" + b.name, varies);

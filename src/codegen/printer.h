@@ -116,7 +116,7 @@ private:
     UnitText shared_units(const ir::SharedView& view, const ir::Distribution& d, int per_unit);
     std::string shared_origin(const ir::SharedView& view);   // byte offset of the view's first element, unswizzled
     std::optional<int> constant_bytes(const ir::SharedView& view, const std::vector<int>& coordinate) const;
-    std::string runtime_bytes(const ir::SharedView& view, std::int64_t& divisor);   // part of the origin that varies, "" if none
+    std::string runtime_bytes(const ir::SharedView& view, std::int64_t& divisor, bool inside_panels = false);   // part of the origin that varies, "" if none; may it lie inside a panel?
     void load_shared(const ir::LoadShared& op);
     void store_shared(const ir::StoreShared& op);
     bool matrix_distribution(int fragment, bool transposed, ir::Distribution& out, int& count);
