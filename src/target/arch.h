@@ -50,8 +50,8 @@ struct Arch {
     int shared_banks;
     int bank_bytes;
     int named_barriers;                  // per block; id 0 is __syncthreads
-    int max_cluster_blocks;              // portable maximum; 1 where there are no clusters
-    int max_cluster_blocks_nonportable;
+    int max_cluster_blocks;              // what every device of this kind or later takes; 1 where there are no clusters
+    int max_cluster_blocks_nonportable;  // what this one takes when the launch asks for it
     int max_grid_x_log2;                 // grid.x <= 2^31 - 1
     int max_vector_bytes;                // widest ld/st per lane
     int l2_sector_bytes;                 // granularity of global traffic

@@ -77,9 +77,9 @@ Legality cluster_legal(const Arch& arch, int x, int y, int z) {
     if (x < 1 || y < 1 || z < 1) return Legality::no("cluster extents must be positive");
     const long long blocks = 1LL * x * y * z;
     if (blocks > 1 && !arch.has(Feature::Cluster)) return Legality::no("clusters do not exist on " + std::string(arch.name));
-    if (blocks > arch.max_cluster_blocks)
-        return Legality::no("a cluster of " + std::to_string(blocks) + " blocks is larger than the portable maximum of " +
-                            std::to_string(arch.max_cluster_blocks));
+    if (blocks > arch.max_cluster_blocks_nonportable)
+        return Legality::no("a cluster of " + std::to_string(blocks) + " blocks is larger than the maximum of " +
+                            std::to_string(arch.max_cluster_blocks_nonportable));
     return Legality::yes();
 }
 

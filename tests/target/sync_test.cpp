@@ -83,7 +83,9 @@ TEST(Barriers, Legality) {
     EXPECT_FALSE(named_barrier_legal(sm_90a, 1, 1056));
     EXPECT_TRUE(cluster_legal(sm_90a, 2, 1, 1));
     EXPECT_TRUE(cluster_legal(sm_90a, 4, 2, 1));
-    EXPECT_FALSE(cluster_legal(sm_90a, 4, 4, 1));
+    EXPECT_TRUE(cluster_legal(sm_90a, 16, 1, 1));
+    EXPECT_FALSE(cluster_legal(sm_90a, 17, 1, 1));
+    EXPECT_FALSE(cluster_legal(sm_90a, 8, 4, 1));
     EXPECT_FALSE(cluster_legal(sm_80, 2, 1, 1));
     EXPECT_TRUE(cluster_legal(sm_80, 1, 1, 1));
     EXPECT_FALSE(cluster_legal(sm_90a, 0, 1, 1));
