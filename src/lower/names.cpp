@@ -68,13 +68,13 @@ bool has_method(const Value& v, const std::string& name) {
 std::string method_hint(const Value& v) {
     for (const Methods& m : kMethods) {
         if (m.kind != v.kind) continue;
-        std::string s = "it has";
+        std::string s;
         for (std::string_view n : m.names) {
-            if (!n.empty()) s += " " + std::string(n);
+            if (!n.empty()) s += (s.empty() ? "it has ." : ", .") + std::string(n);
         }
         return s;
     }
-    if (v.is(Value::Kind::shared)) return "it has T";
+    if (v.is(Value::Kind::shared)) return "it has .T";
     return "";
 }
 

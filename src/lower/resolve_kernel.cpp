@@ -355,9 +355,15 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
             continue;
         }
         const int number = static_cast<int>(k.tensors.size());
+        Value value = Value::entity(K::tensor, number);
+        if (tensor.dims.empty()) {   // one element: its name is the part of it that loads and stores take
+            value = {};
+            value.kind = K::global;
+            value.global = std::make_shared<GlobalRef>(GlobalRef{number, {}});
+        }
         k.tensors.push_back(std::move(tensor));
         k.parameters.emplace_back('t', number);
-        declare(p.name, Value::entity(K::tensor, number), p.name_span);
+        declare(p.name, std::move(value), p.name_span);
     }
     if (!ok || !relate_contents(k.tensors)) return false;
 

@@ -86,6 +86,8 @@ bool Flow::same_index(const Poly& a, const Poly& b, const Condition& given) {
     return digits && prover_.holds_given(given, equals(a, b));
 }
 
+bool Flow::has_mask(Value v) const { return values_.node(v).kind == ValueNode::Kind::where; }
+
 bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     if (a == b) return true;
     {
@@ -104,7 +106,9 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         const bool alike = m.kind == n.kind && m.name == n.name && m.id == n.id && m.number == n.number && m.args.size() == n.args.size() && m.indices == n.indices && !m.args.empty();
         bool same = alike;
         if (alike && m.kind == ValueNode::Kind::reduce) {
-            same = m.variable == n.variable && same_range(m, n) && agree(m.args[0], n.args[0], given, 0);
+            auto folds_alike = [&](const ValueNode& x) { return m.variable == x.variable && same_range(m, x) && agree(m.args[0], x.args[0], given, 0); };
+            same = folds_alike(n);
+            if (const auto other = same ? std::nullopt : values_.turned(b); other && values_.node(*other).kind == ValueNode::Kind::reduce) same = *other == a || folds_alike(values_.node(*other));
         } else if (alike && (m.kind == ValueNode::Kind::sum || m.kind == ValueNode::Kind::product || m.kind == ValueNode::Kind::extreme)) {
             // Their order is that of their numbers, which says nothing.
             std::vector<bool> taken(n.args.size(), false);
@@ -122,16 +126,19 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         }
         if (same) return true;
     }
-    for (Value v : {a, b}) {   // a short sum of constant length against the same written out
-        const ValueNode& n = values_.node(v);
-        auto first = n.lo.constant(), end = n.hi.constant();
-        if (n.kind != ValueNode::Kind::reduce || n.name != "sum" || !first || !end || *end - *first > 32) continue;
-        std::vector<std::pair<double, Value>> terms;
-        for (std::int64_t i = *first; i < *end; ++i) terms.emplace_back(1.0, values_.replace(n.args[0], {{n.variable, Poly(i)}}));
-        const Value spread = values_.sum(0, std::move(terms));
-        if (spread == (v == a ? b : a)) return true;
-    }
+    if (const Value x = values_.written_out(a), y = values_.written_out(b); x != a || y != b) return agree(values_.simplified(x), values_.simplified(y), given, depth);
     if (depth == 0) return false;
+    if (!has_mask(a) && !has_mask(b)) {   // two ends that are one number here: ranges that meet unite only where their ends look alike
+        std::map<Poly, Poly> alike;
+        const std::set<Poly> ends_of_a = values_.ends(a), ends_of_b = values_.ends(b);
+        for (const Poly& p : ends_of_a) {
+            for (const Poly& q : ends_of_b) {
+                if (p == q || ends_of_a.count(q) || alike.count(p) || !prover_.holds_given(given, equals(p, q))) continue;
+                alike[p] = q;
+            }
+        }
+        return !alike.empty() && agree(values_.with_ends(a, alike), values_.with_ends(b, alike), given, depth - 1);
+    }
     for (Value v : {a, b}) {
         const ValueNode& n = values_.node(v);
         if (n.kind != ValueNode::Kind::where) continue;

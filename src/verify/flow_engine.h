@@ -154,6 +154,7 @@ private:
     std::optional<Value> relative_sum(Value once, Value next_top, Value top, Atom k, const Poly& lo, const Poly& hi);
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
+    bool has_mask(Value v) const;
     bool agree(Value a, Value b, const Condition& given, int depth);
 
     bool same_index(const Poly& a, const Poly& b, const Condition& given);

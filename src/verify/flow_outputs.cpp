@@ -54,8 +54,9 @@ void Flow::finish_outputs() {
         std::vector<Digit> folded;
         const bool paired = parts_are_apart(e, why) && join_stores_behind(it->second, why, lemmas);
         const bool ok = paired && partition_by_alternatives(it->second, why, lemmas, folded);
-        // Stores that may go anywhere cover nothing for sure.
-        const auto blind = [&] {
+        // Stores that may go anywhere cover nothing for sure. (What has one element has no elsewhere.)
+        std::function<bool()> blind;
+        if (!it->second.front()->index.empty()) blind = [&] {
             Store anywhere = *it->second.front();
             for (Poly& p : anywhere.index) p = anything();
             std::string unread;

@@ -180,15 +180,7 @@ private:
     bool same(Value a, Value b) {
         if (a == b) return true;
         const ValueNode &m = values_.node(a), &n = values_.node(b);
-        for (int side = 0; side < 2; ++side) {
-            const ValueNode& x = side == 0 ? m : n;
-            auto first = x.lo.constant(), end = x.hi.constant();
-            if (x.kind != ValueNode::Kind::reduce || x.name != "sum" || !first || !end || *end - *first > 64) continue;
-            std::vector<std::pair<double, Value>> terms;
-            for (std::int64_t i = *first; i < *end; ++i) terms.emplace_back(1.0, values_.replace(x.args[0], {{x.variable, Poly(i)}}));
-            const Value written_out = values_.simplified(values_.sum(0, std::move(terms)));
-            if (written_out != (side == 0 ? a : b) && same(side == 0 ? written_out : a, side == 0 ? b : written_out)) return true;
-        }
+        if (const Value x = values_.written_out(a), y = values_.written_out(b); x != a || y != b) return same(values_.simplified(x), values_.simplified(y));
         if (m.kind != n.kind || m.name != n.name || m.id != n.id || m.number != n.number || m.weights != n.weights || m.args.size() != n.args.size() || !(m.indices == n.indices)) return false;
         if (m.kind == ValueNode::Kind::reduce) {
             const Condition ends = both(equals(m.lo, n.lo), equals(m.hi, n.hi));

@@ -333,6 +333,9 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
         } else if (n.kind == Kind::sum && n.args.size() == 1 && n.number == 0) {
             coefficient *= std::pow(n.weights[0], p);
             multiply(n.args[0], p);
+        } else if (const Poly* i = n.kind == Kind::index && p == std::round(p) ? &n.indices[0] : nullptr; i && i->terms.size() == 1 && !(i->terms.begin()->second == 1 && i->terms.begin()->first.size() == 1)) {
+            coefficient *= std::pow(static_cast<double>(i->terms.begin()->second), p);   // 8 * M * N as its factors: a count cancels part of another
+            for (Atom a : i->terms.begin()->first) multiply(index(Poly::of(a)), p);
         } else {
             collected[v] += p;
         }
@@ -375,7 +378,13 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
     }
     Value result;
     if (n.args.empty()) return number(coefficient);
-    if (n.args.size() == 1 && n.weights[0] == 1) result = n.args[0];
+    if (std::all_of(n.args.begin(), n.args.end(), [&](Value v) { return node(v).kind == Kind::index; }) && std::all_of(n.weights.begin(), n.weights.end(), [](double p) { return p == std::round(p) && p > 0 && p < 8; })) {
+        Poly whole(1);   // and an integer again where nothing else is left
+        for (std::size_t i = 0; i < n.args.size(); ++i) {
+            for (int times = 0; times < static_cast<int>(n.weights[i]); ++times) whole = whole * node(n.args[i]).indices[0];
+        }
+        result = index(whole);
+    } else if (n.args.size() == 1 && n.weights[0] == 1) result = n.args[0];
     else result = intern(std::move(n));
     if (snapped(coefficient) == 1) return result;
     return sum(0, {{coefficient, result}});

@@ -17,6 +17,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -91,6 +92,13 @@ public:
     // Every element of a tensor for which `meaning` has a value, replaced by it.
     Value with_elements(Value v, const std::function<std::optional<Value>(int tensor, const std::vector<Poly>& index)>& meaning);
 
+    Value written_out(Value v);
+    // A fold of folds of the same kind with their order turned round, where neither range hangs on the other.
+    std::optional<Value> turned(Value v);
+    // Where folds end (not where a fold's own index says), and the value with other such ends.
+    std::set<Poly> ends(Value v) const;
+    Value with_ends(Value v, const std::map<Poly, Poly>& with);
+
     // From the specification's terms. `leaf` as for Integers::from; reduction variables become fresh symbols.
     Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
 
@@ -103,6 +111,7 @@ public:
 private:
     Value replace(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);
     Value replace_parts(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);
+    Value rewritten(Value v, const std::function<std::optional<Value>(Value)>& change);   // the outermost parts for which `change` has a value, replaced by it
     Value intern(ValueNode n);
     void mark_infinite(ValueNode& n) const;
     std::optional<Poly> promised_value(Atom element);
@@ -127,6 +136,7 @@ private:
     Value under(const Condition& c, Value v, bool holds);
     std::optional<Poly> count_of(const Poly& p) const;   // p, where it is max(0, p)
     Condition end_as_mask(Atom i, const Poly& end, bool upper);
+    std::optional<Poly> sum_of_quotients(Atom x, const Poly& lo, const Poly& hi, const Poly& p);
     std::optional<Value> joined_digits(const std::string& op, Atom x, const Poly& lo, const Poly& hi, Value body);
     bool adjacent(const ValueNode& a, const ValueNode& b);
     std::optional<Value> interpolated(Value at_zero, Value at_one, Atom x, std::int64_t zero);

@@ -415,6 +415,36 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
     return std::nullopt;
 }
 
+// The sum of p over [lo, hi) where p is (a + x) // m, or (a - x) // m, for as many x as m, and what does not depend on x: each remainder
+// stands once among the numerators, so the sum is a (Hermite's identity). It counts the elements of a row by the lanes that hold them.
+std::optional<Poly> Values::sum_of_quotients(Atom x, const Poly& lo, const Poly& hi, const Poly& p) {
+    const auto m = (hi - lo).constant();
+    if (!m || *m < 1) return std::nullopt;
+    Poly apart, beside;   // free of x; linear in x
+    std::optional<std::pair<Atom, std::int64_t>> found;
+    for (const auto& [atoms, c] : p.terms) {
+        Poly term;
+        term.terms[atoms] = c;
+        if (!ints_.mentions(term, x)) {
+            apart = apart + term;
+        } else if (atoms.size() == 1 && atoms[0] == x) {
+            beside = beside + term;
+        } else if (atoms.size() == 1 && ints_.info(atoms[0]).kind == AtomInfo::Kind::quotient && ints_.info(atoms[0]).args[1] == Poly(*m) && (c == 1 || c == -1) && !found) {
+            found = {atoms[0], c};
+        } else {
+            return std::nullopt;
+        }
+    }
+    if (!found) return std::nullopt;
+    const Poly numerator = ints_.info(found->first).args[0] + Poly(*m * found->second) * beside;
+    const auto step = numerator.linear_in(x);
+    if (!step || (*step != 1 && *step != -1)) return std::nullopt;
+    const Poly a = numerator - Poly(*step) * Poly::of(x);
+    if (ints_.mentions(a, x)) return std::nullopt;
+    const Poly sum = *step == 1 ? a + lo : a - lo - Poly(*m - 1);
+    return Poly(*m) * apart + Poly(found->second) * sum;
+}
+
 Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body) {
     if (auto extent = (hi - lo).constant(); extent && *extent <= 0) return number(identity(op));
     const ValueNode& n = node(body);
@@ -475,6 +505,9 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
         if (!mentions(body, x)) {   // hi - lo equal terms
             const Poly count = simplified(ints_.maximum(hi - lo, Poly(0)));
             return product({{index(count), 1}, {body, 1}});
+        }
+        if (n.kind == Kind::index) {
+            if (const auto counted = sum_of_quotients(x, lo, hi, n.indices[0])) return index(*counted);
         }
         if (n.kind == Kind::sum) {
             std::vector<std::pair<double, Value>> parts;

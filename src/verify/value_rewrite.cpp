@@ -382,13 +382,75 @@ Value Values::widened(Value v, Atom k, const Poly& first) {
 }
 
 Value Values::with_elements(Value v, const std::function<std::optional<Value>(int, const std::vector<Poly>&)>& meaning) {
-    const ValueNode& n = node(v);
-    auto inner = [&](Value x) { return with_elements(x, meaning); };
-    switch (n.kind) {
-        case Kind::element: {
-            const auto means = meaning(n.id, n.indices);
-            return means ? *means : v;
+    return rewritten(v, [&](Value x) -> std::optional<Value> {
+        const ValueNode& n = node(x);
+        return n.kind == Kind::element ? meaning(n.id, n.indices) : std::nullopt;
+    });
+}
+
+// Folds of a constant, small number of elements as the sum or extreme value of those; the whole value as it was where that makes it long.
+Value Values::written_out(Value v) {
+    constexpr std::int64_t longest = 32, most = 1024;
+    std::int64_t written = 0;
+    std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
+        const ValueNode& n = node(x);
+        if (n.kind != Kind::reduce || (n.name != "sum" && n.name != "max" && n.name != "min")) return std::nullopt;
+        const auto count = n.hi.minus_if_constant(n.lo);
+        if (!count || *count < 1 || *count > longest || (written += *count) > most) return std::nullopt;
+        std::vector<Value> terms;
+        for (std::int64_t i = 0; i < *count; ++i) terms.push_back(rewritten(replace(n.args[0], {{n.variable, n.lo + Poly(i)}}), change));
+        if (n.name != "sum") return extreme(n.name, std::move(terms));
+        std::vector<std::pair<double, Value>> added;
+        for (Value t : terms) added.emplace_back(1.0, t);
+        return sum(0, std::move(added));
+    };
+    const Value result = rewritten(v, change);
+    return written > most ? v : result;
+}
+
+std::optional<Value> Values::turned(Value v) {
+    const ValueNode outer = node(v);
+    if (outer.kind != Kind::reduce || (outer.name != "sum" && outer.name != "max" && outer.name != "min")) return std::nullopt;
+    const ValueNode inner = node(outer.args[0]);
+    if (inner.kind != Kind::reduce || inner.name != outer.name || ints_.mentions(inner.lo, outer.variable) || ints_.mentions(inner.hi, outer.variable)) return std::nullopt;
+    const Atom x = ints_.fresh("i"), y = ints_.fresh("i");
+    const Value body = replace(inner.args[0], {{inner.variable, Poly::of(y)}, {outer.variable, Poly::of(x)}});
+    return reduce(outer.name, y, inner.lo, inner.hi, reduce(outer.name, x, outer.lo, outer.hi, body));
+}
+
+std::set<Poly> Values::ends(Value v) const {
+    std::set<Poly> found;
+    std::set<Atom> bound;
+    std::set<Value> seen;
+    std::function<void(Value)> look = [&](Value x) {
+        if (!seen.insert(x).second) return;
+        const ValueNode& n = node(x);
+        if (n.kind == Kind::reduce) {
+            found.insert(n.hi);
+            bound.insert(n.variable);
         }
+        for (Value a : n.args) look(a);
+    };
+    look(v);
+    std::erase_if(found, [&](const Poly& p) { return std::any_of(bound.begin(), bound.end(), [&](Atom a) { return ints_.mentions(p, a); }); });
+    return found;
+}
+
+Value Values::with_ends(Value v, const std::map<Poly, Poly>& with) {
+    std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
+        const ValueNode& n = node(x);
+        if (n.kind != Kind::reduce || !with.count(n.hi)) return std::nullopt;
+        const Atom y = ints_.fresh("i");
+        return reduce(n.name, y, n.lo, with.at(n.hi), rewritten(replace(n.args[0], {{n.variable, Poly::of(y)}}), change));
+    };
+    return rewritten(v, change);
+}
+
+Value Values::rewritten(Value v, const std::function<std::optional<Value>(Value)>& change) {
+    if (const auto changed = change(v)) return *changed;
+    const ValueNode& n = node(v);
+    auto inner = [&](Value x) { return rewritten(x, change); };
+    switch (n.kind) {
         case Kind::sum: {
             std::vector<std::pair<double, Value>> terms;
             for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], inner(n.args[i]));

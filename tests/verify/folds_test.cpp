@@ -1,0 +1,140 @@
+// Folds in forms of their own: loops within loops, elements counted by the lanes that hold them, short sums written out, one number as output.
+#include "diagnose/check.h"
+#include "verify/kernel_test_support.h"
+
+namespace tw::verify {
+namespace {
+
+using namespace testing_kernels;
+
+// The kernel, and the same with one part of its text exchanged.
+struct Text {
+    std::string text;
+    Text with(const std::string& from, const std::string& to) const {
+        const auto at = text.find(from);
+        EXPECT_NE(at, std::string::npos) << from;
+        return {at == std::string::npos ? text : std::string(text).replace(at, from.size(), to)};
+    }
+    bool proved() const {
+        diagnose::CheckOptions options;
+        options.search = false;
+        return diagnose::check(kernel_of_text(text), options).proved();
+    }
+};
+
+const Text kAll{R"py(import tilewright as tw
+from tilewright import f32
+
+M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_80", computes="L = sum(m, sum(n, (X[m, n] - Y[m, n]) * (X[m, n] - Y[m, n]))) / (f32(M) * f32(N))", threads=256)
+def squared_error(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N), L: tw.Tensor(f32)):
+    tw.grid(1)
+    s = tw.zeros(f32, (4, 256))
+    for i in tw.range(tw.cdiv(M, 4)):
+        for c in tw.range(tw.cdiv(N, 256)):
+            d = tw.load(X[i * 4 : i * 4 + 4, c * 256 : c * 256 + 256], fill=0.0) - tw.load(Y[i * 4 : i * 4 + 4, c * 256 : c * 256 + 256], fill=0.0)
+            s += d * d
+    tw.store(L, tw.sum(tw.sum(s, axis=1), axis=0) / (tw.f32(M) * tw.f32(N)))
+)py"};
+
+TEST(FoldForms, LoopsWithinLoopsIntoOneNumber) {
+    EXPECT_TRUE(kAll.proved());
+    EXPECT_TRUE(kAll.with("(tw.f32(M) * tw.f32(N))", "tw.f32(M * N)").proved());
+}
+
+TEST(FoldForms, LoopsWithinLoopsThatLeaveSomethingOut) {
+    EXPECT_FALSE(kAll.with("range(tw.cdiv(M, 4))", "range(M // 4)").proved());
+    EXPECT_FALSE(kAll.with("range(tw.cdiv(N, 256))", "range(N // 256)").proved());
+    EXPECT_FALSE(kAll.with("range(tw.cdiv(N, 256))", "range(1, tw.cdiv(N, 256))").proved());
+    EXPECT_FALSE(kAll.with("tw.load(Y[i * 4 : i * 4 + 4", "tw.load(Y[c * 4 : c * 4 + 4").proved());
+    EXPECT_FALSE(kAll.with("(tw.f32(M) * tw.f32(N))", "(tw.f32(M) * tw.f32(M))").proved());
+    EXPECT_FALSE(kAll.with("tw.grid(1)", "tw.grid(2)").proved());   // written twice
+    EXPECT_FALSE(kAll.with("            s += d * d", "            s = d * d").proved());
+}
+
+const Text kGroups{R"py(import tilewright as tw
+from tilewright import f32
+
+B, G, N = tw.sizes("B G N")
+
+
+@tw.kernel(target="sm_80", computes="""
+    let mu[b, g] = sum(c in 0:8, sum(n, X[b, g, c, n])) / (8 * f32(N))
+    let va[b, g] = sum(c in 0:8, sum(n, (X[b, g, c, n] - mu[b, g]) * (X[b, g, c, n] - mu[b, g]))) / (8 * f32(N))
+    Y[b, g, c, n] = (X[b, g, c, n] - mu[b, g]) * rsqrt(va[b, g] + 1e-5)""", threads=256)
+def group_norm(X: tw.Tensor(f32, B, G, 8, N), Y: tw.Tensor(f32, B, G, 8, N)):
+    g, b = tw.grid(G, B)
+    s = tw.zeros(f32, (8, 256))
+    for c in tw.range(tw.cdiv(N, 256)):
+        s += tw.load(X[b, g, 0:8, c * 256 : c * 256 + 256], fill=0.0)
+    count = 8.0 * tw.f32(N)
+    mu = tw.sum(tw.sum(s, axis=1), axis=0) / count
+    q = tw.zeros(f32, (8, 256))
+    for c in tw.range(tw.cdiv(N, 256)):
+        x = tw.load(X[b, g, 0:8, c * 256 : c * 256 + 256], fill=0.0)
+        d = tw.where((tw.arange(256) + c * 256 < N)[None, :], x - mu, 0.0)
+        q += d * d
+    r = tw.rsqrt(tw.sum(tw.sum(q, axis=1), axis=0) / count + 1e-5)
+    for c in tw.range(tw.cdiv(N, 256)):
+        x = tw.load(X[b, g, 0:8, c * 256 : c * 256 + 256], fill=0.0)
+        tw.store(Y[b, g, 0, c * 256], (x - mu) * r)
+)py"};
+
+TEST(FoldForms, ElementsAreCountedByTheLanesThatHoldThem) {
+    EXPECT_TRUE(kGroups.proved());
+    EXPECT_TRUE(kGroups.with("count = 8.0 * tw.f32(N)", "count = tw.f32(8 * N)").proved());
+}
+
+TEST(FoldForms, LanesThatCountOtherElements) {
+    EXPECT_FALSE(kGroups.with("c * 256 < N)", "c * 256 <= N)").proved());
+    EXPECT_FALSE(kGroups.with("c * 256 < N)", "c * 256 + 1 < N)").proved());
+    EXPECT_FALSE(kGroups.with("c * 256 < N)", "c * 256 < N + 256)").proved());
+    EXPECT_FALSE(kGroups.with("count = 8.0 *", "count = 4.0 *").proved());
+}
+
+const Text kWindow{R"py(import tilewright as tw
+from tilewright import f32
+
+B, D = tw.sizes("B D")
+
+
+@tw.kernel(target="sm_80", computes="Y[b, d] = sum(k in 0:3, X[b, d + k] * W[k])", threads=128)
+def window(X: tw.Tensor(f32, B, D + 2), W: tw.Tensor(f32, 3), Y: tw.Tensor(f32, B, D)):
+    i, b = tw.grid(tw.cdiv(D, 128), B)
+    acc = tw.zeros(f32, (128,))
+    for k in tw.unroll(3):
+        acc += tw.load(X[b, i * 128 + k : i * 128 + k + 128], fill=0.0) * tw.load(W[k])
+    tw.store(Y[b, i * 128], acc)
+)py"};
+
+TEST(FoldForms, AShortSumIsTheSameWrittenOut) { EXPECT_TRUE(kWindow.proved()); }
+
+TEST(FoldForms, AShortSumIsNotAnotherWrittenOut) {
+    EXPECT_FALSE(kWindow.with("tw.load(W[k])", "tw.load(W[2 - k])").proved());
+    EXPECT_FALSE(kWindow.with("tw.unroll(3)", "tw.unroll(2)").proved());
+    EXPECT_FALSE(kWindow.with("+ k : i * 128 + k + 128]", ": i * 128 + 128]").proved());
+}
+
+const Text kAdded{R"py(import tilewright as tw
+from tilewright import f32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="L = sum(n, X[n])", threads=256)
+def added(X: tw.Tensor(f32, N), L: tw.Tensor(f32, zeroed=True)):
+    i = tw.grid(tw.cdiv(N, 1024))
+    tw.atomic_add(L, tw.sum(tw.load(X[i * 1024 : i * 1024 + 1024], fill=0.0), axis=0))
+)py"};
+
+TEST(FoldForms, BlocksAddToOneNumber) {
+    EXPECT_TRUE(kAdded.proved());
+    EXPECT_FALSE(kAdded.with("tw.cdiv(N, 1024)", "N // 1024").proved());
+    EXPECT_FALSE(kAdded.with("X[i * 1024 : i * 1024 + 1024]", "X[i * 512 : i * 512 + 1024]").proved());
+    EXPECT_FALSE(kAdded.with("tw.grid(tw.cdiv(N, 1024))", "tw.grid(tw.cdiv(N, 1024) + 1) % tw.cdiv(N, 1024)").proved());
+}
+
+}  // namespace
+}  // namespace tw::verify
