@@ -2,11 +2,15 @@
 //
 // A reduction along a dimension that several warps share becomes: partial results per warp (Reduce with `across`), stored to
 // a scratch buffer with one column per warp, a barrier, and a load of all columns that every thread folds for itself. A scan
-// does the same with the totals of the warps and adds those that come before. A relayout stores the tile and loads it with
+// does the same with the totals of the warps and adds those that come before; a reduction of the same tile behind it folds the
+// totals that lie there. A relayout stores the tile and loads it with
 // the other distribution. Each place has its own scratch, so that one barrier suffices; inside a loop a second one keeps the
 // next round's stores behind this round's loads.
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "ir/uses.h"
 #include "lower/groups.h"
 #include "lower/steps.h"
 
@@ -105,6 +109,10 @@ private:
         k_.fragments[static_cast<std::size_t>(r.src)].dist = src;
         const DType dtype = k_.fragments[static_cast<std::size_t>(r.dst)].dtype;
         const std::string name = k_.fragments[static_cast<std::size_t>(r.dst)].name;
+        if (const ir::SharedView* totals = totals_of_scan(r, out)) {
+            fold_columns(r, *totals, dtype, name, s, out);
+            return;
+        }
         // Partial results: the slice of src, with the warps' part of the dimension as a last dimension.
         Distribution part = ir::sliced(src, r.dim);
         const int last = static_cast<int>(part.shape.size());
@@ -120,12 +128,34 @@ private:
         if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, "the round before has read"));
         out.push_back({ir::StoreShared{view, partial, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
+        fold_columns(r, view, dtype, name, s, out);
+    }
+
+    // Every thread folds what the warps have left in the last dimension of a scratch.
+    void fold_columns(const ir::Reduce& r, const ir::SharedView& view, DType dtype, const std::string& name, const ir::Stmt& s, ir::Region& out) {
         Distribution all = dist(r.dst);
+        const int last = static_cast<int>(all.shape.size()), across = view.extents.back();
         all.shape.push_back(across);
         all.value.insert(all.value.begin(), {across, last, 1});
         const int gathered = fragment(name + "_all", dtype, all, r.dst, s.loc);
         out.push_back({ir::LoadShared{gathered, view, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back({ir::Reduce{r.dst, gathered, last, r.op, 1}, s.loc, "across the warps"});
+    }
+
+    // The totals that a scan of the same tile has stored in this region, if the tile is what it was.
+    const ir::SharedView* totals_of_scan(const ir::Reduce& r, const ir::Region& out) const {
+        for (const Scanned& t : scanned_) {
+            if (t.scan.src != r.src || t.scan.dim != r.dim || t.scan.op != r.op) continue;
+            const auto stored = std::find_if(out.begin(), out.end(), [&](const ir::Stmt& s) {
+                const auto* st = std::get_if<ir::StoreShared>(&s.op);
+                return st && st->dst.buffer == t.totals.buffer;
+            });
+            if (stored == out.end()) continue;
+            bool same = true;
+            ir::for_each_stmt(ir::Region(stored, out.end()), [&](const ir::Stmt& s) { ir::visit_uses(s, {.writes = [&](int f) { same &= f != r.src; }}); });
+            if (same) return &t.totals;
+        }
+        return nullptr;
     }
 
     void scan(const ir::Scan& sc, const ir::Stmt& s, const ExecutingGroup& group, ir::Region& out) {
@@ -173,6 +203,7 @@ private:
         out.push_back({ir::StoreShared{view, totals, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back({ir::Scan{sc.dst, sc.src, sc.dim, sc.op, sc.reverse}, s.loc, "inside each warp"});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
+        scanned_.push_back({sc, view});
         // dst = dst + sum over warps w before mine of totals[w], where "before mine" is a test on the coordinate.
         auto node = [](ir::ElementOp op, DType type, std::vector<ir::Element> args) {
             auto n = std::make_shared<ir::ElementNode>();
@@ -233,9 +264,15 @@ private:
         out.push_back({ir::LoadShared{r.dst, view, 0, false, false}, s.loc, ""});
     }
 
+    struct Scanned {
+        ir::Scan scan;
+        ir::SharedView totals;
+    };
+
     Draft& d_;
     ir::Kernel& k_;
     const Context& cx_;
+    std::vector<Scanned> scanned_;
 };
 
 }  // namespace

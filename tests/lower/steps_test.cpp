@@ -238,6 +238,25 @@ TEST(Scan, TotalsOfTheWarpsBeforeAreAdded) {
     expect_lines(last(c), {"across 4", "store_shared", "scan sum %x dim 0", "block_sync", "load_shared", "select(ge(coord0, 128)"});
 }
 
+std::size_t count(const std::string& text, const std::string& what) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+    return n;
+}
+
+TEST(Scan, AReductionOfTheSameTileReadsItsTotals) {
+    const char* parameters = "X: tw.Tensor(f32, N), S: tw.Tensor(f32, 1)";
+    const std::string shared = last(compile(kernel_text(parameters, "x = tw.load(X[0:512], fill=0.0)\ntw.store(X[0:512], tw.cumsum(x, axis=0))\ntw.store(S[0], tw.sum(x, axis=0))")));
+    EXPECT_EQ(count(shared, "block_sync"), 1u) << shared;
+    // Another tile, another operation, or a tile that has changed since: an exchange of its own.
+    for (const char* body : {"x = tw.load(X[0:512], fill=0.0)\ntw.store(X[0:512], tw.cumsum(x, axis=0))\ntw.store(S[0], tw.sum(x * 2.0, axis=0))",
+                             "x = tw.load(X[0:512], fill=0.0)\ntw.store(X[0:512], tw.cumsum(x, axis=0))\ntw.store(S[0], tw.prod(x, axis=0))",
+                             "x = tw.load(X[0:512], fill=0.0)\nfor i in tw.range(2):\n    x = x + 1.0\ntw.store(X[0:512], tw.cumsum(x, axis=0))\nfor i in tw.range(2):\n    x = x + 1.0\ntw.store(S[0], tw.sum(x, axis=0))"}) {
+        const std::string own = last(compile(kernel_text(parameters, body)));
+        EXPECT_EQ(count(own, "block_sync"), 2u) << own;
+    }
+}
+
 TEST(Arena, SwizzledBuffersAreAlignedAndBarriersComeLast) {
     const Compiled c = compile(kernel_text("A: tw.Tensor(bf16, M, K)", "a = tw.shared(f32, (33,))\nb = tw.shared(bf16, (64, 64), swizzle=128)\no = tw.overlay(b, f32, (64, 32), swizzle=128)\nbar = tw.mbarrier(2)\ntw.store(a, tw.zeros(f32, (33,)))"));
     expect_lines(last(c), {"shared a: f32 (33:1) swizzle none at 8192 bytes 132", "shared b: bf16 (64:64)(64:1) swizzle 128B at 0 bytes 8192", "swizzle 128B at 0 bytes 8192 overlay of b", "mbarrier bar[2] arrivals 1 at 8328"});
