@@ -145,6 +145,7 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
             if (row_starts_.before(view.origin[dim])) {
                 if (inner && per_unit > 1) g.first = fmt::format("-at{}", i);
                 else g.tests.emplace_back([along](const std::string& u) { return "-(" + along(u) + ")"; }, fmt::format("at{} + 1", i));
+                g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} >= 0", wrapped(view.origin[dim]));
             }
             g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} - {} >= {}", bound, wrapped(view.origin[dim]), view.extents[i]);
         }

@@ -7,9 +7,10 @@
 namespace tw::ir {
 namespace {
 
-bool takes_remainder(const Expr& e, bool away) {
-    if (e.kind() == ExprKind::add) return takes_remainder(e->args[0], away) || takes_remainder(e->args[1], away);
-    if (e.kind() == ExprKind::sub) return takes_remainder(e->args[0], away) || takes_remainder(e->args[1], !away);
+bool takes_away(const Expr& e, bool away) {
+    if (e.kind() == ExprKind::add) return takes_away(e->args[0], away) || takes_away(e->args[1], away);
+    if (e.kind() == ExprKind::sub) return takes_away(e->args[0], away) || takes_away(e->args[1], !away);
+    if (const auto c = e.as_constant()) return away ? *c > 0 : *c < 0;
     return away && e.kind() == ExprKind::mod;
 }
 
@@ -86,7 +87,7 @@ Expr RowStarts::expanded(const Expr& e) const {
     });
 }
 
-bool RowStarts::before(const Expr& origin) const { return takes_remainder(expanded(origin), false); }
+bool RowStarts::before(const Expr& origin) const { return takes_away(expanded(origin), false); }
 
 bool RowStarts::multiple_of(const GlobalView& view, std::int64_t n) const {
     const Tensor& tensor = kernel_.tensors[static_cast<std::size_t>(view.tensor)];

@@ -14,8 +14,8 @@ class RowStarts {
 public:
     explicit RowStarts(const Kernel& kernel);
 
-    // An origin that takes a remainder away, n - e % c, may lie before the tensor: elements there are masked, as those behind its end are.
-    // Of any other origin it is shown that it is never negative.
+    // An origin that takes a remainder or a constant away, n - e % c or n - 8, may lie before the tensor: elements there are masked, as those
+    // behind its end are. Of any other origin it is shown that it is never negative.
     bool before(const Expr& origin) const;
 
     // Is the view's first element a multiple of n elements away from the tensor's first one, for all values of what the origin is made of, as far as

@@ -148,6 +148,7 @@ private:
 
     std::optional<Value> one_term_each(Value once, Value initial, Atom k, const Poly& lo);
     std::optional<Value> masked_as_before(Value guess, Value initial, Atom k, const Poly& lo);
+    std::optional<Value> cut_at_first(Value value, Value initial, Atom k, const Poly& lo);
     Value within_masks(Value guess, Value initial, Atom k);
     Value rebased(Value v, Value then, Value now);
     std::optional<Value> relative_place(Value once, Value next_top, Value top, Atom k, const Poly& lo);

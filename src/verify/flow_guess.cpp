@@ -98,6 +98,22 @@ std::optional<Value> Flow::masked_as_before(Value guess, Value initial, Atom k, 
     return values_.where(moved, guess, values_.number(0));
 }
 
+// A reduction over chunks of which the first is cut off at its front (rows from the aligned address before their start): at the head of iteration k, what
+// lies between where the first iteration began and where the one before k has ended.
+std::optional<Value> Flow::cut_at_first(Value value, Value initial, Atom k, const Poly& lo) {
+    if (values_.node(value).kind != ValueNode::Kind::where) return std::nullopt;
+    const ValueNode first = values_.node(values_.simplified(values_.replace(value, {{k, lo}})));
+    prover_.push();
+    prover_.assume(less(lo, Poly::of(k)));
+    const ValueNode later = values_.node(values_.simplified(value));
+    prover_.pop();
+    if (first.kind != ValueNode::Kind::reduce || later.kind != ValueNode::Kind::reduce || first.name != later.name) return std::nullopt;
+    if (!ints_.mentions(later.lo, k) || ints_.replace(later.lo, {{k, lo}}) == first.lo) return std::nullopt;
+    const Atom i = ints_.fresh("i");
+    const Value all = values_.reduce(later.name, i, first.lo, ints_.replace(later.hi, {{k, Poly::of(k) - Poly(1)}}), values_.replace(later.args[0], {{later.variable, Poly::of(i)}}));
+    return values_.where(equals(Poly::of(k), lo), initial, all);
+}
+
 // A guess claims nothing of elements outside a mask that does not move, unless they are as before the loop, nor of unknown ones.
 Value Flow::within_masks(Value guess, Value initial, Atom k) {
     const ValueNode& n = values_.node(guess);

@@ -134,6 +134,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         if (!starts_right(id, result)) {
             if (const auto masked = masked_as_before(result, values_.simplified(s.fragments.at(id)), k, lo); masked && starts_right(id, *masked)) result = *masked;
         }
+        if (const auto cut = cut_at_first(value, s.fragments.at(id), k, lo)) result = *cut;
         prover_.pop();
         prover_.push();
         prover_.assume(at_least(Poly::of(k), lo));
