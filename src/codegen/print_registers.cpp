@@ -241,6 +241,16 @@ std::optional<std::pair<std::string, std::string>> Printer::extremes(const ir::E
             if (e->op == ElementOp::add) return std::pair{fmt::format("({} + {})", x->first, y->first), fmt::format("({} + {})", x->second, y->second)};
             return std::pair{fmt::format("({} - {})", x->first, y->second), fmt::format("({} - {})", x->second, y->first)};
         }
+        case ElementOp::mul: {
+            const auto x = extremes(e->args[0], d);
+            if (!x || e->args[1]->op != ElementOp::number || e->args[1]->number < 0) return std::nullopt;
+            const auto factor = static_cast<std::int64_t>(e->args[1]->number);
+            return std::pair{fmt::format("{} * {}", x->first, factor), fmt::format("{} * {}", x->second, factor)};
+        }
+        case ElementOp::number: {
+            const std::string text = number(e->number, e->dtype);
+            return std::pair{text, text};
+        }
         default: return std::nullopt;
     }
 }

@@ -173,6 +173,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu, testing::ValuesIn(std::vector<Case>{
     {"../tests/gpu/kernels/shuffles", 2, {{1}, {9}}, {}},
     {"../tests/gpu/kernels/shuffles", 3, {{16}, {1040}}, {}},
     {"../tests/gpu/kernels/panels", 0, {{1, 1}, {70, 45}}, {}},
+    {"../tests/gpu/kernels/masks", 0, {{1, 1}, {3, 255}, {2, 512}, {2, 770}}, {}},
 }), [](const auto& info) { return fs::path(info.param.file).filename().string() + "_" + std::to_string(info.index); });
 
 }  // namespace
