@@ -19,10 +19,16 @@ def whole_rows(X, Y, BM, BN):
 
 
 @tw.inline
-def united(state, C):
+def exponential(x, top, T):
+    """e^(x - top). One fma for bf16; in f32 the difference comes first, since the rounding of top * LOG2E would show where top is large."""
+    return tw.exp2(tw.fma(x, LOG2E, top * -LOG2E) if T == bf16 else (x - top) * LOG2E, approx=True)
+
+
+@tw.inline
+def united(state, C, floor):
     """The maximum and the sum of exponentials of the whole row, from those of the cluster's blocks."""
     tw.cluster_sync()
-    top = tw.full(f32, (), LOWEST)
+    top = tw.full(f32, (), floor)
     total = tw.zeros(f32, ())
     for r in tw.range(C, unroll=True):
         t = tw.load(state[0], rank=r)
@@ -68,27 +74,29 @@ def row_in_shared(X, Y, T, THREADS, C, K, SHIFTED):
     for k in tw.range(K):
         tw.cp_async(s[k], X[m, n0 + k * BN : n0 + k * BN + BN])
         tw.cp_async_commit()
-    tops = tw.full(f32, (THREADS,), LOWEST)
+    floor = LOWEST / 2 if T == bf16 else LOWEST         # for `exponential` in bf16: finite times LOG2E
+    tops = tw.full(f32, (THREADS,), floor)
     sums = tw.zeros(f32, (THREADS,))
     for k in tw.range(K, unroll=2):
         tw.cp_async_commit()        # an empty group, so that always the same number of groups may be on its way
         tw.cp_async_wait(K)
         x = tw.load(vectors[k], layout=tw.rows()).to(f32)
-        n = tw.coord(x, 0) * W + tw.coord(x, 1) + (n0 + k * BN)
+        n = n0 + k * BN
         if SHIFTED:
-            x = tw.where(n >= 0, x, float("-inf"))
-        x = tw.where(n < N, x, float("-inf"))
+            x = tw.where((tw.coord(x, 0) * W + tw.coord(x, 1) + n >= 0) & (tw.coord(x, 0) * W + tw.coord(x, 1) + n < N), x, float("-inf"))
+        else:
+            x = tw.where(tw.coord(x, 0) * W + tw.coord(x, 1) + n < N, x, float("-inf"))
         new_tops = tw.maximum(tops, tw.max(x, axis=1))
-        sums = sums * tw.exp2((tops - new_tops) * LOG2E, approx=True) + tw.sum(tw.exp2((x - new_tops[:, None]) * LOG2E, approx=True), axis=1)
+        sums = sums * exponential(tops, new_tops, T) + tw.sum(exponential(x, new_tops[:, None], T), axis=1)
         tops = new_tops
     top = tw.max(tops, axis=0)
     tw.store(state[0], top)
     tw.store(state[1], tw.sum(sums * tw.exp2((tops - top) * LOG2E, approx=True), axis=0))
-    whole_top, total = united(state, C)
+    whole_top, total = united(state, C, floor)
     scale = 1.0 / total
     for k in tw.range(K, unroll=2):
         n = n0 + k * BN
-        tw.store(Y[m, n : n + BN], (tw.exp2((tw.load(s[k]).to(f32) - whole_top) * LOG2E, approx=True) * scale).to(Y.dtype))
+        tw.store(Y[m, n : n + BN], (exponential(tw.load(s[k]).to(f32), whole_top, T) * scale).to(Y.dtype))
 
 
 @tw.inline
@@ -107,7 +115,7 @@ def row_online(X, Y, C, BN):
         top = new_top
     tw.store(state[0], top)
     tw.store(state[1], total)
-    whole_top, whole = united(state, C)
+    whole_top, whole = united(state, C, LOWEST)
     scale = 1.0 / whole
     for c in tw.range(rounds):
         n = rank * rounds * BN + c * BN
