@@ -290,6 +290,20 @@ std::vector<bool> mattering(const ir::Kernel& k, const Steering& steering) {
     return matters;
 }
 
+// The constant at which the last of the loops inside these branches starts.
+std::int64_t latest_start_in(const std::set<const ir::Stmt*>& branches) {
+    std::int64_t start = 0;
+    for (const ir::Stmt* branch : branches) {
+        const auto& i = std::get<ir::If>(branch->op);
+        for (const ir::Region* region : {&i.then, &i.otherwise}) {
+            ir::for_each_stmt(*region, [&](const ir::Stmt& s) {
+                if (auto* f = std::get_if<ir::For>(&s.op)) start = std::max(start, f->lo.as_constant().value_or(0));
+            });
+        }
+    }
+    return start;
+}
+
 // The sizes that bound loops inside these branches, directly or through scalars.
 std::set<int> bounding_in(const ir::Kernel& k, const std::set<const ir::Stmt*>& branches) {
     std::map<int, std::vector<Expr>> assigned;
@@ -339,7 +353,7 @@ Cutoff cutoff(const ir::Kernel& k) {
             };
             look(t.dims[0]);
             if (!table) continue;
-            const auto choices = choices_of(k, c.period, true);
+            const auto choices = choices_of(k, c.period + latest_start_in(steering.by_data), true);
             const std::set<int> inner = bounding_in(k, steering.by_data);
             const int rows = k.tensors[at(t.tile_ends->groups)].dims[0]->id;
             for (std::size_t longest = 0; longest <= k.sizes.size(); ++longest) {   // each size of their loops through many tiles, then none

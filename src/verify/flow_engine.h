@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <set>
 
 #include "base/processor_time.h"
@@ -217,7 +218,7 @@ private:
         std::vector<Condition> facts;
         std::string partial;     // why not every execution stores every element in bounds
         bool conditional = false;             // not every element in bounds implies the conditions around the store
-        std::vector<Condition> alternative;   // rows of a group: the conditions around it that not every group meets
+        std::vector<Condition> alternative;   // rows of a group: the conditions around it that not every group meets; next_iteration: that not every iteration meets
         enum class When : std::uint8_t { now, next_iteration, after_loop } when = When::now;   // relative to the tile whose elements it writes (Behind)
         Value added = -1;        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
         const ir::Equation* equation = nullptr;   // `index` counts from the start of its part of the output
@@ -337,8 +338,11 @@ private:
     bool parts_are_apart(const ir::Equation& e, std::string& why);
     // Stores in branches that ask how large a group is: for every group one branch is taken, and its stores cover the group.
     bool partition_by_alternatives(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
-    bool alternatives_are_complete(const std::vector<std::vector<Condition>>& alternatives, const Grouped& group, std::string& why);
+    enum class Choice : std::uint8_t { exact, overlapping, incomplete };
+    Choice choice_of(const std::vector<std::vector<Condition>>& alternatives, const Condition& given);
+    bool join_alternatives_behind(std::vector<Store>& inside, std::string& why, std::vector<std::string>& lemmas);
     bool join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
+    std::deque<Store> joined_;   // stores that stand for several
     // Atomic adds: the sum over all executions that add to an element is what `computes` says.
     bool adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why);
 

@@ -188,8 +188,9 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         // After a loop that runs behind, the last iteration's elements are stored where there was an iteration.
         const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const PathStep& c) { return prover_.holds_given(behind_->entered, c.condition); });
         conditional = conditional_ > 0 && !last && !not_implied_by(bounds).empty();
-        if (conditional && (!group || behind_)) partial = "the store is under a condition";
-        if (conditional_ > 0 && group) {
+        if (conditional && behind_) alternative = not_implied_by(bounds);
+        else if (conditional && !group) partial = "the store is under a condition";
+        if (conditional_ > 0 && group && !behind_) {
             Condition any = less(Poly::of(group->start), group->end);   // of a group, whatever its size, and of columns that exist
             for (std::size_t d = 0; d < p.index.size(); ++d) {
                 if (d != group->dim) any = both(any, less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)));
@@ -227,6 +228,8 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         for (Condition& c : facts) c = ints_.replace(c, behind_->back);
         if (when == Store::When::after_loop) coordinates.push_back(behind_->digit);
     }
+    // Of what the iteration before left, the branches of this one may each store the same; any other store here is under its condition alone.
+    if (conditional && behind_ && when != Store::When::next_iteration) partial = "the store is under a condition";
     // Outside its tile loop, every block of a persistent kernel stores.
     if (when == Store::When::now && k_.persistent && std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; })) coordinates.push_back({block_[0], Poly::of(grid_[0]), false});
     Value added = -1;

@@ -100,19 +100,59 @@ bool Flow::parts_are_apart(const ir::Equation& e, std::string& why) {
 
 // A store of the iteration before and its twin after the loop are one store of every iteration (Behind). Both must be there.
 bool Flow::join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas) {
-    std::vector<std::vector<Poly>> inside, after;
+    std::vector<Store> inside;
+    std::vector<std::vector<Poly>> in_loop, after;
     for (const Store* s : stores) {
         if (s->when == Store::When::now) continue;
         if (s->atomic) return why = "sums are not added to one iteration behind", false;
         if (!s->partial.empty()) return why = s->partial, false;
-        (s->when == Store::When::next_iteration ? inside : after).push_back(s->index);
+        if (s->when == Store::When::next_iteration) inside.push_back(*s);
+        else after.push_back(s->index);
     }
     if (inside.empty() && after.empty()) return true;
-    std::sort(inside.begin(), inside.end());
+    if (!join_alternatives_behind(inside, why, lemmas)) return false;
+    for (const Store& s : inside) in_loop.push_back(s.index);
+    std::sort(in_loop.begin(), in_loop.end());
     std::sort(after.begin(), after.end());
-    if (inside != after) return why = "what the loop stores one iteration behind is not what is stored after the loop", false;
-    std::erase_if(stores, [](const Store* s) { return s->when == Store::When::after_loop; });
+    if (in_loop != after) return why = "what the loop stores one iteration behind is not what is stored after the loop", false;
+    std::erase_if(stores, [](const Store* s) { return s->when != Store::When::now; });
+    for (Store& s : inside) {
+        joined_.push_back(std::move(s));
+        stores.push_back(&joined_.back());
+    }
     lemmas.push_back("lemma: stores one iteration behind the loop, and one after it, are one store of each iteration");
+    return true;
+}
+
+// Branches of an iteration that all store the same of what the one before left, and of which every iteration takes exactly one: one store,
+// of which is known what is known in every branch.
+bool Flow::join_alternatives_behind(std::vector<Store>& inside, std::string& why, std::vector<std::string>& lemmas) {
+    if (std::none_of(inside.begin(), inside.end(), [](const Store& s) { return s.conditional; })) return true;
+    std::map<std::vector<Condition>, std::map<std::vector<Poly>, std::vector<Store>>> ways;
+    for (const Store& s : inside) ways[s.alternative][s.index].push_back(s);
+    std::vector<std::vector<Condition>> alternatives;
+    std::vector<Store> joined;
+    for (auto& [conditions, by_place] : ways) {
+        alternatives.push_back(conditions);
+        const bool first = alternatives.size() == 1;
+        if (!first && by_place.size() != joined.size()) return why = "the branches of an iteration do not store the same of what the one before left", false;
+        for (auto& [place, list] : by_place) {
+            if (list.size() != 1) return why = "a branch stores the same elements twice", false;
+            if (first) {
+                joined.push_back(list[0]);
+                continue;
+            }
+            const auto twin = std::find_if(joined.begin(), joined.end(), [&](const Store& s) { return s.index == place; });
+            if (twin == joined.end() || twin->equation != list[0].equation) return why = "the branches of an iteration do not store the same of what the one before left", false;
+            std::erase_if(twin->facts, [&](const Condition& c) { return std::find(list[0].facts.begin(), list[0].facts.end(), c) == list[0].facts.end(); });
+        }
+    }
+    const Choice choice = choice_of(alternatives, Condition{});
+    if (choice == Choice::overlapping) return why = "two branches that store what the iteration before left may both be taken", false;
+    if (choice == Choice::incomplete) return why = "an iteration may take no branch that stores what the one before left", false;
+    for (Store& s : joined) s.conditional = false, s.alternative.clear();
+    lemmas.push_back("lemma: every iteration takes one of " + std::to_string(alternatives.size()) + " branches that store what the one before left");
+    inside = std::move(joined);
     return true;
 }
 
@@ -172,7 +212,9 @@ bool Flow::partition_by_alternatives(const std::vector<const Store*>& stores, st
         }
         alternatives.push_back(conditions);
     }
-    if (!alternatives_are_complete(alternatives, *group, why)) return false;
+    const Choice choice = choice_of(alternatives, less(Poly::of(group->start), group->end));
+    if (choice == Choice::overlapping) return why = "two branches that store to it may both be taken", false;
+    if (choice == Choice::incomplete) return why = "a group may be of a size for which no branch stores it", false;
     for (const auto& [conditions, list] : ways) {
         if (!partition(list, why, lemmas, folded)) return false;
     }
@@ -180,8 +222,8 @@ bool Flow::partition_by_alternatives(const std::vector<const Store*>& stores, st
     return true;
 }
 
-// Of every group that is not empty: one alternative holds, and no two do.
-bool Flow::alternatives_are_complete(const std::vector<std::vector<Condition>>& alternatives, const Grouped& group, std::string& why) {
+// Where `given` holds: does one alternative hold, and do no two?
+Flow::Choice Flow::choice_of(const std::vector<std::vector<Condition>>& alternatives, const Condition& given) {
     auto parts_of = [](const std::vector<Condition>& conditions) {
         std::vector<Condition> parts;
         std::function<void(const Condition&)> add = [&](const Condition& c) {
@@ -196,26 +238,26 @@ bool Flow::alternatives_are_complete(const std::vector<std::vector<Condition>>& 
             Prover two(ints_);
             for (const Condition& c : alternatives[i]) two.assume(c);
             const bool apart = std::any_of(alternatives[j].begin(), alternatives[j].end(), [&](const Condition& c) { return two.holds(negated(c)); });
-            if (!apart) return why = "two branches that store to it may both be taken", false;
+            if (!apart) return Choice::overlapping;
         }
     }
     // No alternative holds: what is left of each, given that the others do not, must come to nothing.
     Prover none(ints_);
-    none.assume(less(Poly::of(group.start), group.end));
+    none.assume(given);
     std::vector<std::vector<Condition>> open;
     for (const auto& a : alternatives) open.push_back(parts_of(a));
     for (bool progress = true; progress;) {
         progress = false;
         for (std::size_t i = 0; i < open.size(); ++i) {
             std::erase_if(open[i], [&](const Condition& c) { return none.holds(c); });
-            if (open[i].empty()) return true;
+            if (open[i].empty()) return Choice::exact;
             if (open[i].size() > 1) continue;
             none.assume(negated(open[i][0]));
             open.erase(open.begin() + static_cast<std::ptrdiff_t>(i--));
             progress = true;
         }
     }
-    return why = "a group may be of a size for which no branch stores it", false;
+    return Choice::incomplete;
 }
 
 // Stores a constant distance from the first one, and the others.

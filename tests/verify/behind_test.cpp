@@ -55,5 +55,46 @@ TEST(StoresOneIterationBehind, StoreWhatTheIterationLeft) {
     EXPECT_FALSE(proved(kernel_with("0", "at", kLeft, "    tw.store(Y[at : at + 128], held * 2.0)")));
 }
 
+// The store in branches of the iteration that follows: `branches` is its head.
+std::string kernel_in_branches(const std::string& branches) {
+    std::string text = kernel_with("0", "at", kLeft, kAfter);
+    const std::string plain = "        if holds == 1:\n            tw.store(Y[at : at + 128], held)\n";
+    const auto place = text.find(plain);
+    EXPECT_NE(place, std::string::npos);
+    return text.replace(place, plain.size(), branches);
+}
+
+std::string branch(const std::string& condition, const std::string& at = "at") {
+    return "        if " + condition + ":\n            if holds == 1:\n                tw.store(Y[" + at + " : " + at + " + 128], held)\n";
+}
+
+TEST(StoresOneIterationBehind, MayBeInBranchesOfWhichOneIsTaken) {
+    EXPECT_TRUE(proved(kernel_in_branches(branch("t % 2 == 0") + branch("t % 2 == 1"))));
+    EXPECT_TRUE(proved(kernel_in_branches(branch("N > 1000") + branch("N <= 1000"))));
+    EXPECT_TRUE(proved(kernel_in_branches(branch("t < 5") + branch("t >= 5"))));
+}
+
+// Everything is proved but that each element is written once: the reason.
+std::string why_not_once(const std::string& text) {
+    diagnose::CheckOptions options;
+    options.search = false;
+    std::string reason;
+    for (const Obligation& o : diagnose::check(kernel_of_text(text), options).obligations) {
+        if (o.status == Status::proved) continue;
+        EXPECT_EQ(o.kind, "written once") << o.reason;
+        reason = o.reason;
+    }
+    return reason;
+}
+
+TEST(StoresOneIterationBehind, AreInNoBranchTwiceOrNever) {
+    const std::string never = "an iteration may take no branch that stores what the one before left", twice = "two branches that store what the iteration before left may both be taken";
+    EXPECT_EQ(why_not_once(kernel_in_branches(branch("t % 2 == 0"))), never);
+    EXPECT_EQ(why_not_once(kernel_in_branches(branch("t < 5") + branch("t > 5"))), never);           // iteration 5
+    EXPECT_EQ(why_not_once(kernel_in_branches(branch("N > 1000") + branch("N < 1000"))), never);     // at N = 1000
+    EXPECT_EQ(why_not_once(kernel_in_branches(branch("t <= 5") + branch("t >= 5"))), twice);         // iteration 5
+    EXPECT_FALSE(proved(kernel_in_branches(branch("t % 2 == 0") + branch("t % 2 == 1", "at + 128"))));   // one branch stores elsewhere
+}
+
 }  // namespace
 }  // namespace tw::verify
