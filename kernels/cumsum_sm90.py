@@ -63,6 +63,27 @@ def ring(X, Y, scan, combine, folded, start, T, S, BN):
 
 
 @tw.inline
+def shifted_ring(X, Y, T, S, BN):
+    """The same for sums of rows of any length and pitch, each from the multiple of 16 bytes at or before its start: what lies before the row adds nothing."""
+    V = 16 // T.bytes
+    m = tw.grid(M)
+    n = -(m % V * (N % V) % V)
+    s = tw.shared(T, (S, BN))
+    for c in tw.unroll(S - 1):
+        tw.cp_async(s[c], X[m, n + c * BN : n + c * BN + BN])
+        tw.cp_async_commit()
+    carry = tw.zeros(f32, ())
+    for c in tw.range(tw.cdiv(N + V - 1, BN)):
+        tw.cp_async_wait(S - 2)
+        x = tw.load(s[c % S]).to(f32)
+        ahead = c + S - 1
+        tw.cp_async(s[ahead % S], X[m, n + ahead * BN : n + ahead * BN + BN])
+        tw.cp_async_commit()
+        tw.store(Y[m, n + c * BN : n + c * BN + BN], (tw.cumsum(x, axis=0) + carry).to(Y.dtype))
+        carry = carry + tw.sum(x, axis=0)
+
+
+@tw.inline
 def turned(X, Y, scan, combine, folded, start, BN):
     """Rows of any alignment: one element a lane on both sides of memory, four neighbours a thread in the scan."""
     m = tw.grid(M)
@@ -91,10 +112,10 @@ def cumsum_ring(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f
     ring(X, Y, running_sum, plus, total, 0.0, T, S, 4096 // T.bytes)
 
 
-@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=6)
-def cumsum_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32)):
-    """Rows of any length and alignment."""
-    turned(X, Y, running_sum, plus, total, 0.0, 1024)
+@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=128, blocks_per_sm=16)
+def cumsum_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), S: tw.const(3, 4, 6) = 4):
+    """Rows of any length and pitch."""
+    shifted_ring(X, Y, T, S, 2048 // T.bytes)
 
 
 @tw.kernel(target="sm_80", name="cumprod", computes="Y[m, n] = prod(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=8)

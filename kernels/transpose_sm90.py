@@ -5,14 +5,6 @@ from tilewright import bf16, f32
 M, N = tw.sizes("M N")
 
 
-@tw.inline
-def turned(X, Y, s, BM, BN, V):
-    bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))
-    tw.store(s, tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill=0.0, layout=tw.blocked(vector=V)))
-    tw.sync()
-    tw.store(Y[bn * BN, bm * BM], tw.load(s.T))
-
-
 @tw.kernel(target="sm_90a", name="transpose", computes="Y[n, m] = X[m, n]", threads=256, blocks_per_sm=6)
 def transpose_matrices(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16), BM: tw.const(64, 128) = 128, BN: tw.const(64, 128) = 64):
     """Rows of whole vectors of 16-bit elements: ldmatrix turns 8 x 8 matrices on their way to registers, stmatrix writes them as rows again."""
@@ -35,12 +27,27 @@ def transpose_aligned(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(f
     """Rows of whole vectors in X and in Y. Four bytes of padding a row: rows and columns of a warp's accesses fall into different banks."""
     tw.assume(M % 4 == 0)
     tw.assume(N % 4 == 0)
+    bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))
     s = tw.shared(T, (BM, BN), pad=1)
-    turned(X, Y, s, BM, BN, 4)
+    tw.store(s, tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill=0.0, layout=tw.blocked(vector=4)))
+    tw.sync()
+    tw.store(Y[bn * BN, bm * BM], tw.load(s.T))
 
 
-@tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=256)
-def transpose_any(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16, f32), BM: tw.const(32, 64, 128) = 128, BN: tw.const(32, 64, 128) = 64):
-    """Any shape, one element a lane."""
-    s = tw.shared(T, (BM, BN), pad=4 // T.bytes)
-    turned(X, Y, s, BM, BN, 1)
+@tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=256, blocks_per_sm=4)
+def transpose_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16, f32), BM: tw.const(64, 128) = 128, BN: tw.const(32, 64) = 64):
+    """Any shape. Every row of Y is written from the sector of 32 bytes at or before its part of the tile, so that only the ends of a row leave sectors to two
+    blocks: a warp has a row, the row its shift, and the tile V rows of X more than it has columns of Y."""
+    V = 32 // T.bytes
+    bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M + V - 1, BM))
+    m = bm * BM - V
+    s = tw.shared(T, (V + BM, BN), pad=1)
+    tw.store(s, tw.load(X[m : m + V + BM, bn * BN : bn * BN + BN], fill=0.0, layout=tw.blocked(vector=1)))
+    tw.sync()
+    with tw.warps(0, 1, 2, 3, 4, 5, 6, 7) as w:
+        for i in tw.range(BN // 8, unroll=4):
+            n = bn * BN + i * 8 + w
+            shift = n % V * (M % V) % V
+            y = tw.load(s[V - shift : V - shift + BM, i * 8 + w], layout=tw.blocked(vector=4 // T.bytes))
+            if n < N:
+                tw.store(Y[n, bm * BM - shift : bm * BM - shift + BM], y)
