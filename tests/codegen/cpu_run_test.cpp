@@ -159,6 +159,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu, testing::ValuesIn(std::vector<Case>{
     {"softmax", 1, {{2, 5}, {2, 1500}}, {}},
     {"cumsum", 0, {{1, 1}, {2, 1500}}, {}},
     {"transpose", 0, {{1, 1}, {33, 65}}, {}},
+    {"transpose_sm90", 2, {{1, 1}, {65, 131}, {300, 70}}, {}},
+    {"transpose_sm90", 3, {{1, 1}, {65, 131}, {300, 70}}, {}},
     {"reductions", 0, {{1, 1}, {6, 700}}, {}},
     {"reductions", 1, {{1, 1}, {70, 45}}, {}},
     {"reductions", 2, {{1, 1}, {70, 45}}, {}},
