@@ -5,8 +5,9 @@
 // does the same with the totals of the warps and adds those that come before; a reduction of the same tile behind it folds the
 // totals that lie there. A relayout stores the tile and loads it with
 // the other distribution. Each place has its own scratch, so that one barrier suffices; inside a loop a second one keeps the
-// next round's stores behind this round's loads.
+// next round's stores behind this round's loads; where a round has two reductions, each one's barrier does that for the other.
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -125,10 +126,23 @@ private:
         const int partial = fragment(name + "_partial", dtype, part, r.dst, s.loc);
         out.push_back({ir::Reduce{partial, r.src, r.dim, r.op, across}, s.loc, "inside each warp"});
         const ir::SharedView view = scratch(name + "_scratch", dtype, part.shape, group, s.loc);
-        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, "the round before has read"));
+        if (group.in_loop && !behind_another(out)) out.push_back(group_sync(d_, cx_, group, s.loc, before));
+        folded_.insert(view.buffer);
         out.push_back({ir::StoreShared{view, partial, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
         fold_columns(r, view, dtype, name, s, out);
+    }
+
+    // Two reductions of one round of a loop: the barrier behind which each is read lies between the other's reads and its next stores, so that neither needs
+    // one before them. Takes away the earlier one's.
+    bool behind_another(ir::Region& out) {
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const auto* store = std::get_if<ir::StoreShared>(&out[i].op);
+            if (!store || !folded_.count(store->dst.buffer)) continue;
+            if (i > 0 && out[i - 1].note == before) out.erase(out.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+            return true;
+        }
+        return false;
     }
 
     // Every thread folds what the warps have left in the last dimension of a scratch.
@@ -199,7 +213,7 @@ private:
         const int totals = fragment(name + "_totals", dtype, part, sc.dst, s.loc);
         out.push_back({ir::Reduce{totals, sc.src, sc.dim, sc.op, across}, s.loc, "the total of each warp"});
         ir::SharedView view = scratch(name + "_scratch", dtype, part.shape, group, s.loc);
-        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, "the round before has read"));
+        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, before));
         out.push_back({ir::StoreShared{view, totals, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back({ir::Scan{sc.dst, sc.src, sc.dim, sc.op, sc.reverse}, s.loc, "inside each warp"});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
@@ -258,7 +272,7 @@ private:
         }
         const DType dtype = k_.fragments[static_cast<std::size_t>(r.src)].dtype;
         const ir::SharedView view = scratch(k_.fragments[static_cast<std::size_t>(r.dst)].name + "_scratch", dtype, dist(r.src).shape, group, s.loc);
-        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, "the round before has read"));
+        if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, before));
         out.push_back({ir::StoreShared{view, r.src, 0, false, false}, s.loc, ""});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all threads have stored"));
         out.push_back({ir::LoadShared{r.dst, view, 0, false, false}, s.loc, ""});
@@ -273,6 +287,8 @@ private:
     ir::Kernel& k_;
     const Context& cx_;
     std::vector<Scanned> scanned_;
+    std::set<int> folded_;   // scratch buffers of reductions
+    static constexpr const char* before = "the round before has read";
 };
 
 }  // namespace

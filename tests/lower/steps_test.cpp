@@ -116,6 +116,19 @@ TEST(Reductions, AcrossWarpsThroughScratchWithABarrier) {
     EXPECT_EQ(text.find("block_sync"), text.rfind("block_sync")) << text;
 }
 
+TEST(Reductions, InALoopABarrierMoreUnlessAnotherReductionHasOne) {
+    auto barriers = [](const std::string& rest) {
+        const std::string text = last(compile(kernel_text("X: tw.Tensor(f32, N), S: tw.Tensor(f32, 4)", "for c in tw.range(4):\n    x = tw.load(X[c * 512 : c * 512 + 512], fill=0.0)\n    a = tw.sum(x, axis=0)\n    " + rest)));
+        std::size_t n = 0;
+        for (auto at = text.find("block_sync"); at != std::string::npos; at = text.find("block_sync", at + 1)) ++n;
+        return n;
+    };
+    EXPECT_EQ(barriers("tw.store(S[c], a)"), 2u);
+    EXPECT_EQ(barriers("tw.store(S[c], tw.max(x - a, axis=0))"), 2u);
+    EXPECT_EQ(barriers("tw.store(S[c], tw.max(x - a, axis=0) + tw.min(x + a, axis=0))"), 3u);
+    EXPECT_EQ(barriers("if c > 2:\n        tw.store(S[c], tw.max(x - a, axis=0))"), 4u);   // not in every round
+}
+
 TEST(Reductions, InARoleTheBarrierIsANamedOnePerInstance) {
     const Compiled c = compile(kernel_text("X: tw.Tensor(f32, N), S: tw.Tensor(f32, 2)", "with tw.warpgroups(0, 1) as w:\n    x = tw.load(X[w * 1024 : w * 1024 + 1024], fill=0.0)\n    tw.store(S[w], tw.sum(x, axis=0))"));
     expect_lines(last(c), {"store_shared sum_scratch[w, 0:+4]", "named_sync (14 + w) threads=128", "load_shared sum_scratch[w, 0:+4]"});
