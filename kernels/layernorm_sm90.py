@@ -119,8 +119,8 @@ def row_in_shared(X, gamma, beta, Y, eps, T, C, K, BN, U):
         let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
-    threads=tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
-    blocks_per_sm=(1536 if T == bf16 and BYTES == 8192 else 1280 if T == bf16 and BYTES <= 16384 else 1024) // tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
+    threads=160 if T == bf16 and BYTES == 10240 else tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
+    blocks_per_sm=6 if T == bf16 and BYTES == 10240 else (1536 if T == bf16 and BYTES == 8192 else 1280 if T == bf16 and BYTES <= 16384 else 1024) // tw.max(128, BYTES // T.bytes // 16 if BYTES > 4096 else BYTES // 32),
 )
 def layernorm_rows(
     X: tw.Tensor(T, M, N),
@@ -131,11 +131,11 @@ def layernorm_rows(
     T: tw.each(bf16, f32),
     BYTES: tw.each(256, 512, 1024, 2048, 4096, 6144, 8192, 10240, 12288, 16384, 20480, 24576, 32768),
 ):
-    """Rows of up to BYTES bytes in registers: two vectors of 16 bytes a thread (four in the larger ones of fp32), one row a block or several short ones."""
+    """Rows of up to BYTES bytes in registers: two vectors of 16 bytes a thread (four in the larger ones of fp32, and in rows of 10 KB), one row a block or several short ones."""
     BN = BYTES // T.bytes
     tw.assume(N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
-    whole_rows(X, gamma, beta, Y, eps, tw.max(1, 4096 // BYTES), BN, T == bf16 and BYTES == 8192)
+    whole_rows(X, gamma, beta, Y, eps, tw.max(1, 4096 // BYTES), BN, T == bf16 and (BYTES == 8192 or BYTES == 10240))
 
 
 @tw.kernel(
