@@ -61,7 +61,7 @@ FlowResult Flow::run() {
         if (!k_.persistent || axis > 0) {
             if (axis == clustered_axis_ && one_cluster) continue;
             if (axis == clustered_axis_) digits_.push_back({block_[axis], Poly::of(grid_[axis]), false});
-            else if (wanted.constant() != 1) digits_.push_back({block_[axis], wanted, false});
+            else if (wanted.constant() != 1) split_block_index(axis, wanted);
         }
     }
     // The first passes record what is written to shared memory, so that a reader may come before its writer in the text.
@@ -76,6 +76,48 @@ FlowResult Flow::run() {
     result_.questions = prover_.counts().answered;
     result_.questions["none"] = prover_.counts().refused;
     return std::move(result_);
+}
+
+// A block index that the kernel takes apart (block // H and block % H of B * H blocks) is the number of those digits.
+void Flow::split_block_index(int axis, const Poly& extent) {
+    std::vector<Digit> parts = {{block_[axis], extent, false}};
+    std::vector<Poly> steps = {Poly(1)};   // what each digit counts in
+    State known;                           // what the statements before have assigned: any cut is sound, so it need not be exact
+    auto cut = [&](std::size_t i, const Poly& below, const Poly& above) {
+        const std::string name = ints_.text(Poly::of(parts[i].atom));
+        const Atom high = ints_.digit(name + " // " + ints_.text(below), above), low = ints_.digit(name + " % " + ints_.text(below), below);
+        prover_.assume(less(Poly::of(high), above));
+        prover_.assume(less(Poly::of(low), below));
+        parts[i] = {high, above, false};
+        parts.insert(parts.begin() + static_cast<std::ptrdiff_t>(i), {low, below, false});
+        steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(i) + 1, steps[i] * below);
+        block_index_[axis] = Poly(0);
+        for (std::size_t j = 0; j < parts.size(); ++j) block_index_[axis] = block_index_[axis] + steps[j] * Poly::of(parts[j].atom);
+    };
+    for (bool more = true; more && parts.size() < 6;) {
+        more = false;
+        std::function<void(const ir::Expr&)> look = [&](const ir::Expr& e) {
+            for (const ir::Expr& a : e->args) look(a);
+            if (more || (e.kind() != ir::ExprKind::floor_div && e.kind() != ir::ExprKind::mod)) return;
+            const Poly number = ints_.from(e->args[0], leaf(known)), divisor = ints_.from(e->args[1], leaf(known));
+            for (std::size_t first = 0; first < parts.size(); ++first) {   // is the number made of the digits from `first` to `last`?
+                Poly made;
+                std::size_t last = first;
+                for (; last < parts.size() && (last == first || !(made == number)); ++last) made = made + *divided(steps[last], steps[first]) * Poly::of(parts[last].atom);
+                if (!(made == number)) continue;
+                for (std::size_t i = first; i < last && !more; ++i) {
+                    const auto low = divided(divisor * steps[first], steps[i]), high = low ? divided(parts[i].extent, *low) : std::nullopt;
+                    if (high && low->constant() != 1 && high->constant() != 1) cut(i, *low, *high), more = true;
+                }
+                return;
+            }
+        };
+        ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+            ir::visit_uses(s, {.expr = look});
+            if (auto* x = std::get_if<ir::Assign>(&s.op)) known.scalars[x->var] = poly(x->value, known);
+        });
+    }
+    digits_.insert(digits_.end(), parts.begin(), parts.end());
 }
 
 Integers::Leaf Flow::leaf(const State& s) {

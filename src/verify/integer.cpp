@@ -224,6 +224,50 @@ Atom Integers::fresh(const std::string& prefix, std::optional<std::int64_t> lowe
     return a;
 }
 
+// a / b, where b is one term that divides every term of a.
+std::optional<Poly> divided(const Poly& a, const Poly& b) {
+    if (b.terms.size() != 1) return std::nullopt;
+    const auto& [factors, coefficient] = *b.terms.begin();
+    Poly result;
+    for (const auto& [m, k] : a.terms) {
+        std::vector<Atom> rest;
+        std::set_difference(m.begin(), m.end(), factors.begin(), factors.end(), std::back_inserter(rest));
+        if (k % coefficient != 0 || rest.size() + factors.size() != m.size()) return std::nullopt;
+        result.terms[rest] = k / coefficient;
+    }
+    return result;
+}
+
+Atom Integers::digit(const std::string& name, const Poly& below) {
+    const auto end = below.constant();
+    const Atom a = symbol(name, 0, end ? std::optional(*end - 1) : std::nullopt);
+    atoms_[static_cast<std::size_t>(a)].below = below;
+    return a;
+}
+
+// By its form alone: sizes, digits and quotients of such by constants, added and multiplied.
+bool Integers::never_negative(const Poly& p) const {
+    return std::all_of(p.terms.begin(), p.terms.end(), [&](const auto& term) {
+        return term.second > 0 && std::all_of(term.first.begin(), term.first.end(), [&](Atom a) {
+            const AtomInfo& i = info(a);
+            return i.lower.value_or(-1) >= 0 || (i.kind == AtomInfo::Kind::quotient && i.args[1].constant().value_or(0) > 0 && never_negative(i.args[0]));
+        });
+    });
+}
+
+bool Integers::counts_below(const Poly& p, const Poly& bound) const {
+    for (const auto& [m, k] : p.terms) {
+        for (Atom a : m) {
+            const auto& below = info(a).below;
+            const auto step = below ? divided(bound, *below) : std::nullopt;   // a is the highest digit: it counts in steps of `step`
+            if (!step || !never_negative(*step)) continue;
+            const Poly rest = p - *step * Poly::of(a);
+            if (rest.terms.empty() || (rest.terms.size() < p.terms.size() && counts_below(rest, *step))) return true;
+        }
+    }
+    return false;
+}
+
 Poly Integers::quotient(const Poly& a, const Poly& b) {
     if (auto d = b.constant(); d && *d != 0) {
         if (auto n = a.constant()) return Poly(ir::floor_div(*n, *d));
@@ -259,6 +303,16 @@ Poly Integers::quotient(const Poly& a, const Poly& b) {
         }
     }
     if (a == b) return Poly(1);   // b != 0 is the launch's business: division by zero has no value anywhere
+    if (b.terms.size() == 1 && b.terms.begin()->second > 0) {   // q * b + r with r a number of digits below b
+        Poly q, r;
+        for (const auto& [m, k] : a.terms) {
+            Poly term;
+            term.terms[m] = k;
+            const auto whole = divided(term, b);
+            (whole ? q : r) = (whole ? q : r) + (whole ? *whole : term);
+        }
+        if (r.terms.empty() || counts_below(r, b)) return q;
+    }
     AtomInfo info;
     info.kind = AtomInfo::Kind::quotient;
     info.args = {a, b};

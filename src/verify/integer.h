@@ -42,6 +42,7 @@ struct Poly {
 Poly operator+(const Poly& a, const Poly& b);
 Poly operator-(const Poly& a, const Poly& b);
 Poly operator*(const Poly& a, const Poly& b);
+std::optional<Poly> divided(const Poly& a, const Poly& b);
 
 // Coefficients have 64 bits. One that does not fit wraps around, and this thread's count goes up: what was then claimed with the help of
 // polynomials is not proved. `distrust_after_overflow` takes it back where the count has changed since.
@@ -78,6 +79,7 @@ struct AtomInfo {
     int tensor = -1;              // element
     Condition condition;          // choice
     std::optional<std::int64_t> lower, upper;   // symbols: known constant bounds (inclusive)
+    std::optional<Poly> below;                  // symbols: a digit, 0 <= it < below
     bool fresh = false;           // symbols: made by Integers::fresh, for what is not known
     std::vector<Atom> inside;     // the atoms of its arguments and condition, and of theirs; sorted, each once
 };
@@ -101,6 +103,9 @@ public:
     Atom symbol(const std::string& name, std::optional<std::int64_t> lower = {}, std::optional<std::int64_t> upper = {});
     Atom fresh(const std::string& prefix, std::optional<std::int64_t> lower = {}, std::optional<std::int64_t> upper = {});
     Poly quotient(const Poly& a, const Poly& b);
+    Atom digit(const std::string& name, const Poly& below);   // 0 <= it < below
+    bool never_negative(const Poly& p) const;
+    bool counts_below(const Poly& p, const Poly& bound) const;   // a number made of digits, the highest of which ends at `bound`
     Poly remainder(const Poly& a, const Poly& b) { return a - b * quotient(a, b); }
     Poly minimum(const Poly& a, const Poly& b);
     Poly maximum(const Poly& a, const Poly& b);

@@ -77,17 +77,50 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
         }
         return false;
     };
-    // f(b) joins the sum of f over [a, b), and so does f(a - 1); with the factors before the sum too, and term by term where f is a sum.
-    auto unite_one = [&] {
+    // A sum less one over its first or its last part is one over the rest.
+    auto subtract_two = [&] {
+        for (auto i = terms.begin(); i != terms.end(); ++i) {
+            for (const SumFactor& one : sum_factors(i->first)) {
+                for (auto j = terms.begin(); j != terms.end(); ++j) {
+                    if (i == j || i->second == 0 || snapped(i->second) != -snapped(j->second)) continue;
+                    for (const SumFactor& theirs : sum_factors(j->first)) {
+                        const ValueNode &a = node(one.reduce), &b = node(theirs.reduce);
+                        if (has_unknown(i->first) || may_be_infinite(i->first) || one.others != theirs.others || a.args[0] != b.args[0] || a.variable != b.variable || (!(a.lo == b.lo) && !(a.hi == b.hi))) continue;
+                        if (!prover_.holds(both(at_least(b.lo, a.lo), both(at_least(b.hi, b.lo), at_least(a.hi, b.hi))))) continue;
+                        ++merging_;
+                        const auto bases_of = [&](ValueNode rest) {
+                            auto bases = one.others;
+                            bases.emplace_back(intern(std::move(rest)), 1.0);
+                            return bases;
+                        };
+                        ValueNode rest = a;
+                        if (a.lo == b.lo) rest.lo = b.hi;
+                        else rest.hi = b.lo;
+                        const double c = i->second;
+                        const Value first = i->first, second = j->first, left = product(bases_of(std::move(rest)));
+                        terms.erase(first);
+                        terms.erase(second);
+                        terms[left] += c;
+                        --merging_;
+                        return true;
+                    }
+                }
+            }
+        }
+        return false;
+    };
+    // f(b) joins the sum of f over [a, b), and so does f(a - 1); f(b - 1) and f(a) may be taken from it; with the factors before the sum too, and
+    // term by term where f is a sum.
+    auto unite_one = [&](bool joins) {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
             const Value r = i->first;
-            if (i->second == 0) continue;
+            if (i->second == 0 || (!joins && (has_unknown(r) || may_be_infinite(r)))) continue;   // those cancel nothing
             const double c = i->second;
             for (const SumFactor& one : sum_factors(r)) {
                 const ValueNode a = node(one.reduce);
                 for (const bool after : {true, false}) {
                     ++merging_;
-                    const Value next = replace(a.args[0], {{a.variable, after ? a.hi : a.lo - Poly(1)}});
+                    const Value next = replace(a.args[0], {{a.variable, joins ? (after ? a.hi : a.lo - Poly(1)) : (after ? a.hi - Poly(1) : a.lo)}});
                     const ValueNode n = node(next);
                     std::vector<std::pair<Value, double>> parts;
                     if (n.kind == Kind::sum && n.number == 0) {
@@ -104,13 +137,13 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
                             part = product(std::move(bases));
                         }
                         auto j = terms.find(part);
-                        all = all && j != terms.end() && j->first != r && found.insert(part).second && snapped(j->second) == snapped(c * weight);
+                        all = all && j != terms.end() && j->first != r && found.insert(part).second && snapped(j->second) == snapped(joins ? c * weight : -c * weight);
                     }
                     --merging_;
-                    if (!all || !prover_.holds(at_least(a.hi, a.lo))) continue;
+                    if (!all || !prover_.holds(at_least(a.hi, joins ? a.lo : a.lo + Poly(1)))) continue;
                     ValueNode whole = a;
-                    if (after) whole.hi = a.hi + Poly(1);
-                    else whole.lo = a.lo - Poly(1);
+                    if (after) whole.hi = a.hi + Poly(joins ? 1 : -1);
+                    else whole.lo = a.lo + Poly(joins ? -1 : 1);
                     ++merging_;
                     auto bases = one.others;
                     bases.emplace_back(intern(std::move(whole)), 1.0);
@@ -125,7 +158,7 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
         }
         return false;
     };
-    while (merging_ < 8 && (unite_two() || unite_one())) {
+    while (merging_ < 8 && (unite_two() || unite_one(true) || unite_one(false) || subtract_two())) {
     }
     ValueNode n;
     n.kind = Kind::sum;

@@ -27,7 +27,6 @@ from tilewright import f32
 
 M, N = tw.sizes("M N")
 
-
 @tw.kernel(target="sm_80", computes="L = sum(m, sum(n, (X[m, n] - Y[m, n]) * (X[m, n] - Y[m, n]))) / (f32(M) * f32(N))", threads=256)
 def squared_error(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N), L: tw.Tensor(f32)):
     tw.grid(1)
@@ -58,7 +57,6 @@ const Text kGroups{R"py(import tilewright as tw
 from tilewright import f32
 
 B, G, N = tw.sizes("B G N")
-
 
 @tw.kernel(target="sm_80", computes="""
     let mu[b, g] = sum(c in 0:8, sum(n, X[b, g, c, n])) / (8 * f32(N))
@@ -99,7 +97,6 @@ from tilewright import f32
 
 B, D = tw.sizes("B D")
 
-
 @tw.kernel(target="sm_80", computes="Y[b, d] = sum(k in 0:3, X[b, d + k] * W[k])", threads=128)
 def window(X: tw.Tensor(f32, B, D + 2), W: tw.Tensor(f32, 3), Y: tw.Tensor(f32, B, D)):
     i, b = tw.grid(tw.cdiv(D, 128), B)
@@ -122,7 +119,6 @@ from tilewright import f32
 
 N = tw.sizes("N")
 
-
 @tw.kernel(target="sm_80", computes="L = sum(n, X[n])", threads=256)
 def added(X: tw.Tensor(f32, N), L: tw.Tensor(f32, zeroed=True)):
     i = tw.grid(tw.cdiv(N, 1024))
@@ -134,6 +130,56 @@ TEST(FoldForms, BlocksAddToOneNumber) {
     EXPECT_FALSE(kAdded.with("tw.cdiv(N, 1024)", "N // 1024").proved());
     EXPECT_FALSE(kAdded.with("X[i * 1024 : i * 1024 + 1024]", "X[i * 512 : i * 512 + 1024]").proved());
     EXPECT_FALSE(kAdded.with("tw.grid(tw.cdiv(N, 1024))", "tw.grid(tw.cdiv(N, 1024) + 1) % tw.cdiv(N, 1024)").proved());
+}
+
+const Text kBefore{R"py(import tilewright as tw
+from tilewright import f32
+
+M, N = tw.sizes("M N")
+
+@tw.kernel(target="sm_80", computes="Y[m, n] = sum(k in 0:n, X[m, k])", threads=128)
+def before(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
+    tw.assume(N <= 1024)
+    m = tw.grid(M)
+    x = tw.load(X[m, 0:1024], fill=0.0)
+    c = tw.cumsum(x, axis=0)
+    tw.store(Y[m, 0:1024], c - x)
+)py"};
+
+TEST(FoldForms, ASumLessItsEndIsOneOverTheRest) {
+    EXPECT_TRUE(kBefore.proved());
+    const Text behind = kBefore.with("k in 0:n", "k in n:N").with("c - x", "tw.sum(x, axis=0) - c + x");
+    EXPECT_TRUE(behind.proved());
+    EXPECT_TRUE(behind.with("k in n:N", "k in n + 1:N").with(" - c + x", " - c").proved());
+    EXPECT_FALSE(kBefore.with("c - x", "c").proved());
+    EXPECT_FALSE(kBefore.with("0:n", "1:n").proved());
+    EXPECT_FALSE(behind.with(" - c + x", " - c").proved());
+    EXPECT_FALSE(behind.with("k in n:N", "k in n:N - 1").proved());
+}
+
+const Text kBlocks{R"py(import tilewright as tw
+from tilewright import f32
+
+B, H, W, N = tw.sizes("B H W N")
+
+@tw.kernel(target="sm_80", computes="Y[b, h, w, n] = X[b, h, w, n] * 2", threads=128)
+def taken_apart(X: tw.Tensor(f32, B, H, W, N), Y: tw.Tensor(f32, B, H, W, N)):
+    j, t = tw.grid(tw.cdiv(N, 128), B * H * W)
+    b = t // (H * W)
+    h = t // W % H
+    w = t % W
+    tw.store(Y[b, h, w, j * 128], tw.load(X[b, h, w, j * 128 : j * 128 + 128], fill=0.0) * 2.0)
+)py"};
+
+TEST(FoldForms, ABlockIndexIsTheNumberOfItsDigits) {
+    EXPECT_TRUE(kBlocks.proved());
+    EXPECT_TRUE(kBlocks.with("h = t // W % H", "h = t % (H * W) // W").proved());
+    EXPECT_TRUE(kBlocks.with("j, t = tw.grid(tw.cdiv(N, 128), B * H * W)", "u = tw.grid(B * H * W * tw.cdiv(N, 128))\n    j = u % tw.cdiv(N, 128)\n    t = u // tw.cdiv(N, 128)").proved());
+    EXPECT_FALSE(kBlocks.with("t // (H * W)", "t // W").proved());
+    EXPECT_FALSE(kBlocks.with("h = t // W % H", "h = t // H % W").proved());
+    EXPECT_FALSE(kBlocks.with("t % W", "t % H").proved());
+    EXPECT_FALSE(kBlocks.with("B * H * W", "B * H").proved());
+    EXPECT_FALSE(kBlocks.with("B * H * W)", "B * H * W + 1)").proved());
 }
 
 }  // namespace
