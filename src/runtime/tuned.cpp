@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/digest.h"
 #include "base/text.h"
@@ -89,10 +90,21 @@ std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string
     return out;
 }
 
+std::vector<const TunedEntry*> comparable(std::vector<const TunedEntry*> entries, const std::map<std::string, std::int64_t>& sizes) {
+    std::map<std::map<std::string, std::int64_t>, int> at_shape;
+    std::map<lower::ConstValues, int> of_set;
+    int most = 0;
+    for (const TunedEntry* e : entries) ++at_shape[e->sizes], most = std::max(most, ++of_set[e->constants]);
+    if (std::none_of(at_shape.begin(), at_shape.end(), [](const auto& s) { return s.second > 1; })) return entries;
+    std::erase_if(entries, [&](const TunedEntry* e) { return 2 * of_set.at(e->constants) < most && e->sizes != sizes; });
+    return entries;
+}
+
 namespace {
 
 struct Extent {
     double blocks = 0, per_element = 0;   // operations of one element
+    std::vector<double> lines;            // of each input with rows: the logarithm of the part of a 128-byte line at which all of them begin
 };
 
 std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& given) {
@@ -107,8 +119,16 @@ std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel& ke
     for (const ir::Tensor& t : signature.tensors) elements += t.is_output ? product(t.dims) : 0;
     const double blocks = product(kernel.grid), operations = work_of(signature, *sizes).operations;
     if (elements <= 0 || blocks <= 0 || operations <= 0) return std::nullopt;
-    return Extent{blocks, operations / elements};
+    Extent e{blocks, operations / elements, {}};
+    for (const ir::Tensor& t : signature.tensors) {
+        if (t.is_output || t.dims.size() < 2) continue;
+        const std::int64_t pitch = size_value(t.strides[t.strides.size() - 2], *sizes).value_or(0) * target::bytes(t.dtype);
+        e.lines.push_back(std::log2(static_cast<double>(std::gcd(pitch, std::int64_t{128}))));
+    }
+    return e;
 }
+
+double square(double x) { return x * x; }
 
 }  // namespace
 
@@ -117,17 +137,24 @@ std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries
     if (!here) return std::nullopt;
     const double at_once = static_cast<double>(multiprocessors) * std::max(1, kernel.min_blocks_per_sm);
     const auto length = [&](const Extent& e) { return std::ceil(e.blocks / at_once) * e.per_element; };
-    std::optional<double> us;
-    double least = 0;
+    std::vector<std::pair<double, double>> near;   // distance, the logarithm of the time
     for (const TunedEntry* entry : entries) {
         const auto there = entry->us > 0 ? extent_of(signature, kernel, entry->sizes) : std::nullopt;
         if (!there) continue;
-        const double blocks = std::log2(here->blocks / there->blocks), work = std::log2(here->per_element / there->per_element), distance = blocks * blocks + work * work;
-        if (us && distance >= least) continue;
-        least = distance;
-        us = entry->us * length(*here) / length(*there);
+        double distance = square(std::log2(here->blocks / there->blocks)) + square(std::log2(here->per_element / there->per_element));
+        for (std::size_t i = 0; i < here->lines.size(); ++i) distance += 0.15 * square(here->lines[i] - there->lines[i]);
+        near.emplace_back(distance, std::log(entry->us * length(*here) / length(*there)));
     }
-    return us;
+    if (near.empty()) return std::nullopt;
+    std::sort(near.begin(), near.end());
+    near.resize(std::min<std::size_t>(near.size(), 3));
+    double sum = 0, weights = 0;
+    for (const auto& [distance, time] : near) {
+        const double weight = 1 / (0.02 + distance);
+        sum += weight * time;
+        weights += weight;
+    }
+    return std::exp(sum / weights);
 }
 
 std::optional<Accepted> accepted(const ir::Module& module, const std::string& kernel, const LaunchArguments& arguments) {
@@ -172,7 +199,7 @@ KernelModule& TunedModules::pick(const std::string& kernel, const LaunchArgument
     if (const auto untuned = accepted(untuned_.ir(), kernel, arguments)) {
         // Sets of constants, that of the nearest shape first.
         std::vector<std::pair<const lower::ConstValues*, std::vector<const TunedEntry*>>> sets;
-        for (const TunedEntry* entry : nearest(tuned_, kernel, gpu_, untuned->sizes)) {
+        for (const TunedEntry* entry : comparable(nearest(tuned_, kernel, gpu_, untuned->sizes), untuned->sizes)) {
             auto set = std::find_if(sets.begin(), sets.end(), [&](const auto& known) { return *known.first == entry->constants; });
             if (set == sets.end()) set = sets.insert(set, {&entry->constants, {}});
             set->second.push_back(entry);
