@@ -1,5 +1,5 @@
 """Row softmax. A row that fits a block's registers, or the shared memory of up to eight blocks, is read once; longer rows are read twice,
-online. Each form for rows of whole 16-byte vectors, and for rows of any length and pitch, which are read from the multiple of 16 bytes at or before their
+online. Each form for rows of whole 16-byte vectors, and for rows of any length and pitch, which are read from the multiple of 16 bytes (128 for long ones) at or before their
 start."""
 import tilewright as tw
 from tilewright import bf16, f32
@@ -40,7 +40,7 @@ def united(state, C, floor):
 
 @tw.inline
 def shift_of(m, V):
-    """Elements between the multiple of 16 bytes at or before a row's start and that start."""
+    """Elements between the multiple of V elements at or before a row's start and that start."""
     return m % V * (N % V) % V
 
 
@@ -70,7 +70,7 @@ def row_in_shared(X, Y, T, THREADS, C, K, SHIFTED):
     state = tw.shared(f32, (2,))
     n0 = rank * (K * BN)
     if SHIFTED:
-        n0 = n0 - shift_of(m, W)
+        n0 = n0 - shift_of(m, 128 // T.bytes)       # whole lines, for reads and writes alike
     for k in tw.range(K):
         tw.cp_async(s[k], X[m, n0 + k * BN : n0 + k * BN + BN])
         tw.cp_async_commit()
@@ -127,16 +127,16 @@ def row_online(X, Y, C, BN):
     target="sm_80",
     name="softmax",
     computes="Y[m, n] = softmax(n, f32(X[m, n]))",
-    threads=BYTES // 64 if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else tw.max(128, BYTES // 32),
-    blocks_per_sm=1024 // (BYTES // 64) if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else 1536 // tw.max(128, BYTES // 32),
+    threads=BYTES // 48 if BYTES == 9216 else BYTES // 64 if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else tw.max(128, BYTES // 32),
+    blocks_per_sm=6 if BYTES == 9216 else 1024 // (BYTES // 64) if BYTES > 16384 or BYTES % 4096 != 0 and BYTES > 4096 else 1536 // tw.max(128, BYTES // 32),
 )
 def softmax_rows(
     X: tw.Tensor(T, M, N),
     Y: tw.Tensor(T, M, N),
     T: tw.each(bf16, f32),
-    BYTES: tw.each(256, 512, 1024, 2048, 4096, 6144, 8192, 10240, 12288, 16384, 20480, 24576, 32768),
+    BYTES: tw.each(256, 512, 1024, 2048, 4096, 6144, 9216, 10240, 12288, 16384, 20480, 24576, 32768),
 ):
-    """Rows of up to BYTES bytes in registers: two vectors of 16 bytes a thread (four in the larger ones), one row a block or several short ones."""
+    """Rows of up to BYTES bytes in registers: two vectors of 16 bytes a thread (three for rows of 8 KB, four in the larger ones), one row a block or several short ones."""
     BN = BYTES // T.bytes
     tw.assume(N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
@@ -187,12 +187,12 @@ def softmax_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf1
     shifted_row(X, Y, V, BYTES // T.bytes)
 
 
-@tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=512, cluster=(C, 1, 1), blocks_per_sm=2)
+@tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=416, cluster=(C, 1, 1), blocks_per_sm=3)
 def softmax_staged_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), C: tw.each(2, 4, 8)):
-    """Longer rows of any length and pitch in the shared memory of a cluster."""
-    K = 9
-    tw.assume(N + 16 // T.bytes - 1 <= C * K * 8192 // T.bytes)
-    row_in_shared(X, Y, T, 512, C, K, True)
+    """Longer rows of any length and pitch in the shared memory of a cluster: up to 64 KB and a line in each block."""
+    K = 10
+    tw.assume(N + 128 // T.bytes - 1 <= C * K * 416 * 16 // T.bytes)
+    row_in_shared(X, Y, T, 416, C, K, True)
 
 
 @tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=1024, cluster=(C, 1, 1))
