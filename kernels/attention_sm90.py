@@ -79,18 +79,18 @@ def rising(t, n, G, BATCHES, PARTS):
 
 
 @tw.inline
-def key_tiles(bq, C, BN, CAUSAL):
-    return tw.min(tw.cdiv((bq + 1) * (64 * C), BN), tw.cdiv(T, BN)) if CAUSAL else tw.cdiv(T, BN)
+def key_tiles(bq, C, BN, CAUSAL, DIAGONAL):
+    return (bq + 1) * (64 * C // BN) if DIAGONAL else tw.min(tw.cdiv((bq + 1) * (64 * C), BN), tw.cdiv(T, BN)) if CAUSAL else tw.cdiv(T, BN)
 
 
 @tw.inline
-def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL, BATCHES, PARTS, STREAM):
+def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM):
     if STREAM:  # consumers add values one tile behind: before the first tile these, times 0
         vs = values.acquire()
         tw.tma_load(sV[vs], V[0, 0, 0, 0], on=values.full(vs))
     for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
         b, h, bq = rising(t, tw.cdiv(S, 64 * C), G, BATCHES, PARTS) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
-        produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), key_tiles(bq, C, BN, CAUSAL), G, BN)
+        produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), key_tiles(bq, C, BN, CAUSAL, DIAGONAL), G, BN)
 
 
 @tw.inline
@@ -125,7 +125,7 @@ def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D,
     for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
         b, h, bq = rising(t, tw.cdiv(S, 64 * C), G, BATCHES, PARTS) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
         row = bq * (64 * C) + w * 64
-        tiles = key_tiles(bq, C, BN, CAUSAL)
+        tiles = key_tiles(bq, C, BN, CAUSAL, 0)
         qs = queries.wait()
         ks = keys.wait()
         tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
@@ -205,7 +205,118 @@ def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D,
 
 
 @tw.inline
-def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, BATCHES, PARTS, STREAM, STAY, DT):
+def below(s, row, key):
+    """Which of the scores of rows from `row` and keys from `key` do not lie behind the diagonal."""
+    return tw.coord(s, 1) + key <= row + tw.coord(s, 0)
+
+
+@tw.inline
+def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, BATCHES, PARTS, STAY, DT):
+    """64 rows of every tile, causal, where T >= S and the 64 C rows of a tile meet the diagonal in whole key tiles. Those come first, one by one: a consumer
+    passes over those behind all its rows, and the loop over the key tiles before the diagonal has no mask in it."""
+    WIDTH = 64 * C // BN  # key tiles across the diagonal
+    group = tw.named_barrier(1 + w, 128)  # a slot that no product reads is given back when all four warps have seen it full
+    out = tw.zeros(f32, (64, D))
+    s = tw.zeros(f32, (64, BN))
+    p = tw.zeros(DT, (64, BN))
+    top = tw.zeros(f32, (64,))
+    mark = tw.zeros(f32, (64,))
+    total = tw.zeros(f32, (64,))
+    for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
+        b, h, bq = rising(t, tw.cdiv(S, 64 * C), G, BATCHES, PARTS)
+        row = bq * (64 * C) + w * 64
+        tiles = key_tiles(bq, C, BN, 1, 1)
+        out = tw.zeros(f32, (64, D))
+        p = tw.zeros(DT, (64, BN))
+        top = tw.full(f32, (64,), float("-inf"))
+        total = tw.zeros(f32, (64,))
+        qs = queries.wait()
+        for j in tw.unroll(WIDTH):
+            key = (tiles - 1 - j) * BN
+            ks = keys.wait()
+            if (WIDTH - 1 - j) * BN < w * 64 + 64:
+                tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
+                if j == 0:
+                    tw.wgmma_wait(0)
+                else:
+                    vs = values.wait()
+                    if (WIDTH - j) * BN < w * 64 + 64:  # the key tile before was one of this consumer's
+                        tw.wgmma(out, p, sV[vs])
+                        tw.wgmma_wait(1)
+                    else:
+                        tw.wgmma_wait(0)
+                        group.sync()
+                if STAY:
+                    if j == 0 or (WIDTH - j) * BN >= w * 64 + 64:
+                        # In bf16 of keys that a row does not see too: it may see none of this tile.
+                        top = tw.max(s, axis=1) if DT == bf16 else tw.max(tw.where(below(s, row, key), s, float("-inf")), axis=1)
+                        mark = mark_of(top, scale)
+                else:
+                    next_top = tw.maximum(top, tw.max(tw.where(below(s, row, key), s, float("-inf")), axis=1))
+                    mark = mark_of(next_top, scale)
+                    alpha = tw.exp2(mark_of(top, scale) - mark)
+                    top = next_top
+                    total = total * alpha
+                e = tw.where(below(s, row, key), tw.exp2(s * scale - mark[:, None]), 0.0)
+                total = total + tw.sum(e, axis=1)
+                keys.release()
+                if j > 0:
+                    tw.wgmma_wait(0)
+                    values.release()
+                    if not STAY:
+                        out = out * alpha[:, None]
+                p = e.to(DT)
+            else:
+                if j > 0:
+                    vs = values.wait()
+                group.sync()
+                keys.release()
+                if j > 0:
+                    values.release()
+        for i in tw.range(WIDTH, tiles):
+            ks = keys.wait()
+            tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
+            vs = values.wait()
+            tw.wgmma(out, p, sV[vs])
+            tw.wgmma_wait(1)
+            if QSTAGES == 1 and i == tiles - 1:
+                queries.release()
+            if STAY:
+                e = tw.exp2(s * scale - mark[:, None])
+            else:
+                next_top = tw.maximum(top, tw.max(s, axis=1))
+                mark = mark_of(next_top, scale)
+                e = tw.exp2(s * scale - mark[:, None])
+                alpha = tw.exp2(mark_of(top, scale) - mark)
+                top = next_top
+                total = total * alpha
+            total = total + tw.sum(e, axis=1)
+            keys.release()
+            tw.wgmma_wait(0)
+            values.release()
+            if not STAY:
+                out = out * alpha[:, None]
+            p = e.to(DT)
+        queries.release()
+        if not STAY:
+            mark = mark_of(top, scale)
+        vs = values.wait()
+        tw.wgmma(out, p, sV[vs])
+        tw.wgmma_wait(0)
+        values.release()
+        finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, 1, STAY, DT)
+
+
+@tw.inline
+def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM, STAY, DT):
+    if DIAGONAL:
+        consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, BATCHES, PARTS, STAY, DT)
+    else:
+        consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, BATCHES, PARTS, STREAM, STAY, DT)
+
+
+@tw.inline
+def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM, STAY, DT):
     """Persistent blocks walk tiles of 64 C query rows: one thread loads, C warpgroups of 64 rows compute."""
     sQ = tw.shared(DT, (QSTAGES, 64 * C, D), swizzle=128)
     sK = tw.shared(DT, (STAGES, BN, D), swizzle=128)
@@ -215,15 +326,15 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, BATCHES
     values = tw.pipeline(STAGES, consumers=C)
     # A reference that stays is the maximum of the first key tile. bf16 has the range of f32, so that scores of keys that a row does not see may take
     # part; f16 has little room above its reference and none below. At D = 256 the careful way would need more registers than there are.
-    stay = STAY >= (1 if DT == bf16 else 2) and D < 256 and (DT == bf16 or BN >= 64 * C or not CAUSAL)
+    stay = STAY >= (1 if DT == bf16 else 2) and D < 256 and (DT == bf16 or BN >= 64 * C or not CAUSAL or DIAGONAL and BN == 64)
     with tw.warpgroups(0, regs=24 if C == 2 else 32, name="producer"):
-        produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL, BATCHES, PARTS, STREAM)
+        produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM)
     if C == 2:
         with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
-            consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, BATCHES, PARTS, STREAM, stay, DT)
+            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM, stay, DT)
     else:
         with tw.warpgroups(1, 2, 3, regs=160, name="consumer") as w:
-            consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, BATCHES, PARTS, STREAM, stay, DT)
+            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM, stay, DT)
 
 
 @tw.kernel(
@@ -254,7 +365,7 @@ def attention(
 ):
     """Every query attends to every key."""
     tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 1, 1, STREAM, STAY, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 0, 1, 1, STREAM, STAY, DT)
 
 
 @tw.kernel(
@@ -274,6 +385,7 @@ def attention_causal(
     LSE: tw.Tensor(f32, B, HK * G, S),
     scale: tw.scalar(f32),  # softmax scale times log2(e), positive
     DT: tw.each(bf16, f16),
+    DIAGONAL: tw.each(1, 0),  # as many keys as queries or more: every row meets the diagonal
     D: tw.const(64, 128, 256) = 128,
     G: tw.const(1, 2, 4, 8) = 1,
     C: tw.const(2, 3) = 2,
@@ -289,4 +401,7 @@ def attention_causal(
     tw.assume(T >= 1)
     tw.assume(B % BATCHES == 0)
     tw.assume(HK * G % PARTS == 0)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 1, BATCHES, PARTS, STREAM, STAY, DT)
+    if DIAGONAL:
+        tw.assume(S <= T)
+    # Where T < S may be, a diagonal across several tiles of 64 keys is not proved: 80.
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN if DIAGONAL or BN > 64 else 80, STAGES, QSTAGES, 1, DIAGONAL and not STREAM and 64 * C % BN == 0, BATCHES, PARTS, STREAM, STAY, DT)

@@ -84,8 +84,8 @@ std::optional<std::pair<Atom, std::int64_t>> moves_by(const Values& values, cons
 std::optional<Value> Flow::masked_as_before(Value guess, Value initial, Atom k, const Poly& lo) {
     const ValueNode n = values_.node(guess);
     if (n.kind == ValueNode::Kind::where && !ints_.mentions(n.condition, k)) {
-        const auto inner = masked_as_before(n.args[0], initial, k, lo);
-        return inner ? std::optional(values_.where(n.condition, *inner, n.args[1])) : std::nullopt;
+        const auto inside = masked_as_before(n.args[0], initial, k, lo), outside = masked_as_before(n.args[1], initial, k, lo);
+        return inside || outside ? std::optional(values_.where(n.condition, inside.value_or(n.args[0]), outside.value_or(n.args[1]))) : std::nullopt;
     }
     const ValueNode start = values_.node(initial);
     if (start.kind != ValueNode::Kind::where) return std::nullopt;
@@ -128,16 +128,19 @@ Value Flow::within_masks(Value guess, Value initial, Atom k) {
 
 // A value relative to a running maximum `then`, made relative to `now`: what online softmax does with its rescaling.
 Value Flow::rebased(Value v, Value then, Value now) {
-    const ValueNode& n = values_.node(then);
+    const ValueNode n = values_.node(then);
     if (n.kind == ValueNode::Kind::where) {
         Value sides[2];
+        bool moved = false;   // otherwise the case distinction is not the value's: it may speak of coordinates that only `then` has
         for (int side = 0; side < 2; ++side) {
             prover_.push();
             prover_.assume(side == 0 ? n.condition : negated(n.condition));
-            sides[side] = rebased(values_.simplified(v), values_.simplified(n.args[at(side)]), values_.simplified(now));
+            const Value here = values_.simplified(v);
+            sides[side] = rebased(here, values_.simplified(n.args[at(side)]), values_.simplified(now));
+            moved |= sides[side] != here;
             prover_.pop();
         }
-        return values_.where(n.condition, sides[0], sides[1]);
+        return moved ? values_.where(n.condition, sides[0], sides[1]) : v;
     }
     const bool maximum = n.kind == ValueNode::Kind::reduce && n.name != "sum";
     return maximum && !values_.has_unknown(now) ? values_.substitute(v, then, now) : v;
