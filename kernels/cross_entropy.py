@@ -57,7 +57,7 @@ def row_by_lanes(X, BN):
 
 @tw.inline
 def row_by_vectors(X, T, P, D):
-    """Log-sum-exp of a row by one block: a maximum for each of P places of a vector, so that nobody meets before the end, at the price of one more exponential
+    """Log-sum-exp of a row by one block: a maximum for each of P places of a vector (a thread each), so that nobody meets before the end, at the price of one more exponential
     a vector. Whole chunks of P vectors are copied D - 1 ahead, and every thread reads what it copied; the rest of the row waits in registers."""
     W = 16 // T.bytes
     BN = P * W
@@ -72,11 +72,11 @@ def row_by_vectors(X, T, P, D):
     top = tw.full(f32, (P,), LOWEST)
     total = tw.zeros(f32, (P,))
     for c in tw.range(rounds):
+        tw.cp_async_wait(D - 2)
+        x = tw.load(vectors[c % D], layout=tw.rows()).to(f32)
         ahead = c + D - 1
         tw.cp_async(s[ahead % D], X[m, ahead * BN : ahead * BN + BN])
         tw.cp_async_commit()
-        tw.cp_async_wait(D - 1)
-        x = tw.load(vectors[c % D], layout=tw.rows()).to(f32)
         new_top = tw.maximum(top, tw.max(x, axis=1))
         total = total * tw.exp2((top - new_top) * LOG2E) + tw.sum(tw.exp2((x - new_top[:, None]) * LOG2E, approx=True), axis=1)
         top = new_top
@@ -121,13 +121,13 @@ def logsumexp_lanes(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(f32)):
     tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=THREADS, blocks_per_sm=1024 // THREADS)
+@tw.kernel(target="sm_90a", name="logsumexp", computes="S[m] = logsumexp(n, f32(X[m, n]))", threads=THREADS, blocks_per_sm=8 if THREADS == 256 else 2)
 def logsumexp_vectors(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16), THREADS: tw.each(256, 512)):
     """Longer rows of whole vectors of bf16, where exponentials are scarce; few rows get larger blocks."""
     tw.assume(N % (16 // T.bytes) == 0)
     if THREADS == 256:
         tw.assume(M >= 528)
-    m, s = row_by_vectors(X, T, 2 * THREADS, 3)
+    m, s = row_by_vectors(X, T, THREADS, 4 if THREADS == 256 else 6)
     tw.store(S[m], s.to(S.dtype))
 
 
@@ -177,13 +177,13 @@ def cross_entropy_lanes(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N
     tw.store(loss[m], s - picked(X, target, m))
 
 
-@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=THREADS, blocks_per_sm=1024 // THREADS)
+@tw.kernel(target="sm_90a", name="cross_entropy", computes="loss[m] = logsumexp(n, f32(X[m, n])) - f32(X[m, target[m]])", threads=THREADS, blocks_per_sm=8 if THREADS == 256 else 2)
 def cross_entropy_vectors(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range=N), loss: tw.Tensor(f32, M), T: tw.each(bf16), THREADS: tw.each(256, 512)):
     """Longer rows of whole vectors of bf16, where exponentials are scarce; few rows get larger blocks."""
     tw.assume(N % (16 // T.bytes) == 0)
     if THREADS == 256:
         tw.assume(M >= 528)
-    m, s = row_by_vectors(X, T, 2 * THREADS, 3)
+    m, s = row_by_vectors(X, T, THREADS, 4 if THREADS == 256 else 6)
     tw.store(loss[m], s - picked(X, target, m))
 
 

@@ -103,7 +103,7 @@ def cumsum_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, 
     short_rows(X, Y, running_sum, 0.0, tw.max(1, 2048 // BYTES), BYTES // T.bytes)
 
 
-@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=tw.min(8, 48 // S))
+@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=6 if S == 4 else 4)
 def cumsum_ring(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), S: tw.each(4, 6)):
     """Longer rows of whole vectors; the fewer rows there are, the further ahead each is copied."""
     tw.assume(N % (16 // T.bytes) == 0)
@@ -112,10 +112,10 @@ def cumsum_ring(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f
     ring(X, Y, running_sum, plus, total, 0.0, T, S, 4096 // T.bytes)
 
 
-@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=128, blocks_per_sm=16)
-def cumsum_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), S: tw.const(3, 4, 6) = 4):
+@tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=64 if T == bf16 else 256, blocks_per_sm=32 if T == bf16 else 8)
+def cumsum_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), S: tw.const(3, 4, 6) = 3):
     """Rows of any length and pitch."""
-    shifted_ring(X, Y, T, S, 2048 // T.bytes)
+    shifted_ring(X, Y, T, S, 512 if T == bf16 else 1024)
 
 
 @tw.kernel(target="sm_80", name="cumprod", computes="Y[m, n] = prod(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=8)

@@ -97,7 +97,7 @@ def vector_axis(X, combine, reduced, start, T, COLUMNS):
         rank, a, b, s = other_axis(X, combine, reduced, start, 8, 4, 1024 // T.bytes, 16)
     elif COLUMNS == 2:
         tw.assume(A * B * T.bytes < 131072)
-        rank, a, b, s = other_axis(X, combine, reduced, start, 8, 16 // T.bytes, 16, 128)
+        rank, a, b, s = other_axis(X, combine, reduced, start, 8, 16 if T == bf16 else 4, 16, 32 * T.bytes)
     else:
         rank, a, b, s = other_axis(X, combine, reduced, start, 1, 4, 8, 512 // T.bytes)
     return rank, a, b, s
@@ -141,13 +141,13 @@ def row_sum_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16,
 
 
 @tw.kernel(
-    target="sm_90a", name="axis_sum", computes="S[a, b] = sum(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 4
+    target="sm_90a", name="axis_sum", computes="S[a, b] = sum(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 128 if COLUMNS == 2 and T == bf16 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 8 if COLUMNS == 2 and T == bf16 else 4
 )
 def axis_sum_aligned(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), COLUMNS: tw.each(1, 2, 3)):
     """The sum over the middle axis, rows of whole vectors."""
     rank, a, b, s = vector_axis(X, plus, total, 0.0, T, COLUMNS)
     if rank == 0:
-        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 128 if COLUMNS == 2 else 512 // T.bytes)], s.to(S.dtype))
+        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 32 * T.bytes if COLUMNS == 2 else 512 // T.bytes)], s.to(S.dtype))
 
 
 @tw.kernel(target="sm_90a", name="axis_sum", computes="S[a, b] = sum(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
@@ -196,13 +196,13 @@ def row_mean_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
 
 
 @tw.kernel(
-    target="sm_90a", name="axis_mean", computes="S[a, b] = mean(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 4
+    target="sm_90a", name="axis_mean", computes="S[a, b] = mean(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 128 if COLUMNS == 2 and T == bf16 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 8 if COLUMNS == 2 and T == bf16 else 4
 )
 def axis_mean_aligned(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), COLUMNS: tw.each(1, 2, 3)):
     """The mean over the middle axis, rows of whole vectors."""
     rank, a, b, s = vector_axis(X, plus, total, 0.0, T, COLUMNS)
     if rank == 0:
-        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 128 if COLUMNS == 2 else 512 // T.bytes)], (s / R).to(S.dtype))
+        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 32 * T.bytes if COLUMNS == 2 else 512 // T.bytes)], (s / R).to(S.dtype))
 
 
 @tw.kernel(target="sm_90a", name="axis_mean", computes="S[a, b] = mean(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
@@ -251,13 +251,13 @@ def row_max_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16,
 
 
 @tw.kernel(
-    target="sm_90a", name="axis_max", computes="S[a, b] = max(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 4
+    target="sm_90a", name="axis_max", computes="S[a, b] = max(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 128 if COLUMNS == 2 and T == bf16 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 8 if COLUMNS == 2 and T == bf16 else 4
 )
 def axis_max_aligned(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), COLUMNS: tw.each(1, 2, 3)):
     """The maximum over the middle axis, rows of whole vectors."""
     rank, a, b, s = vector_axis(X, larger, top, LOWEST, T, COLUMNS)
     if rank == 0:
-        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 128 if COLUMNS == 2 else 512 // T.bytes)], s.to(S.dtype))
+        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 32 * T.bytes if COLUMNS == 2 else 512 // T.bytes)], s.to(S.dtype))
 
 
 @tw.kernel(target="sm_90a", name="axis_max", computes="S[a, b] = max(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
@@ -306,13 +306,13 @@ def row_min_long_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16,
 
 
 @tw.kernel(
-    target="sm_90a", name="axis_min", computes="S[a, b] = min(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 4
+    target="sm_90a", name="axis_min", computes="S[a, b] = min(r, f32(X[a, r, b]))", threads=1024 if COLUMNS == 1 else 128 if COLUMNS == 2 and T == bf16 else 256, cluster=(1 if COLUMNS == 3 else 8, 1, 1), blocks_per_sm=2 if COLUMNS == 1 else 8 if COLUMNS == 2 and T == bf16 else 4
 )
 def axis_min_aligned(X: tw.Tensor(T, A, R, B), S: tw.Tensor(T, A, B), T: tw.each(bf16, f32), COLUMNS: tw.each(1, 2, 3)):
     """The minimum over the middle axis, rows of whole vectors."""
     rank, a, b, s = vector_axis(X, smaller, bottom, HIGHEST, T, COLUMNS)
     if rank == 0:
-        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 128 if COLUMNS == 2 else 512 // T.bytes)], s.to(S.dtype))
+        tw.store(S[a, b : b + (16 if COLUMNS == 1 else 32 * T.bytes if COLUMNS == 2 else 512 // T.bytes)], s.to(S.dtype))
 
 
 @tw.kernel(target="sm_90a", name="axis_min", computes="S[a, b] = min(r, f32(X[a, r, b]))", threads=256, cluster=(G, 1, 1))
