@@ -76,10 +76,12 @@ Value Flow::counts_collected(Value v) {
     return values_.sum(n.number, std::move(made));
 }
 
-// Indices that are digits put together (shuffles, XOR of coordinates) have many forms; others are equal where their normal forms are.
+// Indices that are digits put together (shuffles, XOR of coordinates) have many forms, and so have those of a fold written out at an edge; others
+// are equal where their normal forms are.
 bool Flow::same_index(const Poly& a, const Poly& b, const Condition& given) {
     if (a == b) return true;
     const Poly difference = a - b;
+    if (written_out_) return !difference.constant() && difference.terms.size() <= 6 && prover_.holds_given(given, equals(a, b));
     const bool digits = std::any_of(difference.terms.begin(), difference.terms.end(), [&](const auto& term) {
         return term.first.size() == 1 && ints_.info(term.first[0]).kind == AtomInfo::Kind::quotient;
     });
@@ -126,7 +128,12 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         }
         if (same) return true;
     }
-    if (const Value x = values_.written_out(a), y = values_.written_out(b); x != a || y != b) return agree(values_.simplified(x), values_.simplified(y), given, depth);
+    if (const Value x = values_.written_out(a), y = values_.written_out(b); x != a || y != b) {
+        ++written_out_;
+        const bool same = agree(values_.simplified(x), values_.simplified(y), given, depth);
+        --written_out_;
+        return same;
+    }
     if (depth == 0) return false;
     if (!has_mask(a) && !has_mask(b)) {   // two ends that are one number here: ranges that meet unite only where their ends look alike
         std::map<Poly, Poly> alike;

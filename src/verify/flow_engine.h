@@ -160,6 +160,7 @@ private:
     bool has_mask(Value v) const;
     bool agree(Value a, Value b, const Condition& given, int depth);
 
+    int written_out_ = 0;   // folds are being compared term by term
     bool same_index(const Poly& a, const Poly& b, const Condition& given);
 
     // A sum with counts that multiply the same factors added up: x * (p) + x * (q) is x * (p + q).

@@ -211,7 +211,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     const Value want = values_.simplified(values_.from(equation->value, sizes, bound));
     const Value got = values_.simplified(value);
     if (!atomic) {   // atomic adds are judged together, in finish_outputs
-        oblige("output value", "TW1001", name + " is what `computes` says", stmt, agree(want, got, p.inside, 3) && !values_.has_unknown(got),
+        oblige("output value", "TW1001", name + " is what `computes` says", stmt, agree(want, got, p.inside, 5) && !values_.has_unknown(got),
                "expected " + show(want) + "\n      but it is " + show(got), [&] { return agree(want, values_.unknown("anything"), p.inside, 3); });
     }
     prover_.pop();

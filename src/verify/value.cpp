@@ -484,6 +484,7 @@ Value Values::apply(const std::string& f, std::vector<Value> a) {
     if (f == "log2") return scaled(1 / std::log(2.0), logarithm(a[0]));
     if (f == "sigmoid") return product({{sum(1, {{1, exponential(scaled(-1, a[0]))}}), -1}});
     if (f == "max" || f == "min") return extreme(f, a);
+    if (const auto x = a.size() == 1 ? as_number(a[0]) : std::nullopt; x && (f == "abs" || f == "floor" || f == "ceil")) return number(f == "abs" ? std::fabs(*x) : f == "floor" ? std::floor(*x) : std::ceil(*x));
     // Comparisons of integers are conditions; of data they stay functions.
     auto integer = [&](Value v, Poly& p) {
         const ValueNode& n = node(v);

@@ -390,15 +390,22 @@ Value Values::with_elements(Value v, const std::function<std::optional<Value>(in
 
 // Folds of a constant, small number of elements as the sum or extreme value of those; the whole value as it was where that makes it long.
 Value Values::written_out(Value v) {
-    constexpr std::int64_t longest = 32, most = 1024;
+    constexpr std::int64_t longest = 32, most = 128;
     std::int64_t written = 0;
     std::function<std::optional<Value>(Value)> change = [&](Value x) -> std::optional<Value> {
         const ValueNode& n = node(x);
         if (n.kind != Kind::reduce || (n.name != "sum" && n.name != "max" && n.name != "min")) return std::nullopt;
-        const auto count = n.hi.minus_if_constant(n.lo);
+        auto count = n.hi.minus_if_constant(n.lo);
+        if (!count && prover_.holds(both(at_least(n.hi, n.lo), at_least(n.lo + Poly(4), n.hi)))) {   // an edge leaves a number that only the facts say
+            for (std::int64_t c = 0; c <= 4 && !count; ++c) {
+                if (prover_.holds(equals(n.hi, n.lo + Poly(c)))) count = c;
+            }
+        }
+        if (count == 0) return number(identity(n.name));
         if (!count || *count < 1 || *count > longest || (written += *count) > most) return std::nullopt;
         std::vector<Value> terms;
-        for (std::int64_t i = 0; i < *count; ++i) terms.push_back(rewritten(replace(n.args[0], {{n.variable, n.lo + Poly(i)}}), change));
+        const Poly first = n.lo.constant() ? n.hi - Poly(*count) : n.lo;   // in terms of the index that the elements have
+        for (std::int64_t i = 0; i < *count; ++i) terms.push_back(rewritten(replace(n.args[0], {{n.variable, first + Poly(i)}}), change));
         if (n.name != "sum") return extreme(n.name, std::move(terms));
         std::vector<std::pair<double, Value>> added;
         for (Value t : terms) added.emplace_back(1.0, t);

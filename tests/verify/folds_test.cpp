@@ -114,6 +114,47 @@ TEST(FoldForms, AShortSumIsNotAnotherWrittenOut) {
     EXPECT_FALSE(kWindow.with("+ k : i * 128 + k + 128]", ": i * 128 + 128]").proved());
 }
 
+const Text kPadded{R"py(import tilewright as tw
+from tilewright import f32
+
+B, M, N = tw.sizes("B M N")
+
+
+@tw.kernel(target="sm_80", computes="""Y[b, i, j] = sum(p in 0:3, sum(q in 0:3,
+    where(i + p - 1 >= 0 and i + p - 1 < M and j + q - 1 >= 0 and j + q - 1 < N, X[b, i + p - 1, j + q - 1], 0) * W[p, q]))""", threads=128)
+def padded(X: tw.Tensor(f32, B, M, N), W: tw.Tensor(f32, 3, 3), Y: tw.Tensor(f32, B, M, N)):
+    j, i, b = tw.grid(tw.cdiv(N, 128), M, B)
+    acc = tw.zeros(f32, (1, 128))
+    for p in tw.unroll(3):
+        for q in tw.unroll(3):
+            acc += tw.load(X[b, i + p - 1 : i + p, j * 128 + q - 1 : j * 128 + q + 127], fill=0.0) * tw.load(W[p, q])
+    tw.store(Y[b, i : i + 1, j * 128 : j * 128 + 128], acc)
+)py"};
+
+TEST(FoldForms, AWindowThatAnEdgeCuts) {
+    EXPECT_TRUE(kPadded.proved());
+    EXPECT_FALSE(kPadded.with("i + p - 1 : i + p,", "i + p : i + p + 1,").proved());
+    EXPECT_FALSE(kPadded.with("tw.load(W[p, q])", "tw.load(W[q, p])").proved());
+    EXPECT_FALSE(kPadded.with("fill=0.0", "fill=1.0").proved());
+    const Text causal{R"py(import tilewright as tw
+from tilewright import f32
+
+B, T = tw.sizes("B T")
+
+
+@tw.kernel(target="sm_80", computes="Y[b, t] = sum(k in 0:min(t + 1, 4), X[b, t - k] * W[k])", threads=128)
+def causal(X: tw.Tensor(f32, B, T), W: tw.Tensor(f32, 4), Y: tw.Tensor(f32, B, T)):
+    i, b = tw.grid(tw.cdiv(T, 128), B)
+    acc = tw.zeros(f32, (128,))
+    for k in tw.unroll(4):
+        acc += tw.load(X[b, i * 128 - k : i * 128 - k + 128], fill=0.0) * tw.load(W[k])
+    tw.store(Y[b, i * 128], acc)
+)py"};
+    EXPECT_TRUE(causal.proved());
+    EXPECT_FALSE(causal.with("tw.unroll(4)", "tw.unroll(3)").proved());
+    EXPECT_FALSE(causal.with("min(t + 1, 4)", "min(t, 4)").proved());
+}
+
 const Text kAdded{R"py(import tilewright as tw
 from tilewright import f32
 
