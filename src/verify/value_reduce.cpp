@@ -317,9 +317,19 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
         core = replace(n.args[0], {{n.variable, Poly::of(y)}});
         --opening_;
     }
-    // A count that depends on the variables is a fold of ones: max(0, p) ones.
+    // A count that depends on the variables is a fold of ones: max(0, p) ones, or p where that is never negative.
     if (const ValueNode& n = node(core); op == "sum" && n.kind == Kind::index) {
-        if (auto ones = count_of(n.indices[0])) {
+        auto ones = count_of(n.indices[0]);
+        const bool divided = std::any_of(n.indices[0].terms.begin(), n.indices[0].terms.end(), [&](const auto& term) {
+            return term.second == 1 && term.first.size() == 1 && ints_.info(term.first[0]).kind == AtomInfo::Kind::quotient;
+        });
+        if (!ones && divided) {
+            prover_.push();
+            for (const Fold& f : folds) prover_.assume(both(at_least(Poly::of(f.variable), f.lo), less(Poly::of(f.variable), f.hi)));
+            if (prover_.holds(at_least(n.indices[0], Poly(0)))) ones = n.indices[0];
+            prover_.pop();
+        }
+        if (ones) {
             Fold counted{ints_.fresh("i"), Poly(0), *ones};
             for (const auto& [m, c] : ones->terms) {   // end - max(...): a range that is cut off below too
                 if (c != -1 || m.size() != 1 || ints_.info(m[0]).kind != AtomInfo::Kind::maximum) continue;

@@ -92,6 +92,36 @@ TEST(FoldForms, LanesThatCountOtherElements) {
     EXPECT_FALSE(kGroups.with("count = 8.0 *", "count = 4.0 *").proved());
 }
 
+const Text kChunks{R"py(import tilewright as tw
+from tilewright import f32
+
+M, N = tw.sizes("M N")
+
+@tw.kernel(target="sm_80", computes="V[m] = mean(n, (X[m, n] - mean(k, X[m, k])) ** 2)", threads=128)
+def variances(X: tw.Tensor(f32, M, N), V: tw.Tensor(f32, M)):
+    tw.assume(1 <= N and N <= 2048)
+    m = tw.grid(M)
+    first = tw.zeros(f32, (512,))
+    for k in tw.range(4):
+        first = first + tw.load(X[m, k * 512 : k * 512 + 512], fill=0.0)
+    mu = tw.sum(first, axis=0) / N
+    second = tw.zeros(f32, (512,))
+    for k in tw.range(4):
+        x = tw.load(X[m, k * 512 : k * 512 + 512], fill=0.0)
+        d = tw.where(tw.coord(x, 0) < N - k * 512, x - mu, 0.0)
+        second = second + d * d
+    tw.store(V[m], tw.sum(second, axis=0) / N)
+)py"};
+
+TEST(FoldForms, ElementsAreCountedByTheChunksThatHoldThem) { EXPECT_TRUE(kChunks.proved()); }
+
+TEST(FoldForms, ChunksThatCountOtherElements) {
+    EXPECT_FALSE(kChunks.with("< N - k * 512", "< N + 1 - k * 512").proved());
+    EXPECT_FALSE(kChunks.with("< N - k * 512", "< N - k * 256").proved());
+    EXPECT_FALSE(kChunks.with("tw.coord(x, 0) < N", "tw.coord(x, 0) <= N").proved());
+    EXPECT_FALSE(kChunks.with("for k in tw.range(4):\n        x =", "for k in tw.range(3):\n        x =").proved());
+}
+
 const Text kWindow{R"py(import tilewright as tw
 from tilewright import f32
 
