@@ -82,14 +82,18 @@ def typical(X, m):
 def row_in_shared(X, gamma, beta, Y, eps, T, C, K, BN, U):
     """Mean and variance from the sums of x - p and (x - p)^2, so that the cluster meets once. They are folded while the row arrives; every thread reads what it copied, so nobody waits
     for anybody. Weights come U chunks at a time."""
-    rank, m = tw.grid(C, M)
+    if C == 1:
+        rank = 0
+        m = tw.grid(M)
+    else:
+        rank, m = tw.grid(C, M)
     s = tw.shared(T, (K, BN))
     sums = tw.shared(f32, (2,))
     n0 = rank * K * BN
+    p = typical(X, m)               # asked for before the row: nothing is folded without it
     for k in tw.range(K):
         tw.cp_async(s[k], X[m, n0 + k * BN : n0 + k * BN + BN])
         tw.cp_async_commit()
-    p = typical(X, m)
     first = tw.zeros(f32, (BN,))
     second = tw.zeros(f32, (BN,))
     for k in tw.range(K, unroll=2):
@@ -146,9 +150,9 @@ def layernorm_rows(
         let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
-    threads=128 if ROW == 65536 else 1024 if ROW > 851968 else 512 if T == f32 or ROW == 851968 else 256,
-    cluster=(tw.min(8, tw.max(2, ROW // (32768 if T == bf16 and ROW == 131072 else 65536))), 1, 1),
-    blocks_per_sm=221184 // (ROW // tw.min(8, tw.max(2, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)))),
+    threads=512 if T == f32 or ROW == 65536 or ROW > 524288 else 256,
+    cluster=(16 if ROW > 851968 else tw.min(8, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)), 1, 1),
+    blocks_per_sm=221184 // (ROW // (16 if ROW > 851968 else tw.min(8, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)))),
 )
 def layernorm_staged(
     X: tw.Tensor(T, M, N),
@@ -159,12 +163,12 @@ def layernorm_staged(
     T: tw.each(bf16, f32),
     ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1703936),
 ):
-    """Rows of up to ROW bytes in the shared memory of a cluster; blocks of other rows compute while this one's row arrives."""
-    C = tw.min(8, tw.max(2, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)))
-    CHUNK = 16 * (128 if ROW == 65536 else 1024 if ROW > 851968 else 512 if T == f32 or ROW == 851968 else 256)
+    """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
+    C = 16 if ROW > 851968 else tw.min(8, ROW // (32768 if T == bf16 and ROW == 131072 else 65536))
+    CHUNK = 16 * (512 if T == f32 or ROW == 65536 or ROW > 524288 else 256)
     tw.assume(1 <= N and N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes, 2 if T == bf16 and ROW == 131072 else 4)
+    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes, 2 if T == bf16 and ROW <= 131072 else 4)
 
 
 @tw.kernel(
