@@ -70,11 +70,12 @@ def rows_of_experts(rows, tokens, experts, load, seed):
     return counts
 
 
-def tile_table(counts, high, step, together):
+def tile_table(counts, high, step, together, mixed=True):
     """[(first row, end)] of tiles of at most `high` rows: the tiles of an expert are nearly equal and, but for its last, multiples of `step` rows.
 
-    Blocks take the `together` tiles of a batch in turn. Half of a batch are the highest tiles that are left, neighbours of one expert where it has several (they
-    share its weights in L2), half the lowest: these wait for their weights while those keep the tensor cores busy.
+    Blocks take the `together` tiles of a batch in turn. Mixed, half of a batch are the highest tiles that are left, neighbours of one expert where it has several
+    (they share its weights in L2), half the lowest: these wait for their weights while those keep the tensor cores busy. Where a batch lasts for several
+    waves of blocks, in the order of experts: a wave then reads the weights of one expert or two.
     """
     experts, begin = [], 0
     for rows in counts:
@@ -86,6 +87,8 @@ def tile_table(counts, high, step, together):
             at = stop
         experts.append(tiles)
         begin += rows
+    if not mixed:
+        return [t for tiles in experts for t in tiles]
     falling = [t for tiles in sorted(experts, key=lambda tiles: -max((end - first for first, end in tiles), default=0)) for t in tiles]
     ordered, front, back = [], 0, len(falling)
     while front < back:
@@ -97,10 +100,10 @@ def tile_table(counts, high, step, together):
     return ordered
 
 
-def routed_rows(sizes, tokens, load="balanced", high=256, step=32, together=8, seed=5):
+def routed_rows(sizes, tokens, load="balanced", high=256, step=32, together=8, mixed=True, seed=5):
     """rows, expert, tile_first, tile_end of kernels/grouped_gemm_sm90.py and gathered_swiglu_sm90.py. Spare tiles are empty."""
     counts = rows_of_experts(sizes["P"], tokens, sizes["E"], load, seed)
-    tiles = tile_table(counts, high, step, together)
+    tiles = tile_table(counts, high, step, together, mixed)
     if len(tiles) > sizes["BATCHES"] * together:
         raise SystemExit(f"BATCHES must be at least {-(-len(tiles) // together)}, it is {sizes['BATCHES']}")
     tiles += [(0, 0)] * (sizes["BATCHES"] * together - len(tiles))

@@ -125,12 +125,8 @@ def bias_deferred(A, B, bias, C, activation, STAGES, GROUP):
 
 
 @tw.inline
-def put_halves(C, sC, done, x, y, row, column):
-    """As put, for a chunk in two halves."""
-    tw.tma_store_wait(1, read=True)
-    done.sync()
-    tw.store(sC[:, 0:32], x)
-    tw.store(sC[:, 32:64], y)
+def hand_over(C, sC, done, row, column):
+    """Hands a staged chunk to TMA."""
     tw.fence_async()
     done.sync()
     tw.tma_store(C[row, column], sC)
@@ -138,9 +134,24 @@ def put_halves(C, sC, done, x, y, row, column):
 
 
 @tw.inline
+def put_left(sC, done, x):
+    """The left half of a chunk, into a staging buffer whose store before last has been read."""
+    tw.tma_store_wait(1, read=True)
+    done.sync()
+    tw.store(sC[:, 0:32], x)
+
+
+@tw.inline
+def put_right(C, sC, done, x, row, column):
+    """The right half, and off it goes."""
+    tw.store(sC[:, 32:64], x)
+    hand_over(C, sC, done, row, column)
+
+
+@tw.inline
 def activated_deferred(A, B, bias, C, activation, STAGES, GROUP):
-    """As bias_deferred, for activations that take the special-function unit: the last chunk waits as f32 and is finished behind the next tile's blocks,
-    32 columns a block. More of them, or more registers for them, there is no room for."""
+    """As bias_deferred, for activations that take time: behind the product only the first of a tile's four chunks is finished, and waits in its staging buffer. The
+    others wait as f32 in registers and are finished behind the next tile's blocks, 32 columns a block."""
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
@@ -151,53 +162,62 @@ def activated_deferred(A, B, bias, C, activation, STAGES, GROUP):
     with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
         done = tw.named_barrier(1 + w, 128)
         acc = tw.zeros(f32, (64, 256))
-        h0 = tw.zeros(bf16, (64, 64))  # three finished chunks, the halves of the last one, and what they are made of
-        h1 = tw.zeros(bf16, (64, 64))
-        h2 = tw.zeros(bf16, (64, 64))
-        y0 = tw.zeros(bf16, (64, 32))
-        y1 = tw.zeros(bf16, (64, 32))
-        x3 = tw.zeros(f32, (64, 64))
+        x2 = tw.zeros(f32, (64, 32))  # columns 64 .. 256 of the tile before
+        x3 = tw.zeros(f32, (64, 32))
+        x4 = tw.zeros(f32, (64, 32))
+        x5 = tw.zeros(f32, (64, 32))
+        x6 = tw.zeros(f32, (64, 32))
+        x7 = tw.zeros(f32, (64, 32))
         row = 0
         column = 0
         holds = 0
         for bm, bn in tw.tiles(M, N, 128, 256, group=GROUP):
-            for j in tw.unroll(6):
+            for j in tw.unroll(7):
                 slot = ring.wait()
                 tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=j == 0)
                 tw.wgmma_wait(1)
                 if j > 0:
                     ring.release(keep=1)
                 if holds == 1:
-                    if j < 3:
-                        put(C, sC[w, j % 2], done, (h0, h1, h2)[j], row, column + j * 64)
-                    elif j == 3:
-                        y0 = activation(x3[:, 0:32]).to(bf16)
-                    elif j == 4:
-                        y1 = activation(x3[:, 32:64]).to(bf16)
+                    if j == 0:
+                        hand_over(C, sC[w, 0], done, row, column)
+                    elif j % 2 == 1:
+                        put_left(sC[w, (j + 1) // 2 % 2], done, activation((x2, x4, x6)[j // 2]).to(bf16))
                     else:
-                        put_halves(C, sC[w, 1], done, y0, y1, row, column + 192)
-            for kt in tw.range(6, tw.cdiv(K, 64)):
+                        put_right(C, sC[w, j // 2 % 2], done, activation((x3, x5, x7)[j // 2 - 1]).to(bf16), row, column + j * 32)
+            for kt in tw.range(7, tw.cdiv(K, 64)):
                 slot = ring.wait()
                 tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
                 tw.wgmma_wait(1)
                 ring.release(keep=1)
             row = bm * 128 + w * 64
             column = bn * 256
-            b0 = tw.load(bias[column + 0 : column + 64], fill=0.0)
-            b1 = tw.load(bias[column + 64 : column + 128], fill=0.0)
-            b2 = tw.load(bias[column + 128 : column + 192], fill=0.0)
-            b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
+            b0 = tw.load(bias[column + 0 : column + 32], fill=0.0)
+            b1 = tw.load(bias[column + 32 : column + 64], fill=0.0)
+            b2 = tw.load(bias[column + 64 : column + 96], fill=0.0)
+            b3 = tw.load(bias[column + 96 : column + 128], fill=0.0)
+            b4 = tw.load(bias[column + 128 : column + 160], fill=0.0)
+            b5 = tw.load(bias[column + 160 : column + 192], fill=0.0)
+            b6 = tw.load(bias[column + 192 : column + 224], fill=0.0)
+            b7 = tw.load(bias[column + 224 : column + 256], fill=0.0)
+            tw.tma_store_wait(0, read=True)
+            done.sync()
             tw.wgmma_wait(0)
             ring.release()
-            h0 = activation(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
-            h1 = activation(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
-            h2 = activation(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
-            x3 = acc[:, 192:256] + b3.to(f32)[None, :]
+            tw.store(sC[w, 0, :, 0:32], activation(acc[:, 0:32] + b0.to(f32)[None, :]).to(bf16))
+            tw.store(sC[w, 0, :, 32:64], activation(acc[:, 32:64] + b1.to(f32)[None, :]).to(bf16))
+            x2 = acc[:, 64:96] + b2.to(f32)[None, :]
+            x3 = acc[:, 96:128] + b3.to(f32)[None, :]
+            x4 = acc[:, 128:160] + b4.to(f32)[None, :]
+            x5 = acc[:, 160:192] + b5.to(f32)[None, :]
+            x6 = acc[:, 192:224] + b6.to(f32)[None, :]
+            x7 = acc[:, 224:256] + b7.to(f32)[None, :]
             holds = 1
         if holds == 1:
+            hand_over(C, sC[w, 0], done, row, column)
             for j in tw.unroll(3):
-                put(C, sC[w, j % 2], done, (h0, h1, h2)[j], row, column + j * 64)
-            put(C, sC[w, 1], done, activation(x3).to(bf16), row, column + 192)
+                put_left(sC[w, (j + 1) % 2], done, activation((x2, x4, x6)[j]).to(bf16))
+                put_right(C, sC[w, (j + 1) % 2], done, activation((x3, x5, x7)[j]).to(bf16), row, column + j * 64 + 64)
         tw.tma_store_wait(0)
 
 
@@ -237,7 +257,7 @@ def gemm_bias_gelu_deferred(
     """gelu_tanh of the product and a bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 384)
+    tw.assume(K > 448)
     activated_deferred(A, B, bias, C, gelu_tanh, STAGES, GROUP)
 
 
@@ -269,7 +289,7 @@ def gemm_bias_silu_deferred(
     """silu of the product and a bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 384)
+    tw.assume(K > 448)
     activated_deferred(A, B, bias, C, silu, STAGES, GROUP)
 
 

@@ -127,11 +127,11 @@ const Case kCases[] = {
     {"gemm_misaligned_sm90", 2, {{"BN", 64}, {"STAGES", 2}}, {{"M", 133}, {"N", 72}, {"K", 131}}, false},
     {"gemm_misaligned_sm90", 3, {{"BN", 64}, {"STAGES", 2}}, {{"M", 1}, {"N", 1}, {"K", 1}}, false},
     {"gemm_misaligned_sm90", 3, {{"BN", 64}, {"STAGES", 2}}, {{"M", 133}, {"N", 67}, {"K", 131}}, false},
-    {"gemm_fused_sm90", 0, {{"STAGES", 2}}, {{"M", 300}, {"N", 72}, {"K", 456}}, false},
-    {"gemm_fused_sm90", 0, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 392}}, false},
+    {"gemm_fused_sm90", 0, {{"STAGES", 2}}, {{"M", 300}, {"N", 72}, {"K", 520}}, false},
+    {"gemm_fused_sm90", 0, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 456}}, false},
     {"gemm_fused_sm90", 1, {{"BN", 128}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}, false},
     {"gemm_fused_sm90", 1, {{"BN", 128}, {"STAGES", 2}}, {{"M", 130}, {"N", 136}, {"K", 136}}, false},
-    {"gemm_fused_sm90", 2, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 392}}, false},
+    {"gemm_fused_sm90", 2, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 456}}, false},
     {"gemm_fused_sm90", 4, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
     {"gemm_fused_sm90", 6, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
     {"gemm_fused_sm90", 8, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
@@ -255,17 +255,24 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
 
 const lower::ConstValues kSmallAmpere = {{"BM", 64}, {"BN", 64}, {"STAGES", 2}};
 const lower::ConstValues kSmallHopper = {{"HIGH", 64}, {"STEP", 16}, {"STAGES", 3}, {"TOGETHER", 2}};
+const lower::ConstValues kOneStep = {{"HIGH", 64}, {"STEP", 64}, {"STAGES", 2}, {"TOGETHER", 1}};
 const lower::ConstValues kSmallGather = {{"HIGH", 64}, {"STEP", 32}, {"STAGES", 3}, {"TOGETHER", 2}, {"LAG", 1}};
 const lower::ConstValues kLateGather = {{"HIGH", 64}, {"STEP", 16}, {"STAGES", 4}, {"TOGETHER", 1}, {"LAG", 2}};
 INSTANTIATE_TEST_SUITE_P(Table, GroupedGemm,
                          ::testing::Values(GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{1}, 1, 8, 8}}, GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{3, 0, 70}, 9, 72, 40}},
                                            GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{65, 1}, 5, 8, 72}},
-                                           GroupedCase{"grouped_gemm_sm90", 0, kSmallHopper, {{1}, 1, 8, 8}},
+                                           GroupedCase{"grouped_gemm_sm90", 0, kSmallHopper, {{1}, 1, 8, 72}},
                                            GroupedCase{"grouped_gemm_sm90", 0, kSmallHopper, {{3, 0, 140, 0}, 9, 72, 200}, false},
-                                           GroupedCase{"grouped_gemm_sm90", 1, kSmallGather, {{1}, 1, 8, 8}},
-                                           GroupedCase{"grouped_gemm_sm90", 1, kSmallGather, {{0, 3, 140}, 9, 72, 200}, false},
-                                           GroupedCase{"grouped_gemm_sm90", 1, kLateGather, {{65, 1}, 5, 8, 72}, false},
-                                           GroupedCase{"grouped_gemm_sm90", 1, kLateGather, {{65, 1}, 5, 8, 400}, false},
+                                           GroupedCase{"grouped_gemm_sm90", 0, kOneStep, {{3, 0, 140, 0}, 9, 72, 200}, false},
+                                           GroupedCase{"grouped_gemm_sm90", 1, kSmallHopper, {{1}, 1, 8, 8}},
+                                           GroupedCase{"grouped_gemm_sm90", 1, kSmallHopper, {{3, 0, 140, 0}, 9, 72, 200}, false},
+                                           GroupedCase{"grouped_gemm_sm90", 2, kSmallGather, {{1}, 1, 8, 72}},
+                                           GroupedCase{"grouped_gemm_sm90", 2, kSmallGather, {{0, 3, 140}, 9, 72, 200}, false},
+                                           GroupedCase{"grouped_gemm_sm90", 2, kLateGather, {{65, 1}, 5, 8, 400}, false},
+                                           GroupedCase{"grouped_gemm_sm90", 3, kSmallGather, {{1}, 1, 8, 8}},
+                                           GroupedCase{"grouped_gemm_sm90", 3, kSmallGather, {{0, 3, 140}, 9, 72, 200}, false},
+                                           GroupedCase{"grouped_gemm_sm90", 3, kLateGather, {{65, 1}, 5, 8, 72}, false},
+                                           GroupedCase{"grouped_gemm_sm90", 3, kLateGather, {{65, 1}, 5, 8, 400}, false},
                                            GroupedCase{"gathered_swiglu_sm90", 0, kSmallGather, {{1, 0}, 1, 8, 8}, false},
                                            GroupedCase{"gathered_swiglu_sm90", 0, kLateGather, {{65, 2}, 7, 72, 200}, false}));
 
