@@ -83,6 +83,9 @@ void Flow::split_block_index(int axis, const Poly& extent) {
     std::vector<Digit> parts = {{block_[axis], extent, false}};
     std::vector<Poly> steps = {Poly(1)};   // what each digit counts in
     State known;                           // what the statements before have assigned: any cut is sound, so it need not be exact
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {   // a role's instance is a symbol with bounds, whoever names it first
+        if (auto* r = std::get_if<ir::Role>(&s.op); r && r->instance_var >= 0) known.scalars[r->instance_var] = Poly::of(instance(*r));
+    });
     auto cut = [&](std::size_t i, const Poly& below, const Poly& above) {
         const std::string name = ints_.text(Poly::of(parts[i].atom));
         const Atom high = ints_.digit(name + " // " + ints_.text(below), above), low = ints_.digit(name + " % " + ints_.text(below), below);
@@ -175,11 +178,13 @@ void Flow::execute(const ir::Region& region, State& s) {
     }
 }
 
+Atom Flow::instance(const ir::Role& r) { return ints_.symbol(k_.vars[at(r.instance_var)].name + "$" + std::to_string(r.instance_var), 0, r.instances - 1); }
+
 void Flow::run(const ir::Role& r, const ir::Stmt&, State& s) {
     State inner = s;
     const auto mark = digits_.size();
     if (r.instance_var >= 0) {
-        const Atom a = ints_.symbol(k_.vars[at(r.instance_var)].name + "$" + std::to_string(r.instance_var), 0, r.instances - 1);
+        const Atom a = instance(r);
         inner.scalars[r.instance_var] = Poly::of(a);
         digits_.push_back({a, Poly(r.instances), false});
     } else if (r.instances > 1) {

@@ -91,6 +91,7 @@ private:
     // -------------------------------------------------------------------------------------------------------- expressions
 
     void split_block_index(int axis, const Poly& extent);
+    Atom instance(const ir::Role& r);
     Integers::Leaf leaf(const State& s);
     int cluster_size() const { return k_.cluster[0] * k_.cluster[1] * k_.cluster[2]; }
     Poly poly(const ir::Expr& e, const State& s) { return ints_.from(e, leaf(s)); }
