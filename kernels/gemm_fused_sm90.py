@@ -85,8 +85,8 @@ def put_all(C, sC, done, h0, h1, h2, h3, row, column, w):
 
 
 @tw.inline
-def bias_deferred(A, B, bias, C, activation, STAGES, GROUP):
-    """An activation of the product and a bias per column; the store hides behind the next tile."""
+def bias_deferred(A, B, bias, C, STAGES, GROUP):
+    """The product and a bias per column; the store hides behind the next tile."""
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
     sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
@@ -114,10 +114,10 @@ def bias_deferred(A, B, bias, C, activation, STAGES, GROUP):
             b3 = tw.load(bias[column + 192 : column + 256], fill=0.0)
             tw.wgmma_wait(0)
             ring.release()
-            h0 = activation(acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
-            h1 = activation(acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
-            h2 = activation(acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
-            h3 = activation(acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
+            h0 = (acc[:, 0:64] + b0.to(f32)[None, :]).to(bf16)
+            h1 = (acc[:, 64:128] + b1.to(f32)[None, :]).to(bf16)
+            h2 = (acc[:, 128:192] + b2.to(f32)[None, :]).to(bf16)
+            h3 = (acc[:, 192:256] + b3.to(f32)[None, :]).to(bf16)
             holds = 1
         if holds == 1:
             put_all(C, sC, done, h0, h1, h2, h3, row, column, w)
@@ -150,7 +150,7 @@ def put_right(C, sC, done, x, row, column):
 
 @tw.inline
 def activated_deferred(A, B, bias, C, activation, STAGES, GROUP):
-    """As bias_deferred, for activations that take time: behind the product only the first of a tile's four chunks is finished, and waits in its staging buffer. The
+    """An activation of the product and a bias per column. Behind the product only the first of a tile's four chunks is finished, and waits in its staging buffer. The
     others wait as f32 in registers and are finished behind the next tile's blocks, 32 columns a block."""
     sA = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sB = tw.shared(bf16, (STAGES, 256, 64), swizzle=128)
@@ -321,8 +321,8 @@ def gemm_bias_relu_deferred(
     """relu of the product and a bias per column; the store hides behind the next tile."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, relu, STAGES, GROUP)
+    tw.assume(K > 448)
+    activated_deferred(A, B, bias, C, relu, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias_relu", computes="C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n])))", dependent_launch=True)
@@ -354,7 +354,7 @@ def gemm_bias_deferred(
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > 256)
-    bias_deferred(A, B, bias, C, same, STAGES, GROUP)
+    bias_deferred(A, B, bias, C, STAGES, GROUP)
 
 
 @tw.kernel(target="sm_90a", name="gemm_bias", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])) + f32(bias[n]))", dependent_launch=True)

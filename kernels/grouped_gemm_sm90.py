@@ -2,7 +2,7 @@
 
 The rows are cut into tiles of at most HIGH rows of one expert by a table that comes with them (`tile_table` of bench/suite_inputs.py makes a good
 one: nearly equal tiles of multiples of STEP rows). Weights are the M side of wgmma and rows its N side, so that a tile costs what its own
-height costs, rounded up to STEP. A finished tile waits in registers and is stored behind the next one's first k blocks; where K is short, before it begins.
+height costs, rounded up to STEP.
 """
 import tilewright as tw
 from tilewright import bf16, f32, i32
@@ -71,6 +71,22 @@ def consume(Y, sX, sW, sY, ring, done, w, first, end, column, HIGH):
         tw.store(sY[w, 0:CHUNK, :].T, acc[:, j * CHUNK : (j + 1) * CHUNK].to(bf16))
         done.sync()
         tw.store(Y[first + j * CHUNK, column], tw.load(sY[w, 0:CHUNK, :]), limit=(end, None))
+
+
+@tw.inline
+def consume_tiles(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER):
+    """All tiles of a block, each stored before the next one begins."""
+    done = tw.named_barrier(1 + w, 128)
+    for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
+        i, bn = place(t, tw.cdiv(N, 128), TOGETHER)
+        first = tile_first[i]
+        end = tile_end[i]
+        for h in tw.unroll(HIGH // STEP):
+            if end > first + h * STEP:
+                if h == HIGH // STEP - 1:
+                    consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, HIGH)
+                elif end <= first + (h + 1) * STEP:
+                    consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, (h + 1) * STEP)
 
 
 @tw.inline
@@ -177,7 +193,8 @@ def grouped_gemm_deferred(
     STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
     TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
 ):
-    """Persistent blocks walk tiles of rows and of weights; both come by TMA. A tile is stored behind the next one's first k blocks."""
+    """Persistent blocks walk tiles of rows and of weights; both come by TMA. A tile is stored behind the next one's first k blocks, but for
+    low ones, which wait for their weights all the same."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     tw.assume(K > HIGH)
@@ -198,7 +215,10 @@ def grouped_gemm_deferred(
                     elif end <= first + (h + 1) * STEP:
                         produce(X, W, sX, sW, ring, first, e, bn, (h + 1) * STEP)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        consume_tiles_behind(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER)
+        if HIGH > 64:
+            consume_tiles_behind(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER)
+        else:
+            consume_tiles(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER)
 
 
 @tw.kernel(target="sm_90a", name="grouped_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k])))")
@@ -234,57 +254,7 @@ def grouped_gemm(
                     elif end <= first + (h + 1) * STEP:
                         produce(X, W, sX, sW, ring, first, e, bn, (h + 1) * STEP)
     with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
-            i, bn = place(t, tw.cdiv(N, 128), TOGETHER)
-            first = tile_first[i]
-            end = tile_end[i]
-            for h in tw.unroll(HIGH // STEP):
-                if end > first + h * STEP:
-                    if h == HIGH // STEP - 1:
-                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, HIGH)
-                    elif end <= first + (h + 1) * STEP:
-                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, (h + 1) * STEP)
-
-
-@tw.kernel(target="sm_90a", name="gathered_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[rows[p], k]) * f32(W[expert[p], n, k])))")
-def gathered_gemm_deferred(
-    X: tw.Tensor(bf16, T, K),
-    W: tw.Tensor(bf16, E, N, K),
-    rows: tw.Tensor(i32, P, range=T),  # the token of each row
-    expert: tw.Tensor(i32, P, range=E),  # the expert of each row; rows are sorted by it
-    tile_first: tw.Tensor(i32, BATCHES * TOGETHER),  # the first row of each tile
-    tile_end: tw.Tensor(i32, BATCHES * TOGETHER, tile_ends=("tile_first", HIGH, "expert")),  # the row behind its last one
-    Y: tw.Tensor(bf16, P, N),
-    HIGH: tw.const(64, 128, 256) = 256,  # most rows of a tile
-    STEP: tw.const(16, 32, 64) = 32,
-    STAGES: tw.const(2, 3, 4, 5, 6, 7, 8) = 4,
-    TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
-    LAG: tw.const(0, 1, 2, 3, 4) = 2,
-):
-    """grouped_gemm_deferred with the rows gathered on the way by cp.async: the tokens are never copied in global memory."""
-    tw.assume(K % 8 == 0)
-    tw.assume(N % 8 == 0)
-    tw.assume(K > HIGH)
-    assert LAG < STAGES, "a slot must be free while LAG of them wait for their copies"
-    sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
-    sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
-    sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
-    ring = tw.pipeline(STAGES, consumers=2, producers=2)
-    with tw.warpgroups(0, regs=88, name="producer"):
-        for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
-            i, bn = place(t, tw.cdiv(N, 128), TOGETHER)
-            first = tile_first[i]
-            end = tile_end[i]
-            e = expert[first]
-            for h in tw.unroll(HIGH // STEP):
-                if end > first + h * STEP:
-                    if h == HIGH // STEP - 1:
-                        produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, HIGH, STAGES, LAG)
-                    elif end <= first + (h + 1) * STEP:
-                        produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, (h + 1) * STEP, STAGES, LAG)
-    with tw.warpgroups(1, 2, regs=208, name="consumer") as w:
-        consume_tiles_behind(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER)
+        consume_tiles(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER)
 
 
 @tw.kernel(target="sm_90a", name="gathered_gemm", computes="Y[p, n] = bf16(sum(k, f32(X[rows[p], k]) * f32(W[expert[p], n, k])))")
@@ -302,7 +272,7 @@ def gathered_gemm(
     TOGETHER: tw.const(1, 2, 4, 5, 7, 8, 16) = 8,
     LAG: tw.const(0, 1, 2, 3, 4) = 2,
 ):
-    """grouped_gemm with the rows gathered on the way, for any K."""
+    """grouped_gemm with the rows gathered on the way by cp.async: the tokens are never copied in global memory."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
     assert LAG < STAGES, "a slot must be free while LAG of them wait for their copies"
@@ -323,14 +293,4 @@ def gathered_gemm(
                     elif end <= first + (h + 1) * STEP:
                         produce_gathered(X, W, rows, sX, sW, ring, first, end, e, bn, (h + 1) * STEP, STAGES, LAG)
     with tw.warpgroups(1, 2, regs=208, name="consumer") as w:
-        done = tw.named_barrier(1 + w, 128)
-        for t in tw.persistent(BATCHES * TOGETHER * tw.cdiv(N, 128)):
-            i, bn = place(t, tw.cdiv(N, 128), TOGETHER)
-            first = tile_first[i]
-            end = tile_end[i]
-            for h in tw.unroll(HIGH // STEP):
-                if end > first + h * STEP:
-                    if h == HIGH // STEP - 1:
-                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, HIGH)
-                    elif end <= first + (h + 1) * STEP:
-                        consume(Y, sX, sW, sY, ring, done, w, first, end, bn * 128 + w * 64, (h + 1) * STEP)
+        consume_tiles(Y, tile_first, tile_end, sX, sW, sY, ring, w, HIGH, STEP, TOGETHER)

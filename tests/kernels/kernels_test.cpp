@@ -132,7 +132,7 @@ const Case kCases[] = {
     {"gemm_fused_sm90", 1, {{"BN", 128}, {"STAGES", 2}}, {{"M", 1}, {"N", 8}, {"K", 8}}, false},
     {"gemm_fused_sm90", 1, {{"BN", 128}, {"STAGES", 2}}, {{"M", 130}, {"N", 136}, {"K", 136}}, false},
     {"gemm_fused_sm90", 2, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 456}}, false},
-    {"gemm_fused_sm90", 4, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
+    {"gemm_fused_sm90", 4, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 456}}, false},
     {"gemm_fused_sm90", 6, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
     {"gemm_fused_sm90", 8, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
     {"gemm_fused_sm90", 10, {{"STAGES", 2}}, {{"M", 5}, {"N", 72}, {"K", 264}}, false},
@@ -204,14 +204,14 @@ class GroupedGemm : public ::testing::TestWithParam<GroupedCase> {};
 TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
     const GroupedCase& c = GetParam();
     const Routing& r = c.routing;
-    constexpr std::int64_t kTileRows = 64;   // of the tables
+    const std::int64_t tile_rows = c.constants.count("HIGH") ? c.constants.at("HIGH").integer : 64;
     const ir::Kernel kernel = kernel_of(fmt::format("kernels/{}.py", c.file), c.constants, c.number);
     std::vector<std::int64_t> expert, first, end;
     for (std::size_t e = 0; e < r.positions_of_expert.size(); ++e) {
         const auto begin = static_cast<std::int64_t>(expert.size());
         const std::int64_t stop = begin + r.positions_of_expert[e];
         for (std::int64_t p = begin; p < stop; ++p) expert.push_back(static_cast<std::int64_t>(e));
-        for (std::int64_t p = begin; p < stop; p += kTileRows) first.push_back(p), end.push_back(stop);
+        for (std::int64_t p = begin; p < stop; p += tile_rows) first.push_back(p), end.push_back(stop);
     }
     const std::int64_t together = c.constants.count("TOGETHER") ? c.constants.at("TOGETHER").integer : 1, batches = (static_cast<std::int64_t>(first.size()) + together - 1) / together;
     std::map<std::string, std::int64_t> named = {{"T", r.tokens}, {"P", static_cast<std::int64_t>(expert.size())}, {"E", static_cast<std::int64_t>(r.positions_of_expert.size())},
@@ -255,24 +255,21 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
 
 const lower::ConstValues kSmallAmpere = {{"BM", 64}, {"BN", 64}, {"STAGES", 2}};
 const lower::ConstValues kSmallHopper = {{"HIGH", 64}, {"STEP", 16}, {"STAGES", 3}, {"TOGETHER", 2}};
-const lower::ConstValues kOneStep = {{"HIGH", 64}, {"STEP", 64}, {"STAGES", 2}, {"TOGETHER", 1}};
+const lower::ConstValues kBehind = {{"HIGH", 128}, {"STEP", 32}, {"STAGES", 3}, {"TOGETHER", 2}};
 const lower::ConstValues kSmallGather = {{"HIGH", 64}, {"STEP", 32}, {"STAGES", 3}, {"TOGETHER", 2}, {"LAG", 1}};
 const lower::ConstValues kLateGather = {{"HIGH", 64}, {"STEP", 16}, {"STAGES", 4}, {"TOGETHER", 1}, {"LAG", 2}};
 INSTANTIATE_TEST_SUITE_P(Table, GroupedGemm,
                          ::testing::Values(GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{1}, 1, 8, 8}}, GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{3, 0, 70}, 9, 72, 40}},
                                            GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{65, 1}, 5, 8, 72}},
-                                           GroupedCase{"grouped_gemm_sm90", 0, kSmallHopper, {{1}, 1, 8, 72}},
                                            GroupedCase{"grouped_gemm_sm90", 0, kSmallHopper, {{3, 0, 140, 0}, 9, 72, 200}, false},
-                                           GroupedCase{"grouped_gemm_sm90", 0, kOneStep, {{3, 0, 140, 0}, 9, 72, 200}, false},
+                                           GroupedCase{"grouped_gemm_sm90", 0, kBehind, {{1}, 1, 8, 136}},
+                                           GroupedCase{"grouped_gemm_sm90", 0, kBehind, {{3, 0, 250, 0, 1, 129}, 9, 136, 200}, false},
                                            GroupedCase{"grouped_gemm_sm90", 1, kSmallHopper, {{1}, 1, 8, 8}},
                                            GroupedCase{"grouped_gemm_sm90", 1, kSmallHopper, {{3, 0, 140, 0}, 9, 72, 200}, false},
-                                           GroupedCase{"grouped_gemm_sm90", 2, kSmallGather, {{1}, 1, 8, 72}},
+                                           GroupedCase{"grouped_gemm_sm90", 2, kSmallGather, {{1}, 1, 8, 8}},
                                            GroupedCase{"grouped_gemm_sm90", 2, kSmallGather, {{0, 3, 140}, 9, 72, 200}, false},
+                                           GroupedCase{"grouped_gemm_sm90", 2, kLateGather, {{65, 1}, 5, 8, 72}, false},
                                            GroupedCase{"grouped_gemm_sm90", 2, kLateGather, {{65, 1}, 5, 8, 400}, false},
-                                           GroupedCase{"grouped_gemm_sm90", 3, kSmallGather, {{1}, 1, 8, 8}},
-                                           GroupedCase{"grouped_gemm_sm90", 3, kSmallGather, {{0, 3, 140}, 9, 72, 200}, false},
-                                           GroupedCase{"grouped_gemm_sm90", 3, kLateGather, {{65, 1}, 5, 8, 72}, false},
-                                           GroupedCase{"grouped_gemm_sm90", 3, kLateGather, {{65, 1}, 5, 8, 400}, false},
                                            GroupedCase{"gathered_swiglu_sm90", 0, kSmallGather, {{1, 0}, 1, 8, 8}, false},
                                            GroupedCase{"gathered_swiglu_sm90", 0, kLateGather, {{65, 2}, 7, 72, 200}, false}));
 
