@@ -64,18 +64,15 @@ def place(t, columns, G):
 
 
 @tw.inline
-def rising(t, n, G, BATCHES, PARTS):
-    """Causal: the heads of some batches, or a part of those of one, together (their keys and values stay in L2), tiles of even number from short to long, then
-    those of odd number from long to short. Dealt out to the blocks in turn, all get about the same amount of work, whatever their number."""
-    heads = HK * G // PARTS * BATCHES
-    k = t // heads % n
-    b = t // (n * (heads * PARTS))
-    h = t % (HK * G)
-    if BATCHES > 1:
-        b = b * BATCHES + t // (HK * G) % BATCHES
-    if PARTS > 1:
-        h = t // (n * heads) % PARTS * heads + t % heads
-    return b, h, tw.min(2 * k, 2 * (n - k) - 1)
+def rising(t, n, D, G):
+    """Causal: sections of heads whose keys and values have 32 MiB and stay in L2. In a section, tiles of even number from short to long, then those of odd number
+    from long to short: dealt out to the blocks in turn, all get about the same amount of work."""
+    section = tw.min(tw.max(1, 2**23 // D // T) * G, B * (HK * G))
+    first = t // (section * n) * section
+    heads = tw.min(section, B * (HK * G) - first)
+    k = (t - first * n) // heads
+    head = first + (t - first * n) % heads
+    return head // (HK * G), head % (HK * G), tw.min(2 * k, 2 * (n - k) - 1)
 
 
 @tw.inline
@@ -84,12 +81,12 @@ def key_tiles(bq, C, BN, CAUSAL, DIAGONAL):
 
 
 @tw.inline
-def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM):
+def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL, DIAGONAL, STREAM):
     if STREAM:  # consumers add values one tile behind: before the first tile these, times 0
         vs = values.acquire()
         tw.tma_load(sV[vs], V[0, 0, 0, 0], on=values.full(vs))
     for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
-        b, h, bq = rising(t, tw.cdiv(S, 64 * C), G, BATCHES, PARTS) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
+        b, h, bq = rising(t, tw.cdiv(S, 64 * C), D, G) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
         produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), key_tiles(bq, C, BN, CAUSAL, DIAGONAL), G, BN)
 
 
@@ -108,7 +105,7 @@ def finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, ST
 
 
 @tw.inline
-def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, BATCHES, PARTS, STREAM, STAY, DT):
+def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STREAM, STAY, DT):
     """64 rows of every tile. Keys go from the last tile to the first, so that those that need a mask come first. A step computes the scores
     of one key tile and adds the values of the tile before, so that the matrix unit works while the exponentials are made. With STREAM the first
     step of a tile of rows adds the last values of the tile of rows before, which is stored then."""
@@ -123,7 +120,7 @@ def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D,
     done_row = 0
     holds = 0
     for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
-        b, h, bq = rising(t, tw.cdiv(S, 64 * C), G, BATCHES, PARTS) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
+        b, h, bq = rising(t, tw.cdiv(S, 64 * C), D, G) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
         row = bq * (64 * C) + w * 64
         tiles = key_tiles(bq, C, BN, CAUSAL, 0)
         qs = queries.wait()
@@ -211,7 +208,7 @@ def below(s, row, key):
 
 
 @tw.inline
-def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, BATCHES, PARTS, STAY, DT):
+def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, STAY, DT):
     """64 rows of every tile, causal, where T >= S and the 64 C rows of a tile meet the diagonal in whole key tiles. Those come first, one by one: a consumer
     passes over those behind all its rows, and the loop over the key tiles before the diagonal has no mask in it."""
     WIDTH = 64 * C // BN  # key tiles across the diagonal
@@ -223,7 +220,7 @@ def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, 
     mark = tw.zeros(f32, (64,))
     total = tw.zeros(f32, (64,))
     for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
-        b, h, bq = rising(t, tw.cdiv(S, 64 * C), G, BATCHES, PARTS)
+        b, h, bq = rising(t, tw.cdiv(S, 64 * C), D, G)
         row = bq * (64 * C) + w * 64
         tiles = key_tiles(bq, C, BN, 1, 1)
         out = tw.zeros(f32, (64, D))
@@ -308,15 +305,15 @@ def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, 
 
 
 @tw.inline
-def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM, STAY, DT):
+def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, STAY, DT):
     if DIAGONAL:
-        consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, BATCHES, PARTS, STAY, DT)
+        consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, STAY, DT)
     else:
-        consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, BATCHES, PARTS, STREAM, STAY, DT)
+        consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STREAM, STAY, DT)
 
 
 @tw.inline
-def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM, STAY, DT):
+def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONAL, STREAM, STAY, DT):
     """Persistent blocks walk tiles of 64 C query rows: one thread loads, C warpgroups of 64 rows compute."""
     sQ = tw.shared(DT, (QSTAGES, 64 * C, D), swizzle=128)
     sK = tw.shared(DT, (STAGES, BN, D), swizzle=128)
@@ -328,13 +325,13 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONA
     # part; f16 has little room above its reference and none below. At D = 256 the careful way would need more registers than there are.
     stay = STAY >= (1 if DT == bf16 else 2) and D < 256 and (DT == bf16 or BN >= 64 * C or not CAUSAL or DIAGONAL and BN == 64)
     with tw.warpgroups(0, regs=24 if C == 2 else 32, name="producer"):
-        produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, G, C, BN, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM)
+        produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL, DIAGONAL, STREAM)
     if C == 2:
         with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
-            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM, stay, DT)
+            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, stay, DT)
     else:
         with tw.warpgroups(1, 2, 3, regs=160, name="consumer") as w:
-            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, BATCHES, PARTS, STREAM, stay, DT)
+            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, stay, DT)
 
 
 @tw.kernel(
@@ -365,7 +362,7 @@ def attention(
 ):
     """Every query attends to every key."""
     tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 0, 1, 1, STREAM, STAY, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 0, STREAM, STAY, DT)
 
 
 @tw.kernel(
@@ -394,14 +391,10 @@ def attention_causal(
     QSTAGES: tw.const(1, 2) = 2,
     STREAM: tw.const(0, 1) = 0,  # from tile to tile without a break
     STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
-    BATCHES: tw.const(1, 2, 4) = 1,  # batches whose heads are walked together, a divisor of B
-    PARTS: tw.const(1, 2, 4) = 1,  # parts of the heads of one batch that are walked together, a divisor of their number
 ):
     """Query i attends to keys 0 to i."""
     tw.assume(T >= 1)
-    tw.assume(B % BATCHES == 0)
-    tw.assume(HK * G % PARTS == 0)
     if DIAGONAL:
         tw.assume(S <= T)
     # Where T < S may be, a diagonal across several tiles of 64 keys is not proved: 80.
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN if DIAGONAL or BN > 64 else 80, STAGES, QSTAGES, 1, DIAGONAL and not STREAM and 64 * C % BN == 0, BATCHES, PARTS, STREAM, STAY, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN if DIAGONAL or BN > 64 else 80, STAGES, QSTAGES, 1, DIAGONAL and not STREAM and 64 * C % BN == 0, STREAM, STAY, DT)

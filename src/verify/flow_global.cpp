@@ -46,9 +46,16 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
         oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + (tile_dim ? " is never negative" : " is in range"), stmt,
                prover_.holds_given(p.inside, need), "could not show " + ints_.text(need), [&] { return prover_.holds(at_least(anything(), Poly(0))); });
         const Poly place = behind_ ? ints_.replace(p.index[d], behind_->back) : p.index[d];   // the tile of the iteration before is one of the tiles too
-        const auto& terms = place.terms;
-        if (recording_ && !tile_dim && result_.obligations.back().status != Status::proved && terms.size() == 1 && terms.begin()->second == 1 && terms.begin()->first.size() == 1) {
-            by_tile_order_.push_back({result_.obligations.size() - 1, terms.begin()->first[0], poly(t.dims[d], s)});
+        auto single = [](const Poly& q) { return q.terms.size() == 1 && q.terms.begin()->second == 1 && q.terms.begin()->first.size() == 1; };
+        if (recording_ && !tile_dim && result_.obligations.back().status != Status::proved && single(place)) {
+            Atom coordinate = place.terms.begin()->first[0];
+            Poly extent = poly(t.dims[d], s);
+            const AtomInfo i = ints_.info(coordinate);
+            if (i.kind == AtomInfo::Kind::quotient && single(i.args[0]) && i.args[1].constant().value_or(0) > 0) {   // heads that share keys: below n where the coordinate is below n * c
+                coordinate = i.args[0].terms.begin()->first[0];
+                extent = extent * i.args[1];
+            }
+            by_tile_order_.push_back({result_.obligations.size() - 1, coordinate, extent});
         }
     }
     return p;

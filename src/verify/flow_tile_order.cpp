@@ -179,8 +179,34 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         // What is shown to be non-negative anyway (a slot of a ring) may depend on sizes that are not enumerated here.
         if (here && !prover_.holds(at_least(definition, Poly(0)))) derived.emplace_back(symbol, whole);
     }
+    // Quotients and bounds of sizes that no tile dimension has (so many heads fit into a cache) take any value: they are enumerated like sizes.
+    std::vector<std::pair<Atom, std::int64_t>> elsewhere;   // and their least value
+    std::set<Atom> looked_at;
+    std::function<void(const Poly&)> look_at = [&](const Poly& p) {
+        for (const auto& [m, k] : p.terms) {
+            for (Atom a : m) {
+                if (!looked_at.insert(a).second) continue;
+                if (const auto definition = tile_definition_.find(a); definition != tile_definition_.end()) {
+                    look_at(definition->second);
+                    continue;
+                }
+                const AtomInfo i = ints_.info(a);
+                if (i.kind != AtomInfo::Kind::quotient && i.kind != AtomInfo::Kind::minimum && i.kind != AtomInfo::Kind::maximum) continue;
+                const bool apart = !i.inside.empty() && std::all_of(i.inside.begin(), i.inside.end(), [&](Atom inner) {
+                    if (ints_.info(inner).kind != AtomInfo::Kind::symbol) return ints_.info(inner).kind != AtomInfo::Kind::element;
+                    return std::find(size_atoms_.begin(), size_atoms_.end(), inner) != size_atoms_.end() && std::find(sizes.begin(), sizes.end(), inner) == sizes.end();
+                });
+                if (apart && prover_.holds(at_least(Poly::of(a), Poly(0)))) elsewhere.emplace_back(a, prover_.holds(at_least(Poly::of(a), Poly(1))) ? 1 : 0);
+                else for (const Poly& arg : i.args) look_at(arg);
+            }
+        }
+    };
+    for (Atom a : order) look_at(Poly::of(a));
+    for (const auto& [symbol, definition] : derived) look_at(definition);
+    if (elsewhere.size() > 1) return why = "the tile order depends on more than one quotient of sizes that are no tile's", false;
     Evaluator known(ints_, tile_definition_);
     for (Atom a : sizes) known.set(a, 0);
+    for (const auto& [a, least] : elsewhere) known.set(a, least);
     for (const Digit& d : executions) {
         known.set(d.atom, 0);
         known.unset(d.atom);
@@ -253,8 +279,13 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
             if (!seen.insert(tile).second) return why = "two iterations of the tile loop give one tile", false;
             return true;
         };
-        if (!run(0)) return false;
-        if (static_cast<std::int64_t>(seen.size()) != product) return why = "the number of tiles is not the product of the tile counts", false;
+        for (std::int64_t more : {0, 1, 2, 4, 1 << 20}) {
+            for (const auto& [a, least] : elsewhere) known.set(a, least + more);
+            seen.clear();
+            if (!run(0)) return false;
+            if (static_cast<std::int64_t>(seen.size()) != product) return why = "the number of tiles is not the product of the tile counts", false;
+            if (elsewhere.empty()) break;
+        }
         if (!next_sizes()) break;
     }
     lemmas.push_back(shown_lemma(order.size()));
