@@ -98,20 +98,35 @@ bool Flow::parts_are_apart(const ir::Equation& e, std::string& why) {
     return true;
 }
 
+namespace {
+
+// Where a store goes and how often: its index, and what runs through the elements and executions of it (a loop around it may run never, or twice).
+using Placed = std::pair<std::vector<Poly>, std::vector<std::pair<Atom, Poly>>>;
+
+template <typename Store>
+Placed placed(const Store& s) {
+    Placed p{s.index, {}};
+    for (const auto& d : s.digits) p.second.emplace_back(d.atom, d.extent);
+    std::sort(p.second.begin(), p.second.end());
+    return p;
+}
+
+}  // namespace
+
 // A store of the iteration before and its twin after the loop are one store of every iteration (Behind). Both must be there.
 bool Flow::join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas) {
     std::vector<Store> inside;
-    std::vector<std::vector<Poly>> in_loop, after;
+    std::vector<Placed> in_loop, after;
     for (const Store* s : stores) {
         if (s->when == Store::When::now) continue;
         if (s->atomic) return why = "sums are not added to one iteration behind", false;
         if (!s->partial.empty()) return why = s->partial, false;
         if (s->when == Store::When::next_iteration) inside.push_back(*s);
-        else after.push_back(s->index);
+        else after.push_back(placed(*s));
     }
     if (inside.empty() && after.empty()) return true;
     if (!join_alternatives_behind(inside, why, lemmas)) return false;
-    for (const Store& s : inside) in_loop.push_back(s.index);
+    for (const Store& s : inside) in_loop.push_back(placed(s));
     std::sort(in_loop.begin(), in_loop.end());
     std::sort(after.begin(), after.end());
     if (in_loop != after) return why = "what the loop stores one iteration behind is not what is stored after the loop", false;
@@ -128,8 +143,8 @@ bool Flow::join_stores_behind(std::vector<const Store*>& stores, std::string& wh
 // of which is known what is known in every branch.
 bool Flow::join_alternatives_behind(std::vector<Store>& inside, std::string& why, std::vector<std::string>& lemmas) {
     if (std::none_of(inside.begin(), inside.end(), [](const Store& s) { return s.conditional; })) return true;
-    std::map<std::vector<Condition>, std::map<std::vector<Poly>, std::vector<Store>>> ways;
-    for (const Store& s : inside) ways[s.alternative][s.index].push_back(s);
+    std::map<std::vector<Condition>, std::map<Placed, std::vector<Store>>> ways;
+    for (const Store& s : inside) ways[s.alternative][placed(s)].push_back(s);
     std::vector<std::vector<Condition>> alternatives;
     std::vector<Store> joined;
     for (auto& [conditions, by_place] : ways) {
@@ -142,7 +157,7 @@ bool Flow::join_alternatives_behind(std::vector<Store>& inside, std::string& why
                 joined.push_back(list[0]);
                 continue;
             }
-            const auto twin = std::find_if(joined.begin(), joined.end(), [&](const Store& s) { return s.index == place; });
+            const auto twin = std::find_if(joined.begin(), joined.end(), [&](const Store& s) { return placed(s) == place; });
             if (twin == joined.end() || twin->equation != list[0].equation) return why = "the branches of an iteration do not store the same of what the one before left", false;
             std::erase_if(twin->facts, [&](const Condition& c) { return std::find(list[0].facts.begin(), list[0].facts.end(), c) == list[0].facts.end(); });
         }

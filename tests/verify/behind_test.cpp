@@ -41,6 +41,10 @@ TEST(StoresOneIterationBehind, TogetherWithTheLastOneAreOneStoreOfEach) { EXPECT
 
 TEST(StoresOneIterationBehind, NeedTheLastOne) { EXPECT_FALSE(proved(kernel_with("0", "at", kLeft, ""))); }
 
+TEST(StoresOneIterationBehind, NeedTheLastOneOnce) {
+    for (const char* times : {"N // 1024", "2"}) EXPECT_FALSE(proved(kernel_with("0", "at", kLeft, std::string("    for r in tw.range(") + times + "):\n        tw.store(Y[at : at + 128], held)"))) << times;
+}
+
 TEST(StoresOneIterationBehind, GoWhereTheirElementsBelong) {
     EXPECT_FALSE(proved(kernel_with("0", "t * 128", kLeft, kAfter)));                                            // the present iteration's place
     EXPECT_FALSE(proved(kernel_with("0", "at", "        pass", kAfter)));                                        // never moved
@@ -94,6 +98,9 @@ TEST(StoresOneIterationBehind, AreInNoBranchTwiceOrNever) {
     EXPECT_EQ(why_not_once(kernel_in_branches(branch("N > 1000") + branch("N < 1000"))), never);     // at N = 1000
     EXPECT_EQ(why_not_once(kernel_in_branches(branch("t <= 5") + branch("t >= 5"))), twice);         // iteration 5
     EXPECT_FALSE(proved(kernel_in_branches(branch("t % 2 == 0") + branch("t % 2 == 1", "at + 128"))));   // one branch stores elsewhere
+    std::string often = branch("t % 2 == 1");   // one branch stores as often as a loop runs
+    often.replace(often.find("            if holds == 1:\n    "), 27 + 4, "            for r in tw.range(N // 1024):\n                if holds == 1:\n        ");
+    EXPECT_FALSE(proved(kernel_in_branches(branch("t % 2 == 0") + often)));
 }
 
 }  // namespace
