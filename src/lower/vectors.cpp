@@ -108,6 +108,15 @@ bool rows_of_eight(const ir::Kernel& kernel, const Multiples& multiples, const i
     return aligned_run(kernel, multiples, v) >= 8;
 }
 
+// May `run` neighbours along the last dimension lie on both sides of a bound?
+bool straddles(const ir::Kernel& k, const Multiples& multiples, const ir::GlobalView& v, int run) {
+    if (v.dims.empty()) return true;
+    if (!v.in_bounds.empty() && v.in_bounds.back()) return false;
+    if (!v.limit.empty() && v.limit.back()) return true;
+    const auto last = static_cast<std::size_t>(v.dims.back());
+    return multiples.of(k.tensors[static_cast<std::size_t>(v.tensor)].dims[last]) % run != 0 || multiples.of(v.origin[last]) % run != 0 || ir::RowStarts(k).before(v.origin[last]);
+}
+
 }  // namespace
 
 void choose_vectors(Draft& draft, const Context& context) {
@@ -131,8 +140,7 @@ void choose_vectors(Draft& draft, const Context& context) {
             const int size = target::bytes(k.fragments[static_cast<std::size_t>(st->src)].dtype);
             const int run = aligned_run(k, multiples, st->dst);
             st->vector_bytes = size * value_run(dist(st->src), run);
-            const bool whole = !st->dst.in_bounds.empty() && st->dst.in_bounds.back();   // no run of eight straddles a bound
-            st->by_quads = size == 2 && run >= 8 && whole && ir::gathered_by_quads(dist(st->src)).has_value();
+            st->by_quads = size == 2 && run >= 8 && !straddles(k, multiples, st->dst, 8) && ir::gathered_by_quads(dist(st->src)).has_value();
         } else if (auto* at = std::get_if<ir::AtomicAdd>(&s.op)) {
             const DType dtype = k.fragments[static_cast<std::size_t>(at->src)].dtype;
             int run = value_run(dist(at->src), aligned_run(k, multiples, at->dst));

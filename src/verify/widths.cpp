@@ -121,6 +121,15 @@ std::string global_obstacle(const ir::Kernel& k, const Divisors& divisors, const
     return {};
 }
 
+// Runs that start at a multiple of their width end before the tensor does where its dimension is such a multiple too.
+bool may_straddle(const ir::Kernel& k, const Divisors& divisors, const ir::GlobalView& v, int run) {
+    if (v.dims.empty()) return true;
+    if (!v.in_bounds.empty() && v.in_bounds.back()) return false;
+    const int last = v.dims.back();
+    const bool cut = !v.limit.empty() && v.limit.back();
+    return cut || !divisors.divides(run, k.tensors[at(v.tensor)].dims[at(last)]) || !divisors.divides(run, v.origin[at(last)]) || ir::RowStarts(k).before(v.origin[at(last)]);
+}
+
 std::string shared_obstacle(const ir::Kernel& k, const Divisors& divisors, const ir::SharedView& v, int run, int bytes) {
     const ir::SharedBuffer& b = k.buffers[at(v.buffer)];
     if (v.dims.empty()) return "the view has no dimension to run along";
@@ -163,7 +172,7 @@ std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisor
         if (!x->by_quads) return global(x->dst, dist(x->src), x->vector_bytes);
         const auto gathered = ir::gathered_by_quads(dist(x->src));
         if (!gathered || target::bytes(k.fragments[at(x->src)].dtype) != 2) return "four lanes do not hold runs of 16 bytes together";
-        if (x->dst.in_bounds.empty() || !x->dst.in_bounds.back()) return "16 bytes that four lanes gathered may straddle a bound";
+        if (may_straddle(k, divisors, x->dst, 8)) return "16 bytes that four lanes gathered may straddle a bound";
         return global(x->dst, *gathered, 16);
     }
     if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) {
