@@ -152,7 +152,7 @@ def layernorm_rows(
     """,
     threads=512 if T == f32 or ROW == 65536 or ROW > 524288 else 256,
     cluster=(16 if ROW > 851968 else tw.min(8, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)), 1, 1),
-    blocks_per_sm=221184 // (ROW // (16 if ROW > 851968 else tw.min(8, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)))),
+    blocks_per_sm=2 if T == bf16 and ROW == 65536 else 221184 // (ROW // (16 if ROW > 851968 else tw.min(8, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)))),
 )
 def layernorm_staged(
     X: tw.Tensor(T, M, N),
@@ -168,7 +168,7 @@ def layernorm_staged(
     CHUNK = 16 * (512 if T == f32 or ROW == 65536 or ROW > 524288 else 256)
     tw.assume(1 <= N and N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes, 2 if T == bf16 and ROW <= 131072 else 4)
+    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes, 2 if T == bf16 and ROW == 131072 else 4)
 
 
 @tw.kernel(
