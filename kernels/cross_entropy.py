@@ -127,7 +127,7 @@ def logsumexp_vectors(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16
     tw.assume(N % (16 // T.bytes) == 0)
     if THREADS == 256:
         tw.assume(M >= 528)
-    m, s = row_by_vectors(X, T, THREADS, 4 if THREADS == 256 else 6)
+    m, s = row_by_vectors(X, T, THREADS, 4 if THREADS == 256 else 5)
     tw.store(S[m], s.to(S.dtype))
 
 
@@ -183,7 +183,7 @@ def cross_entropy_vectors(X: tw.Tensor(T, M, N), target: tw.Tensor(i32, M, range
     tw.assume(N % (16 // T.bytes) == 0)
     if THREADS == 256:
         tw.assume(M >= 528)
-    m, s = row_by_vectors(X, T, THREADS, 4 if THREADS == 256 else 6)
+    m, s = row_by_vectors(X, T, THREADS, 4 if THREADS == 256 else 5)
     tw.store(loss[m], s - picked(X, target, m))
 
 

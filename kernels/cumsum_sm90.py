@@ -104,7 +104,7 @@ def cumsum_short(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, 
 
 
 @tw.kernel(target="sm_80", name="cumsum", computes="Y[m, n] = sum(j in 0:n+1, f32(X[m, j]))", threads=256, blocks_per_sm=6 if S == 4 else 4)
-def cumsum_ring(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), S: tw.each(4, 6)):
+def cumsum_ring(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), S: tw.each(4, 5)):
     """Longer rows of whole vectors; the fewer rows there are, the further ahead each is copied."""
     tw.assume(N % (16 // T.bytes) == 0)
     if S == 4:

@@ -81,6 +81,7 @@ std::string Printer::copies_zero(const ir::Distribution& d) {
 
 Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir::Distribution& d, int per_unit, bool read_only) {
     GlobalUnits g;
+    bool inside = true, before = false;   // can the whole tile be in bounds; may it begin before the tensor
     g.per_unit = per_unit;
     g.units = std::max(1, d.values() / per_unit);
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
@@ -145,12 +146,15 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
             if (row_starts_.before(view.origin[dim])) {
                 if (inner && per_unit > 1) g.first = fmt::format("-at{}", i);
                 else g.tests.emplace_back([along](const std::string& u) { return "-(" + along(u) + ")"; }, fmt::format("at{} + 1", i));
+                inside &= !row_starts_.at_start(view.origin[dim]);
+                before = true;
                 g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} >= 0", wrapped(view.origin[dim]));
             }
             g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} - {} >= {}", bound, wrapped(view.origin[dim]), view.extents[i]);
         }
     }
-    if (view.gather_dim >= 0 || !g.first.empty()) g.whole.clear();
+    if (view.gather_dim >= 0 || !inside) g.whole.clear();
+    g.two_ways = !g.whole.empty() && (g.straddles || before);
     for (std::size_t dim = 0; dim < t.dims.size(); ++dim) {
         if (in_view[dim] || view.origin[dim].is_constant(0)) continue;
         start = plus(start, t.strides[dim].is_constant(1) ? expr(view.origin[dim]) : fmt::format("tw::i64({}) * {}", expr(view.origin[dim]), wide(t.strides[dim])));
@@ -239,9 +243,14 @@ void Printer::load_global(const ir::LoadGlobal& op) {
             line("else " + all + (packed(op.dst) ? fmt::format("{:#x}u", bits | bits << 16) : fill) + ";");
         }
         close_unrolled(g.units);
+        if (!words32 || !masked || g.first.empty()) return;
+        const std::string at_end = open_unrolled(g.units);   // the units at the ends, when the others are on their way
+        const auto [first, end] = ends(g, at_end);
+        line(fmt::format("if (!({})) tw::load_between<{}>(&{}[{}], {}, {}, {}, {});", whole_unit(g, at_end), per_unit, x, place_of(at_end), moved("p", g.offset(at_end)), first, some(g, at_end, end), fill));
+        close_unrolled(g.units);
     };
     if (!failed()) {
-        if (g.straddles && !g.whole.empty()) {
+        if (g.two_ways) {
             open("if (" + g.whole + ")");
             loop(false);
             --depth_;
@@ -250,12 +259,6 @@ void Printer::load_global(const ir::LoadGlobal& op) {
             close();
         } else {
             loop(true);
-            if (words32 && !g.first.empty()) {   // the units at the ends, when the others are on their way
-                const std::string u = open_unrolled(g.units);
-                const auto [first, end] = ends(g, u);
-                line(fmt::format("if (!({})) tw::load_between<{}>(&{}[{}], {}, {}, {}, {});", whole_unit(g, u), per_unit, x, place_of(u), moved("p", g.offset(u)), first, some(g, u, end), fill));
-                close_unrolled(g.units);
-            }
         }
     }
     close();
@@ -295,7 +298,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     auto place_of = [&](const std::string& u) { return packed(op.src) ? times(u, per_unit / 2) : times(u, per_unit); };
     auto loop = [&](bool masked) {
         const std::string u = open_unrolled(g.units);
-        if (words32 && !g.first.empty()) {
+        if (words32 && masked && !g.first.empty()) {
             const auto [first, end] = ends(g, u);
             line(fmt::format("if ({}) tw::store_vector{}<{}>({}, &{}[{}]);", whole_unit(g, u), hint_suffix(op.hint), per_unit * size, moved("p", g.offset(u)), x, place_of(u)));
             line(fmt::format("else tw::store_between<{}>({}, &{}[{}], {}, {});", per_unit, moved("p", g.offset(u)), x, place_of(u), first, some(g, u, end)));
@@ -315,7 +318,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         close_unrolled(g.units);
     };
     if (!failed()) {
-        if (g.straddles && !g.whole.empty()) {
+        if (g.two_ways) {
             open("if (" + g.whole + ")");
             loop(false);
             --depth_;

@@ -100,7 +100,8 @@ private:
         int inner_test = -1;         // index in tests of the vector's own dimension
         bool straddles = false;
         std::string first;           // where vectors may lie across the start of their dimension too: how far it is from `p`
-        std::string whole;           // uniform condition: the whole tile is in bounds; "" when always
+        std::string whole;           // uniform condition: the whole tile is in bounds; "" when always, or never
+        bool two_ways = false;       // worth a text of its own
     };
     GlobalUnits global_units(const ir::GlobalView& view, const ir::Distribution& d, int per_unit, bool read_only);
     static std::pair<std::string, std::string> ends(const GlobalUnits& g, const std::string& unit);

@@ -14,6 +14,13 @@ bool takes_away(const Expr& e, bool away) {
     return away && e.kind() == ExprKind::mod;
 }
 
+// Nothing but what is taken away.
+bool only_taken_away(const Expr& e, bool away) {
+    if (e.kind() == ExprKind::add) return only_taken_away(e->args[0], away) && only_taken_away(e->args[1], away);
+    if (e.kind() == ExprKind::sub) return only_taken_away(e->args[0], away) && only_taken_away(e->args[1], !away);
+    return takes_away(e, away) || e.is_constant(0);
+}
+
 // Coefficients modulo n of the monomials; an atom is any expression that is no sum, product or constant.
 class Residues {
 public:
@@ -88,6 +95,8 @@ Expr RowStarts::expanded(const Expr& e) const {
 }
 
 bool RowStarts::before(const Expr& origin) const { return takes_away(expanded(origin), false); }
+
+bool RowStarts::at_start(const Expr& origin) const { return only_taken_away(expanded(origin), false); }
 
 bool RowStarts::multiple_of(const GlobalView& view, std::int64_t n) const {
     const Tensor& tensor = kernel_.tensors[static_cast<std::size_t>(view.tensor)];

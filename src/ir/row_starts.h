@@ -18,6 +18,9 @@ public:
     // behind its end are. Of any other origin it is shown that it is never negative.
     bool before(const Expr& origin) const;
 
+    // Such an origin that is never behind the tensor's start: a tile of a whole row, of which every one has elements that are not there.
+    bool at_start(const Expr& origin) const;
+
     // Is the view's first element a multiple of n elements away from the tensor's first one, for all values of what the origin is made of, as far as
     // that is the same for all of the view's rows? By polynomials modulo n; a remainder e % c counts as e where n divides c.
     bool multiple_of(const GlobalView& view, std::int64_t n) const;
