@@ -632,7 +632,7 @@ Value Resolver::inline_call(lang::StmtId def, const CallArgs& args) {
         }
         statement(f.body[i]);
     }
-    Value result = returned_;
+    Value result = stopped_ ? Value{} : returned_;
     // What is returned must not depend on variables of the function that later statements could change: they end here.
     returned_ = saved;
     frames_.pop_back();

@@ -411,6 +411,7 @@ void Resolver::statement(StmtId id) {
                     std::string values;
                     for (const auto& c2 : d.kernel.consts) values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", c2.name, c2.value);
                     if (!values.empty()) diagnostic.with_note({}, "with " + values);
+                    stopped_ = true;   // what follows relies on it
                 }
             } else if constexpr (std::is_same_v<T, lang::ExprStmt>) expression_statement(n.value, span);
             else if constexpr (std::is_same_v<T, lang::Return>) {
