@@ -208,11 +208,13 @@ def below(s, row, key):
 
 
 @tw.inline
-def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, STAY, DT):
+def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, TURNS, STAY, DT):
     """64 rows of every tile, causal, where T >= S and the 64 C rows of a tile meet the diagonal in whole key tiles. Those come first, one by one: a consumer
     passes over those behind all its rows, and the loop over the key tiles before the diagonal has no mask in it."""
     WIDTH = 64 * C // BN  # key tiles across the diagonal
     group = tw.named_barrier(1 + w, 128)  # a slot that no product reads is given back when all four warps have seen it full
+    turn = tw.named_barrier(4 + w, 256)  # this consumer's turn, and that of the next
+    after = tw.named_barrier(4 + (w + 1) % C, 256)
     out = tw.zeros(f32, (64, D))
     s = tw.zeros(f32, (64, BN))
     p = tw.zeros(DT, (64, BN))
@@ -243,10 +245,10 @@ def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, 
                     else:
                         tw.wgmma_wait(0)
                         group.sync()
-                if STAY:
+                if j == 0 or STAY:
                     if j == 0 or (WIDTH - j) * BN >= w * 64 + 64:
-                        # In bf16 of keys that a row does not see too: it may see none of this tile.
-                        top = tw.max(s, axis=1) if DT == bf16 else tw.max(tw.where(below(s, row, key), s, float("-inf")), axis=1)
+                        # A bf16 reference that stays is of keys that a row does not see too: it may see none of this tile.
+                        top = tw.max(s, axis=1) if STAY and DT == bf16 else tw.max(tw.where(below(s, row, key), s, float("-inf")), axis=1)
                         mark = mark_of(top, scale)
                 else:
                     next_top = tw.maximum(top, tw.max(tw.where(below(s, row, key), s, float("-inf")), axis=1))
@@ -272,9 +274,13 @@ def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, 
                     values.release()
         for i in tw.range(WIDTH, tiles):
             ks = keys.wait()
+            if TURNS and (w > 0 or i > WIDTH):
+                turn.sync()
             tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
             vs = values.wait()
             tw.wgmma(out, p, sV[vs])
+            if TURNS and (w < C - 1 or i < tiles - 1):
+                after.arrive()
             tw.wgmma_wait(1)
             if QSTAGES == 1 and i == tiles - 1:
                 queries.release()
@@ -305,15 +311,15 @@ def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, 
 
 
 @tw.inline
-def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, STAY, DT):
+def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, TURNS, STAY, DT):
     if DIAGONAL:
-        consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, STAY, DT)
+        consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, TURNS, STAY, DT)
     else:
         consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STREAM, STAY, DT)
 
 
 @tw.inline
-def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONAL, STREAM, STAY, DT):
+def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONAL, STREAM, TURNS, STAY, DT):
     """Persistent blocks walk tiles of 64 C query rows: one thread loads, C warpgroups of 64 rows compute."""
     sQ = tw.shared(DT, (QSTAGES, 64 * C, D), swizzle=128)
     sK = tw.shared(DT, (STAGES, BN, D), swizzle=128)
@@ -328,10 +334,10 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONA
         produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL, DIAGONAL, STREAM)
     if C == 2:
         with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
-            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, stay, DT)
+            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, TURNS, stay, DT)
     else:
         with tw.warpgroups(1, 2, 3, regs=160, name="consumer") as w:
-            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, stay, DT)
+            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, TURNS, stay, DT)
 
 
 @tw.kernel(
@@ -362,7 +368,7 @@ def attention(
 ):
     """Every query attends to every key."""
     tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 0, STREAM, STAY, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 0, STREAM, 0, STAY, DT)
 
 
 @tw.kernel(
@@ -390,6 +396,7 @@ def attention_causal(
     STAGES: tw.const(2, 3, 4) = 2,
     QSTAGES: tw.const(1, 2) = 2,
     STREAM: tw.const(0, 1) = 0,  # from tile to tile without a break
+    TURNS: tw.const(0, 1) = 0,  # before the diagonal, consumers issue their products one after another
     STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
 ):
     """Query i attends to keys 0 to i."""
@@ -397,4 +404,4 @@ def attention_causal(
     if DIAGONAL:
         tw.assume(S <= T)
     # Where T < S may be, a diagonal across several tiles of 64 keys is not proved: 80.
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN if DIAGONAL or BN > 64 else 80, STAGES, QSTAGES, 1, DIAGONAL and not STREAM and 64 * C % BN == 0, STREAM, STAY, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN if DIAGONAL or BN > 64 else 80, STAGES, QSTAGES, 1, DIAGONAL and not STREAM and 64 * C % BN == 0, STREAM, TURNS, STAY, DT)

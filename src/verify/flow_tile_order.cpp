@@ -239,7 +239,9 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
             while (d < multiples.size() && ++multiples[d] > 2 * top) multiples[d++] = 1;
             return d < multiples.size();
         };
-        if (std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); })) {   // no launch has these sizes
+        bool before = false;   // a tile of one element is never ragged
+        for (std::size_t i = 0; i < sizes.size(); ++i) before |= units[i] == 1 && multiples[i] % 2 == 1;
+        if (before || std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); })) {   // or no launch has these sizes
             if (!next_sizes()) break;
             continue;
         }

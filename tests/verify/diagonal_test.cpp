@@ -25,10 +25,11 @@ bool proved(const lower::ConstValues& constants, const std::string& was = "", co
     return diagnose::check(module->kernels.at(2), options).proved();
 }
 
-const lower::ConstValues kTwoTiles = {{"D", 64}, {"C", 3}, {"BN", 96}}, kThreeTiles = {{"D", 64}, {"C", 3}, {"BN", 64}}, kRescaled = {{"D", 64}, {"C", 3}, {"BN", 96}, {"STAY", 0}};
+const lower::ConstValues kTwoTiles = {{"D", 64}, {"C", 3}, {"BN", 96}}, kThreeTiles = {{"D", 64}, {"C", 3}, {"BN", 64}}, kRescaled = {{"D", 64}, {"C", 3}, {"BN", 96}, {"STAY", 0}},
+                         kInTurn = {{"D", 64}, {"C", 3}, {"BN", 96}, {"TURNS", 1}};
 
 TEST(AcrossTheDiagonal, ConsumersPassOverWhatLiesBehindTheirRows) {
-    for (const lower::ConstValues& constants : {kTwoTiles, kThreeTiles, kRescaled}) EXPECT_TRUE(proved(constants));
+    for (const lower::ConstValues& constants : {kTwoTiles, kThreeTiles, kRescaled, kInTurn}) EXPECT_TRUE(proved(constants));
 }
 
 TEST(AcrossTheDiagonal, NotOverMoreThanThat) {
@@ -39,6 +40,12 @@ TEST(AcrossTheDiagonal, NotOverMoreThanThat) {
 TEST(AcrossTheDiagonal, ASlotThatNoProductReadIsGivenBackByAllWarps) {
     EXPECT_FALSE(proved(kTwoTiles, "                group.sync()\n                keys.release()", "                keys.release()"));
     EXPECT_FALSE(proved(kTwoTiles, "                        group.sync()\n", ""));
+}
+
+TEST(AcrossTheDiagonal, TurnsBeginAndEndWithTheLoop) {
+    EXPECT_FALSE(proved(kInTurn, "if TURNS and (w > 0 or i > WIDTH):", "if TURNS:"));                 // nobody gives the first turn
+    EXPECT_FALSE(proved(kInTurn, "if TURNS and (w < C - 1 or i < tiles - 1):", "if TURNS:"));         // a turn is left over for the next tile
+    EXPECT_FALSE(proved(kInTurn, "if TURNS and (w < C - 1 or i < tiles - 1):", "if TURNS and w < C - 1:"));
 }
 
 TEST(AcrossTheDiagonal, MasksAndReferencesCount) {
