@@ -159,7 +159,7 @@ def row_argmax_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16
     long_row(X, S, larger, top, no_smaller, LOWEST, T, THREADS, D)
 
 
-@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1152 // tw.max(32, BYTES // 48)))
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1536 // tw.max(32, BYTES // 48)))
 def row_argmax_shifted(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(1536, 3072, 4608, 9216, 18432)):
     """Rows of any length and pitch, up to BYTES bytes with what lies before, in registers."""
     V = 16 // T.bytes
@@ -196,7 +196,7 @@ def row_argmin_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16
     long_row(X, S, smaller, bottom, no_larger, HIGHEST, T, THREADS, D)
 
 
-@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1152 // tw.max(32, BYTES // 48)))
+@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1536 // tw.max(32, BYTES // 48)))
 def row_argmin_shifted(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(1536, 3072, 4608, 9216, 18432)):
     """Rows of any length and pitch, up to BYTES bytes with what lies before, in registers."""
     V = 16 // T.bytes

@@ -23,21 +23,6 @@ def whole_rows(X, gamma, beta, Y, eps, BM, BN, LATE):
 
 
 @tw.inline
-def rows_in_turn(X, gamma, beta, Y, eps, R, BN):
-    """R rows a block, one after the other: weights that take an access for each element are read once."""
-    block = tw.grid(tw.cdiv(M, R))
-    g = tw.load(gamma[0:BN], fill=0.0)
-    b = tw.load(beta[0:BN], fill=0.0)
-    for r in tw.range(R):
-        m = block * R + r
-        x = tw.load(X[m : m + 1, 0:BN], fill=0.0).to(f32)
-        mu = tw.sum(x, axis=1) / N
-        centred = tw.where(tw.coord(x, 1) < N, x - mu[:, None], 0.0)
-        scale = tw.rsqrt(tw.sum(centred * centred, axis=1) / N + eps)
-        tw.store(Y[m : m + 1, 0:BN], (centred * scale[:, None] * g.to(f32)[None, :] + b.to(f32)[None, :]).to(Y.dtype))
-
-
-@tw.inline
 def gathered(state, C):
     """The sum over the cluster of each block's number in `state`."""
     total = tw.zeros(f32, ())
@@ -76,6 +61,46 @@ def typical(X, m):
     b = tw.load(X[m, N // 2]).to(f32)
     c = tw.load(X[m, N - 1]).to(f32)
     return tw.maximum(tw.minimum(a, b), tw.minimum(tw.maximum(a, b), c))
+
+
+@tw.inline
+def shifted_row(X, weights, Y, eps, m, n, BN, T):
+    """A row of any pitch, from the multiple of 16 bytes at or before its start. Mean and variance as in row_in_shared: one pass, and what lies outside the row is masked once."""
+    p = typical(X, m)
+    x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
+    d = tw.where((tw.coord(x, 0) >= -n) & (tw.coord(x, 0) < N - n), x - p, 0.0)
+    off = tw.sum(d, axis=0) / N
+    scale = tw.rsqrt(tw.sum(d * d, axis=0) / N - off * off + eps)
+    tw.syncwarp()       # weights are read again for every row, not kept in registers
+    if T == f32:
+        tw.store(Y[m, n : n + BN], tw.fma(tw.fma(d, scale, off * -scale), tw.load(weights[0]), tw.load(weights[1])))
+    else:                # the shorter form would spill a register here
+        tw.store(Y[m, n : n + BN], ((d - off) * scale * tw.load(weights[0]).to(f32) + tw.load(weights[1]).to(f32)).to(T))
+
+
+@tw.inline
+def shifted_rows(X, gamma, beta, Y, eps, T, WARPS, BN, BLOCKS):
+    """One wave of blocks. Each takes rows that lie alike, every V-th one, so that it brings the weights only once to where such rows have them; a row for the block, or one for each
+    of four warps."""
+    V = 16 // T.bytes
+    C = 132 * BLOCKS // V
+    j, b = tw.grid(V, C)
+    n = -(j * (N % V) % V)
+    weights = tw.shared(T, (2, BN))
+    tw.store(weights[0], tw.load(gamma[n : n + BN], fill=0.0, layout=tw.blocked(vector=1)))
+    tw.store(weights[1], tw.load(beta[n : n + BN], fill=0.0, layout=tw.blocked(vector=1)))
+    tw.sync()
+    if WARPS == 1:
+        for r in tw.range(tw.cdiv(M, V * C), unroll=False):
+            m = r * (V * C) + b * V + j
+            if m < M:
+                shifted_row(X, weights, Y, eps, m, n, BN, T)
+    else:
+        with tw.warps(0, 1, 2, 3) as w:
+            for r in tw.range(tw.cdiv(M, V * C * 4), unroll=False):
+                m = r * (V * C * 4) + (w * C + b) * V + j
+                if m < M:
+                    shifted_row(X, weights, Y, eps, m, n, BN, T)
 
 
 @tw.inline
@@ -179,8 +204,8 @@ def layernorm_staged(
         let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
-    threads=tw.max(128, BN // 16),
-    blocks_per_sm=tw.max(1, (512 if BN <= 1024 else 768) // tw.max(128, BN // 16)),
+    threads=128,
+    blocks_per_sm=4,
 )
 def layernorm_rows_any(
     X: tw.Tensor(T, M, N),
@@ -188,15 +213,64 @@ def layernorm_rows_any(
     beta: tw.Tensor(T, N),
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
-    T: tw.each(bf16, f32),
-    BN: tw.each(256, 512, 1024, 2048, 3072, 4096, 6144, 8192),
+    T: tw.each(f32),
+    BN: tw.each(256, 512, 1024),
 ):
-    """Rows of any length up to BN, one element a lane."""
+    """Short rows of any length, one element a lane."""
     tw.assume(N <= BN)
-    if BN <= 1024:
-        whole_rows(X, gamma, beta, Y, eps, 2048 // BN, BN, False)
-    else:
-        rows_in_turn(X, gamma, beta, Y, eps, 8, BN)
+    whole_rows(X, gamma, beta, Y, eps, 2048 // BN, BN, False)
+
+
+@tw.kernel(
+    target="sm_80",
+    name="layernorm",
+    computes="""
+        let mu[m] = mean(n, f32(X[m, n]))
+        let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
+        Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
+    """,
+    threads=128,
+    blocks_per_sm=5,
+)
+def layernorm_shifted_short(
+    X: tw.Tensor(T, M, N),
+    gamma: tw.Tensor(T, N),
+    beta: tw.Tensor(T, N),
+    Y: tw.Tensor(T, M, N),
+    eps: tw.scalar(f32),
+    T: tw.each(bf16),
+    BYTES: tw.each(512, 1024, 1536, 2048, 2560),
+):
+    """Rows of any length and pitch, up to BYTES bytes with what lies before, each in the registers of a warp."""
+    V = 16 // T.bytes
+    tw.assume(1 <= N and N + V - 1 <= BYTES // T.bytes)
+    shifted_rows(X, gamma, beta, Y, eps, T, 4, BYTES // T.bytes, 5)
+
+
+@tw.kernel(
+    target="sm_80",
+    name="layernorm",
+    computes="""
+        let mu[m] = mean(n, f32(X[m, n]))
+        let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
+        Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
+    """,
+    threads=BYTES // 48,
+    blocks_per_sm=1152 // (BYTES // 48),
+)
+def layernorm_shifted(
+    X: tw.Tensor(T, M, N),
+    gamma: tw.Tensor(T, N),
+    beta: tw.Tensor(T, N),
+    Y: tw.Tensor(T, M, N),
+    eps: tw.scalar(f32),
+    T: tw.each(bf16, f32),
+    BYTES: tw.each(4608, 6144, 9216, 12288, 18432, 24576, 36864),
+):
+    """Longer ones, each in the registers of a block: three vectors a thread."""
+    V = 16 // T.bytes
+    tw.assume(1 <= N and N + V - 1 <= BYTES // T.bytes)
+    shifted_rows(X, gamma, beta, Y, eps, T, 1, BYTES // T.bytes, 1152 // (BYTES // 48))
 
 
 @tw.kernel(

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/printer.h"
+#include "ir/row_starts.h"
 #include "ir/uses.h"
 
 namespace tw::codegen {
@@ -281,12 +282,29 @@ void Printer::for_loop(const ir::For& op) {
     if (changes(op.hi)) bounds += fmt::format(", {}_end = {}", name, end), end = name + "_end";
     if (changes(op.step)) bounds += fmt::format(", {}_step = {}", name, by), by = name + "_step";
     const std::string step = op.step.is_constant(1) ? "++" + name : fmt::format("{} += {}", name, by);
+    const bool afresh = op.unroll == 1 && takes_ends(op.body);
+    if (afresh) line(fmt::format("const int tid_of_{} = tid;", name));
     if (op.unroll == -1) out_ += "#pragma unroll\n";
     else if (op.unroll >= 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
     open(fmt::format("for (int {0} = {1}{2}; {0} < {3}; {4})", name, expr(op.lo), bounds, end, step));
+    if (afresh) line(fmt::format("const int tid = tw::opaque(tid_of_{});", name));
     accumulators_at_end(op.body, in_flight_);   // what the round before may have left
     region(op.body);
     close();
+}
+
+// Vectors that may lie across the start of their row: which of a thread's elements are inside takes a test each, and all of these would be carried in registers
+// over the rounds of a loop. In a loop that is never unrolled each round makes them again.
+bool Printer::takes_ends(const Region& body) const {
+    const ir::RowStarts starts(k_);
+    bool found = false;
+    ir::for_each_stmt(body, [&](const Stmt& s) {
+        const ir::GlobalView* view = nullptr;
+        if (auto* l = std::get_if<ir::LoadGlobal>(&s.op)) view = &l->src;
+        if (auto* c = std::get_if<ir::CpAsync>(&s.op)) view = &c->src;
+        found |= view && !view->dims.empty() && starts.before(view->origin[static_cast<std::size_t>(view->dims.back())]);
+    });
+    return found;
 }
 
 void Printer::accumulators_at_end(const Region& body, std::vector<std::pair<int, int>>& pending) const {
@@ -367,6 +385,7 @@ void Printer::if_else(const ir::If& op) {
         std::string any;
         for (int v = 0; v < words(op.vote); ++v) any += fmt::format("{}{}[{}]", v ? " || " : "", fragment_name(op.vote), v);
         open(fmt::format("if (__any_sync(0xffffffffu, {}))", any));
+        ++votes_;
     } else {
         open("if (" + expr(op.condition) + ")");
     }
@@ -376,6 +395,7 @@ void Printer::if_else(const ir::If& op) {
         open("} else");
         region(op.otherwise);
     }
+    votes_ -= op.vote >= 0;
     close();
 }
 

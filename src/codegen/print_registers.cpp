@@ -1,10 +1,13 @@
 // Statements on register tiles: elementwise, reductions, scans, mma.sync.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <map>
 
 #include "codegen/matrix_text.h"
 #include "codegen/printer.h"
+#include "ir/uses.h"
 
 namespace tw::codegen {
 
@@ -96,6 +99,26 @@ void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
     }
 }
 
+// The text of x where the product is 0.5 * x * (1 + erf(x / sqrt 2)) with the approximate erf, else "".
+std::string Printer::argument_of_gelu(const ir::ElementNode& product, const ir::Distribution& d, const std::string& v) {
+    auto is = [](const ir::Element& e, double value) { return e->op == ElementOp::number && std::abs(e->number - value) < 1e-7; };
+    // What a sum or product with this constant has beside it.
+    auto beside = [&](const ir::Element& e, ElementOp op, double value) -> const ir::Element* {
+        if (e->op != op) return nullptr;
+        return is(e->args[0], value) ? &e->args[1] : is(e->args[1], value) ? &e->args[0] : nullptr;
+    };
+    if (product.dtype != DType::F32) return {};
+    for (std::size_t i = 0; i < 2; ++i) {
+        const ir::Element *half = beside(product.args[i], ElementOp::mul, 0.5), *erf = beside(product.args[1 - i], ElementOp::add, 1.0);
+        if (!half || !erf || (*erf)->op != ElementOp::erf || !(*erf)->approximate) continue;
+        const ir::Element* scaled = beside((*erf)->args[0], ElementOp::mul, 0.70710678118654752);
+        if (!scaled) continue;
+        const std::string x = element(*half, d, v, false);
+        if (x == element(*scaled, d, v, false)) return x;
+    }
+    return {};
+}
+
 std::string Printer::element(const ir::Element& e, const ir::Distribution& d, const std::string& v, bool keep_wide) {
     auto arg = [&](std::size_t i) { return element(e->args[i], d, v, false); };
     const bool wide = e->dtype == DType::F64;
@@ -135,7 +158,9 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         }
         case ElementOp::add: return infix("+");
         case ElementOp::sub: return infix("-");
-        case ElementOp::mul: return infix("*");
+        case ElementOp::mul:
+            if (const std::string x = argument_of_gelu(*e, d, v); !x.empty()) return "tw::gelu_approx(" + strip(x) + ")";
+            return infix("*");
         case ElementOp::div: return is_float && !wide ? call("tw::div_full", "") : infix("/");
         case ElementOp::neg: return "(-" + arg(0) + ")";
         case ElementOp::fma: return call("fmaf", "fma");
@@ -208,15 +233,31 @@ void Printer::compute(const ir::Compute& op) {
     const ir::Distribution& d = dist(op.dst);
     prepare_leaves(op.value, d);
     if (failed()) return;
-    // A mask that is true for the whole tile costs one uniform test instead of one per element.
     const ir::Element& value = op.value;
+    if (const ir::Element* match = seldom(op)) {
+        const std::string flag = guards_[op.dst] = fragment_name(op.dst) + "_any";
+        const int x = (*match)->args[0]->id, best = (*match)->args[1]->id;
+        if (const auto own = own_.find({x, best}); own != own_.end()) {
+            line(fmt::format("const bool {} = {} == {}[0];   // few threads hold an element that counts", flag, own->second, fragment_name(best)));
+        } else {
+            line(fmt::format("bool {} = false;   // few threads hold an element that counts", flag));
+            const std::string v = open_unrolled(d.values());
+            line(fmt::format("{} |= {};", flag, strip(element(*match, d, v, false))));
+            close_unrolled(d.values());
+        }
+        open(fmt::format("if ({})", flag));
+        elementwise(op.dst, value);
+        return close();
+    }
+    // A mask that is true for the whole tile costs one uniform test instead of one per element.
     if (value->op == ElementOp::select && d.values() > 1) {
         if (const auto everywhere = holds_everywhere(value->args[0], d); !everywhere.empty()) {
             open(fmt::format("if ({})", everywhere));
             elementwise(op.dst, value->args[1]);
             --depth_;
             open("} else");
-            elementwise(op.dst, value);
+            if (const int run = run_of(d); run > 0 && !packed(op.dst)) masked_runs(op.dst, value, run);
+            else elementwise(op.dst, value);
             return close();
         }
     }
@@ -227,6 +268,42 @@ void Printer::compute(const ir::Compute& op) {
         return close();
     }
     elementwise(op.dst, value);
+}
+
+// Of a thread's values, how many lie side by side along the last dimension: 8, 4, or 0 where it is fewer.
+int Printer::run_of(const ir::Distribution& d) {
+    for (int run : {8, 4}) {
+        bool fits = d.values() % run == 0;
+        for (int v = 0; fits && v < d.values(); ++v) {
+            std::vector<int> here = d.at(0, v), first = d.at(0, v / run * run);
+            first.back() += v % run;
+            fits = here == first;
+        }
+        if (fits) return run;
+    }
+    return 0;
+}
+
+// A mask of inequalities between sums of coordinates: where it holds at both ends of a run, it holds between them. So most runs cost two tests instead of one per element.
+void Printer::masked_runs(int dst, const ir::Element& select, int run) {
+    const ir::Distribution& d = dist(dst);
+    const std::string &name = fragment_name(dst), mask = element(select->args[0], d, "v", false);
+    auto all = [&](const ir::Element& value) {
+        out_ += "#pragma unroll\n";
+        open(fmt::format("for (int v = u * {0}; v < u * {0} + {0}; ++v)", run));
+        line(fmt::format("{}[v] = {};", name, strip(element(value, d, "v", false))));
+        close();
+    };
+    out_ += "#pragma unroll\n";
+    open(fmt::format("for (int u = 0; u < {}; ++u)", d.values() / run));
+    line(fmt::format("auto inside = [&](int v) {{ return {}; }};", strip(mask)));
+    open(fmt::format("if (inside(u * {0}) && inside(u * {0} + {1}))", run, run - 1));
+    all(select->args[1]);
+    --depth_;
+    open("} else");
+    all(select);
+    close();
+    close();
 }
 
 // The least and the largest value of an integer expression of coordinates and uniform integers over a tile, as uniform texts.
@@ -284,6 +361,53 @@ std::string Printer::all_ones(const ir::Compute& op) const {
     std::string text;
     for (int v = 0; v < dist(f->id).values(); ++v) text += fmt::format("{}{}[{}] == 1.0f", v ? " && " : "", fragment_name(f->id), v);
     return text;
+}
+
+// The places of an extreme value, select(x == best and ..., place, inf), of which only the least is asked for: the equality without which a thread
+// has nothing to look for. Null where the statement is something else.
+const ir::Element* Printer::seldom(const ir::Compute& op) const {
+    if (votes_ > 0 || dist(op.dst).values() < 8 || dtype(op.dst) != DType::F32) return nullptr;   // inside a vote somebody has one
+    int reads = 0, writes = 0, folds = 0;
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+        ir::UseVisitor uses;
+        uses.reads = [&](int fragment) { reads += fragment == op.dst; };
+        uses.writes = [&](int fragment) { writes += fragment == op.dst; };
+        ir::visit_uses(s, uses);
+        if (auto* r = std::get_if<ir::Reduce>(&s.op)) folds += r->src == op.dst && r->op == "min";
+    });
+    if (reads != 1 || writes != 1 || folds != 1) return nullptr;
+    const std::function<const ir::Element*(const ir::Element&)> equality = [&](const ir::Element& c) -> const ir::Element* {
+        if (c->op == ElementOp::logic_and) {
+            const ir::Element* left = equality(c->args[0]);
+            return left ? left : equality(c->args[1]);
+        }
+        const bool tiles = c->op == ElementOp::eq && c->args[0]->op == ElementOp::fragment && c->args[1]->op == ElementOp::fragment;
+        return tiles && dist(c->args[1]->id).values() * 8 <= dist(op.dst).values() ? &c : nullptr;
+    };
+    for (const ir::Element* e = &op.value; (*e)->op == ElementOp::select; e = &(*e)->args[1]) {
+        const ir::Element& otherwise = (*e)->args[2];
+        if (otherwise->op != ElementOp::number || !(std::isinf(otherwise->number) && otherwise->number > 0)) return nullptr;
+        if (const ir::Element* found = equality((*e)->args[0])) return found;
+    }
+    return nullptr;
+}
+
+// The fragment that has the extreme of all of a tile, of which the statement finds a thread's or a warp's part: its own result, or what all threads fold from what the
+// warps have left in a scratch. -1 where it is not one value, or where anything on the way is written twice.
+int Printer::extreme_of(const ir::Reduce& op) const {
+    if ((op.op != "max" && op.op != "min") || dtype(op.dst) != DType::F32) return -1;
+    std::map<int, int> writes;
+    int loaded = -1, best = op.across > 1 ? -1 : op.dst, buffer = -1;
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+        ir::UseVisitor uses;
+        uses.writes = [&](int fragment) { ++writes[fragment]; };
+        ir::visit_uses(s, uses);
+        if (auto* st = std::get_if<ir::StoreShared>(&s.op); st && op.across > 1 && st->src == op.dst) buffer = st->dst.buffer;
+        if (auto* l = std::get_if<ir::LoadShared>(&s.op); l && buffer >= 0 && l->src.buffer == buffer) loaded = l->dst;
+        if (auto* r = std::get_if<ir::Reduce>(&s.op); r && loaded >= 0 && r->src == loaded && r->op == op.op) best = r->dst;
+    });
+    if (best < 0 || values(best) != 1 || writes[best] != 1 || writes[op.src] != 1 || writes[op.dst] != 1 || (loaded >= 0 && writes[loaded] != 1)) return -1;
+    return best;
 }
 
 bool Printer::is_accumulator(int fragment) const {
@@ -375,11 +499,26 @@ void Printer::reduce(const ir::Reduce& op) {
         if (by != "0") index = index == "0" ? by : index + " + " + by;
         return value_text(op.src, index);
     };
+    const int best = to.values() == 1 && count >= 8 ? extreme_of(op) : -1;
+    bool looked_for = false;
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+        const auto* c = std::get_if<ir::Compute>(&s.op);
+        const ir::Element* match = c && best >= 0 ? seldom(*c) : nullptr;
+        looked_for |= match && (*match)->args[0]->id == op.src && (*match)->args[1]->id == best;
+    });
+    if (looked_for) line(fmt::format("{} {};", word, own_[{op.src, best}] = fragment_name(op.src) + "_own"));
     if (to.values() == 1) open("");
     const int chains = count >= 8 && count % 4 == 0 ? 4 : count >= 4 && count % 2 == 0 ? 2 : 1;
+    const auto guard = guards_.find(op.src);
+    if (guard != guards_.end()) {
+        std::string start;
+        for (int c = 0; c < chains; ++c) start += fmt::format("{}r{} = {}", c ? ", " : "", c, number(std::numeric_limits<double>::infinity(), type));
+        line(fmt::format("{} {};", word, start));
+        open(fmt::format("if ({})", guard->second));
+    }
     std::string first;
     for (int c = 0; c < chains; ++c) first += fmt::format("{}r{} = {}", c ? ", " : "", c, value(std::to_string(c)));
-    line(fmt::format("{} {};", word, first));
+    line(fmt::format("{}{};", guard == guards_.end() ? word + " " : "", first));
     if (count > chains) {
         out_ += "#pragma unroll\n";
         open(fmt::format("for (int v = {0}; v < {1}; v += {0})", chains, count));
@@ -396,6 +535,8 @@ void Printer::reduce(const ir::Reduce& op) {
     } else if (chains == 2) {
         line(fmt::format("r0 = {};", fold(op.op, type, "r0", "r1")));
     }
+    if (guard != guards_.end()) close();
+    if (looked_for) line(fmt::format("{} = r0;", own_.at({op.src, best})));
     int stride = 1;
     for (const ir::DistDigit& digit : prime_digits(from.thread)) {
         if (stride >= 32) break;

@@ -62,6 +62,7 @@ private:
     void elect(const ir::Elect& op);
     void assign(const ir::Assign& op);
     void for_loop(const ir::For& op);
+    bool takes_ends(const ir::Region& body) const;
 
     // -- registers (print_registers.cpp)
     bool packed(int fragment) const;
@@ -75,11 +76,16 @@ private:
     std::string value_text(int fragment, const std::string& v);   // as a C++ value (floats for 16-bit types)
     std::string element(const ir::Element& e, const ir::Distribution& d, const std::string& v, bool keep_wide);
     std::string number(double value, ir::DType t);
+    std::string argument_of_gelu(const ir::ElementNode& product, const ir::Distribution& d, const std::string& v);
     void prepare_leaves(const ir::Element& e, const ir::Distribution& d);
     void compute(const ir::Compute& op);
     std::string all_ones(const ir::Compute& op) const;
+    const ir::Element* seldom(const ir::Compute& op) const;
+    int extreme_of(const ir::Reduce& op) const;
     bool is_accumulator(int fragment) const;   // of a wgmma
     std::optional<std::pair<std::string, std::string>> extremes(const ir::Element& e, const ir::Distribution& d);
+    static int run_of(const ir::Distribution& d);
+    void masked_runs(int dst, const ir::Element& select, int run);
     std::string holds_everywhere(const ir::Element& condition, const ir::Distribution& d);
     std::string compared_coordinates(const ir::ElementNode& comparison, const ir::Distribution& d, const char* sign, const std::string& v);
     void elementwise(int dst, const ir::Element& value);
@@ -162,6 +168,9 @@ private:
     std::vector<std::pair<int, int>> in_flight_;         // accumulators that no wait has completed yet, in text order; commits before their newest wgmma
     int commits_ = 0;                                    // wgmma groups that the text so far has closed
     std::map<const ir::ElementNode*, UnitText> leaf_text_;
+    int votes_ = 0;                       // branches around the statement that a warp takes on data
+    std::map<std::pair<int, int>, std::string> own_;   // (tile, extreme of all of it): the variable with a thread's own one
+    std::map<int, std::string> guards_;   // fragments that have values only where this flag is set; elsewhere they are inf (seldom)
     std::map<const ir::ElementNode*, std::pair<std::string, UnitText>> coordinate_parts_;   // what the thread and what the value contributes
 
     // the group that executes

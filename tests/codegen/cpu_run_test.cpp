@@ -39,7 +39,7 @@ Entry compiled(const ir::Kernel& k, const EmittedKernel& emitted, const fs::path
         std::string type = "int";
         if (a.kind == Argument::Kind::tensor) {
             const auto dtype = k.tensors[static_cast<std::size_t>(a.id)].dtype;
-            type = dtype == ir::DType::F32 ? "float*" : dtype == ir::DType::I32 ? "int*" : "tw::u16*";
+            type = dtype == ir::DType::F32 ? "float*" : dtype == ir::DType::I32 ? "int*" : dtype == ir::DType::I64 ? "tw::i64*" : "tw::u16*";
         } else if (a.kind == Argument::Kind::scalar) {
             type = "float";
         }
@@ -175,6 +175,9 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu, testing::ValuesIn(std::vector<Case>{
     {"../tests/gpu/kernels/shuffles", 2, {{1}, {9}}, {}},
     {"../tests/gpu/kernels/shuffles", 3, {{16}, {1040}}, {}},
     {"../tests/gpu/kernels/panels", 0, {{1, 1}, {70, 45}}, {}},
+    {"argmax", 3, {{1, 8}, {7, 1000}}, {}},       // bf16, rows in registers
+    {"argmax", 17, {{1, 1}, {9, 761}}, {}},       // bf16, rows of any pitch
+    {"layernorm_sm90", 41, {{1, 1}, {9, 101}}, {}},   // bf16, rows of any pitch by warps
     {"../tests/gpu/kernels/masks", 0, {{1, 1}, {3, 255}, {2, 512}, {2, 770}}, {}},
 }), [](const auto& info) { return fs::path(info.param.file).filename().string() + "_" + std::to_string(info.index); });
 

@@ -51,6 +51,20 @@ TW_DEVICE float erf_approx(float x) {
   p = fmaf(p, t, 0.254829592f);
   return copysignf(fmaf(-p * t, exp2_approx(a * a * -1.44269504f), 1.0f), x);
 }
+// 0.5 x (1 + erf(x / sqrt 2)) = 0.5 x + |x| (0.5 - erfc(|x| / sqrt 2) / 2) by the same formula: three instructions less.
+TW_DEVICE float gelu_approx(float x) {
+  const float a = fabsf(x), t = rcp_approx(fmaf(0.231641888f, a, 1.0f));
+  float p = fmaf(0.5307027145f, t, -0.7265760135f);
+  p = fmaf(p, t, 0.7107068705f);
+  p = fmaf(p, t, -0.142248368f);
+  p = fmaf(p, t, 0.127414796f);
+  return fmaf(a, fmaf(-p * t, exp2_approx(a * (a * -0.72134752f)), 0.5f), 0.5f * x);
+}
+// The same number, which the compiler cannot know to be.
+TW_DEVICE int opaque(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 TW_DEVICE float mod_floor(float a, float b) { return a - floorf(a / b) * b; }
 
 // ---------------------------------------------------------------- vectors of BYTES bytes between registers and memory
