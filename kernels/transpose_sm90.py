@@ -34,8 +34,8 @@ def transpose_aligned(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(f
     tw.store(Y[bn * BN, bm * BM], tw.load(s.T))
 
 
-@tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=512, blocks_per_sm=3)
-def transpose_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16, f32), BM: tw.const(64, 128, 256) = 512 // T.bytes, BN: tw.const(32, 64) = 64):
+@tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=256, blocks_per_sm=4)
+def transpose_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16, f32), BM: tw.const(64, 128, 256) = 512 // T.bytes, BN: tw.const(32, 64) = 16 * T.bytes):
     """Any shape. Every row of Y is written from the sector of 32 bytes at or before its part of the tile, so that only the ends of a row leave sectors to two
     blocks: a warp has a row, the row its shift, and the tile V rows of X more than it has columns of Y."""
     V = 32 // T.bytes
@@ -44,10 +44,10 @@ def transpose_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(b
     s = tw.shared(T, (V + BM, BN), pad=1)
     tw.store(s, tw.load(X[m : m + V + BM, bn * BN : bn * BN + BN], fill=0.0, layout=tw.blocked(vector=1)))
     tw.sync()
-    with tw.warps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) as w:
-        for i in tw.range(BN // 16, unroll=4):
-            n = bn * BN + i * 16 + w
+    with tw.warps(0, 1, 2, 3, 4, 5, 6, 7) as w:
+        for i in tw.range(BN // 8, unroll=4):
+            n = bn * BN + i * 8 + w
             shift = n % V * (M % V) % V
-            y = tw.load(s[V - shift : V - shift + BM, i * 16 + w], layout=tw.blocked(vector=4 // T.bytes))
+            y = tw.load(s[V - shift : V - shift + BM, i * 8 + w], layout=tw.blocked(vector=4 // T.bytes))
             if n < N:
                 tw.store(Y[n, bm * BM - shift : bm * BM - shift + BM], y)
