@@ -81,10 +81,7 @@ def key_tiles(bq, C, BN, CAUSAL, DIAGONAL):
 
 
 @tw.inline
-def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL, DIAGONAL, STREAM):
-    if STREAM:  # consumers add values one tile behind: before the first tile these, times 0
-        vs = values.acquire()
-        tw.tma_load(sV[vs], V[0, 0, 0, 0], on=values.full(vs))
+def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL, DIAGONAL):
     for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
         b, h, bq = rising(t, tw.cdiv(S, 64 * C), D, G) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
         produce(Q, K, V, sQ, sK, sV, queries, keys, values, b, h, bq * (64 * C), key_tiles(bq, C, BN, CAUSAL, DIAGONAL), G, BN)
@@ -105,20 +102,15 @@ def finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, ST
 
 
 @tw.inline
-def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STREAM, STAY, DT):
+def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STAY, DT):
     """64 rows of every tile. Keys go from the last tile to the first, so that those that need a mask come first. A step computes the scores
-    of one key tile and adds the values of the tile before, so that the matrix unit works while the exponentials are made. With STREAM the first
-    step of a tile of rows adds the last values of the tile of rows before, which is stored then."""
+    of one key tile and adds the values of the tile before, so that the matrix unit works while the exponentials are made."""
     diagonal = CAUSAL and BN < 64 * C  # it crosses more than the last key tile
     out = tw.zeros(f32, (64, D))
     s = tw.zeros(f32, (64, BN))
     p = tw.zeros(DT, (64, BN))
     mark = tw.zeros(f32, (64,))
     total = tw.zeros(f32, (64,))
-    done_b = 0  # the tile that waits for its last values, and whether there is one
-    done_h = 0
-    done_row = 0
-    holds = 0
     for t in tw.persistent(tw.cdiv(S, 64 * C) * (HK * G) * B):
         b, h, bq = rising(t, tw.cdiv(S, 64 * C), D, G) if CAUSAL else place(t, tw.cdiv(S, 64 * C), G)
         row = bq * (64 * C) + w * 64
@@ -126,10 +118,7 @@ def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D,
         qs = queries.wait()
         ks = keys.wait()
         tw.wgmma(s, sQ[qs, w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
-        if STREAM:
-            vs = values.wait()
-            tw.wgmma(out, p, sV[vs])
-        tw.wgmma_wait(STREAM)
+        tw.wgmma_wait(0)
         if STAY and DT == bf16:
             top = tw.max(s, axis=1)  # of keys that a row does not see too: it may see none of this tile
         else:
@@ -138,12 +127,7 @@ def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D,
         e = tw.where(seen(s, row, (tiles - 1) * BN, CAUSAL), tw.exp2(s * scale - first_mark[:, None]), 0.0)
         first_total = tw.sum(e, axis=1)
         keys.release()
-        if STREAM:
-            tw.wgmma_wait(0)
-            values.release()
         p = e.to(DT)
-        if STREAM and holds == 1:
-            finish(Q, K, V, O, LSE, out, mark, total, scale, done_b, done_h, done_row, D, G, CAUSAL, STAY, DT)
         out = tw.zeros(f32, (64, D))
         mark = first_mark
         total = first_total
@@ -181,24 +165,11 @@ def consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D,
         queries.release()
         if not STAY:
             mark = mark_of(top, scale)
-        if STREAM:
-            done_b = b
-            done_h = h
-            done_row = row
-            holds = 1
-        else:
-            vs = values.wait()
-            tw.wgmma(out, p, sV[vs])
-            tw.wgmma_wait(0)
-            values.release()
-            finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, STAY, DT)
-    if STREAM:
         vs = values.wait()
         tw.wgmma(out, p, sV[vs])
         tw.wgmma_wait(0)
         values.release()
-        if holds == 1:
-            finish(Q, K, V, O, LSE, out, mark, total, scale, done_b, done_h, done_row, D, G, CAUSAL, STAY, DT)
+        finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, STAY, DT)
 
 
 @tw.inline
@@ -311,15 +282,15 @@ def consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, 
 
 
 @tw.inline
-def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, TURNS, STAY, DT):
+def consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, TURNS, STAY, DT):
     if DIAGONAL:
         consume_diagonal(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, TURNS, STAY, DT)
     else:
-        consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STREAM, STAY, DT)
+        consume_all(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, STAY, DT)
 
 
 @tw.inline
-def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONAL, STREAM, TURNS, STAY, DT):
+def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONAL, TURNS, STAY, DT):
     """Persistent blocks walk tiles of 64 C query rows: one thread loads, C warpgroups of 64 rows compute."""
     sQ = tw.shared(DT, (QSTAGES, 64 * C, D), swizzle=128)
     sK = tw.shared(DT, (STAGES, BN, D), swizzle=128)
@@ -331,13 +302,13 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONA
     # part; f16 has little room above its reference and none below. At D = 256 the careful way would need more registers than there are.
     stay = STAY >= (1 if DT == bf16 else 2) and D < 256 and (DT == bf16 or BN >= 64 * C or not CAUSAL or DIAGONAL and BN == 64)
     with tw.warpgroups(0, regs=24 if C == 2 else 32, name="producer"):
-        produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL, DIAGONAL, STREAM)
+        produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL, DIAGONAL)
     if C == 2:
         with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
-            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, TURNS, stay, DT)
+            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, TURNS, stay, DT)
     else:
         with tw.warpgroups(1, 2, 3, regs=160, name="consumer") as w:
-            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, STREAM, TURNS, stay, DT)
+            consume(Q, K, V, O, LSE, scale, sQ, sK, sV, queries, keys, values, w, D, G, C, BN, QSTAGES, CAUSAL, DIAGONAL, TURNS, stay, DT)
 
 
 @tw.kernel(
@@ -363,12 +334,11 @@ def attention(
     BN: tw.const(64, 80, 96, 112, 128) = 128,
     STAGES: tw.const(2, 3, 4) = 2,
     QSTAGES: tw.const(1, 2) = 2,
-    STREAM: tw.const(0, 1) = 0,  # from tile to tile without a break
     STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
 ):
     """Every query attends to every key."""
     tw.assume(T >= 1)
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 0, STREAM, 0, STAY, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, 0, 0, 0, STAY, DT)
 
 
 @tw.kernel(
@@ -395,7 +365,6 @@ def attention_causal(
     BN: tw.const(64, 80, 96, 112, 128) = 128,
     STAGES: tw.const(2, 3, 4) = 2,
     QSTAGES: tw.const(1, 2) = 2,
-    STREAM: tw.const(0, 1) = 0,  # from tile to tile without a break
     TURNS: tw.const(0, 1) = 0,  # before the diagonal, consumers issue their products one after another
     STAY: tw.const(0, 1, 2) = 1,  # the reference of the exponentials stays: never, in bf16, in f16 too
 ):
@@ -404,4 +373,4 @@ def attention_causal(
     if DIAGONAL:
         tw.assume(S <= T)
     # Where T < S may be, a diagonal across several tiles of 64 keys is not proved: 80.
-    attend(Q, K, V, O, LSE, scale, D, G, C, BN if DIAGONAL or BN > 64 else 80, STAGES, QSTAGES, 1, DIAGONAL and not STREAM and 64 * C % BN == 0, STREAM, TURNS, STAY, DT)
+    attend(Q, K, V, O, LSE, scale, D, G, C, BN if DIAGONAL or BN > 64 else 80, STAGES, QSTAGES, 1, DIAGONAL and 64 * C % BN == 0, TURNS, STAY, DT)

@@ -162,10 +162,10 @@ const Case kCases[] = {
     {"attention_sm90", 3, {{"D", 64}, {"STAY", 0}}, {{"B", 1}, {"HK", 1}, {"S", 270}, {"T", 200}}, false},
     {"attention_sm90", 5, {{"D", 64}, {"STAY", 2}}, {{"B", 1}, {"HK", 1}, {"S", 70}, {"T", 60}}, false},
     {"attention_sm90", 4, {{"D", 64}, {"BN", 64}, {"C", 3}, {"STAY", 2}}, {{"B", 1}, {"HK", 1}, {"S", 200}, {"T", 200}}, false},
-    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}, {"STREAM", 1}}, {{"B", 1}, {"HK", 6}, {"S", 5}, {"T", 70}}},
-    {"attention_sm90", 0, {{"D", 64}, {"BN", 80}, {"QSTAGES", 1}, {"STAY", 0}, {"STREAM", 1}}, {{"B", 1}, {"HK", 3}, {"S", 150}, {"T", 90}}, false},
-    {"attention_sm90", 3, {{"D", 64}, {"C", 3}, {"STREAM", 1}}, {{"B", 2}, {"HK", 2}, {"S", 200}, {"T", 200}}, false},
-    {"attention_sm90", 3, {{"D", 64}, {"BN", 80}, {"QSTAGES", 1}, {"STAY", 0}, {"STREAM", 1}}, {{"B", 1}, {"HK", 2}, {"S", 300}, {"T", 260}}, false},
+    {"attention_sm90", 0, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 6}, {"S", 5}, {"T", 70}}},
+    {"attention_sm90", 0, {{"D", 64}, {"BN", 80}, {"QSTAGES", 1}, {"STAY", 0}}, {{"B", 1}, {"HK", 3}, {"S", 150}, {"T", 90}}, false},
+    {"attention_sm90", 3, {{"D", 64}, {"C", 3}}, {{"B", 2}, {"HK", 2}, {"S", 200}, {"T", 200}}, false},
+    {"attention_sm90", 3, {{"D", 64}, {"BN", 80}, {"QSTAGES", 1}, {"STAY", 0}}, {{"B", 1}, {"HK", 2}, {"S", 300}, {"T", 260}}, false},
 };
 INSTANTIATE_TEST_SUITE_P(Table, ShippedKernel, ::testing::ValuesIn(kCases), name_of_case);
 
