@@ -79,10 +79,10 @@ def rows_of_warps(X, S, extreme, T, BM, BN):
 
 
 @tw.inline
-def shifted_row(X, S, extreme, start, V, BN):
-    """A row of any pitch, from the multiple of 16 bytes at or before its start."""
+def shifted_row(X, S, extreme, start, LINE, BN):
+    """A row of any pitch, from the multiple of 128 bytes, LINE elements, at or before its start."""
     m = tw.grid(M)
-    n = -(m % V * (N % V) % V)
+    n = -(m % LINE * (N % LINE) % LINE)
     x = tw.load(X[m, n : n + BN], fill=start, hint="streaming").to(f32)
     tw.store(S[m], first_place(x, extreme(x, 0), n, 0).to(i64))
 
@@ -162,9 +162,9 @@ def row_argmax_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16
 @tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1536 // tw.max(32, BYTES // 48)))
 def row_argmax_shifted(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(1536, 3072, 4608, 9216, 18432)):
     """Rows of any length and pitch, up to BYTES bytes with what lies before, in registers."""
-    V = 16 // T.bytes
-    tw.assume(N + V - 1 <= BYTES // T.bytes)
-    shifted_row(X, S, top, LOWEST, V, BYTES // T.bytes)
+    LINE = 128 // T.bytes
+    tw.assume(N + LINE - 1 <= BYTES // T.bytes)
+    shifted_row(X, S, top, LOWEST, LINE, BYTES // T.bytes)
 
 
 @tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, blocks_per_sm=3)
@@ -199,9 +199,9 @@ def row_argmin_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16
 @tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1536 // tw.max(32, BYTES // 48)))
 def row_argmin_shifted(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(1536, 3072, 4608, 9216, 18432)):
     """Rows of any length and pitch, up to BYTES bytes with what lies before, in registers."""
-    V = 16 // T.bytes
-    tw.assume(N + V - 1 <= BYTES // T.bytes)
-    shifted_row(X, S, bottom, HIGHEST, V, BYTES // T.bytes)
+    LINE = 128 // T.bytes
+    tw.assume(N + LINE - 1 <= BYTES // T.bytes)
+    shifted_row(X, S, bottom, HIGHEST, LINE, BYTES // T.bytes)
 
 
 @tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=512, blocks_per_sm=3)
