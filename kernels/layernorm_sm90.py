@@ -175,9 +175,9 @@ def layernorm_rows(
         let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
-    threads=512 if T == f32 or ROW == 65536 or ROW > 524288 else 256,
-    cluster=(16 if ROW > 851968 else tw.min(8, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)), 1, 1),
-    blocks_per_sm=2 if T == bf16 and ROW == 65536 else 221184 // (ROW // (16 if ROW > 851968 else tw.min(8, ROW // (32768 if T == bf16 and ROW == 131072 else 65536)))),
+    threads=448 if ROW == 1612800 else 512 if T == f32 or ROW == 65536 or ROW == 802816 else 256,
+    cluster=(15 if ROW == 1612800 else 7 if ROW == 802816 else ROW // (32768 if T == bf16 and ROW == 131072 else 65536), 1, 1),
+    blocks_per_sm=2 if T == bf16 and ROW == 65536 or ROW > 524288 else 6 if T == bf16 and ROW == 131072 else 3,
 )
 def layernorm_staged(
     X: tw.Tensor(T, M, N),
@@ -186,14 +186,14 @@ def layernorm_staged(
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1703936),
+    ROW: tw.each(65536, 131072, 262144, 524288, 802816, 1612800),
 ):
     """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
-    C = 16 if ROW > 851968 else tw.min(8, ROW // (32768 if T == bf16 and ROW == 131072 else 65536))
-    CHUNK = 16 * (512 if T == f32 or ROW == 65536 or ROW > 524288 else 256)
+    C = 15 if ROW == 1612800 else 7 if ROW == 802816 else ROW // (32768 if T == bf16 and ROW == 131072 else 65536)
+    CHUNK = 16 * (448 if ROW == 1612800 else 512 if T == f32 or ROW == 65536 or ROW == 802816 else 256)
     tw.assume(1 <= N and N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
-    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes, 2 if T == bf16 and ROW == 131072 else 4)
+    row_in_shared(X, gamma, beta, Y, eps, T, C, ROW // C // CHUNK, CHUNK // T.bytes, 5 if ROW == 1612800 else 2 if T == bf16 and ROW == 131072 else 4)
 
 
 @tw.kernel(

@@ -148,12 +148,12 @@ def softmax_rows(
     name="softmax",
     computes="Y[m, n] = softmax(n, f32(X[m, n]))",
     threads=512 if T == bf16 or ROW > 524288 else 256,
-    cluster=(tw.min(8, ROW // 65536), 1, 1),
-    blocks_per_sm=221184 // (ROW // tw.min(8, ROW // 65536)),
+    cluster=(7 if ROW > 524288 else ROW // 65536, 1, 1),
+    blocks_per_sm=229376 // (ROW // (7 if ROW > 524288 else ROW // 65536)),
 )
-def softmax_staged(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 851968, 1638400)):
+def softmax_staged(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(bf16, f32), ROW: tw.each(65536, 131072, 262144, 524288, 802816, 1605632)):
     """Rows of up to ROW bytes in the shared memory of one block or of a cluster; blocks of other rows compute while this one's row arrives."""
-    C = tw.min(8, ROW // 65536)
+    C = 7 if ROW > 524288 else ROW // 65536       # more clusters of seven than of eight find room at once
     THREADS = 512 if T == bf16 or ROW > 524288 else 256
     tw.assume(N <= ROW // T.bytes)
     tw.assume(N % (16 // T.bytes) == 0)
