@@ -56,6 +56,7 @@ class Buffer:
 
     def __init__(self, driver, dtype, dims, strides):
         self.driver, self.dtype_name, self.shape, self.strides = driver, dtype, tuple(dims), tuple(strides)
+        self.dtype = plans.DTYPES.get(dtype, dtype)
         self.bytes = SIZES[dtype] * (1 + sum((d - 1) * s for d, s in zip(dims, strides)) if all(dims) else 0)
         self.whole = ctypes.c_uint64()
         driver.call("cuMemAlloc_v2", ctypes.byref(self.whole), ctypes.c_size_t(self.bytes + 2 * GUARD))

@@ -9,7 +9,7 @@ import json
 
 import harness as tw
 
-_DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64", "i8": "int8", "u8": "uint8"}
+DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64", "i8": "int8", "u8": "uint8"}
 _SCALARS = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "u32": ctypes.c_uint32}
 
 
@@ -30,7 +30,7 @@ class PlannedKernel:
         sizes = {}
         for t in self.plan["tensors"]:
             given = tensors[t["name"]]
-            if str(given.dtype).removeprefix("torch.") != _DTYPES.get(t["dtype"], t["dtype"]):
+            if str(given.dtype).removeprefix("torch.") != DTYPES.get(t["dtype"], t["dtype"]):
                 raise Unfit(f"{t['name']} is {given.dtype}, {t['dtype']} is expected")
             if len(given.shape) != len(t["dims"]):
                 raise Unfit(f"{t['name']} has {len(given.shape)} dimensions, {len(t['dims'])} are expected")

@@ -119,7 +119,7 @@ def gathered_swiglu(
     """Persistent blocks walk tiles of rows and of weights. Neither the gathered tokens nor the two products are ever written."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    assert LAG <= STAGES - 2, "besides the LAG slots that wait for their copies, one is read and one is filled"
+    assert LAG < STAGES, "a slot must be free while LAG of them wait for their copies"
     sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
     sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sE = tw.shared(f32, (2, 64, 32), pad=8)

@@ -274,7 +274,7 @@ def gathered_gemm(
     """grouped_gemm with the rows gathered on the way by cp.async: the tokens are never copied in global memory."""
     tw.assume(K % 8 == 0)
     tw.assume(N % 8 == 0)
-    assert LAG <= STAGES - 2, "besides the LAG slots that wait for their copies, one is read and one is filled"
+    assert LAG < STAGES, "a slot must be free while LAG of them wait for their copies"
     sX = tw.shared(bf16, (STAGES, HIGH, 64), swizzle=128)
     sW = tw.shared(bf16, (STAGES, 128, 64), swizzle=128)
     sY = tw.shared(bf16, (2, 64, 64), swizzle=128)
