@@ -173,7 +173,8 @@ std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisor
         const auto gathered = ir::gathered_by_quads(dist(x->src));
         if (!gathered || target::bytes(k.fragments[at(x->src)].dtype) != 2) return "four lanes do not hold runs of 16 bytes together";
         if (may_straddle(k, divisors, x->dst, 8)) return "16 bytes that four lanes gathered may straddle a bound";
-        return global(x->dst, *gathered, 16);
+        const auto own = global(x->dst, dist(x->src), x->vector_bytes);   // what the emulator moves
+        return own && !own->empty() ? own : global(x->dst, *gathered, 16);
     }
     if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) {
         // A reduction of several elements cannot be masked by element.

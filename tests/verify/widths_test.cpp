@@ -30,6 +30,22 @@ TEST(Widths, AWiderAccessThanTheAssumptionsAllowIsNotProved) {
     EXPECT_EQ(check_widths(k).front().status, Status::not_proved);
 }
 
+TEST(Widths, FourLanesThatStoreTogether) {
+    const auto with_store = [](ir::Kernel k, auto change) {
+        int found = 0;
+        ir::for_each_stmt(k.body, [&](ir::Stmt& s) {
+            if (auto* st = std::get_if<ir::StoreGlobal>(&s.op); st && st->by_quads) change(*st), ++found;
+        });
+        EXPECT_EQ(found, 1);
+        return check_widths(k).front().status;
+    };
+    ir::Kernel k = kernel_of("kernels/gemm_sm80.py");   // rows are multiples of 8 elements, tiles may end beyond them
+    EXPECT_EQ(with_store(k, [](ir::StoreGlobal&) {}), Status::proved);
+    EXPECT_EQ(with_store(k, [](ir::StoreGlobal& st) { st.vector_bytes = 8; }), Status::not_proved);
+    EXPECT_EQ(with_store(k, [](ir::StoreGlobal& st) { st.dst.origin[1] = st.dst.origin[1] + ir::Expr(4); }), Status::not_proved);
+    EXPECT_EQ(with_store(k, [](ir::StoreGlobal& st) { st.dst.limit = {std::nullopt, ir::Expr(100)}; }), Status::not_proved);
+}
+
 TEST(Widths, LayoutsAreOneToOne) {
     for (const char* file : {"kernels/gemm_sm80.py", "kernels/gemm_sm90.py", "kernels/transpose.py"}) {
         ir::Kernel k = kernel_of(file);
