@@ -88,8 +88,6 @@ bool Flow::same_index(const Poly& a, const Poly& b, const Condition& given) {
     return digits && prover_.holds_given(given, equals(a, b));
 }
 
-bool Flow::has_mask(Value v) const { return values_.node(v).kind == ValueNode::Kind::where; }
-
 bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     if (a == b) return true;
     {
@@ -135,7 +133,7 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         return same;
     }
     if (depth == 0) return false;
-    if (!has_mask(a) && !has_mask(b)) {   // two ends that are one number here: ranges that meet unite only where their ends look alike
+    if (values_.node(a).kind != ValueNode::Kind::where && values_.node(b).kind != ValueNode::Kind::where) {   // two ends that are one number here: ranges that meet unite only where their ends look alike
         std::map<Poly, Poly> alike;
         const std::set<Poly> ends_of_a = values_.ends(a), ends_of_b = values_.ends(b);
         for (const Poly& p : ends_of_a) {

@@ -1,5 +1,6 @@
 // The abstract interpreter behind check_flow (private to verify/flow*.cpp).
 //
+//   flow_launch.cpp   sizes, promises, assumptions, grid and block indices; the run over the kernel
 //   flow.cpp          statements, control, registers
 //   flow_loop.cpp     loop summaries: guess, check by induction, forget what fails
 //   flow_guess.cpp    the guesses
@@ -158,10 +159,9 @@ private:
     std::optional<Value> relative_sum(Value once, Value next_top, Value top, Atom k, const Poly& lo, const Poly& hi);
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
-    bool has_mask(Value v) const;
     bool agree(Value a, Value b, const Condition& given, int depth);
+    int written_out_ = 0;   // agree: folds are being compared term by term
 
-    int written_out_ = 0;   // folds are being compared term by term
     bool same_index(const Poly& a, const Poly& b, const Condition& given);
 
     // A sum with counts that multiply the same factors added up: x * (p) + x * (q) is x * (p + q).
@@ -181,6 +181,7 @@ private:
 
     Value element(const ir::Element& e, const State& s, const std::vector<Poly>& c);
     bool may_be_infinite(Value v, int sign);
+    Value in_both_cases(const Condition& c, const std::function<Value(int side)>& make);
     Value unless_both_infinite(Value a, Value b, Value difference);
 
     void run(const ir::Compute& op, const ir::Stmt&, State& s) {

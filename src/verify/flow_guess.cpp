@@ -130,17 +130,13 @@ Value Flow::within_masks(Value guess, Value initial, Atom k) {
 Value Flow::rebased(Value v, Value then, Value now) {
     const ValueNode n = values_.node(then);
     if (n.kind == ValueNode::Kind::where) {
-        Value sides[2];
         bool moved = false;   // otherwise the case distinction is not the value's: it may speak of coordinates that only `then` has
-        for (int side = 0; side < 2; ++side) {
-            prover_.push();
-            prover_.assume(side == 0 ? n.condition : negated(n.condition));
-            const Value here = values_.simplified(v);
-            sides[side] = rebased(here, values_.simplified(n.args[at(side)]), values_.simplified(now));
-            moved |= sides[side] != here;
-            prover_.pop();
-        }
-        return moved ? values_.where(n.condition, sides[0], sides[1]) : v;
+        const Value cases = in_both_cases(n.condition, [&](int side) {
+            const Value here = values_.simplified(v), there = rebased(here, values_.simplified(n.args[at(side)]), values_.simplified(now));
+            moved |= there != here;
+            return there;
+        });
+        return moved ? cases : v;
     }
     const bool maximum = n.kind == ValueNode::Kind::reduce && n.name != "sum";
     return maximum && !values_.has_unknown(now) ? values_.substitute(v, then, now) : v;
@@ -155,14 +151,7 @@ std::optional<Value> Flow::relative_sum(Value once, Value next_top, Value top, A
         for (Value split : {v, by}) {
             const ValueNode n = values_.node(split);
             if (n.kind != ValueNode::Kind::where) continue;
-            Value sides[2];
-            for (int side = 0; side < 2; ++side) {
-                prover_.push();
-                prover_.assume(side == 0 ? n.condition : negated(n.condition));
-                sides[side] = unscaled(values_.simplified(v), values_.simplified(by));
-                prover_.pop();
-            }
-            return values_.where(n.condition, sides[0], sides[1]);
+            return in_both_cases(n.condition, [&](int) { return unscaled(values_.simplified(v), values_.simplified(by)); });
         }
         const Value scale = values_.apply("exp", {by});
         const ValueNode n = values_.node(v);

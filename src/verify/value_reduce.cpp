@@ -43,28 +43,27 @@ bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
     return std::any_of(a_highs.begin(), a_highs.end(), [&](const Poly& m) { return among(m, b_lows) && cut_at(m, a_lows, a_highs, b_lows, b_highs); });
 }
 
-// Unites sums over neighbouring ranges: c * f * sum[a,b) + c * f * sum[b,d) == c * f * sum[a,d).
+// Unites sums over neighbouring ranges: c * f * sum[a,b) + c * f * sum[b,d) == c * f * sum[a,d). And takes them apart: sum[a,d) - sum[a,b) == sum[b,d).
 Value Values::merged_sums(double constant, std::map<Value, double> terms) {
-    auto unite_two = [&] {
+    // Two sums of one body with the same factors, the second with `sign` times the weight of the first, become the one that `whole` makes of them.
+    auto pair_up = [&](int sign, const std::function<std::optional<ValueNode>(const ValueNode&, const ValueNode&)>& whole) {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
-            if (i->second == 0) continue;
+            if (i->second == 0 || (sign < 0 && (has_unknown(i->first) || may_be_infinite(i->first)))) continue;   // those cancel nothing
             const std::vector<SumFactor> mine = sum_factors(i->first);
             if (mine.empty()) continue;
             for (auto j = terms.begin(); j != terms.end(); ++j) {
-                if (i == j || snapped(i->second) != snapped(j->second)) continue;
+                if (i == j || snapped(i->second) != sign * snapped(j->second)) continue;
                 for (const SumFactor& theirs : sum_factors(j->first)) {
                     for (const SumFactor& one : mine) {
-                        if (one.others != theirs.others) continue;
                         const ValueNode &a = node(one.reduce), &b = node(theirs.reduce);
-                        if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
-                        if (!adjacent(a, b)) continue;
+                        if (one.others != theirs.others || a.args[0] != b.args[0] || a.variable != b.variable) continue;
+                        auto made = whole(a, b);
+                        if (!made) continue;
                         ++merging_;
-                        ValueNode whole = a;
-                        whole.hi = b.hi;
                         const double c = i->second;
                         const Value first = i->first, second = j->first;
                         auto bases = one.others;
-                        bases.emplace_back(intern(std::move(whole)), 1.0);
+                        bases.emplace_back(intern(std::move(*made)), 1.0);
                         const Value united = product(std::move(bases));
                         terms.erase(first);
                         terms.erase(second);
@@ -77,37 +76,22 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
         }
         return false;
     };
-    // A sum less one over its first or its last part is one over the rest.
-    auto subtract_two = [&] {
-        for (auto i = terms.begin(); i != terms.end(); ++i) {
-            for (const SumFactor& one : sum_factors(i->first)) {
-                for (auto j = terms.begin(); j != terms.end(); ++j) {
-                    if (i == j || i->second == 0 || snapped(i->second) != -snapped(j->second)) continue;
-                    for (const SumFactor& theirs : sum_factors(j->first)) {
-                        const ValueNode &a = node(one.reduce), &b = node(theirs.reduce);
-                        if (has_unknown(i->first) || may_be_infinite(i->first) || one.others != theirs.others || a.args[0] != b.args[0] || a.variable != b.variable || (!(a.lo == b.lo) && !(a.hi == b.hi))) continue;
-                        if (!prover_.holds(both(at_least(b.lo, a.lo), both(at_least(b.hi, b.lo), at_least(a.hi, b.hi))))) continue;
-                        ++merging_;
-                        const auto bases_of = [&](ValueNode rest) {
-                            auto bases = one.others;
-                            bases.emplace_back(intern(std::move(rest)), 1.0);
-                            return bases;
-                        };
-                        ValueNode rest = a;
-                        if (a.lo == b.lo) rest.lo = b.hi;
-                        else rest.hi = b.lo;
-                        const double c = i->second;
-                        const Value first = i->first, second = j->first, left = product(bases_of(std::move(rest)));
-                        terms.erase(first);
-                        terms.erase(second);
-                        terms[left] += c;
-                        --merging_;
-                        return true;
-                    }
-                }
-            }
-        }
-        return false;
+    auto unite_two = [&] {
+        return pair_up(1, [&](const ValueNode& a, const ValueNode& b) -> std::optional<ValueNode> {
+            if (!adjacent(a, b)) return std::nullopt;
+            ValueNode whole = a;
+            whole.hi = b.hi;
+            return whole;
+        });
+    };
+    auto subtract_two = [&] {   // a sum less one over its first or its last part is one over the rest
+        return pair_up(-1, [&](const ValueNode& a, const ValueNode& b) -> std::optional<ValueNode> {
+            const bool front = a.lo == b.lo;
+            if ((!front && !(a.hi == b.hi)) || !prover_.holds(both(at_least(b.lo, a.lo), both(at_least(b.hi, b.lo), at_least(a.hi, b.hi))))) return std::nullopt;
+            ValueNode rest = a;
+            (front ? rest.lo : rest.hi) = front ? b.hi : b.lo;
+            return rest;
+        });
     };
     // f(b) joins the sum of f over [a, b), and so does f(a - 1); f(b - 1) and f(a) may be taken from it; with the factors before the sum too, and
     // term by term where f is a sum.
