@@ -64,7 +64,7 @@ private:
     void for_loop(const ir::For& op);
     bool takes_ends(const ir::Region& body) const;
 
-    // -- registers (print_registers.cpp)
+    // -- registers (print_registers.cpp, print_folds.cpp)
     bool packed(int fragment) const;
     int values(int fragment) const { return dist(fragment).values(); }
     int words(int fragment) const { return packed(fragment) ? (values(fragment) + 1) / 2 : values(fragment); }
