@@ -57,7 +57,7 @@ def first_place(x, best, n, axis):
 @tw.inline
 def short_rows(X, S, first, start, BM, BN):
     m = tw.grid(tw.cdiv(M, BM)) * BM
-    x = tw.load(X[m : m + BM, 0:BN], fill=start, hint="streaming").to(f32)
+    x = tw.load(X[m : m + BM, 0:BN], fill=start, hint="streaming")
     tw.store(S[m], first(x).to(i64))
 
 
@@ -79,12 +79,24 @@ def rows_of_warps(X, S, extreme, T, BM, BN):
 
 
 @tw.inline
-def shifted_row(X, S, extreme, start, LINE, BN):
-    """A row of any pitch, from the multiple of 128 bytes, LINE elements, at or before its start."""
+def place_in(x, best, n, end):
+    """The first place of the part from n to end that has the best value of the row."""
+    return tw.min(tw.where((x == best) & (tw.coord(x, 0) < end - n), tw.coord(x, 0).to(f32) + n, HIGHEST), axis=0)
+
+
+@tw.inline
+def row_and_edges(X, S, combine, extreme, start, T, BN):
+    """A row of any pitch: the whole vectors that lie in it, and less than a vector before and behind them, one element a lane."""
+    V = 16 // T.bytes
     m = tw.grid(M)
-    n = -(m % LINE * (N % LINE) % LINE)
-    x = tw.load(X[m, n : n + BN], fill=start, hint="streaming").to(f32)
-    tw.store(S[m], first_place(x, extreme(x, 0), n, 0).to(i64))
+    first = (V - m % V * (N % V) % V) % V
+    end = first + (N - first) // V * V
+    x = tw.load(X[m, first : first + BN], fill=start, hint="streaming", limit=(end,))
+    head = tw.load(X[m, 0:V], fill=start, limit=(first,))
+    tail = tw.load(X[m, end : end + V], fill=start)
+    best = combine(extreme(x, 0), combine(extreme(head, 0), extreme(tail, 0)))
+    edges = tw.minimum(place_in(head, best, 0, first), place_in(tail, best, end, N))
+    tw.store(S[m], tw.minimum(place_in(x, best, first, end), edges).to(i64))
 
 
 @tw.inline
@@ -159,12 +171,12 @@ def row_argmax_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16
     long_row(X, S, larger, top, no_smaller, LOWEST, T, THREADS, D)
 
 
-@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1536 // tw.max(32, BYTES // 48)))
-def row_argmax_shifted(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(1536, 3072, 4608, 9216, 18432)):
-    """Rows of any length and pitch, up to BYTES bytes with what lies before, in registers."""
-    LINE = 128 // T.bytes
-    tw.assume(N + LINE - 1 <= BYTES // T.bytes)
-    shifted_row(X, S, top, LOWEST, LINE, BYTES // T.bytes)
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=BYTES // (48 if BYTES % 3 == 0 else 64), blocks_per_sm=tw.min(32, 1536 // (BYTES // (48 if BYTES % 3 == 0 else 64))))
+def row_argmax_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768)):
+    """Rows of any length and pitch, up to BYTES bytes in registers."""
+    tw.assume(N >= 16 // T.bytes)
+    tw.assume(N <= BYTES // T.bytes)
+    row_and_edges(X, S, larger, top, LOWEST, T, BYTES // T.bytes)
 
 
 @tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, blocks_per_sm=3)
@@ -196,12 +208,12 @@ def row_argmin_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16
     long_row(X, S, smaller, bottom, no_larger, HIGHEST, T, THREADS, D)
 
 
-@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=tw.max(32, BYTES // 48), blocks_per_sm=tw.min(32, 1536 // tw.max(32, BYTES // 48)))
-def row_argmin_shifted(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(1536, 3072, 4608, 9216, 18432)):
-    """Rows of any length and pitch, up to BYTES bytes with what lies before, in registers."""
-    LINE = 128 // T.bytes
-    tw.assume(N + LINE - 1 <= BYTES // T.bytes)
-    shifted_row(X, S, bottom, HIGHEST, LINE, BYTES // T.bytes)
+@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=BYTES // (48 if BYTES % 3 == 0 else 64), blocks_per_sm=tw.min(32, 1536 // (BYTES // (48 if BYTES % 3 == 0 else 64))))
+def row_argmin_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768)):
+    """Rows of any length and pitch, up to BYTES bytes in registers."""
+    tw.assume(N >= 16 // T.bytes)
+    tw.assume(N <= BYTES // T.bytes)
+    row_and_edges(X, S, smaller, bottom, HIGHEST, T, BYTES // T.bytes)
 
 
 @tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=512, blocks_per_sm=3)

@@ -12,17 +12,52 @@ std::string Printer::fold(const std::string& op, DType t, const std::string& a, 
     if (op == "sum") return a + " + " + b;
     if (op == "prod") return a + " * " + b;
     if (op == "any") return a + " || " + b;
+    if ((op == "max" || op == "min") && (t == DType::BF16 || t == DType::F16)) return fmt::format("tw::{}_{}x2({}, {})", op, target::name(t), a, b);   // of words
     if (op == "max" || op == "min") return fmt::format("{}{}{}({}, {})", is_float ? "f" : "", op, is_float && !wide ? "f" : "", a, b);
     fail("reduction `" + op + "` has no CUDA text yet");
     return a;
 }
 
+namespace {
+
+using Parts = std::vector<std::vector<int>>;   // of each result, the values that it is folded from
+
+// 16-bit results side by side, from pairs of values: words in place of both. Empty where a thread's values lie in another way.
+Parts words_of_results(const Parts& parts) {
+    Parts words;
+    for (std::size_t p = 0; p < parts.size(); p += 2) {
+        if (p + 1 == parts.size() || parts[p].size() != parts[p + 1].size()) return {};
+        words.emplace_back();
+        for (std::size_t i = 0; i < parts[p].size(); ++i) {
+            if (parts[p][i] % 2 != 0 || parts[p + 1][i] != parts[p][i] + 1) return {};
+            words.back().push_back(parts[p][i] / 2);
+        }
+    }
+    return words;
+}
+
+// 16-bit results from whole words each, whose halves meet at the end. A single result may have an odd number of values: its last one is left out here.
+Parts words_of_values(const Parts& parts) {
+    Parts words;
+    for (const std::vector<int>& part : parts) {
+        if (part.size() % 2 != 0 && parts.size() > 1) return {};
+        words.emplace_back();
+        for (std::size_t i = 0; i == 0 || i + 1 < part.size(); i += 2) {
+            if (part[i] % 2 != 0 || (part.size() > 1 && part[i + 1] != part[i] + 1)) return {};
+            words.back().push_back(part[i] / 2);
+        }
+    }
+    return words;
+}
+
+}  // namespace
+
 void Printer::reduce(const ir::Reduce& op) {
     const ir::Distribution &from = dist(op.src), &to = dist(op.dst);
     const DType type = dtype(op.dst);
-    if (packed(op.dst)) return fail(fmt::format("reductions of {} are not printed; convert to f32 first", target::name(type)));
+    const bool pairs = packed(op.dst);
     // Slot of dst for every value of src, by the coordinates without `dim` (dst may carry the warp's number behind them).
-    std::vector<std::vector<int>> parts(static_cast<std::size_t>(to.values()));
+    Parts parts(static_cast<std::size_t>(to.values()));
     for (int v = 0; v < from.values(); ++v) {
         auto rest = [&](int t) {
             std::vector<int> c = from.at(t, v);
@@ -43,6 +78,14 @@ void Printer::reduce(const ir::Reduce& op) {
         if (slot < 0) return fail("the layouts of a reduction do not fit");
         parts[static_cast<std::size_t>(slot)].push_back(v);
     }
+    const std::size_t values = parts[0].size();   // of each result
+    bool halves = false;                          // the halves of a word belong to one result
+    if (pairs) {
+        Parts words = words_of_results(parts);
+        if (words.empty()) words = words_of_values(parts), halves = true;
+        if (words.empty()) return fail(fmt::format("a thread's {} values do not lie in pairs along this reduction; convert to f32 first", target::name(type)));
+        parts = std::move(words);
+    }
     // Value of position i of slot p: along[i] + shift[p].
     const int count = static_cast<int>(parts[0].size());
     std::vector<int> along = parts[0], shift;
@@ -53,25 +96,23 @@ void Printer::reduce(const ir::Reduce& op) {
             if (p[i] != along[i] + shift.back()) return fail("the layouts of a reduction do not fit");
         }
     }
-    UnitText at = table_text(along, {count}), moved = table_text(shift, {to.values()});
+    UnitText at = table_text(along, {count}), moved = table_text(shift, {static_cast<int>(parts.size())});
     const std::string word = word_text(type);
-    const std::string slot = open_unrolled(to.values(), "part");
+    const std::string slot = open_unrolled(static_cast<int>(parts.size()), "part");
     auto value = [&](const std::string& i) {
-        std::string index = at(i);
+        std::string index = strip(at(i));
         if (i.find_first_not_of("0123456789") == std::string::npos) index = std::to_string(along[std::stoul(i)]);
         const std::string by = moved(slot);
         if (by != "0") index = index == "0" ? by : index + " + " + by;
-        return value_text(op.src, index);
+        return pairs ? fmt::format("{}[{}]", fragment_name(op.src), index) : value_text(op.src, index);
     };
-    const int best = to.values() == 1 && count >= 8 ? extreme_of(op) : -1;
-    bool looked_for = false;
-    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
-        const auto* c = std::get_if<ir::Compute>(&s.op);
-        const ir::Element* match = c && best >= 0 ? seldom(*c) : nullptr;
-        looked_for |= match && (*match)->args[0]->id == op.src && (*match)->args[1]->id == best;
-    });
-    if (looked_for) line(fmt::format("{} {};", word, own_[{op.src, best}] = fragment_name(op.src) + "_own"));
-    if (to.values() == 1) open("");
+    const bool asked = looked_for(op);
+    if (asked) {
+        const std::string own = fragment_name(op.src) + "_own";
+        own_[op.src] = {pairs ? fmt::format("tw::{}_at({}, 0)", target::name(type), own) : own, op.op == "max", here_};
+        line(fmt::format("{} {};", word, own));
+    }
+    if (parts.size() == 1) open("");
     const int chains = count >= 8 && count % 4 == 0 ? 4 : count >= 4 && count % 2 == 0 ? 2 : 1;
     const auto guard = guards_.find(op.src);
     if (guard != guards_.end()) {
@@ -100,7 +141,11 @@ void Printer::reduce(const ir::Reduce& op) {
         line(fmt::format("r0 = {};", fold(op.op, type, "r0", "r1")));
     }
     if (guard != guards_.end()) close();
-    if (looked_for) line(fmt::format("{} = r0;", own_.at({op.src, best})));
+    if (halves && values > 1) {
+        if (values % 2 == 1) line(fmt::format("r0 = {};", fold(op.op, type, "r0", fmt::format("tw::low_half_twice({}[{}])", fragment_name(op.src), values / 2))));
+        line(fmt::format("r0 = {};", fold(op.op, type, "r0", "tw::halves_swapped(r0)")));
+    }
+    if (asked) line(fmt::format("{}_own = r0;", fragment_name(op.src)));
     int stride = 1;
     for (const ir::DistDigit& digit : prime_digits(from.thread)) {
         if (stride >= 32) break;
@@ -110,7 +155,8 @@ void Printer::reduce(const ir::Reduce& op) {
         }
         stride *= digit.extent;
     }
-    line(fmt::format("{}[{}] = r0;", fragment_name(op.dst), slot));
+    if (halves && parts.size() > 1) line(fmt::format("{0}[{1} / 2] = {1} % 2 ? tw::low_and_high({0}[{1} / 2], r0) : r0;", fragment_name(op.dst), slot));
+    else line(fmt::format("{}[{}] = r0;", fragment_name(op.dst), slot));
     close();
 }
 

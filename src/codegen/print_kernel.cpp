@@ -318,7 +318,9 @@ void Printer::accumulators_at_end(const Region& body, std::vector<std::pair<int,
 }
 
 void Printer::region(const Region& body) {
+    const Region* outer = here_;
     for (std::size_t i = 0; i < body.size() && !failed(); ++i) {
+        here_ = &body;
         declare_at(body, i);
         now_ = body[i].loc;
         if (std::holds_alternative<ir::Role>(body[i].op)) {
@@ -334,6 +336,7 @@ void Printer::region(const Region& body) {
         if (auto* a = std::get_if<ir::Assign>(&body[i].op)) assign(*a);
         else stmt(body[i]);
     }
+    here_ = outer;
 }
 
 void Printer::roles(const std::vector<const Stmt*>& list) {

@@ -135,12 +135,13 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
         const bool checked = limited || i >= view.in_bounds.size() || !view.in_bounds[i];
         if (checked) {
             std::string bound = expr(t.dims[dim]);
-            if (limited) bound = fmt::format("min({}, {})", bound, expr(*view.limit[i]));
+            const bool whole = limited && whole_vectors(*view.limit[i], view.origin[dim], t.dims[dim], per_unit);
+            if (limited) bound = whole ? expr(*view.limit[i]) : fmt::format("min({}, {})", bound, expr(*view.limit[i]));
             line(fmt::format("const int left{} = {} - at{};", i, bound.find(' ') == std::string::npos || bound.rfind("min(", 0) == 0 ? bound : "(" + bound + ")", i));
             const bool inner = i + 1 == view.dims.size();
             if (inner) {
                 g.inner_test = static_cast<int>(g.tests.size());
-                g.straddles = per_unit > 1 && (limited || std::gcd(multiple(t.dims[dim]), multiple(view.origin[dim])) % per_unit != 0);
+                g.straddles = per_unit > 1 && !whole && (limited || std::gcd(multiple(t.dims[dim]), multiple(view.origin[dim])) % per_unit != 0);
             }
             g.tests.emplace_back(along, fmt::format("left{}", i));
             if (row_starts_.before(view.origin[dim])) {

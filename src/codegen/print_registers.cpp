@@ -150,6 +150,10 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
                 const std::string inner = target::info(from).is_float && from != DType::F64 ? arg(0) : "float(" + strip(arg(0)) + ")";
                 return round(inner);
             }
+            if (e->dtype == DType::F32 && e->args[0]->op == ElementOp::coordinate) {   // below 2^20: the sum is exact, and a thread converts once
+                const auto& [thread, value] = coordinate_parts_.at(e->args[0].get());
+                return fmt::format("(float({}) + float({}))", strip(thread), strip(value(v)));
+            }
             if (from == e->dtype || (e->dtype == DType::F32 && target::info(from).is_float && from != DType::F64)) return arg(0);
             // Narrow integers take the low bits of a truncated value.
             if (target::bits(e->dtype) < 32 && target::info(from).is_float) return fmt::format("{}(int({}))", cast_text(e->dtype), strip(arg(0)));
@@ -229,6 +233,12 @@ std::string Printer::compared_coordinates(const ir::ElementNode& comparison, con
     return fmt::format("(0{} {} 0{})", values, sign, rest);
 }
 
+// The tile, itself or widened; -1 where the value is another.
+static int tile_of(const ir::Element& e) {
+    if (e->op == ElementOp::fragment) return e->id;
+    return e->op == ElementOp::cast && e->dtype == DType::F32 && e->args[0]->op == ElementOp::fragment && target::info(e->args[0]->dtype).is_float ? e->args[0]->id : -1;
+}
+
 void Printer::compute(const ir::Compute& op) {
     const ir::Distribution& d = dist(op.dst);
     prepare_leaves(op.value, d);
@@ -236,9 +246,10 @@ void Printer::compute(const ir::Compute& op) {
     const ir::Element& value = op.value;
     if (const ir::Element* match = seldom(op)) {
         const std::string flag = guards_[op.dst] = fragment_name(op.dst) + "_any";
-        const int x = (*match)->args[0]->id, best = (*match)->args[1]->id;
-        if (const auto own = own_.find({x, best}); own != own_.end()) {
-            line(fmt::format("const bool {} = {} == {}[0];   // few threads hold an element that counts", flag, own->second, fragment_name(best)));
+        const auto own = own_.find(tile_of((*match)->args[0]));
+        if (own != own_.end() && own->second.region == here_ && values(tile_of((*match)->args[1])) == 1) {
+            const std::string best = value_text(tile_of((*match)->args[1]), "0");
+            line(fmt::format("const bool {} = {} {} {};   // few threads hold an element that counts", flag, own->second.text, own->second.is_max ? ">=" : "<=", best));
         } else {
             line(fmt::format("bool {} = false;   // few threads hold an element that counts", flag));
             const std::string v = open_unrolled(d.values());
@@ -381,8 +392,8 @@ const ir::Element* Printer::seldom(const ir::Compute& op) const {
             const ir::Element* left = equality(c->args[0]);
             return left ? left : equality(c->args[1]);
         }
-        const bool tiles = c->op == ElementOp::eq && c->args[0]->op == ElementOp::fragment && c->args[1]->op == ElementOp::fragment;
-        return tiles && dist(c->args[1]->id).values() * 8 <= dist(op.dst).values() ? &c : nullptr;
+        const bool tiles = c->op == ElementOp::eq && tile_of(c->args[0]) >= 0 && tile_of(c->args[1]) >= 0;
+        return tiles && dist(tile_of(c->args[1])).values() * 8 <= dist(op.dst).values() ? &c : nullptr;
     };
     for (const ir::Element* e = &op.value; (*e)->op == ElementOp::select; e = &(*e)->args[1]) {
         const ir::Element& otherwise = (*e)->args[2];
@@ -392,22 +403,19 @@ const ir::Element* Printer::seldom(const ir::Compute& op) const {
     return nullptr;
 }
 
-// The fragment that has the extreme of all of a tile, of which the statement finds a thread's or a warp's part: its own result, or what all threads fold from what the
-// warps have left in a scratch. -1 where it is not one value, or where anything on the way is written twice.
-int Printer::extreme_of(const ir::Reduce& op) const {
-    if ((op.op != "max" && op.op != "min") || dtype(op.dst) != DType::F32) return -1;
-    std::map<int, int> writes;
-    int loaded = -1, best = op.across > 1 ? -1 : op.dst, buffer = -1;
+// Does a statement behind this one look for the places of a value among the thread's elements that are folded here? A thread whose own extreme falls short of the value
+// has none of them, whatever the value is.
+bool Printer::looked_for(const ir::Reduce& op) const {
+    if ((op.op != "max" && op.op != "min") || dist(op.dst).values() != 1 || dist(op.src).values() < 8) return false;
+    int writes = 0;
     ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
-        ir::UseVisitor uses;
-        uses.writes = [&](int fragment) { ++writes[fragment]; };
-        ir::visit_uses(s, uses);
-        if (auto* st = std::get_if<ir::StoreShared>(&s.op); st && op.across > 1 && st->src == op.dst) buffer = st->dst.buffer;
-        if (auto* l = std::get_if<ir::LoadShared>(&s.op); l && buffer >= 0 && l->src.buffer == buffer) loaded = l->dst;
-        if (auto* r = std::get_if<ir::Reduce>(&s.op); r && loaded >= 0 && r->src == loaded && r->op == op.op) best = r->dst;
+        ir::visit_uses(s, {.writes = [&](int fragment) { writes += fragment == op.src; }});
     });
-    if (best < 0 || values(best) != 1 || writes[best] != 1 || writes[op.src] != 1 || writes[op.dst] != 1 || (loaded >= 0 && writes[loaded] != 1)) return -1;
-    return best;
+    return writes == 1 && std::any_of(here_->begin(), here_->end(), [&](const ir::Stmt& s) {
+        const auto* c = std::get_if<ir::Compute>(&s.op);
+        const ir::Element* match = c ? seldom(*c) : nullptr;
+        return match && tile_of((*match)->args[0]) == op.src;
+    });
 }
 
 bool Printer::is_accumulator(int fragment) const {
@@ -416,6 +424,35 @@ bool Printer::is_accumulator(int fragment) const {
         if (auto* w = std::get_if<ir::Wgmma>(&s.op)) any |= w->acc == fragment;
     });
     return any;
+}
+
+// Maxima and minima of 16-bit tiles and numbers, of which a thread has whole pairs side by side: the words of the tiles, in the order of the expression.
+std::optional<std::vector<UnitText>> Printer::pair_leaves(const ir::Element& e, DType type, const ir::Distribution& d) {
+    if (e->dtype != type) return std::nullopt;
+    if (e->op == ElementOp::number) return std::vector<UnitText>{[bits = target::from_double(e->number, type)](const std::string&) { return fmt::format("{:#x}u", bits | bits << 16); }};
+    if (e->op == ElementOp::fragment) {
+        auto table = slots(e->id, e->dims, d, e->offset);
+        std::vector<int> words;
+        for (std::size_t v = 0; table && v < table->size(); v += 2) {
+            const int slot = (*table)[v];
+            if (slot % 2 != 0 || (v + 1 < table->size() && (*table)[v + 1] != slot + 1)) return std::nullopt;
+            words.push_back(slot / 2);
+        }
+        if (words.empty()) return std::nullopt;
+        UnitText at = table_text(words, {static_cast<int>(words.size())});
+        return std::vector<UnitText>{[at, name = fragment_name(e->id)](const std::string& v) { return fmt::format("{}[{}]", name, strip(at(v))); }};
+    }
+    if (e->op != ElementOp::max && e->op != ElementOp::min) return std::nullopt;
+    auto x = pair_leaves(e->args[0], type, d), y = x ? pair_leaves(e->args[1], type, d) : std::nullopt;
+    if (!y) return std::nullopt;
+    x->insert(x->end(), y->begin(), y->end());
+    return x;
+}
+
+std::string Printer::pair_text(const ir::Element& e, const std::vector<UnitText>& leaves, std::size_t& next, const std::string& v) {
+    if (e->op != ElementOp::max && e->op != ElementOp::min) return leaves[next++](v);
+    const std::string x = pair_text(e->args[0], leaves, next, v), y = pair_text(e->args[1], leaves, next, v);
+    return fold(e->op == ElementOp::max ? "max" : "min", e->dtype, x, y);
 }
 
 // Pre: prepare_leaves was called for `value`, or for what it is a part of.
@@ -431,6 +468,13 @@ void Printer::elementwise(int dst, const ir::Element& value) {
         // ptxas serialises the wgmmas when it sees a constant where their accumulator begins.
         if (value->op == ElementOp::number && is_accumulator(dst)) line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(dst) == DType::I32 ? "_int" : "", name, v));
         return close_unrolled(count);
+    }
+    const bool pairs = value->op == ElementOp::max || value->op == ElementOp::min || value->op == ElementOp::fragment;
+    if (const auto leaves = pairs ? pair_leaves(value, dtype(dst), d) : std::nullopt) {
+        const std::string v = open_unrolled(words(dst));
+        std::size_t next = 0;
+        line(fmt::format("{}[{}] = {};", name, v, pair_text(value, *leaves, next, v)));
+        return close_unrolled(words(dst));
     }
     const char* pack = dtype(dst) == DType::BF16 ? "bf16" : "f16";
     const std::string v = open_unrolled(words(dst));

@@ -44,6 +44,7 @@ private:
     std::string wide(const ir::Expr& e);           // 64-bit where it is a product: strides of large tensors
     bool non_negative(const ir::Expr& e) const;
     std::int64_t multiple(const ir::Expr& e) const;   // a number that divides e; 0: e is 0
+    bool whole_vectors(const ir::Expr& limit, const ir::Expr& origin, const ir::Expr& end, int width) const;
     void analyse_variables();
     void analyse_ring(int var);
     std::string dtype_text(ir::DType t);           // element in memory
@@ -81,7 +82,7 @@ private:
     void compute(const ir::Compute& op);
     std::string all_ones(const ir::Compute& op) const;
     const ir::Element* seldom(const ir::Compute& op) const;
-    int extreme_of(const ir::Reduce& op) const;
+    bool looked_for(const ir::Reduce& op) const;
     bool is_accumulator(int fragment) const;   // of a wgmma
     std::optional<std::pair<std::string, std::string>> extremes(const ir::Element& e, const ir::Distribution& d);
     static int run_of(const ir::Distribution& d);
@@ -89,6 +90,8 @@ private:
     std::string holds_everywhere(const ir::Element& condition, const ir::Distribution& d);
     std::string compared_coordinates(const ir::ElementNode& comparison, const ir::Distribution& d, const char* sign, const std::string& v);
     void elementwise(int dst, const ir::Element& value);
+    std::optional<std::vector<UnitText>> pair_leaves(const ir::Element& e, ir::DType type, const ir::Distribution& d);
+    std::string pair_text(const ir::Element& e, const std::vector<UnitText>& leaves, std::size_t& next, const std::string& v);
     void reduce(const ir::Reduce& op);
     void scan(const ir::Scan& op);
     void shuffle(const ir::Shuffle& op);
@@ -169,7 +172,13 @@ private:
     int commits_ = 0;                                    // wgmma groups that the text so far has closed
     std::map<const ir::ElementNode*, UnitText> leaf_text_;
     int votes_ = 0;                       // branches around the statement that a warp takes on data
-    std::map<std::pair<int, int>, std::string> own_;   // (tile, extreme of all of it): the variable with a thread's own one
+    const ir::Region* here_ = nullptr;    // whose statements are being printed
+    struct OwnExtreme {
+        std::string text;                 // of the value
+        bool is_max = false;
+        const ir::Region* region = nullptr;   // where it is declared
+    };
+    std::map<int, OwnExtreme> own_;       // of a tile, the extreme of what the thread holds
     std::map<int, std::string> guards_;   // fragments that have values only where this flag is set; elsewhere they are inf (seldom)
     std::map<const ir::ElementNode*, std::pair<std::string, UnitText>> coordinate_parts_;   // what the thread and what the value contributes
 

@@ -383,6 +383,8 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
     std::string hint;
     if (!disagreement.empty()) {
         hint = "writer and reader see the buffer differently (" + disagreement + "): give both views the same swizzle, pad, shape and .T";
+    } else if (found.place) {
+        hint = "another place, or another count: an element is left out where the extreme value is looked for, or its place is counted from the wrong start";
     } else if (found.infinite) {
         hint = "look at what is divided by, or multiplied with: a running sum must be rescaled before the new part is added (with the first maximum -inf the factor exp(-inf - m) is 0 and wipes out what it multiplies), and an empty row needs a case of its own";
     } else if (found.has(Kind::relative)) {

@@ -40,6 +40,13 @@ public:
             found_.put(Kind::other, context + "it is infinite on these data, whatever the inputs: something is divided by 0, or an empty maximum (-inf) takes part");
             return;
         }
+        auto is_number = [](const Form& f) { return f.empty() || (f.size() == 1 && f.begin()->first.empty()); };
+        auto number = [](const Form& f) { return f.empty() ? 0.0 : f.begin()->second; };
+        if (is_number(e) && is_number(a)) {   // a place or a count: which elements it was found from, a difference of numbers does not show
+            found_.place = true;
+            found_.put(Kind::other, fmt::format("{}{:.6g} instead of {:.6g}", context, number(a), number(e)));
+            return;
+        }
         // The same terms with one common factor: the whole is scaled.
         if (missing.empty() && foreign.empty() && ratios.size() == 1 && repeated.size() + scaled.size() == e.size()) {
             const double r = *ratios.begin();

@@ -20,6 +20,7 @@ struct Findings {
     bool constant = false;          // something without any element takes part: a fill, a start value
     bool in_extremum = false;
     bool infinite = false;
+    bool place = false;   // both are plain numbers
     bool cancels = false;           // a missing contribution goes in and comes to nothing
     bool misplaced = false;         // it lies in another cell of the tile than the one that is stored
     int never_read = -1;            // the tensor of a missing element that nothing reads

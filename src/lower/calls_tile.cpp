@@ -175,7 +175,7 @@ std::optional<LayoutRequest> Builtins::layout_of(const Bound& b, const char* key
 Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) {
     auto t = r.as_tile(b.at("x"), b.where("x"), "the tile");
     if (!t) return {};
-    if (t->dtype != DType::F32) return r.error(Code::bad_dtype, b.where("x"), fmt::format("the position of an extreme value among {} values", target::name(t->dtype)), "convert first: x.to(f32)");
+    if (t->dtype != DType::F32 && t->dtype != DType::BF16 && t->dtype != DType::F16) return r.error(Code::bad_dtype, b.where("x"), fmt::format("the position of an extreme value among {} values", target::name(t->dtype)), "convert first: x.to(f32)");
     const auto rank = static_cast<std::int64_t>(t->shape.size());
     std::int64_t axis = rank - 1;
     if (b.has("axis")) {

@@ -150,7 +150,7 @@ private:
         Distribution all = dist(r.dst);
         const int last = static_cast<int>(all.shape.size()), across = view.extents.back();
         all.shape.push_back(across);
-        all.value.insert(all.value.begin(), {across, last, 1});
+        all.value.insert(target::bytes(dtype) == 2 ? all.value.end() : all.value.begin(), {across, last, 1});   // pairs of 16-bit results stay side by side
         const int gathered = fragment(name + "_all", dtype, all, r.dst, s.loc);
         out.push_back({ir::LoadShared{gathered, view, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back({ir::Reduce{r.dst, gathered, last, r.op, 1}, s.loc, "across the warps"});

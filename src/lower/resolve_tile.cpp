@@ -377,6 +377,9 @@ Value Resolver::reduce(const std::string& op, const Value& v, const Value* axis,
     if (t->shape.empty()) return error(Code::bad_axis, span, fmt::format("tw.{} of a scalar", op));
     switch (t->dtype) {
         case DType::F32: case DType::F64: case DType::I32: case DType::U32: case DType::I64: break;
+        case DType::BF16: case DType::F16:
+            if (op == "max" || op == "min") break;   // exact
+            [[fallthrough]];
         default:
             return error(Code::bad_dtype, span, fmt::format("tw.{} of {} values", op, target::name(t->dtype)), "reduce in f32: tw." + op + "(x.to(f32), ...)");
     }

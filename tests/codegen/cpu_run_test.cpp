@@ -176,8 +176,13 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu, testing::ValuesIn(std::vector<Case>{
     {"../tests/gpu/kernels/shuffles", 3, {{16}, {1040}}, {}},
     {"../tests/gpu/kernels/panels", 0, {{1, 1}, {70, 45}}, {}},
     {"argmax", 3, {{1, 8}, {7, 1000}}, {}},       // bf16, rows in registers
-    {"argmax", 17, {{1, 1}, {9, 705}}, {}},       // bf16, rows of any pitch
+    {"argmax", 17, {{1, 8}, {9, 705}, {11, 13}}, {}},   // bf16, rows of any pitch
+    {"argmax", 18, {{9, 1501}}, {}},
     {"layernorm_sm90", 41, {{1, 1}, {9, 101}}, {}},   // bf16, rows of any pitch by warps
+    {"../tests/gpu/kernels/pairs", 0, {{1, 1}, {3, 700}, {2, 768}}, {}},
+    {"../tests/gpu/kernels/pairs", 1, {{1, 8}, {33, 64}, {70, 40}}, {}},
+    {"../tests/gpu/kernels/pairs", 2, {{1, 8}, {32, 264}, {7, 128}}, {}},
+    {"../tests/gpu/kernels/pairs", 3, {{1, 1}, {3, 700}, {2, 512}}, {}},
     {"../tests/gpu/kernels/masks", 0, {{1, 1}, {3, 255}, {2, 512}, {2, 770}}, {}},
 }), [](const auto& info) { return fs::path(info.param.file).filename().string() + "_" + std::to_string(info.index); });
 

@@ -31,6 +31,9 @@ TW_DEVICE float round_bf16(float x) { return from_bf16(to_bf16(x)); }
 // Four 8-bit values as one word, the first in the lowest byte.
 TW_DEVICE u32 pack_bytes(u32 a, u32 b, u32 c, u32 d) { return (a & 0xffu) | (b & 0xffu) << 8 | (c & 0xffu) << 16 | d << 24; }
 TW_DEVICE u32 half_of(u32 word, int odd) { return odd ? word >> 16 : word & 0xffffu; }
+TW_DEVICE u32 halves_swapped(u32 word) { return word >> 16 | word << 16; }
+TW_DEVICE u32 low_and_high(u32 low, u32 high) { return (low & 0xffffu) | (high & 0xffff0000u); }
+TW_DEVICE u32 low_half_twice(u32 word) { return (word & 0xffffu) | word << 16; }
 
 // ---------------------------------------------------------------- arithmetic
 

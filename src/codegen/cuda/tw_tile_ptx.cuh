@@ -16,6 +16,18 @@ TW_DEVICE float round_f16(float x) {
   asm("{\n.reg .b16 h;\ncvt.rn.f16.f32 h, %1;\ncvt.f32.f16 %0, h;\n}" : "=f"(r) : "f"(x));
   return r;
 }
+// Pairs of 16-bit floats: as fmaxf and fminf, a NaN is dropped and +0 counts as more than -0.
+#define TW_PAIRS(op, type)                                                   \
+  TW_DEVICE u32 op##_##type##x2(u32 a, u32 b) {                              \
+    u32 r;                                                                   \
+    asm(#op "." #type "x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));          \
+    return r;                                                                \
+  }
+TW_PAIRS(max, bf16)
+TW_PAIRS(min, bf16)
+TW_PAIRS(max, f16)
+TW_PAIRS(min, f16)
+#undef TW_PAIRS
 // Two units in the last place over the whole range.
 TW_DEVICE float div_full(float a, float b) {
   float r;

@@ -5,6 +5,15 @@
 
 namespace tw {
 
+inline u32 max_bf16x2(u32 a, u32 b) {
+  u32 r = 0;
+  for (int i = 0; i < 32; i += 16) {
+    const float x = from_bf16(u16(a >> i)), y = from_bf16(u16(b >> i));
+    r |= u32(y != y || x > y || (x == y && !(a >> i & 0x8000)) ? u16(a >> i) : u16(b >> i)) << i;
+  }
+  return r;
+}
+inline u32 min_bf16x2(u32 a, u32 b) { return max_bf16x2(a ^ 0x80008000u, b ^ 0x80008000u) ^ 0x80008000u; }
 inline float div_full(float a, float b) { return a / b; }
 inline void cp_async_8_zfill(u32 dst, const void* src, u32 bytes) { cp_async_some(dst, src, bytes, 8); }
 inline void ldmatrix_x2(u32& a, u32& b, u32 addr) {

@@ -6,5 +6,5 @@ M, N, K = tw.sizes("M N K")
 
 
 @tw.kernel(target="sm_90a")
-def kernel(X: tw.Tensor(bf16, 128), S: tw.Tensor(i32, 1)):
+def kernel(X: tw.Tensor(i32, 128), S: tw.Tensor(i32, 1)):
     tw.store(S[0], tw.argmax(tw.load(X[0:128]), axis=0))
