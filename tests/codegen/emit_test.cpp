@@ -137,6 +137,32 @@ def pick(X: tw.Tensor(f32, M, N), at: tw.Tensor(i32, M, range=N), Y: tw.Tensor(f
     EXPECT_EQ(passed, (std::set<std::string>{"X", "at", "Y"}));
 }
 
+// Up to a limit behind which no whole vector is left, a vector is there or not; up to any other, its elements are asked for one by one.
+TEST(Limits, OfWholeVectors) {
+    auto code = [](const std::string& end) {
+        const ir::Module module = lowered("k.py", R"(import tilewright as tw
+from tilewright import bf16
+
+M, N = tw.sizes("M N")
+
+@tw.kernel(target="sm_80", threads=32)
+def part(X: tw.Tensor(bf16, M, N), Y: tw.Tensor(bf16, M, 256)):
+    m = tw.grid(M)
+    first = (8 - m % 8 * (N % 8) % 8) % 8
+    end = )" + end + R"(
+    tw.store(Y[m, 0:256], tw.load(X[m, first : first + 256], fill=0.0, limit=(end,)))
+)");
+        auto emitted = emit(module.kernels.at(0), "k.py");
+        EXPECT_TRUE(emitted);
+        return emitted->source;
+    };
+    EXPECT_EQ(code("first + (N - first) // 8 * 8").find("load_some"), std::string::npos);
+    EXPECT_EQ(code("first + (N - first) // 16 * 16").find("load_some"), std::string::npos);
+    for (const char* other : {"first + (N - first) // 4 * 4", "first + (N - first) // 8 * 4", "first + (N - 1) // 8 * 8", "1 + (N - first) // 8 * 8", "first + (N - first) // 8 * 8 + 8", "N - 8"}) {
+        EXPECT_NE(code(other).find("load_some"), std::string::npos) << other;
+    }
+}
+
 // The same kernel further down in its file is the same code; with another constant it is not.
 TEST(WithoutComments, TellsCodeFromItsPlace) {
     auto code = [](const std::string& text) {
