@@ -79,9 +79,8 @@ def shifted_row(X, weights, Y, eps, m, n, BN, T):
 
 
 @tw.inline
-def shifted_rows(X, gamma, beta, Y, eps, T, WARPS, BN, BLOCKS):
-    """One wave of blocks. Each takes rows that lie alike, every V-th one, so that it brings the weights only once to where such rows have them; a row for the block, or one for each
-    of four warps."""
+def shifted_rows(X, gamma, beta, Y, eps, T, BN, BLOCKS):
+    """One wave of blocks. Each takes rows that lie alike, every V-th one, so that it brings the weights only once to where such rows have them."""
     V = 16 // T.bytes
     C = 132 * BLOCKS // V
     j, b = tw.grid(V, C)
@@ -90,17 +89,26 @@ def shifted_rows(X, gamma, beta, Y, eps, T, WARPS, BN, BLOCKS):
     tw.store(weights[0], tw.load(gamma[n : n + BN], fill=0.0, layout=tw.blocked(vector=1)))
     tw.store(weights[1], tw.load(beta[n : n + BN], fill=0.0, layout=tw.blocked(vector=1)))
     tw.sync()
-    if WARPS == 1:
-        for r in tw.range(tw.cdiv(M, V * C), unroll=False):
-            m = r * (V * C) + b * V + j
-            if m < M:
-                shifted_row(X, weights, Y, eps, m, n, BN, T)
-    else:
-        with tw.warps(0, 1, 2, 3) as w:
-            for r in tw.range(tw.cdiv(M, V * C * 4), unroll=False):
-                m = r * (V * C * 4) + (w * C + b) * V + j
-                if m < M:
-                    shifted_row(X, weights, Y, eps, m, n, BN, T)
+    for r in tw.range(tw.cdiv(M, V * C), unroll=False):
+        m = r * (V * C) + b * V + j
+        if m < M:
+            shifted_row(X, weights, Y, eps, m, n, BN, T)
+
+
+@tw.inline
+def row_in_pieces(X, gamma, beta, weights, Y, eps, m, h, t, V, BN, T):
+    """A row of any pitch: whole vectors from the multiple of 16 bytes at or behind its start, at h, up to t, and the few elements before and behind them."""
+    x = tw.load(X[m, h : h + BN], fill=0.0, limit=(t,)).to(f32)
+    head = tw.load(X[m, 0:V], fill=0.0, limit=(h,)).to(f32)
+    tail = tw.load(X[m, t : t + V], fill=0.0).to(f32)
+    mu = (tw.sum(x, axis=0) + tw.sum(head + tail, axis=0)) / N
+    d = x - tw.where(tw.coord(x, 0) < t - h, mu, 0.0)           # one choice a vector
+    dh = head - tw.where(tw.coord(head, 0) < h, mu, 0.0)
+    dt = tail - tw.where(tw.coord(tail, 0) < N - t, mu, 0.0)
+    scale = tw.rsqrt((tw.sum(d * d, axis=0) + tw.sum(dh * dh, axis=0) + tw.sum(dt * dt, axis=0)) / N + eps)
+    tw.store(Y[m, h : h + BN], tw.fma(d * scale, tw.load(weights[0]).to(f32), tw.load(weights[1]).to(f32)).to(T), limit=(t,))
+    tw.store(Y[m, 0:V], tw.fma(dh * scale, tw.load(gamma[0:V], fill=0.0).to(f32), tw.load(beta[0:V], fill=0.0).to(f32)).to(T), limit=(h,))
+    tw.store(Y[m, t : t + V], tw.fma(dt * scale, tw.load(gamma[t : t + V], fill=0.0).to(f32), tw.load(beta[t : t + V], fill=0.0).to(f32)).to(T))
 
 
 @tw.inline
@@ -230,9 +238,9 @@ def layernorm_rows_any(
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
     threads=128,
-    blocks_per_sm=5,
+    blocks_per_sm=8 if BYTES <= 2048 else 6,
 )
-def layernorm_shifted_short(
+def layernorm_odd_short(
     X: tw.Tensor(T, M, N),
     gamma: tw.Tensor(T, N),
     beta: tw.Tensor(T, N),
@@ -241,10 +249,22 @@ def layernorm_shifted_short(
     T: tw.each(bf16),
     BYTES: tw.each(512, 1024, 1536, 2048, 2560),
 ):
-    """Rows of any length and pitch, up to BYTES bytes with what lies before, each in the registers of a warp."""
+    """Rows of any length and pitch, BYTES bytes of them and what is left beside whole vectors in the registers of a warp. A block's four rows lie alike, every V-th one, so that they share
+    the weights, brought to where such rows have them."""
     V = 16 // T.bytes
-    tw.assume(1 <= N and N + V - 1 <= BYTES // T.bytes)
-    shifted_rows(X, gamma, beta, Y, eps, T, 4, BYTES // T.bytes, 5)
+    BN = BYTES // T.bytes
+    tw.assume(V <= N and N - V + 1 <= BN)
+    j, b = tw.grid(V, tw.cdiv(M, V * 4))
+    h = (V - j * (N % V) % V) % V
+    t = h + (N - h) // V * V
+    weights = tw.shared(T, (2, BN))
+    tw.store(weights[0], tw.load(gamma[h : h + BN], fill=0.0, layout=tw.blocked(vector=1)))
+    tw.store(weights[1], tw.load(beta[h : h + BN], fill=0.0, layout=tw.blocked(vector=1)))
+    tw.sync()
+    with tw.warps(0, 1, 2, 3) as w:
+        m = (b * 4 + w) * V + j
+        if m < M:
+            row_in_pieces(X, gamma, beta, weights, Y, eps, m, h, t, V, BN, T)
 
 
 @tw.kernel(
@@ -270,7 +290,7 @@ def layernorm_shifted(
     """Longer ones, each in the registers of a block: three vectors a thread."""
     V = 16 // T.bytes
     tw.assume(1 <= N and N + V - 1 <= BYTES // T.bytes)
-    shifted_rows(X, gamma, beta, Y, eps, T, 1, BYTES // T.bytes, 1152 // (BYTES // 48))
+    shifted_rows(X, gamma, beta, Y, eps, T, BYTES // T.bytes, 1152 // (BYTES // 48))
 
 
 @tw.kernel(

@@ -205,19 +205,34 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
     return "0";
 }
 
+// Is it a bound on the last coordinate that is a multiple of the runs of values a thread has along it, so that it cuts none of them? Their length, or 0.
+int Printer::uncut_run(const ir::ElementNode& bound, const ir::Distribution& d) const {
+    if (bound.op != ElementOp::lt || bound.args[0]->op != ElementOp::coordinate || bound.args[0]->id != static_cast<int>(d.shape.size()) - 1) return 0;
+    const int run = run_of(d);
+    if (run == 0 || bound.args[1]->op != ElementOp::index || !row_starts_.multiple_of(bound.args[1]->index, run)) return 0;
+    for (int t = 0; t < d.threads(); ++t) {
+        for (int v = 0; v < d.values(); v += run) {
+            if (d.at(t, v).back() % run != 0) return 0;
+        }
+    }
+    return run;
+}
+
 // A comparison of sums of coordinates and uniform integers: on the left what depends on the value (a constant once the loop over values is
 // unrolled), on the right the rest, one number per thread. Columns of a mask that stand in registers of their own would be moved out of
 // the loop around it, and take those registers there. Empty where the comparison is of another form.
 std::string Printer::compared_coordinates(const ir::ElementNode& comparison, const ir::Distribution& d, const char* sign, const std::string& v) {
     std::string values, rest;
     int coordinates = 0;
+    const int run = uncut_run(comparison, d);   // reads the same for all values of a run
+    const std::string place = run > 0 ? fmt::format("(({}) / {} * {})", v, run, run) : v;
     std::function<bool(const ir::Element&, bool)> collect = [&](const ir::Element& e, bool left) -> bool {
         if (e->dtype != DType::I32) return false;
         switch (e->op) {
             case ElementOp::coordinate: {
                 const auto& [thread, value] = coordinate_parts_.at(e.get());
                 ++coordinates;
-                values += fmt::format(" {} ({})", left ? "+" : "-", value(v));
+                values += fmt::format(" {} ({})", left ? "+" : "-", value(place));
                 rest += fmt::format(" {} ({})", left ? "-" : "+", thread);
                 return true;
             }

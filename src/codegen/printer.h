@@ -87,6 +87,7 @@ private:
     std::optional<std::pair<std::string, std::string>> extremes(const ir::Element& e, const ir::Distribution& d);
     static int run_of(const ir::Distribution& d);
     void masked_runs(int dst, const ir::Element& select, int run);
+    int uncut_run(const ir::ElementNode& bound, const ir::Distribution& d) const;
     std::string holds_everywhere(const ir::Element& condition, const ir::Distribution& d);
     std::string compared_coordinates(const ir::ElementNode& comparison, const ir::Distribution& d, const char* sign, const std::string& v);
     void elementwise(int dst, const ir::Element& value);

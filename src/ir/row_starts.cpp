@@ -108,4 +108,6 @@ bool RowStarts::multiple_of(const GlobalView& view, std::int64_t n) const {
     return Residues(n).vanishes(start);
 }
 
+bool RowStarts::multiple_of(const Expr& e, std::int64_t n) const { return Residues(n).vanishes(expanded(e)); }
+
 }  // namespace tw::ir

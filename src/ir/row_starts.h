@@ -25,6 +25,8 @@ public:
     // that is the same for all of the view's rows? By polynomials modulo n; a remainder e % c counts as e where n divides c.
     bool multiple_of(const GlobalView& view, std::int64_t n) const;
 
+    bool multiple_of(const Expr& e, std::int64_t n) const;
+
 private:
     Expr expanded(const Expr& e) const;
 

@@ -201,6 +201,7 @@ private:
     struct Place {
         std::vector<Poly> index;      // per tensor dimension
         Condition inside;             // what masks the access
+        std::map<std::size_t, Poly> limits;   // part of that: a dimension's places from here on
     };
     Place place(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c);
 
@@ -226,6 +227,8 @@ private:
         enum class When : std::uint8_t { now, next_iteration, after_loop } when = When::now;   // relative to the tile whose elements it writes (Behind)
         Value added = -1;        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
         const ir::Equation* equation = nullptr;   // `index` counts from the start of its part of the output
+        struct End { std::size_t dim; Poly place; };
+        std::optional<End> end;  // partial by a limit alone: it stores what it has before this place
     };
 
     // The rows of a group, or of a tile of a table: index - starts[e] counts through them (promises offsets_of and tile_ends).
@@ -346,6 +349,7 @@ private:
     Choice choice_of(const std::vector<std::vector<Condition>>& alternatives, const Condition& given);
     bool join_alternatives_behind(std::vector<Store>& inside, std::string& why, std::vector<std::string>& lemmas);
     bool join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
+    bool join_pieces(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
     std::deque<Store> joined_;   // stores that stand for several
     // Atomic adds: the sum over all executions that add to an element is what `computes` says.
     bool adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why);

@@ -23,7 +23,10 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
             (void)ok;
         } else {
             p.index[d] = position;
-            if (i < v.limit.size() && v.limit[i]) p.inside = both(p.inside, less(position, poly(*v.limit[i], s)));
+            if (i < v.limit.size() && v.limit[i]) {
+                p.limits.emplace(d, poly(*v.limit[i], s));
+                p.inside = both(p.inside, less(position, p.limits.at(d)));
+            }
         }
         const Poly extent = poly(t.dims[d], s);
         // A gathered index is compared as an unsigned number: a negative one is masked too.
@@ -174,6 +177,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     }
     // Only the bounds of the tensor, of the part, or of the group that is written may mask a store: anything else leaves elements out.
     std::string partial;
+    std::optional<Store::End> end;
     bool conditional = false;
     std::vector<Condition> alternative;
     {
@@ -188,7 +192,13 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
                 else bounds = both(bounds, both(less(p.index[d], extent), at_least(p.index[d], Poly(0))));
             }
         }
-        if (!prover_.holds_given(bounds, p.inside)) partial = "a mask leaves elements out: " + ints_.text(p.inside);
+        if (!prover_.holds_given(bounds, p.inside)) {
+            partial = "a mask leaves elements out: " + ints_.text(p.inside);
+            if (entire && !atomic && !group && p.limits.size() == 1) {
+                const auto& [dim, place] = *p.limits.begin();
+                if (prover_.holds_given(both(bounds, less(p.index[dim], place)), p.inside)) end = Store::End{dim, place};
+            }
+        }
         if (group && !prover_.holds_given(p.inside, bounds)) {
             partial = "it may touch rows of a neighbouring group: could not show " + ints_.text(bounds) + " where it stores";
         }
@@ -245,7 +255,7 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
         for (const PathStep& c : path_) when = both(when, c.condition);
         added = values_.where(when, value, values_.number(0));
     }
-    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, conditional, std::move(alternative), when, added, equation});
+    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, conditional, std::move(alternative), when, added, equation, conditional || behind_ ? std::nullopt : std::move(end)});
 }
 
 void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {

@@ -52,7 +52,7 @@ void Flow::finish_outputs() {
         std::string why;
         std::vector<std::string> lemmas;
         std::vector<Digit> folded;
-        const bool paired = parts_are_apart(e, why) && join_stores_behind(it->second, why, lemmas);
+        const bool paired = parts_are_apart(e, why) && join_stores_behind(it->second, why, lemmas) && join_pieces(it->second, why, lemmas);
         const bool ok = paired && partition_by_alternatives(it->second, why, lemmas, folded);
         // Stores that may go anywhere cover nothing for sure. (What has one element has no elsewhere.)
         std::function<bool()> blind;
@@ -136,6 +136,70 @@ bool Flow::join_stores_behind(std::vector<const Store*>& stores, std::string& wh
         stores.push_back(&joined_.back());
     }
     lemmas.push_back("lemma: stores one iteration behind the loop, and one after it, are one store of each iteration");
+    return true;
+}
+
+// Stores to the same rows, each of a piece that a limit ends where the next one begins: one store of whole rows. A piece is [first, end) as far as it lies
+// in the row and its tile reaches; `end` is the row's own where there is no limit.
+bool Flow::join_pieces(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas) {
+    const auto cut = std::find_if(stores.begin(), stores.end(), [](const Store* s) { return s->end.has_value(); });
+    if (cut == stores.end()) return true;
+    struct Piece { Poly first, reach, end; };
+    const std::size_t d = (*cut)->end->dim;
+    State empty;
+    const Poly row = poly((*cut)->equation->output_extents[d], empty);
+    Store whole = **cut;
+    std::vector<Piece> pieces;
+    std::map<Atom, Poly> around;   // how often each is executed, apart from the coordinate along the row
+    for (const Store* s : stores) {
+        if (!s->partial.empty() && !s->end) return why = s->partial, false;
+        const auto own = std::find_if(s->digits.begin(), s->digits.end(), [&](const Digit& x) { return coordinates_.count(x.atom) && s->index[d].linear_in(x.atom) == 1; });
+        if (s->atomic || s->when != Store::When::now || (s->end && s->end->dim != d) || own == s->digits.end()) return why = (*cut)->partial, false;
+        const Poly first = s->index[d] - Poly::of(own->atom);
+        std::map<Atom, Poly> others;
+        for (const Digit& x : s->digits) {
+            if (x.tile_loop || x.first >= 0) return why = (*cut)->partial, false;
+            if (&x != &*own) others.emplace(x.atom, x.extent);
+        }
+        std::vector<Poly> index = s->index;
+        index[d] = Poly(0);
+        const bool apart = std::any_of(index.begin(), index.end(), [&](const Poly& p) { return ints_.mentions(p, own->atom); }) || ints_.mentions(first, own->atom);
+        const bool moves = std::any_of(others.begin(), others.end(), [&](const auto& x) { return coordinates_.count(x.first) && ints_.mentions(first, x.first); });
+        if (pieces.empty()) whole.index = index, around = others;
+        if (apart || moves || index != whole.index || others != around) return why = (*cut)->partial, false;
+        pieces.push_back({first, first + own->extent, s->end ? s->end->place : row});
+    }
+    // Of every execution: what is known of all of them.
+    Prover local(ints_);
+    for (const Condition& c : (*cut)->facts) {
+        if (std::none_of((*cut)->digits.begin(), (*cut)->digits.end(), [&](const Digit& x) { return ints_.mentions(c, x.atom); })) local.assume(c);
+    }
+    for (const ir::Assumption& a : k_.assumptions) local.assume(ints_.condition_from(a.condition, leaf(empty)));
+    for (const auto& [atom, extent] : around) local.assume(both(at_least(Poly::of(atom), Poly(0)), less(Poly::of(atom), extent)));
+    auto starts = [&](const Poly& at) { return std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return at == Poly(0) ? local.holds(at_least(Poly(0), p.first)) : local.holds(equals(p.first, at)); }); };
+    Poly at(0);
+    for (bool begun = false;; begun = true) {
+        const auto next = starts(at);
+        if (next == pieces.end()) return why = "no store begins at " + ints_.text(at) + ", where the ones before it end", false;
+        const Piece p = *next;
+        pieces.erase(next);
+        if (!local.holds(either(at_least(p.reach, p.end), at_least(p.reach, row)))) return why = "a store from " + ints_.text(p.first) + " on is not shown to reach " + ints_.text(p.end), false;
+        if (pieces.empty()) {
+            if (!local.holds(at_least(p.end, row))) return why = "no store begins at " + ints_.text(p.end) + ", where the ones before it end", false;
+            break;
+        }
+        if (begun && !local.holds(at_least(p.end, p.first))) return why = "a store from " + ints_.text(p.first) + " on may end before it, at " + ints_.text(p.end), false;
+        at = p.end;
+    }
+    const Atom x = ints_.fresh("place", 0);
+    whole.index[d] = Poly::of(x);
+    whole.digits = {{x, row, false}};
+    for (const auto& [atom, extent] : around) whole.digits.push_back({atom, extent, false});
+    whole.partial.clear();
+    whole.end.reset();
+    lemmas.push_back("lemma: " + std::to_string(stores.size()) + " stores take a row in pieces, each from where the one before it ends");
+    joined_.push_back(std::move(whole));
+    stores = {&joined_.back()};
     return true;
 }
 

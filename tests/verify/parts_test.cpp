@@ -97,5 +97,72 @@ TEST(Folds, ASumCutWhereItMayHaveEnded) {
     EXPECT_TRUE(r.proved()) << open_obligations(r);
 }
 
+// A row in three pieces: up to the first multiple of 16 bytes, whole vectors from there on, and what is left.
+std::string pieces(const std::string& changed = "", const std::string& to = "") {
+    std::string body =
+        "    tw.assume(4 <= N and N - 3 <= 16)\n"
+        "    m = tw.grid(M)\n"
+        "    h = (4 - m % 4 * (N % 4) % 4) % 4\n"
+        "    t = h + (N - h) // 4 * 4\n"
+        "    tw.store(Y[m, h : h + 16], tw.load(X[m, h : h + 16], fill=0.0, limit=(t,)), limit=(t,))\n"
+        "    tw.store(Y[m, 0:4], tw.load(X[m, 0:4], fill=0.0, limit=(h,)), limit=(h,))\n"
+        "    tw.store(Y[m, t : t + 4], tw.load(X[m, t : t + 4], fill=0.0))\n";
+    if (!changed.empty()) body.replace(body.find(changed), changed.size(), to);
+    return kernel("Y[m, n] = X[m, n]", body, "M, N");
+}
+
+TEST(Pieces, OfARowAreProved) {
+    const auto r = checked(pieces());
+    EXPECT_TRUE(r.proved()) << open_obligations(r);
+}
+
+TEST(Pieces, OfWhichOneIsMissingOrTooLongAreWrong) {
+    const std::pair<const char*, const char*> wrong[] = {
+        {"    tw.store(Y[m, t : t + 4], tw.load(X[m, t : t + 4], fill=0.0))\n", ""},   // no tail
+        {"limit=(h,)), limit=(h,))", "limit=(h,)), limit=(h - 1,))"},                    // the head ends early
+        {"limit=(h,)), limit=(h,))", "limit=(h + 1,)), limit=(h + 1,))"},                // it reaches into the vectors
+        {"Y[m, t : t + 4], tw.load(X[m, t : t + 4]", "Y[m, t - 1 : t + 3], tw.load(X[m, t - 1 : t + 3]"},
+        {"limit=(t,)), limit=(t,))", "limit=(t,)), limit=(t - 4,))"},
+    };
+    for (const auto& [from, to] : wrong) {
+        const auto r = checked(pieces(from, to));
+        EXPECT_FALSE(r.proved()) << to;
+        ASSERT_TRUE(r.violated()) << to << "\n" << open_obligations(r);
+        EXPECT_TRUE(r.counterexample->confirmed) << to;
+    }
+}
+
+TEST(Pieces, ThatDoNotReachTheNextOneAreNotProved) { EXPECT_FALSE(checked(pieces("N - 3 <= 16", "N - 8 <= 16")).proved()); }
+
+TEST(Pieces, UnderAConditionThatSomeRowsDoNotMeetAreNotProved) {
+    const std::string store = "    tw.store(Y[m, 0:4], tw.load(X[m, 0:4], fill=0.0, limit=(h,)), limit=(h,))\n";
+    EXPECT_FALSE(checked(pieces(store, "    if h > 1:\n    " + store)).proved());
+    EXPECT_TRUE(checked(pieces("    tw.store(Y[m, t :", "    if t < N:\n        tw.store(Y[m, t :")).proved());   // nothing is left out where nothing is left
+}
+
+// The folds of the pieces are the fold of the row, and so are those of what is masked again.
+TEST(Pieces, SumUpToTheRow) {
+    auto variance = [](const std::string& end) {
+        return "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n"
+               "@tw.kernel(target=\"sm_80\", computes=\"S[m] = sum(n, (X[m, n] - mean(k, X[m, k])) ** 2)\", threads=32)\n"
+               "def variance(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):\n"
+               "    tw.assume(4 <= N and N - 3 <= 16)\n"
+               "    m = tw.grid(M)\n"
+               "    h = (4 - m % 4 * (N % 4) % 4) % 4\n"
+               "    t = h + (N - h) // 4 * 4\n"
+               "    x = tw.load(X[m, h : h + 16], fill=0.0, limit=(t,))\n"
+               "    head = tw.load(X[m, 0:4], fill=0.0, limit=(h,))\n"
+               "    tail = tw.load(X[m, t : t + 4], fill=0.0)\n"
+               "    mu = (tw.sum(x, axis=0) + tw.sum(head, axis=0) + tw.sum(tail, axis=0)) / N\n"
+               "    d = x - tw.where(tw.coord(x, 0) < t - h, mu, 0.0)\n"
+               "    dh = head - tw.where(tw.coord(head, 0) < " + end + ", mu, 0.0)\n"
+               "    dt = tail - tw.where(tw.coord(tail, 0) < N - t, mu, 0.0)\n"
+               "    tw.store(S[m], tw.sum(d * d, axis=0) + tw.sum(dh * dh, axis=0) + tw.sum(dt * dt, axis=0))\n";
+    };
+    const auto r = checked(variance("h"));
+    EXPECT_TRUE(r.proved()) << open_obligations(r);
+    EXPECT_TRUE(checked(variance("h + 1")).violated());
+}
+
 }  // namespace
 }  // namespace tw::verify
