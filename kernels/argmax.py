@@ -85,18 +85,40 @@ def place_in(x, best, n, end):
 
 
 @tw.inline
-def row_and_edges(X, S, combine, extreme, start, T, BN):
-    """A row of any pitch: the whole vectors that lie in it, and less than a vector before and behind them, one element a lane."""
+def parts_of(X, m, start, T, BN):
+    """A row of any pitch: the whole vectors that lie in it, and less than a vector before and behind them, one element a lane; where the vectors begin and end."""
     V = 16 // T.bytes
-    m = tw.grid(M)
     first = (V - m % V * (N % V) % V) % V
     end = first + (N - first) // V * V
     x = tw.load(X[m, first : first + BN], fill=start, hint="streaming", limit=(end,))
     head = tw.load(X[m, 0:V], fill=start, limit=(first,))
     tail = tw.load(X[m, end : end + V], fill=start)
+    return x, head, tail, first, end
+
+
+@tw.inline
+def place_of(parts, combine, extreme):
+    x, head, tail, first, end = parts
     best = combine(extreme(x, 0), combine(extreme(head, 0), extreme(tail, 0)))
     edges = tw.minimum(place_in(head, best, 0, first), place_in(tail, best, end, N))
-    tw.store(S[m], tw.minimum(place_in(x, best, first, end), edges).to(i64))
+    return tw.minimum(place_in(x, best, first, end), edges).to(i64)
+
+
+@tw.inline
+def rows_and_edges(X, S, combine, extreme, start, T, BN, ROWS):
+    """One row a block; or two, both of which are on their way before the first is looked at: a GPU does not start blocks of 2 KB as fast as memory brings their rows."""
+    tw.assume(N >= 16 // T.bytes)
+    tw.assume(N <= BN)
+    if ROWS == 1:
+        m = tw.grid(M)
+        tw.store(S[m], place_of(parts_of(X, m, start, T, BN), combine, extreme))
+    else:
+        tw.assume(M % 2 == 0)
+        m = tw.grid(M // 2) * 2
+        one = parts_of(X, m, start, T, BN)
+        other = parts_of(X, m + 1, start, T, BN)
+        tw.store(S[m], place_of(one, combine, extreme))
+        tw.store(S[m + 1], place_of(other, combine, extreme))
 
 
 @tw.inline
@@ -171,12 +193,16 @@ def row_argmax_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16
     long_row(X, S, larger, top, no_smaller, LOWEST, T, THREADS, D)
 
 
-@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=BYTES // (48 if BYTES % 3 == 0 else 64), blocks_per_sm=tw.min(32, 1536 // (BYTES // (48 if BYTES % 3 == 0 else 64))))
-def row_argmax_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768)):
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=32, blocks_per_sm=32)
+def row_argmax_two(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16)):
+    """Rows of any length and pitch, up to 2 KB in the registers of a warp, two of them."""
+    rows_and_edges(X, S, larger, top, LOWEST, T, 1024, 2)
+
+
+@tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=BYTES // (128 if BYTES > 20480 else 64), blocks_per_sm=tw.min(32, (1024 if BYTES > 20480 else 1536) // (BYTES // (128 if BYTES > 20480 else 64))))
+def row_argmax_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 4096, 6144, 8192, 12288, 16384, 20480, 32768)):
     """Rows of any length and pitch, up to BYTES bytes in registers."""
-    tw.assume(N >= 16 // T.bytes)
-    tw.assume(N <= BYTES // T.bytes)
-    row_and_edges(X, S, larger, top, LOWEST, T, BYTES // T.bytes)
+    rows_and_edges(X, S, larger, top, LOWEST, T, BYTES // T.bytes, 1)
 
 
 @tw.kernel(target="sm_80", name="row_argmax", computes="S[m] = argmax(n, f32(X[m, n]))", threads=512, blocks_per_sm=3)
@@ -208,12 +234,16 @@ def row_argmin_long(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16
     long_row(X, S, smaller, bottom, no_larger, HIGHEST, T, THREADS, D)
 
 
-@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=BYTES // (48 if BYTES % 3 == 0 else 64), blocks_per_sm=tw.min(32, 1536 // (BYTES // (48 if BYTES % 3 == 0 else 64))))
-def row_argmin_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768)):
+@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=32, blocks_per_sm=32)
+def row_argmin_two(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16)):
+    """Rows of any length and pitch, up to 2 KB in the registers of a warp, two of them."""
+    rows_and_edges(X, S, smaller, bottom, HIGHEST, T, 1024, 2)
+
+
+@tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=BYTES // (128 if BYTES > 20480 else 64), blocks_per_sm=tw.min(32, (1024 if BYTES > 20480 else 1536) // (BYTES // (128 if BYTES > 20480 else 64))))
+def row_argmin_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(i64, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 4096, 6144, 8192, 12288, 16384, 20480, 32768)):
     """Rows of any length and pitch, up to BYTES bytes in registers."""
-    tw.assume(N >= 16 // T.bytes)
-    tw.assume(N <= BYTES // T.bytes)
-    row_and_edges(X, S, smaller, bottom, HIGHEST, T, BYTES // T.bytes)
+    rows_and_edges(X, S, smaller, bottom, HIGHEST, T, BYTES // T.bytes, 1)
 
 
 @tw.kernel(target="sm_80", name="row_argmin", computes="S[m] = argmin(n, f32(X[m, n]))", threads=512, blocks_per_sm=3)

@@ -47,6 +47,42 @@ def short_rows(X, reduced, start, BM, BN):
 
 
 @tw.inline
+def parts_of(X, m, start, T, F, BN):
+    """A row of any pitch, to be folded in F: the whole vectors that lie in it, and less than a vector before and behind them, one element a lane."""
+    V = 16 // T.bytes
+    first = (V - m % V * (N % V) % V) % V
+    end = first + (N - first) // V * V
+    x = tw.load(X[m, first : first + BN], fill=start, hint="streaming", limit=(end,)).to(F)
+    return x, tw.load(X[m, 0:V], fill=start, limit=(first,)).to(F), tw.load(X[m, end : end + V], fill=start).to(F)
+
+
+@tw.inline
+def folded(parts, combine, reduced):
+    x, head, tail = parts
+    return combine(reduced(x, 0), combine(reduced(head, 0), reduced(tail, 0)))
+
+
+@tw.inline
+def row_and_edges(X, combine, reduced, start, T, F, BN):
+    tw.assume(N >= 16 // T.bytes)
+    tw.assume(N <= BN)
+    m = tw.grid(M)
+    return m, folded(parts_of(X, m, start, T, F, BN), combine, reduced)
+
+
+@tw.inline
+def two_rows(X, combine, reduced, start, T, F, BN):
+    """Two rows a block, both on their way before the first is folded: a GPU does not start blocks of 2 KB as fast as memory brings their rows."""
+    tw.assume(N >= 16 // T.bytes)
+    tw.assume(N <= BN)
+    tw.assume(M % 2 == 0)
+    m = tw.grid(M // 2) * 2
+    one = parts_of(X, m, start, T, F, BN)
+    other = parts_of(X, m + 1, start, T, F, BN)
+    return m, folded(one, combine, reduced), folded(other, combine, reduced)
+
+
+@tw.inline
 def long_row(X, combine, reduced, start, C, BN, U):
     """A row by one block, or over those of a cluster; each lane folds its part of every chunk, and everybody meets once at the end."""
     if C == 1:
@@ -124,11 +160,26 @@ def row_sum_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32
         tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_80", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
-def row_sum_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
-    """Sums of rows of any length up to BN, one element a lane."""
-    tw.assume(N <= BN)
-    m, s = short_rows(X, total, 0.0, tw.max(1, 2048 // BN), BN)
+@tw.kernel(target="sm_80", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=128)
+def row_sum_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32)):
+    """Sums of rows of any length up to 256, one element a lane."""
+    tw.assume(N <= 256)
+    m, s = short_rows(X, total, 0.0, 8, 256)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=32, blocks_per_sm=32)
+def row_sum_two(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16)):
+    """Sums of rows of any length and pitch, up to 2 KB in the registers of a warp, two of them."""
+    m, s, t = two_rows(X, plus, total, 0.0, T, f32, 1024)
+    tw.store(S[m], s.to(S.dtype))
+    tw.store(S[m + 1], t.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_sum", computes="S[m] = sum(n, f32(X[m, n]))", threads=BYTES // 64, blocks_per_sm=tw.min(32, 1536 // (BYTES // 64)))
+def row_sum_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 4096, 8192, 16384, 32768)):
+    """Sums of rows of any length and pitch, up to BYTES bytes in registers."""
+    m, s = row_and_edges(X, plus, total, 0.0, T, f32, BYTES // T.bytes)
     tw.store(S[m], s.to(S.dtype))
 
 
@@ -179,11 +230,26 @@ def row_mean_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f3
         tw.store(S[m], (s / N).to(S.dtype))
 
 
-@tw.kernel(target="sm_80", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
-def row_mean_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
-    """Means of rows of any length up to BN, one element a lane."""
-    tw.assume(N <= BN)
-    m, s = short_rows(X, total, 0.0, tw.max(1, 2048 // BN), BN)
+@tw.kernel(target="sm_80", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=128)
+def row_mean_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32)):
+    """Means of rows of any length up to 256, one element a lane."""
+    tw.assume(N <= 256)
+    m, s = short_rows(X, total, 0.0, 8, 256)
+    tw.store(S[m], (s / N).to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=32, blocks_per_sm=32)
+def row_mean_two(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16)):
+    """Means of rows of any length and pitch, up to 2 KB in the registers of a warp, two of them."""
+    m, s, t = two_rows(X, plus, total, 0.0, T, f32, 1024)
+    tw.store(S[m], (s / N).to(S.dtype))
+    tw.store(S[m + 1], (t / N).to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_mean", computes="S[m] = mean(n, f32(X[m, n]))", threads=BYTES // 64, blocks_per_sm=tw.min(32, 1536 // (BYTES // 64)))
+def row_mean_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 4096, 8192, 16384, 32768)):
+    """Means of rows of any length and pitch, up to BYTES bytes in registers."""
+    m, s = row_and_edges(X, plus, total, 0.0, T, f32, BYTES // T.bytes)
     tw.store(S[m], (s / N).to(S.dtype))
 
 
@@ -234,11 +300,26 @@ def row_max_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32
         tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_80", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
-def row_max_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
-    """Maxima of rows of any length up to BN, one element a lane."""
-    tw.assume(N <= BN)
-    m, s = short_rows(X, top, LOWEST, tw.max(1, 2048 // BN), BN)
+@tw.kernel(target="sm_80", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=128)
+def row_max_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32)):
+    """Maxima of rows of any length up to 256, one element a lane."""
+    tw.assume(N <= 256)
+    m, s = short_rows(X, top, LOWEST, 8, 256)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=32, blocks_per_sm=32)
+def row_max_two(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16)):
+    """Maxima of rows of any length and pitch, up to 2 KB in the registers of a warp, two of them."""
+    m, s, t = two_rows(X, larger, top, LOWEST, T, T, 1024)
+    tw.store(S[m], s.to(S.dtype))
+    tw.store(S[m + 1], t.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_max", computes="S[m] = max(n, f32(X[m, n]))", threads=BYTES // 64, blocks_per_sm=tw.min(32, 1536 // (BYTES // 64)))
+def row_max_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 4096, 8192, 16384, 32768)):
+    """Maxima of rows of any length and pitch, up to BYTES bytes in registers."""
+    m, s = row_and_edges(X, larger, top, LOWEST, T, T, BYTES // T.bytes)
     tw.store(S[m], s.to(S.dtype))
 
 
@@ -289,11 +370,26 @@ def row_min_long(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32
         tw.store(S[m], s.to(S.dtype))
 
 
-@tw.kernel(target="sm_80", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=tw.max(128, BN // 16))
-def row_min_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BN: tw.each(256, 1024, 4096, 8192)):
-    """Minima of rows of any length up to BN, one element a lane."""
-    tw.assume(N <= BN)
-    m, s = short_rows(X, bottom, HIGHEST, tw.max(1, 2048 // BN), BN)
+@tw.kernel(target="sm_80", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=128)
+def row_min_short_any(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32)):
+    """Minima of rows of any length up to 256, one element a lane."""
+    tw.assume(N <= 256)
+    m, s = short_rows(X, bottom, HIGHEST, 8, 256)
+    tw.store(S[m], s.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=32, blocks_per_sm=32)
+def row_min_two(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16)):
+    """Minima of rows of any length and pitch, up to 2 KB in the registers of a warp, two of them."""
+    m, s, t = two_rows(X, smaller, bottom, HIGHEST, T, T, 1024)
+    tw.store(S[m], s.to(S.dtype))
+    tw.store(S[m + 1], t.to(S.dtype))
+
+
+@tw.kernel(target="sm_80", name="row_min", computes="S[m] = min(n, f32(X[m, n]))", threads=BYTES // 64, blocks_per_sm=tw.min(32, 1536 // (BYTES // 64)))
+def row_min_edges(X: tw.Tensor(T, M, N), S: tw.Tensor(T, M), T: tw.each(bf16, f32), BYTES: tw.each(2048, 4096, 8192, 16384, 32768)):
+    """Minima of rows of any length and pitch, up to BYTES bytes in registers."""
+    m, s = row_and_edges(X, smaller, bottom, HIGHEST, T, T, BYTES // T.bytes)
     tw.store(S[m], s.to(S.dtype))
 
 

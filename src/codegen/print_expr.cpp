@@ -141,13 +141,18 @@ std::int64_t Printer::multiple(const Expr& e) const {
 
 // limit = origin + (end - origin) // n * n with n a multiple of `width`: vectors from the origin on never lie across it, and it is not beyond the end.
 bool Printer::whole_vectors(const Expr& limit, const Expr& origin, const Expr& end, int width) const {
-    auto value = [&](const Expr& e) { return e.kind() == ExprKind::var && var_value_[static_cast<std::size_t>(e->id)] ? *var_value_[static_cast<std::size_t>(e->id)] : e; };
+    auto is_assigned = [&](const Expr& e) { return e.kind() == ExprKind::var && var_value_[static_cast<std::size_t>(e->id)]; };
+    auto value = [&](Expr e) {
+        while (is_assigned(e)) e = *var_value_[static_cast<std::size_t>(e->id)];
+        return e;
+    };
+    auto same = [&](const Expr& a, const Expr& b) { return ir::same(a, b) || ir::same(value(a), value(b)); };
     const Expr sum = value(limit);
-    if (sum.kind() != ExprKind::add || !ir::same(sum->args[0], origin) || sum->args[1].kind() != ExprKind::mul) return false;
+    if (sum.kind() != ExprKind::add || !same(sum->args[0], origin) || sum->args[1].kind() != ExprKind::mul) return false;
     const Expr &quotient = sum->args[1]->args[0], &factor = sum->args[1]->args[1];
-    if (quotient.kind() != ExprKind::floor_div || quotient->args[0].kind() != ExprKind::sub || !ir::same(quotient->args[1], factor)) return false;
+    if (quotient.kind() != ExprKind::floor_div || quotient->args[0].kind() != ExprKind::sub || !same(quotient->args[1], factor)) return false;
     const auto n = factor.as_constant();
-    return n && *n > 0 && *n % width == 0 && ir::same(quotient->args[0]->args[0], end) && ir::same(quotient->args[0]->args[1], origin);
+    return n && *n > 0 && *n % width == 0 && same(quotient->args[0]->args[0], end) && same(quotient->args[0]->args[1], origin);
 }
 
 void Printer::analyse_variables() {
