@@ -1,4 +1,4 @@
-"""Row softmax. A row that fits a block's registers, or the shared memory of up to eight blocks, is read once; longer rows are read twice,
+"""Row softmax. A row that fits a block's registers, or the shared memory of up to eight blocks or of all, is read once; longer rows are read twice,
 online. Each form for rows of whole 16-byte vectors, and for rows of any length and pitch, which are read from the multiple of 16 bytes (128 for long ones) at or before their
 start."""
 import tilewright as tw
@@ -100,6 +100,54 @@ def row_in_shared(X, Y, T, THREADS, C, K, SHIFTED):
 
 
 @tw.inline
+def ask_row(s, X, k, n, S, BN):
+    if k < M:
+        tw.cp_async(s[k % S], X[k, n : n + BN])
+    tw.cp_async_commit()
+
+
+@tw.inline
+def send_row(row, vectors, k, n, T, THREADS, V, S, AHEAD):
+    """A row has come: the maximum of each thread's vectors and the sum of exponentials relative to it go to the team."""
+    W = 16 // T.bytes
+    tw.cp_async_wait(AHEAD)
+    if k < M:
+        tops = tw.full(f32, (THREADS,), LOWEST)
+        sums = tw.zeros(f32, (THREADS,))
+        for v in tw.range(V, unroll=True):
+            x = tw.load(vectors[k % S, v], layout=tw.rows()).to(f32)
+            x = tw.where((v * THREADS + tw.coord(x, 0)) * W + tw.coord(x, 1) + n < N, x, float("-inf"))
+            new_tops = tw.maximum(tops, tw.max(x, axis=1))
+            sums = sums * exponential(tops, new_tops, T) + tw.sum(exponential(x, new_tops[:, None], T), axis=1)
+            tops = new_tops
+        row.send(k, tops, sums)
+
+
+@tw.inline
+def rows_in_team(X, Y, T, THREADS, V, LAG, AHEAD):
+    """All blocks share every row. Each has V vectors a thread of it in a ring in shared memory: rows are copied AHEAD rows ahead (every thread reads what it copied), folded when they
+    have come, and written LAG rows later, when maximum and sum of all blocks are back."""
+    S = LAG + AHEAD + 1
+    BN = THREADS * V * 16 // T.bytes
+    rank = tw.grid(132)
+    n = rank * BN
+    s = tw.shared(T, (S, BN))
+    vectors = tw.overlay(s, T, (S, V, THREADS, 16 // T.bytes))
+    row = tw.team(2, messages=M, depth=LAG + 1, fold="exp_sum")
+    for k in tw.range(AHEAD):
+        ask_row(s, X, k, n, S, BN)
+    for k in tw.range(LAG):
+        ask_row(s, X, k + AHEAD, n, S, BN)
+        send_row(row, vectors, k, n, T, THREADS, V, S, AHEAD)
+    for m in tw.range(M):
+        ask_row(s, X, m + LAG + AHEAD, n, S, BN)
+        send_row(row, vectors, m + LAG, n, T, THREADS, V, S, AHEAD)
+        top, total = row.receive(m)
+        scale = 1.0 / total
+        tw.store(Y[m, n : n + BN], (exponential(tw.load(s[m % S]).to(f32), top, T) * scale).to(T))
+
+
+@tw.inline
 def row_online(X, Y, C, BN):
     """Each block of the cluster takes every C-th chunk of the row; a running maximum and a running sum relative to it."""
     rank, m = tw.grid(C, M)
@@ -141,6 +189,15 @@ def softmax_rows(
     tw.assume(N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
     whole_rows(X, Y, tw.max(1, 4096 // BYTES), BN)
+
+
+@tw.kernel(target="sm_90a", name="softmax", computes="Y[m, n] = softmax(n, f32(X[m, n]))", threads=384)
+def softmax_team(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, M, N), T: tw.each(f32)):
+    """Rows that keep all blocks of an H200 busy with 3072 columns each."""
+    tw.assume(1 <= M)
+    tw.assume(99 * 3072 < N and N <= 132 * 3072)
+    tw.assume(N % 4 == 0)
+    rows_in_team(X, Y, T, 384, 2, 14, 3)
 
 
 @tw.kernel(

@@ -224,7 +224,7 @@ void Printer::synchronise(const ir::Stmt& s) {
         const char* form = !cluster || !remote ? "" : handover_ == Handover::cluster ? "_cluster" : "_relaxed_cluster";
         text = fmt::format("tw::mbarrier_wait{}({}, {});", form, barrier(b->barrier), expr(b->parity));
         if (cluster && remote && handover_ == Handover::block) text += " __threadfence_block();";
-    } else if (std::holds_alternative<ir::BlockSync>(s.op)) text = "__syncthreads();";
+    } else if (std::holds_alternative<ir::BlockSync>(s.op)) text = k_.teams.empty() ? "__syncthreads();" : fmt::format("tw::named_barrier_sync(0, {});", 32 * k_.warps);
     else if (auto* n = std::get_if<ir::NamedSync>(&s.op)) text = fmt::format("tw::named_barrier_sync({}, {});", expr(n->id), n->threads);
     else if (auto* n = std::get_if<ir::NamedArrive>(&s.op)) text = fmt::format("tw::named_barrier_arrive({}, {});", expr(n->id), n->threads);
     else if (std::holds_alternative<ir::WarpSync>(s.op)) text = "__syncwarp();";

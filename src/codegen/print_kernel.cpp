@@ -195,12 +195,18 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
     std::string constants;
     for (const auto& c : k_.consts) constants += fmt::format("{}{} = {}", constants.empty() ? "" : ", ", c.name, c.value);
     if (!constants.empty()) out_ += "// with " + constants + "\n";
-    out_ += "#include \"tw_tile.cuh\"\n\n";
+    out_ += "#include \"tw_tile.cuh\"\n";
+    if (!k_.teams.empty()) out_ += "#include \"tw_team.cuh\"\n";
+    out_ += "\n";
     const std::size_t functions_at = out_.size();
     for (const auto& b : k_.buffers) out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of {}\n", b.name, b.byte_offset, b.bytes, target::name(b.dtype));
     for (const auto& b : k_.barriers) out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} mbarriers, {} arrivals a phase\n", b.name, b.byte_offset, b.slots, b.arrivals);
+    for (const auto& t : k_.teams) {
+        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of mailboxes\n", t.name, t.byte_offset, t.bytes);
+        out_ += fmt::format("__device__ tw::TeamWords<{}, {}, {}> words_{};\n", t.words(), t.slots(), *k_.grid[0].as_constant(), t.name);
+    }
     if (k_.shared_bytes) out_ += "\n";
-    out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", 32 * k_.warps, std::max(1, k_.min_blocks_per_sm), k_.name);
+    out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", threads_of(k_), std::max(1, k_.min_blocks_per_sm), k_.name);
     parameters();
     out_ += ") {\n";
     depth_ = 1;
@@ -209,6 +215,7 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
         line("const tw::u32 smem = tw::smem_addr(arena);");
         if (swizzled) line("if (smem % 1024 != 0) __trap();  // the swizzle patterns would be off");
     }
+    carriers();
     const std::string thread = "  const int tid = threadIdx.x;\n";
     const std::size_t thread_at = out_.size();
     bool uses_warp = false;
@@ -227,6 +234,97 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
     }
     if (problem_) return Unexpected<EmitFailure>{*problem_};
     return EmittedKernel{k_.name, out_, arguments_};
+}
+
+// The warps that carry messages come after those of the kernel's own text, three for each team, and leave it here.
+void Printer::carriers() {
+    if (k_.teams.empty()) return;
+    for (const auto& t : k_.teams) {
+        const std::string type = fmt::format("tw::TeamBox<{}, {}, {}>", t.words(), t.slots(), k_.warps);
+        line(fmt::format("{0}& box_{1} = *reinterpret_cast<{0}*>(arena + AT_{1});", type, t.name));
+        line(fmt::format("static_assert(sizeof({}) == {});", type, t.bytes));
+    }
+    open("if (threadIdx.x == 0)");
+    for (const auto& t : k_.teams) line(fmt::format("tw::team_init(box_{});", t.name));
+    close();
+    line("__syncthreads();");
+    int first = 32 * k_.warps;
+    for (const auto& t : k_.teams) {
+        open(fmt::format("if (threadIdx.x >= {} && threadIdx.x < {})", first, first + 96));
+        line(fmt::format("tw::team_carry<{3}>(box_{0}, words_{0}, {1}, {2});", t.name, expr(t.messages), first, t.fold == ir::Team::Fold::sum ? "tw::TeamSum" : "tw::TeamExpSum"));
+        line("return;");
+        close();
+        first += 96;
+    }
+}
+
+int threads_of(const ir::Kernel& kernel) { return 32 * kernel.warps + 96 * static_cast<int>(kernel.teams.size()); }
+
+// Row of each of a thread's values, where it is the same for all threads.
+std::optional<std::vector<int>> Printer::rows_of(int fragment) const {
+    const ir::Distribution& d = dist(fragment);
+    std::vector<int> rows;
+    for (int v = 0; v < d.values(); ++v) rows.push_back(d.shape.size() < 2 ? 0 : d.at(0, v)[0]);
+    if (d.shape.size() < 2) return rows;
+    for (int t = 1; t < d.threads(); ++t) {
+        for (int v = 0; v < d.values(); ++v) {
+            if (d.at(t, v)[0] != rows[static_cast<std::size_t>(v)]) return std::nullopt;
+        }
+    }
+    return rows;
+}
+
+void Printer::team_send(const ir::TeamSend& op) {
+    const ir::Team& team = k_.teams[static_cast<std::size_t>(op.team)];
+    const bool sums = team.fold == ir::Team::Fold::sum;
+    const auto rows = rows_of(op.src[0]);
+    for (int f : op.src) {
+        if (!rows || rows_of(f) != rows || !ir::same_map(dist(f), dist(op.src[0])) || !copies_zero(dist(f)).empty()) return fail("a message's tiles must lie alike, every thread with elements of the same rows and no two with the same");
+    }
+    open("");
+    line(fmt::format("float part[{}];", team.words()));
+    for (int r = 0; r < team.rows; ++r) {
+        std::vector<int> mine;
+        for (std::size_t v = 0; v < rows->size(); ++v) {
+            if ((*rows)[v] == r) mine.push_back(static_cast<int>(v));
+        }
+        auto folded = [&](const char* from, const char* function, const std::function<std::string(int)>& text) {
+            std::string all = mine.empty() ? from : text(mine[0]);
+            for (std::size_t i = 1; i < mine.size(); ++i) all = function[0] == '+' ? all + " + " + text(mine[i]) : fmt::format("{}({}, {})", function, all, text(mine[i]));
+            return all;
+        };
+        auto value = [&](int number) { return [this, &op, number](int v) { return value_text(op.src[static_cast<std::size_t>(number)], std::to_string(v)); }; };
+        const int at = r * team.numbers;
+        if (sums) {
+            for (int i = 0; i < team.numbers; ++i) line(fmt::format("part[{}] = {};", at + i, folded("0.0f", "+", value(i))));
+        } else {
+            line(fmt::format("part[{}] = {};", at, folded("tw::team_lowest", "fmaxf", value(0))));
+            const auto largest = value(0), sum = value(1);
+            if (mine.size() == 1) line(fmt::format("part[{}] = {};", at + 1, sum(mine[0])));
+            else line(fmt::format("part[{}] = {};", at + 1, folded("0.0f", "+", [&](int v) { return fmt::format("{} * tw::team_weight({}, part[{}])", sum(v), largest(v), at); })));
+        }
+    }
+    line(fmt::format("tw::team_send<{}>(box_{}, {}, part);", sums ? "tw::TeamSum" : "tw::TeamExpSum", team.name, expr(op.message)));
+    close();
+}
+
+void Printer::team_receive(const ir::TeamReceive& op) {
+    const ir::Team& team = k_.teams[static_cast<std::size_t>(op.team)];
+    open("");
+    line(fmt::format("float whole[{}];", team.words()));
+    line(fmt::format("tw::team_receive(box_{}, {}, whole);", team.name, expr(op.message)));
+    for (std::size_t i = 0; i < op.dst.size(); ++i) {
+        const ir::Distribution& d = dist(op.dst[i]);
+        if (d.values() != team.rows) return fail("every thread must have all rows of a message that it receives");
+        for (int v = 0; v < d.values(); ++v) {
+            const int row = team.rows == 1 ? 0 : d.at(0, v)[0];
+            for (int t = 1; team.rows > 1 && t < d.threads(); ++t) {
+                if (d.at(t, v)[0] != row) return fail("every thread must have the rows of a message in one order");
+            }
+            line(fmt::format("{}[{}] = whole[{}];", fragment_name(op.dst[i]), v, row * team.numbers + static_cast<int>(i)));
+        }
+    }
+    close();
 }
 
 void Printer::declare_at(const Region& body, std::size_t index) {
@@ -428,6 +526,8 @@ void Printer::stmt(const Stmt& s) {
     else if (auto* x = std::get_if<ir::TmaStore>(&o)) tma_store(*x);
     else if (auto* x = std::get_if<ir::Wgmma>(&o)) wgmma(*x);
     else if (auto* x = std::get_if<ir::Mma>(&o)) mma(*x);
+    else if (auto* x = std::get_if<ir::TeamSend>(&o)) team_send(*x);
+    else if (auto* x = std::get_if<ir::TeamReceive>(&o)) team_receive(*x);
     else {
         out_.resize(before);   // one line that says it all
         synchronise(s);

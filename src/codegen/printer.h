@@ -148,6 +148,10 @@ private:
     void wgmma_of_any_type(const ir::Wgmma& op);
     std::optional<Operand> operand(const ir::SharedView& view, int mn_step, int k_elements);
     void synchronise(const ir::Stmt& s);
+    void carriers();
+    void team_send(const ir::TeamSend& op);
+    void team_receive(const ir::TeamReceive& op);
+    std::optional<std::vector<int>> rows_of(int fragment) const;
 
     const ir::Kernel& k_;
     const ir::RowStarts row_starts_{k_};

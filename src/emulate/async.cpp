@@ -30,6 +30,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     task.stmt = &s;
     task.first_thread = first;
     task.at_issue = w.knows;
+    tick(w);   // what the warp does from here on, the copy may overtake
     task.time = ++w.copy_time;
     task.waited = w.own_copies;
     task.snapshot = w.event;
@@ -153,6 +154,7 @@ void Machine::tma_issue(Warp& w, const Stmt& s) {
     t.block = w.block;
     t.warp = w.number;
     t.at_issue = known_to_one_thread(w);
+    tick(w);   // what the warp does from here on, the copy may overtake
     t.snapshot = options_.values ? w.event : snapshot_of(w);
     const int copies = w.single ? 1 : 32;   // a TMA statement outside `elect` is issued by every lane: shown as what it is
     if (copies != 1) {

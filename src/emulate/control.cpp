@@ -76,6 +76,7 @@ bool Machine::step(Warp& w) {
     }
     if (w.frames.empty()) {
         w.done = true;
+        check_messages(w);
         // Copies that nobody waited for land sometime: not before anything that came after them.
         for (auto& group : w.copy_groups) land_copies(w, group, w.knows);
         land_copies(w, w.copies_open, w.knows);
@@ -205,6 +206,8 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             w.var_set[static_cast<std::size_t>(a.var)] = 1;
             return true;
         }
+        bool operator()(const ir::TeamSend& op) { m.team_send(w, s, op); return true; }
+        bool operator()(const ir::TeamReceive& op) { m.team_receive(w, s, op); return true; }
         bool operator()(const ir::Compute& op) { m.compute(w, s, op); return true; }
         bool operator()(const ir::Reduce& op) { m.reduce(w, s, op); return true; }
         bool operator()(const ir::Scan& op) { m.scan(w, s, op); return true; }

@@ -131,6 +131,13 @@ Outcome Machine::run() {
     std::int64_t blocks = grid_[0] * grid_[1] * grid_[2];
     outcome_.blocks = blocks;
     clusters_ = options_.one_cluster ? std::min<std::int64_t>(1, blocks / cluster_size_) : blocks / cluster_size_;
+    if (options_.values && !k_.teams.empty()) run_team();
+    else run_clusters();
+    for (Block& b : blocks_) options_.cache->shadows.push_back(std::move(b.shadow));
+    return outcome_;
+}
+
+void Machine::run_clusters() {
     for (std::int64_t c = 0; c < clusters_ && !stopped(); ++c) {
         if (options_.wanted) {
             std::vector<std::array<std::int64_t, 3>> members;
@@ -141,8 +148,6 @@ Outcome Machine::run() {
         run_cluster();
         report_progress(c + 1);
     }
-    for (Block& b : blocks_) options_.cache->shadows.push_back(std::move(b.shadow));
-    return outcome_;
 }
 
 void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other, std::string element, const Access* now, const Access* before) {

@@ -138,6 +138,7 @@ struct Warp {
     bool touched_shared = false;              // ordinary shared accesses since then
     std::uint32_t own_copies = 0;             // time up to which each lane has waited for its own copies
     std::uint64_t serial = 0;
+    std::vector<std::pair<std::int64_t, std::int64_t>> messages;   // per team: how many it has sent and received
     // cp.async
     std::vector<CopyTask> copies_open;
     std::deque<std::vector<CopyTask>> copy_groups;
@@ -201,6 +202,7 @@ private:
     bool prepare();
     std::array<std::int64_t, 3> block_index(std::int64_t cluster, int rank) const;
     void start_cluster(std::int64_t cluster);
+    void run_clusters();
     void run_cluster();
     bool progress_async(bool all);
     void report_progress(std::int64_t clusters_done);
@@ -271,6 +273,13 @@ private:
     void tma_store_read(TmaTask& t);
     void complete_phase_if_ready(int block, int slot);
 
+    // messages of a team (team.cpp)
+    void run_team();
+    bool same_messages() const;
+    void team_send(Warp& w, const Stmt& s, const ir::TeamSend& op);
+    void team_receive(Warp& w, const Stmt& s, const ir::TeamReceive& op);
+    void check_messages(const Warp& w);
+
     // barriers (sync.cpp)
     void count_arrival(Warp& w, const Stmt& s, const Knowledge& round_before);
     bool named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, bool wait);
@@ -326,6 +335,9 @@ private:
     std::vector<bool> tracked_;                     // tensors that this launch stores to
     std::vector<std::vector<GlobalCell>> cells_;
     std::vector<PagedShadow> global_shadow_;
+
+    // Of (team, message), what each warp of each block gives to each number: sent in this pass, and in the pass before.
+    std::map<std::pair<int, std::int64_t>, std::vector<double>> sent_, received_;
 
     // The loops a warp is in: see DependenceSample.
     struct Snapshot {

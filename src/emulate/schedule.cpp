@@ -86,6 +86,7 @@ void Machine::start_cluster(std::int64_t cluster) {
             w.number = static_cast<int>(warps_.size());
             w.vars.assign(k_.vars.size(), 0);
             w.var_set.assign(k_.vars.size(), 0);
+            w.messages.resize(k_.teams.size());
             w.groups.push_back(group.get());
             Frame frame;
             frame.region = &k_.body;

@@ -109,6 +109,24 @@ struct BarrierArray {
     Loc loc;
 };
 
+// Messages between all blocks of the grid (a team), which run at the same time. Every block sends the messages 0, 1, 2, ... < messages and
+// receives them, each warp in this order; what is received is the fold over all blocks of what they sent. At most `depth` messages are
+// sent and not yet received.
+struct Team {
+    std::string name;
+    // A message has `numbers` f32 for each of `rows` rows. sum: each is the sum of a tile's elements (a row's, where the tile has rows), over
+    // all blocks. exp_sum: two numbers, from elements (m, s): the largest m, and the sum of s * e^(m - the largest).
+    enum class Fold : std::uint8_t { sum, exp_sum } fold = Fold::sum;
+    int numbers = 2, rows = 1;
+    int depth = 1;
+    Expr messages;                    // over sizes
+    int byte_offset = -1;             // of its mailboxes in the arena (codegen/cuda/tw_team.cuh)
+    int bytes = 0;
+    Loc loc;
+    int words() const { return numbers * rows; }
+    int slots() const { int n = 1; while (n < depth) n *= 2; return n; }
+};
+
 struct Fragment {                     // a register tile of the group that defines it
     std::string name;
     DType dtype = DType::F32;
@@ -271,6 +289,10 @@ struct SetMaxRegisters { int count = 0; bool increase = false; };
 struct GridWait {};                                             // griddepcontrol.wait: the grids before have ended, their writes are visible
 struct GridLaunch {};                                           // griddepcontrol.launch_dependents: the next grid may begin its set-up
 
+// messages of a team (Team). A send waits for nobody; a receive waits until every block has sent the message.
+struct TeamSend { int team = 0; Expr message; std::vector<int> src; };      // a tile for each number: of one dimension, or rows and columns
+struct TeamReceive { int team = 0; Expr message; std::vector<int> dst; };   // a tile for each number: of none, or one element a row; every thread has all of it
+
 // matrix units. acc (+)= a * b^T with a: M x K, b: N x K as *views* (majorness follows from the buffers' strides).
 using WgmmaOperand = std::variant<int, SharedView>;             // a fragment, or shared memory
 struct Wgmma { int acc = 0; WgmmaOperand a; SharedView b; Expr accumulate = 1; /* 0: overwrite */ };
@@ -318,7 +340,7 @@ using Operation = std::variant<For, If, Role, Elect, Assign, Compute, Reduce, Sc
                                LoadShared, StoreShared, CpAsync, CpAsyncCommit, CpAsyncWait, CpAsyncArrive, TmaLoad, TmaStore,
                                BulkCommit, BulkWait, BarrierInit, BarrierInitFence, BarrierArrive, BarrierExpect, BarrierWait,
                                BlockSync, NamedSync, NamedArrive, WarpSync, ClusterArrive, ClusterWait, ProxyFence,
-                               SetMaxRegisters, GridWait, GridLaunch, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Mma, Expect, Sugar>;
+                               SetMaxRegisters, GridWait, GridLaunch, TeamSend, TeamReceive, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Mma, Expect, Sugar>;
 
 struct Stmt {
     Operation op;
@@ -360,6 +382,7 @@ struct Kernel {
     std::vector<Variable> vars;
     std::vector<SharedBuffer> buffers;
     std::vector<BarrierArray> barriers;
+    std::vector<Team> teams;
     std::vector<Fragment> fragments;
     std::vector<TensorMap> tensor_maps;
     int shared_bytes = 0;                    // whole arena, buffers and barriers

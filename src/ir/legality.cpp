@@ -47,6 +47,8 @@ const std::vector<LegalityRule>& legality_table() {
         {"setmaxnreg", E::group, "first statement of a role of whole warpgroups"},
         {"grid_wait", E::group, "of a kernel with dependent_launch"},
         {"grid_launch", E::group, "of a kernel with dependent_launch"},
+        {"team_send", E::block_only, "every thread of every block"},
+        {"team_receive", E::block_only, "every thread of every block"},
         {"wgmma", E::group, "a group of whole warpgroups"},
         {"wgmma_fence", E::group, ""},
         {"wgmma_commit", E::group, ""},
@@ -109,6 +111,10 @@ public:
         }
         for (const BarrierArray& b : k_.barriers) {
             if (b.byte_offset < 0 || b.byte_offset % 8 || b.byte_offset + 8 * b.slots > k_.shared_bytes) fail("mbarriers " + b.name + " are not inside the arena", b.loc);
+        }
+        for (const Team& t : k_.teams) {
+            if (t.byte_offset < 0 || t.byte_offset % 8 || t.byte_offset + t.bytes > k_.shared_bytes) fail("the mailboxes of " + t.name + " are not inside the arena", t.loc);
+            if (k_.persistent || !k_.grid[0].as_constant() || !k_.grid[1].is_constant(1) || !k_.grid[2].is_constant(1) || k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1) fail("a team in a grid that is not one row of a constant number of blocks", t.loc);
         }
         region(k_.body, 32 * k_.warps, false, false);
         if (k_.dependent_launch) waits_for_grid(k_.body, false);
@@ -235,6 +241,12 @@ private:
             if (auto* a = std::get_if<SharedView>(&w->a)) view(*a, s);
             if (threads % 128) fail("wgmma in a group that is no warpgroup", s.loc);
         }
+        auto team = [&](int t, const std::vector<int>& numbers) {
+            if (t < 0 || t >= static_cast<int>(k_.teams.size()) || static_cast<int>(numbers.size()) != k_.teams[static_cast<std::size_t>(t)].numbers) return fail("a message of no team, or of another length", s.loc);
+            for (int f : numbers) fragment(f, threads, s);
+        };
+        if (auto* t = std::get_if<TeamSend>(&s.op)) team(t->team, t->src);
+        if (auto* t = std::get_if<TeamReceive>(&s.op)) team(t->team, t->dst);
         if (auto* m = std::get_if<Mma>(&s.op)) fragment(m->acc, threads, s), fragment(m->a, threads, s), fragment(m->b, threads, s);
         if (auto* i = std::get_if<If>(&s.op); i && i->vote >= 0) {
             fragment(i->vote, threads, s);

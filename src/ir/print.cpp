@@ -230,6 +230,16 @@ private:
     std::string text(const SetMaxRegisters& r) const { return std::string("setmaxnreg.") + (r.increase ? "inc " : "dec ") + std::to_string(r.count); }
     std::string text(const GridWait&) const { return "grid_wait"; }
     std::string text(const GridLaunch&) const { return "grid_launch"; }
+    std::string text(const TeamSend& t) const {
+        std::string s = "team_send " + named(k_.teams, t.team, "team") + "[" + expr(t.message) + "]";
+        for (int f : t.src) s += " " + frag(f);
+        return s;
+    }
+    std::string text(const TeamReceive& t) const {
+        std::string s;
+        for (int f : t.dst) s += frag(f) + " ";
+        return s + "= team_receive " + named(k_.teams, t.team, "team") + "[" + expr(t.message) + "]";
+    }
     std::string text(const Wgmma& w) const {
         std::string a = std::holds_alternative<int>(w.a) ? frag(std::get<int>(w.a)) : shared(std::get<SharedView>(w.a));
         return "wgmma " + frag(w.acc) + " += " + a + " * " + shared(w.b) + (w.accumulate.is_constant(1) ? "" : " accumulate=" + expr(w.accumulate));
@@ -253,7 +263,7 @@ const char* kind_name(const Operation& op) {
         "load_shared", "store_shared", "cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive", "tma_load", "tma_store",
         "bulk_commit", "bulk_wait", "mbarrier_init", "fence_mbarrier_init", "mbarrier_arrive", "mbarrier_expect", "mbarrier_wait",
         "block_sync", "named_sync", "named_arrive", "warp_sync", "cluster_arrive", "cluster_wait", "fence_proxy_async",
-        "setmaxnreg", "grid_wait", "grid_launch", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait", "mma", "expect", "sugar"};
+        "setmaxnreg", "grid_wait", "grid_launch", "team_send", "team_receive", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait", "mma", "expect", "sugar"};
     static_assert(std::size(names) == std::variant_size_v<Operation>);
     return names[op.index()];
 }
@@ -297,6 +307,9 @@ std::string print(const Kernel& k) {
     for (const BarrierArray& b : k.barriers) {
         out += "  mbarrier " + b.name + "[" + std::to_string(b.slots) + "] arrivals " + std::to_string(b.arrivals) + " at " +
                std::to_string(b.byte_offset) + "\n";
+    }
+    for (const Team& t : k.teams) {
+        out += "  team " + t.name + " of " + std::to_string(t.rows) + " x " + std::to_string(t.numbers) + (t.fold == Team::Fold::sum ? " sums" : " exp_sums") + ", messages " + p.expr(t.messages) + " depth " + std::to_string(t.depth) + " at " + std::to_string(t.byte_offset) + "\n";
     }
     for (const Fragment& f : k.fragments) {
         out += "  fragment %" + f.name + ": " + std::string(target::name(f.dtype)) + " " + to_string(f.dist) + "\n";

@@ -42,6 +42,14 @@ public:
     void operator()(const BarrierWait& o) const { barrier(o.barrier), synchronise(o.parity); }
     void operator()(const NamedSync& o) const { synchronise(o.id); }
     void operator()(const NamedArrive& o) const { synchronise(o.id); }
+    void operator()(const TeamSend& o) const {
+        synchronise(o.message);
+        for (int f : o.src) read(f);
+    }
+    void operator()(const TeamReceive& o) const {
+        synchronise(o.message);
+        for (int f : o.dst) write(f);
+    }
     void operator()(const Wgmma& o) const {
         if (auto* fragment = std::get_if<int>(&o.a)) read(*fragment);
         else view(std::get<SharedView>(o.a));

@@ -1,6 +1,6 @@
 // Step 9, arena: byte offsets in the block's shared memory. Swizzled buffers start at multiples of 1024 bytes (where the
 // pattern of every mode starts), buffers that TMA touches at 128, others at 16; the strictest ones come first so that nothing
-// is lost between them. Overlays lie inside the buffer they were made from. Barriers come last.
+// is lost between them. Overlays lie inside the buffer they were made from. Barriers and mailboxes come last.
 #include <algorithm>
 #include <numeric>
 
@@ -54,6 +54,12 @@ void place_arena(Draft& draft, const Context& context) {
         at = up(at, 8);
         b.byte_offset = static_cast<int>(at);
         at += static_cast<long long>(b.slots) * target::mbarrier_bytes;
+    }
+    for (ir::Team& t : k.teams) {
+        at = up(at, 16);
+        t.byte_offset = static_cast<int>(at);
+        t.bytes = t.slots() * (4 * t.words() * (k.warps + 1) + 2 * target::mbarrier_bytes);   // tw::TeamBox
+        at += t.bytes;
     }
     const target::Arch& arch = *target::find_arch(k.arch);
     if (at > arch.max_shared_bytes_per_block) {

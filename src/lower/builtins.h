@@ -23,6 +23,9 @@ struct Builtins {
     Value emit_sugar(SugarOp op, std::string text, Span span);
     Value wgmma(const CallArgs& args);
     Value mma(const CallArgs& args);
+    Value team(const CallArgs& args);
+    Value team_send(int team, const CallArgs& args);
+    Value team_receive(int team, const CallArgs& args);
     Value tma(const std::string& name, const CallArgs& args);
     bool peer_of(const Bound& b, ir::SharedView& view);   // rank=: another block's shared memory; false: reported
     Value extreme_index(const std::string& op, const Bound& b, Span span);   // tw.argmax, tw.argmin

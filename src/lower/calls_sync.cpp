@@ -1,6 +1,7 @@
 // tw. functions that synchronise, and the matrix units.
 #include <fmt/format.h>
 
+#include "ir/uses.h"
 #include "lower/builtins.h"
 #include "target/sync.h"
 
@@ -81,6 +82,77 @@ Value Builtins::mma(const CallArgs& args) {
     return done();
 }
 
+Value Builtins::team(const CallArgs& args) {
+    auto b = r.bind(args, "tw.team", "numbers messages= depth= rows= fold=");
+    if (!b || !r.needs(target::Feature::Mbarrier, args.span, "mbarrier")) return {};
+    if (r.group_ != 0) return r.error(Code::role_placement, args.span, "a team is made inside a role", "make it at the top of the kernel");
+    for (const char* needed : {"messages", "depth"}) {
+        if (!b->has(needed)) return r.error(Code::argument_count, args.span, fmt::format("tw.team needs the argument '{}'", needed), "tw.team(2, messages=M, depth=16)");
+    }
+    auto numbers = r.small_int(b->at("numbers"), b->where("numbers"), "the numbers of a message", 1, 16);
+    auto depth = r.small_int(b->at("depth"), b->where("depth"), "the depth", 1, 64);
+    auto messages = r.as_expr(b->at("messages"), b->where("messages"), "the number of messages");
+    auto rows = b->has("rows") ? r.small_int(b->at("rows"), b->where("rows"), "the rows of a message", 1, 16) : std::optional<int>(1);
+    if (!numbers || !depth || !messages || !rows) return {};
+    bool of_sizes = true;
+    ir::visit_leaves(*messages, [&](int) { of_sizes = false; }, [&](int) { of_sizes = false; });
+    if (!of_sizes) return r.error(Code::type_mismatch, b->where("messages"), "the number of messages is made of sizes alone: it is known before the kernel begins");
+    if (*numbers * *rows > 16) return r.error(Code::value_out_of_range, args.span, fmt::format("a message of {} numbers; it may have 16", *numbers * *rows));
+    ir::Team made;
+    if (b->has("fold")) {
+        const Value& fold = b->at("fold");
+        if (!fold.is(K::string) || (fold.text != "sum" && fold.text != "exp_sum")) return r.error(Code::type_mismatch, b->where("fold"), "fold is \"sum\" or \"exp_sum\"");
+        if (fold.text == "exp_sum") made.fold = ir::Team::Fold::exp_sum;
+        if (fold.text == "exp_sum" && *numbers != 2) return r.error(Code::argument_count, b->where("fold"), "exp_sum has two numbers: the largest, and the sum relative to it");
+    }
+    const ir::Kernel& k = r.d.kernel;
+    if (k.persistent || !k.grid[0].as_constant() || !k.grid[1].is_constant(1) || !k.grid[2].is_constant(1) || k.cluster[0] * k.cluster[1] * k.cluster[2] > 1) {
+        return r.error(Code::role_placement, args.span, "all blocks of the grid are one team: the grid must be a constant number of blocks, without clusters", "rank = tw.grid(132) before tw.team(...)");
+    }
+    made.name = r.d.unique(r.assigning_.empty() ? "team" : r.assigning_);
+    made.numbers = *numbers, made.rows = *rows, made.depth = *depth;
+    made.messages = *messages;
+    made.loc = r.loc(args.span);
+    r.d.kernel.teams.push_back(std::move(made));
+    return Value::entity(K::team, static_cast<int>(k.teams.size()) - 1);
+}
+
+Value Builtins::team_send(int team, const CallArgs& args) {
+    const int numbers = r.d.kernel.teams[static_cast<std::size_t>(team)].numbers, rows = r.d.kernel.teams[static_cast<std::size_t>(team)].rows;
+    if (r.group_ != 0) return r.error(Code::role_placement, args.span, "a message is sent by the whole block", "send it outside of roles");
+    if (!args.keyword.empty() || static_cast<int>(args.positional.size()) != numbers + 1) return r.error(Code::argument_count, args.span, fmt::format("send takes the number of the message and {} tile{}", numbers, numbers == 1 ? "" : "s"));
+    auto message = r.as_expr(args.positional[0], args.positional_spans[0], "the message's number");
+    if (!message) return {};
+    ir::TeamSend op{team, *message, {}};
+    for (std::size_t i = 1; i < args.positional.size(); ++i) {
+        auto t = r.as_tile(args.positional[i], args.positional_spans[i], "a number of the message");
+        if (!t) return {};
+        const bool fits = rows == 1 ? t->shape.size() == 1 : t->shape.size() == 2 && t->shape[0] == rows;
+        if (t->dtype != DType::F32 || !fits) return r.error(Code::type_mismatch, args.positional_spans[i], rows == 1 ? "a number of a message is made from an f32 tile of one dimension" : fmt::format("the numbers of a message are made from f32 tiles of {} rows", rows));
+        op.src.push_back(r.materialize(*t, "sent", args.span));
+        if (op.src.back() < 0) return {};
+    }
+    r.emit(std::move(op), args.span);
+    return done();
+}
+
+Value Builtins::team_receive(int team, const CallArgs& args) {
+    auto b = r.bind(args, "receive", "message");
+    if (!b) return {};
+    if (r.group_ != 0) return r.error(Code::role_placement, args.span, "a message is received by the whole block", "receive it outside of roles");
+    auto message = r.as_expr(b->at("message"), b->where("message"), "the message's number");
+    if (!message) return {};
+    ir::TeamReceive op{team, *message, {}};
+    const int numbers = r.d.kernel.teams[static_cast<std::size_t>(team)].numbers, rows = r.d.kernel.teams[static_cast<std::size_t>(team)].rows;
+    for (int i = 0; i < numbers; ++i) op.dst.push_back(r.new_fragment("received", DType::F32, rows == 1 ? std::vector<int>{} : std::vector<int>{rows}, args.span));
+    const std::vector<int> made = op.dst;
+    r.emit(std::move(op), args.span);
+    Value v;
+    v.kind = K::sequence;
+    for (int f : made) v.items.push_back(r.fragment_value(f, false));
+    return v.items.size() == 1 ? v.items[0] : v;
+}
+
 std::optional<Value> Builtins::sync(const std::string& name, const CallArgs& args) {
     const Span span = args.span;
     auto plain = [&](ir::Operation op) -> Value {
@@ -148,6 +220,7 @@ std::optional<Value> Builtins::sync(const std::string& name, const CallArgs& arg
         r.d.rings.push_back(std::move(ring));
         return Value::entity(K::ring, static_cast<int>(r.d.rings.size()) - 1);
     }
+    if (name == "team") return team(args);
     if (name == "named_barrier") {
         auto b = r.bind(args, "tw.named_barrier", "id threads");
         if (!b) return Value{};
@@ -222,6 +295,7 @@ std::optional<Value> Builtins::method(const Value& receiver, const std::string& 
         else r.emit(ir::NamedArrive{receiver.expr, receiver.threads}, span);
         return done();
     }
+    if (receiver.is(K::team)) return name == "send" ? team_send(static_cast<int>(receiver.integer), args) : team_receive(static_cast<int>(receiver.integer), args);
     if (receiver.is(K::ring)) {
         const int id = static_cast<int>(receiver.integer);
         const Ring& ring = r.d.rings[static_cast<std::size_t>(id)];

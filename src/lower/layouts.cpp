@@ -151,6 +151,8 @@ private:
             access(node, std::min(aligned_run(k_, multiples_, c2->src), aligned_run(k_, multiples_, c2->dst)));
             gather_edge(c2->src, node, s.loc);
             copies_.emplace_back(c2, node);
+        } else if (auto* t = std::get_if<ir::TeamReceive>(&s.op)) {
+            for (int f : t->dst) access(f, 1);
         } else if (auto* m = std::get_if<ir::Mma>(&s.op)) {
             mmas_.emplace_back(*m, s.loc);
         } else if (auto* w = std::get_if<ir::Wgmma>(&s.op)) {

@@ -24,7 +24,7 @@ constexpr std::string_view kBuiltins[] = {
     "cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive", "mma", "sync", "syncwarp",
     // Hopper
     "mbarrier", "pipeline", "tma_load", "tma_store", "tma_reduce_add", "tma_store_commit", "tma_store_wait", "fence_async", "wgmma",
-    "wgmma_wait", "wgmma_batch", "warpgroups", "warps", "elected", "named_barrier", "cluster_sync", "cluster_arrive", "cluster_wait",
+    "wgmma_wait", "wgmma_batch", "warpgroups", "warps", "elected", "named_barrier", "cluster_sync", "cluster_arrive", "cluster_wait", "team",
     // module level
     "sizes", "kernel", "inline", "program", "Tensor", "scalar", "const", "each", "buffer"};
 
@@ -37,6 +37,7 @@ constexpr Methods kMethods[] = {
     {Value::Kind::barrier, {"wait", "arrive", "expect"}},
     {Value::Kind::ring, {"acquire", "full", "commit", "wait", "release"}},
     {Value::Kind::named_barrier, {"sync", "arrive"}},
+    {Value::Kind::team, {"send", "receive"}},
 };
 
 }  // namespace

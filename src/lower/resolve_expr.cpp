@@ -35,6 +35,7 @@ std::string describe(const Value& v) {
         case K::barriers: return "an array of mbarriers";
         case K::barrier: return "an mbarrier";
         case K::ring: return "a pipeline";
+        case K::team: return "a team";
         case K::named_barrier: return "a named barrier";
         case K::vote: return "tw.any(...), which is the whole condition of an `if`";
         case K::layout: return "a layout";

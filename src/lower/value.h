@@ -42,7 +42,7 @@ struct Value {
         none, integer, boolean, real, string, dtype,
         size,         // run-time size, by name
         expr,         // run-time integer
-        tile, tensor, global, shared, barriers, barrier, ring, named_barrier, layout,
+        tile, tensor, global, shared, barriers, barrier, ring, named_barrier, team, layout,
         vote,         // tw.any(tile), the condition of a branch; `integer` is the fragment
         sequence,     // tuple or list
         builtin,      // tw.<text>, or a Python builtin

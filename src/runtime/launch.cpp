@@ -232,7 +232,14 @@ Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices,
     }
     for (int axis = 0; axis < 3; ++axis) step.shape.grid[axis] = choice->launch.grid[axis];
     step.shape.grid[0] = resident_grid(kernel, step.shape.grid[0], loaded.multiprocessors);
-    step.shape.block[0] = static_cast<std::uint32_t>(32 * kernel.warps);
+    step.shape.block[0] = static_cast<std::uint32_t>(codegen::threads_of(kernel));
+    if (!kernel.teams.empty()) {
+        step.shape.cooperative = true;   // all blocks at once, or an error
+        const std::uint32_t room = static_cast<std::uint32_t>(loaded.multiprocessors * std::max(1, kernel.min_blocks_per_sm));
+        if (step.shape.grid[0] > room) {
+            return fail(FailureKind::device_error, fmt::format("the {} blocks of {} wait for each other and must all run at once; this GPU has room for {}", step.shape.grid[0], kernel.name, room), "use another variant of the kernel");
+        }
+    }
     if (kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2] > 1) {
         for (int axis = 0; axis < 3; ++axis) step.shape.cluster[axis] = static_cast<std::uint32_t>(kernel.cluster[axis]);
     }

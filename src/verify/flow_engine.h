@@ -10,6 +10,7 @@
 //   flow_global.cpp   global memory: bounds, masks, the term a store must equal
 //   flow_shuffle.cpp  exchanges between the lanes of a warp
 //   flow_shared.cpp   shared memory: who wrote what a read finds; matrix instructions
+//   flow_team.cpp     messages between all blocks of the grid
 //   flow_outputs.cpp  every output element exactly once
 //   flow_tile_order.cpp  the order of tiles: every tile once
 //   flow_expect.cpp   what tw.expect states: terms, relations between fields, covers
@@ -77,6 +78,7 @@ struct SharedWrite {
 struct LoopFrame {
     int variable = -1;
     Poly end;
+    std::set<const ir::Stmt*> senders;       // the statements in it that send a message
     std::set<const ir::Stmt*> writers;       // the statements in it that write shared memory
     int run_serial = 0;                      // what was recorded before belongs to an earlier interpretation of the body
     std::map<const ir::Stmt*, std::pair<Value, std::vector<Poly>>> carried;   // what the body read of such earlier records
@@ -295,6 +297,22 @@ private:
     void run(const ir::Mma& op, const ir::Stmt& stmt, State& s);
 
     void run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s);
+
+    // --------------------------------------------------------------------------------------------------------------- teams
+
+    struct Sent {
+        int team = 0, serial = 0;
+        Poly message;
+        std::vector<Value> values;       // an element of each tile
+        Atom element = -1;               // its coordinate along which they are folded
+        int elements = 1;
+        std::vector<Atom> loops;         // the counts of the loops around it
+        std::vector<Atom> steered;       // what the variables in scope are made of
+    };
+    std::map<const ir::Stmt*, Sent> sent_;
+    int pass_serial_ = 0;                // what was recorded before belongs to an earlier pass over the kernel
+    void run(const ir::TeamSend& op, const ir::Stmt& stmt, State& s);
+    void run(const ir::TeamReceive& op, const ir::Stmt& stmt, State& s);
 
     // -------------------------------------------------------------------------------------------------------- expectations
 

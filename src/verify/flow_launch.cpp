@@ -67,6 +67,7 @@ FlowResult Flow::run() {
         recording_ = pass == 2 || (pass == 1 && !writer_missing_);
         surveying_ = !recording_;
         writer_missing_ = false;
+        pass_serial_ = ++serial_;
         State s = state;
         execute(k_.body, s);
     }

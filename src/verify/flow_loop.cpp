@@ -44,6 +44,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
     frame.end = hi;
     ir::for_each_stmt(f.body, [&](const ir::Stmt& inner) {
         if (destination(&inner) >= 0) frame.writers.insert(&inner);
+        if (std::holds_alternative<ir::TeamSend>(inner.op)) frame.senders.insert(&inner);
     });
     std::map<const ir::Stmt*, std::pair<Value, std::vector<Poly>>> carried;   // by the last run of the body
     auto body = [&](State from) {

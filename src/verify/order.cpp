@@ -162,10 +162,10 @@ bool concerns(emulate::FaultKind kind, const ir::Stmt& s) {
         case emulate::FaultKind::race:
         case emulate::FaultKind::out_of_bounds: return reads || writes;
         case emulate::FaultKind::uninitialised: return reads;
-        case emulate::FaultKind::deadlock: return is.operator()<ir::BarrierWait, ir::BlockSync, ir::NamedSync, ir::ClusterWait, ir::WgmmaWait>();
+        case emulate::FaultKind::deadlock: return is.operator()<ir::BarrierWait, ir::BlockSync, ir::NamedSync, ir::ClusterWait, ir::WgmmaWait, ir::TeamReceive>();
         case emulate::FaultKind::proxy: return is.operator()<ir::TmaLoad, ir::TmaStore, ir::Wgmma>();
         case emulate::FaultKind::in_flight: return is.operator()<ir::Wgmma, ir::TmaStore>();
-        case emulate::FaultKind::barrier: return is.operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::NamedSync, ir::NamedArrive>();
+        case emulate::FaultKind::barrier: return is.operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::NamedSync, ir::NamedArrive, ir::TeamSend, ir::TeamReceive>();
         case emulate::FaultKind::divergence: return is.operator()<ir::BlockSync, ir::NamedSync, ir::NamedArrive, ir::Wgmma, ir::TmaLoad, ir::TmaStore, ir::Reduce, ir::Scan, ir::Shuffle, ir::Mma>();
         default: return true;
     }
@@ -292,6 +292,7 @@ OrderResult check_order(const ir::Kernel& k) {
         if (!cut.steering_tensors.empty()) {
             for (const std::string& text : ir::promises(k.tensors, ir::names_of(k))) o.used.push_back("precondition: " + text);
         }
+        if (!k.teams.empty()) o.used.push_back("lemma: messages that every block sends and receives in the order of their numbers arrive, and find their slots free");
         if (has_wgmma) o.used.push_back("axiom: a wgmma that is complete for one warp of its warpgroup is complete for all four");
         o.status = Status::proved;
         if (!obstacle.empty()) {

@@ -327,6 +327,8 @@ private:
             if (auto* x = std::get_if<ir::BarrierWait>(&s.op)) bar(x->barrier), place(x->parity, "the parity");
             if (auto* x = std::get_if<ir::NamedSync>(&s.op)) place(x->id, "the barrier number");
             if (auto* x = std::get_if<ir::NamedArrive>(&s.op)) place(x->id, "the barrier number");
+            if (auto* x = std::get_if<ir::TeamSend>(&s.op)) message(x->message, line);
+            if (auto* x = std::get_if<ir::TeamReceive>(&s.op)) message(x->message, line);
             if (auto* x = std::get_if<ir::Wgmma>(&s.op)) {
                 if (auto* a = std::get_if<ir::SharedView>(&x->a)) view(*a);
                 view(x->b);
@@ -362,6 +364,19 @@ private:
             if (auto* x = std::get_if<ir::Role>(&s.op)) collect(x->body);
             if (auto* x = std::get_if<ir::Elect>(&s.op)) collect(x->body);
         }
+    }
+
+    // The number of a message counts with a loop from 0 in steps of 1: then what holds in the first iterations holds in all, since
+    // with each of them the number and the count of messages grow by one.
+    void message(const Expr& e, const std::string& line) {
+        result_.expressions.push_back(e);
+        const Affine a = affine(e);
+        bool counts = a.terms.size() == 1 && a.terms.begin()->second.second == 1 && a.terms.begin()->second.first.kind() == ExprKind::var;
+        if (counts) {
+            const auto& loops = loops_[a.terms.begin()->second.first->id];
+            counts = loops.size() == 1 && loops[0]->lo.is_constant(0) && loops[0]->step.is_constant(1);
+        }
+        if (!counts) complain("the message " + text(e) + " is no loop's count plus a constant" + line);
     }
 
     static void add_once(std::vector<Expr>& list, const Expr& condition) {
