@@ -34,10 +34,31 @@ def transpose_aligned(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(f
     tw.store(Y[bn * BN, bm * BM], tw.load(s.T))
 
 
+@tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=512, blocks_per_sm=3)
+def transpose_odd(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16), P: tw.each(1, 2, 3, 4, 5, 6, 7), BM: tw.const(64, 128) = 64, BN: tw.const(256) = 256):
+    """Rows of X that begin each at another place of a vector, in whole vectors to rows of shared memory that lie alike. Every row of Y is written from the sector of 32 bytes at or before
+    its part of the tile, so that only the ends of a row leave sectors to two blocks: rows of a warp have one shift, and the tile has 16 rows of X more than columns of Y."""
+    tw.assume(N % 8 == P)
+    tw.assume(N >= BN)
+    bm, bn = tw.grid(tw.cdiv(M + 15, BM), tw.cdiv(N, BN))
+    m = bm * BM - 16
+    s = tw.shared(T, (16 + BM, BN), pad=8 + P)
+    tw.cp_async(s, X[m : m + 16 + BM, bn * BN : bn * BN + BN], whole_vectors=True)
+    tw.cp_async_commit()
+    tw.cp_async_wait(0)
+    tw.sync()
+    with tw.warps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) as w:
+        shift = w * (M % 16) % 16
+        for i in tw.range(BN // 16, unroll=16):
+            n = bn * BN + i * 16 + w
+            y = tw.load(s[16 - shift : 16 - shift + BM, i * 16 + w], layout=tw.blocked(vector=2))
+            if n < N:
+                tw.store(Y[n, bm * BM - shift : bm * BM - shift + BM], y)
+
+
 @tw.kernel(target="sm_80", name="transpose", computes="Y[n, m] = X[m, n]", threads=256, blocks_per_sm=4)
 def transpose_shifted(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16, f32), BM: tw.const(64, 128, 256) = 512 // T.bytes, BN: tw.const(32, 64) = 16 * T.bytes):
-    """Any shape. Every row of Y is written from the sector of 32 bytes at or before its part of the tile, so that only the ends of a row leave sectors to two
-    blocks: a warp has a row, the row its shift, and the tile V rows of X more than it has columns of Y."""
+    """Any shape, X one element at a time; Y as above."""
     V = 32 // T.bytes
     bm, bn = tw.grid(tw.cdiv(M + V - 1, BM), tw.cdiv(N, BN))
     m = bm * BM - V

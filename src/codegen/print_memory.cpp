@@ -559,7 +559,56 @@ void Printer::store_shared(const ir::StoreShared& op) {
     close();
 }
 
+// Row i of the tile begins i * pitch elements behind a multiple of the vectors' length, in both memories. A vector is copied where its row is one of the tensor's and it begins
+// before the row's end; of what it has behind the last row nothing is read.
+void Printer::cp_async_whole_vectors(const ir::CpAsync& op) {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(op.dst.buffer)];
+    const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(op.src.tensor)];
+    const int size = target::bytes(b.dtype), run = op.bytes / size, pitch = b.dims[0].strides[0], rows = op.dst.extents[0], width = op.dst.extents[1], threads = op.dist.threads();
+    const std::string once = copies_zero(op.dist);
+    auto row_map = split(op.dist, [](const std::vector<int>& c) { return c[0]; }), column_map = split(op.dist, [](const std::vector<int>& c) { return c[1]; });
+    if (!row_map || !column_map) return fail("a tile coordinate is not a sum of digits");
+    const auto extents = unit_extents(op.dist, run);
+    UnitText row_along = table_text(per_unit_table(row_map->value, run), extents), column_along = table_text(per_unit_table(column_map->value, run), extents);
+    const std::string N = expr(t.dims[1]), M = expr(t.dims[0]), row0 = wrapped(op.src.origin[0]), column0 = wrapped(op.src.origin[1]);
+    open("");
+    line(fmt::format("const int rows = {} - {}, columns = {} - {};", M, row0, N, column0));
+    line(fmt::format("const {}* p = {} + tw::i64({}) * {} + {};", dtype_text(t.dtype), tensor_names_[static_cast<std::size_t>(op.src.tensor)], row0, wide(t.strides[0]), column0));
+    auto copy = [&](const std::string& row, const std::string& column, bool masked, bool extra) {
+        line(fmt::format("const int i = {}, phase = i % {} * {} % {}, j = {} - phase;", row, run, pitch % run, run, column));
+        std::string when = masked ? fmt::format("-{} <= i && i < rows && j < columns", row0) : "";
+        if (extra) when += when.empty() ? "phase > 0" : " && phase > 0";
+        if (extra && rows % threads) when += fmt::format(" && i < {}", rows);
+        const std::string place = fmt::format("smem + AT_{} + (i * {} + j) * {}", b.name, pitch, size), from = fmt::format("p + tw::i64(i) * {} + j", wide(t.strides[0]));
+        if (masked) line(fmt::format("if ({}) tw::cp_async_{}_zfill({}, {}, i == rows - 1 ? min((columns - j) * {}, {}) : {});", when, op.bytes, place, from, size, op.bytes, op.bytes));
+        else line(fmt::format("{}tw::cp_async_{}({}, {}{});", when.empty() ? "" : "if (" + when + ") ", op.bytes == 16 ? "16" : "4_zfill", place, from, op.bytes == 16 ? "" : ", 4"));
+    };
+    auto loops = [&](bool masked) {
+        if (!once.empty()) open("if (" + once + ")");
+        const int units = std::max(1, op.dist.values() / run);
+        const std::string u = open_unrolled(units);
+        copy(plus(digit_text(row_map->thread, "tid"), row_along(u)), plus(digit_text(column_map->thread, "tid"), column_along(u)), masked, false);
+        close_unrolled(units);
+        if (!once.empty()) close();
+        if (pitch % run == 0) return;
+        const int turns = (rows + threads - 1) / threads;
+        open("");
+        const std::string r = open_unrolled(turns);
+        copy(plus("tid", times(r, threads)), std::to_string(width), masked, true);
+        close_unrolled(turns);
+        close();
+    };
+    open(fmt::format("if ({} >= 0 && rows > {} && columns >= {})", row0, rows, width + run));
+    loops(false);
+    --depth_;
+    open("} else");
+    loops(true);
+    close();
+    close();
+}
+
 void Printer::cp_async(const ir::CpAsync& op) {
+    if (op.whole_vectors) return cp_async_whole_vectors(op);
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(op.dst.buffer)];
     const int size = target::bytes(b.dtype), per_unit = op.bytes / size;
     const std::string once = copies_zero(op.dist);

@@ -132,6 +132,7 @@ private:
     void store_shared(const ir::StoreShared& op);
     bool matrix_distribution(int fragment, bool transposed, ir::Distribution& out, int& count);
     void cp_async(const ir::CpAsync& op);
+    void cp_async_whole_vectors(const ir::CpAsync& op);
 
     // -- asynchronous and synchronising statements (print_async.cpp)
     std::string barrier(const ir::BarrierRef& b);

@@ -214,7 +214,8 @@ void mutate_indices(MutantList& list, const ir::Stmt& stmt, const SiteContext& c
         for (std::size_t i = 0; i + 1 < c->dist.thread.size(); ++i) {
             list.change("layout/distribution", [&](Stmt& s) { trade_digits(std::get<CpAsync>(s.op).dist.thread, i, i + 1); });
         }
-        list.change("index/fill", [](Stmt& s) { auto& x = std::get<CpAsync>(s.op); x.zero_fill = !x.zero_fill; });
+        if (c->whole_vectors) list.change("layout/width", [](Stmt& s) { std::get<CpAsync>(s.op).whole_vectors = false; });
+        else list.change("index/fill", [](Stmt& s) { auto& x = std::get<CpAsync>(s.op); x.zero_fill = !x.zero_fill; });
     }
     if (const auto* l = std::get_if<LoadShared>(&stmt.op); l && l->matrix) {
         list.change("layout/matrix", [](Stmt& s) { auto& x = std::get<LoadShared>(s.op); x.matrix_transposed = !x.matrix_transposed; });

@@ -10,6 +10,25 @@ namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
+FragmentTable whole_vectors(const ir::Kernel& k, const ir::CpAsync& copy) {
+    const FragmentTable vectors = tabulate(copy.dist);
+    const int rows = copy.dst.extents[0], width = copy.dst.extents[1], run = copy.bytes / target::bytes(k.buffers[at(copy.dst.buffer)].dtype);
+    FragmentTable out{vectors.threads, vectors.values + (rows + vectors.threads - 1) / vectors.threads * run, 2, {}};
+    out.coordinates.assign(at(out.threads * out.values * 2), -1);
+    for (int t = 0; t < out.threads; ++t) {
+        int* to = &out.coordinates[at(t * out.values * 2)];
+        auto put = [&](int row, int column) {
+            if (column >= 0 && column < width) to[0] = row, to[1] = column;
+            to += 2;
+        };
+        for (int v = 0; v < vectors.values; ++v) put(vectors.at(t, v)[0], vectors.at(t, v)[1] - ir::row_phase(k, copy, vectors.at(t, v)[0]));
+        for (int row = t; row < rows; row += vectors.threads) {
+            for (int i = 0; i < run; ++i) put(row, width - ir::row_phase(k, copy, row) + i);
+        }
+    }
+    return out;
+}
+
 void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     std::vector<std::int64_t> origin, shared_origin;
     std::vector<std::optional<std::int64_t>> limits;
@@ -45,6 +64,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
         if (holds_a_copy(op.dist, t)) continue;
         for (int v = 0; v < table.values; ++v) {
             const int* c = table.at(t, v);
+            if (op.whole_vectors && c[0] < 0) continue;
             std::vector<int> place(buffer.dims.size());
             for (std::size_t d = 0; d < place.size(); ++d) place[d] = static_cast<int>(shared_origin[d]);
             for (std::size_t i = 0; i < op.dst.dims.size(); ++i) place[at(op.dst.dims[i])] += c[i];
@@ -71,14 +91,18 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
             }
             bool oob = false;
             auto offset = global_offset(op.src, origin, limits, c, gathered, oob, s, w);
-            std::vector<std::uint8_t> bytes(at(size), 0);
+            std::vector<std::uint8_t> bytes(at(size), op.whole_vectors ? 0xff : 0);   // anything: as a float, NaN
             if (offset) {
-                if (v % per_copy == 0 && ((*offset * size) % op.bytes != 0 || address % op.bytes != 0)) {
+                if (op.whole_vectors && (*offset * size - address) % op.bytes != 0) {
+                    fault(FaultKind::out_of_bounds, "a row of " + std::to_string(op.bytes) + "-byte vectors lies otherwise in global (byte " + std::to_string(*offset * size) + ") than in shared memory (byte " + std::to_string(address) + ")", &w, t % 32, s);
+                    return;
+                }
+                if (!op.whole_vectors && v % per_copy == 0 && ((*offset * size) % op.bytes != 0 || address % op.bytes != 0)) {
                     fault(FaultKind::out_of_bounds, "a " + std::to_string(op.bytes) + "-byte cp.async is misaligned (global byte " + std::to_string(*offset * size) + ", shared byte " + std::to_string(address) + ")", &w, t % 32, s);
                     return;
                 }
                 std::memcpy(bytes.data(), &tensor.bytes[static_cast<std::size_t>(*offset * size)], at(size));
-            } else if (!op.zero_fill) {
+            } else if (!op.zero_fill && !op.whole_vectors) {
                 fault(FaultKind::out_of_bounds, "a cp.async beyond the bounds of `" + k_.tensors[at(op.src.tensor)].name + "` has no fill", &w, t % 32, s);
                 return;
             }
@@ -107,6 +131,7 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
                 for (int th = t.first_thread; th < t.first_thread + 32 && th < table.threads; ++th) {
                     if (holds_a_copy(op.dist, th)) continue;
                     for (int v = 0; v < table.values; ++v) {
+                        if (op.whole_vectors && table.at(th, v)[0] < 0) continue;
                         std::vector<int> c(buffer.dims.size());
                         for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(t.origin[d]);
                         for (std::size_t i = 0; i < op.dst.dims.size(); ++i) c[at(op.dst.dims[i])] += table.at(th, v)[i];

@@ -90,7 +90,7 @@ bool Machine::prepare() {
         if (auto* st = std::get_if<ir::TmaStore>(&s.op)) tracked_[static_cast<std::size_t>(k_.tensor_maps[static_cast<std::size_t>(st->map)].tensor)] = true;
         if (auto* c = std::get_if<ir::CpAsync>(&s.op)) {
             auto [it, fresh] = options_.cache->copies.try_emplace(c);
-            if (fresh) it->second = tabulate(c->dist);
+            if (fresh) it->second = c->whole_vectors ? whole_vectors(k_, *c) : tabulate(c->dist);
             copy_table_[c] = &it->second;
         }
     });

@@ -27,6 +27,7 @@ struct FragmentTable {
     const int* at(int t, int v) const { return coordinates.data() + static_cast<std::size_t>((t * values + v) * rank); }   // also of rank 0
 };
 FragmentTable tabulate(const ir::Distribution& d);
+FragmentTable whole_vectors(const ir::Kernel& k, const ir::CpAsync& copy);   // of the tile; -1: an element beside it
 
 struct Frame {
     const ir::Region* region = nullptr;

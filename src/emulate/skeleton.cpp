@@ -22,7 +22,7 @@ int Machine::choose_granule() const {
     ir::for_each_stmt(k_.body, [&](const Stmt& s) {
         if (auto* l = std::get_if<ir::LoadShared>(&s.op)) narrow(l->src.buffer, l->vector_bytes, l->matrix);
         if (auto* l = std::get_if<ir::StoreShared>(&s.op)) narrow(l->dst.buffer, l->vector_bytes, l->matrix);
-        if (auto* c = std::get_if<ir::CpAsync>(&s.op)) granule = std::min(granule, c->bytes);
+        if (auto* c = std::get_if<ir::CpAsync>(&s.op)) granule = std::min(granule, c->whole_vectors ? target::bytes(k_.buffers[at(c->dst.buffer)].dtype) : c->bytes);
     });
     return std::max(granule, 1);
 }

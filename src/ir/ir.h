@@ -262,7 +262,17 @@ struct LoadShared { int dst = 0; SharedView src; int vector_bytes = 0; bool matr
 struct StoreShared { SharedView dst; int src = 0; int vector_bytes = 0; bool matrix = false; bool matrix_transposed = false; };
 
 // asynchronous copies
-struct CpAsync { SharedView dst; GlobalView src; int bytes = 16; Distribution dist; /* which thread copies what */ bool zero_fill = true; };
+struct CpAsync {
+    SharedView dst;
+    GlobalView src;
+    int bytes = 16;
+    Distribution dist;       // which thread copies what
+    bool zero_fill = true;
+    // Every row of the tile in whole vectors, from the multiple of `bytes` at or before its start: the vectors of `dist` begin that much earlier (row_phase), and of the
+    // rows that begin beside a multiple thread (row % threads) copies one vector more. What a vector has beside the row comes from the tensor too and lands between the
+    // rows of the buffer; elements of the tile outside the tensor are left as they are or become anything. RowStarts::unlike says where that is not possible.
+    bool whole_vectors = false;
+};
 struct CpAsyncCommit {};
 struct CpAsyncWait { int pending = 0; };
 struct CpAsyncArrive { BarrierRef barrier; bool noinc = true; };

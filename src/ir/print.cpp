@@ -200,7 +200,7 @@ private:
     std::string text(const StoreShared& s) const { return "store_shared " + shared(s.dst) + " = " + frag(s.src) + vec(s.vector_bytes, s.matrix, s.matrix_transposed); }
     std::string text(const CpAsync& c) const {
         return "cp_async " + shared(c.dst) + " = " + global(c.src) + " bytes=" + std::to_string(c.bytes) +
-               (c.zero_fill ? " zfill" : "") + " dist=" + to_string(c.dist);
+               (c.whole_vectors ? " whole" : c.zero_fill ? " zfill" : "") + " dist=" + to_string(c.dist);
     }
     std::string text(const CpAsyncCommit&) const { return "cp_async_commit"; }
     std::string text(const CpAsyncWait& w) const { return "cp_async_wait " + std::to_string(w.pending); }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ir/ir.h"
@@ -25,7 +26,11 @@ public:
     // that is the same for all of the view's rows? By polynomials modulo n; a remainder e % c counts as e where n divides c.
     bool multiple_of(const GlobalView& view, std::int64_t n) const;
 
-    bool multiple_of(const Expr& e, std::int64_t n) const;
+    bool multiple_of(const Expr& e, std::int64_t n) const;   // with what is assumed of the sizes, N % 8 == 3
+
+    // A copy in whole vectors of n elements: why it cannot be, or nothing. The rows of the tile lie in the buffer as they lie in the tensor, modulo n, for all sizes;
+    // between two rows of the buffer there is room for what the vectors at their ends have beside them; and these elements are in the tensor, which nothing writes.
+    std::string unlike(const CpAsync& copy, std::int64_t n) const;
 
 private:
     Expr expanded(const Expr& e) const;
@@ -33,5 +38,8 @@ private:
     const Kernel& kernel_;
     std::vector<std::optional<Expr>> value_;   // of variables that are assigned once
 };
+
+// How far row `row` of the tile of a copy in whole vectors begins behind a multiple of the vectors' length, in elements.
+int row_phase(const Kernel& kernel, const CpAsync& copy, int row);
 
 }  // namespace tw::ir

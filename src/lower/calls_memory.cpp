@@ -269,7 +269,7 @@ Value Builtins::store(const std::string& name, const CallArgs& args) {
 }
 
 Value Builtins::cp_async(const CallArgs& args) {
-    auto b = r.bind(args, "tw.cp_async", "dst src fill= limit=");
+    auto b = r.bind(args, "tw.cp_async", "dst src fill= limit= whole_vectors=");
     if (!b) return {};
     if (!r.can_hold_tiles(args.span, "tw.cp_async")) return {};
     if (!r.needs(target::Feature::CpAsync, args.span, "cp.async")) return {};
@@ -292,6 +292,8 @@ Value Builtins::cp_async(const CallArgs& args) {
     copy.src = std::move(*src);
     copy.dist.shape = copy.dst.extents;
     copy.bytes = 0;
+    copy.whole_vectors = b->has("whole_vectors") && b->at("whole_vectors").integer != 0;
+    if (copy.whole_vectors && b->has("fill")) return r.error(Code::bad_choice, b->where("fill"), "what whole vectors have outside the tensor is anything: there is no fill");
     r.emit(std::move(copy), args.span);
     return done();
 }

@@ -148,7 +148,7 @@ private:
             access(ss->src, aligned_run(k_, multiples_, ss->dst));
         } else if (auto* c2 = std::get_if<ir::CpAsync>(&s.op)) {
             const int node = add_node(c2->dst.extents, cp_threads(s));
-            access(node, std::min(aligned_run(k_, multiples_, c2->src), aligned_run(k_, multiples_, c2->dst)));
+            access(node, copied_run(k_, multiples_, *c2));
             gather_edge(c2->src, node, s.loc);
             copies_.emplace_back(c2, node);
         } else if (auto* t = std::get_if<ir::TeamReceive>(&s.op)) {

@@ -58,6 +58,15 @@ int aligned_run(const ir::Kernel& kernel, const Multiples& multiples, const ir::
     return static_cast<int>(std::max<std::int64_t>(run, 1));
 }
 
+int copied_run(const ir::Kernel& kernel, const Multiples& multiples, const ir::CpAsync& copy) {
+    if (!copy.whole_vectors) return std::min(aligned_run(kernel, multiples, copy.src), aligned_run(kernel, multiples, copy.dst));
+    const int size = target::bytes(kernel.tensors[static_cast<std::size_t>(copy.src.tensor)].dtype);
+    for (const int bytes : {16, 4}) {
+        if (bytes >= size && ir::RowStarts(kernel).unlike(copy, bytes / size).empty()) return bytes / size;
+    }
+    return 1;
+}
+
 int value_run(const ir::Distribution& dist, int limit) {
     const ir::Distribution d = ir::normalized(dist);
     if (d.shape.empty() || d.value.empty()) return 1;
@@ -160,9 +169,13 @@ void choose_vectors(Draft& draft, const Context& context) {
             matrix(ss->dst, ss->src, true, ss->matrix, ss->matrix_transposed);
         } else if (auto* c = std::get_if<ir::CpAsync>(&s.op)) {
             const int size = target::bytes(k.buffers[static_cast<std::size_t>(c->dst.buffer)].dtype);
-            const int run = std::min(aligned_run(k, multiples, c->src), aligned_run(k, multiples, c->dst));
+            const int run = copied_run(k, multiples, *c);
             c->bytes = size * value_run(c->dist, run);
-            if (c->bytes < 4) {
+            if (c->whole_vectors && (c->bytes < 4 || c->bytes != size * run)) {
+                const std::string why = ir::RowStarts(k).unlike(*c, std::max(4 / size, 1));
+                context.error(Code::bad_cp_async, s.loc, why.empty() ? "the threads do not hold whole vectors of the tile" : why)
+                    .with_hint("let rows of the buffer lie as those of the tensor do: tw.assume(N % 8 == P), and rows of pad=8 + P elements more");
+            } else if (c->bytes < 4) {
                 context.error(Code::bad_cp_async, s.loc, fmt::format("cp.async copies 4, 8 or 16 bytes, but only {} bytes are known to be aligned together", c->bytes))
                     .with_hint("state the alignment, for example tw.assume(K % 8 == 0), or load through registers: tw.store(s, tw.load(X[...]))");
             }

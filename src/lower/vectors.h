@@ -11,6 +11,9 @@ namespace tw::lower {
 int aligned_run(const ir::Kernel& kernel, const Multiples& multiples, const ir::GlobalView& view);
 int aligned_run(const ir::Kernel& kernel, const Multiples& multiples, const ir::SharedView& view);
 
+// The same for both sides of a copy; of one in whole vectors, the length of these.
+int copied_run(const ir::Kernel& kernel, const Multiples& multiples, const ir::CpAsync& copy);
+
 // The longest run, at most `limit`, that every thread holds in consecutive values along the last dimension, starting at a
 // multiple of its length.
 int value_run(const ir::Distribution& dist, int limit);

@@ -256,7 +256,10 @@ private:
 
     void run(const ir::StoreShared& op, const ir::Stmt& stmt, State& s);
     void run(const ir::CpAsync& op, const ir::Stmt& stmt, State& s) {
-        record_write(stmt, op.dst, s, loaded(op.src, stmt, s, own_coordinates(op.dst.extents), op.zero_fill, 0));
+        const std::vector<Poly> c = own_coordinates(op.dst.extents);
+        if (!op.whole_vectors) return record_write(stmt, op.dst, s, loaded(op.src, stmt, s, c, op.zero_fill, 0));
+        const Place p = place(op.src, stmt, s, c);
+        record_write(stmt, op.dst, s, values_.where(p.inside, values_.element(op.src.tensor, p.index), values_.unknown("outside the tensor, where whole vectors bring anything")));
     }
     void run(const ir::TmaLoad& op, const ir::Stmt& stmt, State& s);
 

@@ -184,6 +184,18 @@ std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisor
     if (auto* x = std::get_if<ir::LoadShared>(&s.op); x && !x->matrix) return shared(x->src, dist(x->dst), x->vector_bytes);
     if (auto* x = std::get_if<ir::StoreShared>(&s.op); x && !x->matrix) return shared(x->dst, dist(x->src), x->vector_bytes);
     if (auto* x = std::get_if<ir::CpAsync>(&s.op)) {
+        if (x->whole_vectors) {
+            const target::DType dtype = k.buffers[at(x->dst.buffer)].dtype;
+            const int run = run_of(x->bytes, dtype);
+            if (x->bytes > 16 || run < 1) return "whole vectors of another length than 4, 8 or 16 bytes";
+            if (run > 1 && !runs_along_last(x->dist, run)) return "a thread does not hold " + std::to_string(run) + " neighbours side by side";
+            if (std::string why = ir::RowStarts(k).unlike(*x, run); !why.empty()) return why;
+            const ir::SharedBuffer& b = k.buffers[at(x->dst.buffer)];   // between its rows lies nothing of another buffer
+            for (const ir::SharedBuffer& other : k.buffers) {
+                if (&other != &b && other.byte_offset < b.byte_offset + b.bytes && b.byte_offset < other.byte_offset + other.bytes) return "`" + other.name + "` shares bytes with `" + b.name + "`";
+            }
+            return "";
+        }
         const auto here = global(x->src, x->dist, x->bytes);
         if (here && !here->empty()) return here;
         return shared(x->dst, x->dist, x->bytes);

@@ -166,11 +166,12 @@ inline u32 pack_bf16(float lo, float hi) { return to_bf16(lo) | static_cast<u32>
 inline float exp2_approx(float x) { return exp2f(x); }
 inline float rcp_approx(float x) { return 1.0f / x; }
 
-inline void cp_async_16(u32 dst, const void* src) { std::memcpy(cpu::block_arena() + dst, src, 16); }
 inline void cp_async_some(u32 dst, const void* src, u32 bytes, int whole) {
+  if (dst % whole || (bytes && reinterpret_cast<std::uintptr_t>(src) % whole)) std::abort();   // as the hardware would
   std::memset(cpu::block_arena() + dst, 0, whole);
   std::memcpy(cpu::block_arena() + dst, src, bytes);
 }
+inline void cp_async_16(u32 dst, const void* src) { cp_async_some(dst, src, 16, 16); }
 inline void cp_async_16_zfill(u32 dst, const void* src, u32 bytes) { cp_async_some(dst, src, bytes, 16); }
 inline void cp_async_4_zfill(u32 dst, const void* src, u32 bytes) { cp_async_some(dst, src, bytes, 4); }
 inline void cp_async_commit() {}
