@@ -48,10 +48,9 @@ def first_min(x):
 
 
 @tw.inline
-def first_place(x, best, n, axis):
-    """The first place, counted from n, that has the best value of the row; places outside the row do not count. Folded in f32, which is exact up to 2^24."""
-    place = tw.coord(x, axis) + n
-    return tw.min(tw.where((x == best) & (place < N) & (place >= 0), place.to(f32), HIGHEST), axis=axis)
+def place_in(x, best, n, end):
+    """The first place of the part from n to end that has the best value of the row. Folded in f32, which is exact up to 2^24."""
+    return tw.min(tw.where((x == best) & (tw.coord(x, 0) < end - n), tw.coord(x, 0).to(f32) + n, HIGHEST), axis=0)
 
 
 @tw.inline
@@ -76,12 +75,6 @@ def rows_of_warps(X, S, extreme, T, BM, BN):
         if tw.any(part == best[:, None]):
             place = tw.minimum(place, tw.min(tw.where(part == best[:, None], (tw.coord(part, 1) + v * W).to(f32), HIGHEST), axis=1))
     tw.store(S[m], place.to(i64))
-
-
-@tw.inline
-def place_in(x, best, n, end):
-    """The first place of the part from n to end that has the best value of the row."""
-    return tw.min(tw.where((x == best) & (tw.coord(x, 0) < end - n), tw.coord(x, 0).to(f32) + n, HIGHEST), axis=0)
 
 
 @tw.inline
@@ -153,7 +146,7 @@ def long_row(X, S, combine, extreme, as_good, start, T, THREADS, D):
     tw.cp_async_wait(0)
     whole = combine(extreme(best, 0), extreme(rest, 0))
     of_chunks = tw.min(tw.where(best == whole, place, HIGHEST), axis=0)
-    tw.store(S[m], tw.minimum(of_chunks, first_place(rest, whole, rounds * BN, 0)).to(i64))
+    tw.store(S[m], tw.minimum(of_chunks, place_in(rest, whole, rounds * BN, N)).to(i64))
 
 
 @tw.inline
