@@ -64,40 +64,23 @@ def typical(X, m):
 
 
 @tw.inline
-def shifted_row(X, weights, Y, eps, m, n, BN, T):
-    """A row of any pitch, from the multiple of 16 bytes at or before its start. Mean and variance as in row_in_shared: one pass, and what lies outside the row is masked once."""
-    p = typical(X, m)
-    x = tw.load(X[m, n : n + BN], fill=0.0).to(f32)
-    d = tw.where((tw.coord(x, 0) >= -n) & (tw.coord(x, 0) < N - n), x - p, 0.0)
-    off = tw.sum(d, axis=0) / N
-    scale = tw.rsqrt(tw.sum(d * d, axis=0) / N - off * off + eps)
-    tw.syncwarp()       # weights are read again for every row, not kept in registers
-    if T == f32:
-        tw.store(Y[m, n : n + BN], tw.fma(tw.fma(d, scale, off * -scale), tw.load(weights[0]), tw.load(weights[1])))
-    else:                # the shorter form would spill a register here
-        tw.store(Y[m, n : n + BN], ((d - off) * scale * tw.load(weights[0]).to(f32) + tw.load(weights[1]).to(f32)).to(T))
+def whole_vectors(j, V):
+    """Of the rows m with m % V == j: where the whole vectors begin, at the multiple of 16 bytes at or behind the row's start, and where they end."""
+    h = (V - j * (N % V) % V) % V
+    return h, h + (N - h) // V * V
 
 
 @tw.inline
-def shifted_rows(X, gamma, beta, Y, eps, T, BN, BLOCKS):
-    """One wave of blocks. Each takes rows that lie alike, every V-th one, so that it brings the weights only once to where such rows have them."""
-    V = 16 // T.bytes
-    C = 132 * BLOCKS // V
-    j, b = tw.grid(V, C)
-    n = -(j * (N % V) % V)
-    weights = tw.shared(T, (2, BN))
-    tw.store(weights[0], tw.load(gamma[n : n + BN], fill=0.0, layout=tw.blocked(vector=1)))
-    tw.store(weights[1], tw.load(beta[n : n + BN], fill=0.0, layout=tw.blocked(vector=1)))
+def bring(gamma, beta, weights, h, BN):
+    """Weights to where rows that lie alike have them, one element a lane."""
+    tw.store(weights[0], tw.load(gamma[h : h + BN], fill=0.0, layout=tw.blocked(vector=1)))
+    tw.store(weights[1], tw.load(beta[h : h + BN], fill=0.0, layout=tw.blocked(vector=1)))
     tw.sync()
-    for r in tw.range(tw.cdiv(M, V * C), unroll=False):
-        m = r * (V * C) + b * V + j
-        if m < M:
-            shifted_row(X, weights, Y, eps, m, n, BN, T)
 
 
 @tw.inline
 def row_in_pieces(X, gamma, beta, weights, Y, eps, m, h, t, V, BN, T):
-    """A row of any pitch: whole vectors from the multiple of 16 bytes at or behind its start, at h, up to t, and the few elements before and behind them."""
+    """A row of any pitch: its whole vectors, from h to t, and less than a vector before and behind them, one element a lane."""
     x = tw.load(X[m, h : h + BN], fill=0.0, limit=(t,)).to(f32)
     head = tw.load(X[m, 0:V], fill=0.0, limit=(h,)).to(f32)
     tail = tw.load(X[m, t : t + V], fill=0.0).to(f32)
@@ -255,12 +238,9 @@ def layernorm_odd_short(
     BN = BYTES // T.bytes
     tw.assume(V <= N and N - V + 1 <= BN)
     j, b = tw.grid(V, tw.cdiv(M, V * 4))
-    h = (V - j * (N % V) % V) % V
-    t = h + (N - h) // V * V
+    h, t = whole_vectors(j, V)
     weights = tw.shared(T, (2, BN))
-    tw.store(weights[0], tw.load(gamma[h : h + BN], fill=0.0, layout=tw.blocked(vector=1)))
-    tw.store(weights[1], tw.load(beta[h : h + BN], fill=0.0, layout=tw.blocked(vector=1)))
-    tw.sync()
+    bring(gamma, beta, weights, h, BN)
     with tw.warps(0, 1, 2, 3) as w:
         m = (b * 4 + w) * V + j
         if m < M:
@@ -275,22 +255,31 @@ def layernorm_odd_short(
         let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
         Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
     """,
-    threads=BYTES // 48,
-    blocks_per_sm=1152 // (BYTES // 48),
+    threads=BYTES // 64,
+    blocks_per_sm=768 // (BYTES // 64),
 )
-def layernorm_shifted(
+def layernorm_odd(
     X: tw.Tensor(T, M, N),
     gamma: tw.Tensor(T, N),
     beta: tw.Tensor(T, N),
     Y: tw.Tensor(T, M, N),
     eps: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BYTES: tw.each(4608, 6144, 9216, 12288, 18432, 24576, 36864),
+    BYTES: tw.each(4096, 6144, 8192, 12288, 16384, 24576, 36864),
 ):
-    """Longer ones, each in the registers of a block: three vectors a thread."""
+    """Longer ones, each in the registers of a block: four vectors a thread. One wave of blocks, each of which takes rows that lie alike and brings the weights once."""
     V = 16 // T.bytes
-    tw.assume(1 <= N and N + V - 1 <= BYTES // T.bytes)
-    shifted_rows(X, gamma, beta, Y, eps, T, BYTES // T.bytes, 1152 // (BYTES // 48))
+    BN = BYTES // T.bytes
+    tw.assume(V <= N and N - V + 1 <= BN)
+    C = 132 * (768 // (BYTES // 64)) // V
+    j, b = tw.grid(V, C)
+    h, t = whole_vectors(j, V)
+    weights = tw.shared(T, (2, BN))
+    bring(gamma, beta, weights, h, BN)
+    for r in tw.range(tw.cdiv(M, V * C), unroll=False):
+        m = (r * C + b) * V + j
+        if m < M:
+            row_in_pieces(X, gamma, beta, weights, Y, eps, m, h, t, V, BN, T)
 
 
 @tw.kernel(
