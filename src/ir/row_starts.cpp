@@ -109,7 +109,9 @@ bool RowStarts::multiple_of(const GlobalView& view, std::int64_t n) const {
     return Residues(n).vanishes(start);
 }
 
-bool RowStarts::multiple_of(const Expr& e, std::int64_t n) const {
+bool RowStarts::multiple_of(const Expr& e, std::int64_t n) const { return Residues(n).vanishes(expanded(e)); }
+
+bool RowStarts::multiple_as_assumed(const Expr& e, std::int64_t n) const {
     std::vector<std::optional<Expr>> rest(kernel_.sizes.size());   // of sizes: size % c == r
     std::function<void(const Expr&)> read = [&](const Expr& is) {
         if (is.kind() == ExprKind::logic_and) return read(is->args[0]), read(is->args[1]);
@@ -141,8 +143,8 @@ std::string RowStarts::unlike(const CpAsync& copy, std::int64_t n) const {
     if (buffer.dims[1].strides[0] != 1 || width % n != 0 || pitch < width + n) return "between the rows of `" + buffer.name + "` there is no room for a vector";
     const int size = target::bytes(buffer.dtype);
     if (buffer.bytes < buffer.extent(0) * pitch * size || (buffer.byte_offset >= 0 && buffer.byte_offset % (n * size) != 0)) return "`" + buffer.name + "` does not hold whole vectors";
-    if (!multiple_of(tensor.strides[0] - Expr(pitch), n)) return "the rows of `" + tensor.name + "` and of `" + buffer.name + "` may begin at different places of a vector";
-    if (!multiple_of(from.origin[0] * tensor.strides[0] + from.origin[1], n)) return "the tile's first row may begin beside a multiple of a vector";
+    if (!multiple_as_assumed(tensor.strides[0] - Expr(pitch), n)) return "the rows of `" + tensor.name + "` and of `" + buffer.name + "` may begin at different places of a vector";
+    if (!multiple_as_assumed(from.origin[0] * tensor.strides[0] + from.origin[1], n)) return "the tile's first row may begin beside a multiple of a vector";
     return {};
 }
 

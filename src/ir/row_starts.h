@@ -26,7 +26,7 @@ public:
     // that is the same for all of the view's rows? By polynomials modulo n; a remainder e % c counts as e where n divides c.
     bool multiple_of(const GlobalView& view, std::int64_t n) const;
 
-    bool multiple_of(const Expr& e, std::int64_t n) const;   // with what is assumed of the sizes, N % 8 == 3
+    bool multiple_of(const Expr& e, std::int64_t n) const;
 
     // A copy in whole vectors of n elements: why it cannot be, or nothing. The rows of the tile lie in the buffer as they lie in the tensor, modulo n, for all sizes;
     // between two rows of the buffer there is room for what the vectors at their ends have beside them; and these elements are in the tensor, which nothing writes.
@@ -34,6 +34,7 @@ public:
 
 private:
     Expr expanded(const Expr& e) const;
+    bool multiple_as_assumed(const Expr& e, std::int64_t n) const;   // with what is assumed of the sizes, N % 8 == 3
 
     const Kernel& kernel_;
     std::vector<std::optional<Expr>> value_;   // of variables that are assigned once
