@@ -1,5 +1,5 @@
-"""Layer normalisation over rows, with scale and shift. Rows that fit the registers of a block or the shared memory of a cluster are read
-once."""
+"""Layer normalisation over rows, with scale and shift. Rows that fit the registers of a block or the shared memory of a cluster or of all
+blocks are read once."""
 import tilewright as tw
 from tilewright import bf16, f32
 
@@ -131,6 +131,70 @@ def row_in_shared(X, gamma, beta, Y, eps, T, C, K, BN, U):
         tw.store(Y[m, n : n + BN], ((tw.load(s[k]).to(f32) - mu) * scale * g + b).to(Y.dtype))
 
 
+@tw.inline
+def ask_row(s, X, k, n, S, BN):
+    if k < M:
+        tw.cp_async(s[k % S], X[k, n : n + BN])
+    tw.cp_async_commit()
+
+
+@tw.inline
+def three(X, k):
+    """Three elements of row k, for `middle`: asked for two rows before they are taken."""
+    m = tw.min(k, M - 1)
+    return tw.load(X[m, 0]), tw.load(X[m, N // 2]), tw.load(X[m, N - 1])
+
+
+@tw.inline
+def middle(a, b, c):
+    return tw.maximum(tw.minimum(a, b), tw.minimum(tw.maximum(a, b), c))
+
+
+@tw.inline
+def send_row(row, s, k, n, p, S, AHEAD):
+    """A row has come: its sums go to the team."""
+    tw.cp_async_wait(AHEAD)
+    if k < M:
+        d = inside(tw.load(s[k % S]) - p, n, 0.0)
+        row.send(k, d, d * d)
+
+
+@tw.inline
+def rows_in_team(X, gamma, beta, Y, eps, LAG, AHEAD, BN):
+    """All blocks share every row. Each has BN columns, whose weights it keeps in registers for the whole kernel, and a ring of rows in shared memory: rows are copied AHEAD rows ahead
+    (every thread reads what it copied), folded when they have come, and written LAG rows later, when the sums of all blocks are back."""
+    S = LAG + AHEAD + 1
+    rank = tw.grid(132)
+    n = rank * BN
+    s = tw.shared(f32, (S, BN))
+    row = tw.team(2, messages=M, depth=LAG + 1)
+    for k in tw.range(AHEAD):
+        ask_row(s, X, k, n, S, BN)
+    g = tw.load(gamma[n : n + BN], fill=0.0)
+    b = tw.load(beta[n : n + BN], fill=0.0)
+    pa, pb, pc = three(X, 0)
+    qa, qb, qc = three(X, 1)
+    for k in tw.range(LAG, unroll=2):
+        ask_row(s, X, k + AHEAD, n, S, BN)
+        send_row(row, s, k, n, middle(pa, pb, pc), S, AHEAD)
+        pa, pb, pc = qa, qb, qc
+        qa, qb, qc = three(X, k + 2)
+    ra, rb, rc = three(X, 0)
+    ta, tb, tc = three(X, 1)
+    for m in tw.range(M, unroll=2):
+        ask_row(s, X, m + LAG + AHEAD, n, S, BN)
+        send_row(row, s, m + LAG, n, middle(pa, pb, pc), S, AHEAD)
+        pa, pb, pc = qa, qb, qc
+        qa, qb, qc = three(X, m + LAG + 2)
+        first, second = row.receive(m)
+        off = first / N
+        scale = tw.rsqrt(second / N - off * off + eps)
+        mu = middle(ra, rb, rc) + off
+        ra, rb, rc = ta, tb, tc
+        ta, tb, tc = three(X, m + 2)
+        tw.store(Y[m, n : n + BN], (tw.load(s[m % S]) - mu) * scale * g + b)
+
+
 @tw.kernel(
     target="sm_80",
     name="layernorm",
@@ -156,6 +220,24 @@ def layernorm_rows(
     tw.assume(N <= BN)
     tw.assume(N % (16 // T.bytes) == 0)
     whole_rows(X, gamma, beta, Y, eps, tw.max(1, 4096 // BYTES), BN, T == bf16 and (BYTES == 8192 or BYTES == 10240))
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="layernorm",
+    computes="""
+        let mu[m] = mean(n, f32(X[m, n]))
+        let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
+        Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
+    """,
+    threads=384,
+)
+def layernorm_team(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), beta: tw.Tensor(T, N), Y: tw.Tensor(T, M, N), eps: tw.scalar(f32), T: tw.each(f32)):
+    """Rows that keep all blocks of an H200 busy with 3072 columns each."""
+    tw.assume(1 <= M)
+    tw.assume(99 * 3072 < N and N <= 132 * 3072)
+    tw.assume(N % 4 == 0)
+    rows_in_team(X, gamma, beta, Y, eps, 14, 3, 3072)
 
 
 @tw.kernel(
