@@ -355,7 +355,13 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
     // A sum times anything else is spread out, so that sums of products have one form; powers of sums up to 2 as well.
     for (auto it = collected.begin(); it != collected.end(); ++it) {
         const ValueNode& s = node(it->first);
-        if (s.kind != Kind::sum || !(it->second == 1 || it->second == 2) || (collected.size() == 1 && it->second == 1)) continue;
+        // An integer likewise where one of its terms may cancel: (N - n) / N is 1 - n / N.
+        const bool integer = s.kind == Kind::index && s.indices[0].terms.size() > 1 && std::any_of(collected.begin(), collected.end(), [&](const auto& other) {
+            if (other.second >= 0 || node(other.first).kind != Kind::index) return false;
+            const auto& size = node(other.first).indices[0].terms;
+            return size.size() == 1 && size.begin()->first.size() == 1 && s.indices[0].mentions(size.begin()->first[0]);
+        });
+        if (!(s.kind == Kind::sum || integer) || !(it->second == 1 || it->second == 2) || (collected.size() == 1 && it->second == 1)) continue;
         std::vector<std::pair<Value, double>> rest;
         for (const auto& [v, p] : collected) {
             if (v != it->first) rest.emplace_back(v, p);
@@ -363,6 +369,14 @@ Value Values::product(std::vector<std::pair<Value, double>> bases) {
         if (it->second == 2) rest.emplace_back(it->first, 1);
         std::vector<std::pair<double, Value>> spread;
         const Value others = product(rest);
+        if (integer) {
+            for (const auto& [factors, times] : s.indices[0].terms) {
+                std::vector<std::pair<Value, double>> one{{others, 1}};
+                for (Atom a : factors) one.emplace_back(index(Poly::of(a)), 1);
+                spread.emplace_back(coefficient * static_cast<double>(times), product(std::move(one)));
+            }
+            return sum(0, std::move(spread));
+        }
         for (std::size_t i = 0; i < s.args.size(); ++i) spread.emplace_back(coefficient * s.weights[i], product({{s.args[i], 1}, {others, 1}}));
         if (s.number != 0) spread.emplace_back(coefficient * s.number, others);
         return sum(0, std::move(spread));

@@ -34,6 +34,18 @@ TEST(Values, SumsAndProductsHaveOneForm) {
     EXPECT_NE(w.values.add(a, a), a);
 }
 
+TEST(Values, CountsOfPartsOverASizeAddUpToOne) {
+    World w;
+    const Value a = w.x(0), size = w.values.index(w.n);
+    auto share = [&](const Poly& count) { return w.values.product({{a, 1}, {w.values.index(count), 1}, {size, -1}}); };
+    EXPECT_EQ(w.values.add(share(w.n - 8), share(8)), a);
+    EXPECT_EQ(w.values.add(share(w.n - w.h), share(w.h)), a);
+    EXPECT_NE(w.values.add(share(w.n - 8), share(7)), a);
+    EXPECT_NE(w.values.add(share(w.n - 8), share(w.h)), a);
+    const Value squared = w.values.product({{w.values.index(w.n - 8), 2}, {size, -2}});
+    EXPECT_EQ(w.values.sum(0, {{1, squared}, {16, w.values.product({{size, -1}})}, {-64, w.values.product({{size, -2}})}}), w.values.number(1));
+}
+
 TEST(Values, ElementsDifferByTensorAndIndex) {
     World w;
     EXPECT_NE(w.values.element(0, {w.n}), w.values.element(1, {w.n}));
