@@ -4,6 +4,7 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
+ROUNDS = 4  # rows between two uses of a place for sums
 
 
 @tw.inline
@@ -195,6 +196,79 @@ def rows_in_team(X, gamma, beta, Y, eps, LAG, AHEAD, BN):
         tw.store(Y[m, n : n + BN], (tw.load(s[m % S]) - mu) * scale * g + b)
 
 
+@tw.inline
+def sums_of_rows(s, ring, head, heads, parts, full, C, K, BN):
+    """Folds this block's part of each row as it arrives and leaves the sums in every block of the cluster. p is of the row's first elements, which are copied beside it. A place in
+    `parts` is written again ROUNDS rows later: no block is that far ahead of another, because it needs the other's sums for every row it writes."""
+    rank = tw.cluster_rank()
+    group = tw.named_barrier(1, 128)
+    r = 0
+    for m, part in tw.tiles(M, C, 1, 1, group=1, cluster_dim=1):
+        h = heads.wait()
+        p = middle(tw.load(head[h, 0]).to(f32), tw.load(head[h, 1]).to(f32), tw.load(head[h, 2]).to(f32))
+        group.sync()
+        heads.release()
+        first = tw.zeros(f32, (BN,))
+        second = tw.zeros(f32, (BN,))
+        for k in tw.range(K, unroll=2):
+            slot = ring.wait()
+            d = inside(tw.load(s[slot]).to(f32) - p, (part * K + k) * BN, 0.0)
+            group.sync()
+            ring.release()
+            first = first + d
+            second = second + d * d
+        first_sum = tw.sum(first, axis=0)
+        second_sum = tw.sum(second, axis=0)
+        for b in tw.unroll(C):
+            tw.store(parts[r % ROUNDS, rank, 0], first_sum, rank=b)
+            tw.store(parts[r % ROUNDS, rank, 1], second_sum, rank=b)
+        tw.store(parts[r % ROUNDS, C, 0], p)
+        group.sync()
+        for b in tw.unroll(C):
+            full[r % ROUNDS].arrive(rank=b)
+        r = r + 1
+
+
+@tw.inline
+def rows_written(s, ring, gamma, betas, beta, Y, eps, parts, full, w, C, K, BN, AHEAD):
+    """Half of each chunk. gamma stays in registers; beta is copied again for every row, AHEAD chunks ahead, and read by who copied it."""
+    rank = tw.cluster_rank()
+    group = tw.named_barrier(2 + w, 128)
+    HALF = BN // 2
+    at = w * HALF
+    n = rank * K * BN + at
+    g = ()
+    for i in tw.unroll(K):
+        g = g + (tw.load(gamma[n + i * BN : n + i * BN + HALF], fill=0.0),)
+    r = 0
+    for m, part in tw.tiles(M, C, 1, 1, group=1, cluster_dim=1):
+        for j in tw.unroll(AHEAD):
+            tw.cp_async(betas[j, at : at + HALF], beta[n + j * BN : n + j * BN + HALF])
+            tw.cp_async_commit()
+        full[r % ROUNDS].wait(r // ROUNDS % 2)
+        first = tw.zeros(f32, ())
+        second = tw.zeros(f32, ())
+        for b in tw.unroll(C):
+            first = first + tw.load(parts[r % ROUNDS, b, 0])
+            second = second + tw.load(parts[r % ROUNDS, b, 1])
+        off = first / N
+        scale = tw.rsqrt(second / N - off * off + eps)
+        shift = -(tw.load(parts[r % ROUNDS, C, 0]) + off) * scale
+        for k in tw.unroll(K):
+            tw.cp_async_wait(AHEAD - 1)
+            b = tw.load(betas[k % AHEAD, at : at + HALF])
+            slot = ring.wait()
+            x = tw.load(s[slot, at : at + HALF])
+            group.sync()
+            ring.release()
+            if k + AHEAD < K:
+                tw.cp_async(betas[k % AHEAD, at : at + HALF], beta[n + (k + AHEAD) * BN : n + (k + AHEAD) * BN + HALF])
+            tw.cp_async_commit()
+            to = (part * K + k) * BN + at
+            tw.store(Y[m, to : to + HALF], tw.fma(tw.fma(x, scale, shift), g[k], b))
+        r = r + 1
+
+
 @tw.kernel(
     target="sm_80",
     name="layernorm",
@@ -238,6 +312,53 @@ def layernorm_team(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), beta: tw.Tenso
     tw.assume(99 * 3072 < N and N <= 132 * 3072)
     tw.assume(N % 4 == 0)
     rows_in_team(X, gamma, beta, Y, eps, 14, 3, 3072)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="layernorm",
+    computes="""
+        let mu[m] = mean(n, f32(X[m, n]))
+        let variance[m] = mean(n, (f32(X[m, n]) - mu[m]) ** 2)
+        Y[m, n] = (f32(X[m, n]) - mu[m]) * rsqrt(variance[m] + eps) * f32(gamma[n]) + f32(beta[n])
+    """,
+    cluster=(2, 1, 1),
+)
+def layernorm_streamed(
+    X: tw.Tensor(T, M, N),
+    gamma: tw.Tensor(T, N),
+    beta: tw.Tensor(T, N),
+    Y: tw.Tensor(T, M, N),
+    eps: tw.scalar(f32),
+    T: tw.each(f32),
+):
+    """Rows in turn over one wave of clusters, 128 KB of each a block: one warpgroup asks for chunks, one sums up a row as it arrives, two write the row before. Nothing stands still
+    between rows, and half of the weights never leave the registers."""
+    C = 2
+    K = 16
+    BN = 2048
+    SLOTS = 20
+    AHEAD = 4
+    tw.assume(7 * C * K * BN // 8 < N and N <= C * K * BN)
+    tw.assume(N % 4 == 0)
+    s = tw.shared(f32, (SLOTS, BN))
+    ring = tw.pipeline(SLOTS, consumers=3)
+    head = tw.shared(f32, (ROUNDS, 32))
+    heads = tw.pipeline(ROUNDS)
+    betas = tw.shared(f32, (AHEAD, BN))
+    parts = tw.shared(f32, (ROUNDS, C + 1, 2))
+    full = tw.mbarrier(ROUNDS, arrivals=C)
+    with tw.warpgroups(0, regs=24):
+        for m, part in tw.tiles(M, C, 1, 1, group=1, cluster_dim=1):
+            h = heads.acquire()
+            tw.tma_load(head[h], X[m, 0], on=heads.full(h))
+            for k in tw.range(K):
+                slot = ring.acquire()
+                tw.tma_load(s[slot], X[m, (part * K + k) * BN], on=ring.full(slot))
+    with tw.warpgroups(1, regs=104):
+        sums_of_rows(s, ring, head, heads, parts, full, C, K, BN)
+    with tw.warpgroups(2, 3, regs=192) as w:
+        rows_written(s, ring, gamma, betas, beta, Y, eps, parts, full, w, C, K, BN, AHEAD)
 
 
 @tw.kernel(

@@ -77,7 +77,7 @@ std::vector<Case> cases() {
     // Rows in registers, over a cluster, in chunks; each of whole vectors and of odd length.
     rows("softmax_sm90", "softmax", {{2, 3000}, {1, 40000}, {1, 600000}, {9, 1023}, {2, 50001}, {1, 300001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
     out.push_back({"softmax_sm90", "softmax", DType::F32, {{"M", 2}, {"N", 304132}}, false});   // a row over all blocks
-    rows("layernorm_sm90", "layernorm", {{2, 3000}, {1, 40000}, {1, 150000}, {2, 1023}, {9, 3001}, {1, 50001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
+    rows("layernorm_sm90", "layernorm", {{2, 3000}, {1, 40000}, {3, 60000}, {1, 150000}, {2, 1023}, {9, 3001}, {1, 50001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
     out.push_back({"layernorm_sm90", "layernorm", DType::F32, {{"M", 2}, {"N", 304132}}, false});
     rows("rmsnorm_sm90", "rmsnorm", {{2, 3000}, {1, 40000}, {1, 300000}, {1, 900000}, {2, 1023}, {1, 20001}}, {{1, 8}, {9, 72}, {1, 1}, {5, 250}});
     rows("rmsnorm_sm90", "rmsnorm_residual", {{2, 3000}, {2, 1023}}, {{1, 8}, {9, 72}, {1, 1}});
