@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OnCpu, testing::ValuesIn(std::vector<Case>{
     {"argmax", 17, {{2, 8}, {10, 705}}, {}},      // bf16, rows of any pitch, two a block
     {"argmax", 18, {{1, 8}, {9, 705}, {11, 13}}, {}},   // and one
     {"argmax", 19, {{9, 1501}}, {}},
-    {"layernorm_sm90", 42, {{1, 9}, {9, 101}, {40, 263}}, {}},   // bf16, rows of any pitch by warps, in pieces
+    {"layernorm_sm90", 43, {{1, 9}, {9, 101}, {40, 263}}, {}},   // bf16, rows of any pitch by warps, in pieces
     {"../tests/gpu/kernels/pairs", 0, {{1, 1}, {3, 700}, {2, 768}}, {}},
     {"../tests/gpu/kernels/pairs", 1, {{1, 8}, {33, 64}, {70, 40}}, {}},
     {"../tests/gpu/kernels/pairs", 2, {{1, 8}, {32, 264}, {7, 128}}, {}},
