@@ -142,7 +142,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         prover_.assume(less(Poly::of(k), hi));
         return result;
     };
-    std::map<int, int> attempts;   // what hangs on another fragment of the loop can be guessed right only after that one
+    std::map<int, int> attempts;   // what hangs on another fragment of the loop can be guessed right only after that one: a value that goes through n of them needs n
     const auto [own, first_time] = carried_.try_emplace(&f);
     if (first_time) own->second = carried_by(k_, f);
     const Carried& handed = own->second;
@@ -216,7 +216,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
             std::vector<int> again;
             for (int id : failed_fragments) {
                 stable = false;
-                if (++attempts[id] <= 2 && failed_fragments.size() < known_fragments.size()) {
+                if (++attempts[id] <= 4 && failed_fragments.size() < known_fragments.size()) {
                     again.push_back(id);
                 } else {
                     known_fragments.erase(id);
