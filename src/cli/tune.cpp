@@ -199,7 +199,7 @@ private:
                     continue;
                 }
                 for (const auto& r : compiled->report.kernels) {
-                    if (r.is_entry) p.resources.push_back({{"kernel", k.name}, {"registers", r.registers}, {"spill_bytes", r.spill_store_bytes + r.spill_load_bytes}, {"shared_bytes", k.shared_bytes}, {"threads", 32 * k.warps}});
+                    if (r.is_entry) p.resources.push_back({{"kernel", k.name}, {"registers", r.registers}, {"spill_bytes", r.spill_store_bytes + r.spill_load_bytes}, {"shared_bytes", k.shared_bytes}, {"threads", codegen::threads_of(k)}});
                 }
             }
             ++done;

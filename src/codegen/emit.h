@@ -33,10 +33,10 @@ struct EmitFailure {
     ir::Loc loc;
 };
 
-// Pre: the kernel is in its last form (ir/legality.h). A failure names a construct that this printer has no text for.
 // Threads of a block: those of the kernel's warps, and those that carry messages of its teams.
 int threads_of(const ir::Kernel& kernel);
 
+// Pre: the kernel is in its last form (ir/legality.h). A failure names a construct that this printer has no text for.
 Expected<EmittedKernel, EmitFailure> emit(const ir::Kernel& kernel, const std::string& file);
 
 // The source without its comments, which name lines of the kernel file: equal exactly when the same code is compiled.

@@ -265,7 +265,7 @@ private:
 
     Answer compile() {
         for (const ir::Kernel& k : module_->kernels) {
-            j_.threads = std::max(j_.threads, 32 * k.warps);
+            j_.threads = std::max(j_.threads, codegen::threads_of(k));
             j_.shared_bytes = std::max(j_.shared_bytes, k.shared_bytes);
         }
         for (std::future<Build>& b : builds_) {

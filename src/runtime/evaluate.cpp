@@ -95,14 +95,14 @@ LoadedModule load(const json& from) {
 }
 
 json resources_of(const ir::Kernel& kernel, const CompiledKernels& compiled, const std::string& arch, int variant) {
-    json r = {{"kernel", kernel.name}, {"variant", variant}, {"line", kernel.loc.line}, {"threads", 32 * kernel.warps}, {"shared_bytes", kernel.shared_bytes}, {"arch", arch}};
+    json r = {{"kernel", kernel.name}, {"variant", variant}, {"line", kernel.loc.line}, {"threads", codegen::threads_of(kernel)}, {"shared_bytes", kernel.shared_bytes}, {"arch", arch}};
     for (const KernelResources& k : compiled.report.kernels) {
         if (!k.is_entry) continue;
         r["registers"] = k.registers;
         r["spill_bytes"] = k.spill_store_bytes + k.spill_load_bytes;
         r["local_bytes"] = k.stack_bytes;
         if (const target::Arch* facts = target::find_arch(arch)) {
-            const int blocks = target::occupancy_blocks_per_sm(*facts, 32 * kernel.warps, k.registers, kernel.shared_bytes);
+            const int blocks = target::occupancy_blocks_per_sm(*facts, codegen::threads_of(kernel), k.registers, kernel.shared_bytes);
             r["blocks_per_sm"] = blocks;
             r["occupancy"] = static_cast<double>(blocks * kernel.warps) / facts->max_warps_per_sm;
         }
@@ -156,7 +156,7 @@ struct Runner {
             r["registers"] = step.on_device->registers();
             r["local_bytes"] = step.on_device->local_bytes();
             if (const target::Arch* facts = target::find_arch(arch)) {
-                const int blocks = target::occupancy_blocks_per_sm(*facts, 32 * kernel.warps, step.on_device->registers(), kernel.shared_bytes);
+                const int blocks = target::occupancy_blocks_per_sm(*facts, codegen::threads_of(kernel), step.on_device->registers(), kernel.shared_bytes);
                 r["blocks_per_sm"] = blocks;
                 r["occupancy"] = static_cast<double>(blocks * kernel.warps) / facts->max_warps_per_sm;
             }
@@ -238,7 +238,7 @@ json static_figures(const json& request) {
             compile_request.include_folders = standard_include_folders();
             auto compiled = compile(compile_request);
             if (compiled) list.push_back(resources_of(kernel, *compiled, kernel.arch, variant));
-            else list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", compiled.error().message}, {"shared_bytes", kernel.shared_bytes}, {"threads", 32 * kernel.warps}});
+            else list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", compiled.error().message}, {"shared_bytes", kernel.shared_bytes}, {"threads", codegen::threads_of(kernel)}});
         }
     } catch (const Refusal& r) {
         return {{"problem", r.failure.message}};
