@@ -41,7 +41,8 @@ private:
     // -- integers (print_expr.cpp)
     std::string expr(const ir::Expr& e);           // no outer parentheses
     std::string wrapped(const ir::Expr& e);        // in parentheses unless an atom
-    std::string wide(const ir::Expr& e);           // 64-bit where it is a product: strides of large tensors
+    std::string wide(const ir::Expr& e);           // in 64 bits: strides of large tensors
+    static bool computed(const ir::Expr& e);
     bool non_negative(const ir::Expr& e) const;
     std::int64_t multiple(const ir::Expr& e) const;   // a number that divides e; 0: e is 0
     bool whole_vectors(const ir::Expr& limit, const ir::Expr& origin, const ir::Expr& end, int width) const;

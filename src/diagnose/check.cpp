@@ -8,6 +8,7 @@
 #include "diagnose/expectation.h"
 #include "emulate/program.h"
 #include "verify/program.h"
+#include "verify/strides.h"
 #include "verify/widths.h"
 
 namespace tw::diagnose {
@@ -35,6 +36,7 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_buffers(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_grid(kernel)) result.obligations.push_back(std::move(o));
+    for (auto& o : verify::check_strides(kernel)) result.obligations.push_back(std::move(o));
     result.questions = std::move(flow.questions);
     result.milliseconds = processor_milliseconds() - start;
     if (options.accesses) result.accesses = access_report(kernel);
@@ -99,6 +101,7 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
         if (step >= tries.size() && !sizes.empty()) sizes[step / tries.size() - 1] = tries[(step + 5) % tries.size()];
         emulate::TrialOptions trial;
         trial.seed = options.seed;
+        trial.own_data = true;
         auto run = [&] { return emulate::run_program(module, program, sizes, trial); };
         const emulate::Trial t = run();
         ++tried;

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "diagnose/explain.h"
+#include "emulate/index_use.h"
 #include "emulate/reference.h"
+#include "ir/promise.h"
 #include "verify/order.h"
 
 namespace tw::diagnose {
@@ -73,6 +75,7 @@ struct Conditions {
 emulate::TrialOptions trial_options(const Conditions& c) {
     emulate::TrialOptions o;
     o.seed = c.seed;
+    o.own_data = true;
     o.small_integers = c.small_integers;
     o.emulator.schedule = c.schedule;
     o.emulator.resident_blocks = c.resident_blocks;
@@ -139,11 +142,12 @@ std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const Sea
     std::vector<emulate::Schedule> schedules = emulate::hostile_schedules(k, options.random_schedules, options.seed);
     // Late asynchronous work finds most: try it first.
     std::stable_sort(schedules.begin(), schedules.end(), [](const auto& a, const auto& b) { return a.lazy > b.lazy; });
-    // An index tensor of whose contents nothing is promised may hold anything: values, bounds and missing outputs then say
-    // nothing about the kernel, only order does.
-    const bool open_contents = std::any_of(k.tensors.begin(), k.tensors.end(), [](const ir::Tensor& t) {
-        return !t.is_output && !target::info(t.dtype).is_float && t.dtype != target::DType::I8 && t.dtype != target::DType::U8 && !t.content_range;
-    });
+    // An index tensor of whose contents nothing is known may hold anything: values, bounds and missing outputs then say nothing about the
+    // kernel, only order does.
+    const auto is_index = emulate::index_tensors(k.tensors, k.computes, {&k});
+    const auto places = emulate::indexed_extents(k.tensors, k.computes, std::vector<std::int64_t>(k.sizes.size(), 1));
+    bool open_contents = false;
+    for (std::size_t i = 0; i < k.tensors.size(); ++i) open_contents |= is_index[i] && !ir::has_promise(k.tensors[i]) && places[i] == 0;
     auto blames_contents = [](const emulate::Trial& t) {
         if (t.outcome.clean()) return true;
         const auto kind = t.outcome.faults.front().kind;

@@ -205,6 +205,7 @@ private:
 }  // namespace tw::lower
 
 #include "lower/names.h"
+#include "lower/variants.h"
 
 namespace tw::lower {
 namespace {
@@ -364,6 +365,7 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
         }
     }
     out.kernels = std::move(ordered);
+    if (!variants_agree(out.kernels, context)) return std::nullopt;
     for (lang::StmtId id : reader.programs) {
         auto program = resolve_program(module, scope, context, id, out.kernels, number_of);
         if (program) out.programs.push_back(std::move(*program));
