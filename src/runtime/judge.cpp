@@ -41,11 +41,7 @@ Result<std::unique_ptr<Judge>> Judge::create(const DeviceData& data, const Signa
     if (signature.computes.empty()) return fail(FailureKind::bad_input, signature.name + " says nothing about what it computes", "add computes=\"...\" to its decorator");
     auto text = codegen::reference_text(signature.computes, signature.tensors, signature.sizes.size(), signature.scalars.size());
     if (!text) return fail(FailureKind::internal, text.error());
-    CompileRequest request;
-    request.source = text->source;
-    request.name = "tw_reference.cu";
-    request.arch = data.arch();
-    auto compiled = compile(request);
+    auto compiled = compile(request_for_own_text(text->source, "tw_reference.cu", data.arch()));
     if (!compiled) {
         Failure why = compiled.error();
         if (why.kind == FailureKind::compile_error) why.kind = FailureKind::internal;   // text of ours
