@@ -54,12 +54,12 @@ std::string Printer::wrapped(const Expr& e) {
             int var = 0;
             if (e->args[0].kind() == ExprKind::var && ring_[static_cast<std::size_t>(e->args[0]->id)] != 0 &&
                 e->args[1].is_constant(ring_[static_cast<std::size_t>(e->args[0]->id)])) {
-                return var_names_[static_cast<std::size_t>(e->args[0]->id)] + "_slot";
+                return companion(var_names_[static_cast<std::size_t>(e->args[0]->id)], "slot");
             }
             if (e->args[1].is_constant(2)) {
-                if (is_ring_quotient(e->args[0], var)) return var_names_[static_cast<std::size_t>(var)] + "_phase";
+                if (is_ring_quotient(e->args[0], var)) return companion(var_names_[static_cast<std::size_t>(var)], "phase");
                 if (e->args[0].kind() == ExprKind::add && e->args[0]->args[1].is_constant(1) && is_ring_quotient(e->args[0]->args[0], var)) {
-                    return "(" + var_names_[static_cast<std::size_t>(var)] + "_phase ^ 1)";
+                    return "(" + companion(var_names_[static_cast<std::size_t>(var)], "phase") + " ^ 1)";
                 }
             }
             if (non_negative(e->args[0]) && non_negative(e->args[1])) return infix("%");

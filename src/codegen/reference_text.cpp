@@ -1,5 +1,7 @@
 #include "codegen/reference_text.h"
 
+#include "codegen/user_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -298,11 +300,7 @@ __device__ inline double tw_load(const void* from, long long i, int type) {
 
 Expected<ReferenceText, std::string> reference_text(const ir::Computes& computes, const std::vector<ir::Tensor>& tensors, std::size_t size_count, std::size_t scalar_count) {
     ReferenceText out;
-    out.source = "// fp64 reference, straight from the equation: " + [&] {
-        std::string line = computes.text;
-        for (char& c : line) if (c == '\n' || c == '\r' || c == '\\') c = ' ';   // a backslash at the end would continue the comment
-        return line;
-    }() + "\n" + element_access_text() + R"(
+    out.source = "// fp64 reference, straight from the equation: " + comment_text(computes.text) + "\n" + element_access_text() + R"(
 template <int type> __device__ inline double tw_read(const void* from, long long i) { return i < 0 ? NAN_64 : tw_load(from, i, type); }
 __device__ inline bool within(long long i, long long extent) { return i >= 0 && i < extent; }
 __device__ inline long long floor_div(long long a, long long b) { const long long q = a / b; return q - (a % b != 0 && (a % b < 0) != (b < 0)); }

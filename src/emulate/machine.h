@@ -13,6 +13,7 @@
 #include "emulate/clock.h"
 #include "emulate/emulator.h"
 #include "emulate/places.h"
+#include "ir/handover.h"
 #include "ir/row_starts.h"
 #include "target/tensor_core.h"
 
@@ -313,6 +314,7 @@ private:
     bool stopped() const { return outcome_.faults.size() >= options_.fault_limit || limit_hit_; }
 
     const ir::Kernel& k_;
+    const ir::Handover handover_{ir::handover_of(k_)};   // what arrivals at other blocks' barriers pass on
     const ir::RowStarts row_starts_{k_};
     const std::vector<std::int64_t>& sizes_;
     const std::vector<double>& scalars_;

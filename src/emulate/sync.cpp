@@ -81,8 +81,15 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     const int copies = w.single ? 1 : 32;
     note_arrival(place->first, place->second, w.event, count * copies, bytes * copies, 0);
     b.tx += bytes * copies;
-    const Knowledge passed_on = known_to_one_thread(w);
-    if (place->first != w.block) visit_peer(place->first, w, passed_on.order[at(w.number)], s);
+    Knowledge passed_on = known_to_one_thread(w);
+    if (place->first != w.block) {
+        visit_peer(place->first, w, passed_on.order[at(w.number)], s);
+        // Relaxed (ir/handover.h): a block learns nothing of its own warps' doing by way of another, but that they run.
+        for (int n = place->first * k_.warps; handover_ != ir::Handover::cluster && n < (place->first + 1) * k_.warps; ++n) {
+            if (at(n) < passed_on.order.size()) passed_on.order[at(n)] = std::min(passed_on.order[at(n)], 1u);
+            if (at(n) < passed_on.fenced.size()) passed_on.fenced[at(n)] = 0;
+        }
+    }
     b.gathering.join_from(passed_on);
     tick(w);
     for (int i = 0; i < count * copies; ++i) {

@@ -155,7 +155,7 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
             if (*known) return done();
             return r.error(Code::bad_assumption, b->where("condition"), "the assumption is false for these constants: no launch could satisfy it");
         }
-        r.d.kernel.assumptions.push_back({*c, std::string(r.cx.sources.text(b->where("condition"))), r.loc(b->where("condition"))});
+        r.d.kernel.assumptions.push_back({*c, ir::to_string(*c, ir::names_of(r.d.kernel)), r.loc(b->where("condition"))});
         return done();
     }
     return std::nullopt;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lower/computes.h"
+#include "lower/names.h"
 
 namespace tw::lower {
 
@@ -122,7 +123,10 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         if (!c) continue;
         for (const lang::Argument& a : c->arguments) {
             if (a.keyword == "computes" && ast.get_if<lang::StringLiteral>(a.value)) computes = a.value;
-            else if (a.keyword == "name" && ast.get_if<lang::StringLiteral>(a.value)) p.name = ast.get_if<lang::StringLiteral>(a.value)->value;
+            else if (a.keyword == "name" && ast.get_if<lang::StringLiteral>(a.value)) {
+                p.name = ast.get_if<lang::StringLiteral>(a.value)->value;
+                if (!is_name(p.name)) cx.error(Code::bad_choice, ast[a.value].span, not_a_name(p.name)).with_hint(name_hint), ok = false;
+            }
             else cx.error(Code::unknown_keyword, a.keyword.empty() ? ast[a.value].span : a.keyword_span, "@tw.program takes computes= and name=, both strings"), ok = false;
         }
     }

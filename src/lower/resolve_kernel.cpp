@@ -4,6 +4,7 @@
 #include "lower/computes.h"
 #include "lower/expect.h"
 #include "lower/lower.h"
+#include "lower/names.h"
 #include "lower/resolver.h"
 #include "target/sync.h"
 
@@ -270,6 +271,7 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
                 k.arch = v.text;
             } else if (a.keyword == "name") {
                 if (!v.is(K::string) || v.text.empty()) { error(Code::type_mismatch, where, "name is a string"); ok = false; continue; }
+                if (!is_name(v.text)) { error(Code::bad_choice, where, not_a_name(v.text), name_hint); ok = false; continue; }
                 k.name = v.text;
             } else if (a.keyword == "threads") {
                 auto n = constant_int(v, where, "threads");

@@ -255,12 +255,7 @@ private:
     Build build(const ir::Kernel& k) const {
         auto emitted = codegen::emit(k, task_.name + ".py");
         if (!emitted) return {emitted.error().message, {}};
-        runtime::CompileRequest request;
-        request.source = emitted->source;
-        request.name = k.name + ".cu";
-        request.arch = k.arch;
-        request.include_folders = runtime::standard_include_folders();
-        return {{}, runtime::compile(request)};
+        return {{}, runtime::compile(runtime::request_for_own_text(emitted->source, k.name + ".cu", k.arch))};
     }
 
     Answer compile() {
@@ -277,7 +272,7 @@ private:
                     detail_ = "not compiled: " + made.error().message;
                     return Answer::skip;
                 }
-                return refuse(FailureClass::resource, made.error().message + "\n", "the compiler refuses it");
+                return refuse(FailureClass::resource, made.error().message + "\n", made.error().kind == runtime::FailureKind::device_error ? "its machine code is not safe to run" : "the compiler refuses it");
             }
             for (const runtime::KernelResources& r : made->report.kernels) {
                 if (!r.is_entry) continue;

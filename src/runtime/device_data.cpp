@@ -105,11 +105,7 @@ Result<std::unique_ptr<DeviceData>> DeviceData::create() {
     auto arch = current_arch();
     if (!arch) return std::move(arch).propagate();
     data->arch_ = *arch;
-    CompileRequest request;
-    request.source = data_kernels_text();
-    request.name = "tw_data.cu";
-    request.arch = data->arch_;
-    auto compiled = compile(request);
+    auto compiled = compile(request_for_own_text(data_kernels_text(), "tw_data.cu", data->arch_));
     if (!compiled) return std::move(compiled).propagate();
     auto fill = DeviceKernel::load(compiled->cubin, "tw_fill");
     if (!fill) return std::move(fill).propagate();

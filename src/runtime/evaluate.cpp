@@ -234,12 +234,7 @@ json static_figures(const json& request) {
                 list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", emitted.error().message}});
                 continue;
             }
-            CompileRequest compile_request;
-            compile_request.source = emitted->source;
-            compile_request.name = kernel.name + ".cu";
-            compile_request.arch = kernel.arch;
-            compile_request.include_folders = standard_include_folders();
-            auto compiled = compile(compile_request);
+            auto compiled = compile(request_for_own_text(emitted->source, kernel.name + ".cu", kernel.arch));
             if (compiled) list.push_back(resources_of(kernel, *compiled, kernel.arch, variant));
             else list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", compiled.error().message}, {"shared_bytes", kernel.shared_bytes}, {"threads", codegen::threads_of(kernel)}});
         }

@@ -41,11 +41,8 @@ Result<std::unique_ptr<Judge>> Judge::create(const DeviceData& data, const Signa
     if (signature.computes.empty()) return fail(FailureKind::bad_input, signature.name + " says nothing about what it computes", "add computes=\"...\" to its decorator");
     auto text = codegen::reference_text(signature.computes, signature.tensors, signature.sizes.size(), signature.scalars.size());
     if (!text) return fail(FailureKind::internal, text.error());
-    CompileRequest request;
-    request.source = text->source;
-    request.name = "tw_reference.cu";
-    request.options = {"--fmad=false"};   // one term printed twice is one number
-    request.arch = data.arch();
+    CompileRequest request = request_for_own_text(text->source, "tw_reference.cu", data.arch());
+    request.options.push_back("--fmad=false");   // one term printed twice is one number
     auto compiled = compile(request);
     if (!compiled) {
         Failure why = compiled.error();

@@ -66,12 +66,7 @@ Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
     }
     auto emitted = codegen::emit(kernel, module_.file);
     if (!emitted) return fail(FailureKind::internal, fmt::format("{}:{}: {}: {}", module_.file, emitted.error().loc.line, kernel.name, emitted.error().message));
-    CompileRequest request;
-    request.source = emitted->source;
-    request.name = kernel.name + ".cu";
-    request.arch = arch;
-    request.include_folders = standard_include_folders();
-    auto compiled = compile(request);
+    auto compiled = compile(request_for_own_text(emitted->source, kernel.name + ".cu", arch));
     if (!compiled) return std::move(compiled).propagate();
     auto made = std::make_shared<Loaded>();
     auto on_device = DeviceKernel::load(compiled->cubin, emitted->entry);
