@@ -23,6 +23,23 @@ std::vector<std::string> CheckResult::used() const {
     return {names.begin(), names.end()};
 }
 
+namespace {
+
+AuditOptions audit_options(const CheckOptions& options) {
+    AuditOptions a;
+    a.seconds = options.audit_seconds;
+    a.seed = options.seed;
+    a.only = options.audit_run;
+    return a;
+}
+
+void take_audit(CheckResult& result, AuditResult audited) {
+    if (audited.failing) result.counterexample = audited.failure;
+    result.audit = std::move(audited);
+}
+
+}  // namespace
+
 CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     const double start = processor_milliseconds();
     CheckResult result;
@@ -40,7 +57,8 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     result.questions = std::move(flow.questions);
     result.milliseconds = processor_milliseconds() - start;
     if (options.accesses) result.accesses = access_report(kernel);
-    if (result.proved() || !options.search) return result;
+    if (result.proved() && options.audit_seconds > 0) take_audit(result, audit(kernel, audit_options(options)));
+    if (result.proved() || result.wrongly_proved() || !options.search) return result;
 
     SearchOptions search;
     search.seconds = options.search_seconds;
@@ -91,7 +109,8 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
     result.obligations = verify::check_program(module, program);
     result.milliseconds = processor_milliseconds() - computed;
     auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-    if (result.proved() || !options.search) return result;
+    if (result.proved() && options.audit_seconds > 0) take_audit(result, audit(module, program, audit_options(options)));
+    if (result.proved() || result.wrongly_proved() || !options.search) return result;
     // Small sizes, all alike and then one by one different: a slip between launches shows on any of them.
     const ir::Kernel signature = emulate::signature_of(program);
     const std::vector<std::int64_t> tries = {1, 2, 3, 8, 16, 33, 40, 64, 72, 130, 136, 200, 256};

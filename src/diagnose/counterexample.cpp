@@ -32,20 +32,6 @@ const char* hint_for(const std::string& kind) {
     return "";
 }
 
-const char* code_for(const std::string& kind) {
-    if (kind == "race") return "TW2001";
-    if (kind == "deadlock") return "TW2002";
-    if (kind == "proxy") return "TW2003";
-    if (kind == "in_flight") return "TW2004";
-    if (kind == "uninitialised") return "TW2005";
-    if (kind == "out_of_bounds") return "TW2006";
-    if (kind == "barrier" || kind == "phase" || kind == "byte_count") return "TW2007";
-    if (kind == "divergence") return "TW2008";
-    if (kind == "wrong value") return "TW1001";
-    if (kind == "unwritten output") return "TW1002";
-    return "TW2009";
-}
-
 // The statement that stores to a tensor, for want of a better place.
 const ir::Stmt* store_of(const ir::Kernel& k, int tensor) {
     const ir::Stmt* found = nullptr;
@@ -115,6 +101,20 @@ void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& repla
 }
 
 }  // namespace
+
+const char* code_for(const std::string& kind) {
+    if (kind == "race") return "TW2001";
+    if (kind == "deadlock") return "TW2002";
+    if (kind == "proxy") return "TW2003";
+    if (kind == "in_flight") return "TW2004";
+    if (kind == "uninitialised") return "TW2005";
+    if (kind == "out_of_bounds") return "TW2006";
+    if (kind == "barrier" || kind == "phase" || kind == "byte_count") return "TW2007";
+    if (kind == "divergence") return "TW2008";
+    if (kind == "wrong value") return "TW1001";
+    if (kind == "unwritten output") return "TW1002";
+    return "TW2009";
+}
 
 std::string sizes_text(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
     std::string s;

@@ -81,6 +81,8 @@ struct SearchOptions {
 std::vector<std::vector<std::int64_t>> search_instances(const ir::Kernel& kernel);
 std::optional<Counterexample> find_counterexample(const ir::Kernel& kernel, const SearchOptions& options);
 
+// The diagnostic code of a kind of failure (Counterexample::kind).
+const char* code_for(const std::string& kind);
 std::string sizes_text(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes);
 
 }  // namespace tw::diagnose

@@ -58,7 +58,7 @@ bool Machine::step(Warp& w) {
         limit_hit_ = true;
         return false;
     }
-    if ((outcome_.steps & 0xffff) == 0) report_progress(cluster_);
+    if ((outcome_.steps & 0x3ff) == 0) report_progress(cluster_);
     while (!w.frames.empty()) {
         Frame& f = w.frames.back();
         if (f.pc < f.region->size()) break;
