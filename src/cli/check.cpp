@@ -19,7 +19,7 @@ struct Options {
     std::string file, kernel;
     std::vector<std::string> settings;
     bool json = false, verbose = false;
-    double seconds = 5, audit = 1;
+    double seconds = 3, audit = 1;
     int audit_run = 0;
     std::uint64_t seed = 1;
 };
@@ -42,6 +42,7 @@ nlohmann::json to_json(const diagnose::Counterexample& c) {
         for (const auto& d : c.differences) j["differences"].push_back({{"kind", diagnose::name_of(d.kind)}, {"text", d.text}});
     }
     if (!c.missing.empty()) j["missing"] = c.missing;
+    if (c.repair) j["repair"] = {{"place", place(c.repair->loc)}, {"change", c.repair->text}, {"passed", c.repair->passed}, {"proved", c.repair->proved}};
     j["trace"] = nlohmann::json::array();
     for (const diagnose::TraceStep& t : c.trace) {
         nlohmann::json iteration = nlohmann::json::object();
@@ -115,6 +116,10 @@ void print_counterexample(const diagnose::Counterexample& c, const std::string& 
     print_picture(c.picture);
     fmt::print("  replay:    {}\n", c.confirmed ? "confirmed on the emulator" : "NOT confirmed (this is our bug: please report it)");
     if (!c.hint.empty()) fmt::print("  hint:      {}\n", c.hint);
+    if (c.repair) {
+        const std::string others = c.repair->passed > 1 ? fmt::format(", and so do {} others", c.repair->passed - 1) : "";
+        fmt::print("  tried:     with this change the instance passes{}{}\n", others, c.repair->proved ? "; the kernel is then proved" : "");
+    }
 }
 
 // How to see the run again that an audit failed at.
