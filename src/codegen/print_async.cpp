@@ -176,7 +176,7 @@ void Printer::synchronise(const ir::Stmt& s) {
     const bool cluster = k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1;
     if (std::holds_alternative<ir::CpAsyncCommit>(s.op)) text = "tw::cp_async_commit();";
     else if (auto* w = std::get_if<ir::CpAsyncWait>(&s.op)) text = fmt::format("tw::cp_async_wait<{}>();", w->pending);
-    else if (auto* w = std::get_if<ir::CpAsyncArrive>(&s.op)) text = fmt::format("tw::cp_async_mbarrier_arrive_noinc({});", barrier(w->barrier));
+    else if (auto* w = std::get_if<ir::CpAsyncArrive>(&s.op)) text = fmt::format("tw::cp_async_mbarrier_arrive{}({});", w->noinc ? "_noinc" : "", barrier(w->barrier));
     else if (std::holds_alternative<ir::BulkCommit>(s.op)) text = "tw::bulk_commit();";
     else if (auto* w = std::get_if<ir::BulkWait>(&s.op)) text = fmt::format("tw::bulk_wait{}<{}>();", w->read ? "_read" : "", w->pending);
     else if (auto* b = std::get_if<ir::BarrierInit>(&s.op)) text = fmt::format("tw::mbarrier_init({}, {});", barrier(b->barrier), b->arrivals);
