@@ -160,7 +160,8 @@ bool AuditSizes::repair(std::vector<std::int64_t>& sizes) const {
 
 std::int64_t AuditSizes::of_tiles(std::size_t size, int tiles, std::mt19937_64& random) const {
     const auto& list = constants_[size];
-    const std::int64_t c = list[random() % list.size()];
+    // The larger ones are tiles, the smaller ones vectors: of two, the larger.
+    const std::int64_t c = std::max(list[random() % list.size()], random() % 2 ? list[random() % list.size()] : 0);
     static constexpr std::int64_t ends[] = {0, 0, 1, -1};
     std::int64_t end = ends[random() % 4];
     if (random() % 4 == 0) end = static_cast<std::int64_t>(random() % 8) + 1 - 8;      // every residue of what is divided by 8

@@ -32,8 +32,10 @@ std::string integers(RandomWriter& w) {
     w.parameter(fmt::format("X: tw.Tensor(tw.{}, N)", t));
     w.parameter(fmt::format("Y: tw.Tensor(tw.{}, N)", out));
     w.parameter(fmt::format("BN: tw.const = {}", BN));
-    switch (w.below(4)) {
+    switch (w.below(6)) {
         case 0: w.line("i = tw.grid(tw.cdiv(N, BN)) * BN"); break;
+        case 4: w.line("tw.grid(tw.cdiv(N, BN))"), w.line("i = tw.block(0) * BN"); break;
+        case 5: w.line("tw.grid(tw.cdiv(N, BN))"), w.line("i = (tw.num_blocks(0) - 1 - tw.block(0)) * BN"); break;
         case 1: w.line("b = tw.grid(tw.cdiv(N, BN))"), w.line("i = (b >> 2) * (4 * BN) + (b & 3) * BN"); break;
         case 2: w.line("b = tw.grid(tw.cdiv(N, 2 * BN) * 2)"), w.line("i = (b ^ 1) * BN"); break;
         default: w.line("b = tw.grid(tw.cdiv(N, BN))"), w.line("i = (b // 3 * 3 + b % 3) * BN"); break;
@@ -182,6 +184,10 @@ std::string lanes(RandomWriter& w) {
         w.line("tw.store(Y[m], tw.prod(x, axis=0))");
         return w.file("sm_80", "Y[m] = prod(n, X[m, n])", "threads=32");
     }
+    if (w.chance(40) && !w.exact()) {
+        w.line(fmt::format("tw.store(Y[m, 0:{}], tw.cumprod(tw.where(tw.arange({}) < N, x, 1.0), axis=0))", BN, BN));
+        return w.file("sm_80", "Y[m, n] = prod(k in 0:n + 1, X[m, k])", "threads=32");
+    }
     w.line(fmt::format("tw.store(Y[m, 0:{}], tw.cumsum(x, axis=0, reverse=True))", BN));
     return w.file("sm_80", "Y[m, n] = sum(k in n:N, X[m, k])", "threads=32");
 }
@@ -204,7 +210,8 @@ std::string functions(RandomWriter& w) {
         {"tw.erf(x)", "erf(X[n])"}, {"tw.floor(x)", "floor(X[n])"}, {"tw.ceil(x * 3.0)", "ceil(X[n] * 3.0)"}, {"tw.pow(tw.abs(x) + 1.0, 2.0)", "(abs(X[n]) + 1.0) ** 2"},
         {"tw.fma(x, s, h)", "(X[n] * s + 0.5)"}, {"tw.max(x * s, -x)", "maximum(X[n] * s, -X[n])"}, {"tw.min(x, x * x)", "minimum(X[n], X[n] * X[n])"}, {"tw.sqrt(x * x)", "abs(X[n])"},
         {"tw.exp(2.0 * tw.log(tw.abs(x) + 1.0))", "(abs(X[n]) + 1.0) ** 2"}, {"tw.where((x > 0.0) & (x < 2.0), x, h)", "where(X[n] > 0.0 and X[n] < 2.0, X[n], 0.5)"},
-        {"tw.where(~(x > 0.25) | (x == s), h, x)", "where(not (X[n] > 0.25) or X[n] == s, 0.5, X[n])"}, {"x.to(tw.tf32).to(f32)", "f32(tf32(X[n]))"}, {"x ** 2", "X[n] ** 2"}};
+        {"tw.where(~(x > 0.25) | (x == s), h, x)", "where(not (X[n] > 0.25) or X[n] == s, 0.5, X[n])"}, {"x.to(tw.tf32).to(f32)", "f32(tf32(X[n]))"}, {"x ** 2", "X[n] ** 2"},
+        {"tw.where(x != 0.5, x, -h)", "where(X[n] != 0.5, X[n], -0.5)"}};
     Twin y = list[w.below(static_cast<int>(std::size(list)))];
     for (int more = w.below(3); more > 0; --more) {
         const Twin& z = list[w.below(static_cast<int>(std::size(list)))];

@@ -8,6 +8,7 @@ namespace {
 // A count modulo the stages, in one of the ways people write it.
 std::string slot_of(RandomWriter& w, const std::string& count, int stages) {
     const bool power = (stages & (stages - 1)) == 0;
+    if (stages == 2 && w.chance(20)) return fmt::format("0 if {} % 2 == 0 else 1", count);
     switch (w.below(power ? 5 : 3)) {
         case 0: return fmt::format("{} % {}", count, stages);
         case 1: return fmt::format("{} - {} // {} * {}", count, count, stages, stages);

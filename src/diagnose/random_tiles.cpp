@@ -281,6 +281,7 @@ std::string views(RandomWriter& w) {
         default:   // registers: another distribution, or windows
             w.line(fmt::format("x = tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={}, layout=tw.{})", RandomWriter::zero(t), w.word({"rows()", "blocked(vector=1)", "warp_rows(vector=1)"})));
             w.line(fmt::format("y = tw.relayout(x, tw.{})", w.word({"rows()", "blocked(vector=1)", "blocked(vector=2)"})));
+            if (w.chance(40)) w.line("y = tw.zeros(y.dtype, y.shape, layout=tw.like(y)) + y");
             w.line("tw.store(Y[bm * BM, bn * BN], y)");
             break;
     }

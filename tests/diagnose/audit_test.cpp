@@ -39,7 +39,7 @@ AuditResult runs(const ir::Kernel& k, int count) {
 // Each is right on short loops, on one resident block, on small grids, on residues 0 and 1, or in real numbers.
 const char* const wrong[] = {
     // a slot that counts the outer loop as well
-    R"(@tw.kernel(target="sm_80", computes="Y[n, m] = X[m, n]", threads=64)
+    R"py(@tw.kernel(target="sm_80", computes="Y[n, m] = X[m, n]", threads=64)
 def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M)):
     tw.grid(1)
     s = tw.shared(f32, (2, 16, 16), pad=1)
@@ -49,9 +49,9 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M)):
             tw.store(s[slot], tw.load(X[m * 16 : m * 16 + 16, c * 16 : c * 16 + 16], fill=0.0))
             tw.sync()
             tw.store(Y[c * 16 : c * 16 + 16, m * 16 : m * 16 + 16], tw.load(s[slot].T))
-)",
+)py",
     // a raster whose last group is taken for a whole one
-    R"(@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n]", threads=32)
+    R"py(@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n]", threads=32)
 def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     rows = tw.cdiv(M, 8)
     columns = tw.cdiv(N, 8)
@@ -60,9 +60,9 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
         bm = t // (group * columns) * group + t % group
         bn = t // group % columns
         tw.store(Y[bm * 8, bn * 8], tw.load(X[bm * 8 : bm * 8 + 8, bn * 8 : bn * 8 + 8], fill=0.0))
-)",
+)py",
     // a place that only some residues move out of the buffer
-    R"(@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n]", threads=64)
+    R"py(@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n]", threads=64)
 def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     m, b = tw.grid(M, tw.cdiv(N, 64))
     shift = N % 8
@@ -70,25 +70,25 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     tw.store(s[shift : shift + 64], tw.load(X[m, b * 64 : b * 64 + 64], fill=0.0))
     tw.sync()
     tw.store(Y[m, b * 64 : b * 64 + 64], tw.load(s[shift : shift + 64]))
-)",
+)py",
     // a mask computed in bf16
-    R"(@tw.kernel(target="sm_80", computes="Y[m, n] = where(n < 1001, X[m, n], 0.0)", threads=128)
+    R"py(@tw.kernel(target="sm_80", computes="Y[m, n] = where(n < 1001, X[m, n], 0.0)", threads=128)
 def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     m, b = tw.grid(M, tw.cdiv(N, 128))
     x = tw.load(X[m, b * 128 : b * 128 + 128], fill=0.0)
     place = (tw.arange(128) + b * 128).to(bf16)
     tw.store(Y[m, b * 128 : b * 128 + 128], tw.where(place < 1001.0, x, 0.0))
-)",
+)py",
     // a tiny constant left out: all zeros show it
-    R"(@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n] / (sqrt(sum(k, X[m, k] * X[m, k])) + 1e-8)", threads=128)
+    R"py(@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n] / (sqrt(sum(k, X[m, k] * X[m, k])) + 1e-8)", threads=128)
 def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     tw.assume(N <= 256)
     m = tw.grid(M)
     x = tw.load(X[m, 0:256], fill=0.0)
     tw.store(Y[m, 0:256], x * tw.rsqrt(tw.sum(x * x, axis=0)))
-)",
+)py",
     // the phase of a global tile number
-    R"(@tw.kernel(target="sm_90a", computes="Y[m, n] = X[m, n]")
+    R"py(@tw.kernel(target="sm_90a", computes="Y[m, n] = X[m, n]")
 def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     tw.assume(N == 32)
     s = tw.shared(f32, (16, 32))
@@ -108,7 +108,7 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
             with tw.elected():
                 empty[0].arrive()
             tw.store(Y[t * 16, 0], x)
-)",
+)py",
 };
 
 TEST(Audit, FindsWhatIsWrongBeyondTheCutOff) {
@@ -171,7 +171,7 @@ TEST(Audit, SizesGoBeyondOneTileInSeveralDimensionsAndToEveryResidue) {
 }
 
 TEST(Audit, ProgramsRunAsAWhole) {
-    const Loaded l = text("N = tw.sizes(\"N\")", R"(@tw.kernel(target="sm_80", computes="Y[n] = X[n] * 2", threads=64)
+    const Loaded l = text("N = tw.sizes(\"N\")", R"py(@tw.kernel(target="sm_80", computes="Y[n] = X[n] * 2", threads=64)
 def double(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     i = tw.grid(tw.cdiv(N, 64)) * 64
     tw.store(Y[i], tw.load(X[i : i + 64], fill=0.0) * 2.0)
@@ -182,7 +182,7 @@ def eight(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     T = tw.buffer(f32, N)
     double(X, T)
     double(T, Y)
-)");
+)py");
     ASSERT_TRUE(l.module) << render_text(l.sink, l.sources);
     AuditOptions o;
     o.seconds = 60;
