@@ -263,7 +263,7 @@ private:
         while (shrunk) {
             shrunk = false;
             for (std::size_t i = 0; i < quick.sizes.size(); ++i) {
-                for (std::int64_t n : {std::int64_t{1}, quick.sizes[i] / 4, quick.sizes[i] / 2, quick.sizes[i] - 8, quick.sizes[i] - 1}) {
+                for (std::int64_t n : std::set<std::int64_t>{1, quick.sizes[i] / 4, quick.sizes[i] / 2, quick.sizes[i] - 8, quick.sizes[i] - 1}) {
                     if (n < 1 || n >= quick.sizes[i] || seconds_since(begin) > most) continue;
                     std::vector<std::int64_t> smaller = quick.sizes;
                     smaller[i] = n;

@@ -20,6 +20,7 @@ struct TrialOptions {
     bool small_integers = false;     // inputs are small integers, so that sums are exact and any slip is visible
     std::map<std::string, double> scalars;               // given by name instead of drawn
     std::map<std::string, std::vector<double>> inputs;   // contents by name, in memory order, instead of random ones
+    std::shared_ptr<const std::vector<ReferenceOutput>> expected;   // of these inputs, where the caller has it already
 };
 
 struct OutputError {
