@@ -6,6 +6,7 @@
 
 #include "base/processor_time.h"
 #include "diagnose/expectation.h"
+#include "diagnose/unproved.h"
 #include "emulate/program.h"
 #include "verify/program.h"
 #include "verify/strides.h"
@@ -56,6 +57,9 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     for (auto& o : verify::check_strides(kernel)) result.obligations.push_back(std::move(o));
     result.questions = std::move(flow.questions);
     result.milliseconds = processor_milliseconds() - start;
+    for (auto& o : result.obligations) {
+        if (o.status == verify::Status::not_proved) o.reason = with_forms(kernel, o.reason);
+    }
     if (options.accesses) result.accesses = access_report(kernel);
     if (result.proved() && options.audit_seconds > 0) take_audit(result, audit(kernel, audit_options(options)));
     if (result.proved() || result.wrongly_proved() || !options.search) return result;
@@ -113,6 +117,9 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
     const double computed = processor_milliseconds();
     CheckResult result;
     result.obligations = verify::check_program(module, program);
+    for (auto& o : result.obligations) {
+        if (o.status == verify::Status::not_proved) o.reason = with_forms(emulate::signature_of(program), o.reason);
+    }
     result.milliseconds = processor_milliseconds() - computed;
     auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
     if (result.proved() && options.audit_seconds > 0) take_audit(result, audit(module, program, audit_options(options)));

@@ -259,15 +259,15 @@ private:
     // The smallest of each size that still fails, greedily; then a plain schedule.
     void shrink(Failure& f) {
         const double begin = processor_seconds();
-        const double most = std::min(0.4, options_.seconds);
+        const double most = std::min(0.3, options_.seconds);
         const bool by_order = !f.trial.outcome.clean() && order_fails(f.sizes, f.conditions);
         Failure quick = f;   // by runs without values: believed only after a trial
         bool shrunk = true;
         while (shrunk) {
             shrunk = false;
             for (std::size_t i = 0; i < quick.sizes.size(); ++i) {
-                for (std::int64_t n : {std::int64_t{1}, quick.sizes[i] / 4, quick.sizes[i] / 2, quick.sizes[i] - 8, quick.sizes[i] - 1}) {
-                    if (n < 1 || n >= quick.sizes[i] || seconds_since(begin) > most) continue;
+                for (std::int64_t n : std::set<std::int64_t>{1, quick.sizes[i] / 4, quick.sizes[i] / 2, quick.sizes[i] - 8, quick.sizes[i] - 1}) {
+                    if (n < 1 || n >= quick.sizes[i] || seconds_since(begin) + (by_order ? 0 : 0.7 * quick.trial.seconds) > most) continue;
                     std::vector<std::int64_t> smaller = quick.sizes;
                     smaller[i] = n;
                     if (by_order) {

@@ -276,6 +276,7 @@ void unwritten(Counterexample& c, const Replay& r, const Event& now, Suspects& s
 void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects& suspects) {
     const ir::Kernel& k = r.kernel;
     suspects.order = true;
+    suspects.proxy = f.kind == FaultKind::proxy;
     if (!f.stuck.empty()) suspects.second = f.stuck.front().stmt;
     if (f.kind == FaultKind::deadlock) return explain_deadlock(c, r, f);
     const std::vector<Event>& events = r.history.events;

@@ -341,10 +341,10 @@ void ValueStory::note_end(MadeId from) {
 // The way of one element that tells what happened.
 bool ValueStory::trace_elements(const std::vector<Monomial>& terms, bool dead_end) {
     Elements common;   // what the other side has too tells less: it is followed last
-    for (const Monomial& m : dead_end ? found_.foreign : found_.missing) forms_.elements(m, common);
+    forms_.elements(dead_end ? found_.foreign : found_.missing, common);
     for (const Monomial& m : terms) {
         Elements all;
-        forms_.elements(m, all);
+        forms_.elements(m, all, 64);
         if (all.empty() || all.size() > 64) continue;
         std::vector<Elements::value_type> below(all.begin(), all.end());
         std::stable_partition(below.begin(), below.end(), [&](const auto& e) { return !common.count(e); });
@@ -385,7 +385,7 @@ void ValueStory::look_for_fills() {
 void ValueStory::trace() {
     const bool foreign_elements = std::any_of(found_.foreign.begin(), found_.foreign.end(), [&](const Monomial& m) {
         Elements e;
-        forms_.elements(m, e);
+        forms_.elements(m, e, 0);
         return !e.empty();
     });
     if (fill_) trace_fill();

@@ -529,28 +529,37 @@ FormId Forms::actual(const emulate::History& h, emulate::MadeId id) {
 
 // ------------------------------------------------------------------------------------------------------------- elements
 
-void Forms::elements(const Monomial& m, std::set<std::pair<int, std::int64_t>>& out) const {
-    std::set<FormId> seen;   // parts are shared
-    std::vector<FormId> left;
+void Forms::collect(const Monomial& m, std::set<std::pair<int, std::int64_t>>& out, std::set<int>& seen, std::size_t most) const {
+    std::vector<int> left;   // atoms; parts are shared
     auto add = [&](const Monomial& factors) {
         for (const auto& [id, p] : factors) {
-            const FormAtom& a = atom(id);
-            if (a.kind == FormAtom::Kind::element) out.emplace(a.id, a.offset);
-            for (FormId inner : a.args) {
-                if (seen.insert(inner).second) left.push_back(inner);
-            }
+            if (seen.insert(id).second) left.push_back(id);
         }
     };
     add(m);
-    while (!left.empty()) {
-        const FormId next = left.back();
+    while (!left.empty() && out.size() <= most) {
+        const FormAtom& a = atom(left.back());
         left.pop_back();
-        for (const auto& [factors, c] : form(next)) add(factors);
+        if (a.kind == FormAtom::Kind::element) out.emplace(a.id, a.offset);
+        for (FormId inner : a.args) {
+            for (const auto& [factors, c] : form(inner)) add(factors);
+        }
     }
 }
 
+void Forms::elements(const Monomial& m, std::set<std::pair<int, std::int64_t>>& out, std::size_t most) const {
+    std::set<int> seen;
+    collect(m, out, seen, most);
+}
+
 void Forms::elements(FormId id, std::set<std::pair<int, std::int64_t>>& out) const {
-    for (const auto& [m, c] : form(id)) elements(m, out);
+    std::set<int> seen;
+    for (const auto& [m, c] : form(id)) collect(m, out, seen, std::string::npos);
+}
+
+void Forms::elements(const std::vector<Monomial>& terms, std::set<std::pair<int, std::int64_t>>& out) const {
+    std::set<int> seen;
+    for (const Monomial& m : terms) collect(m, out, seen, std::string::npos);
 }
 
 }  // namespace tw::diagnose

@@ -72,9 +72,10 @@ public:
     std::string element_text(int tensor, std::int64_t offset) const;
     std::vector<std::int64_t> index_of(int tensor, std::int64_t offset) const;
 
-    // All elements below a form.
+    // All elements below a form; of one term, until there are more than `most`.
     void elements(FormId id, std::set<std::pair<int, std::int64_t>>& out) const;
-    void elements(const Monomial& m, std::set<std::pair<int, std::int64_t>>& out) const;
+    void elements(const std::vector<Monomial>& terms, std::set<std::pair<int, std::int64_t>>& out) const;
+    void elements(const Monomial& m, std::set<std::pair<int, std::int64_t>>& out, std::size_t most = std::string::npos) const;
 
 private:
     // A text with its numbers apart, so that terms of one shape can be recognised.
@@ -94,6 +95,7 @@ private:
     double parts(const Form& f);
     std::map<int, double> parts_;                   // by atom
     Shape folded_list(const std::string& op, std::vector<Shape> items, int depth, bool prefix_sum);
+    void collect(const Monomial& m, std::set<std::pair<int, std::int64_t>>& out, std::set<int>& seen, std::size_t most) const;
     double snapped(double x);
     double value(const ir::Term& t);
     FormId of_term(const ir::Term& t);

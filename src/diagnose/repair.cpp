@@ -97,13 +97,22 @@ std::vector<Candidate> repair_candidates(const ir::Kernel& kernel, const Suspect
     return all;
 }
 
-std::optional<Repair> find_repair(const ir::Kernel& kernel, const Suspects& suspects, const std::vector<RepairTrial>& trials, double seconds,
+std::optional<Repair> find_repair(const ir::Kernel& kernel, const Suspects& suspects, std::vector<RepairTrial> trials, double seconds,
                                   const std::function<bool(const ir::Kernel&)>& prove) {
     const std::clock_t start = std::clock();
     auto spent = [&] { return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC; };
-    auto passes = [](const ir::Kernel& k, const RepairTrial& t) {
+    // What `computes` says of a trial's inputs is the same for every change.
+    auto passes = [&](const ir::Kernel& k, RepairTrial& t) -> std::optional<bool> {
+        if (!t.options.expected) {
+            const emulate::Start begin = emulate::starting_values(kernel, t.sizes, t.options);
+            if (!begin.refused.empty()) return std::nullopt;
+            auto expected = emulate::reference(kernel.computes, t.sizes, begin.scalars, begin.tensors);
+            if (!expected) return std::nullopt;
+            t.options.expected = std::make_shared<const std::vector<emulate::ReferenceOutput>>(std::move(*expected));
+        }
         const emulate::Trial trial = emulate::run_trial(k, t.sizes, t.options);
-        return trial.refused.empty() && !trial.failed();
+        if (!trial.refused.empty()) return std::nullopt;
+        return !trial.failed();
     };
     std::optional<Repair> best;
     int proofs = 0;
@@ -111,19 +120,18 @@ std::optional<Repair> find_repair(const ir::Kernel& kernel, const Suspects& susp
         if (spent() > seconds) break;
         ir::Kernel changed = kernel;
         c.apply(changed);
-        if (!ir::legal_last_form(changed).empty() || !passes(changed, trials.front())) continue;
+        if (!ir::legal_last_form(changed).empty() || !passes(changed, trials.front()).value_or(false)) continue;
         Repair repair{c.loc, c.text, 1, false};
         bool all = true;
-        for (std::size_t i = 1; i < trials.size() && all && spent() < 1.5 * seconds; ++i) {
-            // What the assumptions exclude, or what is too large, is no evidence either way.
-            const emulate::Trial t = emulate::run_trial(changed, trials[i].sizes, trials[i].options);
-            if (!t.refused.empty()) continue;
-            all = !t.failed();
-            ++repair.passed;
+        const double confirming = spent();
+        for (std::size_t i = 1; i < trials.size() && all && spent() < confirming + 0.4 * seconds; ++i) {
+            const auto right = passes(changed, trials[i]);   // what is refused is no evidence either way
+            all = right.value_or(true);
+            repair.passed += right.has_value();
         }
         if (!all) continue;
         // Several changes may let these instances pass; one after which the kernel is proved is the one that was meant.
-        if (proofs++ < 3 && spent() < seconds) repair.proved = prove(changed);
+        if (proofs++ < 3 && spent() < 1.5 * seconds) repair.proved = prove(changed);
         if (repair.proved) return repair;
         if (!best) best = repair;
         if (proofs >= 3) break;

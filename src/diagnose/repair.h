@@ -20,6 +20,7 @@ namespace tw::diagnose {
 // What the failing run points at; from explain_value and explain_fault.
 struct Suspects {
     bool order = false;                         // a fault of synchronisation, not of values
+    bool proxy = false;                         // ... that a fence is for
     const ir::Stmt* first = nullptr;            // the two accesses, in the order of their issue; a deadlock: the wait
     const ir::Stmt* second = nullptr;
     std::set<const ir::Stmt*> slice;            // values: the statements that had a part in the wrong element
@@ -48,7 +49,7 @@ struct RepairTrial {
     emulate::TrialOptions options;
 };
 // `trials`: what fails first, then what must pass too. `prove`: whether a kernel is proved; asked of few.
-std::optional<Repair> find_repair(const ir::Kernel& kernel, const Suspects& suspects, const std::vector<RepairTrial>& trials, double seconds,
+std::optional<Repair> find_repair(const ir::Kernel& kernel, const Suspects& suspects, std::vector<RepairTrial> trials, double seconds,
                                   const std::function<bool(const ir::Kernel&)>& prove);
 
 }  // namespace tw::diagnose

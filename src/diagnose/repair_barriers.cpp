@@ -120,6 +120,15 @@ std::int64_t bytes_on(const ir::Kernel& k, const ir::Region& region, int array) 
     return bytes;
 }
 
+// The bytes of a ring with `(mask >> rank) & 1` as 1.
+Expr reached(const Expr& e, const Expr& mask) {
+    if (e.kind() == ExprKind::bit_and && e->args[0].kind() == ExprKind::shift_right && ir::same(e->args[0]->args[0], mask)) return 1;
+    if (e->args.empty() || e.kind() == ExprKind::element) return e;
+    std::vector<Expr> args;
+    for (const Expr& a : e->args) args.push_back(reached(a, mask));
+    return ir::make_expr(e.kind(), std::move(args));
+}
+
 void phases(CandidateList& list) {
     const ir::Kernel& k = list.kernel();
     for (std::size_t i = 0; i < list.places().size(); ++i) {
@@ -151,7 +160,19 @@ void phases(CandidateList& list) {
         if (auto* t = std::get_if<ir::TmaLoad>(&s.op); t && t->multicast_mask) {
             const int blocks = k.cluster[0] * k.cluster[1] * k.cluster[2];
             const Expr everyone = (std::int64_t{1} << blocks) - 1;
-            if (!ir::same(everyone, *t->multicast_mask)) list.change(1, place, fmt::format("multicast={} (all {} blocks) instead of multicast={}", source_text(k, everyone), blocks, source_text(k, *t->multicast_mask)), [everyone](ir::Stmt& x) { std::get<ir::TmaLoad>(x.op).multicast_mask = everyone; });
+            if (!ir::same(everyone, *t->multicast_mask)) {
+                const std::string text = fmt::format("multicast={} (all {} blocks) instead of multicast={}", source_text(k, everyone), blocks, source_text(k, *t->multicast_mask));
+                list.edit(1, place, text, [everyone](Site& x) {
+                    auto& load = std::get<ir::TmaLoad>(x.stmt().op);
+                    const Expr had = *load.multicast_mask;
+                    const int array = load.barrier.array;
+                    load.multicast_mask = everyone;
+                    // What a ring announces is counted from the mask: everybody now gets it.
+                    ir::for_each_stmt(x.kernel.body, [&](ir::Stmt& s) {
+                        if (auto* e = std::get_if<ir::BarrierExpect>(&s.op); e && e->barrier.array == array) e->bytes = reached(e->bytes, had);
+                    });
+                });
+            }
             list.change(3, place, "no multicast: every block loads what it reads", [](ir::Stmt& x) { std::get<ir::TmaLoad>(x.op).multicast_mask.reset(); });
         }
         const bool twice = std::holds_alternative<ir::BarrierArrive>(s.op) || std::holds_alternative<ir::CpAsync>(s.op) || std::holds_alternative<ir::BarrierWait>(s.op) || std::holds_alternative<ir::TmaLoad>(s.op) ||

@@ -14,6 +14,15 @@ namespace {
 using ir::Expr;
 using ir::ExprKind;
 
+// One more or less, without a sum of two constants.
+Expr moved(const Expr& e, std::int64_t by) {
+    if (e.kind() == ExprKind::add && e->args[1].as_constant()) {
+        const std::int64_t sum = *e->args[1].as_constant() + by;
+        return sum == 0 ? e->args[0] : e->args[0] + sum;
+    }
+    return by < 0 ? e - (-by) : e + by;
+}
+
 // A quotient that leaves out the last, partial tile, rounded up; and the other way round.
 std::vector<Expr> roundings(const Expr& e) {
     return rewrites(e, [](const Expr& n) -> std::vector<Expr> {
@@ -133,7 +142,7 @@ private:
                     continue;
                 }
                 replace(rank, i, what, roundings(e));
-                replace(rank, i, what, loop_end ? std::vector<Expr>{e + 1, e - 1} : std::vector<Expr>{e - 1, e + 1, Expr(0)});
+                replace(rank, i, what, loop_end ? std::vector<Expr>{moved(e, 1), moved(e, -1)} : std::vector<Expr>{moved(e, -1), moved(e, 1), Expr(0)});
                 replace(rank + 3, i, what, neighbours(k_, e, variables_around(list_, place_)));
             }
             if (places[i].role == ExprRole::condition) {
@@ -150,7 +159,8 @@ private:
 
     void views() {
         ir::Stmt copy = stmt();
-        const int rank = (list_.suspects().order ? 60 : 12) + later();
+        const Suspects& why = list_.suspects();
+        const int rank = !why.order ? 12 + later() : &stmt() == why.second ? 9 : &stmt() == why.first ? 11 : 60;
         if (const ir::GlobalView* v = global_view_of(copy)) {
             const std::string name = k_.tensors[static_cast<std::size_t>(v->tensor)].name;
             for (std::size_t d = 0; d < v->dims.size(); ++d) {
@@ -158,7 +168,7 @@ private:
                     continue;
                 }
                 for (int by : {1, -1}) {
-                    const Expr l = *v->limit[d] + by;
+                    const Expr l = moved(*v->limit[d], by);
                     list_.change(rank - 3, place_, fmt::format("the limit on `{}`: {}", name, instead_text(k_, *v->limit[d], l)), [d, l](ir::Stmt& s) { global_view_of(s)->limit[d] = l; });
                 }
                 for (const Expr& l : neighbours(k_, *v->limit[d], {})) {
@@ -186,7 +196,7 @@ private:
             if (role != ExprRole::origin && role != ExprRole::coordinate && role != ExprRole::shared_origin) continue;
             const bool shared = role == ExprRole::shared_origin;
             const std::string what = shared ? "the place in shared memory: " : "the index: ";
-            replace(rank, i, what, {e + 1, e - 1});
+            replace(rank, i, what, {moved(e, 1), moved(e, -1)});
             replace(rank + 1, i, what, neighbours(k_, e, variables_around(list_, place_)));
         }
         const auto shared = shared_views_of(copy);
@@ -222,7 +232,9 @@ private:
     void rings() {
         ir::Stmt copy = stmt();
         const auto places = expressions_of(copy);
-        const int rank = list_.suspects().order ? 8 : 18;
+        // Of a slot that is read and was not filled, the reader is looked at first.
+        const Suspects& why = list_.suspects();
+        const int rank = !why.order ? 18 : &stmt() == why.second ? 6 : &stmt() == why.first ? 7 : 8;
         std::set<int> slots;
         for (const ir::BarrierArray& b : k_.barriers) slots.insert(b.slots);
         for (const ir::SharedBuffer& b : k_.buffers) {

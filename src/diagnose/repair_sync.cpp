@@ -104,8 +104,8 @@ void add_meetings(CandidateList& list, int first, int second) {
             waits(26, read ? "tw.tma_store_wait(0, read=True)" : "tw.tma_store_wait(0)", {one});
         }
     }
-    if (first >= 0) list.insert_after(10, first, "add tw.fence_async()", {ir::ProxyFence{}});
-    if (first >= 0) {
+    if (first >= 0 && list.suspects().proxy) {
+        list.insert_after(10, first, "add tw.fence_async()", {ir::ProxyFence{}});
         std::vector<ir::Operation> fenced = {ir::ProxyFence{}};
         fenced.insert(fenced.end(), all.operations.begin(), all.operations.end());
         if (same_group) list.insert_after(12, first, "add tw.fence_async() and " + all.what, fenced);

@@ -1,6 +1,7 @@
 // Expressions of the last form, written as the source would have them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "diagnose/explain.h"
@@ -61,8 +62,15 @@ std::string bare(std::string s) {
     return s;
 }
 
-// The names of loops that stand twice lose the number that keeps them apart in the IR.
-std::string fragment_name(const ir::Kernel& k, int id) { return k.fragments[static_cast<std::size_t>(id)].name; }
+// A name that stands twice loses the number that keeps the two apart in the IR.
+std::string fragment_name(const ir::Kernel& k, int id) {
+    const std::string& name = k.fragments[static_cast<std::size_t>(id)].name;
+    const auto at = name.rfind('_');
+    if (at == std::string::npos || at == 0 || at + 1 == name.size() || name.find_first_not_of("0123456789", at + 1) != std::string::npos) return name;
+    const std::string base = name.substr(0, at);
+    const bool twice = std::any_of(k.fragments.begin(), k.fragments.end(), [&](const ir::Fragment& f) { return f.name == base; });
+    return twice ? base : name;
+}
 
 std::string text_of(const ir::Kernel& k, const Element& e, int outside) {
     switch (e->op) {

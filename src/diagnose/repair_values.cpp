@@ -16,8 +16,10 @@ using ir::ElementOp;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Element with_args(const Element& e, ElementOp op, std::vector<Element> args) {
-    auto node = std::make_shared<ir::ElementNode>(*e);
+    auto node = std::make_shared<ir::ElementNode>();
     node->op = op;
+    node->dtype = e->dtype;
+    node->approximate = e->approximate;
     node->args = std::move(args);
     return node;
 }
@@ -130,6 +132,7 @@ private:
         replace(0, c, rewrites(c.value, masks));
         replace(why.scaled ? 1 : 3, c, rewrites(c.value, [&](const Element& e) { return sizes(e); }));
         replace(why.fill || why.scaled ? 1 : 4, c, rewrites(c.value, [&](const Element& e) { return numbers(e); }));
+        if (target::info(c.value->dtype).is_float) replace(7, c, rewrites(c.value, [&](const Element& e) { return factors(e); }));
         replace(5, c, rewrites(c.value, other_masks));
         replace(why.scaled ? 2 : 6, c, rewrites(c.value, operations));
         replace(9, c, rewrites(c.value, [&](const Element& e) { return fragments(e); }));
@@ -187,6 +190,23 @@ private:
         return all;
     }
 
+    // A scalar or a constant of `computes` that is not there, as a factor.
+    std::vector<Element> factors(const Element& e) const {
+        if (e->op != ElementOp::fragment || !target::info(e->dtype).is_float) return {};
+        std::vector<Element> all;
+        for (std::size_t i = 0; i < k_.scalars.size(); ++i) {
+            auto node = std::make_shared<ir::ElementNode>();
+            node->op = ElementOp::scalar;
+            node->id = static_cast<int>(i);
+            node->dtype = k_.scalars[i].dtype;
+            all.push_back(with_args(e, ElementOp::mul, {e, node}));
+        }
+        for (double n : stated_) {
+            if (n != 0 && n != 1) all.push_back(with_args(e, ElementOp::mul, {e, number_like(e, n)}));
+        }
+        return all;
+    }
+
     std::vector<Element> fragments(const Element& e) const {
         if (e->op != ElementOp::fragment) return {};
         std::vector<Element> others;
@@ -219,7 +239,7 @@ private:
         for (double to : {-infinity, 0.0, infinity, 1.0}) {
             if (to == l.fill) continue;
             auto text = [](double x) { return std::isinf(x) ? x < 0 ? std::string("float(\"-inf\")") : std::string("float(\"inf\")") : fmt::format("{:.1f}", x); };
-            list_.change(list_.suspects().fill ? 0 : 4, place_, fmt::format("fill={} instead of fill={}", text(to), text(l.fill)), [to](ir::Stmt& s) { std::get<ir::LoadGlobal>(s.op).fill = to; });
+            list_.change(list_.suspects().fill ? 2 : 4, place_, fmt::format("fill={} instead of fill={}", text(to), text(l.fill)), [to](ir::Stmt& s) { std::get<ir::LoadGlobal>(s.op).fill = to; });
         }
     }
 

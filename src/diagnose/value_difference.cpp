@@ -76,15 +76,14 @@ public:
         if (!foreign.empty()) {
             std::string text = context + forms_.text(foreign);
             Elements inside;
-            for (const auto& [m, c] : foreign) {
-                forms_.elements(m, inside);
-                found_.foreign.push_back(m);
-            }
+            const std::size_t before = found_.foreign.size();
+            for (const auto& [m, c] : foreign) found_.foreign.push_back(m);
+            forms_.elements(std::vector<Monomial>(found_.foreign.begin() + static_cast<std::ptrdiff_t>(before), found_.foreign.end()), inside);
             bool constant = false, nothing = false, outputs = false;
             const bool meant = std::any_of(e.begin(), e.end(), [&](const auto& term) { return hides_constant(term.first); });   // the 1 of a sigmoid is no fill
             for (const auto& [m, c] : foreign) {
                 Elements own;
-                forms_.elements(m, own);
+                forms_.elements(m, own, 0);
                 bool shift_only = true;
                 for (const auto& [atom, p] : m) {
                     nothing = nothing || forms_.atom(atom).kind == FormAtom::Kind::nothing;
@@ -263,8 +262,13 @@ private:
     void note_displacement(const Form& missing, const Form& foreign) {
         if (missing.empty() || foreign.empty()) return;
         Elements want, have;
-        for (const auto& [m, c] : missing) forms_.elements(m, want);
-        for (const auto& [m, c] : foreign) forms_.elements(m, have);
+        auto elements_of = [&](const Form& f, Elements& out) {
+            std::vector<Monomial> terms;
+            for (const auto& [m, c] : f) terms.push_back(m);
+            forms_.elements(terms, out);
+        };
+        elements_of(missing, want);
+        elements_of(foreign, have);
         std::size_t compared = 0;
         for (const auto& [t, offset] : want) {
             if (have.count({t, offset})) continue;   // a factor that both have is where it should be

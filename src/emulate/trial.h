@@ -21,6 +21,7 @@ struct TrialOptions {
     bool own_data = false;           // nobody asked for these inputs: what the equation does not define on them is not held against the kernel
     std::map<std::string, double> scalars;               // given by name instead of drawn
     std::map<std::string, std::vector<double>> inputs;   // contents by name, in memory order, instead of random ones
+    std::shared_ptr<const std::vector<ReferenceOutput>> expected;   // of these inputs, where the caller has it already
 };
 
 struct OutputError {

@@ -1,0 +1,204 @@
+#include "diagnose/unproved.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace tw::diagnose {
+
+const std::vector<UnprovedReason>& unproved_reasons() {
+    static const std::vector<UnprovedReason> table = {
+        // loops
+        {"after the loop: ", "`{}` changes from iteration to iteration, and no formula for it after k iterations was found that holds for the next one too",
+         "start it before the loop at a constant (tw.zeros, tw.full) and change it in one of these ways: x = x + f(k); x = tw.maximum(x, f(k)) (or minimum); tw.mma(x, ...); in online softmax x = x * tw.exp(old - new) + f(k) "
+         "where `new` is the running maximum that the same loop carries"},
+        {"carried by the loop: ", "`{}` is handed from one iteration to the next, and what it holds at the start of an iteration has no formula in the loop's variable",
+         "compute it anew in each iteration from the loop's variable, or carry only sums, products, maxima and minima that start at a constant before the loop"},
+        {"outside the mask", "an accumulated value is known inside a mask only", "mask what is added (tw.where(mask, x, 0.0), or -inf before a maximum), not the accumulator itself"},
+        {"not looked at yet", "a branch of tw.any uses a value that the branch itself sets", "set the value before the branch, and let the branch change it"},
+        {"another value in the branch of tw.any", "a branch that warps take for themselves (if tw.any) leaves another value than the way around it", "let the branch only skip work that changes nothing: where no element is true, both ways must give the same value"},
+        {"set in one branch only", "a value is set on one side of an `if` and used after it", "set it on both sides, or before the `if`"},
+        {"unset: ", "`{}` is used where no statement before has set it on this way", "set it before the loop or on both sides of the `if`"},
+        // values
+        {"infinity less infinity", "an infinite fill is subtracted from another", "start a running maximum at a finite number (-1e30), or choose with tw.where before the difference"},
+        {"0 times infinity", "an infinite fill is multiplied by 0", "choose with tw.where before the product"},
+        {"a difference of unknown values", "two values that could not be followed are subtracted", "see the other reasons: what makes them unknown comes first"},
+        {"a difference of what a fill may make infinite", "two values that may be infinite (a fill of -inf) are subtracted", "start a running maximum at a finite number (-1e30), or choose with tw.where before the difference"},
+        {"a difference of what has a value only in places", "a difference cancels only where both sides have a value (a quotient, a logarithm, a root)", "subtract before dividing, or choose with tw.where so that both sides have a value"},
+        {"a quotient of unknown values", "two values that could not be followed are divided", "see the other reasons: what makes them unknown comes first"},
+        {"a quotient of what a fill may make infinite or zero", "a quotient whose two sides may be infinite or 0 does not cancel", "choose with tw.where before the division, or divide by something that is not 0 for any row"},
+        {"a reduction whose warps hold the tile in an unusual way", "the tile's layout spreads the reduced dimension over warps in two steps", "reduce a tile in a plain layout (tw.blocked, or the layout of an mma accumulator); tw.relayout gives it one"},
+        {"a scan whose warps hold the dimension in an unusual way", "the tile's layout spreads the scanned dimension over lanes and warps in mixed order", "scan along a dimension that tw.blocked lays out with neighbours side by side in one warp"},
+        {"a shuffle of a tile whose lanes hold it in an unusual way", "which element a lane gets has no formula in this layout", "shuffle a tile whose lanes hold one run of neighbours each (tw.blocked), or use tw.sum and tw.max, which know every layout"},
+        {"read of an output", "the kernel reads a tensor that it writes", "keep the value in registers or shared memory, or use two launches (tw.program)"},
+        {"NaN fill", "the tensor map fills with NaN what lies beyond the edge, and it is used", "mask it with tw.where, or load with fill=0.0"},
+        {"outside the tensor, where whole vectors bring anything", "a copy in whole vectors brings elements beside the row, and they are used", "mask what lies beyond the row with tw.where before it is used"},
+        // shared memory
+        {"what the loop leaves in shared memory from one iteration to a later one", "what an iteration reads from shared memory was written by an earlier one, and no formula for it was found", "keep what is carried in registers, or write it anew in each iteration before it is read"},
+        {"the bytes were written through another view of them, with another type, swizzle or order", "the overlay that is read and the one that was written do not put elements at the same bytes", "read through the view that wrote, or give both the same type, swizzle, pad and order"},
+        {"the iteration that wrote it has no affine relation to the one that reads it", "which iteration filled the slot that is read is no linear function of the loop's variable", "index slots with a counter that goes up by one (slot = c % stages), the same on both sides"},
+        {"written in an earlier iteration of a persistent loop", "data are handed from one tile of a persistent loop to a later one", "finish a tile in its own iteration, or hand over to exactly the next one"},
+        {"written by another block of a cluster along two axes", "the cluster has two axes, and which block wrote is not followed", "use a cluster along one axis"},
+        {"where the writer's loop ends is not known", "the writer's loop has no end that is a formula in the sizes", "give the loop of the writer and that of the reader the same bounds"},
+        {"reaches this read", "the read finds nothing that a statement of the kernel wrote in any of the small instances", "write the place before it is read, with a barrier between"},
+        {"its writer has not been interpreted", "the statement that writes the place stands later in the text", "put the writer before the reader, or in a role before the reader's"},
+        {"not written", "part of what is read was written by no statement", "let the stores cover all that is loaded, or load only what they cover"},
+        {"reach it, and which is the last is not known", "two statements write the place, and their order is not known", "let the two writes cover different parts, or put a barrier between them"},
+        {"the box of the tensor map does not have the shape of the shared view", "the TMA box and the shared tile have different shapes", "load a tile of the shape of the shared view"},
+        {"a moving origin is not a multiple of the swizzle pattern", "the place in shared memory moves by less than the swizzle repeats", "move by whole rows of the swizzle pattern (8 rows of 128 bytes), or use no swizzle"},
+        {"TMA puts element", "the tensor map's swizzle is not the buffer's", "declare the buffer with the swizzle that the map uses"},
+        // outputs
+        {"nothing is stored to", "`computes` names an output that no statement stores", "store it, or leave it out of `computes`"},
+        {"the store is under a condition", "whether the element is stored depends on a condition that was not understood", "store in every case, with the tile's edge cut off by the tensor's bounds or by limit=; or let two branches that exclude each other cover all cases"},
+        {"two branches that store to it may both be taken", "two conditional stores to one element do not exclude each other", "use if / else"},
+        {"a group may be of a size for which no branch stores it", "conditional stores leave a case out", "add an else branch that stores"},
+        {"some statements store to it and others add to it", "one output is stored and added to", "only store, or only tw.atomic_add into a zeroed tensor"},
+        {"it is added to, but not zeroed before the launch", "the destination of atomic adds starts with anything", "declare it with zeroed=True"},
+        {"two statements store to it in different ways", "stores to one output have different shapes or loops", "store one tile per iteration with one statement, or tiles side by side"},
+        {"two stores to it are not a constant distance apart", "two stores to one output are not a fixed number of elements apart", "let their indices differ by a constant"},
+        {"stores to it differ in several dimensions", "two stores to one output move along more than one dimension", "let them move along one dimension"},
+        {"stores to it are not evenly spaced", "the stores to one output leave gaps or overlap", "step by the tile's width"},
+        {"two stores write the same elements", "two statements store the same elements", "store each element once"},
+        {"is not an affine function of the executions", "the index of the store is no sum of multiples of block indices and loop variables", "index with block * TILE + loop * STEP; quotients and remainders of a block index by constants are understood, those by sizes only in tw.tiles"},
+        {"which is no loop or block index", "the index of the store uses a value that is neither a block index nor a loop variable", "index with block indices, loop variables and constants; indices from tensors need what tw.Tensor promises of them (range, sorted, offsets)"},
+        {"a digit stands above one of unknown extent", "the outer step of the index is a size that the inner one does not fill exactly", "step by a multiple of the tile, and cut the edge off by the tensor's bounds"},
+        {"is needed to cover every index once", "the tiles overlap or leave gaps", "step by the tile's width"},
+        {"two dimensions use", "one block or loop index moves two dimensions of the output", "use one index for each dimension"},
+        {"a tile of symbolic extent", "the tile's extent is no constant", "use a constant tile, and cut the edge off by the tensor's bounds"},
+        {"a loop with a stride does not start at every place below it once", "a strided loop leaves some starts out, or takes one twice", "start at the block index and step by the number of blocks (tw.persistent does)"},
+        {"could not show that rows from", "the last rows may be partial", "tw.assume that the size is a multiple, or cut the edge off by the tensor's bounds"},
+        {"indices reach", "the tiles may end before the output does", "use tw.cdiv for the number of tiles"},
+        {"a tile loop does not show in the index", "a loop over tiles stores the same place each time", "use the tile's coordinates in the index"},
+        {"which its index does not depend on", "the store runs once per iteration of a loop that its index does not move with: every iteration stores the same elements", "store after the loop, or use the loop's variable in the index"},
+        {" starts at ", "the first tile does not begin at index 0 of the output", "begin at 0, or let another equation of `computes` say what lies before"},
+        {"no store begins at", "stores that should meet leave a gap", "let each store begin where the one before ends"},
+        {"is not shown to reach", "a store may end before the next one begins", "let each store begin where the one before ends"},
+        {"may end before it", "a part may be empty", "tw.assume that it is not, or clamp its end with tw.max"},
+        {"for two equations", "the parts of `computes` may overlap", "give the equations ranges that meet at one bound"},
+        {"are not shown to be apart", "the parts of `computes` may overlap", "give the equations ranges that meet at one bound"},
+        {"the number of parts depends on another loop", "how many parts are added differs from element to element", "let every element get the same number of parts, from one loop"},
+        {"one iteration behind", "a persistent loop stores what the tile before left, and the last one is stored after the loop", "store in the same iteration, or store exactly one iteration later with one statement in the loop and the same one after it"},
+        {"the branches of an iteration do not store the same of what the one before left", "an iteration stores what the tile before left in one branch only", "store it in every branch, or before the branches"},
+        {"a branch stores the same elements twice", "one branch stores an element twice", "store each element once"},
+        {"two branches that store what the iteration before left may both be taken", "two conditional stores to one element do not exclude each other", "use if / else"},
+        {"an iteration may take no branch that stores what the one before left", "conditional stores leave a case out", "add an else branch that stores"},
+        // order of tiles
+        {"a tiled dimension has more than one size", "the tile order mixes sizes", "use tw.tiles(M, N, BM, BN)"},
+        {"too many tile dimensions to check their order", "more than three tile coordinates come from one tile number", "take at most three coordinates from a tile number; use grid axes for the rest"},
+        {"the tile order depends on more than one quotient", "the tile order uses quotients of sizes that are no tile's", "use tw.tiles(M, N, BM, BN, group=G)"},
+        {"a tiled dimension has no value", "a tile coordinate divides by something that may be 0", "divide by tw.max(1, ...), or use tw.tiles"},
+        {"the trip count of a tile loop has no value", "the number of tiles is no formula in the sizes", "use tw.tiles or tw.persistent(tw.cdiv(...))"},
+        {"the number of tiles is not the product of the tile counts", "the tile loop has too many or too few iterations", "loop over tw.cdiv(M, BM) * tw.cdiv(N, BN) tiles, or use tw.tiles"},
+        {"a tile coordinate leaves its range", "for some sizes a tile lies outside the output", "use tw.tiles, whose last group is as wide as what is left"},
+        {"a value derived from the tile loop is negative", "for some sizes a tile coordinate is negative", "use tw.tiles"},
+        {"two iterations of the tile loop give one tile", "for some sizes one tile is computed twice, and another never", "use tw.tiles, whose last group is as wide as what is left"},
+        // expectations
+        {"it is made of too many different elements to be told apart", "the tile mixes too many sources", "say it of a tile nearer to the loads"},
+        {"nothing in it has a field", "the tile holds no element of the tensor that gives the field", "say it of a tile that was loaded from that tensor"},
+        {"its fields have too many origins to compare each with each", "too many combinations of sources", "say it of smaller tiles, or nearer to the loads"},
+        {"some of its values are masked", "some elements are left out by a mask", "say it with the mask's bound as the end of the range"},
+        {"run over several folds", "the values come from more than one fold", "say it of one fold at a time"},
+        {"leave some out", "the values step over some", "let the loop's step and the tile's width agree"},
+        {"two folds of", "two folds over one tensor are added", "say it of each fold"},
+        {"nothing is taken in where", "for some sizes the fold is empty", "let the range of the expectation be empty there too"},
+        // order
+        {"no small instance satisfies the assumptions", "the assumptions leave out every size that is small enough to be run", "weaken tw.assume (multiples rather than exact values), or split the kernel into variants"},
+        {"more than three conditions on sizes and block indices", "synchronisation stands under more conditions than all combinations can be run of", "move barriers, copies and waits out of the conditions"},
+        {"in any instance", "a loop or a condition was not seen often enough in the small instances to conclude from them", "let the condition depend on the loop's variable and small constants, or take synchronisation out of it"},
+        {"changes with the loop around it", "an inner loop runs a different number of times in each round of the outer one", "give the inner loop the same number of rounds in every round of the outer one (mask what is too much), or take synchronisation out of it"},
+        {"depends on more than the iteration around it", "the number of rounds of an inner loop hangs on several variables", "let it hang on the loop around it alone, or on sizes"},
+        {"is followed only one loop deep", "the number of rounds of an inner loop hangs on a loop further out", "let it hang on the loop right around it, or on sizes"},
+        {"loops inside a loop have different trip counts", "two inner loops run a different number of times in each round", "give both the same bounds"},
+        {"follow a size's remainder by", "places or conditions hang on a size's remainder by a large number", "tw.assume that the size is a multiple of it, or use a smaller modulus"},
+        {"too many combinations of trip counts and remainders", "slots, phases and conditions hang on too many counters together", "use one counter for all slots and parities of a role, with one modulus"},
+        {"take too long to run", "the small instances that decide the order of events are not small", "use fewer stages or smaller tiles with --set, or one counter with one modulus"},
+        {"depends on how many blocks run", "a slot, a phase or a condition hangs on the number of resident blocks", "count in a variable of the block's own that goes up by one"},
+        {"which counts the tiles of all blocks", "a slot or a phase follows the tile number, which moves by the number of blocks", "count this block's tiles in a variable of its own that goes up by one"},
+        {"repeat after more than", "slots and phases repeat only after many rounds", "use moduli that divide one another (stages and 2 * stages)"},
+        {"grows with its loop, the sizes or the data", "a place or a condition that orders events grows without bound", "take it modulo a constant"},
+        {"takes values that grow", "a place or a condition that orders events grows without bound", "take it modulo a constant"},
+        {"of a loop grows", "a loop starts at a place that grows with the one around it", "start the loop at 0 and add the start to the index"},
+        {"the periodic cut-off lemma does not apply", "the order of events was run on small instances, and it could not be shown that larger ones repeat them", "index slots and parities with counters that go up by one in each round, with constant moduli (c % stages, c // stages % 2)"},
+        {"not examined further", "another assertion about order fails first, and the run ends there", "mend that one first"},
+        {"reaches a statement that it speaks of", "no launch that was tried gets to the statement", "check the conditions around it: they may never hold"},
+        // widths and layouts
+        {"may start beside a multiple of its width", "a vector access may be misaligned", "tw.assume that the size is a multiple of the vector (K % 8 == 0), or let the layout hold fewer neighbours in a thread"},
+        {"may start beside a multiple of the width", "rows may start between vectors", "tw.assume that the row's length is a multiple of the vector, or pad the buffer's rows to one"},
+        {"is not contiguous along the access", "neighbours of the tile do not lie side by side in memory", "let the last dimension of the tile be the contiguous one, or use a layout that holds single elements"},
+        {"the elements are gathered one by one", "gathered elements lie anywhere", "gather along another dimension than the contiguous one"},
+        {"neighbours side by side", "a thread's elements are not neighbours", "use tw.blocked with the vector's length as the innermost extent"},
+        {"an access of more than 16 bytes", "there is no wider access", "use a layout that holds at most 16 bytes of neighbours in a thread"},
+        {"the view has no dimension to run along", "a single element has no vector access", "access a range"},
+        {"share bytes", "two elements of one buffer have one address", "give the buffer strides that keep its elements apart"},
+        {"no such launch can start", "the grid may be no whole number of clusters", "tw.assume that the size is a multiple of the cluster's tiles"},
+        {"does not leave", "the accumulator's layout is not the instruction's", "let tw.zeros choose it: give the accumulator no layout and do not mix it with tiles of another layout before the loop ends (use tw.relayout afterwards)"},
+        {"a factor or a constant beyond 64 bits appeared in the proof", "the proof would need numbers beyond 64 bits", "use smaller constants, or bound the sizes with tw.assume"},
+        // programs
+        {"is read before a launch writes it", "a launch reads a buffer that no launch before has written", "put the launch that writes it first"},
+        {"no launch writes it", "the program's output is written by no launch", "give it to a launch as its output"},
+        {"does not say what it leaves in", "the kernel's `computes` does not name the buffer", "add an equation for it to the kernel's `computes`"},
+        {"a program that says a part of its output is not followed", "the program's `computes` speaks of a part of an output", "say the whole output"},
+        {"writes a part of", "the kernel's `computes` speaks of a part of the buffer", "let one kernel write all of it"},
+        {"an index tensor that an earlier launch has written", "indices come from an earlier launch", "take index tensors as parameters of the program, with what is promised of them"},
+        {"is given to", "one buffer is given to a kernel twice", "use two buffers"},
+        {"is not what", "the buffer's strides are not those that the kernel takes", "give the kernel a buffer of its own layout"},
+        {"is not promised of", "the kernel needs a promise that the program's parameter does not make", "make the same promise in the program's signature"},
+        // anything about integers
+        {"could not show", "the condition was neither proved nor refuted for all sizes", "add what makes it true as tw.assume (a multiple, a bound), clamp the index with tw.min or tw.max, or give the load a fill"},
+    };
+    return table;
+}
+
+namespace {
+
+// The statement in which a tile of this name is carried, or set: the loop for what a loop carries.
+int line_of(const ir::Kernel& k, const std::string& fragment) {
+    int id = -1;
+    for (std::size_t i = 0; i < k.fragments.size(); ++i) {
+        if (k.fragments[i].name == fragment) id = static_cast<int>(i);
+    }
+    if (id < 0) return 0;
+    int line = k.fragments[static_cast<std::size_t>(id)].loc.line;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        const auto* loop = std::get_if<ir::For>(&s.op);
+        if (!loop) return;
+        ir::for_each_stmt(loop->body, [&](const ir::Stmt& inner) {
+            const auto* c = std::get_if<ir::Compute>(&inner.op);
+            const auto* m = std::get_if<ir::Mma>(&inner.op);
+            const auto* w = std::get_if<ir::Wgmma>(&inner.op);
+            if ((c && c->dst == id) || (m && m->acc == id) || (w && w->acc == id)) line = inner.loc.line;
+        });
+    });
+    return line;
+}
+
+std::string name_after(const std::string& text, std::size_t at) {
+    std::size_t end = at;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+    return text.substr(at, end - at);
+}
+
+}  // namespace
+
+std::string with_forms(const ir::Kernel& k, const std::string& reason) {
+    std::string told = reason;
+    std::set<std::string> said;
+    for (const UnprovedReason& r : unproved_reasons()) {
+        const std::size_t at = reason.find(r.phrase);
+        if (at == std::string::npos || said.size() >= 3) continue;
+        if (said.size() > 0 && r.phrase == "could not show") continue;   // something more exact was said
+        std::string meaning = r.meaning, where;
+        if (const auto open = meaning.find("{}"); open != std::string::npos) {
+            const std::string name = name_after(reason, at + r.phrase.size());
+            meaning.replace(open, 2, name);
+            if (const int line = line_of(k, name)) where = fmt::format("line {}: ", line);
+        }
+        if (!said.insert(meaning).second) continue;
+        told += fmt::format("\n      {}{}\n      passes: {}", where, meaning, r.passes);
+    }
+    return told;
+}
+
+}  // namespace tw::diagnose
