@@ -7,9 +7,11 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/command.h"
 #include "cli/kernel_file.h"
+#include "cli/limits.h"
 #include "diagnose/check.h"
 
 namespace tw::cli {
@@ -22,6 +24,7 @@ struct Options {
     double seconds = 3, audit = 1;
     int audit_run = 0;
     std::uint64_t seed = 1;
+    Limits limits;
 };
 
 constexpr const char* wrong_proof = "every assertion was proved, and this run refutes the proof: that is a bug of tilewright, please report it with this file";
@@ -95,7 +98,7 @@ std::string label(diagnose::TagDifference::Kind kind) {
 }
 
 void print_counterexample(const diagnose::Counterexample& c, const std::string& file, const SourceMap& sources) {
-    fmt::print("{}:{}:{}: violated[{}]: {}\n", file, c.loc.line, c.loc.column, c.code, c.message);
+    fmt::print("{}:{}:{}: violated[{}]: {}\n", printable(file), c.loc.line, c.loc.column, c.code, printable_lines(c.message));
     fmt::print("{}", excerpt(sources, c.loc));
     if (c.other.line) {
         fmt::print("  it collides with {}:{}:\n{}", file, c.other.line, excerpt(sources, c.other));
@@ -167,14 +170,14 @@ void report(const Options& o, const char* what, const std::string& name, const s
         out[std::string(what) + "s"].push_back(j);
         return;
     }
-    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms{})\n", o.file, loc.line, name, verdict, proved, result.obligations.size(), result.instances, result.milliseconds,
+    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms{})\n", printable(o.file), loc.line, printable(name), verdict, proved, result.obligations.size(), result.instances, result.milliseconds,
                result.audit ? "; " + result.audit->text() : result.proved() && o.audit > 0 ? "; not audited: the time was used up" : "");
     for (const auto& ob : result.obligations) {
         if (ob.status == verify::Status::proved && !o.verbose) continue;
         if (ob.status == verify::Status::proved) {
-            fmt::print("  proved      {:<28} {} [{}]\n", ob.kind, ob.text, ob.prover);
+            fmt::print("  proved      {:<28} {} [{}]\n", ob.kind, printable(ob.text), ob.prover);
         } else if (!result.violated() || o.verbose) {
-            fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, ob.text, excerpt(sources, ob.loc), ob.reason);
+            fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, printable(ob.text), excerpt(sources, ob.loc), printable_lines(ob.reason));
         }
     }
     if (result.counterexample) print_counterexample(*result.counterexample, o.file, sources);
@@ -194,10 +197,22 @@ int run(const Options& o) {
     std::string problem;
     auto values = parse_settings(o.settings, problem);
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
+    if (o.file.ends_with(".toml")) return complain(exit_bad_input, o.file + " is a task, not a kernel file", "tilewright optimize " + o.file);
+    nlohmann::json out = nlohmann::json::object();
+    int exit_code = exit_fine;
+    // The verdicts so far are printed when a kernel is given up.
+    Limits limits = o.limits;   // searches and audits have their own time, on every core
+    limits.seconds += (std::max(o.seconds, 0.0) + std::max(o.audit, 0.0)) * std::max(1u, std::thread::hardware_concurrency());
+    Watchdog watchdog(limits, [&](const std::string& why) {
+        if (!o.json) return;
+        out["gave_up"] = why;
+        out["exit_code"] = exit_code == exit_kernel_wrong ? exit_kernel_wrong : exit_not_proved;
+        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+    });
     LoadedFile loaded;
     load_kernel_file(loaded, o.file, *values);
-    nlohmann::json out = nlohmann::json::object();
     if (o.json) {
+        const auto held = watchdog.hold();
         out = tw::to_json(loaded.sink, loaded.sources);
         out["schema"] = 2;
         out["file"] = o.file;
@@ -206,7 +221,7 @@ int run(const Options& o) {
     } else if (!loaded.sink.empty()) {
         std::cerr << render_text(loaded.sink, loaded.sources);
     }
-    int exit_code = loaded.exit_code;
+    exit_code = loaded.exit_code;
     bool found = false;
     if (loaded.module) {
         diagnose::CheckOptions options;
@@ -228,15 +243,18 @@ int run(const Options& o) {
         for (const ir::Kernel& k : loaded.module->kernels) {
             if (!wanted(k)) continue;
             found = true;
+            watchdog.next(k.name);
             next_audit();
             const diagnose::CheckResult result = diagnose::check(k, options);
             audited(result);
             kernel_proved.emplace(k.name, true).first->second &= result.proved();
+            const auto held = watchdog.hold();
             report(o, "kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.name, k.loc, result, loaded.sources, out, exit_code);
         }
         for (const ir::Program& p : loaded.module->programs) {
             if (!wanted(p)) continue;
             found = true;
+            watchdog.next(p.name);
             next_audit();
             diagnose::CheckResult result = diagnose::check_program(*loaded.module, p, options);
             audited(result);
@@ -256,13 +274,16 @@ int run(const Options& o) {
                     ob.reason = "it follows from what " + name + " says it computes, and " + name + " is not proved";
                 }
             }
+            const auto held = watchdog.hold();
             report(o, "program", p.name, p.name, p.loc, result, loaded.sources, out, exit_code);
         }
+        if (!found && o.kernel.empty()) return complain(exit_bad_input, o.file + " holds no kernel and no program", "a kernel is a function with @tw.kernel");
         if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
     }
     if (o.json) {
         out["exit_code"] = exit_code;
-        std::cout << out.dump(2) << "\n";
+        const auto held = watchdog.hold();
+        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     }
     return exit_code;
 }
@@ -278,9 +299,10 @@ std::function<int()> declare_check(CLI::App& app) {
     app.add_option("--audit", options->audit, "seconds of the file's audit: what is proved also runs on the emulator, with other sizes, data and schedules (0: it does not)")->capture_default_str()->check(CLI::Range(0.0, 86400.0));
     app.add_option("--audit-run", options->audit_run, "only this run of the audit, as a failed one says")->check(CLI::PositiveNumber);
     app.add_option("--seed", options->seed, "seed of the search");
+    declare_limits(app, options->limits);
     app.add_flag("--json", options->json, "print JSON (schema in docs/verifier.md)");
     app.add_flag("-v,--verbose", options->verbose, "print every assertion and what its proof used");
-    app.footer("Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved, 70 our bug (an audit refutes a proof).\n"
+    app.footer("Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved or given up at a limit, 70 our bug (an audit refutes a proof).\n"
                "Example: tilewright check kernels/gemm_sm90.py -v");
     return [options] { return run(*options); };
 }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/input.h"
 #include "codegen/emit.h"
 #include "diagnose/check.h"
 #include "emulate/trial.h"
@@ -14,6 +15,7 @@
 #include "plan/builtin/terms.h"
 #include "plan/feedback.h"
 #include "plan/gates.h"
+#include "plan/tools.h"
 #include "runtime/compile.h"
 #include "runtime/worker.h"
 
@@ -312,14 +314,19 @@ json pack(const Judgement& j) {
 
 Judgement judge_static(const tasks::Task& task, const std::string& source, const GateOptions& options) {
     runtime::WorkerLimits limits;
-    limits.seconds = options.verify_seconds;
+    limits.seconds = options.deadline.within(options.verify_seconds);
     limits.memory_bytes = std::uint64_t{8} << 30;
-    const runtime::WorkerResult result = runtime::run_in_worker([&] { return pack(StaticJudge(task, source, options).run()).dump(-1, ' ', false, json::error_handler_t::replace); }, limits);
+    const Scratch scratch;   // for the compiler's tools
+    limits.box = runtime::box_for_checks(scratch.path());
+    const runtime::WorkerResult result = runtime::run_in_worker([&] {
+        if (!scratch.path().empty()) ::setenv("TMPDIR", scratch.path().c_str(), 1);
+        return pack(StaticJudge(task, source, options).run()).dump(-1, ' ', false, json::error_handler_t::replace);
+    }, limits);
     Judgement j;
-    const json answer = json::parse(result.answer, nullptr, false);
+    const json answer = parse_json(result.answer);
     if (result.end != runtime::WorkerEnd::finished || !answer.is_object()) {
         j.failure = result.end == runtime::WorkerEnd::timed_out ? FailureClass::timeout : FailureClass::launch;
-        j.message = "the worker " + result.sentence();
+        j.message = options.deadline.passed() ? "the run's time was spent in the static gates" : "the worker " + result.sentence();
         j.feedback = j.message + "\n";
         j.gates.push_back({{"gate", "static"}, {"passed", false}, {"seconds", result.seconds}, {"detail", j.message}});
         return j;

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "codegen/emit.h"
 #include "runtime/compile.h"
@@ -25,7 +26,7 @@ using nlohmann::json;
 json evidence_in(const std::string& answer) {
     json found;
     for (const auto line : split_lines(answer)) {
-        json said = json::parse(line, nullptr, false);
+        json said = parse_json(line);
         if (said.is_object() && said.contains("status")) found = std::move(said);
     }
     return found;
@@ -44,7 +45,9 @@ Result<std::string> disassemble(const std::string& cubin) {
     for (const auto& [program, option] : {std::pair<const char*, const char*>{"nvdisasm", "-c"}, {"cuobjdump", "-sass"}}) {
         const auto path = find_cuda_program(program);
         if (path.empty()) continue;
-        const auto ran = run_program_in_worker({path.string(), option, file.path});
+        WorkerLimits limits;
+        limits.box = box_for_gpu();
+        const auto ran = run_program_in_worker({path.string(), option, file.path}, limits);
         if (ran.end == WorkerEnd::finished && !ran.answer.empty()) return ran.answer;
         why = fmt::format("{} {}: {}", path.string(), ran.sentence(), std::string(trim(ran.words.substr(0, 200))));
     }
@@ -199,6 +202,7 @@ json profile(const json& request, double seconds, const std::vector<MetricMeanin
     for (const MetricMeaning& m : all) names += (names.empty() ? "" : ",") + std::string(m.name);
     WorkerLimits limits;
     limits.seconds = seconds;
+    limits.box = box_for_profilers();
     // Kernels of the harness are named tw_...; the candidate's are all others.
     const auto ran = run_program_in_worker({"ncu", "--csv", "--print-units", "base", "--clock-control", "none", "--kernel-name", "regex:^(?!tw_).*$", "--launch-count", "4", "--metrics", names, "--log-file", log.path,
                                             own_program(), "gpu-worker", "--requests", requests.path}, limits);
@@ -233,6 +237,7 @@ json sanitize(const json& request, const std::string& tool, double seconds) {
     if (requests.path.empty() || log.path.empty() || !write_file_atomically(requests.path, asked.dump() + "\n")) return out["problem"] = "no temporary file can be made", out;
     WorkerLimits limits;
     limits.seconds = seconds;
+    limits.box = box_for_profilers();
     const auto ran = run_program_in_worker({"compute-sanitizer", "--tool", tool, "--log-file", log.path, own_program(), "gpu-worker", "--requests", requests.path}, limits);
     const auto text = read_file(log.path);
     out["evidence"] = evidence_in(ran.answer);
