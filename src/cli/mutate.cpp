@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -349,8 +350,11 @@ int run(const Options& o) {
     nlohmann::json table = load_table(o.plan.empty() || o.resume ? o.json : "");
     Totals totals;
     std::set<std::string> labels;
+    const auto start = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        if (targets.size() > 1 && !o.list) fmt::print("[{}/{}] {} {}\n", i + 1, targets.size(), targets[i].file, targets[i].kernel);
+        const double minutes = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 60;
+        const std::string left = i == 0 ? "" : fmt::format(", about {:.0f} min left", minutes / static_cast<double>(i) * static_cast<double>(targets.size() - i));
+        if (targets.size() > 1 && !o.list) fmt::print("[{}/{}{}] {} {}\n", i + 1, targets.size(), left, targets[i].file, targets[i].kernel);
         if (const auto failed = run_file(targets[i], o, table, labels, totals)) return *failed;
     }
     if (o.list) return exit_fine;

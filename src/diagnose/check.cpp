@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <set>
 
 #include "base/processor_time.h"
@@ -32,6 +33,16 @@ AuditOptions audit_options(const CheckOptions& options) {
     a.seed = options.seed;
     a.only = options.audit_run;
     return a;
+}
+
+// Where the search near the edges of tiles and rings finds nothing: the runs of an audit, for part of its time.
+std::optional<Counterexample> beyond_the_cutoff(const CheckOptions& options, const std::function<AuditResult(const AuditOptions&)>& audited) {
+    AuditOptions a;
+    a.seconds = options.search_seconds / 3;
+    a.runs = options.search_trials;
+    a.seed = options.seed;
+    const AuditResult r = a.seconds > 0 ? audited(a) : AuditResult{};
+    return r.failure && r.failure->confirmed ? r.failure : std::nullopt;
 }
 
 void take_audit(CheckResult& result, AuditResult audited) {
@@ -93,7 +104,9 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
         }
     }
     if (!order.faults.empty()) search.first.push_back(order.failing.sizes);
-    if (auto failing = find_counterexample(kernel, search)) {
+    auto failing = find_counterexample(kernel, search);
+    if (!failing) failing = beyond_the_cutoff(options, [&](const AuditOptions& a) { return audit(kernel, a); });
+    if (failing) {
         result.counterexample = std::move(failing);
         // The obligation that the instance refutes is violated; one of the same code if there is one, else the first open one.
         const Counterexample& c = *result.counterexample;
@@ -160,11 +173,12 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
         c.confirmed = run().failed();
         c.hint = "the kernels may each do what they say: compare what one leaves in a buffer with what the next expects there";
         result.counterexample = std::move(c);
-        for (auto& o : result.obligations) {
-            if (o.status != verify::Status::not_proved) continue;
-            o.status = verify::Status::violated;
-            break;
-        }
+        break;
+    }
+    if (!result.violated()) result.counterexample = beyond_the_cutoff(options, [&](const AuditOptions& a) { return audit(module, program, a); });
+    for (auto& o : result.obligations) {
+        if (!result.violated() || o.status != verify::Status::not_proved) continue;
+        o.status = verify::Status::violated;
         break;
     }
     return result;

@@ -92,6 +92,7 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"program/launch", "a launch of a program is dropped or doubled"},
         {"program/order", "two launches trade places"},
         {"program/argument", "a launch takes another tensor"},
+        {"program/stable", "a launch that may begin early promises that what the ones before it write is stable"},
         {"program/size", "a launch is told a wrong size"},
     };
     return table;

@@ -70,6 +70,7 @@ struct ProgramMutant {
     ir::Loc loc;
     ir::Module module;          // with the kernels as they were
     ir::Program program;
+    bool certain = false;       // it is wrong, though no run of the emulator shows it (launches that overlap)
 };
 std::vector<ProgramMutant> mutants_of(const ir::Module& module, const ir::Program& program, const std::string& operation = {});
 std::vector<ProgramMutant> sampled(std::vector<ProgramMutant> mutants, int limit);

@@ -126,6 +126,7 @@ Judgement judge(const ProgramMutant& mutant, const JudgeOptions& options) {
         search.seed = options.seed;
         j.evidence = failing_program_trial(mutant.module, mutant.program, search);
         if (j.evidence.empty()) j.evidence = failure_of(audit(mutant.module, mutant.program, beyond_the_cutoff(options)));
+        if (j.evidence.empty() && mutant.certain) j.evidence = "by construction: " + mutant.change;
         j.real = !j.evidence.empty();
         settle(j, result);
     }

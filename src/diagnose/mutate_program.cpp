@@ -1,4 +1,6 @@
 // Mutation operators between the launches of a program.
+#include <set>
+
 #include "diagnose/mutate.h"
 
 namespace tw::diagnose {
@@ -41,6 +43,27 @@ std::vector<ProgramMutant> mutants_of(const ir::Module& module, const ir::Progra
                 break;
             }
         }
+    }
+    // A launch may begin before those before it have ended, and says that what they write is stable.
+    std::set<int> written;
+    for (std::size_t i = 0; i < program.launches.size(); ++i) {
+        const ir::Launch& launch = program.launches[i];
+        const ir::Kernel& kernel = module.kernels[static_cast<std::size_t>(launch.kernel)];
+        std::set<int> outputs;
+        for (std::size_t a = 0; a < launch.arguments.size(); ++a) {
+            const auto [kind, number] = kernel.parameters[a];
+            if (kind != 't') continue;
+            const ir::Tensor& t = kernel.tensors[static_cast<std::size_t>(number)];
+            if (t.is_output) outputs.insert(launch.arguments[a]);
+            if (t.is_output || t.stable || !written.count(launch.arguments[a])) continue;
+            add("program/stable", name_of(i) + " may begin early and takes " + t.name + " for stable", [&](ProgramMutant& m) {
+                ir::Kernel& changed = m.module.kernels[static_cast<std::size_t>(launch.kernel)];
+                changed.dependent_launch = true;
+                for (ir::Tensor& each : changed.tensors) each.stable = true;
+                m.certain = true;
+            });
+        }
+        written.insert(outputs.begin(), outputs.end());
     }
     return mutants;
 }

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "diagnose/audit.h"
 #include "diagnose/mutate.h"
 #include "ir/legality.h"
 #include "lower/lower.h"
@@ -92,6 +93,51 @@ TEST(Mutate, KnownMistakesAreRefutedForTheRightReason) {
             break;
         }
         EXPECT_TRUE(found) << known.file << " " << known.operation;
+    }
+}
+
+// Operators for what a proof over the reals, or over short loops, would not see: each breaks something that the emulator shows.
+TEST(Mutate, EveryNewerOperatorMakesRealMutants) {
+    const std::string head = "import tilewright as tw\nfrom tilewright import f32, i32\n\nM, N = tw.sizes(\"M N\")\n\n\n";
+    const std::string ring = head + R"py(@tw.kernel(target="sm_80", computes="Y[n, m] = X[m, n]", threads=64)
+def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M)):
+    tw.grid(1)
+    s = tw.shared(f32, (3, 16, 16), pad=1)
+    count = 0
+    for m in tw.range(tw.cdiv(M, 16)):
+        for c in tw.range(tw.cdiv(N, 16)):
+            slot = count % 3
+            tw.store(s[slot], tw.load(X[m * 16 : m * 16 + 16, c * 16 : c * 16 + 16], fill=0.0))
+            tw.sync()
+            tw.store(Y[c * 16 : c * 16 + 16, m * 16 : m * 16 + 16], tw.load(s[slot].T))
+            count = count + 1
+)py";
+    const std::string numbers = head + R"py(@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n] / (sqrt(sum(k, X[m, k] * X[m, k])) + 1e-8) + f32(n // 3)", threads=64)
+def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
+    tw.assume(1 <= N and N <= 512)
+    m = tw.grid(M)
+    x = tw.load(X[m, 0:512], fill=0.0)
+    r = tw.sqrt(tw.sum(x * x, axis=0)) + 1e-8
+    tw.store(Y[m, 0:512], x / r + (tw.arange(512) // 3).to(f32))
+)py";
+    const std::pair<const char*, const std::string*> cases[] = {
+        {"sync/rare", &ring}, {"pipeline/joint", &ring}, {"index/bits", &ring}, {"index/residue", &ring}, {"index/large", &ring}, {"launch/strides", &ring},
+        {"values/magnitude", &numbers}, {"values/cast", &numbers}, {"values/integer", &numbers}, {"values/sign", &numbers},
+    };
+    for (const auto& [operation, source] : cases) {
+        SourceMap sources;
+        DiagnosticSink sink;
+        const auto module = lower::compile_text(sources, "k.py", *source, {}, sink);
+        ASSERT_TRUE(module) << render_text(sink, sources);
+        bool real = false;
+        for (const Mutant& m : mutants_of(module->kernels[0], operation)) {
+            if (!ir::legal_last_form(m.kernel).empty()) continue;
+            AuditOptions options;
+            options.seconds = 60;
+            options.runs = 120;
+            if ((real = audit(m.kernel, options).failing > 0)) break;
+        }
+        EXPECT_TRUE(real) << operation;
     }
 }
 
