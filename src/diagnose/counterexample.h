@@ -78,7 +78,8 @@ struct SearchOptions {
     std::vector<std::vector<std::int64_t>> first;   // instances to try before the others (where a prover failed)
     bool explain = true;                            // run the instance once more with a history, for tags, trace and picture
     double repair_seconds = 0.8;                    // for a change after which it passes
-    std::function<bool(const ir::Kernel&)> proves = [](const ir::Kernel&) { return false; };   // is a changed kernel proved?
+    // Is a changed kernel proved? Nothing: that is not asked, it would take too long.
+    std::function<std::optional<bool>(const ir::Kernel&)> proves = [](const ir::Kernel&) { return std::nullopt; };
 };
 
 // Sizes to try, cheapest first.

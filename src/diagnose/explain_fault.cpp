@@ -106,6 +106,7 @@ std::string unordered(Touch before, Touch now, const Event& first, const Event& 
     const std::string lines = first.stmt->loc.line == second.stmt->loc.line ? fmt::format("the two executions of line {}", first.stmt->loc.line)
                                                                              : fmt::format("line {} and line {}", first.stmt->loc.line, second.stmt->loc.line);
     if (first.rank != second.rank) return fmt::format("nothing that orders {}, which run in two blocks of the cluster", lines);
+    if (before == Touch::tma_load && now == Touch::tma_load) return fmt::format("a wait between {} that says that the place is free again", lines);
     if (before == Touch::wgmma) return fmt::format("a wait for the wgmma of line {} that comes before line {}", first.stmt->loc.line, second.stmt->loc.line);
     if (before == Touch::tma_store) return fmt::format("a wait for the TMA store of line {} that thread and barriers carry to line {}", first.stmt->loc.line, second.stmt->loc.line);
     if (before == Touch::cp_async) return fmt::format("a wait for the copy of line {}, or a barrier after it, before line {}", first.stmt->loc.line, second.stmt->loc.line);

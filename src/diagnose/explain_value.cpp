@@ -438,7 +438,7 @@ std::string ValueStory::hint() {
         return added ? "the destination of atomic adds must start at zero: declare it with zeroed=True, and the launcher clears it"
                      : "an output holds garbage until this launch stores it: it is read before that";
     }
-    if (!found_.shift.empty() && !fill_) return "the index is off by " + found_.shift;
+    if (!found_.shift.empty() && !fill_) return found_.shift;
     if (found_.has(Kind::rounding) && !std::isnan(c_.actual)) return "movement is right: what differs is rounding, a cast, or a value that is too large for its type";
     return hint_of_missing();
 }

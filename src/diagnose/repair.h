@@ -48,8 +48,8 @@ struct RepairTrial {
     std::vector<std::int64_t> sizes;
     emulate::TrialOptions options;
 };
-// `trials`: what fails first, then what must pass too. `prove`: whether a kernel is proved; asked of few.
+// `trials`: what fails first, then what must pass too. `prove`: whether a kernel is proved, asked of few; nothing: it takes too long.
 std::optional<Repair> find_repair(const ir::Kernel& kernel, const Suspects& suspects, std::vector<RepairTrial> trials, double seconds,
-                                  const std::function<bool(const ir::Kernel&)>& prove);
+                                  const std::function<std::optional<bool>(const ir::Kernel&)>& prove);
 
 }  // namespace tw::diagnose

@@ -142,7 +142,7 @@ private:
                     continue;
                 }
                 replace(rank, i, what, roundings(e));
-                replace(rank, i, what, loop_end ? std::vector<Expr>{moved(e, 1), moved(e, -1)} : std::vector<Expr>{moved(e, -1), moved(e, 1), Expr(0)});
+                replace(rank, i, what, loop_end ? std::vector<Expr>{moved(e, 1), moved(e, -1)} : e.as_constant() ? std::vector<Expr>{Expr(0)} : std::vector<Expr>{moved(e, -1), moved(e, 1), Expr(0)});
                 replace(rank + 3, i, what, neighbours(k_, e, variables_around(list_, place_)));
             }
             if (places[i].role == ExprRole::condition) {

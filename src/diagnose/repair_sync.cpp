@@ -38,6 +38,7 @@ struct Meeting {
 Meeting meeting_of(const ir::Kernel& k, const ir::Role* role) {
     if (!role) return {"tw.sync()", {ir::BlockSync{}}};
     const int id = free_barrier(k), threads = threads_of(k, role);
+    if (id + role->instances > 16) return {};   // there are sixteen
     ir::Expr number = id;
     std::string text = fmt::format("tw.named_barrier({}, {}).sync()", id, threads);
     if (role->instances > 1 && role->instance_var >= 0) {
@@ -55,6 +56,7 @@ std::vector<int> ancestors(const CandidateList& list, int place) {
 
 // Between two statements: before the second, at its own level and at that which the two share; after the first, likewise.
 void between(CandidateList& list, int rank, int first, int second, const Meeting& m, bool same_group) {
+    if (m.operations.empty()) return;
     if (second >= 0) list.insert_before(rank, second, "add " + m.what, m.operations);
     if (first >= 0) list.insert_after(rank + 1, first, "add " + m.what, m.operations);
     if (first < 0 || second < 0 || !same_group) return;
@@ -79,7 +81,7 @@ void add_meetings(CandidateList& list, int first, int second) {
     if (same_group) between(list, 22, first, second, {"tw.syncwarp()", {ir::WarpSync{}}}, same_group);
     if (!same_group && first >= 0) {
         const Meeting readers = meeting_of(k, at(list, first).role);
-        list.insert_after(21, first, "add " + readers.what, readers.operations);
+        if (!readers.operations.empty()) list.insert_after(21, first, "add " + readers.what, readers.operations);
     }
     if (cluster) between(list, 15, first, second, {"tw.cluster_sync()", {ir::ClusterArrive{}, ir::ClusterWait{}}}, same_group);
     // A wait that is not there at all.
@@ -101,8 +103,30 @@ void add_meetings(CandidateList& list, int first, int second) {
             ir::Elect one;
             one.body.emplace_back();
             one.body.back().op = ir::BulkWait{0, read};
+            if (!read && second >= 0) {   // at the end of what issued it, by the thread that did
+                list.insert_after(25, second, "add tw.tma_store_wait(0)", {one});
+                ir::Elect committed = one;
+                committed.body.insert(committed.body.begin(), ir::Stmt{});
+                committed.body.front().op = ir::BulkCommit{};
+                list.insert_after(26, second, "add tw.tma_store_commit() and tw.tma_store_wait(0)", {committed});
+                for (std::size_t i = 0; i < list.places().size(); ++i) {
+                    if (std::holds_alternative<ir::BulkCommit>(list.places()[i].stmt->op)) list.insert_after(25, static_cast<int>(i), "add tw.tma_store_wait(0)", {one});
+                }
+            }
             waits(26, read ? "tw.tma_store_wait(0, read=True)" : "tw.tma_store_wait(0)", {one});
         }
+    }
+    if (list.suspects().proxy) {
+        for (std::size_t i = 0; i < list.places().size(); ++i) {   // the writers are not always known: cp.async writes too
+            const ir::Operation& op = list.places()[i].stmt->op;
+            if (std::holds_alternative<ir::StoreShared>(op) || std::holds_alternative<ir::CpAsyncWait>(op)) list.insert_after(11, static_cast<int>(i), "add tw.fence_async()", {ir::ProxyFence{}});
+        }
+    }
+    for (std::size_t i = 0; i < list.places().size(); ++i) {   // what a wait waited for, others see after a barrier
+        const ir::Operation& op = list.places()[i].stmt->op;
+        const Meeting m = meeting_of(k, list.places()[i].role);
+        const bool waits = std::holds_alternative<ir::CpAsyncWait>(op) || std::holds_alternative<ir::BulkWait>(op) || std::holds_alternative<ir::WgmmaWait>(op);
+        if (waits && !m.operations.empty()) list.insert_after(23, static_cast<int>(i), "add " + m.what, m.operations);
     }
     if (first >= 0 && list.suspects().proxy) {
         list.insert_after(10, first, "add tw.fence_async()", {ir::ProxyFence{}});
@@ -157,7 +181,7 @@ void waits_that_are_there(CandidateList& list) {
         if (std::holds_alternative<ir::NamedSync>(s.op) && s.loc.line) move_within(list, place, "the barrier");
         if (std::holds_alternative<ir::WarpSync>(s.op) && s.loc.line) {
             const Meeting all = meeting_of(k, list.places()[i].role);
-            list.change(7, place, all.what + " instead of tw.syncwarp()", [op = all.operations[0]](ir::Stmt& x) { x.op = op; });
+            if (!all.operations.empty()) list.change(7, place, all.what + " instead of tw.syncwarp()", [op = all.operations[0]](ir::Stmt& x) { x.op = op; });
         }
         if (auto* c = std::get_if<ir::ClusterArrive>(&s.op); c && c->relaxed) list.change(5, place, "an arrival that is not relaxed", [](ir::Stmt& x) { std::get<ir::ClusterArrive>(x.op).relaxed = false; });
     }

@@ -87,6 +87,9 @@ std::string text_of(const ir::Kernel& k, const Element& e, int outside) {
     }
     if (const char* sign = sign_of(e->op); sign && e->args.size() == 2) {
         const int own = tightness(e->op);
+        if (e->op == ElementOp::add && e->args[1]->op == ElementOp::number && e->args[1]->number < 0) {
+            return text_of(k, e->args[0], own) + " - " + number_text(-e->args[1]->number);
+        }
         const std::string s = text_of(k, e->args[0], own) + " " + sign + " " + text_of(k, e->args[1], own + (e->op == ElementOp::sub || e->op == ElementOp::div));
         return own < outside || (own <= 2 && outside > 0) ? "(" + s + ")" : s;
     }

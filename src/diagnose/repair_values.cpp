@@ -76,7 +76,7 @@ std::vector<Element> other_masks(const Element& e) {
 
 std::vector<Element> operations(const Element& e) {
     switch (e->op) {
-        case ElementOp::sub: return {with_args(e, ElementOp::sub, {e->args[1], e->args[0]}), with_args(e, ElementOp::add, e->args), e->args[0]};
+        case ElementOp::sub: return {with_args(e, ElementOp::sub, {e->args[1], e->args[0]}), with_args(e, ElementOp::add, e->args)};
         case ElementOp::add: return {with_args(e, ElementOp::sub, e->args), with_args(e, ElementOp::mul, e->args), e->args[0], e->args[1]};
         case ElementOp::mul: return {e->args[0], e->args[1], with_args(e, ElementOp::div, e->args), with_args(e, ElementOp::add, e->args)};
         case ElementOp::div: return {with_args(e, ElementOp::div, {e->args[1], e->args[0]}), e->args[0], with_args(e, ElementOp::mul, e->args)};
@@ -135,6 +135,7 @@ private:
         if (target::info(c.value->dtype).is_float) replace(7, c, rewrites(c.value, [&](const Element& e) { return factors(e); }));
         replace(5, c, rewrites(c.value, other_masks));
         replace(why.scaled ? 2 : 6, c, rewrites(c.value, operations));
+        replace(8, c, tail_masks(c));
         replace(9, c, rewrites(c.value, [&](const Element& e) { return fragments(e); }));
         replace(10, c, rewrites(c.value, [&](const Element& e) { return windows(e, c.dst); }));
     }
@@ -186,6 +187,29 @@ private:
             node->id = static_cast<int>(i);
             node->dtype = k_.scalars[i].dtype;
             all.push_back(node);
+        }
+        return all;
+    }
+
+    // What lies beyond a row, chosen to be nothing: 0 in sums, -inf in maxima.
+    std::vector<Element> tail_masks(const ir::Compute& c) const {
+        std::vector<Element> all;
+        const auto& shape = k_.fragments[static_cast<std::size_t>(c.dst)].dist.shape;
+        if (!target::info(c.value->dtype).is_float || c.value->op == ElementOp::number || c.value->op == ElementOp::fragment) return all;
+        for (std::size_t d = 0; d < shape.size(); ++d) {
+            for (int v = 0; v < static_cast<int>(k_.sizes.size()); ++v) {
+                for (double nothing : {0.0, -infinity}) {
+                    auto place = std::make_shared<ir::ElementNode>();
+                    place->op = ElementOp::coordinate;
+                    place->id = static_cast<int>(d);
+                    place->dtype = target::DType::I32;
+                    auto inside = std::make_shared<ir::ElementNode>();
+                    inside->op = ElementOp::lt;
+                    inside->dtype = target::DType::Bool;
+                    inside->args = {place, index_like(place, ir::size_expr(v))};
+                    all.push_back(with_args(c.value, ElementOp::select, {inside, c.value, number_like(c.value, nothing)}));
+                }
+            }
         }
         return all;
     }
@@ -270,7 +294,25 @@ private:
             list_.change(3, place_, "tw.atomic_add instead of tw.store: several blocks have a part in it", [](ir::Stmt& x) { const auto y = std::get<ir::StoreGlobal>(x.op); x.op = ir::AtomicAdd{y.dst, y.src, y.vector_bytes}; });
         }
         // A start value inside a loop forgets what was accumulated; one outside keeps the tile before.
+        if (auto* c = std::get_if<ir::Compute>(&s.op); c && c->value->op == ElementOp::number) start_inside(*c);
         if (auto* c = std::get_if<ir::Compute>(&s.op); c && c->value->op == ElementOp::number && list_.places()[static_cast<std::size_t>(place_)].parent >= 0) start_before(*c);
+    }
+
+    // The start value of an accumulator that a loop over tiles uses: in every iteration, instead of once before the loop.
+    void start_inside(const ir::Compute& c) {
+        const auto& here = list_.places()[static_cast<std::size_t>(place_)];
+        for (std::size_t i = here.at + 1; i < here.region->size(); ++i) {
+            const auto* loop = std::get_if<ir::For>(&(*here.region)[i].op);
+            if (!loop) continue;
+            const int number = list_.number_of(&(*here.region)[i]);
+            const std::string text = fmt::format("`{}` keeps what the round before left: set it in every round of the loop of line {}", k_.fragments[static_cast<std::size_t>(c.dst)].name, (*here.region)[i].loc.line);
+            list_.edit(4, place_, text, [number](Site& s) {
+                const ir::Stmt start = s.stmt();
+                Site target = sites_of(s.kernel)[static_cast<std::size_t>(number)];
+                auto& body = std::get<ir::For>(target.stmt().op).body;
+                body.insert(body.begin(), start);
+            });
+        }
     }
 
     // The start value of an accumulator: before the loop it stands in, instead of in it.

@@ -283,7 +283,7 @@ private:
                 }
                 if (moved.size() == 2 && actual[moved[0]] == expected[moved[1]] && actual[moved[1]] == expected[moved[0]]) found_.swapped = true;
                 if (moved.size() == 1 && found_.shift.empty()) {
-                    found_.shift = fmt::format("{:+} along dimension {} of `{}`", actual[moved[0]] - expected[moved[0]], moved[0], k_.tensors[static_cast<std::size_t>(t)].name);
+                    found_.shift = forms_.element_text(u, other) + " is taken where " + forms_.element_text(t, offset) + " is expected";
                 }
             }
         }

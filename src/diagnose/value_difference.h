@@ -26,7 +26,7 @@ struct Findings {
     bool misplaced = false;         // it lies in another cell of the tile than the one that is stored
     int never_read = -1;            // the tensor of a missing element that nothing reads
     bool swapped = false;           // a foreign element is the expected one with two indices exchanged
-    std::string shift;              // a foreign element is the expected one moved along one dimension
+    std::string shift;              // a foreign element is the expected one moved along one dimension: which for which
     std::string factor;             // scaled: by how much
     void put(TagDifference::Kind kind, std::string text) { list.push_back({kind, std::move(text)}); }
     bool has(TagDifference::Kind kind) const {
