@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -64,9 +65,20 @@ std::string environment(const char* name) {
     return value ? value : "";
 }
 
-Expected<std::string, std::string> read_file(const std::filesystem::path& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return Unexpected{reason("cannot open", path, errno)};
+Expected<std::string, ReadFailure> read_input(const std::filesystem::path& path, std::size_t max_bytes) {
+    // Opening a pipe that nobody writes would wait as well.
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0) return Unexpected{ReadFailure{reason("cannot open", path, errno)}};
+    const auto give_up = [&](std::string why, bool too_large = false) {
+        ::close(file);
+        return Unexpected{ReadFailure{std::move(why), too_large}};
+    };
+    struct stat found {};
+    if (::fstat(file, &found) != 0) return give_up(reason("cannot read", path, errno));
+    if (S_ISDIR(found.st_mode)) return give_up("cannot read " + path.string() + ": it is a folder");
+    if (!S_ISREG(found.st_mode)) return give_up("cannot read " + path.string() + ": it is no plain file (a pipe, a socket or a device)");
+    const auto too_large = [&] { return give_up(path.string() + " is larger than the " + std::to_string(max_bytes) + " bytes that are read", true); };
+    if (static_cast<std::uint64_t>(found.st_size) > max_bytes) return too_large();
     std::string content;
     char buffer[65536];
     for (;;) {
@@ -74,14 +86,40 @@ Expected<std::string, std::string> read_file(const std::filesystem::path& path) 
         if (got == 0) break;
         if (got < 0) {
             if (errno == EINTR) continue;
-            const int error = errno;
-            ::close(file);
-            return Unexpected{reason("cannot read", path, error)};
+            return give_up(reason("cannot read", path, errno));
         }
         content.append(buffer, static_cast<std::size_t>(got));
+        if (content.size() > max_bytes) return too_large();  // it grows, or is a file of /proc that has no size
     }
     ::close(file);
     return content;
+}
+
+Expected<std::string, std::string> read_file(const std::filesystem::path& path, std::size_t max_bytes) {
+    auto read = read_input(path, max_bytes);
+    if (!read) return Unexpected{std::move(read.error().text)};
+    return std::move(*read);
+}
+
+Expected<LineReader, std::string> LineReader::open(const std::string& path) {
+    if (path.empty() || path == "-") return LineReader(stdin);
+    auto text = read_file(path);
+    if (!text) return Unexpected{text.error()};
+    LineReader made(nullptr);
+    made.text_ = std::move(*text);
+    return made;
+}
+
+bool LineReader::next(std::string& line, bool& too_long) {
+    line.clear();
+    too_long = false;
+    bool any = false;
+    for (int c = 0; (c = get()) != EOF; any = true) {
+        if (c == '\n') return true;
+        if (line.size() >= max_bytes_) too_long = true;
+        else line += static_cast<char>(c);
+    }
+    return any;
 }
 
 Expected<void, std::string> write_file_atomically(const std::filesystem::path& path, std::string_view content) {

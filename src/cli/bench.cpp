@@ -5,6 +5,8 @@
 #include <iostream>
 #include <memory>
 
+#include "base/input.h"
+#include "base/text.h"
 #include "cli/bench_suite.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
@@ -30,20 +32,16 @@ struct Options {
 
 // One JSON request a line, one answer a line, as long as there are requests: for programs that try many candidates.
 int answer_requests(const Options& o) {
-    std::ifstream file;
-    std::istream* in = &std::cin;
-    if (o.requests != "-") {
-        file.open(o.requests);
-        if (!file) return complain(exit_bad_input, "cannot read " + o.requests);
-        in = &file;
-    }
+    auto in = LineReader::open(o.requests);
+    if (!in) return complain(exit_bad_input, in.error());
     runtime::SessionLimits limits;
     limits.seconds = o.candidate.timeout;
     runtime::EvaluationSession session(limits);
     int worst = exit_fine;
-    for (std::string line; std::getline(*in, line);) {
+    bool too_long = false;
+    for (std::string line; in->next(line, too_long);) {
         if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-        json request = json::parse(line, nullptr, false);
+        json request = parse_json(line);
         json answer;
         if (request.is_discarded() || !request.is_object()) answer = {{"status", "refused"}, {"message", "a request is one JSON object on one line"}};
         else answer = session.evaluate(request);
@@ -75,8 +73,9 @@ json proof_of(const json& request) {
     if (!constants.empty()) words.insert(words.end(), {"--set", constants});
     runtime::WorkerLimits limits;
     limits.seconds = 300;
+    limits.box = runtime::box_for_checks();
     const auto ran = runtime::run_program_in_worker(words, limits);
-    const json said = json::parse(ran.answer, nullptr, false);
+    const json said = parse_json(ran.answer);
     if (!said.is_object() || !said.contains("kernels")) return {{"problem", "the check " + ran.sentence()}};
     json kernels = json::array();
     for (const json& k : said["kernels"]) {

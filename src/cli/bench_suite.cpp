@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/digest.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
@@ -40,8 +41,10 @@ std::string peer_name(const json& peer) {
 // Inputs that a function of bench/suite_inputs.py makes; a problem when it does not.
 void add_inputs(json& request, const json& listed, const fs::path& root, std::string& problem) {
     if (!listed.contains("inputs_from")) return;
-    const auto made = runtime::run_program_in_worker({"python3", (root / "bench/suite_inputs.py").string(), listed["inputs_from"], request["sizes"].dump(), listed.value("arguments", json::object()).dump()});
-    json inputs = json::parse(made.answer, nullptr, false);
+    runtime::WorkerLimits limits;
+    limits.box = runtime::box_for_checks();
+    const auto made = runtime::run_program_in_worker({"python3", (root / "bench/suite_inputs.py").string(), listed["inputs_from"], request["sizes"].dump(), listed.value("arguments", json::object()).dump()}, limits);
+    json inputs = parse_json(made.answer);
     if (made.end != runtime::WorkerEnd::finished || !inputs.is_object()) problem = "its inputs could not be made: " + std::string(trim(made.words)) + " " + made.sentence();
     else request["inputs"] = std::move(inputs);
 }
@@ -81,7 +84,7 @@ int run_suite(const SuiteOptions& o) {
     if (path.extension() != ".json") path = root / "bench/suites" / (o.name + ".json");
     const auto text = read_file(path);
     if (!text) return complain(exit_bad_input, text.error(), "suites are bench/suites/*.json: gemm, attention, grouped, memory");
-    const json suite = json::parse(*text, nullptr, false);
+    const json suite = parse_json(*text);
     if (!suite.is_object() || !suite.contains("cases") || !suite["cases"].is_array()) return complain(exit_bad_input, path.string() + " is not a suite: {\"cases\": [...]}");
     try {
         return run_cases(suite, o);
@@ -93,7 +96,7 @@ int run_suite(const SuiteOptions& o) {
 int draw_suite(const std::string& file, const std::string& svg_out) {
     const auto text = read_file(file);
     if (!text) return complain(exit_bad_input, text.error(), "name a file that `tilewright bench --suite NAME --json FILE` wrote");
-    json result = json::parse(*text, nullptr, false);
+    json result = parse_json(*text);
     if (!result.is_object() || !result.contains("cases") || !result["cases"].is_array()) return complain(exit_bad_input, file + " is not a suite's result: {\"cases\": [...], \"versions\": {...}}");
     if (!result.contains("suite")) result["suite"] = fs::path(file).stem().string();
     try {
@@ -123,7 +126,7 @@ public:
     Table(const json& suite, const SuiteOptions& o) : o_(o), result_{{"suite", suite.value("suite", o.name)}, {"cases", json::array()}, {"versions", json::object()}, {"command", own_command()}} {
         if (!o.resume) return;
         const auto text = read_file(o.json_out);
-        const json before = text ? json::parse(*text, nullptr, false) : json();
+        const json before = text ? parse_json(*text) : json();
         if (!before.is_object() || !before.contains("cases") || !before["cases"].is_array()) return;
         std::set<std::pair<std::string, std::string>> listed;
         for (const json& c : suite["cases"]) {

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/kernel_file.h"
+#include "cli/limits.h"
 #include "diagnose/check.h"
 #include "diagnose/failing_trial.h"
 
@@ -22,6 +23,7 @@ struct Options {
     bool json = false, verbose = false;
     double seconds = 5, audit = 0;
     std::uint64_t seed = 1;
+    Limits limits;
 };
 
 nlohmann::json place(const ir::Loc& l) { return {{"line", l.line}, {"column", l.column}}; }
@@ -92,7 +94,7 @@ std::string label(diagnose::TagDifference::Kind kind) {
 }
 
 void print_counterexample(const diagnose::Counterexample& c, const std::string& file, const SourceMap& sources) {
-    fmt::print("{}:{}:{}: violated[{}]: {}\n", file, c.loc.line, c.loc.column, c.code, c.message);
+    fmt::print("{}:{}:{}: violated[{}]: {}\n", printable(file), c.loc.line, c.loc.column, c.code, printable_lines(c.message));
     fmt::print("{}", excerpt(sources, c.loc));
     if (c.other.line) {
         fmt::print("  it collides with {}:{}:\n{}", file, c.other.line, excerpt(sources, c.other));
@@ -140,13 +142,13 @@ void report(const Options& o, const char* what, const std::string& name, const i
         out[std::string(what) + "s"].push_back(j);
         return;
     }
-    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms)\n", o.file, loc.line, name, verdict, proved, result.obligations.size(), result.instances, result.milliseconds);
+    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms)\n", printable(o.file), loc.line, printable(name), verdict, proved, result.obligations.size(), result.instances, result.milliseconds);
     for (const auto& ob : result.obligations) {
         if (ob.status == verify::Status::proved && !o.verbose) continue;
         if (ob.status == verify::Status::proved) {
-            fmt::print("  proved      {:<28} {} [{}]\n", ob.kind, ob.text, ob.prover);
+            fmt::print("  proved      {:<28} {} [{}]\n", ob.kind, printable(ob.text), ob.prover);
         } else if (!result.violated() || o.verbose) {
-            fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, ob.text, excerpt(sources, ob.loc), ob.reason);
+            fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, printable(ob.text), excerpt(sources, ob.loc), printable_lines(ob.reason));
         }
     }
     if (result.counterexample) print_counterexample(*result.counterexample, o.file, sources);
@@ -165,10 +167,20 @@ int run(const Options& o) {
     std::string problem;
     auto values = parse_settings(o.settings, problem);
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
+    if (o.file.ends_with(".toml")) return complain(exit_bad_input, o.file + " is a task, not a kernel file", "tilewright optimize " + o.file);
+    nlohmann::json out = nlohmann::json::object();
+    int exit_code = exit_fine;
+    // The verdicts so far are printed when a kernel is given up.
+    Watchdog watchdog(o.limits, [&](const std::string& why) {
+        if (!o.json) return;
+        out["gave_up"] = why;
+        out["exit_code"] = exit_code == exit_kernel_wrong ? exit_kernel_wrong : exit_not_proved;
+        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+    });
     LoadedFile loaded;
     load_kernel_file(loaded, o.file, *values);
-    nlohmann::json out = nlohmann::json::object();
     if (o.json) {
+        const auto held = watchdog.hold();
         out = tw::to_json(loaded.sink, loaded.sources);
         out["schema"] = 2;
         out["file"] = o.file;
@@ -177,7 +189,7 @@ int run(const Options& o) {
     } else if (!loaded.sink.empty()) {
         std::cerr << render_text(loaded.sink, loaded.sources);
     }
-    int exit_code = loaded.exit_code;
+    exit_code = loaded.exit_code;
     bool found = false;
     if (loaded.module) {
         diagnose::CheckOptions options;
@@ -188,6 +200,7 @@ int run(const Options& o) {
         for (const ir::Kernel& k : loaded.module->kernels) {
             if (!o.kernel.empty() && k.name != o.kernel) continue;
             found = true;
+            watchdog.next(k.name);
             const diagnose::CheckResult result = diagnose::check(k, options);
             kernel_proved.emplace(k.name, true).first->second &= result.proved();
             if (o.audit > 0 && result.proved()) {
@@ -196,11 +209,13 @@ int run(const Options& o) {
                 trials.seed = o.seed;
                 if (const std::string failure = diagnose::failing_trial(k, trials); !failure.empty()) return complain(exit_kernel_wrong, k.name + " is proved, but a run on the emulator fails: " + failure, "rounding is not proved; if it is not that, this is a hole in the verifier: please report it");
             }
+            const auto held = watchdog.hold();
             report(o, "kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.loc, result, loaded.sources, out, exit_code);
         }
         for (const ir::Program& p : loaded.module->programs) {
             if (!o.kernel.empty() && p.name != o.kernel) continue;
             found = true;
+            watchdog.next(p.name);
             diagnose::CheckResult result = diagnose::check_program(*loaded.module, p, options);
             // It stands on its kernels: one that is not proved, or was not looked at, leaves it unproved.
             for (const ir::Launch& l : p.launches) {
@@ -217,13 +232,16 @@ int run(const Options& o) {
                     ob.reason = "it follows from what " + name + " says it computes, and " + name + " is not proved";
                 }
             }
+            const auto held = watchdog.hold();
             report(o, "program", p.name, p.loc, result, loaded.sources, out, exit_code);
         }
+        if (!found && o.kernel.empty()) return complain(exit_bad_input, o.file + " holds no kernel and no program", "a kernel is a function with @tw.kernel");
         if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
     }
     if (o.json) {
         out["exit_code"] = exit_code;
-        std::cout << out.dump(2) << "\n";
+        const auto held = watchdog.hold();
+        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     }
     return exit_code;
 }
@@ -238,9 +256,10 @@ std::function<int()> declare_check(CLI::App& app) {
     app.add_option("--search", options->seconds, "seconds to look for a counterexample to what is not proved");
     app.add_option("--audit", options->audit, "seconds of emulation of each kernel that is proved, with random sizes, data and schedules");
     app.add_option("--seed", options->seed, "seed of the search");
+    declare_limits(app, options->limits);
     app.add_flag("--json", options->json, "print JSON (schema in docs/verifier.md)");
     app.add_flag("-v,--verbose", options->verbose, "print every assertion and what its proof used");
-    app.footer("Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved, 70 our bug.\n"
+    app.footer("Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved or given up at a limit, 70 our bug.\n"
                "Example: tilewright check kernels/gemm_sm90.py -v");
     return [options] { return run(*options); };
 }

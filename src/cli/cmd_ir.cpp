@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/kernel_file.h"
+#include "cli/limits.h"
 #include "lower/lower.h"
 
 namespace tw::cli {
@@ -20,6 +21,7 @@ struct Options {
     std::string file, after, kernel;
     std::vector<std::string> settings;
     bool json = false, steps = false;
+    Limits limits;
 };
 
 int run(const Options& o) {
@@ -37,6 +39,7 @@ int run(const Options& o) {
     std::string problem;
     auto values = parse_settings(o.settings, problem);
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
+    const Watchdog watchdog(o.limits);
     SourceMap sources;
     DiagnosticSink sink;
     nlohmann::json kernels = nlohmann::json::array();
@@ -72,6 +75,7 @@ std::function<int()> declare_ir(CLI::App& app) {
     app.add_option("--kernel", options->kernel, "only kernels of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
     app.add_flag("--json", options->json, "print JSON");
+    declare_limits(app, options->limits);
     app.add_flag("--steps", options->steps, "list the steps");
     return [options] {
         if (options->file.empty() && !options->steps) return complain(exit_bad_input, "a kernel file is needed", "tilewright ir kernels/vector_add.py");

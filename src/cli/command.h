@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -51,6 +52,12 @@ std::function<int()> declare_show(CLI::App& app);
 std::function<int()> declare_submit(CLI::App& app);
 std::function<int()> declare_tune(CLI::App& app);
 std::function<int()> declare_target(CLI::App& app);
+
+// For options: a finite number above zero.
+CLI::Validator positive_number();
+
+// The text with every line made printable: what others wrote must not command a terminal.
+std::string printable_lines(const std::string& text);
 
 // Prints "tilewright: <message>" and, indented, the fix to standard error. Returns `code`.
 int complain(int code, const std::string& message, const std::string& fix = {});

@@ -1,5 +1,10 @@
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <utility>
 
+#include "base/diagnostic.h"
+#include "base/text.h"
 #include "cli/command.h"
 
 namespace tw::cli {
@@ -34,9 +39,28 @@ const std::vector<Command>& commands() {
     return table;
 }
 
+CLI::Validator positive_number() {
+    return CLI::Validator(
+        [](const std::string& text) -> std::string {
+            char* end = nullptr;
+            const double value = std::strtod(text.c_str(), &end);
+            if (text.empty() || *end || !std::isfinite(value) || value <= 0) return "'" + printable(text) + "' is no finite number above zero";
+            return {};
+        },
+        "NUMBER > 0");
+}
+
+std::string printable_lines(const std::string& text) {
+    std::string safe;
+    bool first = true;
+    for (const auto line : split_lines(text)) safe += (std::exchange(first, false) ? "" : "\n") + printable(line);
+    return safe;
+}
+
 int complain(int code, const std::string& message, const std::string& fix) {
-    std::fprintf(stderr, "tilewright: %s\n", message.c_str());
-    if (!fix.empty()) std::fprintf(stderr, "  fix: %s\n", fix.c_str());
+    // Names, options and words of other programs are part of messages; a terminal must not obey them.
+    std::fprintf(stderr, "tilewright: %s\n", printable_lines(message).c_str());
+    if (!fix.empty()) std::fprintf(stderr, "  fix: %s\n", printable_lines(fix).c_str());
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/limits.h"
 #include "runtime/compile.h"
 #include "runtime/report_json.h"
 #include "runtime/variants.h"
@@ -22,6 +23,7 @@ struct CompileOptions {
     bool fail_on_spill = false;
     bool no_cache = false;
     unsigned jobs = 0;
+    Limits limits;
 };
 
 struct Job {
@@ -99,6 +101,9 @@ int run(const CompileOptions& options) {
             jobs.push_back(std::move(job));
         }
     }
+    Limits limits = options.limits;
+    limits.seconds *= static_cast<double>(std::max<std::size_t>(1, jobs.size()));  // they are compiled side by side
+    const Watchdog watchdog(limits);
     const unsigned available = std::max(1u, std::thread::hardware_concurrency());
     compile_all(jobs, std::min<unsigned>(options.jobs ? options.jobs : available, static_cast<unsigned>(jobs.size())));
 
@@ -144,6 +149,7 @@ std::function<int()> declare_compile(CLI::App& app) {
     app.add_option("-j,--jobs", options->jobs, "how many to compile at once (default: one per core)");
     app.add_flag("--json", options->as_json, "machine-readable output");
     app.add_flag("--fail-on-spill", options->fail_on_spill, "spilled registers and local memory are faults too");
+    declare_limits(app, options->limits);
     app.add_flag("--no-cache", options->no_cache, "compile anew");
     app.footer("Exit status: 0 fine; 1 a variant does not compile or has a fault; 2 bad usage, or no NVRTC.");
     return [options] { return run(*options); };

@@ -8,8 +8,10 @@
 #include <memory>
 #include <sstream>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/kernel_file.h"
+#include "cli/limits.h"
 #include "codegen/plan.h"
 #include "lower/lower.h"
 #include "runtime/compile.h"
@@ -25,12 +27,12 @@ struct Options {
     std::string file, kernel, to = "cuda", arch, out;
     std::vector<std::string> settings;
     bool json = false, pasted = false;
+    Limits limits;
 };
 
 std::optional<std::string> device_header(const std::string& name) {
     for (const auto& folder : runtime::standard_include_folders()) {
-        std::ifstream in(folder / name);
-        if (in) return std::string(std::istreambuf_iterator<char>(in), {});
+        if (auto text = read_file(folder / name)) return std::move(*text);
     }
     return std::nullopt;
 }
@@ -134,6 +136,7 @@ int run(const Options& o) {
     std::string problem;
     const auto values = parse_settings(o.settings, problem);
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
+    const Watchdog watchdog(o.limits);
     SourceMap sources;
     DiagnosticSink sink;
     const auto module = lower::compile_file(sources, o.file, *values, sink);
@@ -153,7 +156,8 @@ std::function<int()> declare_emit(CLI::App& app) {
     app.add_option("-o,--out", options->out, "file for --to cubin");
     app.add_flag("--self-contained", options->pasted, "paste the device headers into the source");
     app.add_flag("--json", options->json, "print JSON");
-    app.footer("Exit status: 0 fine; 1 the kernel does not compile, spills or serialises wgmma; 2 bad usage, or no NVRTC.");
+    declare_limits(app, options->limits);
+    app.footer("Exit status: 0 fine; 1 the kernel does not compile, spills or serialises wgmma; 2 bad usage, or no NVRTC; 3 given up at a limit.");
     return [options] { return run(*options); };
 }
 

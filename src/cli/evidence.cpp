@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/kernel_file.h"
@@ -67,8 +68,8 @@ void declare_candidate(CLI::App& app, CandidateOptions& o, bool file_required) {
     app.add_option("--scalar", o.scalars, "scalar parameters, NAME=NUMBER; others are drawn from the seed");
     app.add_option("--inputs", o.inputs, "JSON file {name: [values in memory order]} for inputs that must not be random");
     app.add_option("--seed", o.seed, "seed of the random inputs")->capture_default_str();
-    app.add_option("--tolerance", o.tolerance, "allowed error relative to max(|reference|, root mean square); default: from the types");
-    app.add_option("--timeout", o.timeout, "seconds one candidate may take in the worker, or one schedule on the emulator")->capture_default_str();
+    app.add_option("--tolerance", o.tolerance, "allowed error relative to max(|reference|, root mean square), below 1; default: from the types")->check(positive_number())->check(CLI::Range(0.0, 1.0));
+    app.add_option("--timeout", o.timeout, "seconds one candidate may take in the worker, or one schedule on the emulator")->capture_default_str()->check(positive_number());
 }
 
 Requested request_from(const CandidateOptions& o) {
@@ -103,7 +104,7 @@ Requested request_from(const CandidateOptions& o) {
     if (!o.inputs.empty()) {
         const auto text = read_file(o.inputs);
         if (!text) return {complain(exit_bad_input, text.error()), {}};
-        request["inputs"] = json::parse(*text, nullptr, false);
+        request["inputs"] = parse_json(*text);
         const json& inputs = request["inputs"];
         const auto numbers = [](const json& list) { return list.is_array() && std::all_of(list.begin(), list.end(), [](const json& v) { return v.is_number(); }); };
         if (!inputs.is_object() || !std::all_of(inputs.begin(), inputs.end(), numbers)) return {complain(exit_bad_input, o.inputs + " is not a JSON object of names and lists of numbers"), {}};

@@ -71,6 +71,9 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
     auto made = plan::make_proposer(o.proposer, options.gates.invariant_feedback);
     if (!made) return complain(exit_bad_input, made.error().message, made.error().fix);
     const std::unique_ptr<plan::Proposer> proposer = std::move(*made);
+    if (auto problem = plan::budget_problem(options.budget)) return complain(exit_bad_input, *problem, "budgets are positive numbers; leave one out for none");
+    if (const std::string problem = proposer->price_problem(); options.budget.dollars > 0 && !problem.empty())
+        return complain(exit_bad_input, "a budget of dollars cannot be kept: " + problem, "set TILEWRIGHT_DOLLARS_PER_MILLION=IN,OUT, or bound the run with --tokens");
     auto journal = plan::Journal::open(o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal), plan::Database::Mode::write);
     if (!journal) return complain(exit_bad_input, journal.error().message, journal.error().fix);
     plan::Memory memory;
@@ -108,12 +111,12 @@ std::function<int()> declare_optimize(CLI::App& app) {
     declare_task_line(app, o->task);
     app.add_option("--proposer", o->proposer, "who writes kernels: builtin, openai[:MODEL], anthropic[:MODEL], command:PROGRAM (docs/proposers.md)")->capture_default_str();
     app.add_option("--steps", o->loop.budget.candidates, "at most so many candidates")->capture_default_str()->check(CLI::Range(1, 10000));
-    app.add_option("--seconds", o->loop.budget.seconds, "at most so many seconds");
-    app.add_option("--tokens", o->loop.budget.tokens, "at most so many tokens");
-    app.add_option("--dollars", o->loop.budget.dollars, "at most so much money");
-    app.add_option("--stop-at", o->loop.stop_share, "share of the roofline at which to stop")->capture_default_str();
-    app.add_option("--plateau", o->loop.plateau, "candidates without a gain after which to stop")->capture_default_str();
-    app.add_option("--repairs", o->loop.repairs, "repairs of one failing candidate")->capture_default_str();
+    app.add_option("--seconds", o->loop.budget.seconds, "at most so many seconds")->check(positive_number());
+    app.add_option("--tokens", o->loop.budget.tokens, "at most so many tokens")->check(positive_number());
+    app.add_option("--dollars", o->loop.budget.dollars, "at most so much money (needs a price: TILEWRIGHT_DOLLARS_PER_MILLION)")->check(positive_number());
+    app.add_option("--stop-at", o->loop.stop_share, "share of the roofline at which to stop")->capture_default_str()->check(positive_number());
+    app.add_option("--plateau", o->loop.plateau, "candidates without a gain after which to stop")->capture_default_str()->check(CLI::Range(1, 1000000));
+    app.add_option("--repairs", o->loop.repairs, "repairs of one failing candidate")->capture_default_str()->check(CLI::Range(0, 100));
     app.add_option("--seed", o->loop.seed, "seed of every choice")->capture_default_str();
     app.add_option("--profile-after", o->loop.profile_after, "stage after which profiling is shown, instead of the class's own");
     app.add_option("--without", o->without, "leave parts out: invariants knowledge delay memory");

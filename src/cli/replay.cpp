@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "plan/gates.h"
@@ -21,7 +22,7 @@ struct Options {
 int run(const Options& o) {
     auto text = read_file(o.file);
     if (!text) return complain(exit_bad_input, text.error());
-    const auto kernel = report::certified_kernel(nlohmann::json::parse(*text, nullptr, false));
+    const auto kernel = report::certified_kernel(parse_json(*text));
     if (!kernel) return complain(exit_bad_input, o.file + ": " + kernel.error().message, kernel.error().fix);
     SourceMap sources;
     DiagnosticSink sink;

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "report/evidence.h"
@@ -28,7 +29,7 @@ std::string dumped(const json& value, int indent) { return value.dump(indent, ' 
 plan::Result<plan::RunDocument> load_export(const std::string& file) {
     auto text = read_file(file);
     if (!text) return plan::fail(plan::FailureKind::io_error, text.error());
-    const json exported = json::parse(*text, nullptr, false);
+    const json exported = parse_json(*text);
     auto document = plan::run_from_json(exported);
     if (!document) return plan::fail(document.error().kind, file + ": " + document.error().message, document.error().fix);
     return document;

@@ -57,7 +57,7 @@ int run(const Options& o) {
             const std::string verdict = g["passed"].is_null() ? "skipped" : g["passed"].get<bool>() ? "passed" : "refused";
             fmt::print("{:<14} {:<8} {:>6.2f} s  {}\n", g.value("gate", ""), verdict, g.value("seconds", 0.0), printable(g.value("detail", "")));
         }
-        if (!passed) fmt::print("{}: {}\n{}\n{}\n", plan::name_of(j.failure), j.message, j.feedback, plan::request_for(j.failure));
+        if (!passed) fmt::print("{}: {}\n{}\n{}\n", plan::name_of(j.failure), printable(j.message), printable_lines(j.feedback), plan::request_for(j.failure));
         if (j.measured) fmt::print("{:.2f} us, {:.0f}% of the roofline\n", j.microseconds, 100 * roof.seconds * 1e6 / j.microseconds);
     }
     return passed ? exit_fine : exit_kernel_wrong;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/digest.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
@@ -61,10 +62,10 @@ public:
         std::filesystem::create_directories(folder, ignored);
         path_ = (folder / ("tune-" + digest.substr(0, 24) + ".jsonl")).string();
         if (fresh) std::filesystem::remove(path_, ignored);
-        std::ifstream in(path_);
-        for (std::string line; std::getline(in, line);) {
-            const json entry = json::parse(line, nullptr, false);
-            if (entry.is_object() && entry.contains("key")) known_[entry["key"].get<std::string>()] = entry["value"];   // a torn last line is skipped
+        const auto text = read_file(path_);
+        for (const std::string_view line : split_lines(text ? std::string_view(*text) : std::string_view())) {
+            const json entry = parse_json(line);
+            if (const std::string key = text_in(entry, "key"); !key.empty() && entry.contains("value")) known_[key] = entry["value"];   // a torn last line is skipped
         }
     }
     const json* find(const std::string& key) const {
@@ -224,6 +225,7 @@ private:
             if (!p.constants.empty()) words.insert(words.end(), {"--set", p.label()});
             runtime::WorkerLimits limits;
             limits.seconds = 300;
+            limits.box = runtime::box_for_checks();
             const auto ran = runtime::run_program_in_worker(words, limits);
             p.verdict = ran.end == runtime::WorkerEnd::finished ? "proved" : ran.end == runtime::WorkerEnd::failed && ran.status == exit_kernel_wrong ? "violated" : "not proved";
             if (p.verdict != "proved") p.reason = std::string(trim(ran.answer.substr(0, 300)));

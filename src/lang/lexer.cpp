@@ -105,9 +105,15 @@ private:
         }
         for (std::size_t i = 0; i < text_.size();) {
             const unsigned char c = static_cast<unsigned char>(text_[i]);
-            if (c != 0 && c < 0x80) {
+            const bool control = (c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || c == 0x7F;
+            if (c < 0x80 && !control) {
                 ++i;
                 continue;
+            }
+            if (c != 0 && control) {
+                sink_.error(Code::unexpected_character, span(i, i + 1), fmt::format("control character 0x{:02x} means nothing here", c))
+                    .with_hint("a terminal that shows the text would obey it; remove it, or write an escape in a string");
+                return false;
             }
             if (c == 0) {
                 sink_.error(Code::nul_byte, span(i, i + 1), "the text holds a NUL byte")
@@ -120,9 +126,22 @@ private:
                     .with_hint("save the file as UTF-8");
                 return false;
             }
+            if (deceives(std::string_view(text_).substr(i, length))) {
+                sink_.error(Code::unexpected_character, span(i, i + length), "this character changes how the text around it is shown")
+                    .with_hint("it is invisible; remove it");
+                return false;
+            }
             i += length;
         }
         return true;
+    }
+
+    // Controls above ASCII, and marks of direction by which a text reads otherwise than it is.
+    static bool deceives(std::string_view character) {
+        const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+        if (character.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
+        if (character.size() != 3 || byte(0) != 0xE2) return false;
+        return (byte(1) == 0x80 && byte(2) >= 0xAA && byte(2) <= 0xAE) || (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);
     }
 
     // ---- lines and indentation ----

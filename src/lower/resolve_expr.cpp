@@ -7,6 +7,7 @@
 #include "lower/facts.h"
 #include "lower/names.h"
 #include "lower/resolver.h"
+#include "lower/size_limits.h"
 
 namespace tw::lower {
 
@@ -140,6 +141,7 @@ Value Resolver::evaluate(ExprId id) {
                     // A list keeps tiles for later, so that a lazy expression must not see later changes.
                     if (!module_level) v.items.back() = settled(v.items.back(), "item", ast[x].span);
                     if (!v.items.back()) return {};
+                    if (const char* problem = size_problem(v)) return error(Code::too_much_code, span, problem);
                 }
                 return v;
             } else if constexpr (std::is_same_v<T, lang::Attribute>) return attribute(n, span);
@@ -341,6 +343,7 @@ Value Resolver::binary(BinaryOp op, const Value& a, const Value& b, Span span, S
     if (a.is(K::sequence) && b.is(K::sequence) && op == BinaryOp::add) {
         Value v = a;
         v.items.insert(v.items.end(), b.items.begin(), b.items.end());
+        if (const char* problem = size_problem(v)) return error(Code::too_much_code, span, problem);
         return v;
     }
     if (!integer_like(a) || !integer_like(b)) {
@@ -377,6 +380,7 @@ Value Resolver::binary(BinaryOp op, const Value& a, const Value& b, Span span, S
     if ((kind == ir::ExprKind::floor_div || kind == ir::ExprKind::mod) && cy && *cy == 0) return error(Code::constant_overflow, span, "division by zero");
     ir::Expr r = ir::make_expr(kind, {*x, *y});
     if (constant && !r.as_constant()) return error(Code::constant_overflow, span, "the result does not fit 64 bits");
+    if (const char* problem = size_problem(r)) return error(Code::too_much_code, span, problem, "a name stands for its whole expression: a value that a loop carries, or a smaller expression, does not grow");
     return Value::of_expr(r);
 }
 

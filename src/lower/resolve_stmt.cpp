@@ -3,6 +3,7 @@
 
 #include "lower/facts.h"
 #include "lower/resolver.h"
+#include "lower/size_limits.h"
 
 namespace tw::lower {
 
@@ -145,6 +146,10 @@ void Resolver::assign_target(ExprId target, Value value, Span span) {
 }
 
 void Resolver::assign_name(const std::string& name, Value value, Span span) {
+    if (const char* problem = value.is(K::expr) ? size_problem(value.expr) : size_problem(value)) {
+        error(Code::too_much_code, span, problem);
+        value = {};
+    }
     if (value.is(K::size)) value = Value::of_expr(size_of(value.text));
     if (value.is(K::global)) {
         const ir::Tensor& t = d.kernel.tensors[static_cast<std::size_t>(value.global->tensor)];

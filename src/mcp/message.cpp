@@ -1,39 +1,21 @@
 #include "mcp/message.h"
+#include "base/input.h"
 
 namespace tw::mcp {
 namespace {
 
 using nlohmann::json;
 
-// Deeper nesting than any honest message has would exhaust the parser's callers' stacks.
-constexpr int kMaxDepth = 64;
-
-bool too_deep(std::string_view line) {
-    int depth = 0;
-    bool in_string = false;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const char c = line[i];
-        if (in_string) {
-            if (c == '\\') ++i;
-            else if (c == '"') in_string = false;
-            continue;
-        }
-        if (c == '"') in_string = true;
-        else if (c == '{' || c == '[') {
-            if (++depth > kMaxDepth) return true;
-        } else if (c == '}' || c == ']') --depth;
-    }
-    return false;
-}
+constexpr int kMaxDepth = 64;  // deeper than any honest message
 
 }  // namespace
 
 std::optional<Message> parse_message(std::string_view line, MessageProblem& problem) {
-    if (too_deep(line)) {
+    if (json_is_deeper(line, kMaxDepth)) {
         problem.answer = error_message(nullptr, RpcError::parse_error, "the message is nested too deeply");
         return std::nullopt;
     }
-    const json parsed = json::parse(line, nullptr, false);
+    const json parsed = parse_json(line);
     if (parsed.is_discarded()) {
         problem.answer = error_message(nullptr, RpcError::parse_error, "the line is not JSON");
         return std::nullopt;

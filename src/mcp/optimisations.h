@@ -26,7 +26,7 @@ public:
         nlohmann::json schema;
     };
 
-    Optimisations(std::string program, std::string journal);
+    Optimisations(std::string program, std::string journal, std::filesystem::path root, bool allow_command);
     ~Optimisations();
     const std::vector<ToolText>& tools() const { return tools_; }
     bool has(const std::string& tool) const;
@@ -36,6 +36,7 @@ public:
 
 private:
     struct Job;
+    std::optional<std::string> proposer_problem(const nlohmann::json& arguments) const;
     OptimisationAnswer start(const nlohmann::json& arguments);
     OptimisationAnswer status(const nlohmann::json& arguments);
     OptimisationAnswer result(const nlohmann::json& arguments);
@@ -43,6 +44,8 @@ private:
     std::shared_ptr<Job> find(const nlohmann::json& arguments, OptimisationAnswer& problem);
 
     std::string program_, journal_;
+    std::filesystem::path root_;   // files that a client names lie here or below
+    bool allow_command_;           // `command:` proposers run any program
     std::vector<ToolText> tools_;
     std::mutex mutex_;
     std::map<std::string, std::shared_ptr<Job>> jobs_;  // by their number

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/diagnostic.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "mcp/message.h"
 #include "mcp/optimisations.h"
@@ -34,19 +35,6 @@ constexpr const char* kInstructions =
     "and repair it from the counterexample, `run` it on the emulator for values, read `emit` with form=report for registers and spills, `bench` it on a GPU, and ask `knowledge` for techniques. "
     "`optimize_start` lets the built-in loop do all of this for a task. Begin with the `reference` tool: it holds the language.";
 
-// One line without its newline. False at the end of input. A line over the limit is read to its end and given as empty with `too_long`.
-bool read_line(std::FILE* in, std::string& line, bool& too_long) {
-    line.clear();
-    too_long = false;
-    int c = 0;
-    while ((c = std::getc(in)) != EOF) {
-        if (c == '\n') return true;
-        if (line.size() >= kMaxLineBytes) too_long = true;
-        else line += static_cast<char>(c);
-    }
-    return !line.empty();
-}
-
 // A call that is under way. Its thread owns nothing else of the server's.
 struct Call {
     json id, progress_token;
@@ -59,12 +47,15 @@ struct Call {
 class Server {
 public:
     Server(std::FILE* in, std::FILE* out, const ServerOptions& options)
-        : in_(in), out_(out), options_(options), optimisations_(options.program.empty() ? plan::tool_program() : options.program, options.journal) {}
+        : in_(in), out_(out), options_(options), optimisations_(options.program.empty() ? plan::tool_program() : options.program, options.journal, root_of(options), options.allow_command) {
+        options_.root = root_of(options);
+    }
 
     void run() {
         std::string line;
         bool too_long = false;
-        while (read_line(in_, line, too_long)) {
+        LineReader lines(in_, kMaxLineBytes);
+        while (lines.next(line, too_long)) {
             join_finished();
             if (too_long) {
                 send(error_message(nullptr, RpcError::parse_error, fmt::format("a message has at most {} bytes", kMaxLineBytes)));
@@ -83,6 +74,11 @@ public:
     }
 
 private:
+    static std::filesystem::path root_of(const ServerOptions& options) {
+        std::error_code error;
+        return options.root.empty() ? std::filesystem::current_path(error) : options.root;
+    }
+
     void send(const json& message) {
         const std::string text = to_line(message) + "\n";
         const std::lock_guard guard(out_mutex_);
@@ -203,6 +199,7 @@ private:
         });
         plan::ToolOptions options;
         options.program = options_.program;
+        options.root = options_.root;
         options.stop = &call.stop;
         plan::ToolAnswer answer;
         const auto stop_clock = [&] {
@@ -222,7 +219,7 @@ private:
         }
         stop_clock();
         json result = answer_json(answer.text, answer.failed);
-        if (const json parsed = json::parse(answer.text, nullptr, false); parsed.is_object()) result["structuredContent"] = parsed;
+        if (const json parsed = parse_json(answer.text); parsed.is_object()) result["structuredContent"] = parsed;
         // The picture goes as text as well: not every client shows images, and a model can read SVG.
         if (!answer.svg.empty()) result["content"].push_back({{"type", "text"}, {"text", answer.svg}});
         return result;

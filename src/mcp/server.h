@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdio>
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -15,6 +16,8 @@ struct ServerOptions {
     std::set<std::string> commands;  // what the program can do; tools that need another command are not offered
     std::string program;             // that tools run; empty: this one
     std::string journal;             // for optimisation runs; empty: the default
+    std::filesystem::path root;      // files that clients name lie here or below; empty: the working folder
+    bool allow_command = false;      // optimisation runs may start `command:` proposers: any program
 };
 
 // Serves until the end of input. Nothing but protocol messages is written to `out`.

@@ -45,6 +45,11 @@ struct ChatReply {
     std::int64_t tokens_in = 0, tokens_out = 0;
 };
 
+struct StreamUse {
+    std::int64_t tokens_in = 0, tokens_out = 0;  // 0: not reported
+    std::size_t bytes = 0;                       // of the reply that arrived
+};
+
 struct StreamProblem {
     std::string text;
     bool retry = false;           // the provider is overloaded: the same question may be answered later
@@ -65,6 +70,8 @@ public:
     virtual void done() {}
     // After the last byte.
     virtual Expected<ChatReply, StreamProblem> finish() = 0;
+    // What it has cost so far, as far as the provider says; before `finish`.
+    virtual StreamUse used() const = 0;
 };
 constexpr std::size_t kMaxReplyBytes = 4u << 20;
 std::unique_ptr<StreamDecoder> make_decoder(Wire wire);

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "plan/proposers.h"
+#include "plan/tools.h"
 #include "runtime/worker.h"
 
 namespace tw::plan {
@@ -20,9 +22,14 @@ public:
     Expected<Reply, ProposalFailure> propose(const Request& request) override {
         const std::string input = request_json(request).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
         runtime::WorkerLimits limits;
-        limits.seconds = request.seconds_left > 0 ? std::min(seconds_, request.seconds_left) : seconds_;
+        limits.seconds = request.deadline.within(seconds_);
         limits.answer_bytes = 4u << 20;
-        const auto ran = runtime::run_program_in_worker(words_, limits, {}, input);
+        limits.memory_bytes = std::uint64_t{8} << 30;
+        const Scratch scratch;
+        limits.box = runtime::box_for_proposers(scratch.path());
+        std::vector<std::string> variables;
+        if (!scratch.path().empty()) variables.push_back("TMPDIR=" + scratch.path().string());
+        const auto ran = runtime::run_program_in_worker(words_, limits, variables, input);
         Exchange exchange;
         exchange.proposer = name();
         exchange.prompt = input;
@@ -32,20 +39,24 @@ public:
             exchange.failure = why;
             return Unexpected{ProposalFailure{kind, std::move(why), {exchange}}};
         };
+        // A program that says nothing of tokens is charged for what it read and wrote, where tokens are counted at all.
+        if (request.tokens_left > 0) exchange.tokens_in = static_cast<std::int64_t>(input.size() / 4 + 1), exchange.tokens_out = static_cast<std::int64_t>(ran.answer.size() / 4 + 1);
         if (ran.end == runtime::WorkerEnd::not_started) return fail_with(Kind::unreachable, fmt::format("{}: {}", words_[0], ran.sentence()));
         if (ran.end != runtime::WorkerEnd::finished) return fail_with(Kind::malformed, fmt::format("{} {}; {}", words_[0], ran.sentence(), printable(ran.words.substr(0, 500))));
         Reply reply;
-        const json answer = json::parse(ran.answer, nullptr, false);
+        bool priced = false;
+        const json answer = parse_json(ran.answer);
         if (answer.is_object()) {
             const auto text = [&](const char* key) { return answer.contains(key) && answer[key].is_string() ? answer[key].get<std::string>() : std::string(); };
             if (answer.contains("not_applicable")) return fail_with(Kind::not_applicable, printable(text("not_applicable")));
             reply.source = text("source"), reply.note = text("note");
             for (const auto& [key, to] : {std::pair{"tokens_in", &exchange.tokens_in}, std::pair{"tokens_out", &exchange.tokens_out}})
-                if (answer.contains(key) && answer[key].is_number_integer()) *to = std::max<std::int64_t>(0, answer[key].get<std::int64_t>());
-            if (answer.contains("cost_usd") && answer["cost_usd"].is_number()) exchange.cost_usd = std::max(0.0, answer["cost_usd"].get<double>());
+                if (answer.contains(key) && answer[key].is_number()) *to = count_in(answer, key);
+            if (const double cost = number_in(answer, "cost_usd", -1); cost >= 0) exchange.cost_usd = cost, priced = true;
         } else {
             reply.source = kernel_source_in(ran.answer);
         }
+        if (request.dollars_left > 0 && !priced) return fail_with(Kind::out_of_budget, fmt::format("{} does not say what it cost (\"cost_usd\"), so a budget of dollars cannot be kept", words_[0]));
         if (reply.source.empty() || reply.source.size() > (256u << 10) || reply.source.find('\0') != std::string::npos)
             return fail_with(Kind::malformed, fmt::format("{} answered without a kernel (or one over 256 KiB)", words_[0]));
         reply.exchanges.push_back(std::move(exchange));

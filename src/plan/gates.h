@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/deadline.h"
 #include "plan/stage.h"
 #include "tasks/task.h"
 
@@ -25,6 +26,7 @@ struct GateOptions {
     int rounds = 12;                // of the interleaved timing
     double gpu_seconds = 40;        // of one candidate on the GPU
     std::uint64_t seed = 1;
+    Deadline deadline;              // of the run: no gate outlasts it
     // A gate begins. Called in the process that runs it: static gates run in a forked worker, so this may show something, but not keep it.
     std::function<void(const char* gate)> on_gate;
 };
@@ -57,12 +59,13 @@ class GpuGate {
 public:
     explicit GpuGate(const GateOptions& options);
     ~GpuGate();
+    void set_deadline(Deadline deadline);
     bool available() const;                 // a GPU that runs the task's target is here
     std::string machine() const;
     void judge(const tasks::Task& task, const std::string& source, const std::string& best, double best_us, Judgement& judgement);
 
     // The best kernel once more, with what no candidate saw: inputs of another seed, and every held-out shape that a variant accepts.
-    // {"status": "right" | "wrong" | "not measured", "why", "fresh": {...}, "held_out": [{"sizes", "status", "outputs"}]}
+    // {"status": "right" | "wrong" | "not measured" (no GPU, or the time is spent), "why", "fresh": {...}, "held_out": [{"sizes", "status", "outputs"}]}
     nlohmann::json confirm(const tasks::Task& task, const std::string& source);
     // Counters of the kernel (plan/metrics.h), or why there are none: {"source": "ncu", "kernels"} or {"source": "static", "why"}.
     nlohmann::json profile(const tasks::Task& task, const std::string& source);

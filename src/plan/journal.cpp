@@ -6,12 +6,15 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "base/diagnostic.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "plan/text_diff.h"
 
@@ -47,9 +50,10 @@ std::int64_t now_ms() {
 // Texts of models and compilers may hold anything; JSON must be dumped all the same.
 std::string dumped(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
+// A journal may come from anywhere: what is damaged or of another type is as if it were not there.
 json parsed(const std::string& text, json otherwise) {
-    json value = json::parse(text, nullptr, false);
-    return value.is_discarded() ? otherwise : value;
+    json value = parse_json(text);
+    return value.type() == otherwise.type() ? value : otherwise;
 }
 
 // Letters, digits, '-' and '_' of the task's name: an id is typed by people and names a lock file.
@@ -92,6 +96,11 @@ Step step_row(const Statement& row) {
     return step;
 }
 
+bool plain_id(const std::string& id) {
+    const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; };
+    return !id.empty() && id.size() <= 120 && std::all_of(id.begin(), id.end(), plain);
+}
+
 std::filesystem::path lock_path(const std::filesystem::path& journal, const std::string& run) {
     return journal.string() + "-locks/" + run + ".lock";
 }
@@ -100,7 +109,7 @@ std::filesystem::path lock_path(const std::filesystem::path& journal, const std:
 
 std::int64_t Step::tokens() const {
     std::int64_t total = 0;
-    for (const Exchange& e : exchanges) total += e.tokens_in + e.tokens_out;
+    for (const Exchange& e : exchanges) total = saturating_sum(total, saturating_sum(e.tokens_in, e.tokens_out));
     return total;
 }
 
@@ -201,8 +210,8 @@ Result<std::vector<RunSummary>> Journal::runs() {
     auto rows = database_.prepare(fmt::format(
         "SELECT {}, count(number), coalesce(sum(outcome = 'accepted'), 0), min(CASE WHEN outcome = 'accepted' THEN microseconds END), "
         "max(CASE WHEN outcome = 'accepted' THEN speedup END), max(CASE WHEN outcome = 'accepted' THEN roofline_share END), "
-        "(SELECT coalesce(sum(tokens_in + tokens_out), 0) FROM exchanges WHERE exchanges.run = runs.id), "
-        "(SELECT coalesce(sum(cost_usd), 0) FROM exchanges WHERE exchanges.run = runs.id) "
+        "(SELECT total(max(tokens_in, 0)) + total(max(tokens_out, 0)) FROM exchanges WHERE exchanges.run = runs.id), "   // total: sum fails where 64 bits overflow
+        "(SELECT total(cost_usd) FROM exchanges WHERE exchanges.run = runs.id) "
         "FROM runs LEFT JOIN steps ON steps.run = runs.id GROUP BY runs.id ORDER BY runs.started_ms DESC, id", kRunColumns));
     if (!rows) return std::move(rows).propagate();
     std::vector<RunSummary> out;
@@ -215,7 +224,7 @@ Result<std::vector<RunSummary>> Journal::runs() {
         summary.steps = static_cast<int>(rows->integer(11)), summary.accepted = static_cast<int>(rows->integer(12));
         summary.best_microseconds = rows->optional_real(13), summary.best_speedup = rows->optional_real(14);
         summary.best_roofline_share = rows->optional_real(15);
-        summary.tokens = rows->integer(16), summary.cost_usd = rows->real(17);
+        summary.tokens = rows->real(16) < 9.2e18 ? static_cast<std::int64_t>(rows->real(16)) : std::numeric_limits<std::int64_t>::max(), summary.cost_usd = rows->real(17);
         summary.interrupted = summary.run.state == "running" && !RunLock::is_held(path(), summary.run.id);
         out.push_back(std::move(summary));
     }
@@ -263,6 +272,7 @@ Result<RunDocument> Journal::read(const std::string& run) {
         if (!found) return std::move(found).propagate();
         if (!*found) return fail(FailureKind::bad_input, fmt::format("there is no run '{}' in {}", printable(run), path().string()), "`tilewright runs` lists them");
         document.run = run_row(*row);
+        if (document.run.state == "running" && !RunLock::is_held(path(), run)) document.run.state = "interrupted";
     }
     auto rows = database_.prepare("SELECT number, parent, stage, technique, outcome, verdict, failure_class, message, source, diff, microseconds, "
                                   "speedup, roofline_share, seconds, started_ms, gates, evidence, state FROM steps WHERE run = ? ORDER BY number");
@@ -273,6 +283,9 @@ Result<RunDocument> Journal::read(const std::string& run) {
         if (!row) return std::move(row).propagate();
         if (!*row) return document;
         Step step = step_row(*rows);
+        const auto here = static_cast<std::int64_t>(document.steps.size());
+        if (rows->integer(0) != here || rows->integer(1) < -1 || rows->integer(1) >= here)
+            return fail(FailureKind::bad_input, fmt::format("run '{}' in {} is damaged: its step {} has number {} and parent {}", printable(run), path().string(), here, rows->integer(0), rows->integer(1)));
         auto spoken = exchanges(run, step.number);
         if (!spoken) return std::move(spoken).propagate();
         step.exchanges = std::move(*spoken);
@@ -281,10 +294,12 @@ Result<RunDocument> Journal::read(const std::string& run) {
 }
 
 Result<RunLock> RunLock::take(const Journal& journal, const std::string& run) {
+    // Files are named after the id; one of a foreign journal could name a place elsewhere.
+    if (!plain_id(run)) return fail(FailureKind::bad_input, fmt::format("'{}' is no id of a run that Tilewright made; it is not worked on", printable(run)), "`tilewright show` shows what it holds");
     const auto path = lock_path(journal.path(), run);
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) return fail(FailureKind::io_error, fmt::format("cannot open {} ({})", path.string(), std::strerror(errno)), "choose another folder with TILEWRIGHT_STATE=FOLDER or --journal FILE");
     RunLock lock(file);
     // A process that was killed just now may have a worker that dies a moment after it and shares the lock until then.
@@ -296,6 +311,7 @@ Result<RunLock> RunLock::take(const Journal& journal, const std::string& run) {
 }
 
 bool RunLock::is_held(const std::filesystem::path& journal, const std::string& run) {
+    if (!plain_id(run)) return false;
     const int file = ::open(lock_path(journal, run).c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return false;
     const bool held = ::flock(file, LOCK_SH | LOCK_NB) != 0;

@@ -60,7 +60,7 @@ struct Run {
     std::string proposer;
     nlohmann::json settings = nlohmann::json::object();  // what `optimize` was asked: budgets, target, seed, switches
     nlohmann::json facts = nlohmann::json::object();     // learned on the way: {"peer": {"name", "microseconds"}, "roofline": {"microseconds", "bound"}, "device", "workload", ...}
-    std::string state = "running";                       // "running", "finished"; see `interrupted` for what a kill leaves
+    std::string state = "running";                       // "running", "finished"; "interrupted" when it is read: running, but no process works on it
     std::string reason;          // why it ended, one line
     std::int64_t started_ms = 0, ended_ms = 0;
     std::string version;         // of Tilewright

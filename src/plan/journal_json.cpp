@@ -1,7 +1,10 @@
 // A run as JSON, and back. Schema: docs/journal.md.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "base/digest.h"
+#include "base/input.h"
 #include "plan/journal.h"
 #include "plan/text_diff.h"
 
@@ -35,31 +38,22 @@ json to_json(const Run& run) {
 }
 
 // A file that a person may have edited: every field is optional, a wrong type is the default.
-std::string text_of(const json& j, const char* key) {
-    const auto it = j.find(key);
-    return it != j.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-double number_of(const json& j, const char* key) {
-    const auto it = j.find(key);
-    return it != j.end() && it->is_number() ? it->get<double>() : 0.0;
-}
+std::string text_of(const json& j, const char* key) { return text_in(j, key); }
+double number_of(const json& j, const char* key) { return number_in(j, key); }
 std::int64_t integer_of(const json& j, const char* key, std::int64_t otherwise = 0) {
-    const auto it = j.find(key);
-    return it != j.end() && it->is_number_integer() ? it->get<std::int64_t>() : otherwise;
+    return integer_in(j, key, otherwise, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
 }
+int small_of(const json& j, const char* key, int otherwise) { return static_cast<int>(integer_in(j, key, otherwise, -2, 1'000'000'000)); }
 std::optional<double> optional_of(const json& j, const char* key) {
     const auto it = j.find(key);
     if (it == j.end() || !it->is_number()) return std::nullopt;
     return it->get<double>();
 }
-json part_of(const json& j, const char* key, json otherwise) {
-    const auto it = j.find(key);
-    return it != j.end() && it->type() == otherwise.type() ? *it : otherwise;
-}
+json part_of(const json& j, const char* key, json otherwise) { return part_in(j, key, std::move(otherwise)); }
 
 Step step_from(const json& j) {
     Step s;
-    s.number = static_cast<int>(integer_of(j, "number")), s.parent = static_cast<int>(integer_of(j, "parent", -1));
+    s.number = small_of(j, "number", 0), s.parent = small_of(j, "parent", -1);
     s.stage = text_of(j, "stage"), s.technique = text_of(j, "technique"), s.outcome = text_of(j, "outcome"), s.verdict = text_of(j, "verdict");
     s.failure_class = text_of(j, "failure_class"), s.message = text_of(j, "message"), s.source = text_of(j, "source"), s.diff = text_of(j, "diff");
     s.microseconds = optional_of(j, "microseconds"), s.speedup = optional_of(j, "speedup"), s.roofline_share = optional_of(j, "roofline_share");

@@ -8,6 +8,7 @@
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include "base/input.h"
 #include "base/text.h"
 
 namespace tw::plan {
@@ -39,7 +40,9 @@ std::optional<Technique> parse_technique(const std::string& id, const std::strin
     if (text.substr(0, 4) != "+++\n") return bad("it does not start with a line of +++");
     const auto end = text.find("\n+++\n", 3);
     if (end == std::string::npos) return bad("its front matter is not closed by a line of +++");
-    const toml::parse_result parsed = toml::parse(std::string_view(text).substr(4, end - 3));
+    const std::string_view front = std::string_view(text).substr(4, end - 3);
+    if (toml_is_deeper(front)) return bad(fmt::format("it is nested deeper than {} levels", kInputDepth));
+    const toml::parse_result parsed = toml::parse(front);
     if (!parsed) return bad(std::string(parsed.error().description()));
     const toml::table& root = parsed.table();
     Technique t;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/input.h"
 #include "plan/feedback.h"
 #include "plan/metrics.h"
 #include "tasks/classify.h"
@@ -38,30 +39,40 @@ struct State {
                 {"since_gain", since_gain}, {"provisional", provisional}, {"sweep_gain", sweep_gain}, {"thorough", thorough}, {"exhausted", exhausted}, {"misses", misses}, {"seconds", seconds}};
     }
     bool unpack(const json& j) {
-        try {
-            if (!parse_stage(j.at("stage").get<std::string>(), stage)) return false;
-            current_step = j.at("current_step").get<int>(), best_step = j.at("best_step").get<int>();
-            current_us = j.at("current_us").get<double>(), best_us = j.at("best_us").get<double>(), first_us = j.at("first_us").get<double>();
-            since_gain = j.at("since_gain").get<int>(), provisional = j.at("provisional").get<int>();
-            sweep_gain = j.at("sweep_gain").get<bool>(), thorough = j.value("thorough", false);
-            exhausted = j.at("exhausted").get<std::set<std::string>>();
-            misses = j.at("misses").get<std::map<std::string, int>>();
-            seconds = j.at("seconds").get<double>();
-            return true;
-        } catch (const json::exception&) {
-            return false;
-        }
+        constexpr int most = 1'000'000'000;
+        const auto whole = [&](const char* key, int low) { return static_cast<int>(integer_in(j, key, low - 1, low - 1, most)); };
+        if (!parse_stage(text_in(j, "stage"), stage)) return false;
+        for (const char* key : {"current_step", "best_step", "current_us", "best_us", "first_us", "since_gain", "provisional", "seconds"})
+            if (!j.contains(key) || !j[key].is_number()) return false;
+        current_step = whole("current_step", -1), best_step = whole("best_step", -1), since_gain = whole("since_gain", 0), provisional = whole("provisional", 0);
+        if (current_step < -1 || best_step < -1 || since_gain < 0 || provisional < 0) return false;
+        current_us = number_in(j, "current_us"), best_us = number_in(j, "best_us"), first_us = number_in(j, "first_us"), seconds = std::max(0.0, number_in(j, "seconds"));
+        sweep_gain = flag_in(j, "sweep_gain"), thorough = flag_in(j, "thorough");
+        for (const json& id : part_in(j, "exhausted", json::array()))
+            if (id.is_string()) exhausted.insert(id.get<std::string>());
+        const json missed = part_in(j, "misses", json::object());
+        for (const auto& [id, times] : missed.items()) misses[id] = static_cast<int>(integer_in(missed, id.c_str(), 0, 0, 1000));
+        return true;
     }
 };
 
 class Loop {
 public:
     Loop(const tasks::Task& task, Proposer& proposer, Journal& journal, Memory& memory, const Knowledge& knowledge, const LoopOptions& options)
-        : task_(task), proposer_(proposer), journal_(journal), memory_(memory), knowledge_(knowledge), options_(options), gpu_(options.gates), roof_(tasks::roofline(task, tasks::machine_of(task.target))) {}
+        : task_(task), proposer_(proposer), journal_(journal), memory_(memory), knowledge_(knowledge), options_(with_deadline(options)), gpu_(options_.gates), roof_(tasks::roofline(task, tasks::machine_of(task.target))) {}
 
     Result<LoopOutcome> run(const std::string& resume);
 
 private:
+    // The GPU gate asks a GPU when it is made: that is the run's time too.
+    static LoopOptions with_deadline(LoopOptions options) {
+        if (options.budget.seconds > 0) options.gates.deadline = Deadline::in(options.budget.seconds);
+        return options;
+    }
+    void set_deadline(Deadline deadline) {
+        options_.gates.deadline = deadline;
+        gpu_.set_deadline(deadline);
+    }
     Result<void> restore(const std::string& run);
     bool spent(std::string& reason) const;
     double elapsed() const { return state_.seconds + std::chrono::duration<double>(Clock::now() - began_).count(); }
@@ -183,8 +194,9 @@ Request Loop::request_for_step(const Technique* technique, std::size_t steps) {
             for (Metric& m : shown_metrics(profile_, task_.workload, r.stage)) r.metrics.push_back(std::move(m));
         }
     }
+    r.deadline = options_.gates.deadline;
     if (options_.budget.seconds > 0) r.seconds_left = std::max(1.0, options_.budget.seconds - elapsed());
-    if (options_.budget.tokens > 0) r.tokens_left = std::max<std::int64_t>(1, options_.budget.tokens - tokens_);
+    if (options_.budget.tokens > 0) r.tokens_left = std::max<std::int64_t>(1, saturating_sum(options_.budget.tokens, -tokens_));
     if (options_.budget.dollars > 0) r.dollars_left = std::max(1e-6, options_.budget.dollars - dollars_);
     return r;
 }
@@ -272,7 +284,7 @@ Result<void> Loop::keep(Step& step) {
     for (const auto& [key, value] : extra.items()) step.state[key] = value;
     if (auto ok = journal_.append(run_, step); !ok) return ok;
     steps_.push_back(step);
-    tokens_ += step.tokens();
+    tokens_ = saturating_sum(tokens_, step.tokens());
     dollars_ += step.cost_usd();
     if (options_.on_step) options_.on_step(steps_.back());
     return {};
@@ -284,13 +296,13 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
     const auto ask_for_repair = [&](const Step& failed, FailureClass failure, const json& findings) {
         request.failure = failure;
         request.failed_source = failed.source;
-        request.feedback = failed.state.value("feedback", "") + std::string(request_for(failure)) + "\n";
+        request.feedback = text_in(failed.state, "feedback") + std::string(request_for(failure)) + "\n";
         request.findings = findings;
     };
     if (from > 0) {
         FailureClass failure = FailureClass::none;
         parse_failure_class(steps_.back().failure_class, failure);
-        ask_for_repair(steps_.back(), failure, steps_.back().state.value("findings", json::object()));
+        ask_for_repair(steps_.back(), failure, part_in(steps_.back().state, "findings", json::object()));
     }
     for (int attempt = from; attempt <= repairs; ++attempt) {
         if (attempt > 0 && static_cast<int>(steps_.size()) >= options_.budget.candidates) return true;
@@ -313,7 +325,10 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
             if (reply.error().kind == Kind::not_applicable && attempt == 0) return false;
             if (reply.error().kind == Kind::unreachable || reply.error().kind == Kind::out_of_budget) {
                 unreachable_ = reply.error().text;
-                return true;
+                // What was paid before it came to that is in the journal, and counts when the run is resumed.
+                std::int64_t paid = 0;
+                for (const Exchange& e : reply.error().exchanges) paid = saturating_sum(paid, saturating_sum(e.tokens_in, e.tokens_out));
+                if (paid == 0) return true;
             }
             j.failure = FailureClass::proposal;
             j.message = reply.error().text;
@@ -347,7 +362,7 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
         if (failed && proposer_.repairs()) step.state["findings"] = j.findings;
         step.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
         if (auto ok = keep(step); !ok) return std::move(ok).propagate();
-        if (!failed) return true;
+        if (!failed || !unreachable_.empty()) return true;
         ask_for_repair(steps_.back(), j.failure, j.findings);
         std::string reason;
         if (spent(reason)) return true;
@@ -358,7 +373,7 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
 bool Loop::spent(std::string& reason) const {
     const Budget& b = options_.budget;
     if (static_cast<int>(steps_.size()) >= b.candidates) reason = fmt::format("budget: {} candidates", b.candidates);
-    else if (b.seconds > 0 && elapsed() > b.seconds) reason = fmt::format("budget: {:.0f} seconds", b.seconds);
+    else if (b.seconds > 0 && (elapsed() > b.seconds || options_.gates.deadline.passed())) reason = fmt::format("budget: {:.0f} seconds", b.seconds);
     else if (b.tokens > 0 && tokens_ >= b.tokens) reason = fmt::format("budget: {} tokens", b.tokens);
     else if (b.dollars > 0 && dollars_ >= b.dollars) reason = fmt::format("budget: {} dollars", b.dollars);
     else return false;
@@ -383,25 +398,26 @@ Result<void> Loop::restore(const std::string& run) {
     if (!document) return std::move(document).propagate();
     steps_ = document->steps;
     for (const Step& s : steps_) {
-        tokens_ += s.tokens();
+        tokens_ = saturating_sum(tokens_, s.tokens());
         dollars_ += s.cost_usd();
         proposer_.seen(s.source);
     }
     if (!steps_.empty() && !state_.unpack(steps_.back().state)) return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its last step holds no state", run));
     const int n = static_cast<int>(steps_.size());
-    for (const Step& s : steps_) first_candidates_ += s.stage == "first" && s.state.value("attempt", 0) == 0;
-    if (state_.best_step >= n || state_.current_step >= n) return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its state names a step it does not have", run));
+    for (const Step& s : steps_) first_candidates_ += s.stage == "first" && integer_in(s.state, "attempt", 0, 0, 1000) == 0;
+    if (state_.best_step >= n || state_.current_step >= n || (state_.best_step < 0) != (state_.current_step < 0)) return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its state names a step it does not have", run));
     if (state_.best_step >= 0) {
-        const json resources = steps_[static_cast<std::size_t>(state_.best_step)].evidence.value("resources", json());
-        best_judgement_.resources_known = resources.is_object();
-        if (resources.is_object()) best_judgement_.registers = resources.value("registers", 0);
+        const json resources = part_in(steps_[static_cast<std::size_t>(state_.best_step)].evidence, "resources", json::object());
+        best_judgement_.resources_known = !resources.empty();
+        best_judgement_.registers = static_cast<int>(integer_in(resources, "registers", 0, 0, 65536));
     }
+    if (options_.budget.seconds > 0) set_deadline(Deadline::in(options_.budget.seconds - state_.seconds));
     // The memory holds what the steps of the journal observed, once: a kill may have fallen between the two files.
     if (auto ok = memory_.forget(run); !ok) return ok;
     for (const Step& s : steps_) {
-        if (!s.state.value("observed", false)) continue;
-        const Situation situation{std::string(tasks::name_of(task_.workload)), s.stage, s.state.value("bottleneck", ""), s.technique};
-        if (auto ok = memory_.observe(situation, s.state.value("reward", 0.0), s.state.value("lesson", ""), run); !ok) return ok;
+        if (!flag_in(s.state, "observed")) continue;
+        const Situation situation{std::string(tasks::name_of(task_.workload)), s.stage, text_in(s.state, "bottleneck"), s.technique};
+        if (auto ok = memory_.observe(situation, number_in(s.state, "reward"), text_in(s.state, "lesson"), run); !ok) return ok;
     }
     return journal_.reopen(run);
 }
@@ -409,7 +425,7 @@ Result<void> Loop::restore(const std::string& run) {
 // A run that was killed between two attempts at one candidate goes on with the next attempt.
 Result<void> Loop::finish_repairs() {
     if (steps_.empty() || steps_.back().outcome != "failed" || !proposer_.repairs()) return {};
-    const int attempt = steps_.back().state.value("attempt", 0);
+    const int attempt = static_cast<int>(integer_in(steps_.back().state, "attempt", 0, 0, 1000));
     std::string reason;
     if (attempt >= options_.repairs || spent(reason) || attempt + 1 > static_cast<int>(steps_.size())) return {};
     const Technique* technique = steps_.back().technique.empty() ? nullptr : knowledge_.find(steps_.back().technique);
@@ -454,15 +470,17 @@ std::string Loop::statement() const {
         return fmt::format("A replay: nothing was proved, compiled or measured in this run. By a table of earlier measurements its best kernel takes {:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.",
                            state_.best_us, 100 * share_of(state_.best_us), state_.first_us / state_.best_us);
     }
-    std::string out = fmt::format("Proved: data movement and synchronisation of the best kernel ({} assertions). ", best.evidence.value("obligations", 0));
+    std::string out = fmt::format("Proved: data movement and synchronisation of the best kernel ({} assertions). ", integer_in(best.evidence, "obligations", 0, 0, 1 << 30));
     if (best.evidence.contains("resources")) {
         const json& r = best.evidence["resources"];
-        out += fmt::format("Compiled: {} registers, {} bytes spilled, {} bytes of shared memory, {} threads. ", r.value("registers", 0), r.value("spill_bytes", 0), r.value("shared_bytes", 0), r.value("threads", 0));
+        const auto count = [&](const char* key) { return integer_in(r, key, 0, 0, 1 << 30); };
+        out += fmt::format("Compiled: {} registers, {} bytes spilled, {} bytes of shared memory, {} threads. ", count("registers"), count("spill_bytes"), count("shared_bytes"), count("threads"));
     } else out += "Not compiled: no CUDA compiler library on this machine. ";
     out += fmt::format("Lower bound on {}: {:.1f} us ({}). ", tasks::machine_of(task_.target).name, roof_.seconds * 1e6, roof_.memory_bound ? "memory traffic" : "arithmetic");
     if (confirmation_.contains("refused")) out += fmt::format("NOT kept: {} faster kernels that were wrong with fresh inputs or a held-out shape. ", confirmation_["refused"].size());
     if (state_.best_us > 0) out += fmt::format("Measured on {}: {:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.", gpu_.machine(), state_.best_us, 100 * share_of(state_.best_us), state_.first_us / state_.best_us);
     else out += "NOT measured: no GPU here. Times, speed-ups and whether each technique gains are unknown; techniques were kept by expectation, and tile sizes were not tuned.";
+    if (state_.best_us > 0 && confirmation_.value("status", "") == "not measured") out += fmt::format(" NOT confirmed with fresh inputs and held-out shapes: {}.", confirmation_.value("why", "not measured"));
     if (peer_.value("status", "") == "measured") {
         const json interval = peer_.value("ratio_interval", json());
         out += fmt::format(" Against {}, in turn: {:.3f} times its speed", peer_["name"].get<std::string>(), peer_.value("ratio", 0.0));
@@ -536,6 +554,8 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
         if (!unreachable_.empty()) reason = unreachable_;
         if (!*offered) state_.exhausted.insert(technique->id);
     }
+    // The best kernel is confirmed within a tenth more than the budget, ten seconds at least; what does not fit is not measured, and the statement says so.
+    if (options_.budget.seconds > 0) set_deadline(Deadline::in(options_.gates.deadline.left() + std::max(10.0, 0.1 * options_.budget.seconds)));
     if (auto ok = confirm(); !ok) return std::move(ok).propagate();
     (void)journal_.learn(run_, {{"statement", statement()}});
     if (auto ok = journal_.finish(run_, reason); !ok) return std::move(ok).propagate();
@@ -543,6 +563,14 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
 }
 
 }  // namespace
+
+std::optional<std::string> budget_problem(const Budget& b) {
+    if (b.candidates < 1) return fmt::format("a budget of {} candidates allows nothing", b.candidates);
+    if (!std::isfinite(b.seconds) || b.seconds < 0) return fmt::format("a budget of {} seconds means nothing", b.seconds);
+    if (b.tokens < 0) return fmt::format("a budget of {} tokens means nothing", b.tokens);
+    if (!std::isfinite(b.dollars) || b.dollars < 0) return fmt::format("a budget of {} dollars means nothing", b.dollars);
+    return std::nullopt;
+}
 
 Stage profiling_stage(tasks::WorkloadClass workload) {
     using W = tasks::WorkloadClass;
@@ -555,6 +583,7 @@ Stage profiling_stage(tasks::WorkloadClass workload) {
 }
 
 Result<LoopOutcome> optimize(const tasks::Task& task, Proposer& proposer, Journal& journal, Memory& memory, const Knowledge& knowledge, const LoopOptions& options, const std::string& resume) {
+    if (auto problem = budget_problem(options.budget)) return fail(FailureKind::bad_input, *problem, "budgets are positive numbers; leave one out for none");
     return Loop(task, proposer, journal, memory, knowledge, options).run(resume);
 }
 

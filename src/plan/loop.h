@@ -20,6 +20,9 @@ struct Budget {
     double dollars = 0;
 };
 
+// What makes no sense as a budget (not a number, infinite, negative, no candidates); nothing when it does.
+std::optional<std::string> budget_problem(const Budget& budget);
+
 struct LoopOptions {
     Budget budget;
     double stop_share = 0.94;        // of the roofline

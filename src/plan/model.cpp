@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/diagnostic.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "plan/http.h"
 
@@ -22,7 +23,7 @@ bool worth_another_try(long status) { return status == 0 || status == 408 || sta
 bool hopeless(long status) { return status == 401 || status == 403 || status == 404 || (status >= 300 && status < 400); }
 
 std::string reason_in(const std::string& body) {
-    const json parsed = json::parse(body, nullptr, false);
+    const json parsed = parse_json(body);
     if (parsed.is_object() && parsed.contains("error")) {
         const json& error = parsed["error"];
         if (error.is_object() && error.contains("message") && error["message"].is_string()) return printable(error["message"].get<std::string>().substr(0, 500));
@@ -41,10 +42,11 @@ double wait_before(const ModelOptions& options, int attempt, const std::optional
 
 struct Attempt {
     Expected<ChatReply, StreamProblem> reply = Unexpected{StreamProblem{"no reply", false}};
+    StreamUse used;
     HttpReply http;
 };
 
-Attempt attempt_once(const ModelOptions& options, const std::string& body) {
+Attempt attempt_once(const ModelOptions& options, const std::string& body, Deadline deadline) {
     HttpRequest request;
     request.url = options.base_url + (options.wire == Wire::openai ? "/chat/completions" : "/v1/messages");
     request.headers = {"Content-Type: application/json", "Accept: text/event-stream"};
@@ -55,7 +57,7 @@ Attempt attempt_once(const ModelOptions& options, const std::string& body) {
         request.headers.push_back("anthropic-version: 2023-06-01");
     }
     request.body = body;
-    request.seconds = options.seconds;
+    request.seconds = deadline.within(options.seconds);
     const auto decoder = make_decoder(options.wire);
     EventSplitter splitter;
     bool nonsense = false;
@@ -65,7 +67,7 @@ Attempt attempt_once(const ModelOptions& options, const std::string& body) {
                 decoder->done();
                 return true;
             }
-            const json event = json::parse(data, nullptr, false);
+            const json event = parse_json(data);
             if (!event.is_object()) {
                 nonsense = true;
                 return false;
@@ -75,9 +77,28 @@ Attempt attempt_once(const ModelOptions& options, const std::string& body) {
     };
     Attempt attempt;
     attempt.http = http_post(request);
+    attempt.used = decoder->used();
     if (nonsense) attempt.reply = Unexpected{StreamProblem{"the stream holds something else than events of JSON", false}};
     else attempt.reply = decoder->finish();
     return attempt;
+}
+
+// What an answered attempt costs, added to the sums. A reply that broke off is charged for what arrived of it, whatever was reported so far.
+void charge(const Attempt& attempt, std::size_t question_bytes, std::int64_t& tokens_in, std::int64_t& tokens_out) {
+    constexpr std::size_t bytes_per_token = 4;
+    const auto estimate_in = static_cast<std::int64_t>(question_bytes / bytes_per_token + 1), estimate_out = static_cast<std::int64_t>(attempt.used.bytes / bytes_per_token + 1);
+    const std::int64_t reported_out = attempt.used.tokens_out;
+    tokens_in = saturating_sum(tokens_in, attempt.used.tokens_in > 0 ? attempt.used.tokens_in : estimate_in);
+    tokens_out = saturating_sum(tokens_out, reported_out > 0 && attempt.reply ? reported_out : std::max(reported_out, estimate_out));
+}
+
+// A price: a finite number that is not negative.
+std::optional<double> price_in(std::string_view text) {
+    const std::string word(trim(text));
+    char* end = nullptr;
+    const double value = std::strtod(word.c_str(), &end);
+    if (word.empty() || *end || !std::isfinite(value) || value < 0) return std::nullopt;
+    return value;
 }
 
 }  // namespace
@@ -88,8 +109,17 @@ std::string without_key(std::string text, const std::string& key) {
     return text;
 }
 
-double cost_of(const ModelOptions& options, const ChatReply& reply) {
-    return (static_cast<double>(reply.tokens_in) * options.dollars_per_million_in + static_cast<double>(reply.tokens_out) * options.dollars_per_million_out) / 1e6;
+double cost_of(const ModelOptions& options, std::int64_t tokens_in, std::int64_t tokens_out) {
+    return (static_cast<double>(tokens_in) * options.dollars_per_million_in + static_cast<double>(tokens_out) * options.dollars_per_million_out) / 1e6;
+}
+
+std::string without_credentials(const std::string& url) {
+    const auto scheme = url.find("://");
+    const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+    const std::size_t end = std::min(url.find_first_of("/?#", begin), url.size());
+    const std::size_t at = url.rfind('@', end);
+    std::string out = at == std::string::npos || at < begin || at >= end ? url : url.substr(0, begin) + url.substr(at + 1);
+    return out.substr(0, out.find_first_of("?#"));  // a query may hold a key too
 }
 
 Expected<ModelOptions, std::string> model_from_environment(Wire wire, const std::string& model) {
@@ -109,34 +139,48 @@ Expected<ModelOptions, std::string> model_from_environment(Wire wire, const std:
     if (options.model.empty()) return Unexpected{fmt::format("no model is named: set {}_MODEL, or write --proposer {}:MODEL", prefix, wire == Wire::openai ? "openai" : "anthropic")};
     if (const std::string price = environment("TILEWRIGHT_DOLLARS_PER_MILLION"); !price.empty()) {
         const auto comma = price.find(',');
-        options.dollars_per_million_in = std::atof(price.c_str());
-        options.dollars_per_million_out = comma == std::string::npos ? options.dollars_per_million_in : std::atof(price.c_str() + comma + 1);
+        const auto in = price_in(price.substr(0, comma)), out = comma == std::string::npos ? in : price_in(price.substr(comma + 1));
+        if (!in || !out) return Unexpected{fmt::format("TILEWRIGHT_DOLLARS_PER_MILLION is '{}', not a price: write IN,OUT such as 3,15", printable(price))};
+        options.dollars_per_million_in = *in, options.dollars_per_million_out = *out;
     }
-    if (const std::string wait = environment("TILEWRIGHT_FIRST_WAIT"); !wait.empty()) options.first_wait = std::atof(wait.c_str());
+    if (const std::string wait = environment("TILEWRIGHT_FIRST_WAIT"); !wait.empty()) options.first_wait = price_in(wait).value_or(options.first_wait);
     return options;
 }
 
-Expected<ChatReply, AskFailure> ask(const ModelOptions& options, const Chat& chat) {
+Expected<ChatReply, AskFailure> ask(const ModelOptions& options, const Chat& chat, Deadline deadline) {
     const std::string body = encode(options.wire, chat, options.model).dump(-1, ' ', false, json::error_handler_t::replace);
-    std::string why;
-    bool reached = false;
+    AskFailure failure;
+    const auto failed = [&](AskFailure::Kind kind) {
+        failure.kind = kind;
+        return Unexpected{failure};
+    };
+    const std::string address = without_credentials(options.base_url);
     for (int n = 1; n <= options.attempts; ++n) {
-        Attempt attempt = attempt_once(options, body);
-        const long status = attempt.http.status;
-        reached = reached || status != 0;
-        if (status >= 200 && status < 300) {
-            if (attempt.reply) return std::move(*attempt.reply);
-            why = without_key(printable(attempt.reply.error().text), options.key);
-            if (!attempt.reply.error().retry) return Unexpected{AskFailure{AskFailure::Kind::useless_reply, why}};
-        } else {
-            why = status == 0 ? fmt::format("{} does not answer ({})", options.base_url, attempt.http.error)
-                              : fmt::format("{} answered {}: {}", options.base_url, status, reason_in(attempt.http.body));
-            why = without_key(std::move(why), options.key);
-            if (!worth_another_try(status)) return Unexpected{AskFailure{hopeless(status) ? AskFailure::Kind::unreachable : AskFailure::Kind::useless_reply, why}};
+        if (deadline.passed()) {
+            failure.text = failure.text.empty() ? "the time is spent" : "the time is spent; before that: " + failure.text;
+            return failed(AskFailure::Kind::out_of_time);
         }
-        if (n < options.attempts) std::this_thread::sleep_for(std::chrono::duration<double>(wait_before(options, n, attempt.http.retry_after)));
+        Attempt attempt = attempt_once(options, body, deadline);
+        const long status = attempt.http.status;
+        const bool answered = status >= 200 && status < 300;
+        if (answered) charge(attempt, body.size(), failure.tokens_in, failure.tokens_out);
+        if (answered && attempt.reply) {
+            attempt.reply->tokens_in = failure.tokens_in, attempt.reply->tokens_out = failure.tokens_out;
+            return std::move(*attempt.reply);
+        }
+        if (answered) {
+            failure.text = without_key(printable(attempt.reply.error().text), options.key);
+            if (deadline.passed()) failure.text += " (the time is spent)";
+            if (!attempt.reply.error().retry) return failed(deadline.passed() ? AskFailure::Kind::out_of_time : AskFailure::Kind::useless_reply);
+        } else {
+            failure.text = status == 0 ? fmt::format("{} does not answer ({})", address, attempt.http.error) : fmt::format("{} answered {}: {}", address, status, reason_in(attempt.http.body));
+            failure.text = without_key(std::move(failure.text), options.key);
+            if (!worth_another_try(status)) return failed(hopeless(status) ? AskFailure::Kind::unreachable : AskFailure::Kind::useless_reply);
+        }
+        if (n < options.attempts) std::this_thread::sleep_for(std::chrono::duration<double>(deadline.within(wait_before(options, n, attempt.http.retry_after))));
     }
-    return Unexpected{AskFailure{AskFailure::Kind::unreachable, fmt::format("{} (after {} attempts)", why, options.attempts)}};
+    failure.text += fmt::format(" (after {} attempts)", options.attempts);
+    return failed(AskFailure::Kind::unreachable);
 }
 
 }  // namespace tw::plan

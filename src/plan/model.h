@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/deadline.h"
 #include "base/expected.h"
 #include "plan/chat.h"
 
@@ -26,14 +27,20 @@ struct ModelOptions {
 Expected<ModelOptions, std::string> model_from_environment(Wire wire, const std::string& model);
 
 struct AskFailure {
-    enum class Kind : std::uint8_t { useless_reply, unreachable };
+    enum class Kind : std::uint8_t { useless_reply, unreachable, out_of_time };
     Kind kind = Kind::useless_reply;
     std::string text;                 // without the key
+    std::int64_t tokens_in = 0, tokens_out = 0;  // of replies that broke off or were of no use: they are paid all the same
 };
 
-Expected<ChatReply, AskFailure> ask(const ModelOptions& options, const Chat& chat);
+// Attempts, and the waits between them, end at the deadline. Tokens are what the provider reports, of all attempts that it answered; where it reports
+// none, our own estimate of a token for every four bytes.
+Expected<ChatReply, AskFailure> ask(const ModelOptions& options, const Chat& chat, Deadline deadline = {});
 
-double cost_of(const ModelOptions& options, const ChatReply& reply);
+double cost_of(const ModelOptions& options, std::int64_t tokens_in, std::int64_t tokens_out);
+
+// An address for messages and journals: without the user name and password it may hold.
+std::string without_credentials(const std::string& url);
 
 // `text` with every occurrence of the key replaced.
 std::string without_key(std::string text, const std::string& key);

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/diagnostic.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "plan/prompt.h"
 #include "plan/proposers.h"
@@ -57,17 +58,19 @@ public:
             Exchange exchange;
             exchange.proposer = name(), exchange.model = model_.model, exchange.prompt_version = prompt->version, exchange.prompt = without_key(asked, model_.key);
             const auto begin = std::chrono::steady_clock::now();
-            auto reply = ask(model_, chat);
+            auto reply = ask(model_, chat, request.deadline);
             exchange.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
             if (!reply) {
+                using Why = AskFailure::Kind;
                 exchange.failure = failure.text = reply.error().text;
+                charge(exchange, reply.error().tokens_in, reply.error().tokens_out);
                 failure.exchanges.push_back(std::move(exchange));
-                failure.kind = reply.error().kind == AskFailure::Kind::unreachable ? Kind::unreachable : Kind::malformed;
+                failure.kind = reply.error().kind == Why::unreachable ? Kind::unreachable : reply.error().kind == Why::out_of_time ? Kind::out_of_budget : Kind::malformed;
                 return Unexpected{failure};
             }
             ChatMessage said{Role::assistant, reply->text, reply->calls, {}, false};
             exchange.reply = without_key(transcript(said), model_.key);
-            exchange.tokens_in = reply->tokens_in, exchange.tokens_out = reply->tokens_out, exchange.cost_usd = cost_of(model_, *reply);
+            charge(exchange, reply->tokens_in, reply->tokens_out);
             const std::string source = kernel_source_in(reply->text);
             if (reply->calls.empty() || last || (!source.empty() && reply->calls.empty())) {
                 if (!source.empty() && !reply->cut) {
@@ -85,13 +88,22 @@ public:
                 return Unexpected{failure};
             }
             failure.exchanges.push_back(std::move(exchange));
-            asked = answer_calls(chat, std::move(said));
+            asked = answer_calls(chat, std::move(said), request.deadline);
         }
     }
 
+    std::string price_problem() const override {
+        if (model_.dollars_per_million_in > 0 || model_.dollars_per_million_out > 0) return {};
+        return fmt::format("the price of {} is not known", name());
+    }
+
 private:
+    void charge(Exchange& exchange, std::int64_t tokens_in, std::int64_t tokens_out) const {
+        exchange.tokens_in = tokens_in, exchange.tokens_out = tokens_out, exchange.cost_usd = cost_of(model_, tokens_in, tokens_out);
+    }
+
     // Leaves what the model was told, for the journal.
-    std::string answer_calls(Chat& chat, ChatMessage said) {
+    std::string answer_calls(Chat& chat, ChatMessage said, Deadline deadline) {
         // Providers want every call answered, under an id that is not empty.
         for (std::size_t i = 0; i < said.calls.size(); ++i)
             if (said.calls[i].id.empty()) said.calls[i].id = fmt::format("call-{}-{}", chat.messages.size(), i);
@@ -104,16 +116,17 @@ private:
             const Tool* tool = nullptr;
             for (const Tool* offered : chat.tools)
                 if (offered->name == call.name) tool = offered;
-            json arguments = json::parse(call.arguments.empty() ? "{}" : call.arguments, nullptr, false);
+            json arguments = parse_json(call.arguments.empty() ? "{}" : call.arguments);
             if (done++ >= options_.calls_per_round) answer.text = fmt::format("at most {} calls are answered at a time", options_.calls_per_round);
             else if (!tool) answer.text = fmt::format("there is no tool '{}'", printable(call.name.substr(0, 100)));
             else if (!arguments.is_object()) answer.text = "the arguments are not a JSON object";
             // A model works on the task's kernel; it has no business with files of this machine.
-            else if (arguments.contains("file")) answer.text = "give the kernel's text as 'source'";
+            else if (arguments.contains("file") || arguments.contains("task_file") || arguments.contains("against")) answer.text = "give the kernel's text as 'source'";
             else {
                 ToolOptions options;
                 options.program = options_.program;
                 options.answer_characters = kToolAnswer;
+                options.deadline = deadline;
                 answer = call_tool(*tool, arguments, options);
             }
             chat.messages.push_back({Role::tool, answer.text, {}, call.id, answer.failed});
@@ -126,7 +139,7 @@ private:
     bool within_budget(const Request& request, Chat& chat, ProposalFailure& failure) const {
         std::int64_t used = 0;
         double spent = 0;
-        for (const Exchange& e : failure.exchanges) used += e.tokens_in + e.tokens_out, spent += e.cost_usd;
+        for (const Exchange& e : failure.exchanges) used = saturating_sum(used, saturating_sum(e.tokens_in, e.tokens_out)), spent += e.cost_usd;
         std::size_t characters = chat.system.size();
         for (const ChatMessage& m : chat.messages) characters += transcript(m).size();
         const auto question = static_cast<std::int64_t>(characters / 4);  // a token is about four characters
@@ -137,8 +150,9 @@ private:
             failure.text = std::move(why);
             return false;
         };
+        if (request.deadline.passed()) return refuse("the time is spent");
         if (request.tokens_left > 0) {
-            const std::int64_t left = request.tokens_left - used - question;
+            const std::int64_t left = saturating_sum(saturating_sum(request.tokens_left, -used), -question);
             if (left < least_reply) return refuse(fmt::format("the budget has {} tokens left; this question takes about {}", std::max<std::int64_t>(0, request.tokens_left - used), question));
             chat.max_tokens = static_cast<int>(std::min<std::int64_t>(chat.max_tokens, left));
         }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/expected.h"
 #include "plan/journal.h"
 #include "plan/stage.h"
@@ -42,7 +43,8 @@ struct Request {
     std::vector<std::string> lessons;      // from memory, best match first
     std::vector<std::string> history;      // one line per earlier candidate of this run
     std::vector<Metric> metrics;           // empty while profiling is withheld
-    double seconds_left = 0;               // of the run's budget; 0: unlimited
+    Deadline deadline;                     // of the run: nothing that is started for this request may outlast it
+    double seconds_left = 0;               // the same for a program that reads it; 0: unlimited
     std::int64_t tokens_left = 0;          // 0: unlimited
     double dollars_left = 0;               // 0: unlimited
     std::uint64_t seed = 1;
@@ -71,6 +73,8 @@ public:
     virtual ~Proposer() = default;
     virtual std::string name() const = 0;   // "builtin", "openai:MODEL", ...
     virtual Expected<Reply, ProposalFailure> propose(const Request& request) = 0;
+    // Why a budget of money cannot be kept with it; empty: it can.
+    virtual std::string price_problem() const { return {}; }
     // Whether it makes something of feedback about a failed attempt.
     virtual bool repairs() const { return true; }
     // A candidate of an earlier part of the run, when it is resumed: not to be proposed again.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "plan/builtin/sketch.h"
 
@@ -20,7 +21,7 @@ Expected<Recorded, std::string> load_recorded(const std::filesystem::path& path,
     using nlohmann::json;
     auto text = read_file(path);
     if (!text) return Unexpected{text.error()};
-    const json table = json::parse(*text, nullptr, false);
+    const json table = parse_json(*text);
     if (!table.is_object() || text_at(table, "kind") != "tilewright measured candidates" || !table.contains("tasks") || !table["tasks"].is_object()) {
         return Unexpected{fmt::format("{} is no table of measured candidates", path.string())};
     }

@@ -1,7 +1,10 @@
 #include "plan/sqlite.h"
 
 #include <fmt/format.h>
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <system_error>
 
@@ -176,12 +179,24 @@ Result<void> Database::adopt(Mode mode, const Schema& schema) {
 
 Result<Database> Database::open(const std::filesystem::path& path, Mode mode, const Schema& schema) {
     std::error_code error;
-    if (mode == Mode::write && path.has_parent_path()) {
+    if (mode == Mode::write && path.has_parent_path() && !std::filesystem::exists(path.parent_path(), error)) {
         std::filesystem::create_directories(path.parent_path(), error);
+        std::error_code ignored;
+        std::filesystem::permissions(path.parent_path(), std::filesystem::perms::owner_all, ignored);
         if (error)
             return fail(FailureKind::io_error, fmt::format("cannot make the folder {} ({})", path.parent_path().string(), error.message()),
                         "choose another folder with TILEWRIGHT_STATE=FOLDER or --journal FILE");
     }
+    // Prompts, sources and replies are nobody else's business. SQLite gives its other files the mode of this one.
+    if (mode == Mode::write) {
+        if (const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600); made >= 0) {
+            struct stat found {};
+            if (::fstat(made, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && (found.st_mode & 077)) ::fchmod(made, 0600);
+            ::close(made);
+        }
+    }
+    if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+        return fail(FailureKind::bad_input, fmt::format("{} is no plain file", path.string()), "choose another file with --journal FILE");
     if (mode == Mode::read && !std::filesystem::exists(path, error))
         return fail(FailureKind::bad_input, fmt::format("there is no database {}", path.string()), "start a run with `tilewright optimize TASK`");
     const auto attempt = [&](int flags, const char* query) -> Result<Database> {

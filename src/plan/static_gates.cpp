@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/input.h"
 #include "codegen/emit.h"
 #include "diagnose/check.h"
 #include "emulate/trial.h"
@@ -317,14 +318,15 @@ json pack(const Judgement& j) {
 
 Judgement judge_static(const tasks::Task& task, const std::string& source, const GateOptions& options) {
     runtime::WorkerLimits limits;
-    limits.seconds = options.verify_seconds;
+    limits.seconds = options.deadline.within(options.verify_seconds);
     limits.memory_bytes = std::uint64_t{8} << 30;
+    limits.box = runtime::box_for_checks();
     const runtime::WorkerResult result = runtime::run_in_worker([&] { return pack(StaticJudge(task, source, options).run()).dump(-1, ' ', false, json::error_handler_t::replace); }, limits);
     Judgement j;
-    const json answer = json::parse(result.answer, nullptr, false);
+    const json answer = parse_json(result.answer);
     if (result.end != runtime::WorkerEnd::finished || !answer.is_object()) {
         j.failure = result.end == runtime::WorkerEnd::timed_out ? FailureClass::timeout : FailureClass::launch;
-        j.message = "the worker " + result.sentence();
+        j.message = options.deadline.passed() ? "the run's time was spent in the static gates" : "the worker " + result.sentence();
         j.feedback = j.message + "\n";
         j.gates.push_back({{"gate", "static"}, {"passed", false}, {"seconds", result.seconds}, {"detail", j.message}});
         return j;

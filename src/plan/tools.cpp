@@ -1,8 +1,14 @@
 #include "plan/tools.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <mutex>
 
 #include "base/diagnostic.h"
 #include "base/text.h"
@@ -267,9 +273,62 @@ Expected<TaskWords, std::string> task_words(const json& a, const Scratch& scratc
     return out;
 }
 
+Expected<std::string, std::string> confined_file(const std::filesystem::path& root, const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path top = std::filesystem::canonical(root, error);
+    if (error) return Unexpected{fmt::format("the root folder {} cannot be read", printable(root.string()))};
+    const std::filesystem::path found = std::filesystem::canonical(top / path, error);
+    const std::filesystem::path below = error ? std::filesystem::path() : found.lexically_relative(top);
+    if (below.empty() || *below.begin() == "..") return Unexpected{fmt::format("there is no file '{}' in {}; files elsewhere are not read (tilewright mcp --root FOLDER)", printable(path), printable(top.string()))};
+    // Relative to where the program runs, as a person would name it.
+    const std::filesystem::path here = std::filesystem::current_path(error);
+    const std::filesystem::path relative = error ? std::filesystem::path() : found.lexically_relative(here);
+    return relative.empty() || *relative.begin() == ".." ? found.string() : relative.string();
+}
+
+Expected<json, std::string> confine_files(const std::filesystem::path& root, json arguments) {
+    if (root.empty()) return arguments;
+    for (const char* key : {"file", "task_file", "against"}) {
+        if (!arguments.contains(key) || !arguments[key].is_string()) continue;
+        const std::string given = arguments[key].get<std::string>();
+        const bool peer = std::string_view(key) == "against";
+        if (peer && given == "cublaslt") continue;
+        const std::size_t constants = peer ? given.rfind('@') : std::string::npos;  // FILE@NAME=VALUE
+        auto inside = confined_file(root, given.substr(0, constants));
+        if (!inside) return Unexpected{inside.error()};
+        arguments[key] = *inside + (constants == std::string::npos ? "" : given.substr(constants));
+    }
+    return arguments;
+}
+
+namespace {
+
+constexpr std::string_view kScratchHead = "tilewright-call-";
+
+// Folders of processes that were killed before they could remove them. Their names hold the process; one that has just been made may belong to a process that we cannot see.
+void remove_left_folders(const std::filesystem::path& in) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    for (fs::directory_iterator it(in, error), end; !error && it != end; it.increment(error)) {
+        const std::string name = it->path().filename().string();
+        if (name.rfind(kScratchHead, 0) != 0) continue;
+        const int process = std::atoi(name.c_str() + kScratchHead.size());
+        struct stat found {};
+        if (process <= 0 || ::lstat(it->path().c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != ::geteuid()) continue;
+        if (::kill(process, 0) == 0 || errno != ESRCH || std::time(nullptr) - found.st_mtime < 60) continue;
+        std::error_code ignored;
+        fs::remove_all(it->path(), ignored);
+    }
+}
+
+}  // namespace
+
 Scratch::Scratch() {
     std::error_code error;
-    std::string name = (std::filesystem::temp_directory_path(error) / "tilewright-call-XXXXXX").string();
+    const std::filesystem::path in = std::filesystem::temp_directory_path(error);
+    static std::once_flag once;
+    std::call_once(once, [&] { remove_left_folders(in); });
+    std::string name = (in / fmt::format("{}{}-XXXXXX", kScratchHead, ::getpid())).string();
     if (::mkdtemp(name.data())) path_ = name;
 }
 
@@ -303,12 +362,17 @@ ToolAnswer call_tool(const Tool& tool, const json& arguments, const ToolOptions&
         answer.text = *bad + "\n";
         return answer;
     }
+    auto confined = confine_files(options.root, arguments);
+    if (!confined) {
+        answer.text = safe_text(confined.error(), 4096);
+        return answer;
+    }
     const Scratch scratch;
     if (scratch.path().empty()) {
         answer.text = "no temporary folder could be made\n";
         return answer;
     }
-    auto invocation = tool.prepare(arguments, scratch);
+    auto invocation = tool.prepare(*confined, scratch);
     if (!invocation) {
         answer.text = safe_text(invocation.error(), 4096);
         return answer;
@@ -316,8 +380,11 @@ ToolAnswer call_tool(const Tool& tool, const json& arguments, const ToolOptions&
     std::vector<std::string> words = {options.program.empty() ? tool_program() : options.program};
     words.insert(words.end(), invocation->words.begin(), invocation->words.end());
     runtime::WorkerLimits limits;
-    limits.seconds = options.seconds > 0 ? options.seconds : tool.seconds;
+    limits.seconds = options.deadline.within(tool.seconds);
     limits.memory_bytes = kMemoryBytes;
+    limits.box = tool.name == "profile"                                                               ? runtime::box_for_profilers()
+                 : tool.command == "bench" || tool.command == "submit" || tool.command == "doctor" ? runtime::box_for_gpu()
+                                                                                                   : runtime::box_for_checks(scratch.path());
     limits.stop = options.stop;
     limits.on_answer = options.on_output;
     const auto result = runtime::run_program_in_worker(words, limits);

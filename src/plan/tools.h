@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/expected.h"
 
 namespace tw::plan {
@@ -71,11 +72,18 @@ struct ToolAnswer {
     std::string svg;          // when a picture was asked for
 };
 
+// A file that a caller names, with every link followed, when it lies in `root` or below; else a sentence. The sentence is the same whether the file is
+// elsewhere or does not exist: nobody learns what lies outside.
+Expected<std::string, std::string> confined_file(const std::filesystem::path& root, const std::string& path);
+// The arguments with every file they name (`file`, `task_file`, the file of `against`) confined to `root`; an empty root: as they are.
+Expected<nlohmann::json, std::string> confine_files(const std::filesystem::path& root, nlohmann::json arguments);
+
 struct ToolOptions {
     std::string program;                       // empty: this program
+    std::filesystem::path root;                // files outside are refused; empty: any file may be named
     const std::atomic<bool>* stop = nullptr;
     std::function<void(std::string_view)> on_output = {};
-    double seconds = 0;                        // 0: the tool's own limit
+    Deadline deadline = {};                    // besides the tool's own limit
     std::size_t answer_characters = 200000;    // a longer answer is cut in the middle
 };
 

@@ -1,6 +1,7 @@
 // Anthropic's messages, streamed: https://docs.anthropic.com/en/api/messages-streaming
 #include <map>
 
+#include "base/input.h"
 #include "plan/chat.h"
 
 namespace tw::plan {
@@ -9,7 +10,7 @@ namespace {
 using nlohmann::json;
 
 json call_json(const ToolCall& call) {
-    json input = json::parse(call.arguments.empty() ? "{}" : call.arguments, nullptr, false);
+    json input = parse_json(call.arguments.empty() ? "{}" : call.arguments);
     if (!input.is_object()) input = json::object();  // the wire wants an object; the tool's answer says what was wrong
     return {{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", input}};
 }
@@ -49,6 +50,8 @@ public:
         return bytes_ <= kMaxReplyBytes;
     }
 
+    StreamUse used() const override { return {reply_.tokens_in, reply_.tokens_out, bytes_}; }
+
     Expected<ChatReply, StreamProblem> finish() override {
         if (!problem_.empty()) return Unexpected{StreamProblem{problem_, retry_}};
         if (bytes_ > kMaxReplyBytes) return Unexpected{StreamProblem{"the reply is too long", false}};
@@ -59,7 +62,7 @@ public:
 
 private:
     static std::string text(const json& j, const char* key) { return j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string(); }
-    static std::int64_t index(const json& j) { return j.contains("index") && j["index"].is_number_integer() ? j["index"].get<std::int64_t>() : 0; }
+    static std::int64_t index(const json& j) { return count_in(j, "index"); }
 
     void add(std::string& to, const json& from, const char* key) {
         const std::string more = text(from, key);
@@ -71,10 +74,9 @@ private:
     void usage(const json& holder) {
         if (!holder.contains("usage") || !holder["usage"].is_object()) return;
         const json& u = holder["usage"];
-        const auto count = [&](const char* key) { return u.contains(key) && u[key].is_number_integer() ? std::max<std::int64_t>(0, u[key].get<std::int64_t>()) : 0; };
-        const std::int64_t in = count("input_tokens") + count("cache_creation_input_tokens") + count("cache_read_input_tokens");
+        const std::int64_t in = saturating_sum(count_in(u, "input_tokens"), saturating_sum(count_in(u, "cache_creation_input_tokens"), count_in(u, "cache_read_input_tokens")));
         reply_.tokens_in = std::max(reply_.tokens_in, in);
-        reply_.tokens_out = std::max(reply_.tokens_out, count("output_tokens"));
+        reply_.tokens_out = std::max(reply_.tokens_out, count_in(u, "output_tokens"));
     }
 
     ChatReply reply_;

@@ -1,6 +1,7 @@
 // OpenAI's chat completions, streamed: https://platform.openai.com/docs/api-reference/chat
 #include <map>
 
+#include "base/input.h"
 #include "plan/chat.h"
 
 namespace tw::plan {
@@ -24,8 +25,9 @@ public:
             return false;
         }
         if (const auto usage = data.find("usage"); usage != data.end() && usage->is_object()) {
-            reply_.tokens_in = integer(*usage, "prompt_tokens");
-            reply_.tokens_out = integer(*usage, "completion_tokens");
+            // Never less than was said before: a later event must not take a charge back.
+            reply_.tokens_in = std::max(reply_.tokens_in, count_in(*usage, "prompt_tokens"));
+            reply_.tokens_out = std::max(reply_.tokens_out, count_in(*usage, "completion_tokens"));
         }
         const auto choices = data.find("choices");
         if (choices == data.end() || !choices->is_array() || choices->empty() || !(*choices)[0].is_object()) return true;
@@ -47,6 +49,8 @@ public:
     }
     void done() override { ended_ = true; }
 
+    StreamUse used() const override { return {reply_.tokens_in, reply_.tokens_out, bytes_}; }
+
     Expected<ChatReply, StreamProblem> finish() override {
         if (!problem_.empty()) return Unexpected{StreamProblem{problem_, true}};
         if (bytes_ > kMaxReplyBytes) return Unexpected{StreamProblem{"the reply is too long", false}};
@@ -57,8 +61,6 @@ public:
     }
 
 private:
-    static std::int64_t integer(const json& j, const char* key) { return j.contains(key) && j[key].is_number_integer() ? std::max<std::int64_t>(0, j[key].get<std::int64_t>()) : 0; }
-
     void add(std::string& to, const json& from, const char* key) {
         const auto it = from.find(key);
         if (it == from.end() || !it->is_string()) return;
@@ -68,7 +70,7 @@ private:
 
     void add_call(const json& part) {
         if (!part.is_object()) return;
-        const std::int64_t index = integer(part, "index");
+        const std::int64_t index = count_in(part, "index");
         if (index > 64) return;
         ToolCall& call = calls_[index];
         add(call.id, part, "id");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "report/run_text.h"
 
@@ -15,7 +16,7 @@ using plan::FailureKind;
 const json* gate_of(const plan::Step& step, const char* name) {
     if (!step.gates.is_array()) return nullptr;
     for (const json& gate : step.gates)
-        if (gate.is_object() && gate.value("gate", "") == name) return &gate;
+        if (gate.is_object() && text_in(gate, "gate") == name) return &gate;
     return nullptr;
 }
 
@@ -49,10 +50,10 @@ plan::Result<json> evidence_certificate(const plan::RunDocument& d, int number) 
     if (!step->microseconds) missing.push_back("not timed");
     const auto fact = [&](const char* key) { return d.run.facts.is_object() && d.run.facts.contains(key) && d.run.facts[key].is_object() ? d.run.facts[key] : json(); };
     // Confirmation and peer belong to the kernel they were made with.
-    const auto mine = [&](json f) { return f.is_object() && f.value("step", step->number) == step->number ? f : json(); };
+    const auto mine = [&](json f) { return f.is_object() && integer_in(f, "step", step->number, -1, 1 << 30) == step->number ? f : json(); };
     const json peer = mine(fact("peer")), confirmation = mine(fact("confirmation"));
-    if (!peer.is_object() || peer.value("status", "measured") != "measured") missing.push_back("no peer was timed");
-    if (!confirmation.is_object() || !confirmation.contains("fresh") || confirmation["fresh"].value("status", "") != "right") missing.push_back("no fresh inputs");
+    if (!peer.is_object() || text_in(peer, "status", "measured") != "measured") missing.push_back("no peer was timed");
+    if (!confirmation.is_object() || !confirmation.contains("fresh") || text_in(confirmation["fresh"], "status") != "right") missing.push_back("no fresh inputs");
     if (!confirmation.is_object() || !confirmation.contains("held_out")) missing.push_back("no held-out shapes");
     else if (confirmation["held_out"].empty()) missing.push_back("no held-out shapes in the task");
     json timing = nullptr;
@@ -65,10 +66,11 @@ plan::Result<json> evidence_certificate(const plan::RunDocument& d, int number) 
         if (gpu.is_object() && gpu.contains("ratio")) timing["over_best_before"] = {{"ratio", gpu["ratio"]}, {"interval", gpu.value("ratio_interval", json())}};
         if (gpu.is_object() && gpu.contains("timed_check")) timing["outputs_checked_after"] = gpu["timed_check"];
     }
-    const json proof = facts.value("proof", json::object());
+    const json proof = part_in(facts, "proof", json::object());
+    const json run_facts = d.run.facts.is_object() ? d.run.facts : json::object();
     const json settings = d.run.settings.is_object() ? d.run.settings : json::object();
     json tests = nullptr;
-    if (gpu.is_object() && gpu.contains("check")) {
+    if (gpu.is_object() && gpu.contains("check") && gpu["check"].is_object()) {
         tests = gpu["check"];
         tests["seed"] = gpu.value("seed", json());
         tests["sizes"] = gpu.value("sizes", json());
@@ -88,8 +90,8 @@ plan::Result<json> evidence_certificate(const plan::RunDocument& d, int number) 
                 {"tests", tests},
                 {"timing", timing},
                 {"resources", facts.value("resources", json())},
-                {"machine", {{"device", d.run.facts.value("device", json())}, {"versions", gpu.is_object() ? gpu.value("versions", json()) : json()}}},
-                {"roofline", d.run.facts.value("roofline", json())},
+                {"machine", {{"device", run_facts.value("device", json())}, {"versions", gpu.is_object() ? gpu.value("versions", json()) : json()}}},
+                {"roofline", run_facts.value("roofline", json())},
                 {"peer", peer},
                 {"settings", {{"seed", settings.value("seed", json())}, {"candidates", settings.value("candidates", json())}, {"rounds", settings.value("rounds", json())}}},
                 {"measured", gpu},

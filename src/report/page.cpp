@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/input.h"
 #include "base/diagnostic.h"
 #include "base/text.h"
 #include "report/run_text.h"
@@ -67,7 +68,7 @@ std::string cards(const plan::RunDocument& d) {
     out += card("candidates", fmt::format("{}, {} accepted", d.steps.size(), accepted));
     std::int64_t tokens = 0;
     double cost = 0;
-    for (const plan::Step& s : d.steps) tokens += s.tokens(), cost += s.cost_usd();
+    for (const plan::Step& s : d.steps) tokens = saturating_sum(tokens, s.tokens()), cost += s.cost_usd();
     if (tokens > 0) out += card("tokens", fmt::format("{} ({:.4f} USD)", tokens, cost));
     return out + "</div>\n";
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "base/input.h"
 #include "base/text.h"
 
 namespace tw::report {
@@ -44,7 +45,8 @@ std::string microseconds_text(const json& object) {
 }  // namespace
 
 std::string time_text(std::int64_t unix_ms) {
-    if (unix_ms == 0) return {};
+    constexpr std::int64_t year_9999 = 253'402'300'799'000;
+    if (unix_ms <= 0 || unix_ms > year_9999) return {};
     return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
 }
 
@@ -69,7 +71,7 @@ std::string step_line(const plan::Step& s) {
     if (s.speedup) line += fmt::format(" {:>6.2f}x", *s.speedup);
     if (s.roofline_share) line += fmt::format("  {:>3.0f}% of roofline", *s.roofline_share * 100);
     else if (const auto r = s.evidence.find("resources"); s.outcome == "accepted" && s.evidence.is_object() && r != s.evidence.end() && r->is_object())
-        line += fmt::format("  {:>3} registers, {} bytes spilled, {} bytes shared", r->value("registers", 0), r->value("spill_bytes", 0), r->value("shared_bytes", 0));
+        line += fmt::format("  {:>3} registers, {} bytes spilled, {} bytes shared", count_in(*r, "registers"), count_in(*r, "spill_bytes"), count_in(*r, "shared_bytes"));
     if (s.outcome != "accepted" && !s.message.empty()) {
         const bool said = s.failure_class.empty() || s.message.rfind(s.failure_class + ":", 0) == 0;
         line += fmt::format("  {}{}", said ? "" : one_line(s.failure_class, 12) + ": ", one_line(s.message, 90));
@@ -102,7 +104,7 @@ std::string run_text(const plan::RunDocument& d) {
     double cost = 0;
     for (const plan::Step& step : d.steps) {
         out += step_line(step) + "\n";
-        tokens += step.tokens(), cost += step.cost_usd();
+        tokens = saturating_sum(tokens, step.tokens()), cost += step.cost_usd();
     }
     if (const plan::Step* best = best_step(d)) {
         out += fmt::format("\nbest: step {}, {}", best->number, best->verdict.empty() ? "not checked" : printable(best->verdict));

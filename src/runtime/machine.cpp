@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "runtime/blaslt_calls.h"
+#include "runtime/box.h"
 #include "runtime/cubin_cache.h"
 #include "runtime/nvrtc.h"
 
@@ -46,6 +47,20 @@ Finding examine_cache() {
             cache.folder().string() + ", at most " + std::to_string(cache.max_bytes() >> 20) + " MiB",
             purpose,
             {}};
+}
+
+// What the box of untrusted work is made of here (runtime/box.h).
+void examine_box(std::vector<Finding>& findings) {
+    const BoxSupport box = box_support();
+    const bool on = !box.switched_off;
+    const auto part = [&](const char* name, bool there, const std::string& what, const std::string& lacking, const char* purpose) {
+        findings.push_back({name, there && on, !on ? "switched off by TILEWRIGHT_BOX=off" : there ? what : lacking, purpose, !on ? "unset TILEWRIGHT_BOX" : ""});
+    };
+    part("box: writes", box.landlock > 0, "landlock, version " + std::to_string(box.landlock) + (box.landlock >= 6 ? "" : " (signals to other processes need version 6)"), "this kernel has no landlock",
+         "confining what untrusted work writes");
+    part("box: calls", box.seccomp, "seccomp: no tracing, no mounts, no network where none is needed", "this kernel has no seccomp filters", "confining which calls untrusted work makes");
+    findings.push_back({"box: processes", box.subreaper && box.children_listed, box.subreaper && box.children_listed ? "everything that a worker starts ends with it" : "this kernel does not list a process's children",
+                        "ending processes that left their group", ""});
 }
 
 }  // namespace
@@ -104,6 +119,7 @@ MachineReport examine_machine() {
         report.findings.push_back({name, !file.empty(), file.empty() ? "not in PATH" : file, purpose, file.empty() ? fix : ""});
     }
     report.findings.push_back(examine_cache());
+    examine_box(report.findings);
     return report;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "codegen/emit.h"
 #include "runtime/compile.h"
@@ -42,7 +43,7 @@ struct TemporaryFile {
 json evidence_in(const std::string& answer) {
     json found;
     for (const auto line : split_lines(answer)) {
-        json said = json::parse(line, nullptr, false);
+        json said = parse_json(line);
         if (said.is_object() && said.contains("status")) found = std::move(said);
     }
     return found;
@@ -58,7 +59,9 @@ Result<std::string> disassemble(const std::string& cubin) {
     const TemporaryFile file("cubin");
     if (file.path.empty() || !write_file_atomically(file.path, cubin)) return fail(FailureKind::io_error, "no temporary file can be made");
     for (const std::vector<std::string>& command : {std::vector<std::string>{"cuobjdump", "-sass", file.path}, {"nvdisasm", "-c", file.path}}) {
-        const auto ran = run_program_in_worker(command);
+        WorkerLimits limits;
+        limits.box = box_for_gpu();
+        const auto ran = run_program_in_worker(command, limits);
         if (ran.end == WorkerEnd::finished && !ran.answer.empty()) return ran.answer;
     }
     return fail(FailureKind::missing_library, "neither cuobjdump nor nvdisasm disassembled the cubin", "put the CUDA toolkit's bin folder on PATH");
@@ -217,6 +220,7 @@ json profile(const json& request, double seconds, const std::vector<MetricMeanin
     for (const MetricMeaning& m : all) names += (names.empty() ? "" : ",") + std::string(m.name);
     WorkerLimits limits;
     limits.seconds = seconds;
+    limits.box = box_for_profilers();
     // Kernels of the harness are named tw_...; the candidate's are all others.
     const auto ran = run_program_in_worker({"ncu", "--csv", "--print-units", "base", "--clock-control", "none", "--kernel-name", "regex:^(?!tw_).*$", "--launch-count", "4", "--metrics", names, "--log-file", log.path,
                                             own_program(), "gpu-worker", "--requests", requests.path}, limits);
@@ -251,6 +255,7 @@ json sanitize(const json& request, const std::string& tool, double seconds) {
     if (requests.path.empty() || log.path.empty() || !write_file_atomically(requests.path, asked.dump() + "\n")) return out["problem"] = "no temporary file can be made", out;
     WorkerLimits limits;
     limits.seconds = seconds;
+    limits.box = box_for_profilers();
     const auto ran = run_program_in_worker({"compute-sanitizer", "--tool", tool, "--log-file", log.path, own_program(), "gpu-worker", "--requests", requests.path}, limits);
     const auto text = read_file(log.path);
     out["evidence"] = evidence_in(ran.answer);

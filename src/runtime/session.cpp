@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,13 +11,14 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
+#include <cstdio>
 #include <vector>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "runtime/evaluate.h"
 #include "runtime/shared_library.h"
+#include "runtime/warden.h"
 #include "runtime/worker.h"
 
 namespace tw::runtime {
@@ -58,7 +57,7 @@ std::string own_program() {
 }
 
 struct EvaluationSession::Child {
-    pid_t process = -1;
+    Ward ward;
     int to = -1, from = -1, words = -1;
     std::string buffered, said;
     ~Child() {
@@ -77,35 +76,32 @@ bool EvaluationSession::start(std::string& problem) {
     if (::pipe2(to, O_CLOEXEC) != 0) return problem = std::strerror(errno), false;
     if (::pipe2(from, O_CLOEXEC) != 0) return problem = std::strerror(errno), ::close(to[0]), ::close(to[1]), false;
     if (::pipe2(words, O_CLOEXEC) != 0) return problem = std::strerror(errno), ::close(to[0]), ::close(to[1]), ::close(from[0]), ::close(from[1]), false;
-    std::string program = program_, verb = "gpu-worker";
-    char* arguments[] = {program.data(), verb.data(), nullptr};
-    const pid_t parent = ::getpid();
-    const pid_t process = ::fork();
-    if (process == 0) {
-        ::setpgid(0, 0);
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (::getppid() != parent) ::_exit(1);
-        ::signal(SIGPIPE, SIG_DFL);
-        const rlimit no_core{0, 0};
-        ::setrlimit(RLIMIT_CORE, &no_core);
+    const std::string program = program_file(program_);
+    std::string name = program_, verb = "gpu-worker";
+    char* arguments[] = {name.data(), verb.data(), nullptr};
+    const std::vector<std::string> around = child_environment(Surroundings::allowed, {});
+    std::vector<char*> surroundings;
+    for (const std::string& variable : around) surroundings.push_back(const_cast<char*>(variable.c_str()));
+    surroundings.push_back(nullptr);
+    const PreparedBox box(box_for_gpu());
+    const Ward ward = start_ward(box, [&] {
         ::dup2(to[0], STDIN_FILENO);
         ::dup2(from[1], STDOUT_FILENO);
         ::dup2(words[1], STDERR_FILENO);
-        ::execvp(arguments[0], arguments);
+        ::execve(program.c_str(), arguments, surroundings.data());
         const char* reason = std::strerror(errno);
         [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, reason, std::strlen(reason));
         ::_exit(123);
-    }
+    });
     ::close(to[0]), ::close(from[1]), ::close(words[1]);
-    if (process < 0) {
-        problem = std::strerror(errno);
+    if (ward.warden < 0) {
+        problem = std::strerror(ward.error);
         ::close(to[1]), ::close(from[0]), ::close(words[0]);
         return false;
     }
     ::signal(SIGPIPE, SIG_IGN);   // a worker that died is seen by reading
-    ::setpgid(process, process);
     child_ = std::make_unique<Child>();
-    child_->process = process;
+    child_->ward = ward;
     child_->to = to[1];
     child_->from = from[0];
     child_->words = words[0];
@@ -116,19 +112,18 @@ bool EvaluationSession::start(std::string& problem) {
 
 void EvaluationSession::end() {
     if (!child_) return;
-    ::kill(-child_->process, SIGKILL);
     int status = 0;
-    // A process whose kernel hangs is in the driver until the GPU has been reset under it: seconds.
-    while (::waitpid(child_->process, &status, 0) < 0 && errno == EINTR) {
-    }
+    end_ward(child_->ward);
+    wait_for_ward(child_->ward, true, status);
     child_.reset();
 }
 
-json EvaluationSession::evaluate(const json& request) {
+json EvaluationSession::evaluate(const json& request, Deadline deadline) {
     json failed = json::object();
     for (const char* field : {"file", "kernel", "constants", "sizes", "seed", "name"}) {
         if (request.contains(field)) failed[field] = request.at(field);
     }
+    if (deadline.passed()) return failed["status"] = "out of time", failed["message"] = "the run's time is spent", failed;
     std::string problem;
     if (!child_ && !start(problem)) {
         failed["status"] = "our bug";
@@ -167,7 +162,7 @@ json EvaluationSession::evaluate(const json& request) {
         while ((newline = child_->buffered.find('\n')) != std::string::npos) {
             const std::string line = child_->buffered.substr(0, newline);
             child_->buffered.erase(0, newline + 1);
-            json answer = json::parse(line, nullptr, false);
+            json answer = parse_json(line);
             if (answer.is_discarded() || !answer.is_object()) continue;
             if (answer.contains("stage")) {
                 stage = answer["stage"].get<std::string>();
@@ -185,7 +180,7 @@ json EvaluationSession::evaluate(const json& request) {
         const double spent = seconds_since(begin) - waiting - (is_waiting ? seconds_since(waiting_since) : 0);
         if (ended) {
             int status = 0;
-            ::waitpid(child_->process, &status, 0);
+            wait_for_ward(child_->ward, true, status);
             const std::string said = child_->said;
             child_.reset();
             failed["status"] = "crashed";
@@ -194,6 +189,13 @@ json EvaluationSession::evaluate(const json& request) {
             else failed["message"] = fmt::format("the worker ended with status {} in the stage '{}'", WEXITSTATUS(status), stage);
             if (!said.empty()) failed["said"] = said;
             if (WIFEXITED(status) && WEXITSTATUS(status) == 123) failed["status"] = "our bug";
+            return failed;
+        }
+        if (deadline.passed()) {
+            end();
+            failed["status"] = "out of time";
+            failed["stage"] = stage;
+            failed["message"] = fmt::format("the run's time was spent in the stage '{}'", stage);
             return failed;
         }
         if (spent > allowed || (is_waiting && seconds_since(waiting_since) > limits_.lock_seconds)) {
@@ -208,17 +210,17 @@ json EvaluationSession::evaluate(const json& request) {
 }
 
 int serve_evaluations(const std::string& requests) {
-    std::ifstream file;
-    if (!requests.empty()) file.open(requests);
-    std::istream& in = requests.empty() ? std::cin : file;
+    auto in = LineReader::open(requests);
+    if (!in) return std::fprintf(stderr, "tilewright: %s\n", in.error().c_str()), 2;
     // What libraries print must not mix with the answers.
     const int answers = ::dup(STDOUT_FILENO);
     ::fcntl(answers, F_SETFD, FD_CLOEXEC);
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
     Evaluator evaluator([&](const std::string& stage) { write_line(answers, line_of({{"stage", stage}})); });
-    for (std::string line; std::getline(in, line);) {
+    bool too_long = false;
+    for (std::string line; in->next(line, too_long);) {
         if (trim(line).empty()) continue;
-        json request = json::parse(line, nullptr, false);
+        json request = parse_json(line);
         json answer;
         if (request.is_discarded() || !request.is_object()) answer = {{"status", "refused"}, {"message", "a request is one JSON object on one line"}};
         else answer = evaluator.evaluate(request);

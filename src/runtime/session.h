@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/deadline.h"
+
 namespace tw::runtime {
 
 struct SessionLimits {
@@ -28,7 +30,8 @@ public:
     EvaluationSession& operator=(const EvaluationSession&) = delete;
 
     // Never throws for what a candidate does. A request may carry "timeout_s" of its own.
-    nlohmann::json evaluate(const nlohmann::json& request);
+    // At the deadline the worker is ended, and the answer's status is "out of time".
+    nlohmann::json evaluate(const nlohmann::json& request, Deadline deadline = {});
 
     int workers_started() const { return started_; }
 

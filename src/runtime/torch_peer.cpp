@@ -6,8 +6,10 @@
 #include <chrono>
 #include <thread>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "emulate/contents.h"
+#include "runtime/cubin_cache.h"
 #include "runtime/device_data.h"
 #include "runtime/launch.h"
 #include "runtime/measure.h"
@@ -33,10 +35,10 @@ std::string temporary_file(const char* purpose) {
 }  // namespace
 
 fs::path bench_folder() {
+    // What is run from there is Python: the working folder, which may be anybody's, does not decide it.
     std::error_code ignored;
-    fs::path above = fs::current_path(ignored);
-    if (fs::exists(above / "bench/suites", ignored)) return above;
-    above = own_folder();
+    if (const std::string named = environment("TILEWRIGHT_BENCH"); !named.empty()) return named;
+    fs::path above = own_folder();
     for (int level = 0; level < 4 && !above.empty(); ++level, above = above.parent_path()) {
         for (const char* below : {".", "share/tilewright"}) {
             if (fs::exists(above / below / "bench/suites", ignored)) return above / below;
@@ -80,7 +82,7 @@ json named_torch_peer(const std::string& name, std::string& problem) {
     const fs::path root = bench_folder();
     const auto text = root.empty() ? Expected<std::string, std::string>(Unexpected{std::string("there is no folder bench/ here")}) : read_file(root / "bench/peers.json");
     if (!text) return problem = text.error(), json();
-    const json all = json::parse(*text, nullptr, false);
+    const json all = parse_json(*text);
     if (!all.is_object() || !all.contains(name) || !all[name].is_object() || !all[name].contains("torch")) return problem = fmt::format("bench/peers.json has no '{}'", printable(name)), json();
     return all[name];
 }
@@ -97,7 +99,7 @@ Said read_answers(const std::string& out, json& answers) {
     Said said;
     const auto text = read_file(out);
     for (const auto line : split_lines(text ? std::string_view(*text) : std::string_view())) {
-        json word = json::parse(line, nullptr, false);
+        json word = parse_json(line);
         if (!word.is_object()) continue;
         if (word.contains("began")) said.began = std::max(said.began, word["began"].get<std::size_t>()), said.any = true;
         if (!word.contains("number")) continue;
@@ -106,6 +108,15 @@ Said read_answers(const std::string& out, json& answers) {
         if (number < answers.size()) answers[number] = std::move(word);
     }
     return said;
+}
+
+// torch and Triton compile into folders of their own, which the box does not let them write.
+std::vector<std::string> torch_caches() {
+    std::vector<std::string> out;
+    const fs::path cache = CubinCache::standard().folder();
+    for (const auto& [name, below] : {std::pair("TRITON_CACHE_DIR", "triton"), std::pair("TORCHINDUCTOR_CACHE_DIR", "inductor")})
+        if (environment(name).empty() && !cache.empty()) out.push_back(fmt::format("{}={}", name, (cache / below).string()));
+    return out;
 }
 
 bool reached(const json& answer) { return answer.value("problem", std::string()) != "not reached"; }
@@ -155,7 +166,8 @@ json time_against_torch(const json& cases, double seconds_each, const std::strin
                 }
             });
             // The process itself waits for the GPU, once torch is imported: others measure meanwhile.
-            ran = run_program_in_worker({python, (root / "bench/torch_peer.py").string(), file, out, std::to_string(next), GpuLock::file(0).string()}, limits);
+            limits.box = box_for_gpu();
+            ran = run_program_in_worker({python, (root / "bench/torch_peer.py").string(), file, out, std::to_string(next), GpuLock::file(0).string()}, limits, torch_caches());
         }
         const Said said = read_answers(out, answers);
         if (!said.any || said.began < next) {

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/digest.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "lang/parse.h"
 #include "runtime/device_data.h"
@@ -41,7 +42,7 @@ Result<TunedFile> read_tuned(const std::string& kernel_file) {
     const auto text = read_file(path);
     if (!text) return fail(FailureKind::io_error, text.error());
     try {
-        const json data = json::parse(*text);
+        const json data = parse_json(*text);
         tuned.program_digest = data.at("program").get<std::string>();
         for (const json& e : data.at("entries")) {
             TunedEntry entry;

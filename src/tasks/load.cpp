@@ -9,6 +9,7 @@
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "lower/lower.h"
 #include "tasks/classify.h"
@@ -260,6 +261,7 @@ std::optional<Task> load_task_text(SourceMap& sources, const std::string& name, 
         }
         i += length;
     }
+    if (toml_is_deeper(text)) return sink.error(Code::task_syntax, {}, fmt::format("{} is nested deeper than {} levels", printable(name), kInputDepth)), std::nullopt;
     toml::parse_result parsed = toml::parse(text, name);
     if (!parsed) {
         sink.error(Code::task_syntax, reader.span(parsed.error().source()), printable(parsed.error().description()));
@@ -273,7 +275,7 @@ std::optional<Task> load_task_text(SourceMap& sources, const std::string& name, 
 }
 
 std::optional<Task> load_task_file(SourceMap& sources, const std::string& path, DiagnosticSink& sink) {
-    auto text = read_file(path);
+    auto text = read_file(path, kMaxFile);
     if (!text) return sink.error(Code::task_file, {}, text.error()), std::nullopt;
     return load_task_text(sources, path, *text, sink);
 }

@@ -25,7 +25,9 @@ public:
         z3::expr sum = z_.int_val(0);
         for (const auto& [m, k] : p.terms) {
             products |= m.size() > 1;
-            if (linear_ && m.size() > 1) {
+            // A long product as one number: Z3's nonlinear arithmetic is lost in them, and what holds for any number holds for this one.
+            constexpr std::size_t most_factors = 6;
+            if ((linear_ && m.size() > 1) || m.size() > most_factors) {
                 sum = sum + z_.int_val(k) * monomial(m);
                 continue;
             }
