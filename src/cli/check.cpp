@@ -7,12 +7,12 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "cli/limits.h"
 #include "diagnose/check.h"
-#include "diagnose/failing_trial.h"
 
 namespace tw::cli {
 namespace {
@@ -21,10 +21,13 @@ struct Options {
     std::string file, kernel;
     std::vector<std::string> settings;
     bool json = false, verbose = false;
-    double seconds = 5, audit = 0;
+    double seconds = 3, audit = 1;
+    int audit_run = 0;
     std::uint64_t seed = 1;
     Limits limits;
 };
+
+constexpr const char* wrong_proof = "every assertion was proved, and this run refutes the proof: that is a bug of tilewright, please report it with this file";
 
 nlohmann::json place(const ir::Loc& l) { return {{"line", l.line}, {"column", l.column}}; }
 
@@ -42,6 +45,7 @@ nlohmann::json to_json(const diagnose::Counterexample& c) {
         for (const auto& d : c.differences) j["differences"].push_back({{"kind", diagnose::name_of(d.kind)}, {"text", d.text}});
     }
     if (!c.missing.empty()) j["missing"] = c.missing;
+    if (c.repair) j["repair"] = {{"place", place(c.repair->loc)}, {"change", c.repair->text}, {"passed", c.repair->passed}, {"proved", c.repair->proved}};
     j["trace"] = nlohmann::json::array();
     for (const diagnose::TraceStep& t : c.trace) {
         nlohmann::json iteration = nlohmann::json::object();
@@ -115,14 +119,37 @@ void print_counterexample(const diagnose::Counterexample& c, const std::string& 
     print_picture(c.picture);
     fmt::print("  replay:    {}\n", c.confirmed ? "confirmed on the emulator" : "NOT confirmed (this is our bug: please report it)");
     if (!c.hint.empty()) fmt::print("  hint:      {}\n", c.hint);
+    if (c.repair) {
+        const std::string others = c.repair->passed > 1 ? fmt::format(", and so do {} others", c.repair->passed - 1) : "";
+        fmt::print("  tried:     with this change the instance passes{}{}\n", others, c.repair->proved ? "; the kernel is then proved" : "");
+    }
+}
+
+// How to see the run again that an audit failed at.
+std::string again(const Options& o, const diagnose::CheckResult& result, const std::string& kernel) {
+    std::string words = fmt::format("tilewright check {} --kernel {}", o.file, kernel);
+    for (const std::string& s : o.settings) words += " --set " + s;
+    return words + fmt::format(" --seed {} --audit-run {}", o.seed, result.audit->failing);
+}
+
+nlohmann::json audit_json(const Options& o, const diagnose::CheckResult& result, const std::string& kernel) {
+    const diagnose::AuditResult& a = *result.audit;
+    nlohmann::json j = {{"runs", a.runs}, {"unfinished", a.unfinished}, {"seconds", a.seconds}, {"text", a.text()}};
+    if (a.failing) {
+        j["failing_run"] = a.failing;
+        j["replay"] = again(o, result, kernel);
+        j["message"] = wrong_proof;
+    }
+    return j;
 }
 
 // Prints one verdict or adds it to `out`, and raises the exit status.
-void report(const Options& o, const char* what, const std::string& name, const ir::Loc& loc, const diagnose::CheckResult& result, const SourceMap& sources, nlohmann::json& out, int& exit_code) {
+void report(const Options& o, const char* what, const std::string& name, const std::string& plain_name, const ir::Loc& loc, const diagnose::CheckResult& result, const SourceMap& sources, nlohmann::json& out, int& exit_code) {
     int proved = 0;
     for (const auto& ob : result.obligations) proved += ob.status == verify::Status::proved;
     const char* verdict = result.violated() ? "violated" : result.proved() ? "proved" : "not_proved";
-    if (result.violated()) exit_code = exit_kernel_wrong;
+    if (result.wrongly_proved()) exit_code = exit_our_bug;
+    else if (result.violated() && exit_code != exit_our_bug) exit_code = exit_kernel_wrong;
     else if (!result.proved() && exit_code == exit_fine) exit_code = exit_not_proved;
     if (o.json) {
         nlohmann::json j = {{what, name}, {"line", loc.line}, {"verdict", verdict}, {"milliseconds", result.milliseconds},
@@ -134,6 +161,7 @@ void report(const Options& o, const char* what, const std::string& name, const i
             j["assertions"].push_back(a);
         }
         if (result.counterexample) j["counterexample"] = to_json(*result.counterexample);
+        if (result.audit) j["audit"] = audit_json(o, result, plain_name);
         j["remarks"] = nlohmann::json::array();
         for (const auto& r : result.accesses.remarks) {
             j["remarks"].push_back({{"code", r.code}, {"message", r.message}, {"hint", r.hint}, {"place", place(r.loc)}, {"statement", r.statement}, {"cost", r.cost}, {"ideal", r.ideal}, {"unit", r.unit}});
@@ -142,7 +170,8 @@ void report(const Options& o, const char* what, const std::string& name, const i
         out[std::string(what) + "s"].push_back(j);
         return;
     }
-    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms)\n", printable(o.file), loc.line, printable(name), verdict, proved, result.obligations.size(), result.instances, result.milliseconds);
+    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms{})\n", printable(o.file), loc.line, printable(name), verdict, proved, result.obligations.size(), result.instances, result.milliseconds,
+               result.audit ? "; " + result.audit->text() : result.proved() && o.audit > 0 ? "; not audited: the time was used up" : "");
     for (const auto& ob : result.obligations) {
         if (ob.status == verify::Status::proved && !o.verbose) continue;
         if (ob.status == verify::Status::proved) {
@@ -152,6 +181,7 @@ void report(const Options& o, const char* what, const std::string& name, const i
         }
     }
     if (result.counterexample) print_counterexample(*result.counterexample, o.file, sources);
+    if (result.wrongly_proved()) fmt::print("  audit:     {}\n  again:     {}\n", wrong_proof, again(o, result, plain_name));
     if (!result.violated()) {
         for (const auto& r : result.accesses.remarks) {
             fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc), r.hint);
@@ -171,7 +201,9 @@ int run(const Options& o) {
     nlohmann::json out = nlohmann::json::object();
     int exit_code = exit_fine;
     // The verdicts so far are printed when a kernel is given up.
-    Watchdog watchdog(o.limits, [&](const std::string& why) {
+    Limits limits = o.limits;   // searches and audits have their own time, on every core
+    limits.seconds += (std::max(o.seconds, 0.0) + std::max(o.audit, 0.0)) * std::max(1u, std::thread::hardware_concurrency());
+    Watchdog watchdog(limits, [&](const std::string& why) {
         if (!o.json) return;
         out["gave_up"] = why;
         out["exit_code"] = exit_code == exit_kernel_wrong ? exit_kernel_wrong : exit_not_proved;
@@ -196,27 +228,37 @@ int run(const Options& o) {
         options.search_seconds = o.seconds;
         options.seed = o.seed;
         options.accesses = true;
+        options.audit_run = o.audit_run;
+        auto wanted = [&](const auto& named) { return o.kernel.empty() || named.name == o.kernel; };
+        // The time for audits is that of the file: each of its kernels and programs has its part, a tenth at least while there is some, and
+        // what one leaves goes to the others.
+        double audit_left = o.audit_run > 0 ? 1 : o.audit;
+        auto waiting = std::count_if(loaded.module->kernels.begin(), loaded.module->kernels.end(), wanted) + std::count_if(loaded.module->programs.begin(), loaded.module->programs.end(), wanted);
+        auto next_audit = [&] { options.audit_seconds = audit_left > 0.02 * o.audit ? std::min(audit_left, std::max(audit_left / static_cast<double>(std::max<std::ptrdiff_t>(1, waiting)), o.audit / 10)) : 0; };
+        auto audited = [&](const diagnose::CheckResult& r) {
+            --waiting;
+            if (r.audit && o.audit_run == 0) audit_left -= r.audit->seconds;
+        };
         std::map<std::string, bool> kernel_proved;   // by name: all its variants
         for (const ir::Kernel& k : loaded.module->kernels) {
-            if (!o.kernel.empty() && k.name != o.kernel) continue;
+            if (!wanted(k)) continue;
             found = true;
             watchdog.next(k.name);
+            next_audit();
             const diagnose::CheckResult result = diagnose::check(k, options);
+            audited(result);
             kernel_proved.emplace(k.name, true).first->second &= result.proved();
-            if (o.audit > 0 && result.proved()) {
-                diagnose::TrialSearch trials;
-                trials.seconds = o.audit;
-                trials.seed = o.seed;
-                if (const std::string failure = diagnose::failing_trial(k, trials); !failure.empty()) return complain(exit_kernel_wrong, k.name + " is proved, but a run on the emulator fails: " + failure, "rounding is not proved; if it is not that, this is a hole in the verifier: please report it");
-            }
             const auto held = watchdog.hold();
-            report(o, "kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.loc, result, loaded.sources, out, exit_code);
+            report(o, "kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.name, k.loc, result, loaded.sources, out, exit_code);
         }
         for (const ir::Program& p : loaded.module->programs) {
-            if (!o.kernel.empty() && p.name != o.kernel) continue;
+            if (!wanted(p)) continue;
             found = true;
             watchdog.next(p.name);
+            next_audit();
             diagnose::CheckResult result = diagnose::check_program(*loaded.module, p, options);
+            audited(result);
+            options.audit_seconds = 0;
             // It stands on its kernels: one that is not proved, or was not looked at, leaves it unproved.
             for (const ir::Launch& l : p.launches) {
                 const std::string& name = loaded.module->kernels[static_cast<std::size_t>(l.kernel)].name;
@@ -233,7 +275,7 @@ int run(const Options& o) {
                 }
             }
             const auto held = watchdog.hold();
-            report(o, "program", p.name, p.loc, result, loaded.sources, out, exit_code);
+            report(o, "program", p.name, p.name, p.loc, result, loaded.sources, out, exit_code);
         }
         if (!found && o.kernel.empty()) return complain(exit_bad_input, o.file + " holds no kernel and no program", "a kernel is a function with @tw.kernel");
         if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
@@ -254,12 +296,13 @@ std::function<int()> declare_check(CLI::App& app) {
     app.add_option("--kernel", options->kernel, "only the kernels, or the program, of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
     app.add_option("--search", options->seconds, "seconds to look for a counterexample to what is not proved");
-    app.add_option("--audit", options->audit, "seconds of emulation of each kernel that is proved, with random sizes, data and schedules");
+    app.add_option("--audit", options->audit, "seconds of the file's audit: what is proved also runs on the emulator, with other sizes, data and schedules (0: it does not)")->capture_default_str()->check(CLI::Range(0.0, 86400.0));
+    app.add_option("--audit-run", options->audit_run, "only this run of the audit, as a failed one says")->check(CLI::PositiveNumber);
     app.add_option("--seed", options->seed, "seed of the search");
     declare_limits(app, options->limits);
     app.add_flag("--json", options->json, "print JSON (schema in docs/verifier.md)");
     app.add_flag("-v,--verbose", options->verbose, "print every assertion and what its proof used");
-    app.footer("Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved or given up at a limit, 70 our bug.\n"
+    app.footer("Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved or given up at a limit, 70 our bug (an audit refutes a proof).\n"
                "Example: tilewright check kernels/gemm_sm90.py -v");
     return [options] { return run(*options); };
 }

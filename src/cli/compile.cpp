@@ -70,6 +70,7 @@ void print_text(const Job& job, const runtime::CompiledKernels& compiled, const 
                    kernel.registers, kernel.spill_store_bytes + kernel.spill_load_bytes, kernel.stack_bytes,
                    kernel.static_shared_bytes);
     }
+    if (!compiled.machine_code.empty()) fmt::print("       {}\n", compiled.machine_code);
     for (const auto& fault : faults) fmt::print("       fault: {}\n", fault);
     for (const auto& remark : compiled.report.remarks)
         if (remark.kind != runtime::RemarkKind::wgmma_serialized) fmt::print("       remark: {}\n", remark.text);
@@ -93,6 +94,7 @@ int run(const CompileOptions& options) {
         for (const auto& folder : options.include_folders) request->include_folders.emplace_back(folder);
         for (const auto& folder : runtime::standard_include_folders()) request->include_folders.push_back(folder);
         request->use_cache = !options.no_cache;
+        request->machine_code = runtime::MachineCodeWanted::always;
         for (const auto& variant : head->variants) {
             Job job{file, variant.text, *request, std::nullopt};
             job.request.defines = variant.defines;
@@ -113,7 +115,7 @@ int run(const CompileOptions& options) {
         nlohmann::json row = {{"file", job.file}, {"variant", job.variant}, {"arch", job.request.arch}};
         if (!*job.outcome) {
             const auto& failure = job.outcome->error();
-            const bool refused = failure.kind == runtime::FailureKind::compile_error;
+            const bool refused = failure.kind == runtime::FailureKind::compile_error || failure.kind == runtime::FailureKind::device_error;
             code = std::max<int>(code, refused ? exit_kernel_wrong : exit_bad_input);
             row["error"] = failure.message;
             row["ok"] = false;

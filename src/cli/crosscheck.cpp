@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -24,7 +26,7 @@ struct Options {
     diagnose::CrossOptions cross;
     std::string family, json, show, folder;
     int shapes = 2;
-    bool exact = false, verbose = false;
+    bool exact = false, verbose = false, resume = false;
 };
 
 nlohmann::json judged(std::uint64_t seed, const Options& o) {
@@ -75,30 +77,34 @@ int show(const Options& o) {
     return exit_fine;
 }
 
-int run(const Options& o) {
-    if (!o.family.empty()) {
-        const auto& names = diagnose::random_families();
-        if (std::find(names.begin(), names.end(), o.family) == names.end()) return complain(exit_bad_input, fmt::format("there is no family '{}'", o.family), fmt::format("one of {}", fmt::join(names, ", ")));
+struct Row {
+    int kernels = 0, clean = 0, clean_proved = 0, clean_failed = 0, slips = 0, real = 0, real_refused = 0, unsound = 0, harmless = 0;
+    double ms = 0;
+
+    void add(const Row& r) {
+        kernels += r.kernels, clean += r.clean, clean_proved += r.clean_proved, clean_failed += r.clean_failed, slips += r.slips, real += r.real;
+        real_refused += r.real_refused, unsound += r.unsound, harmless += r.harmless, ms += r.ms;
     }
-    if (!o.show.empty()) return show(o);
-    if (!o.folder.empty()) return export_kernels(o);
-    struct Row {
-        int kernels = 0, clean = 0, clean_proved = 0, clean_failed = 0, slips = 0, real = 0, real_refused = 0, unsound = 0, harmless = 0;
-        double ms = 0;
-    };
+    nlohmann::json as_json(const std::string& name) const {
+        return {{"family", name}, {"kernels", kernels}, {"clean", clean}, {"clean_proved", clean_proved}, {"clean_failed", clean_failed}, {"slips", slips}, {"real", real},
+                {"real_not_proved", real_refused}, {"proved_but_wrong", unsound}, {"no_failure_found", harmless}, {"ms", ms}};
+    }
+};
+
+// What became of all kernels so far.
+struct Tally {
     std::map<std::string, Row> rows;
     nlohmann::json unsound = nlohmann::json::array(), unproved = nlohmann::json::array(), odd = nlohmann::json::array();
-    int refused = 0, timeouts = 0, crashed = 0;
-    auto work = [&](std::size_t i) { return judged(o.seed + i, o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); };
-    run_pool(static_cast<std::size_t>(std::max(0, o.count)), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
-        const std::uint64_t seed = o.seed + i;
-        const nlohmann::json j = nlohmann::json::parse(r.text, nullptr, false);
-        if (r.end != PoolResult::End::finished || !j.is_object() || j.contains("refused")) {
-            const char* what = r.end == PoolResult::End::timeout ? "timeout" : r.end == PoolResult::End::finished ? "refused" : "crashed";
-            ++(r.end == PoolResult::End::timeout ? timeouts : r.end == PoolResult::End::finished ? refused : crashed);
-            odd.push_back({{"seed", seed}, {"what", what}, {"detail", j.is_object() ? j.value("refused", "") : r.text}});
-            fmt::print("seed {}: {} {}\n", seed, what, j.is_object() ? j.value("refused", "") : r.text);
-            std::fflush(stdout);
+    int refused = 0, timeouts = 0, crashed = 0, done = 0;
+
+    // One kernel's result: what `judged` gave, or {"what": "timeout" or "crashed", "detail": ...}.
+    void add(std::uint64_t seed, const nlohmann::json& j, bool print, bool verbose) {
+        ++done;
+        if (j.contains("what") || j.contains("refused")) {
+            const std::string what = j.value("what", "refused"), detail = j.value("detail", j.value("refused", ""));
+            ++(what == "timeout" ? timeouts : what == "crashed" ? crashed : refused);
+            odd.push_back({{"seed", seed}, {"what", what}, {"detail", detail}});
+            if (print) fmt::print("seed {}: {} {}\n", seed, what, detail);
             return;
         }
         Row& row = rows[j.value("family", "?")];
@@ -121,36 +127,125 @@ int run(const Options& o) {
         if (proved && !failure.empty()) {
             ++row.unsound;
             unsound.push_back({{"seed", seed}, {"family", j["family"]}, {"slip", slip}, {"failure", failure}});
-            fmt::print("seed {}: UNSOUND: {}: proved, but {}\n      slip: {}\n", seed, j.value("family", ""), failure, slip);
-        } else if (o.verbose || (slip.empty() && !failure.empty())) {
+            if (print) fmt::print("seed {}: UNSOUND: {}: proved, but {}\n      slip: {}\n", seed, j.value("family", ""), failure, slip);
+        } else if (print && (verbose || (slip.empty() && !failure.empty()))) {
             fmt::print("seed {}: {}: {}{}{}\n", seed, j.value("family", ""), proved ? "proved" : "not proved: " + j.value("open", ""), slip.empty() ? "" : ", slip: " + slip,
                        failure.empty() ? "" : "\n      fails: " + failure);
         }
+    }
+    Row all() const {
+        Row sum;
+        for (const auto& entry : rows) sum.add(entry.second);
+        return sum;
+    }
+};
+
+// Each result is a line of FILE.rows as soon as it is known, so that a run that was stopped can go on. The first line says what was asked, and of which program.
+class Journal {
+public:
+    Journal(const Options& o, const std::string& command) : path_(o.json.empty() ? "" : o.json + ".rows") {
+        if (path_.empty()) return;
+        std::error_code error;
+        const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+        const auto changed = std::filesystem::last_write_time(program, error);
+        head_ = fmt::format("{} of {}", command, changed.time_since_epoch().count());
+        if (o.resume) read();
+        std::ofstream out(path_, known_.empty() ? std::ios::trunc : std::ios::app);
+        if (known_.empty()) out << head_ << "\n";
+    }
+    const nlohmann::json* find(std::uint64_t seed) const {
+        const auto it = known_.find(seed);
+        return it == known_.end() ? nullptr : &it->second;
+    }
+    void add(std::uint64_t seed, nlohmann::json j) {
+        if (path_.empty()) return;
+        j["seed"] = seed;
+        std::ofstream(path_, std::ios::app) << j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    }
+    void finish() const {
+        std::error_code error;
+        if (!path_.empty()) std::filesystem::remove(path_, error);
+    }
+
+private:
+    void read() {
+        std::ifstream in(path_);
+        std::string line;
+        if (!std::getline(in, line) || line != head_) return;   // another program or other options: begin anew
+        while (std::getline(in, line)) {
+            const nlohmann::json j = nlohmann::json::parse(line, nullptr, false);
+            if (j.is_object() && j.contains("seed")) known_[j["seed"].get<std::uint64_t>()] = j;
+        }
+    }
+    std::string path_, head_;
+    std::map<std::uint64_t, nlohmann::json> known_;
+};
+
+// "1200 of 20000, 0 proved but wrong, 31 min left", every half minute.
+class Progress {
+public:
+    explicit Progress(std::size_t total) : total_(total) {}
+    void tell(std::size_t done, int unsound) {
+        const double now = seconds();
+        if (now - told_ < 30 || done == 0) return;
+        told_ = now;
+        fmt::print(stderr, "{} of {}, {} proved but wrong, {:.0f} min left\n", done, total_, unsound, now / static_cast<double>(done) * static_cast<double>(total_ - done) / 60);
+    }
+
+private:
+    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    std::size_t total_;
+    double told_ = 0;
+};
+
+int run(const Options& o) {
+    if (!o.family.empty()) {
+        const auto& names = diagnose::random_families();
+        if (std::find(names.begin(), names.end(), o.family) == names.end()) return complain(exit_bad_input, fmt::format("there is no family '{}'", o.family), fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    if (!o.show.empty()) return show(o);
+    if (!o.folder.empty()) return export_kernels(o);
+    if (o.resume && o.json.empty()) return complain(exit_bad_input, "--resume needs --json", "what is done already is kept beside that file");
+    const std::string command = fmt::format("tilewright crosscheck --seed {} --count {} --broken {}{}{}", o.seed, o.count, o.broken, o.exact ? " --exact" : "", o.family.empty() ? "" : " --family " + o.family);
+    Journal journal(o, command);
+    Tally tally;
+    std::vector<std::uint64_t> seeds;
+    for (int i = 0; i < o.count; ++i) {
+        const std::uint64_t seed = o.seed + static_cast<std::uint64_t>(i);
+        if (const nlohmann::json* known = journal.find(seed)) tally.add(seed, *known, false, false);
+        else seeds.push_back(seed);
+    }
+    if (tally.done) fmt::print("{} of {} are done already\n", tally.done, o.count);
+    Progress progress(seeds.size());
+    std::size_t done = 0;
+    auto work = [&](std::size_t i) { return judged(seeds[i], o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); };
+    run_pool(seeds.size(), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
+        nlohmann::json j = nlohmann::json::parse(r.text, nullptr, false);
+        if (r.end == PoolResult::End::timeout) j = {{"what", "timeout"}};
+        else if (r.end != PoolResult::End::finished || !j.is_object()) j = {{"what", "crashed"}, {"detail", r.text}};
+        tally.add(seeds[i], j, true, o.verbose);
+        journal.add(seeds[i], j);
+        progress.tell(++done, static_cast<int>(tally.unsound.size()));
         std::fflush(stdout);
     });
-    Row all;
+    const Row all = tally.all();
     nlohmann::json table = nlohmann::json::array();
-    auto as_json = [](const std::string& name, const Row& r) {
-        return nlohmann::json{{"family", name}, {"kernels", r.kernels}, {"clean", r.clean}, {"clean_proved", r.clean_proved}, {"clean_failed", r.clean_failed}, {"slips", r.slips}, {"real", r.real},
-                              {"real_not_proved", r.real_refused}, {"proved_but_wrong", r.unsound}, {"no_failure_found", r.harmless}, {"ms", r.ms}};
-    };
-    for (const auto& [name, r] : rows) {
-        table.push_back(as_json(name, r));
-        all.kernels += r.kernels, all.clean += r.clean, all.clean_proved += r.clean_proved, all.clean_failed += r.clean_failed, all.slips += r.slips, all.real += r.real;
-        all.real_refused += r.real_refused, all.unsound += r.unsound, all.harmless += r.harmless, all.ms += r.ms;
-        fmt::print("{:<12} {:4} kernels: {:3} of {:3} clean ones proved; {:3} slips, {:3} real, {} proved but wrong\n", name, r.kernels, r.clean_proved, r.clean, r.slips, r.real, r.unsound);
+    for (const auto& [name, r] : tally.rows) {
+        table.push_back(r.as_json(name));
+        fmt::print("{:<12} {:5} kernels: {:4} of {:4} clean ones proved; {:4} slips, {:4} real, {} proved but wrong\n", name, r.kernels, r.clean_proved, r.clean, r.slips, r.real, r.unsound);
     }
     fmt::print("seeds {} to {}: {} kernels, {} of {} clean ones proved, {} really broken, {} proved but wrong; {} refused by the front end, {} out of time, {} crashed\n", o.seed,
-               o.seed + static_cast<std::uint64_t>(std::max(0, o.count)) - 1, all.kernels, all.clean_proved, all.clean, all.real, all.unsound, refused, timeouts, crashed);
+               o.seed + static_cast<std::uint64_t>(std::max(0, o.count)) - 1, all.kernels, all.clean_proved, all.clean, all.real, all.unsound, tally.refused, tally.timeouts, tally.crashed);
     if (!o.json.empty()) {
-        nlohmann::json out = {{"command", fmt::format("tilewright crosscheck --seed {} --count {} --broken {}{}{}", o.seed, o.count, o.broken, o.exact ? " --exact" : "", o.family.empty() ? "" : " --family " + o.family)},
-                              {"seed", o.seed}, {"count", o.count}, {"rows", table}, {"totals", as_json("all", all)}, {"refused", refused}, {"timeouts", timeouts}, {"crashed", crashed},
-                              {"proved_but_wrong", unsound}, {"clean_not_proved", unproved}, {"notable", odd}};
+        nlohmann::json out = {{"command", command}, {"seed", o.seed}, {"count", o.count}, {"rows", table}, {"totals", all.as_json("all")}, {"refused", tally.refused}, {"timeouts", tally.timeouts},
+                              {"crashed", tally.crashed}, {"proved_but_wrong", tally.unsound}, {"clean_not_proved", tally.unproved}, {"notable", tally.odd}};
         std::ofstream file(o.json);
         file << out.dump(1) << "\n";
         if (!file) return complain(exit_bad_input, "cannot write " + o.json);
+        journal.finish();
     }
-    return all.unsound || all.clean_failed || crashed || refused ? exit_our_bug : exit_fine;
+    return all.unsound || all.clean_failed || tally.crashed || tally.refused ? exit_our_bug : exit_fine;
 }
 
 }  // namespace
@@ -163,13 +258,14 @@ std::function<int()> declare_crosscheck(CLI::App& app) {
     app.add_option("--family", options->family, "only kernels of this family");
     app.add_flag("--exact", options->exact, "only operations that are exact on small integers");
     app.add_option("--jobs", options->jobs, "kernels at the same time")->capture_default_str();
-    app.add_option("--trials", options->cross.proved_seconds, "seconds of emulation per kernel that was proved")->capture_default_str();
+    app.add_option("--trials", options->cross.proved_seconds, "seconds of emulation per kernel that has a slip and was proved")->capture_default_str();
     app.add_option("--trials-other", options->cross.other_seconds, "seconds of emulation per other kernel")->capture_default_str();
     app.add_option("--seconds", options->seconds, "seconds of processor time after which a kernel is given up")->capture_default_str();
     app.add_option("--show", options->show, "print the kernel of --seed instead: source, or ir")->check(CLI::IsMember({"source", "ir"}));
     app.add_option("--export", options->folder, "write unbroken exact kernels with data and the emulator's outputs there (for bench/gpu_kernels.py)");
     app.add_option("--shapes", options->shapes, "shapes per exported kernel")->capture_default_str();
     app.add_option("--json", options->json, "write the result there");
+    app.add_flag("--resume", options->resume, "with --json: go on where the same command was stopped");
     app.add_flag("-v,--verbose", options->verbose, "print every kernel's result");
     app.footer("Exit code: 0 when nothing that fails on the emulator was proved, 70 otherwise (a hole in the verifier).\n"
                "Example: tilewright crosscheck --seed 7 --show source; tilewright crosscheck --count 200 --jobs 2");

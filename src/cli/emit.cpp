@@ -45,17 +45,16 @@ struct Machine {
 };
 
 runtime::CompileRequest request_for(const Options& o, const ir::Kernel& kernel, const codegen::EmittedKernel& emitted) {
-    runtime::CompileRequest request;
-    request.source = emitted.source;
-    request.name = kernel.name + ".cu";
-    request.arch = o.arch.empty() ? kernel.arch : o.arch;
-    request.include_folders = runtime::standard_include_folders();
+    auto request = runtime::request_for_own_text(emitted.source, kernel.name + ".cu", o.arch.empty() ? kernel.arch : o.arch);
+    // Whoever asks for the text of the machine code may want it because of what the check says of it.
+    request.machine_code = o.to == "sass" ? runtime::MachineCodeWanted::no : runtime::MachineCodeWanted::always;
     return request;
 }
 
 Machine refused(const runtime::Failure& why) {
     // Text of ours that NVRTC does not take is our bug.
-    return {complain(why.kind == runtime::FailureKind::compile_error ? exit_our_bug : exit_bad_input, why.message, why.fix), {}, {}};
+    const int code = why.kind == runtime::FailureKind::compile_error ? exit_our_bug : why.kind == runtime::FailureKind::device_error ? exit_kernel_wrong : exit_bad_input;
+    return {complain(code, why.message, why.fix), {}, {}};
 }
 
 Machine to_ptx(const runtime::CompileRequest& request) {
@@ -96,6 +95,7 @@ Machine compiled_form(const Options& o, const ir::Kernel& kernel, const codegen:
         out.text += "  " + remark.text + "\n";
         if (remark.kind == runtime::RemarkKind::wgmma_serialized) out.code = exit_kernel_wrong;
     }
+    if (!compiled->machine_code.empty()) out.text += "  " + compiled->machine_code + "\n";
     out.report = runtime::to_json(*compiled);
     return out;
 }
@@ -157,7 +157,7 @@ std::function<int()> declare_emit(CLI::App& app) {
     app.add_flag("--self-contained", options->pasted, "paste the device headers into the source");
     app.add_flag("--json", options->json, "print JSON");
     declare_limits(app, options->limits);
-    app.footer("Exit status: 0 fine; 1 the kernel does not compile, spills or serialises wgmma; 2 bad usage, or no NVRTC; 3 given up at a limit.");
+    app.footer("Exit status: 0 fine; 1 the kernel does not compile, spills, serialises wgmma, or its machine code touches registers of a wgmma in flight; 2 bad usage, or no NVRTC; 3 given up at a limit.");
     return [options] { return run(*options); };
 }
 

@@ -189,12 +189,7 @@ private:
                     p.reason = emitted.error().message;
                     return;
                 }
-                runtime::CompileRequest request;
-                request.source = emitted->source;
-                request.name = k.name + ".cu";
-                request.arch = arch.empty() ? k.arch : arch;
-                request.include_folders = runtime::standard_include_folders();
-                auto compiled = runtime::compile(request);
+                auto compiled = runtime::compile(runtime::request_for_own_text(emitted->source, k.name + ".cu", arch.empty() ? k.arch : arch));
                 if (!compiled) {
                     p.resources.push_back({{"kernel", k.name}, {"problem", compiled.error().message}});
                     continue;
@@ -221,7 +216,7 @@ private:
                 p.reason = known->value("reason", "");
                 return;
             }
-            std::vector<std::string> words = {runtime::own_program(), "check", base_["file"].get<std::string>()};
+            std::vector<std::string> words = {runtime::own_program(), "check", base_["file"].get<std::string>(), "--audit", "0"};
             if (!p.constants.empty()) words.insert(words.end(), {"--set", p.label()});
             runtime::WorkerLimits limits;
             limits.seconds = 300;

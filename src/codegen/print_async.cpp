@@ -8,8 +8,10 @@ namespace tw::codegen {
 
 using ir::DType;
 
-std::string Printer::barrier(const ir::BarrierRef& b) {
-    const std::string name = "AT_" + k_.barriers[static_cast<std::size_t>(b.array)].name;
+// Only a plain arrival reaches another block's barrier.
+std::string Printer::barrier(const ir::BarrierRef& b, bool may_be_a_peers) {
+    if (b.cluster_rank && !may_be_a_peers) fail("this operation on another block's barrier has no CUDA text");
+    const std::string name = "AT_" + barrier_names_[static_cast<std::size_t>(b.array)];
     if (auto c = b.slot.as_constant()) return *c == 0 ? "smem + " + name : fmt::format("smem + {} + {}", name, 8 * *c);
     return fmt::format("smem + {} + 8 * {}", name, wrapped(b.slot));
 }
@@ -169,40 +171,12 @@ void Printer::wgmma_of_any_type(const ir::Wgmma& op) {
     close();
 }
 
-Printer::Handover Printer::handover() const {
-    std::vector<int> ordinary, multicast;   // buffers
-    bool reaches_peer = false;
-    auto view = [&](const ir::SharedView& v, std::vector<int>* into) {
-        reaches_peer |= v.cluster_rank.has_value();
-        if (into) into->push_back(v.buffer);
-    };
-    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
-        if (auto* x = std::get_if<ir::LoadShared>(&s.op)) view(x->src, &ordinary);
-        if (auto* x = std::get_if<ir::StoreShared>(&s.op)) view(x->dst, &ordinary);
-        if (auto* x = std::get_if<ir::CpAsync>(&s.op)) view(x->dst, &ordinary);
-        if (auto* x = std::get_if<ir::TmaLoad>(&s.op)) view(x->dst, x->multicast_mask ? &multicast : nullptr);
-        if (auto* x = std::get_if<ir::TmaStore>(&s.op)) view(x->src, nullptr);
-        if (auto* x = std::get_if<ir::Wgmma>(&s.op)) {
-            view(x->b, nullptr);
-            if (auto* a = std::get_if<ir::SharedView>(&x->a)) view(*a, nullptr);
-        }
-    });
-    if (reaches_peer) return Handover::cluster;
-    for (int a : ordinary) {
-        for (int b : multicast) {
-            const ir::SharedBuffer &x = k_.buffers[static_cast<std::size_t>(a)], &y = k_.buffers[static_cast<std::size_t>(b)];
-            if (x.byte_offset < y.byte_offset + y.bytes && y.byte_offset < x.byte_offset + x.bytes) return Handover::cluster;
-        }
-    }
-    return ordinary.empty() ? Handover::nothing : Handover::block;
-}
-
 void Printer::synchronise(const ir::Stmt& s) {
     std::string text;
     const bool cluster = k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1;
     if (std::holds_alternative<ir::CpAsyncCommit>(s.op)) text = "tw::cp_async_commit();";
     else if (auto* w = std::get_if<ir::CpAsyncWait>(&s.op)) text = fmt::format("tw::cp_async_wait<{}>();", w->pending);
-    else if (auto* w = std::get_if<ir::CpAsyncArrive>(&s.op)) text = fmt::format("tw::cp_async_mbarrier_arrive_noinc({});", barrier(w->barrier));
+    else if (auto* w = std::get_if<ir::CpAsyncArrive>(&s.op)) text = fmt::format("tw::cp_async_mbarrier_arrive{}({});", w->noinc ? "_noinc" : "", barrier(w->barrier));
     else if (std::holds_alternative<ir::BulkCommit>(s.op)) text = "tw::bulk_commit();";
     else if (auto* w = std::get_if<ir::BulkWait>(&s.op)) text = fmt::format("tw::bulk_wait{}<{}>();", w->read ? "_read" : "", w->pending);
     else if (auto* b = std::get_if<ir::BarrierInit>(&s.op)) text = fmt::format("tw::mbarrier_init({}, {});", barrier(b->barrier), b->arrivals);
@@ -212,18 +186,19 @@ void Printer::synchronise(const ir::Stmt& s) {
         if (b->count != 1) text = fmt::format("tw::mbarrier_arrive_many({}, {});", barrier(b->barrier), b->count);
         else if (!b->barrier.cluster_rank) text = fmt::format("tw::mbarrier_arrive({});", barrier(b->barrier));
         else {
-            text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", handover_ == Handover::cluster ? "" : "_relaxed", barrier(b->barrier), expr(*b->barrier.cluster_rank));
-            if (handover_ == Handover::block) line("__threadfence_block();");
+            text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", handover_ == ir::Handover::cluster ? "" : "_relaxed", barrier(b->barrier, true), expr(*b->barrier.cluster_rank));
+            if (handover_ == ir::Handover::block) line("__threadfence_block();");
         }
     } else if (auto* b = std::get_if<ir::BarrierExpect>(&s.op)) text = fmt::format("tw::mbarrier_arrive_expect_tx({}, {});", barrier(b->barrier), expr(b->bytes));
     else if (auto* b = std::get_if<ir::BarrierWait>(&s.op)) {
-        bool remote = false;
+        bool remote = false, copies = false;   // arrivals of other blocks; the copy engine, whose data the wait must make visible
         ir::for_each_stmt(k_.body, [&](const ir::Stmt& other) {
             if (auto* a = std::get_if<ir::BarrierArrive>(&other.op)) remote |= a->barrier.array == b->barrier.array && a->barrier.cluster_rank.has_value();
+            if (auto* t = std::get_if<ir::TmaLoad>(&other.op)) copies |= t->barrier.array == b->barrier.array;
         });
-        const char* form = !cluster || !remote ? "" : handover_ == Handover::cluster ? "_cluster" : "_relaxed_cluster";
+        const char* form = !cluster || !remote ? "" : handover_ == ir::Handover::cluster || copies ? "_cluster" : "_relaxed_cluster";
         text = fmt::format("tw::mbarrier_wait{}({}, {});", form, barrier(b->barrier), expr(b->parity));
-        if (cluster && remote && handover_ == Handover::block) text += " __threadfence_block();";
+        if (cluster && remote && handover_ == ir::Handover::block) text += " __threadfence_block();";
     } else if (std::holds_alternative<ir::BlockSync>(s.op)) text = k_.teams.empty() ? "__syncthreads();" : fmt::format("tw::named_barrier_sync(0, {});", 32 * k_.warps);
     else if (auto* n = std::get_if<ir::NamedSync>(&s.op)) text = fmt::format("tw::named_barrier_sync({}, {});", expr(n->id), n->threads);
     else if (auto* n = std::get_if<ir::NamedArrive>(&s.op)) text = fmt::format("tw::named_barrier_arrive({}, {});", expr(n->id), n->threads);
@@ -238,7 +213,7 @@ void Printer::synchronise(const ir::Stmt& s) {
     else if (std::holds_alternative<ir::WgmmaCommit>(s.op)) text = "tw::wgmma_commit();";
     else if (auto* w = std::get_if<ir::WgmmaWait>(&s.op)) text = fmt::format("tw::wgmma_wait<{}>();", w->pending);
     else return fail(fmt::format("`{}` has no CUDA text yet", ir::kind_name(s.op)));
-    if (!s.note.empty()) text += "  // " + s.note;
+    if (!s.note.empty()) text += "  // " + comment_text(s.note);
     line(text);
     commits_ += std::holds_alternative<ir::WgmmaCommit>(s.op);
     // From here on the accumulators of completed groups belong to ordinary code, and none of it may move up.

@@ -54,12 +54,12 @@ std::string Printer::wrapped(const Expr& e) {
             int var = 0;
             if (e->args[0].kind() == ExprKind::var && ring_[static_cast<std::size_t>(e->args[0]->id)] != 0 &&
                 e->args[1].is_constant(ring_[static_cast<std::size_t>(e->args[0]->id)])) {
-                return var_names_[static_cast<std::size_t>(e->args[0]->id)] + "_slot";
+                return companion(var_names_[static_cast<std::size_t>(e->args[0]->id)], "slot");
             }
             if (e->args[1].is_constant(2)) {
-                if (is_ring_quotient(e->args[0], var)) return var_names_[static_cast<std::size_t>(var)] + "_phase";
+                if (is_ring_quotient(e->args[0], var)) return companion(var_names_[static_cast<std::size_t>(var)], "phase");
                 if (e->args[0].kind() == ExprKind::add && e->args[0]->args[1].is_constant(1) && is_ring_quotient(e->args[0]->args[0], var)) {
-                    return "(" + var_names_[static_cast<std::size_t>(var)] + "_phase ^ 1)";
+                    return "(" + companion(var_names_[static_cast<std::size_t>(var)], "phase") + " ^ 1)";
                 }
             }
             if (non_negative(e->args[0]) && non_negative(e->args[1])) return infix("%");
@@ -83,9 +83,41 @@ std::string Printer::wrapped(const Expr& e) {
     return "0";
 }
 
+// Strides are sums and products of sizes, which need not fit in an int where the sizes do: whatever is computed is computed in 64 bits. A
+// size or a constant by itself stays an int (what it is multiplied with is not one).
 std::string Printer::wide(const Expr& e) {
-    if (e.kind() != ExprKind::mul) return wrapped(e);
-    return fmt::format("({} * {})", e->args[0].kind() == ExprKind::mul ? wide(e->args[0]) : "tw::i64(" + expr(e->args[0]) + ")", wide(e->args[1]));
+    auto full = [&](std::size_t i) {   // an operand as a 64-bit number
+        const Expr& a = e->args[i];
+        const std::string text = wide(a);
+        return computed(a) ? text : "tw::i64(" + strip(text) + ")";
+    };
+    auto infix = [&](const char* op) { return "(" + full(0) + " " + op + " " + wide(e->args[1]) + ")"; };
+    auto call = [&](const char* f) { return std::string(f) + "(" + strip(full(0)) + ", " + strip(full(1)) + ")"; };
+    const bool natural = computed(e) && e->args.size() == 2 && non_negative(e->args[0]) && non_negative(e->args[1]);
+    switch (e.kind()) {
+        case ExprKind::add: return infix("+");
+        case ExprKind::sub: return infix("-");
+        case ExprKind::mul: return infix("*");
+        case ExprKind::floor_div: return natural ? infix("/") : call("tw::floor_div");
+        case ExprKind::mod: return natural ? infix("%") : call("tw::floor_mod");
+        case ExprKind::min: return call("min");
+        case ExprKind::max: return call("max");
+        case ExprKind::select: return "(" + wrapped(e->args[0]) + " ? " + full(1) + " : " + full(2) + ")";
+        case ExprKind::bit_and: return infix("&");
+        case ExprKind::bit_xor: return infix("^");
+        case ExprKind::shift_left: return infix("<<");
+        case ExprKind::shift_right: return infix(">>");
+        default: return wrapped(e);
+    }
+}
+
+// Does `wide` compute it, so that its text is a 64-bit number?
+bool Printer::computed(const Expr& e) {
+    switch (e.kind()) {
+        case ExprKind::add: case ExprKind::sub: case ExprKind::mul: case ExprKind::floor_div: case ExprKind::mod: case ExprKind::min: case ExprKind::max:
+        case ExprKind::select: case ExprKind::bit_and: case ExprKind::bit_xor: case ExprKind::shift_left: case ExprKind::shift_right: return true;
+        default: return false;
+    }
 }
 
 bool Printer::non_negative(const Expr& e) const {

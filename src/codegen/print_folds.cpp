@@ -108,7 +108,7 @@ void Printer::reduce(const ir::Reduce& op) {
     };
     const bool asked = looked_for(op);
     if (asked) {
-        const std::string own = fragment_name(op.src) + "_own";
+        const std::string own = companion(fragment_name(op.src), "own");
         own_[op.src] = {pairs ? fmt::format("tw::{}_at({}, 0)", target::name(type), own) : own, op.op == "max", here_};
         line(fmt::format("{} {};", word, own));
     }

@@ -33,9 +33,7 @@ void Printer::fail(const std::string& message) {
     if (!problem_) problem_ = EmitFailure{message, now_};
 }
 void Printer::place(const Stmt& s, const std::string& what) {
-    std::string text = "// " + what;
-    if (s.loc.line) text += fmt::format("   {}:{}", file_, s.loc.line);
-    line(text);
+    comment(s.loc.line ? fmt::format("{}   {}:{}", what, file_, s.loc.line) : what);
 }
 
 std::string Printer::open_unrolled(int count, const std::string& name) {
@@ -65,33 +63,20 @@ UnitText Printer::table_text(const std::vector<int>& table, const std::vector<in
 }
 
 void Printer::choose_names() {
-    static const std::set<std::string> reserved = {
-        "alignas", "and", "asm", "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double",
-        "else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "new", "not", "operator", "or", "register",
-        "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "true", "typedef", "typename", "union",
-        "unsigned", "using", "void", "volatile", "while", "xor", "min", "max", "tw", "tid", "warp", "smem", "arena", "v", "p", "row", "base",
-        "part", "lane", "cluster_rank", "peer", "half", "index", "whole", "desc_a", "desc_b", "bytes", "carry", "r0", "r1", "r2", "r3", "other"};
-    std::set<std::string> taken(reserved);
-    auto pick = [&](const std::string& wanted) {
-        std::string name;
-        for (char c : wanted) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-        if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "_" + name;
-        // left0, at1, ... are this printer's own.
-        const bool own = name.rfind("left", 0) == 0 || name.rfind("at", 0) == 0 || name.rfind("table_", 0) == 0 || name.rfind("map_", 0) == 0;
-        if (own) name += "_";
-        std::string free = name;
-        for (int i = 2; !taken.insert(free).second; ++i) free = fmt::format("{}_{}", name, i);
-        return free;
-    };
+    std::set<std::string> taken;
+    auto pick = [&](const std::string& wanted) { return identifier(wanted, taken); };
     for (const std::string& s : k_.sizes) size_names_.push_back(pick(s));
     for (const auto& t : k_.tensors) tensor_names_.push_back(pick(t.name));
     for (const auto& s : k_.scalars) scalar_names_.push_back(pick(s.name));
-    for (std::size_t i = 0; i < k_.vars.size(); ++i) {
-        var_names_.push_back(pick(k_.vars[i].name));
-        if (ring_[i]) taken.insert(var_names_.back() + "_slot"), taken.insert(var_names_.back() + "_phase");
-    }
+    for (const auto& v : k_.vars) var_names_.push_back(pick(v.name));
     for (const auto& f : k_.fragments) fragment_names_.push_back(pick(f.name));
+    // Of what lies in shared memory the name follows a prefix: AT_ its place, box_ and words_ the parts of a team.
+    for (const auto& b : k_.buffers) buffer_names_.push_back(pick(b.name));
+    for (const auto& b : k_.barriers) barrier_names_.push_back(pick(b.name));
+    for (const auto& t : k_.teams) team_names_.push_back(pick(t.name));
 }
+
+void Printer::comment(const std::string& words) { line("// " + comment_text(words)); }
 
 namespace {
 
@@ -176,37 +161,33 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
     find_scopes();
     bool swizzled = false;
     for (const auto& b : k_.buffers) swizzled |= b.swizzle != target::SwizzleMode::None;
-    handover_ = handover();
-    out_ += fmt::format("// {} for {}, made by tilewright from {}.\n", k_.name, k_.arch, file_);
-    if (!k_.doc.empty()) {
-        std::string first = k_.doc.substr(0, k_.doc.find('\n'));
-        out_ += "// " + first + "\n";
-    }
-    if (!k_.computes.text.empty()) {
-        std::string text;
-        for (char c : k_.computes.text) {
-            if (c == '\n') c = ' ';
-            if (c == ' ' && (text.empty() || text.back() == ' ')) continue;
-            text += c;
-        }
-        out_ += "// computes " + text + "\n";
-    }
-    for (const auto& a : k_.assumptions) out_ += "// assumes " + a.text + "\n";
+    handover_ = ir::handover_of(k_);
+    comment(fmt::format("{} for {}, made by tilewright from {}.", k_.name, k_.arch, file_));
+    if (!k_.doc.empty()) comment(k_.doc.substr(0, k_.doc.find('\n')));
+    if (!k_.computes.text.empty()) comment("computes " + k_.computes.text);
+    for (const auto& a : k_.assumptions) comment("assumes " + ir::to_string(a.condition, ir::names_of(k_)));
     std::string constants;
     for (const auto& c : k_.consts) constants += fmt::format("{}{} = {}", constants.empty() ? "" : ", ", c.name, c.value);
-    if (!constants.empty()) out_ += "// with " + constants + "\n";
+    if (!constants.empty()) comment("with " + constants);
     out_ += "#include \"tw_tile.cuh\"\n";
     if (!k_.teams.empty()) out_ += "#include \"tw_team.cuh\"\n";
     out_ += "\n";
     const std::size_t functions_at = out_.size();
-    for (const auto& b : k_.buffers) out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of {}\n", b.name, b.byte_offset, b.bytes, target::name(b.dtype));
-    for (const auto& b : k_.barriers) out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} mbarriers, {} arrivals a phase\n", b.name, b.byte_offset, b.slots, b.arrivals);
-    for (const auto& t : k_.teams) {
-        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of mailboxes\n", t.name, t.byte_offset, t.bytes);
-        out_ += fmt::format("__device__ tw::TeamWords<{}, {}, {}> words_{};\n", t.words(), t.slots(), *k_.grid[0].as_constant(), t.name);
+    for (std::size_t i = 0; i < k_.buffers.size(); ++i) {
+        const auto& b = k_.buffers[i];
+        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of {}\n", buffer_names_[i], b.byte_offset, b.bytes, target::name(b.dtype));
+    }
+    for (std::size_t i = 0; i < k_.barriers.size(); ++i) {
+        const auto& b = k_.barriers[i];
+        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} mbarriers, {} arrivals a phase\n", barrier_names_[i], b.byte_offset, b.slots, b.arrivals);
+    }
+    for (std::size_t i = 0; i < k_.teams.size(); ++i) {
+        const auto& t = k_.teams[i];
+        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of mailboxes\n", team_names_[i], t.byte_offset, t.bytes);
+        out_ += fmt::format("__device__ tw::TeamWords<{}, {}, {}> words_{};\n", t.words(), t.slots(), *k_.grid[0].as_constant(), team_names_[i]);
     }
     if (k_.shared_bytes) out_ += "\n";
-    out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", threads_of(k_), std::max(1, k_.min_blocks_per_sm), k_.name);
+    out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", threads_of(k_), std::max(1, k_.min_blocks_per_sm), entry_name(k_.name));
     parameters();
     out_ += ") {\n";
     depth_ = 1;
@@ -233,25 +214,28 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
         out_.insert(functions_at, text + "}  // namespace tw\n\n");
     }
     if (problem_) return Unexpected<EmitFailure>{*problem_};
-    return EmittedKernel{k_.name, out_, arguments_};
+    if (const auto foreign = foreign_directive(out_)) return Unexpected<EmitFailure>{{"the printed text has a line for the preprocessor that is not ours: " + *foreign, k_.loc}};
+    return EmittedKernel{entry_name(k_.name), out_, arguments_};
 }
 
 // The warps that carry messages come after those of the kernel's own text, three for each team, and leave it here.
 void Printer::carriers() {
     if (k_.teams.empty()) return;
-    for (const auto& t : k_.teams) {
+    for (std::size_t i = 0; i < k_.teams.size(); ++i) {
+        const auto& t = k_.teams[i];
         const std::string type = fmt::format("tw::TeamBox<{}, {}, {}>", t.words(), t.slots(), k_.warps);
-        line(fmt::format("{0}& box_{1} = *reinterpret_cast<{0}*>(arena + AT_{1});", type, t.name));
+        line(fmt::format("{0}& box_{1} = *reinterpret_cast<{0}*>(arena + AT_{1});", type, team_names_[i]));
         line(fmt::format("static_assert(sizeof({}) == {});", type, t.bytes));
     }
     open("if (threadIdx.x == 0)");
-    for (const auto& t : k_.teams) line(fmt::format("tw::team_init(box_{});", t.name));
+    for (const std::string& name : team_names_) line(fmt::format("tw::team_init(box_{});", name));
     close();
     line("__syncthreads();");
     int first = 32 * k_.warps;
-    for (const auto& t : k_.teams) {
+    for (std::size_t i = 0; i < k_.teams.size(); ++i) {
+        const auto& t = k_.teams[i];
         open(fmt::format("if (threadIdx.x >= {} && threadIdx.x < {})", first, first + 96));
-        line(fmt::format("tw::team_carry<{3}>(box_{0}, words_{0}, {1}, {2});", t.name, expr(t.messages), first, t.fold == ir::Team::Fold::sum ? "tw::TeamSum" : "tw::TeamExpSum"));
+        line(fmt::format("tw::team_carry<{3}>(box_{0}, words_{0}, {1}, {2});", team_names_[i], expr(t.messages), first, t.fold == ir::Team::Fold::sum ? "tw::TeamSum" : "tw::TeamExpSum"));
         line("return;");
         close();
         first += 96;
@@ -304,7 +288,7 @@ void Printer::team_send(const ir::TeamSend& op) {
             else line(fmt::format("part[{}] = {};", at + 1, folded("0.0f", "+", [&](int v) { return fmt::format("{} * tw::team_weight({}, part[{}])", sum(v), largest(v), at); })));
         }
     }
-    line(fmt::format("tw::team_send<{}>(box_{}, {}, part);", sums ? "tw::TeamSum" : "tw::TeamExpSum", team.name, expr(op.message)));
+    line(fmt::format("tw::team_send<{}>(box_{}, {}, part);", sums ? "tw::TeamSum" : "tw::TeamExpSum", team_names_[static_cast<std::size_t>(op.team)], expr(op.message)));
     close();
 }
 
@@ -312,7 +296,7 @@ void Printer::team_receive(const ir::TeamReceive& op) {
     const ir::Team& team = k_.teams[static_cast<std::size_t>(op.team)];
     open("");
     line(fmt::format("float whole[{}];", team.words()));
-    line(fmt::format("tw::team_receive(box_{}, {}, whole);", team.name, expr(op.message)));
+    line(fmt::format("tw::team_receive(box_{}, {}, whole);", team_names_[static_cast<std::size_t>(op.team)], expr(op.message)));
     for (std::size_t i = 0; i < op.dst.size(); ++i) {
         const ir::Distribution& d = dist(op.dst[i]);
         if (d.values() != team.rows) return fail("every thread must have all rows of a message that it receives");
@@ -341,7 +325,7 @@ void Printer::declare_at(const Region& body, std::size_t index) {
                 const auto* a = std::get_if<ir::Assign>(&body[index].op);
                 if (a && a->var == v) continue;   // declared by its assignment
                 line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
-                if (ring_[static_cast<std::size_t>(v)]) line(fmt::format("int {0}_slot = 0, {0}_phase = 0;", var_names_[static_cast<std::size_t>(v)]));
+                if (ring_[static_cast<std::size_t>(v)]) line(fmt::format("int {} = 0, {} = 0;", companion(var_names_[static_cast<std::size_t>(v)], "slot"), companion(var_names_[static_cast<std::size_t>(v)], "phase")));
                 var_declared_[static_cast<std::size_t>(v)] = true;
             }
         }
@@ -354,11 +338,12 @@ void Printer::assign(const ir::Assign& op) {
     const bool first = !var_declared_[id];
     var_declared_[id] = true;
     if (ring_[id]) {
+        const std::string slot = companion(name, "slot"), phase = companion(name, "phase");
         if (op.value.is_constant(0)) {
-            line(fmt::format("{}{} = 0{} {}_slot = 0{} {}_phase = 0;", first ? "int " : "", name, first ? "," : ";", name, first ? "," : ";", name));
+            line(fmt::format("{}{} = 0{} {} = 0{} {} = 0;", first ? "int " : "", name, first ? "," : ";", slot, first ? "," : ";", phase));
         } else {
             line(fmt::format("++{};", name));
-            line(fmt::format("if (++{0}_slot == {1}) {0}_slot = 0, {0}_phase ^= 1;", name, ring_[id]));
+            line(fmt::format("if (++{0} == {1}) {0} = 0, {2} ^= 1;", slot, ring_[id], phase));
         }
         return;
     }
@@ -377,15 +362,20 @@ void Printer::for_loop(const ir::For& op) {
         return found;
     };
     std::string bounds, end = wrapped(op.hi), by = expr(op.step);
-    if (changes(op.hi)) bounds += fmt::format(", {}_end = {}", name, end), end = name + "_end";
-    if (changes(op.step)) bounds += fmt::format(", {}_step = {}", name, by), by = name + "_step";
+    auto keep = [&](const char* what, std::string& value) {
+        const std::string kept = companion(name, what);
+        bounds += fmt::format(", {} = {}", kept, value);
+        value = kept;
+    };
+    if (changes(op.hi)) keep("end", end);
+    if (changes(op.step)) keep("step", by);
     const std::string step = op.step.is_constant(1) ? "++" + name : fmt::format("{} += {}", name, by);
     const bool afresh = op.unroll == 1 && takes_ends(op.body);
-    if (afresh) line(fmt::format("const int tid_of_{} = tid;", name));
+    if (afresh) line(fmt::format("const int {} = tid;", companion(name, "tid")));
     if (op.unroll == -1) out_ += "#pragma unroll\n";
     else if (op.unroll >= 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
     open(fmt::format("for (int {0} = {1}{2}; {0} < {3}; {4})", name, expr(op.lo), bounds, end, step));
-    if (afresh) line(fmt::format("const int tid = tw::opaque(tid_of_{});", name));
+    if (afresh) line(fmt::format("const int tid = tw::opaque({});", companion(name, "tid")));
     accumulators_at_end(op.body, in_flight_);   // what the round before may have left
     region(op.body);
     close();

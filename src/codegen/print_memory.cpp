@@ -409,7 +409,7 @@ std::string Printer::shared_origin(const ir::SharedView& view) {
     std::int64_t divisor = 0;
     const std::string varies = runtime_bytes(view, divisor);
     const int fixed = *constant_bytes(view, std::vector<int>(view.dims.size(), 0)) - k_.buffers[static_cast<std::size_t>(view.buffer)].byte_offset;
-    std::string text = "AT_" + k_.buffers[static_cast<std::size_t>(view.buffer)].name;
+    std::string text = "AT_" + buffer_names_[static_cast<std::size_t>(view.buffer)];
     if (fixed) text += " + " + std::to_string(fixed);
     return plus(text, varies);
 }
@@ -429,7 +429,7 @@ UnitText Printer::shared_units(const ir::SharedView& view, const ir::Distributio
     std::string varies = runtime_bytes(view, divisor, true);
     if (b.byte_offset % target::pattern_bytes(b.swizzle) == 0) {   // the buffer's own place is added outside the swizzle
         for (int& x : bytes) x -= b.byte_offset;
-        varies = plus("AT_" + b.name, varies);
+        varies = plus("AT_" + buffer_names_[static_cast<std::size_t>(view.buffer)], varies);
     }
     if (b.swizzle == target::SwizzleMode::None) {
         UnitText along = table_text(bytes, extents);
@@ -579,7 +579,7 @@ void Printer::cp_async_whole_vectors(const ir::CpAsync& op) {
         std::string when = masked ? fmt::format("-{} <= i && i < rows && j < columns", row0) : "";
         if (extra) when += when.empty() ? "phase > 0" : " && phase > 0";
         if (extra && rows % threads) when += fmt::format(" && i < {}", rows);
-        const std::string place = fmt::format("smem + AT_{} + (i * {} + j) * {}", b.name, pitch, size), from = fmt::format("p + tw::i64(i) * {} + j", wide(t.strides[0]));
+        const std::string place = fmt::format("smem + AT_{} + (i * {} + j) * {}", buffer_names_[static_cast<std::size_t>(op.dst.buffer)], pitch, size), from = fmt::format("p + tw::i64(i) * {} + j", wide(t.strides[0]));
         if (masked) line(fmt::format("if ({}) tw::cp_async_{}_zfill({}, {}, i == rows - 1 ? min((columns - j) * {}, {}) : {});", when, op.bytes, place, from, size, op.bytes, op.bytes));
         else line(fmt::format("{}tw::cp_async_{}({}, {}{});", when.empty() ? "" : "if (" + when + ") ", op.bytes == 16 ? "16" : "4_zfill", place, from, op.bytes == 16 ? "" : ", 4"));
     };

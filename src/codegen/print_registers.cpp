@@ -101,7 +101,7 @@ void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
 
 // The text of x where the product is 0.5 * x * (1 + erf(x / sqrt 2)) with the approximate erf, else "".
 std::string Printer::argument_of_gelu(const ir::ElementNode& product, const ir::Distribution& d, const std::string& v) {
-    auto is = [](const ir::Element& e, double value) { return e->op == ElementOp::number && std::abs(e->number - value) < 1e-7; };
+    auto is = [](const ir::Element& e, double value) { return e->op == ElementOp::number && static_cast<float>(e->number) == static_cast<float>(value); };   // the same f32
     // What a sum or product with this constant has beside it.
     auto beside = [&](const ir::Element& e, ElementOp op, double value) -> const ir::Element* {
         if (e->op != op) return nullptr;
@@ -260,7 +260,7 @@ void Printer::compute(const ir::Compute& op) {
     if (failed()) return;
     const ir::Element& value = op.value;
     if (const ir::Element* match = seldom(op)) {
-        const std::string flag = guards_[op.dst] = fragment_name(op.dst) + "_any";
+        const std::string flag = guards_[op.dst] = companion(fragment_name(op.dst), "any");
         const auto own = own_.find(tile_of((*match)->args[0]));
         if (own != own_.end() && own->second.region == here_ && values(tile_of((*match)->args[1])) == 1) {
             const std::string best = value_text(tile_of((*match)->args[1]), "0");
@@ -402,6 +402,12 @@ const ir::Element* Printer::seldom(const ir::Compute& op) const {
         if (auto* r = std::get_if<ir::Reduce>(&s.op)) folds += r->src == op.dst && r->op == "min";
     });
     if (reads != 1 || writes != 1 || folds != 1) return nullptr;
+    // The fold asks the flag that is declared here: it stands in the same region.
+    const bool beside = std::any_of(here_->begin(), here_->end(), [&](const ir::Stmt& s) {
+        const auto* r = std::get_if<ir::Reduce>(&s.op);
+        return r && r->src == op.dst;
+    });
+    if (!beside) return nullptr;
     const std::function<const ir::Element*(const ir::Element&)> equality = [&](const ir::Element& c) -> const ir::Element* {
         if (c->op == ElementOp::logic_and) {
             const ir::Element* left = equality(c->args[0]);

@@ -12,6 +12,8 @@
 
 #include "codegen/emit.h"
 #include "codegen/index_map.h"
+#include "codegen/user_text.h"
+#include "ir/handover.h"
 #include "ir/row_starts.h"
 
 namespace tw::codegen {
@@ -29,6 +31,7 @@ private:
     void line(const std::string& text);
     void open(const std::string& text);            // text + " {"
     void close(const std::string& after = "");
+    void comment(const std::string& words);        // of a line of its own; the words may be a user's
     void place(const ir::Stmt& s, const std::string& what);   // comment with note and source line
     void fail(const std::string& message);
     bool failed() const { return problem_.has_value(); }
@@ -41,7 +44,8 @@ private:
     // -- integers (print_expr.cpp)
     std::string expr(const ir::Expr& e);           // no outer parentheses
     std::string wrapped(const ir::Expr& e);        // in parentheses unless an atom
-    std::string wide(const ir::Expr& e);           // 64-bit where it is a product: strides of large tensors
+    std::string wide(const ir::Expr& e);           // in 64 bits: strides of large tensors
+    static bool computed(const ir::Expr& e);
     bool non_negative(const ir::Expr& e) const;
     std::int64_t multiple(const ir::Expr& e) const;   // a number that divides e; 0: e is 0
     bool whole_vectors(const ir::Expr& limit, const ir::Expr& origin, const ir::Expr& end, int width) const;
@@ -135,7 +139,7 @@ private:
     void cp_async_whole_vectors(const ir::CpAsync& op);
 
     // -- asynchronous and synchronising statements (print_async.cpp)
-    std::string barrier(const ir::BarrierRef& b);
+    std::string barrier(const ir::BarrierRef& b, bool may_be_a_peers = false);
     void tma_load(const ir::TmaLoad& op);
     void tma_store(const ir::TmaStore& op);
     void wgmma(const ir::Wgmma& op);
@@ -164,7 +168,7 @@ private:
     std::map<std::string, std::string> functions_;       // printed before the kernel, by name (matrix_text.h)
     ir::Loc now_;
 
-    std::vector<std::string> fragment_names_, var_names_, tensor_names_, size_names_, scalar_names_;
+    std::vector<std::string> fragment_names_, var_names_, tensor_names_, size_names_, scalar_names_, buffer_names_, barrier_names_, team_names_;
     std::vector<Argument> arguments_;
     std::vector<bool> pointer_used_;
     std::vector<bool> var_non_negative_;
@@ -192,12 +196,7 @@ private:
     int group_threads_ = 0;
     std::string elect_condition_;
     bool elected_ = false;                               // inside the text of one thread
-    // What an arrival at a peer's barrier must order besides finished wgmma reads. A release at cluster scope makes every k block wait
-    // for a membar of the whole GPU, so it is used only where ordinary code touches bytes that a peer can reach: another block's
-    // shared memory, or the destination of a multicast. Ordinary code on the block's own bytes is ordered by a fence of the block.
-    enum class Handover : std::uint8_t { nothing, block, cluster };
-    Handover handover() const;
-    Handover handover_ = Handover::nothing;
+    ir::Handover handover_ = ir::Handover::nothing;      // how arrivals at other blocks' barriers are printed
 };
 
 std::string strip(const std::string& text);   // outer parentheses off

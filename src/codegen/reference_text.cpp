@@ -1,5 +1,7 @@
 #include "codegen/reference_text.h"
 
+#include "codegen/user_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -110,6 +112,47 @@ private:
         return 0;
     }
 
+    // The same up to the names of variables that are bound inside, or paired in `names`?
+    static bool alike(const Expr& a, const Expr& b, const std::map<int, int>& names) {
+        if (a.kind() != b.kind() || a->value != b->value || a->args.size() != b->args.size()) return false;
+        if (a.kind() == ExprKind::var) {
+            const auto it = names.find(a->id);
+            return (it == names.end() ? a->id : it->second) == b->id;
+        }
+        if (a->id != b->id) return false;
+        for (std::size_t i = 0; i < a->args.size(); ++i) {
+            if (!alike(a->args[i], b->args[i], names)) return false;
+        }
+        return true;
+    }
+    static bool alike(const Term& a, const Term& b, std::map<int, int> names) {
+        if (a->kind != b->kind || a->name != b->name || a->dtype != b->dtype || a->indices.size() != b->indices.size() || a->args.size() != b->args.size()) return false;
+        if (!(a->number == b->number || (std::isnan(a->number) && std::isnan(b->number)))) return false;
+        if (a->kind != TermKind::reduce && a->id != b->id) return false;
+        for (std::size_t i = 0; i < a->indices.size(); ++i) {
+            if (!alike(a->indices[i], b->indices[i], names)) return false;
+        }
+        if (a->kind == TermKind::reduce) names[a->id] = b->id;
+        for (std::size_t i = 0; i < a->args.size(); ++i) {
+            if (!alike(a->args[i], b->args[i], names)) return false;
+        }
+        return true;
+    }
+
+    // argmax and argmin are written as the least place whose value equals the extreme. Computed twice, the value may be two numbers that differ
+    // in their last bit (multiply-adds are fused here and not there), and then no place has it: where the extreme is that of the very same term,
+    // one loop keeps both. Gives "max" or "min", or nothing.
+    static std::string place_of_extreme(const Term& t) {
+        if (t->name != "min" || t->args[0]->kind != TermKind::apply || t->args[0]->name != "select") return "";
+        const Term &found = t->args[0]->args[0], &place = t->args[0]->args[1], &nowhere = t->args[0]->args[2];
+        if (found->kind != TermKind::apply || found->name != "eq" || nowhere->kind != TermKind::constant || nowhere->number != INFINITY) return "";
+        if (place->kind != TermKind::index || place->indices[0].kind() != ExprKind::var || place->indices[0]->id != t->id) return "";
+        const Term &here = found->args[0], &best = found->args[1];
+        if (best->kind != TermKind::reduce || (best->name != "max" && best->name != "min")) return "";
+        if (!alike(best->indices[0], t->indices[0], {}) || !alike(best->indices[1], t->indices[1], {})) return "";
+        return alike(best->args[0], here, {{best->id, t->id}}) ? best->name : "";
+    }
+
     // Prints the loop where everything it needs is known, and gives the name of its result. Scopes inside of that one are put
     // aside meanwhile: what the body needs is bound outside of them, or by the loop itself.
     std::string reduction(const Term& t) {
@@ -123,12 +166,15 @@ private:
         const std::string& op = t->name;
         const std::string lo = integer(t->indices[0]), hi = integer(t->indices[1]);
         const char* start = op == "prod" ? "1.0" : op == "max" ? "-INFINITY_64" : op == "min" ? "INFINITY_64" : "0.0";
+        const std::string extreme = place_of_extreme(t);
         std::string head = fmt::format("    double {} = {};\n", result, start);
+        if (!extreme.empty()) head += fmt::format("    double {}_best = {};\n", result, extreme == "max" ? "-INFINITY_64" : "INFINITY_64");
         head += fmt::format("    for (long long v{0} = {1}, v{0}_end = {2}; v{0} < v{0}_end; ++v{0}) {{\n", t->id, lo, hi);
         scopes_.push_back({{}, {t->id}});
-        const std::string x = term(t->args[0]);
+        const std::string x = term(extreme.empty() ? t->args[0] : t->args[0]->args[0]->args[0]);
         std::string step;
-        if (op == "sum") step = fmt::format("{} += {};", result, x);
+        if (!extreme.empty()) step = fmt::format("if (const double x = {1}; x {2} {0}_best || ({0} == INFINITY_64 && x == {0}_best)) {0}_best = x, {0} = double(v{3});", result, x, extreme == "max" ? ">" : "<", t->id);
+        else if (op == "sum") step = fmt::format("{} += {};", result, x);
         else if (op == "prod") step = fmt::format("{} *= {};", result, x);
         else if (op == "max") step = fmt::format("{0} = most({0}, {1});", result, x);
         else if (op == "min") step = fmt::format("{0} = least({0}, {1});", result, x);
@@ -254,25 +300,21 @@ __device__ inline double tw_load(const void* from, long long i, int type) {
 
 Expected<ReferenceText, std::string> reference_text(const ir::Computes& computes, const std::vector<ir::Tensor>& tensors, std::size_t size_count, std::size_t scalar_count) {
     ReferenceText out;
-    out.source = "// fp64 reference, straight from the equation: " + [&] {
-        std::string line = computes.text;
-        for (char& c : line) if (c == '\n' || c == '\r' || c == '\\') c = ' ';   // a backslash at the end would continue the comment
-        return line;
-    }() + "\n" + element_access_text() + R"(
+    out.source = "// fp64 reference, straight from the equation: " + comment_text(computes.text) + "\n" + element_access_text() + R"(
 template <int type> __device__ inline double tw_read(const void* from, long long i) { return i < 0 ? NAN_64 : tw_load(from, i, type); }
 __device__ inline bool within(long long i, long long extent) { return i >= 0 && i < extent; }
 __device__ inline long long floor_div(long long a, long long b) { const long long q = a / b; return q - (a % b != 0 && (a % b < 0) != (b < 0)); }
 __device__ inline long long floor_mod(long long a, long long b) { return a - floor_div(a, b) * b; }
 __device__ inline long long least(long long a, long long b) { return b < a ? b : a; }
 __device__ inline long long most(long long a, long long b) { return a < b ? b : a; }
-__device__ inline double least(double a, double b) { return b < a || b != b ? b : a; }   // NaN wins
-__device__ inline double most(double a, double b) { return a < b || b != b ? b : a; }
+__device__ inline double least(double a, double b) { return b < a || a != a ? b : a; }   // a NaN loses, as in fminf
+__device__ inline double most(double a, double b) { return a < b || a != a ? b : a; }
 __device__ inline double square(double a) { return a * a; }
 __device__ inline double modulus(double a, double b) { return a - floor(a / b) * b; }
 )";
     out.source += fmt::format(
         "struct Parameters {{\n    const void* tensor[{}];\n    long long size[{}];\n    double scalar[{}];\n"
-        "    const long long* sample;\n    long long count;\n    double* want;\n    double* got;\n}};\n",
+        "    const long long* sample;\n    long long count;\n    double* want;\n    double* got;\n    const void* output;\n}};\n",
         std::max<std::size_t>(1, tensors.size()), std::max<std::size_t>(1, size_count), std::max<std::size_t>(1, scalar_count));
     for (std::size_t q = 0; q < computes.equations.size(); ++q) {
         const ir::Equation& e = computes.equations[q];
@@ -290,7 +332,7 @@ __device__ inline double modulus(double a, double b) { return a - floor(a / b) *
         }
         const std::string body = printer.body();
         const ir::Tensor& t = tensors[static_cast<std::size_t>(e.output)];
-        text += fmt::format("    p.got[n] = tw_read<{}>(p.tensor[{}], {});\n    if (!want) return;\n", static_cast<int>(t.dtype), e.output, printer.offset(e.output, indices));
+        text += fmt::format("    p.got[n] = tw_read<{}>(p.output, {});\n    if (!want) return;\n", static_cast<int>(t.dtype), printer.offset(e.output, indices));
         text += body + "}\n";
         if (!printer.problem.empty()) return Unexpected{printer.problem};
         out.source += text;

@@ -8,6 +8,7 @@
 #include "diagnose/expectation.h"
 #include "emulate/program.h"
 #include "verify/program.h"
+#include "verify/strides.h"
 #include "verify/widths.h"
 
 namespace tw::diagnose {
@@ -22,6 +23,23 @@ std::vector<std::string> CheckResult::used() const {
     return {names.begin(), names.end()};
 }
 
+namespace {
+
+AuditOptions audit_options(const CheckOptions& options) {
+    AuditOptions a;
+    a.seconds = options.audit_seconds;
+    a.seed = options.seed;
+    a.only = options.audit_run;
+    return a;
+}
+
+void take_audit(CheckResult& result, AuditResult audited) {
+    if (audited.failing) result.counterexample = audited.failure;
+    result.audit = std::move(audited);
+}
+
+}  // namespace
+
 CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     const double start = processor_milliseconds();
     CheckResult result;
@@ -35,16 +53,24 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_buffers(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_grid(kernel)) result.obligations.push_back(std::move(o));
+    for (auto& o : verify::check_strides(kernel)) result.obligations.push_back(std::move(o));
     result.questions = std::move(flow.questions);
     result.milliseconds = processor_milliseconds() - start;
     if (options.accesses) result.accesses = access_report(kernel);
-    if (result.proved() || !options.search) return result;
+    if (result.proved() && options.audit_seconds > 0) take_audit(result, audit(kernel, audit_options(options)));
+    if (result.proved() || result.wrongly_proved() || !options.search) return result;
 
     SearchOptions search;
     search.seconds = options.search_seconds;
     search.trials = options.search_trials;
     search.seed = options.seed;
     search.explain = options.explain;
+    const double cost = result.milliseconds;
+    search.proves = [cost](const ir::Kernel& changed) {   // of a change that is to be told; not where proofs take long
+        CheckOptions only_proof;
+        only_proof.search = false;
+        return cost < 600 && check(changed, only_proof).proved();
+    };
     // Expectations first: they are nearest to where a bug is made. A kernel that fails by itself as well is shown failing below.
     auto is_open = [](const verify::Obligation& o) { return o.status == verify::Status::not_proved; };
     std::set<int> expected;
@@ -89,7 +115,8 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
     result.obligations = verify::check_program(module, program);
     result.milliseconds = processor_milliseconds() - computed;
     auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-    if (result.proved() || !options.search) return result;
+    if (result.proved() && options.audit_seconds > 0) take_audit(result, audit(module, program, audit_options(options)));
+    if (result.proved() || result.wrongly_proved() || !options.search) return result;
     // Small sizes, all alike and then one by one different: a slip between launches shows on any of them.
     const ir::Kernel signature = emulate::signature_of(program);
     const std::vector<std::int64_t> tries = {1, 2, 3, 8, 16, 33, 40, 64, 72, 130, 136, 200, 256};
@@ -99,6 +126,7 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
         if (step >= tries.size() && !sizes.empty()) sizes[step / tries.size() - 1] = tries[(step + 5) % tries.size()];
         emulate::TrialOptions trial;
         trial.seed = options.seed;
+        trial.own_data = true;
         auto run = [&] { return emulate::run_program(module, program, sizes, trial); };
         const emulate::Trial t = run();
         ++tried;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "diagnose/access_cost.h"
+#include "diagnose/audit.h"
 #include "diagnose/counterexample.h"
 #include "verify/flow.h"
 #include "verify/order.h"
@@ -17,6 +18,8 @@ struct CheckOptions {
     bool search = true;
     bool explain = true;            // of a counterexample: tags, trace, picture
     bool accesses = false;          // also look at what memory accesses cost
+    double audit_seconds = 0;       // what is proved also runs on the emulator for so long (diagnose/audit.h); 0: it does not
+    int audit_run = 0;              // this run of the audit alone, however long it takes
 };
 
 struct CheckResult {
@@ -26,9 +29,11 @@ struct CheckResult {
     int instances = 0;
     std::map<std::string, int> questions;   // of data flow, by prover (verify/flow.h)
     AccessReport accesses;          // remarks on speed: no verdict depends on them
+    std::optional<AuditResult> audit;   // of what was proved. A run that failed is the counterexample, and the proof is wrong
 
     bool proved() const;            // every obligation is proved, none vacuous
     bool violated() const { return counterexample.has_value(); }
+    bool wrongly_proved() const { return audit && audit->failing > 0; }   // a bug of ours
     // Lemmas, axioms and preconditions over all obligations, each once, sorted.
     std::vector<std::string> used() const;
 };

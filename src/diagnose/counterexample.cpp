@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <set>
 
 #include "diagnose/explain.h"
+#include "diagnose/repair.h"
+#include "emulate/index_use.h"
 #include "emulate/reference.h"
+#include "ir/promise.h"
 #include "verify/order.h"
 
 namespace tw::diagnose {
@@ -15,34 +20,6 @@ namespace {
 // Processor time, not the wall's: what a search finds should not depend on how busy the machine is.
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 double seconds_since(double start) { return processor_seconds() - start; }
-
-const char* hint_for(const std::string& kind) {
-    if (kind == "race") return "order the two accesses: a barrier between them, or wait for the asynchronous work before the slot is released or reused";
-    if (kind == "deadlock") return "count arrivals and bytes on both sides of the barrier, and check that every role runs its loop the same number of times";
-    if (kind == "proxy") return "put tw.fence_async() after the ordinary stores and before the barrier that hands them to TMA or wgmma";
-    if (kind == "in_flight") return "wait for the group (tw.wgmma_wait, tw.tma_store_wait) before its registers or shared memory are touched";
-    if (kind == "uninitialised") return "something is read before it is written: look at the first iteration and at the order of load and use";
-    if (kind == "out_of_bounds") return "correct the index, or give the load a fill value: a fill (loads) and a cut (stores) cover ranges a : b of a tensor only: a plain index must be inside, so bound the loop or the grid, or take a range; shared indices must stay inside the buffer";
-    if (kind == "barrier") return "the number of arrivals must equal the count the barrier was made with";
-    if (kind == "divergence") return "collectives must be reached by every thread of the group that they count";
-    if (kind == "unwritten output") return "some output elements are never stored: check the tile partition, the masks and the number of blocks";
-    if (kind == "wrong value") return "the element is not made from what `computes` names: compare the two tags";
-    return "";
-}
-
-const char* code_for(const std::string& kind) {
-    if (kind == "race") return "TW2001";
-    if (kind == "deadlock") return "TW2002";
-    if (kind == "proxy") return "TW2003";
-    if (kind == "in_flight") return "TW2004";
-    if (kind == "uninitialised") return "TW2005";
-    if (kind == "out_of_bounds") return "TW2006";
-    if (kind == "barrier" || kind == "phase" || kind == "byte_count") return "TW2007";
-    if (kind == "divergence") return "TW2008";
-    if (kind == "wrong value") return "TW1001";
-    if (kind == "unwritten output") return "TW1002";
-    return "TW2009";
-}
 
 // The statement that stores to a tensor, for want of a better place.
 const ir::Stmt* store_of(const ir::Kernel& k, int tensor) {
@@ -73,6 +50,7 @@ struct Conditions {
 emulate::TrialOptions trial_options(const Conditions& c) {
     emulate::TrialOptions o;
     o.seed = c.seed;
+    o.own_data = true;
     o.small_integers = c.small_integers;
     o.emulator.schedule = c.schedule;
     o.emulator.resident_blocks = c.resident_blocks;
@@ -82,13 +60,13 @@ emulate::TrialOptions trial_options(const Conditions& c) {
 }
 
 // What the replay tells: see diagnose/explain.h.
-void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& replay, const emulate::TrialOptions& options, const emulate::OutputError* wrong) {
+void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& replay, const emulate::TrialOptions& options, const emulate::OutputError* wrong, Suspects& suspects) {
     const std::vector<emulate::TensorData> inputs = emulate::random_inputs(k, c.sizes, options.seed, options.small_integers);
     const std::vector<double> scalars = emulate::random_scalars(k.scalars, options.seed);
     const Replay r{k, c.sizes, inputs, scalars, *options.emulator.history};
-    if (!replay.outcome.clean()) return explain_fault(c, r, replay.outcome.faults.front());
+    if (!replay.outcome.clean()) return explain_fault(c, r, replay.outcome.faults.front(), suspects);
     if (!wrong) return;
-    explain_value(c, r, wrong->tensor, wrong->error.where);
+    explain_value(c, r, wrong->tensor, wrong->error.where, suspects);
     if (!c.picture.empty()) return;
     // Which cells of the output are wrong.
     auto expected = emulate::reference(k.computes, c.sizes, scalars, inputs);
@@ -113,6 +91,20 @@ void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& repla
 
 }  // namespace
 
+const char* code_for(const std::string& kind) {
+    if (kind == "race") return "TW2001";
+    if (kind == "deadlock") return "TW2002";
+    if (kind == "proxy") return "TW2003";
+    if (kind == "in_flight") return "TW2004";
+    if (kind == "uninitialised") return "TW2005";
+    if (kind == "out_of_bounds") return "TW2006";
+    if (kind == "barrier" || kind == "phase" || kind == "byte_count") return "TW2007";
+    if (kind == "divergence") return "TW2008";
+    if (kind == "wrong value") return "TW1001";
+    if (kind == "unwritten output") return "TW1002";
+    return "TW2009";
+}
+
 std::string sizes_text(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
     std::string s;
     for (std::size_t i = 0; i < sizes.size(); ++i) s += (i ? " " : "") + k.sizes[i] + "=" + std::to_string(sizes[i]);
@@ -132,115 +124,242 @@ std::vector<std::vector<std::int64_t>> search_instances(const ir::Kernel& k) {
     return list;
 }
 
-std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const SearchOptions& options) {
-    const double start = processor_seconds();
-    std::vector<std::vector<std::int64_t>> instances = options.first;
-    for (auto& sizes : search_instances(k)) instances.push_back(std::move(sizes));
-    std::vector<emulate::Schedule> schedules = emulate::hostile_schedules(k, options.random_schedules, options.seed);
-    // Late asynchronous work finds most: try it first.
-    std::stable_sort(schedules.begin(), schedules.end(), [](const auto& a, const auto& b) { return a.lazy > b.lazy; });
-    // An index tensor of whose contents nothing is promised may hold anything: values, bounds and missing outputs then say
-    // nothing about the kernel, only order does.
-    const bool open_contents = std::any_of(k.tensors.begin(), k.tensors.end(), [](const ir::Tensor& t) {
-        return !t.is_output && !target::info(t.dtype).is_float && t.dtype != target::DType::I8 && t.dtype != target::DType::U8 && !t.content_range;
-    });
-    auto blames_contents = [](const emulate::Trial& t) {
-        if (t.outcome.clean()) return true;
+namespace {
+
+// A failing trial and what it hangs on.
+struct Failure {
+    std::vector<std::int64_t> sizes;
+    Conditions conditions;
+    emulate::Trial trial;
+};
+
+class Search {
+public:
+    Search(const ir::Kernel& k, const SearchOptions& options) : k_(k), options_(options), start_(processor_seconds()) {
+        // An index tensor of whose contents nothing is known may hold anything: values, bounds and missing outputs then say nothing
+        // about the kernel, only order does.
+        const auto is_index = emulate::index_tensors(k.tensors, k.computes, {&k});
+        const auto places = emulate::indexed_extents(k.tensors, k.computes, std::vector<std::int64_t>(k.sizes.size(), 1));
+        for (std::size_t i = 0; i < k.tensors.size(); ++i) open_contents_ |= is_index[i] && !ir::has_promise(k.tensors[i]) && places[i] == 0;
+    }
+
+    std::optional<Counterexample> run() {
+        instances_ = search_instances(k_);
+        std::optional<Failure> found = first_failure();
+        told("found", found ? found->sizes : std::vector<std::int64_t>());
+        if (!found) return std::nullopt;
+        const std::vector<std::int64_t> before = found->sizes;
+        shrink(*found);
+        told("shrunk", found->sizes);
+        Counterexample c = described(*found);
+        // Replay: the same instance once more, from scratch, and with a history where it is to be explained.
+        emulate::TrialOptions again = trial_options(found->conditions);
+        if (options_.explain) again.emulator.history = std::make_shared<emulate::History>();
+        const emulate::Trial replay = emulate::run_trial(k_, found->sizes, again);
+        c.confirmed = replay.failed();
+        if (options_.explain && c.confirmed) {
+            Suspects suspects;
+            explain(c, k_, replay, again, wrong_output(found->trial), suspects);
+            told("explained", found->sizes);
+            repair(c, *found, before, suspects);
+            told("repaired", found->sizes);
+        }
+        c.code = code_for(c.kind);
+        return c;
+    }
+
+private:
+    double spent() const { return seconds_since(start_); }
+    // Says where the time goes, on request.
+    void told(const char* what, const std::vector<std::int64_t>& sizes) const {
+        static const bool trace = std::getenv("TILEWRIGHT_TRACE_SEARCH") != nullptr;
+        if (trace) std::fprintf(stderr, "search: %s after %.2f s, %d trials: %s\n", what, spent(), tried_, sizes_text(k_, sizes).c_str());
+    }
+
+    static const emulate::OutputError* wrong_output(const emulate::Trial& t) {
+        for (const emulate::OutputError& e : t.outputs) {
+            if (e.wrong) return &e;
+        }
+        return nullptr;
+    }
+
+    bool fails(const emulate::Trial& t) const {
+        if (!t.failed()) return false;
+        if (!open_contents_) return true;
+        if (t.outcome.clean()) return false;
         const auto kind = t.outcome.faults.front().kind;
-        return kind == emulate::FaultKind::out_of_bounds || kind == emulate::FaultKind::uninitialised;
-    };
-    int tried = 0;
-    auto attempt = [&](const std::vector<std::int64_t>& sizes, const Conditions& c) {
-        ++tried;
-        return emulate::run_trial(k, sizes, trial_options(c));
-    };
-    for (std::size_t round = 0; round < schedules.size(); ++round) {
-        for (std::size_t n = 0; n < instances.size(); ++n) {
-            const auto& sizes = instances[n];
-            // Other data in every round: a slip that one set of numbers hides, another shows. Both kinds from the start: large scores move a
-            // running maximum, small ones do not.
-            Conditions conditions{schedules[round], options.seed + round, (round + n) % 2 == 1, 1 + static_cast<int>((round + n / 2 + 1) % 2)};
-            if (seconds_since(start) > options.seconds || (options.trials > 0 && tried >= options.trials)) return std::nullopt;
-            emulate::Trial trial = attempt(sizes, conditions);
-            if (!trial.failed() || (open_contents && blames_contents(trial))) continue;
-            // Shrink: the smallest of each size that still fails, greedily.
-            std::vector<std::int64_t> small = sizes;
-            bool shrunk = true;
-            while (shrunk && seconds_since(start) < 2 * options.seconds) {
-                shrunk = false;
-                for (std::size_t i = 0; i < small.size(); ++i) {
-                    for (std::int64_t n : {std::int64_t{1}, small[i] / 4, small[i] / 2, small[i] - 8, small[i] - 1}) {
-                        if (n < 1 || n >= small[i]) continue;
-                        std::vector<std::int64_t> smaller = small;
-                        smaller[i] = n;
-                        emulate::Trial t = attempt(smaller, conditions);
-                        if (!t.failed() || (open_contents && blames_contents(t))) continue;
-                        small = std::move(smaller);
-                        trial = std::move(t);
-                        shrunk = true;
-                        break;
-                    }
-                }
+        return kind != emulate::FaultKind::out_of_bounds && kind != emulate::FaultKind::uninitialised;
+    }
+
+    emulate::Trial attempt(const std::vector<std::int64_t>& sizes, const Conditions& c) {
+        ++tried_;
+        return emulate::run_trial(k_, sizes, trial_options(c));
+    }
+
+    bool allowed(const std::vector<std::int64_t>& sizes) const {
+        return std::all_of(k_.assumptions.begin(), k_.assumptions.end(), [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
+    }
+
+    // Does the order of events fail? Without values and global traffic, so orders of magnitude faster than a trial.
+    bool order_fails(const std::vector<std::int64_t>& sizes, const Conditions& c) {
+        if (!allowed(sizes)) return false;
+        std::vector<emulate::TensorData> tensors = emulate::index_contents(k_, sizes, emulate::Spread::ragged, c.seed);
+        if (emulate::broken_promise(k_, sizes, tensors)) return false;
+        emulate::Options o = trial_options(c).emulator;
+        o.values = false;
+        o.cache = cache_;
+        return !emulate::run(k_, sizes, std::vector<double>(k_.scalars.size(), 1.0), tensors, o).clean();
+    }
+
+    // Where order fails, the cheapest instance on which it does.
+    std::optional<Failure> cheapest_in_order() {
+        if (options_.first.empty()) return std::nullopt;
+        std::vector<std::vector<std::int64_t>> list = instances_;
+        const std::int64_t most = std::max<std::int64_t>(cost(k_, options_.first.front()), 1);
+        for (const verify::Instance& i : verify::cutoff(k_).instances) list.push_back(i.sizes);
+        std::stable_sort(list.begin(), list.end(), [&](const auto& a, const auto& b) { return cost(k_, a) < cost(k_, b); });
+        list.push_back(options_.first.front());
+        for (const auto& sizes : list) {
+            if (spent() > 0.25 * options_.seconds && &sizes != &list.back()) continue;
+            if (cost(k_, sizes) > most) continue;
+            for (int resident : {2, 1}) {
+                if (resident == 1 && !k_.persistent) continue;
+                Conditions c;
+                c.schedule.lazy = true;
+                c.seed = options_.seed;
+                c.resident_blocks = resident;
+                if (!order_fails(sizes, c)) continue;
+                Failure f{sizes, c, attempt(sizes, c)};
+                if (fails(f.trial)) return f;
             }
-            if (conditions.schedule.order != emulate::Schedule::Order::round_robin) {
-                Conditions plain = conditions;
-                plain.schedule = {};
-                plain.schedule.lazy = conditions.schedule.lazy;
-                emulate::Trial t = attempt(small, plain);
-                if (t.failed()) {
-                    trial = std::move(t);
-                    conditions = plain;
-                }
+        }
+        return std::nullopt;
+    }
+
+    std::optional<Failure> first_failure() {
+        if (auto f = cheapest_in_order()) return f;
+        std::vector<std::vector<std::int64_t>> instances = options_.first;
+        instances.insert(instances.end(), instances_.begin(), instances_.end());
+        std::vector<emulate::Schedule> schedules = emulate::hostile_schedules(k_, options_.random_schedules, options_.seed);
+        // Late asynchronous work finds most: try it first.
+        std::stable_sort(schedules.begin(), schedules.end(), [](const auto& a, const auto& b) { return a.lazy > b.lazy; });
+        for (std::size_t round = 0; round < schedules.size(); ++round) {
+            for (std::size_t n = 0; n < instances.size(); ++n) {
+                // Other data in every round: a slip that one set of numbers hides, another shows. Both kinds from the start: large scores move a
+                // running maximum, small ones do not.
+                const Conditions c{schedules[round], options_.seed + round, (round + n) % 2 == 1, 1 + static_cast<int>((round + n / 2 + 1) % 2)};
+                if (spent() > options_.seconds || (options_.trials > 0 && tried_ >= options_.trials)) return std::nullopt;
+                Failure f{instances[n], c, attempt(instances[n], c)};
+                if (fails(f.trial)) return f;
             }
-            Counterexample c;
-            const emulate::OutputError* wrong = nullptr;
-            c.sizes = small;
-            c.sizes_text = sizes_text(k, small);
-            c.schedule = conditions.schedule.describe() + (conditions.small_integers ? ", small integers as data" : "") + (k.persistent && conditions.resident_blocks == 1 ? ", one block (or cluster) through all tiles" : "");
-            c.seed = conditions.seed;
-            c.tried = tried;
-            if (!trial.outcome.clean()) {
-                const emulate::Fault& f = trial.outcome.faults.front();
-                c.kind = emulate::name_of(f.kind);
-                c.message = f.message;
-                c.loc = f.loc;
-                c.other = f.other;
-                c.statement = f.statement;
-                c.other_statement = f.other_statement;
-                c.element = f.element;
-                c.thread = f.thread;
-                for (int i = 0; i < 3; ++i) c.block[i] = f.block[i];
-            } else {
-                for (const emulate::OutputError& e : trial.outputs) {
-                    if (!e.wrong) continue;
-                    const std::string& name = k.tensors[static_cast<std::size_t>(e.tensor)].name;
-                    c.kind = e.unwritten ? "unwritten output" : "wrong value";
-                    c.element = name + "[";
-                    for (std::size_t i = 0; i < e.error.where.size(); ++i) c.element += (i ? ", " : "") + std::to_string(e.error.where[i]);
-                    c.element += "]";
-                    c.actual = e.error.actual;
-                    c.expected = e.error.expected;
-                    c.message = trial.summary(k);
-                    if (const ir::Stmt* s = store_of(k, e.tensor)) {
-                        c.loc = s->loc;
-                        c.statement = ir::print(k, *s);
+        }
+        return std::nullopt;
+    }
+
+    // The smallest of each size that still fails, greedily; then a plain schedule.
+    void shrink(Failure& f) {
+        const double begin = processor_seconds();
+        const double most = std::min(0.4, options_.seconds);
+        const bool by_order = !f.trial.outcome.clean() && order_fails(f.sizes, f.conditions);
+        Failure quick = f;   // by runs without values: believed only after a trial
+        bool shrunk = true;
+        while (shrunk) {
+            shrunk = false;
+            for (std::size_t i = 0; i < quick.sizes.size(); ++i) {
+                for (std::int64_t n : {std::int64_t{1}, quick.sizes[i] / 4, quick.sizes[i] / 2, quick.sizes[i] - 8, quick.sizes[i] - 1}) {
+                    if (n < 1 || n >= quick.sizes[i] || seconds_since(begin) > most) continue;
+                    std::vector<std::int64_t> smaller = quick.sizes;
+                    smaller[i] = n;
+                    if (by_order) {
+                        if (!order_fails(smaller, quick.conditions)) continue;
+                    } else {
+                        emulate::Trial t = attempt(smaller, quick.conditions);
+                        if (!fails(t)) continue;
+                        quick.trial = std::move(t);
                     }
-                    wrong = &e;
+                    quick.sizes = std::move(smaller);
+                    shrunk = true;
                     break;
                 }
             }
-            c.hint = hint_for(c.kind);
-            // Replay: the same instance once more, from scratch, and with a history where it is to be explained.
-            emulate::TrialOptions again = trial_options(conditions);
-            if (options.explain) again.emulator.history = std::make_shared<emulate::History>();
-            const emulate::Trial replay = emulate::run_trial(k, small, again);
-            c.confirmed = replay.failed();
-            if (options.explain && c.confirmed) explain(c, k, replay, again, wrong);
-            c.code = code_for(c.kind);
-            return c;
         }
+        if (by_order && quick.sizes != f.sizes) quick.trial = attempt(quick.sizes, quick.conditions);
+        if (fails(quick.trial)) f = std::move(quick);
+        if (f.conditions.schedule.order == emulate::Schedule::Order::round_robin || seconds_since(begin) > most) return;
+        Conditions plain = f.conditions;
+        plain.schedule = {};
+        plain.schedule.lazy = f.conditions.schedule.lazy;
+        emulate::Trial t = attempt(f.sizes, plain);
+        if (!fails(t)) return;
+        f.trial = std::move(t);
+        f.conditions = plain;
     }
-    return std::nullopt;
-}
+
+    Counterexample described(const Failure& f) const {
+        Counterexample c;
+        c.sizes = f.sizes;
+        c.sizes_text = sizes_text(k_, f.sizes);
+        c.schedule = f.conditions.schedule.describe() + (f.conditions.small_integers ? ", small integers as data" : "") +
+                     (k_.persistent && f.conditions.resident_blocks == 1 ? ", one block (or cluster) through all tiles" : "");
+        c.seed = f.conditions.seed;
+        c.tried = tried_;
+        if (!f.trial.outcome.clean()) {
+            const emulate::Fault& fault = f.trial.outcome.faults.front();
+            c.kind = emulate::name_of(fault.kind);
+            c.message = fault.message;
+            c.loc = fault.loc;
+            c.other = fault.other;
+            c.statement = fault.statement;
+            c.other_statement = fault.other_statement;
+            c.element = fault.element;
+            c.thread = fault.thread;
+            for (int i = 0; i < 3; ++i) c.block[i] = fault.block[i];
+        } else if (const emulate::OutputError* e = wrong_output(f.trial)) {
+            c.kind = e->unwritten ? "unwritten output" : "wrong value";
+            c.element = k_.tensors[static_cast<std::size_t>(e->tensor)].name + "[";
+            for (std::size_t i = 0; i < e->error.where.size(); ++i) c.element += (i ? ", " : "") + std::to_string(e->error.where[i]);
+            c.element += "]";
+            c.actual = e->error.actual;
+            c.expected = e->error.expected;
+            c.message = f.trial.summary(k_);
+            if (const ir::Stmt* s = store_of(k_, e->tensor)) {
+                c.loc = s->loc;
+                c.statement = ir::print(k_, *s);
+            }
+        }
+        return c;
+    }
+
+    // A change after which this instance passes, and others: the one hint that is known to be right.
+    void repair(Counterexample& c, const Failure& f, const std::vector<std::int64_t>& before, const Suspects& suspects) {
+        std::vector<RepairTrial> trials;
+        auto add = [&](const std::vector<std::int64_t>& sizes, const Conditions& conditions) { trials.push_back({sizes, trial_options(conditions)}); };
+        add(f.sizes, f.conditions);
+        Conditions other = f.conditions;
+        other.small_integers = !other.small_integers;
+        other.seed += 1;
+        add(f.sizes, other);
+        if (before != f.sizes) add(before, f.conditions);
+        // Some of the others, from small to large, as far as they are not much dearer.
+        const std::int64_t most = 64 * std::max<std::int64_t>(cost(k_, before), 4096);
+        for (std::size_t n = 0; n < instances_.size() && trials.size() < 9; n += 1 + instances_.size() / 6) {
+            if (cost(k_, instances_[n]) <= most) add(instances_[n], n % 2 ? f.conditions : other);
+        }
+        c.repair = find_repair(k_, suspects, trials, options_.repair_seconds, options_.proves);
+        if (c.repair) c.hint = c.repair->text;
+    }
+
+    const ir::Kernel& k_;
+    const SearchOptions& options_;
+    double start_;
+    bool open_contents_ = false;
+    int tried_ = 0;
+    std::vector<std::vector<std::int64_t>> instances_;
+    std::shared_ptr<emulate::SkeletonCache> cache_ = emulate::make_skeleton_cache();
+};
+
+}  // namespace
+
+std::optional<Counterexample> find_counterexample(const ir::Kernel& k, const SearchOptions& options) { return Search(k, options).run(); }
 
 }  // namespace tw::diagnose

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnose/repair.h"
 #include "emulate/trial.h"
 
 namespace tw::diagnose {
@@ -63,7 +64,8 @@ struct Counterexample {
     std::vector<TraceStep> trace;          // wrong value: the way of an element; order: the accesses, or who waits for what
     TilePicture picture;
     std::string missing;                   // order: what is missing between the two accesses, or who should have arrived
-    std::string hint;
+    std::string hint;                      // what the run itself shows to be wrong; empty: nothing is known for certain
+    std::optional<Repair> repair;          // a change that was tried: with it the instance passes
     bool confirmed = false;                // replayed: the same failure again
     int tried = 0;                         // trials until it was found
 };
@@ -75,12 +77,16 @@ struct SearchOptions {
     int random_schedules = 2;
     std::vector<std::vector<std::int64_t>> first;   // instances to try before the others (where a prover failed)
     bool explain = true;                            // run the instance once more with a history, for tags, trace and picture
+    double repair_seconds = 0.8;                    // for a change after which it passes
+    std::function<bool(const ir::Kernel&)> proves = [](const ir::Kernel&) { return false; };   // is a changed kernel proved?
 };
 
 // Sizes to try, cheapest first.
 std::vector<std::vector<std::int64_t>> search_instances(const ir::Kernel& kernel);
 std::optional<Counterexample> find_counterexample(const ir::Kernel& kernel, const SearchOptions& options);
 
+// The diagnostic code of a kind of failure (Counterexample::kind).
+const char* code_for(const std::string& kind);
 std::string sizes_text(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes);
 
 }  // namespace tw::diagnose

@@ -1,5 +1,6 @@
 #include "diagnose/crosscheck.h"
 
+#include "diagnose/audit.h"
 #include "diagnose/check.h"
 #include "diagnose/failing_trial.h"
 
@@ -24,8 +25,9 @@ CrossResult cross_check(const RandomKernel& random, const CrossOptions& options)
     } else {
         take(check(random.kernel, check_options));
     }
+    const double seconds = r.proved && !random.slip.empty() ? options.proved_seconds : options.other_seconds;
     TrialSearch search;
-    search.seconds = r.proved ? options.proved_seconds : options.other_seconds;
+    search.seconds = seconds / 2;
     search.trials = options.trials;
     search.seed = random.seed;
     for (const auto& shape : random.shapes) {
@@ -34,6 +36,14 @@ CrossResult cross_check(const RandomKernel& random, const CrossOptions& options)
         search.first.push_back(std::move(sizes));
     }
     r.failure = random.module ? failing_program_trial(*random.module, random.module->programs[0], search) : failing_trial(random.kernel, search);
+    if (!r.failure.empty()) return r;
+    // Near the edges of tiles nothing fails: then beyond the cut-off.
+    AuditOptions beyond;
+    beyond.seconds = seconds / 2;
+    beyond.runs = options.trials;
+    beyond.seed = random.seed;
+    const AuditResult audited = random.module ? audit(*random.module, random.module->programs[0], beyond) : audit(random.kernel, beyond);
+    if (audited.failing) r.failure = audited.failure->sizes_text + ", " + audited.failure->schedule + ": " + audited.failure->message;
     return r;
 }
 

@@ -19,10 +19,10 @@ struct Replay {
 };
 
 // An output element is wrong, or was never stored. Fills tags, differences, trace, picture, hint.
-void explain_value(Counterexample& c, const Replay& replay, int tensor, const std::vector<std::int64_t>& where);
+void explain_value(Counterexample& c, const Replay& replay, int tensor, const std::vector<std::int64_t>& where, Suspects& suspects);
 
 // The emulator stopped at a fault. Fills trace, missing, hint, and a message without IR where one is better.
-void explain_fault(Counterexample& c, const Replay& replay, const emulate::Fault& fault);
+void explain_fault(Counterexample& c, const Replay& replay, const emulate::Fault& fault, Suspects& suspects);
 
 // "producer, thread 0, kt=1"; the engine's work says for whom it was done.
 TraceStep step_of(const ir::Kernel& kernel, const emulate::Event& event, int thread, bool by_engine);

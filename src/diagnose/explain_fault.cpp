@@ -101,79 +101,17 @@ const char* words(Touch t) {
 }
 bool writes(Touch t) { return t == Touch::store || t == Touch::cp_async || t == Touch::tma_load || t == Touch::global_store || t == Touch::atomic; }
 
-bool multicasts(const Event& e) {
-    auto* load = std::get_if<ir::TmaLoad>(&e.stmt->op);
-    return load && load->multicast_mask;
-}
-
-struct Advice {
-    std::string missing, hint;
-};
-
-// Two accesses to shared memory without an order between them, `before` first in this run.
-Advice order_advice(const ir::Kernel& k, Touch before, Touch now, const Event& first, const Event& second, bool has_ring) {
-    // The reader is in the same round of its loop as the load that fills the slot: it did not wait for it.
-    const bool same_round = !first.loops.empty() && !second.loops.empty() && first.loops.back().second == second.loops.back().second && first.role != second.role &&
-                            source_name(k, first.loops.back().first) == source_name(k, second.loops.back().first);
-    const bool same_warp = first.warp == second.warp && first.rank == second.rank;
-    const bool same_role = first.role == second.role && first.instance == second.instance;
-    const bool other_block = first.rank != second.rank;
-    if (other_block) {
-        return {"nothing orders the two blocks of the cluster here",
-                "a block may write a peer's shared memory, or multicast into it, only after that peer has released the slot: let every block of the cluster arrive at the writer's empty barrier "
-                "(arrivals = consumers of all blocks, bars[i].arrive(rank=r)), or put tw.cluster_sync() between"};
-    }
-    switch (before) {
-        case Touch::wgmma:
-            return {"the wgmma may still be reading: nothing waits for its group before the slot is given back",
-                    "tw.wgmma_wait(n) before the release, with n small enough to cover the wgmma of the slot that is released (release one iteration later, or wait for 0); "
-                    "with several consumer groups, each must release after its own wait, and the empty barrier must count them all"};
-        case Touch::tma_store:
-            return {"the copy engine may still be reading the source of the TMA store",
-                    "tw.tma_store_commit() and tw.tma_store_wait(0, read=True) by the thread that issued the store, then a barrier, before the source is written again"};
-        case Touch::cp_async:
-            if (writes(now)) return {"the cp.async before may land after the other write", "wait for the copy (tw.cp_async_wait) and pass a barrier before its place is used for something else"};
-            return {same_warp ? "a wait for cp.async covers a thread's own copies; those of other lanes need a barrier" : "the copy is not known to have landed for the thread that reads it",
-                    "first tw.cp_async_wait(n) in the threads that copied, then tw.sync() (or the group's barrier), then the reads"};
-        case Touch::tma_load:
-            if (now == Touch::tma_load) {
-                if (multicasts(first) || multicasts(second)) {
-                    return {"two TMA loads fill the same bytes of a block, and nothing orders them",
-                            "a multicast slot is filled again only after every block that receives it has released it: let every block of the cluster arrive at the writer's empty barrier "
-                            "(an mbarrier that counts them all), and let no two blocks multicast to the same bytes"};
-                }
-                return {"two TMA loads fill the same bytes and nothing is waited for between them",
-                        "a slot is filled again only after it was released: as many slots in the buffer as the ring has stages (index it with the ring's slot, not with another modulus), and a wait for empty before each fill"};
-            }
-            return {"the TMA load is not known to be complete, or belongs to another phase",
-                    "wait on the mbarrier that the load completes on, with the parity of this round ((iteration // stages) % 2), before the data are used; and let a slot be refilled only after all its readers arrived at empty"};
-        case Touch::load:
-            if ((now == Touch::tma_load || now == Touch::cp_async) && same_round) {
-                return {"the reader did not wait for this round's data: its wait passed on the parity of an earlier phase, and the load comes after the read",
-                        "the parity of the wait for full is (iteration // stages) % 2: it must change every time the ring comes round"};
-            }
-            if (now == Touch::tma_load || now == Touch::cp_async) {
-                return {same_warp ? "the lanes of the warp are not known to have read when one of them gives the slot back" : "the slot is refilled while it may still be read",
-                        has_ring ? "all readers arrive at the empty barrier after their last read (the group's barrier, then one arrival; or one arrival per thread counted in `arrivals=`), and the refill waits for that phase: check the parity and the iteration of the wait"
-                                 : "tw.sync() (or the readers' barrier) between the last read of a slot and the copy that fills it again; keep the distance between copy and use smaller than the number of slots"};
-            }
-            return {"the place is written again while other threads may still read it", same_warp ? "a barrier of the group between the reads and the next write"
-                    : same_role ? "tw.sync() (or the group's named barrier) between the last read and the next write"
-                                : "the readers meet at a barrier of their own (tw.sync(), a named barrier) before one of them gives the place back (ring.release() and an arrival are one thread's), and the writer waits for that"};
-        case Touch::store:
-            if (now == Touch::load || writes(now)) {
-                return {same_warp ? "threads of one warp exchange data with no warp-level barrier between" : (same_role ? "threads exchange data with no barrier between" : "two roles exchange data with no barrier between"),
-                        same_role ? "tw.sync(), or a named barrier of exactly these threads (a number of its own for each group, the right count), between the write and the read; an mbarrier wait orders a thread with the arrivals, not the lanes of a warp among themselves"
-                                  : "hand the data over: the writers arrive at a barrier after their stores, the readers wait at it"};
-            }
-            if (now == Touch::wgmma && !(first.role == second.role && first.instance == second.instance)) {
-                return {"the buffer is an operand of another warpgroup's wgmma, which may not be done (or not even issued) when it is overwritten",
-                        "every warpgroup that multiplies with the buffer waits for its own wgmma (tw.wgmma_wait(0)), then all of them meet at one barrier, then it may be written"};
-            }
-            return {"the stores are not known to have happened", "a barrier between the ordinary stores and the asynchronous work that reads them"};
-        default: break;
-    }
-    return {"no barrier orders the two", "order the two accesses: a barrier between them, or wait for the asynchronous work before the slot is released or reused"};
+// Two accesses to shared memory without an order between them, `before` first in this run: what is known, and no more.
+std::string unordered(Touch before, Touch now, const Event& first, const Event& second) {
+    const std::string lines = first.stmt->loc.line == second.stmt->loc.line ? fmt::format("the two executions of line {}", first.stmt->loc.line)
+                                                                             : fmt::format("line {} and line {}", first.stmt->loc.line, second.stmt->loc.line);
+    if (first.rank != second.rank) return fmt::format("nothing that orders {}, which run in two blocks of the cluster", lines);
+    if (before == Touch::wgmma) return fmt::format("a wait for the wgmma of line {} that comes before line {}", first.stmt->loc.line, second.stmt->loc.line);
+    if (before == Touch::tma_store) return fmt::format("a wait for the TMA store of line {} that thread and barriers carry to line {}", first.stmt->loc.line, second.stmt->loc.line);
+    if (before == Touch::cp_async) return fmt::format("a wait for the copy of line {}, or a barrier after it, before line {}", first.stmt->loc.line, second.stmt->loc.line);
+    if (before == Touch::tma_load && now != Touch::tma_load) return fmt::format("a wait for the phase in which line {} lands, before line {}", first.stmt->loc.line, second.stmt->loc.line);
+    if (first.warp == second.warp) return fmt::format("a barrier of the warp's lanes between {}", lines);
+    return fmt::format("a barrier, or an arrival and a wait, between {}", lines);
 }
 
 std::string role_of(const ir::Kernel& k, const Event& e) {
@@ -252,10 +190,10 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
         for (const ir::Stmt* s : arrivers(k, worst->barrier)) lines += (lines.empty() ? "line " : ", line ") + std::to_string(s->loc.line);
         if (worst->bytes > 0 && !worst->arrivals) {
             c.missing = fmt::format("all arrivals of this phase came, but {} of the announced bytes never land", worst->bytes);
-            c.hint = fmt::format("announce exactly the bytes of the copies that complete on the barrier in one phase ({}): rows * columns * bytes per element of every box, out-of-bounds parts included", lines);
+            c.hint = fmt::format("the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase: rows * columns * bytes per element of every box, out-of-bounds parts included", lines);
         } else if (worst->bytes < 0 && !worst->arrivals) {
             c.missing = fmt::format("{} bytes more landed than were announced, so the count never reaches zero", -worst->bytes);
-            c.hint = fmt::format("announce exactly the bytes of the copies that complete on the barrier in one phase ({})", lines);
+            c.hint = fmt::format("the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase", lines);
         } else {
             const auto log = r.history.arrivals.find({worst->rank, base[static_cast<std::size_t>(worst->barrier)] + static_cast<int>(worst->slot)});
             int got = 0, all = 0;
@@ -264,13 +202,11 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
             }
             if (lines.empty()) {
                 c.missing = "no statement of the kernel ever arrives at it";
-                c.hint = fmt::format("let whoever makes the wait come true arrive at `{}`", b.name);
             } else if (got > 0) {
                 c.missing = fmt::format("it expects {} arrivals a phase and gets {}", b.arrivals, got);
-                c.hint = fmt::format("make the count of the barrier (arrivals={}) equal to the arrivals of one phase: those of {}", b.arrivals, lines);
+                if (f.stuck.size() == 1) c.hint = fmt::format("the barrier's count (arrivals={}) and the arrivals of one phase, made at {}, must be equal: nobody is left who could arrive", b.arrivals, lines);
             } else if (worst->phase >= 2 && all > 0 && worst->phase > static_cast<std::uint64_t>(std::max<std::int64_t>(1, e.loops.empty() ? 1 : e.loops.back().second / std::max(1, b.slots)))) {
                 c.missing = fmt::format("the barrier has already completed {} phases: it got more arrivals than rounds were run, so the parity that is waited for is not the next one", worst->phase);
-                c.hint = fmt::format("arrive once per round: {} arrives too often (twice in an iteration, or once more after the loop)", lines);
             } else {
                 bool ended = true;
                 std::string who;
@@ -281,8 +217,6 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
                 }
                 c.missing = fmt::format("nobody arrives for this phase; arrivals are made at {} ({} so far on this slot){}", lines, all,
                                         ended ? ", and everybody else has ended" : ", and " + who + " waits too");
-                c.hint = ended ? "both sides must run the same number of rounds, also for one iteration and for none: compare the loops' bounds (tw.cdiv or //), peeled first and last steps, and waits after the loop"
-                               : "two sides wait for each other: check who may go first (the first wait for an empty slot must pass: parity 1), the count of arrivals, and the parity of each wait";
             }
         }
     } else if (worst->named >= 0) {
@@ -291,20 +225,58 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
         for (const emulate::StuckWarps& w : f.stuck) {
             const std::string here = role_of(k, r.history.events[worst->event]), there = role_of(k, r.history.events[w.event]);
             if (w.named != worst->named || w.rank != worst->rank || here == there || worst->named == 0) continue;
-            c.hint = fmt::format("{} and {} both count at named barrier {}, so that one group's threads complete the other's round: a number of its own for each group (tw.named_barrier(1 + w, ...) in a role of several instances)", here, there, worst->named);
+            c.hint = fmt::format("{} and {} both count at named barrier {}, so that one group's threads complete the other's round: each group needs a number of its own", here, there, worst->named);
             return;
         }
-        c.hint = std::holds_alternative<ir::BlockSync>(worst->stmt->op) ? "tw.sync() counts every thread of the block: roles that have ended or wait elsewhere never reach it; use a named barrier for those that do"
-                                                                       : "the number of threads of a named barrier is that of the warps that reach it: count those (128 for one warpgroup), or let the others arrive too";
-    } else {
-        c.hint = "all threads that the barrier counts must reach it in every case";
+        if (std::holds_alternative<ir::BlockSync>(worst->stmt->op)) c.hint = "tw.sync() counts every thread of the block, and some of them have ended or wait elsewhere";
+        else c.hint = fmt::format("the barrier counts {} threads, and only {} come", worst->expected, worst->arrived);
     }
+}
+
+// Something is read that nobody is known to have written: who writes it at all, and has that run?
+void unwritten(Counterexample& c, const Replay& r, const Event& now, Suspects& suspects) {
+    const ir::Kernel& k = r.kernel;
+    const auto quote = c.element.find('`', 1);
+    const std::string name = c.element.empty() || c.element[0] != '`' || quote == std::string::npos ? std::string() : c.element.substr(1, quote - 1);
+    auto in_place = [&](int buffer) {
+        const ir::SharedBuffer& b = k.buffers[static_cast<std::size_t>(buffer)];
+        return b.name == name || (b.overlay_of >= 0 && k.buffers[static_cast<std::size_t>(b.overlay_of)].name == name);
+    };
+    std::vector<const ir::Stmt*> writers;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        int dst = -1;
+        if (auto* st = std::get_if<ir::StoreShared>(&s.op)) dst = st->dst.buffer;
+        if (auto* st = std::get_if<ir::CpAsync>(&s.op)) dst = st->dst.buffer;
+        if (auto* st = std::get_if<ir::TmaLoad>(&s.op)) dst = st->dst.buffer;
+        if (dst >= 0 && in_place(dst)) writers.push_back(&s);
+    });
+    if (writers.empty()) {
+        c.missing = "no statement of the kernel writes this buffer";
+        return;
+    }
+    suspects.first = writers.front();
+    const auto* peer = std::get_if<ir::LoadShared>(&now.stmt->op);
+    if (peer && peer->src.cluster_rank) {
+        c.missing = fmt::format("nothing that orders the write of the other block of the cluster (line {}) before this read", writers.front()->loc.line);
+        return;
+    }
+    std::string run, waiting;
+    for (const ir::Stmt* w : writers) {
+        const bool ran = std::any_of(r.history.events.begin(), r.history.events.end(), [&](const Event& e) { return e.stmt == w && e.rank == now.rank; });
+        const std::string line = std::to_string(w->loc.line);
+        std::string& lines = ran ? run : waiting;
+        if ((", " + lines + ",").find(", " + line + ",") == std::string::npos) lines += (lines.empty() ? "" : ", ") + line;
+    }
+    if (run.empty()) c.missing = fmt::format("line {}, which writes this buffer, has not run yet in this block", waiting);
+    else c.missing = fmt::format("line {} writes this buffer and has run, but nothing says that this place was written for this reader", run);
 }
 
 }  // namespace
 
-void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
+void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects& suspects) {
     const ir::Kernel& k = r.kernel;
+    suspects.order = true;
+    if (!f.stuck.empty()) suspects.second = f.stuck.front().stmt;
     if (f.kind == FaultKind::deadlock) return explain_deadlock(c, r, f);
     const std::vector<Event>& events = r.history.events;
     // In the order in which the two were issued: asynchronous work may take place later than what was issued after it.
@@ -314,6 +286,8 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
     const Event& now = events[second];
     const Event& before = events[first];
     const Touch touch = touch_of(now.stmt), touched = touch_of(before.stmt);
+    suspects.first = before.stmt;
+    suspects.second = now.stmt;
     const int now_thread = late ? f.other_thread : f.by_engine ? -1 : f.thread, before_thread = late ? (f.by_engine ? -1 : f.thread) : f.other_thread;
     if (late) {
         std::swap(c.loc, c.other);
@@ -347,20 +321,17 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
             c.message = fmt::format("two blocks touch {} and at least one writes it", c.element);
             c.missing = fmt::format("blocks ({}, {}, {}) and ({}, {}, {}) of one launch have no order", before.block[0], before.block[1], before.block[2], now.block[0], now.block[1], now.block[2]);
             c.hint = writes(touch) && writes(touched)
-                         ? "tiles of different blocks must not overlap: step by the tile's width, stop a ragged group at its end (mask the store with the group's limit), or use tw.atomic_add into a zeroed tensor where blocks add up one result"
-                         : "a block cannot read what another block of the same launch writes: use another launch, or keep the data in the block";
+                         ? "two blocks store one element: their tiles overlap, or both have a part in it and must add (tw.atomic_add)"
+                         : "a block cannot read what another block of the same launch writes";
             return;
         }
         if (global) {
             c.missing = "no barrier orders the two";
-            c.hint = "two threads touch one element of global memory: give each element to one thread, or put a barrier between";
             return;
         }
-        const Advice a = order_advice(k, touched, touch, before, now, !k.barriers.empty());
         c.message = fmt::format("{} {} while {} {} it, and nothing orders the two", c.element, touch == Touch::tma_load || touch == Touch::cp_async || touch == Touch::store ? "is written" : "is read",
                                 touched == Touch::tma_load || touched == Touch::tma_store ? "TMA" : touched == Touch::wgmma ? "wgmma" : touched == Touch::cp_async ? "cp.async" : "another access", writes(touched) ? "writes" : "reads");
-        c.missing = a.missing;
-        c.hint = a.hint;
+        c.missing = unordered(touched, touch, before, now);
         return;
     }
     if (f.kind == FaultKind::race && f.message.find("known to have started") != std::string::npos) {
@@ -375,77 +346,34 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
     if (f.kind == FaultKind::proxy) {
         const bool init = f.message.find("initialis") != std::string::npos;
         c.missing = init ? "the fence that makes the initialisation visible to the asynchronous proxy" : "a proxy fence by the threads that wrote, after their stores and before the barrier";
-        if (!init) c.hint = "tw.fence_async() in the threads that stored, then the barrier, then the TMA or wgmma: a fence after the barrier, or in the issuing thread alone, does not cover other threads' stores";
         return;
     }
     if (f.kind == FaultKind::in_flight) {
         if (f.message.find("reaches into its shared memory") != std::string::npos) {
             c.missing = "a cluster barrier between this access and the end of the block whose shared memory it reaches into";
-            c.hint = "no block may leave while a peer still reads, writes or arrives in its shared memory: tw.cluster_sync() after the last such access, reached by every thread of every block (no early return)";
+            c.hint = "no block may leave while a peer still reads, writes or arrives in its shared memory";
         } else if (touch == Touch::tma_load) {
             c.missing = "a wait for the load's mbarrier before the block ends";
-            c.hint = "every TMA load that is issued must be waited for, also one that was prefetched for an iteration that does not come";
+            c.hint = "every TMA load that is issued must be waited for before the block ends";
         } else if (touch == Touch::tma_store) {
             c.missing = "a wait for the bulk store before the block ends";
-            c.hint = "tw.tma_store_commit() and tw.tma_store_wait(0) by the thread that issued it, after the last store";
         } else if (f.message.find("no wgmma fence") != std::string::npos) {
             c.missing = "a wgmma fence between the ordinary instructions and the wgmma";
         } else if (f.message.find("unfinished wgmma") != std::string::npos) {
             c.missing = "a wait for the last wgmma";
-            c.hint = "tw.wgmma_wait(0) after the loop, before the accumulator is used or the role ends";
         } else if (before.stmt && touched == Touch::wgmma) {
             c.missing = "a wait for the wgmma group that owns the registers";
-            c.hint = "tw.wgmma_wait(0) (or a count that covers this group) between the wgmma and the use of its registers";
         }
         return;
     }
     if (f.kind == FaultKind::uninitialised && (touch == Touch::load || touch == Touch::wgmma || touch == Touch::tma_store)) {
-        // Who writes this place at all, and was it issued already?
-        const ir::Stmt* writer = nullptr;
-        bool issued = false;
-        const int buffer = touch == Touch::load ? std::get<ir::LoadShared>(now.stmt->op).src.buffer : touch == Touch::tma_store ? std::get<ir::TmaStore>(now.stmt->op).src.buffer : -1;
-        ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-            int dst = -1;
-            if (auto* st = std::get_if<ir::StoreShared>(&s.op)) dst = st->dst.buffer;
-            if (auto* st = std::get_if<ir::CpAsync>(&s.op)) dst = st->dst.buffer;
-            if (auto* st = std::get_if<ir::TmaLoad>(&s.op)) dst = st->dst.buffer;
-            if (dst < 0 || (buffer >= 0 && dst != buffer)) return;
-            if (!writer) writer = &s;
-        });
-        int executions = 0;
-        for (const Event& e : events) executions += writer && e.stmt == writer;
-        issued = executions > 0;
-        const Touch by = touch_of(writer);
-        if (!writer) {
-            c.missing = "no statement of the kernel writes this buffer";
-            c.hint = "write the buffer before it is read";
-        } else {
-            const char* what = by == Touch::cp_async ? "cp.async" : by == Touch::tma_load ? "TMA load" : "store";
-            c.missing = issued ? fmt::format("the {} at line {} was issued, but is not known to have landed for this reader", what, writer->loc.line)
-                               : fmt::format("the {} at line {}, which writes this buffer, has not been executed yet", what, writer->loc.line);
-            if (issued && by == Touch::store && executions >= (now.role ? now.role->warps_per_instance : k.warps)) {
-                c.missing = fmt::format("the store at line {} has run, but to other places of the buffer than this one", writer->loc.line);
-            }
-            if (!issued) {
-                c.hint = "the reader must wait for the writer: look at the first iteration, at the parity of the first wait (0 waits for the first phase, 1 passes at once), and at the slot that is read";
-            } else if (by == Touch::cp_async) {
-                c.hint = "tw.cp_async_wait(n) with n no larger than the number of newer groups in flight (commit one group per iteration, also an empty one), then tw.sync() so that every thread's copies are seen";
-            } else if (by == Touch::tma_load) {
-                c.hint = "wait on the load's mbarrier with the parity of this round before reading, and read the slot that was filled";
-            } else {
-                c.hint = "read the slot that was written (the same index on both sides, also in the first iteration), with a barrier between the stores and the read: one that every writer "
-                         "reaches, and that no writer reaches twice before the others have come (one barrier for each slot)";
-            }
-        }
+        unwritten(c, r, now, suspects);
         return;
     }
-    if (f.kind == FaultKind::uninitialised && f.message.starts_with("the expression ")) {
-        c.missing = "a value for a divisor, or for a variable, at these sizes";
-        c.hint = "sizes may be 0, and so may what is divided by: let the loop or the grid be empty then, or divide by tw.max(1, ...); a variable must be set on every way here";
-    }
+    if (f.kind == FaultKind::uninitialised && f.message.starts_with("the expression ")) c.missing = "a value for a divisor, or for a variable, at these sizes";
     if (f.kind == FaultKind::byte_count) {
         c.missing = "all arrivals of this phase came, and fewer bytes were announced than its copies bring";
-        c.hint = "announce exactly the bytes of the copies that complete on the barrier in one phase: rows * columns * bytes per element of every box, out-of-bounds parts included";
+        c.hint = "the bytes that are announced must be those of the copies that complete on the barrier in one phase: rows * columns * bytes per element of every box, out-of-bounds parts included";
     }
     if (f.kind == FaultKind::barrier && f.message.find("cluster barrier") != std::string::npos) {
         c.missing = "every thread arrives once and waits once for each meeting of the cluster";
@@ -453,7 +381,6 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f) {
     }
     if (f.kind == FaultKind::barrier && f.message.find("more arrivals") != std::string::npos) {
         c.missing = "the barrier's phase was complete, and somebody arrived once more before it was waited for";
-        c.hint = "one phase gets exactly the arrivals that the barrier was made with: wait for the slot to be empty before announcing the next fill, count the arriving threads, and arrive once per round";
     }
 }
 

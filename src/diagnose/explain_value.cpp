@@ -201,35 +201,345 @@ std::string tensor_of_load(const ir::Kernel& k, const ir::Stmt& s) {
     return "its tensor";
 }
 
-constexpr const char* rescale = "rescale what was accumulated before a new maximum: multiply the running sum and the output by exp(m_old - m_new), each exactly once, before the new part is "
-                                "added; take the new maximum over only after that, and divide the output by the sum at the end";
+// "K[0, 2, 0, 0:64] and V[0, 2, 0, 5]": elements of one tensor whose last index runs on become one.
+std::string elements_text(const Forms& forms, const ir::Kernel& k, const Elements& set) {
+    std::string text;
+    std::size_t told = 0, left = 0;
+    for (auto it = set.begin(); it != set.end();) {
+        const int tensor = it->first;
+        const std::vector<std::int64_t> first = forms.index_of(tensor, it->second);
+        std::vector<std::int64_t> last = first;
+        auto next = std::next(it);
+        for (; next != set.end() && next->first == tensor; ++next) {
+            std::vector<std::int64_t> index = forms.index_of(tensor, next->second), follows = last;
+            if (follows.empty()) break;
+            ++follows.back();
+            if (index != follows) break;
+            last = index;
+        }
+        it = next;
+        if (++told > 4) {
+            ++left;
+            continue;
+        }
+        text += (text.empty() ? "" : ", ") + k.tensors[static_cast<std::size_t>(tensor)].name + "[";
+        for (std::size_t d = 0; d < first.size(); ++d) {
+            text += (d ? ", " : "") + std::to_string(first[d]);
+            if (last[d] != first[d]) text += ":" + std::to_string(last[d] + 1);
+        }
+        text += "]";
+    }
+    return left ? fmt::format("{} and {} more", text, left) : text;
+}
 
-// Sums of exponentials relative to a maximum that a loop carries on.
-bool is_online_softmax(const ir::Kernel& k) {
-    bool exponential = false, maximum = false;
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        const auto* loop = std::get_if<ir::For>(&s.op);
-        if (!loop) return;
-        ir::for_each_stmt(loop->body, [&](const ir::Stmt& inner) {
-            const auto* c = std::get_if<ir::Compute>(&inner.op);
-            if (!c) return;
-            const std::function<void(const ir::Element&, bool)> look = [&](const ir::Element& e, bool below_max) {
-                exponential |= e->op == ir::ElementOp::exp || e->op == ir::ElementOp::exp2;
-                maximum |= below_max && e->op == ir::ElementOp::fragment;
-                for (const ir::Element& a : e->args) look(a, e->op == ir::ElementOp::max);
-            };
-            look(c->value, false);
-        });
+std::set<const ir::Stmt*> slice_below(const emulate::History& h, MadeId top) {
+    std::set<const ir::Stmt*> slice;
+    std::vector<char> seen(h.nodes.size(), 0);
+    std::vector<MadeId> stack{top};
+    while (!stack.empty()) {
+        const MadeId id = stack.back();
+        stack.pop_back();
+        if (seen[id]) continue;
+        seen[id] = 1;
+        const Made& m = h.nodes[id];
+        if (m.event) slice.insert(h.events[m.event].stmt);
+        for (std::uint32_t n = 0; n < m.count; ++n) stack.push_back(h.parts_of(m)[n]);
+    }
+    return slice;
+}
+
+// One wrong element: what it should be made of, what it is made of, and how that came about.
+class ValueStory {
+public:
+    ValueStory(Counterexample& c, const Replay& r, int tensor) : c_(c), r_(r), k_(r.kernel), tensor_(tensor), forms_(k_, r.sizes, r.inputs, r.scalars), tracer_(r, forms_) {}
+
+    void tell(const ir::Equation& equation, const std::vector<std::int64_t>& where, Suspects& suspects);
+
+private:
+    const std::vector<MadeId>& made() const { return r_.history.tensors[static_cast<std::size_t>(tensor_)]; }
+    void never_stored();
+    bool trace_elements(const std::vector<Monomial>& terms, bool dead_end);
+    bool trace_dead_end(const std::vector<std::vector<char>>& reach, const std::vector<Elements::value_type>& below, MadeId& from);
+    void note_end(MadeId from);
+    void trace();
+    void trace_fill();
+    void look_for_fills();
+    void name_elements();
+    std::string disagreement() const;
+    std::string hint();
+    std::string hint_of_missing();
+    void message();
+    void picture();
+
+    Counterexample& c_;
+    const Replay& r_;
+    const ir::Kernel& k_;
+    int tensor_;
+    Forms forms_;
+    Tracer tracer_;
+    MadeId top_ = 0;
+    FormId expected_ = 0, actual_ = 0;
+    Findings found_;
+    std::map<const ir::Stmt*, std::pair<int, double>> fills_;
+    std::string fill_place_;                        // of fills that do take part
+    const ir::Stmt* fill_ = nullptr;
+    Elements want_, have_;
+    int traced_ = -1;                               // the tensor of the element that is followed
+    const emulate::Event* dropped_at_ = nullptr;    // a contribution that goes no further: who had it last
+};
+
+void ValueStory::never_stored() {
+    c_.actual_tag = "nothing: no thread stores " + c_.element;
+    const std::string box = box_of(k_, forms_, tensor_, made());
+    const std::string& name = k_.tensors[static_cast<std::size_t>(tensor_)].name;
+    found_.put(Kind::never_stored, box.empty() ? "no element of `" + name + "` is stored at all" : "what is stored lies in " + box);
+    c_.kind = "unwritten output";
+    c_.message = fmt::format("{} is never stored", c_.element);
+    c_.differences = found_.list;
+    c_.hint.clear();
+}
+
+// The last value in which all of a contribution is together; 0: it never is, and why.
+bool ValueStory::trace_dead_end(const std::vector<std::vector<char>>& reach, const std::vector<Elements::value_type>& below, MadeId& from) {
+    for (std::size_t i = reach[0].size(); i-- > 1 && !from;) {
+        const Made& node = r_.history.nodes[i];
+        if (node.kind == Made::Kind::row || !node.event) continue;
+        if (std::all_of(reach.begin(), reach.end(), [&](const auto& v) { return v[i] != 0; })) from = static_cast<MadeId>(i);
+    }
+    if (from) return true;
+    for (std::size_t n = 0; n < reach.size(); ++n) {   // never together: is one of them read at all?
+        if (std::count(reach[n].begin(), reach[n].end(), 1) > 1) continue;
+        const auto& [t, at] = below[n];
+        found_.put(Kind::missing, forms_.element_text(t, at) + " is never read");
+        found_.never_read = t;
+        return false;
+    }
+    const auto& [t, at] = below.front();
+    found_.put(Kind::missing, forms_.element_text(t, at) + " is read, but never meets the other factors of its term");
+    return false;
+}
+
+// Where a contribution ends that should have gone further.
+void ValueStory::note_end(MadeId from) {
+    const Made& last = r_.history.nodes[from];
+    const Made* stored = top_ ? &r_.history.nodes[top_] : nullptr;
+    std::string note = "and goes no further";
+    const ir::Operation& at_end = r_.history.events[last.event].stmt->op;
+    const bool elsewhere = std::holds_alternative<ir::StoreGlobal>(at_end) || std::holds_alternative<ir::AtomicAdd>(at_end) || std::holds_alternative<ir::TmaStore>(at_end);
+    if (elsewhere) {
+        note = "but never to " + c_.element;
+    } else if (stored && last.cell[0] >= 0 && stored->cell[0] >= 0 && (last.cell[0] != stored->cell[0] || last.cell[1] != stored->cell[1])) {
+        found_.misplaced = true;
+        found_.swapped = found_.swapped || (last.cell[0] == stored->cell[1] && last.cell[1] == stored->cell[0] && last.cell[1] >= 0);
+        note = fmt::format("as cell ({}, {}) of the tile; what is stored here is cell ({}, {})", last.cell[0], last.cell[1], stored->cell[0], stored->cell[1]);
+        if (last.cell[1] < 0) note = fmt::format("as element {} of the tile; what is stored here is element {}", last.cell[0], stored->cell[0]);
+    }
+    c_.trace.back().detail += std::string(c_.trace.back().detail.empty() ? "" : ", ") + note;
+    if (!elsewhere) dropped_at_ = &r_.history.events[last.event];
+}
+
+// The way of one element that tells what happened.
+bool ValueStory::trace_elements(const std::vector<Monomial>& terms, bool dead_end) {
+    Elements common;   // what the other side has too tells less: it is followed last
+    for (const Monomial& m : dead_end ? found_.foreign : found_.missing) forms_.elements(m, common);
+    for (const Monomial& m : terms) {
+        Elements all;
+        forms_.elements(m, all);
+        if (all.empty() || all.size() > 64) continue;
+        std::vector<Elements::value_type> below(all.begin(), all.end());
+        std::stable_partition(below.begin(), below.end(), [&](const auto& e) { return !common.count(e); });
+        std::vector<std::vector<char>> reach;
+        for (const auto& [t, at] : below) {
+            if (reach.size() == 3) break;
+            reach.push_back(tracer_.reach_of(t, at));
+        }
+        MadeId from = dead_end ? 0 : top_;
+        if (dead_end && !trace_dead_end(reach, below, from)) return true;
+        for (std::size_t n = 0; n < reach.size(); ++n) {
+            if (!reach[n][from]) continue;
+            c_.trace = tracer_.way(from, reach[n]);
+            traced_ = below[n].first;
+            found_.cancels = dead_end && from == top_;
+            if (dead_end && from != top_ && !c_.trace.empty()) note_end(from);
+            return true;
+        }
+    }
+    return false;
+}
+
+void ValueStory::trace_fill() {
+    c_.trace = tracer_.way(top_, tracer_.reach_of([&](const Made& m) { return m.kind == Made::Kind::fill && (!fill_ || r_.history.events[m.event].stmt == fill_); }));
+}
+
+// Which fills are the constant that takes part: in a maximum those of its value, elsewhere any that is a number. A fill of -inf is none.
+void ValueStory::look_for_fills() {
+    fills_ = tracer_.fills_below(top_);
+    for (const auto& [stmt, f] : fills_) {
+        if (fill_ || !found_.constant || !std::isfinite(f.second)) continue;
+        if (found_.in_extremum && !found_.constants.count(f.second)) continue;
+        fill_ = stmt;
+        fill_place_ = fmt::format("line {} ({} of value {:g})", stmt->loc.line, how_many(static_cast<std::size_t>(f.first), "fill"), f.second);
+    }
+}
+
+void ValueStory::trace() {
+    const bool foreign_elements = std::any_of(found_.foreign.begin(), found_.foreign.end(), [&](const Monomial& m) {
+        Elements e;
+        forms_.elements(m, e);
+        return !e.empty();
     });
-    return exponential && maximum;
+    if (fill_) trace_fill();
+    else if (foreign_elements) trace_elements(found_.foreign, false);
+    else if (!found_.repeated.empty()) trace_elements(found_.repeated, false);
+    else if (!found_.missing.empty() && !trace_elements(found_.missing, true)) trace_elements(found_.missing, false);
+    if (!c_.trace.empty()) return;
+    Elements some;
+    std::set_difference(have_.begin(), have_.end(), want_.begin(), want_.end(), std::inserter(some, some.end()));
+    if (some.empty()) some = have_;
+    if (!some.empty()) c_.trace = tracer_.way(top_, tracer_.reach_of(some.begin()->first, some.begin()->second));
+    else if (!fills_.empty()) trace_fill();
+}
+
+// A byte that its writer and its reader take for different elements of the tile.
+std::string ValueStory::disagreement() const {
+    std::string text;
+    for (std::size_t i = 1; i < c_.trace.size() && (found_.has(Kind::foreign) || found_.misplaced); ++i) {
+        auto place = [](const std::string& t) {
+            const auto at = t.find("` byte "), open = t.find(" (", at == std::string::npos ? 0 : at), close = t.find(')', open == std::string::npos ? 0 : open);
+            if (at == std::string::npos || open == std::string::npos || close == std::string::npos) return std::pair<std::string, std::string>();
+            return std::pair(t.substr(at + 7, open - at - 7), t.substr(open + 1, close - open));
+        };
+        const auto put = place(c_.trace[i - 1].detail), taken = place(c_.trace[i].detail);
+        if (!put.first.empty() && put.first == taken.first && put.second != taken.second) {
+            text = fmt::format("line {} puts it as element {}, line {} takes the same byte for {}", c_.trace[i - 1].loc.line, put.second, c_.trace[i].loc.line, taken.second);
+        }
+    }
+    return text;
+}
+
+std::string ValueStory::hint_of_missing() {
+    const ir::Stmt* masked = nullptr;
+    for (const auto& [stmt, f] : fills_) {
+        if (found_.never_read >= 0 && tensor_of_load(k_, *stmt) == k_.tensors[static_cast<std::size_t>(found_.never_read)].name) masked = stmt;
+    }
+    if (dropped_at_ || found_.cancels || !masked || found_.has(Kind::foreign)) return {};
+    c_.trace = tracer_.way(top_, tracer_.reach_of([&](const Made& m) { return m.kind == Made::Kind::fill && r_.history.events[m.event].stmt == masked; }));
+    return fmt::format("only fills arrive: the load at line {} reads beyond the bounds of `{}`", masked->loc.line, tensor_of_load(k_, *masked));
+}
+
+// What the run itself shows; what it does not show is left to changes that are tried (diagnose/repair.h).
+std::string ValueStory::hint() {
+    if (const std::string d = disagreement(); !d.empty()) return "writer and reader see the buffer differently: " + d;
+    if (found_.has(Kind::relative)) {
+        return "parts that are relative to different maxima are added: each must be multiplied once by exp(old maximum - new maximum) when the maximum changes";
+    }
+    if (found_.has(Kind::never_written)) {
+        const bool added = std::any_of(c_.trace.begin(), c_.trace.end(), [](const TraceStep& s) { return s.action == "atomic add"; });
+        return added ? "the destination of atomic adds must start at zero: declare it with zeroed=True, and the launcher clears it"
+                     : "an output holds garbage until this launch stores it: it is read before that";
+    }
+    if (!found_.shift.empty() && !fill_) return "the index is off by " + found_.shift;
+    if (found_.has(Kind::rounding) && !std::isnan(c_.actual)) return "movement is right: what differs is rounding, a cast, or a value that is too large for its type";
+    return hint_of_missing();
+}
+
+// Forms that are long, or that were not written out, differ in many terms: which elements have a part tells more.
+void ValueStory::name_elements() {
+    const bool unreadable = forms_.folded() || std::any_of(found_.list.begin(), found_.list.end(), [](const TagDifference& d) { return d.text.find("parts together") != std::string::npos; });
+    Elements missing, foreign;
+    std::set_difference(want_.begin(), want_.end(), have_.begin(), have_.end(), std::inserter(missing, missing.end()));
+    std::set_difference(have_.begin(), have_.end(), want_.begin(), want_.end(), std::inserter(foreign, foreign.end()));
+    const bool told = found_.has(Kind::relative) || found_.has(Kind::never_written) || found_.has(Kind::repeated);
+    if (!unreadable && (told || (missing.empty() && foreign.empty()) || !(found_.has(Kind::missing) && found_.has(Kind::foreign)))) return;
+    if (!unreadable && found_.list.size() == 2 && found_.list[0].text.size() + found_.list[1].text.size() < 120) return;   // says it already
+    std::vector<TagDifference> list;
+    auto add = [&](const Elements& set, Kind kind) {
+        if (!set.empty()) list.push_back({kind, elements_text(forms_, k_, set)});
+    };
+    add(missing, Kind::missing);
+    add(foreign, Kind::foreign);
+    if (list.empty() && unreadable) list.push_back({Kind::other, "the right elements, combined in another way"});
+    if (!list.empty()) found_.list = std::move(list);
+}
+
+// One line that says it all: value, and the first difference.
+void ValueStory::message() {
+    if (fill_) {
+        c_.message = fmt::format("{} is not what `computes` says: elements beyond the edge take part in it, filled at {}", c_.element, fill_place_);
+        return;
+    }
+    // What is there and should not be says more than what it replaced.
+    const TagDifference* first = &found_.list[0];
+    for (const TagDifference& d : found_.list) {
+        if (d.kind == Kind::foreign && first->kind == Kind::missing && d.text.size() < first->text.size()) first = &d;
+    }
+    std::string verb;
+    if (first->kind == Kind::missing) verb = "missing is ";
+    if (first->kind == Kind::foreign) verb = "foreign is ";
+    if (first->kind == Kind::never_written || first->kind == Kind::never_stored) verb = "it contains ";
+    c_.message = fmt::format("{} is not what `computes` says: {}{}", c_.element, verb, first->text);
+}
+
+// The first tile on the way in which elements do not lie as a copy would put them.
+void ValueStory::picture() {
+    if (!found_.has(Kind::foreign) && !found_.has(Kind::missing)) return;
+    std::map<const ir::Stmt*, std::string> statements;
+    for (const TraceStep& s : c_.trace) {
+        if (!c_.picture.empty()) return;
+        for (std::size_t i = 1; i < r_.history.events.size() && c_.picture.empty(); ++i) {
+            const emulate::Event& e = r_.history.events[i];
+            if (e.stmt->loc.line != s.loc.line) continue;
+            auto [printed, fresh] = statements.try_emplace(e.stmt);
+            if (fresh) printed->second = ir::print(k_, *e.stmt);
+            if (printed->second != s.statement) continue;
+            bool same = e.loops.size() == s.iteration.size();
+            for (std::size_t n = 0; same && n < e.loops.size(); ++n) same = e.loops[n].second == s.iteration[n].second;
+            if (!same) continue;
+            c_.picture = tile_picture(r_, static_cast<std::uint32_t>(i), traced_);
+            break;
+        }
+    }
+}
+
+void ValueStory::tell(const ir::Equation& equation, const std::vector<std::int64_t>& where, Suspects& suspects) {
+    const emulate::TensorData& data = r_.inputs[static_cast<std::size_t>(tensor_)];
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < where.size(); ++d) offset += where[d] * data.strides[d];
+    top_ = made()[static_cast<std::size_t>(offset)];
+    expected_ = forms_.expected(equation, where);
+    c_.expected_tag = forms_.text(expected_);
+    if (!top_ && !k_.tensors[static_cast<std::size_t>(tensor_)].zero_initialised) return never_stored();
+    if (top_) {
+        const emulate::Event& event = r_.history.events[r_.history.nodes[top_].event];
+        c_.loc = event.stmt->loc;
+        c_.statement = ir::print(k_, *event.stmt);
+        for (int i = 0; i < 3; ++i) c_.block[i] = static_cast<int>(event.block[i]);
+        suspects.slice = slice_below(r_.history, top_);
+    }
+    actual_ = top_ ? forms_.actual(r_.history, top_) : forms_.number(0);
+    c_.actual_tag = top_ ? forms_.text(actual_) : "0: nothing is added to it";
+    compare_values(forms_, k_, expected_, actual_, found_);
+    if (expected_ == actual_) found_.put(Kind::rounding, "the right elements, combined as `computes` says: only the values differ");
+    forms_.elements(expected_, want_);
+    forms_.elements(actual_, have_);
+    look_for_fills();
+    trace();
+    c_.hint = hint();
+    name_elements();
+    if (found_.list.empty()) found_.put(Kind::other, "the two tags differ as a whole");
+    c_.differences = found_.list;
+    message();
+    picture();
+    suspects.fill = found_.constant;
+    suspects.scaled = found_.has(Kind::scaled);
+    suspects.relative = found_.has(Kind::relative);
 }
 
 }  // namespace
 
-void explain_value(Counterexample& c, const Replay& r, int tensor, const std::vector<std::int64_t>& where) {
-    const ir::Kernel& k = r.kernel;
+void explain_value(Counterexample& c, const Replay& r, int tensor, const std::vector<std::int64_t>& where, Suspects& suspects) {
     const ir::Equation* equation = nullptr;
-    for (const ir::Equation& e : k.computes.equations) {   // of the part of the output that the place lies in
+    for (const ir::Equation& e : r.kernel.computes.equations) {   // of the part of the output that the place lies in
         if (e.output != tensor) continue;
         bool inside = true;
         for (std::size_t d = 0; d < where.size() && d < e.output_extents.size(); ++d) {
@@ -239,262 +549,7 @@ void explain_value(Counterexample& c, const Replay& r, int tensor, const std::ve
         if (inside) equation = &e;
     }
     if (!equation || r.history.full()) return;
-    const emulate::TensorData& data = r.inputs[static_cast<std::size_t>(tensor)];
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < where.size(); ++d) offset += where[d] * data.strides[d];
-    const MadeId top = r.history.tensors[static_cast<std::size_t>(tensor)][static_cast<std::size_t>(offset)];
-    Forms forms(k, r.sizes, r.inputs, r.scalars);
-    const FormId expected = forms.expected(*equation, where);
-    c.expected_tag = forms.text(expected);
-    Findings found;
-    if (!top && !k.tensors[static_cast<std::size_t>(tensor)].zero_initialised) {
-        c.actual_tag = "nothing: no thread stores " + c.element;
-        const std::string box = box_of(k, forms, tensor, r.history.tensors[static_cast<std::size_t>(tensor)]);
-        found.put(Kind::never_stored, box.empty() ? "no element of `" + k.tensors[static_cast<std::size_t>(tensor)].name + "` is stored at all" : "what is stored lies in " + box);
-        c.kind = "unwritten output";
-        c.message = fmt::format("{} is never stored", c.element);
-        c.differences = found.list;
-        c.hint = "give this element to a block: " + std::string(box.empty() ? "the grid is empty (tw.cdiv, not //), or the store's mask or the `if` around it lets nothing through" :
-                 "compare the box that is stored with the tensor's shape: too few tiles (tw.cdiv, not //), exchanged indices of the store, or a mask or an `if` around it");
-        return;
-    }
-    if (top) {
-        const emulate::Event& event = r.history.events[r.history.nodes[top].event];
-        c.loc = event.stmt->loc;
-        c.statement = ir::print(k, *event.stmt);
-        for (int i = 0; i < 3; ++i) c.block[i] = static_cast<int>(event.block[i]);
-    }
-    const FormId actual = top ? forms.actual(r.history, top) : forms.number(0);
-    c.actual_tag = top ? forms.text(actual) : "0: nothing is added to it";
-    compare_values(forms, k, expected, actual, found);
-    if (expected == actual) found.put(Kind::rounding, "the right elements, combined as `computes` says: only the values differ");
-    Tracer tracer(r, forms);
-    const auto fills = tracer.fills_below(top);
-
-    int traced = -1;                              // the tensor of the element that is followed
-    const emulate::Event* dropped_at = nullptr;   // a contribution that goes no further: who had it last, and how
-    Made::Kind dropped = Made::Kind::nothing;
-    // The way of one element that tells what happened.
-    auto trace_elements = [&](const std::vector<Monomial>& terms, bool dead_end) {
-        Elements common;   // what the other side has too tells less: it is followed last
-        for (const Monomial& m : dead_end ? found.foreign : found.missing) forms.elements(m, common);
-        for (const Monomial& m : terms) {
-            Elements all;
-            forms.elements(m, all);
-            if (all.empty() || all.size() > 64) continue;
-            std::vector<Elements::value_type> below(all.begin(), all.end());
-            std::stable_partition(below.begin(), below.end(), [&](const auto& e) { return !common.count(e); });
-            std::vector<std::vector<char>> reach;
-            for (const auto& [t, at] : below) {
-                if (reach.size() == 3) break;
-                reach.push_back(tracer.reach_of(t, at));
-            }
-            MadeId from = dead_end ? 0 : top;
-            if (dead_end) {
-                // The last value in which all of it is together.
-                for (std::size_t i = reach[0].size(); i-- > 1 && !from;) {
-                    const Made& node = r.history.nodes[i];
-                    if (node.kind == Made::Kind::row || !node.event) continue;
-                    if (std::all_of(reach.begin(), reach.end(), [&](const auto& v) { return v[i] != 0; })) from = static_cast<MadeId>(i);
-                }
-                if (!from) {   // never together: is the first of them read at all?
-                    for (std::size_t n = 0; n < reach.size(); ++n) {
-                        if (std::find(reach[n].begin() + 1, reach[n].end(), 1) != reach[n].end() &&
-                            std::count(reach[n].begin(), reach[n].end(), 1) > 1) continue;
-                        const auto& [t, at] = below[n];
-                        found.put(Kind::missing, forms.element_text(t, at) + " is never read");
-                        found.never_read = t;
-                        return true;
-                    }
-                    const auto& [t, at] = below.front();
-                    found.put(Kind::missing, forms.element_text(t, at) + " is read, but never meets the other factors of its term");
-                    return true;
-                }
-            }
-            for (std::size_t n = 0; n < reach.size(); ++n) {
-                if (!reach[n][from]) continue;
-                c.trace = tracer.way(from, reach[n]);
-                traced = below[n].first;
-                found.cancels = dead_end && from == top;
-                if (dead_end && from != top && !c.trace.empty()) {
-                    const Made& last = r.history.nodes[from];
-                    const Made* stored = top ? &r.history.nodes[top] : nullptr;
-                    std::string note = "and goes no further";
-                    const ir::Operation& at_end = r.history.events[last.event].stmt->op;
-                    const bool stored_elsewhere = std::holds_alternative<ir::StoreGlobal>(at_end) || std::holds_alternative<ir::AtomicAdd>(at_end) || std::holds_alternative<ir::TmaStore>(at_end);
-                    if (stored_elsewhere) {
-                        note = "but never to " + c.element;
-                    } else if (stored && last.cell[0] >= 0 && stored->cell[0] >= 0 && (last.cell[0] != stored->cell[0] || last.cell[1] != stored->cell[1])) {
-                        found.misplaced = true;
-                        found.swapped = found.swapped || (last.cell[0] == stored->cell[1] && last.cell[1] == stored->cell[0]);
-                        note = fmt::format("as cell ({}, {}) of the tile; what is stored here is cell ({}, {})", last.cell[0], last.cell[1], stored->cell[0], stored->cell[1]);
-                        if (last.cell[1] < 0) note = fmt::format("as element {} of the tile; what is stored here is element {}", last.cell[0], stored->cell[0]);
-                    }
-                    c.trace.back().detail += std::string(c.trace.back().detail.empty() ? "" : ", ") + note;
-                    if (!stored_elsewhere) dropped_at = &r.history.events[last.event];
-                    dropped = last.kind;
-                }
-                return true;
-            }
-        }
-        return false;
-    };
-    auto trace_fill = [&] {
-        c.trace = tracer.way(top, tracer.reach_of([](const Made& m) { return m.kind == Made::Kind::fill; }));
-    };
-    std::string fill_place;
-    for (const auto& [stmt, f] : fills) {
-        if (fill_place.empty()) fill_place = fmt::format("line {} ({} of value {:g})", stmt->loc.line, how_many(static_cast<std::size_t>(f.first), "fill"), f.second);
-    }
-    const bool foreign_elements = std::any_of(found.foreign.begin(), found.foreign.end(), [&](const Monomial& m) {
-        Elements e;
-        forms.elements(m, e);
-        return !e.empty();
-    });
-    if (found.constant && !fills.empty()) trace_fill();
-    else if (foreign_elements) trace_elements(found.foreign, false);
-    else if (!found.repeated.empty()) trace_elements(found.repeated, false);
-    else if (!found.missing.empty() && !trace_elements(found.missing, true)) trace_elements(found.missing, false);
-    if (c.trace.empty()) {
-        Elements some;
-        forms.elements(actual, some);
-        if (!some.empty()) c.trace = tracer.way(top, tracer.reach_of(some.begin()->first, some.begin()->second));
-        else if (!fills.empty()) trace_fill();
-    }
-
-    // A byte that its writer and its reader take for different elements of the tile.
-    std::string disagreement;
-    for (std::size_t i = 1; i < c.trace.size() && (found.has(Kind::foreign) || found.misplaced); ++i) {
-        auto place = [](const std::string& t) {
-            const auto at = t.find("` byte "), open = t.find(" (", at == std::string::npos ? 0 : at), close = t.find(')', open == std::string::npos ? 0 : open);
-            if (at == std::string::npos || open == std::string::npos || close == std::string::npos) return std::pair<std::string, std::string>();
-            return std::pair(t.substr(at + 7, open - at - 7), t.substr(open + 1, close - open));
-        };
-        const auto put = place(c.trace[i - 1].detail), taken = place(c.trace[i].detail);
-        if (!put.first.empty() && put.first == taken.first && put.second != taken.second) {
-            disagreement = fmt::format("line {} puts it as element {}, line {} takes the same byte for {}", c.trace[i - 1].loc.line, put.second, c.trace[i].loc.line, taken.second);
-        }
-    }
-    Elements want, have;
-    forms.elements(expected, want);
-    forms.elements(actual, have);
-    const bool online = is_online_softmax(k);
-    // What usually helps, by what differs.
-    std::string hint;
-    if (!disagreement.empty()) {
-        hint = "writer and reader see the buffer differently (" + disagreement + "): give both views the same swizzle, pad, shape and .T";
-    } else if (found.place) {
-        hint = "another place, or another count: an element is left out where the extreme value is looked for, or its place is counted from the wrong start";
-    } else if (found.infinite) {
-        hint = "look at what is divided by, or multiplied with: a running sum must be rescaled before the new part is added (with the first maximum -inf the factor exp(-inf - m) is 0 and wipes out what it multiplies), and an empty row needs a case of its own";
-    } else if (found.has(Kind::relative)) {
-        hint = rescale;
-    } else if (found.has(Kind::never_written)) {
-        const bool zeroed = std::any_of(c.trace.begin(), c.trace.end(), [](const TraceStep& s) { return s.action == "atomic add"; });
-        hint = zeroed ? "the destination of atomic adds must start at zero: declare it with zeroed=True, and the launcher clears it"
-                      : "an output holds garbage until this launch stores it: do not read it first, or start from a value";
-    } else if (found.constant && found.in_extremum && !fills.empty()) {
-        hint = "a fill takes part in the maximum: only -inf leaves it alone, so load with fill=float(\"-inf\"); filled at " + fill_place;
-    } else if (found.constant && !fills.empty()) {
-        hint = "elements beyond the edge take part: the fill becomes something else than 0 before the sum (exp(0) is 1), so mask after that step, or fill with -inf before exp; filled at " + fill_place;
-    } else if (found.swapped) {
-        hint = "rows and columns are exchanged: check the order of indices, .T, and the axis of the reduction";
-    } else if (found.has(Kind::repeated)) {
-        hint = "each contribution must be counted once: look for tiles, chunks or slices that overlap, an index that does not move with its loop, or an addition that is done by several threads or blocks";
-    } else if (found.has(Kind::missing) && found.has(Kind::foreign) && want == have) {
-        hint = online ? rescale
-               : forms.folded() || tracer.fills_below(top, false).empty() ? "the right elements meet in another way: compare the two tags for an index that runs differently, a factor or a step that one of them lacks"
-                             : "elements beyond the edge take part: the fill becomes something else before it is folded (0 - mean is not 0), so choose with tw.where after that step; filled at " + fill_place;
-    } else if (found.has(Kind::missing) && found.has(Kind::foreign)) {
-        hint = online && found.shift.empty() ? rescale : found.shift.empty() ? "the wrong element was taken: follow the trace to the first step whose index is not the one you meant (layout, swizzle, slot, offset, .T)"
-                                   : "the index is off by " + found.shift + ": follow the trace to the first step whose index is not the one you meant";
-    } else if (found.has(Kind::missing)) {
-        const ir::Stmt* masked = nullptr;
-        for (const auto& [stmt, f] : fills) {
-            if (found.never_read >= 0 && tensor_of_load(k, *stmt) == k.tensors[static_cast<std::size_t>(found.never_read)].name) masked = stmt;
-        }
-        const bool in_shared = dropped_at && (std::holds_alternative<ir::StoreShared>(dropped_at->stmt->op) || std::holds_alternative<ir::TmaLoad>(dropped_at->stmt->op) || std::holds_alternative<ir::CpAsync>(dropped_at->stmt->op));
-        if (masked && !dropped_at && !found.cancels) {
-            c.trace = tracer.way(top, tracer.reach_of([&](const Made& m) { return m.kind == Made::Kind::fill && r.history.events[m.event].stmt == masked; }));
-        }
-        if (found.misplaced) hint = "the element arrives in another cell of the tile than the one it belongs to: writer and reader see the buffer differently (swizzle, pad, shape or .T of one of the views), or the operands are exchanged";
-        else if (in_shared) hint = "the data lie in shared memory and are not read from there: something overwrites them first (an overlay, a slot that is used again, a second store to the same place), or the reader looks at another slot";
-        else if (dropped_at && (dropped == Made::Kind::products || dropped == Made::Kind::fold)) hint = "the contribution was accumulated and then dropped: an accumulator that starts anew (zero=True, tw.zeros inside the loop), or a partial result that is not added";
-        else if (dropped_at) hint = "the element is loaded and then left out: a mask or a condition (tw.where, an `if` around the store) excludes it; check its edge (< or <=)";
-        else if (found.cancels) hint = "the contribution goes in and comes to nothing: it is multiplied by 0, or subtracted again";
-        else if (!top) hint = "no block adds to this element: the grid is empty here, or the condition around the add leaves it out";
-        else if (masked) hint = fmt::format("only fills arrive: the load at line {} reads beyond the bounds of `{}`, so its offset is wrong", masked->loc.line, tensor_of_load(k, *masked));
-        else hint = "part of the range is left out: check loop bounds (tw.cdiv, not //), the mask, that every slice of the tile is used, and what one step hands on to the next (a carry, a running sum)";
-    } else if (found.has(Kind::foreign)) {
-        hint = "something takes part that `computes` does not name: a start value, an accumulator that is not cleared for a new tile, a mask that lets too much through, or a tile that reaches into its neighbour";
-    } else if (found.has(Kind::scaled)) {
-        hint = found.factor.find("sign") != std::string::npos ? "check the order of the operands of a subtraction" : "check the constant: a mean divides by the number of elements of the row (the size), not of the tile; scales are applied once";
-    } else if (found.has(Kind::rounding) && std::isnan(c.actual)) {
-        hint = "no number comes out of an infinity less itself or 0 times one: subtract the maximum before exp (a minimum may be a fill), and start a running maximum at a finite number (-1e30): a row of which a tile masks everything has none yet";
-    } else if (found.has(Kind::rounding)) {
-        hint = "movement is right; look at the types: a sum kept in 16 bits, a cast too early, an approximate function, or an overflow (subtract the maximum before exp)";
-    } else {
-        hint = "the element is not what `computes` says: compare the two tags, and follow the trace";
-    }
-    for (const TraceStep& step : c.trace) {
-        if (step.action != "shuffle") continue;
-        // Which lanes meet is the likeliest to be wrong where lanes were chosen by hand.
-        const bool stays = step.detail == fmt::format("from thread {}", step.thread);
-        hint = stays ? fmt::format("line {}: the shuffle leaves the warp here, and a lane without a partner keeps its own value: choose with tw.where what it shall have", step.loc.line)
-                     : fmt::format("follow the shuffle at line {}: the result has the layout of what is shuffled, and a fold over a whole warp takes xor=1, 2, 4, 8 and 16, each of the result before", step.loc.line);
-        if (stays) break;
-    }
-    if (forms.folded()) {
-        // Forms that were not written out may differ in their writing: say only which elements take part.
-        Elements missing, foreign;
-        std::set_difference(want.begin(), want.end(), have.begin(), have.end(), std::inserter(missing, missing.end()));
-        std::set_difference(have.begin(), have.end(), want.begin(), want.end(), std::inserter(foreign, foreign.end()));
-        found.list.clear();
-        auto list = [&](const Elements& set, Kind kind) {
-            if (set.empty()) return;
-            std::string text;
-            std::size_t n = 0;
-            for (const auto& [t, at] : set) {
-                if (n++ < 4) text += (text.empty() ? "" : ", ") + forms.element_text(t, at);
-            }
-            found.put(kind, text + (n > 4 ? fmt::format(" and {} more", n - 4) : ""));
-        };
-        list(missing, Kind::missing);
-        list(foreign, Kind::foreign);
-        if (found.list.empty()) found.put(Kind::other, "the right elements, combined in another way");
-    }
-    if (found.list.empty()) found.put(Kind::other, "the two tags differ as a whole");
-    c.differences = found.list;
-    c.hint = hint;
-    // One line that says it all: value, and the first difference.
-    c.message = fmt::format("{} is not what `computes` says: {} {}", c.element,
-                            found.list[0].kind == Kind::relative || found.list[0].kind == Kind::scaled || found.list[0].kind == Kind::rounding || found.list[0].kind == Kind::other
-                                ? std::string() : std::string(found.list[0].kind == Kind::repeated ? "" : found.list[0].kind == Kind::missing ? "missing is" : found.list[0].kind == Kind::foreign ? "foreign is" : "it contains"),
-                            found.list[0].text);
-    if (found.constant && !fills.empty()) c.message = fmt::format("{} is not what `computes` says: fills take part in it, loaded at {}", c.element, fill_place);
-    for (std::size_t at; (at = c.message.find("  ")) != std::string::npos;) c.message.erase(at, 1);
-    if (const auto at = c.message.find(": :"); at != std::string::npos) c.message.erase(at, 2);
-
-    // The first tile on the way in which elements do not lie as a copy would put them.
-    std::map<const ir::Stmt*, std::string> statements;
-    if (found.has(Kind::foreign) || found.has(Kind::missing)) {
-        for (const TraceStep& s : c.trace) {
-            if (!c.picture.empty()) break;
-            for (std::size_t i = 1; i < r.history.events.size() && c.picture.empty(); ++i) {
-                const emulate::Event& e = r.history.events[i];
-                if (e.stmt->loc.line != s.loc.line) continue;
-                auto [printed, fresh] = statements.try_emplace(e.stmt);
-                if (fresh) printed->second = ir::print(k, *e.stmt);
-                if (printed->second != s.statement) continue;
-                bool same = e.loops.size() == s.iteration.size();
-                for (std::size_t n = 0; same && n < e.loops.size(); ++n) same = e.loops[n].second == s.iteration[n].second;
-                if (same) {
-                    c.picture = tile_picture(r, static_cast<std::uint32_t>(i), traced);
-                    break;
-                }
-            }
-        }
-    }
+    ValueStory(c, r, tensor).tell(*equation, where, suspects);
 }
 
 }  // namespace tw::diagnose

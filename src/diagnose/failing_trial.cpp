@@ -22,6 +22,7 @@ std::string failing_trial(const ir::Kernel& k, const TrialSearch& search) {
             if (search.trials > 0 && ++tried > search.trials) return {};
             emulate::TrialOptions o;
             o.seed = search.seed + 17 + round;
+            o.own_data = true;
             o.small_integers = (round + n) % 2 == 1;
             o.emulator.schedule = schedules[round];
             o.emulator.resident_blocks = 1 + static_cast<int>(round % 3);
@@ -50,6 +51,7 @@ std::string failing_program_trial(const ir::Module& module, const ir::Program& p
             if (search.trials > 0 && ++tried > search.trials) return {};
             emulate::TrialOptions o;
             o.seed = search.seed + 17 + static_cast<std::uint64_t>(round);
+            o.own_data = true;
             o.small_integers = round % 2 == 1;
             o.emulator.fault_limit = 1;
             o.emulator.step_limit = 4'000'000;

@@ -24,6 +24,7 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"sync/far", "a wait, a barrier or an arrival moves to an end of its region"},
         {"sync/weaker", "a barrier of fewer threads, or a wait for less"},
         {"sync/skip", "synchronisation is left out in some iterations"},
+        {"sync/rare", "synchronisation is left out in rare iterations: every sixteenth, or where two loops meet in one way"},
         {"sync/barrier", "the wrong slot or the wrong mbarrier"},
         {"sync/parity", "the other parity"},
         {"sync/arrivals", "an mbarrier expects one arrival more or fewer, or gets one twice"},
@@ -32,6 +33,7 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"sync/named", "a named barrier with another id or thread count"},
         {"pipeline/stages", "a ring counts modulo the wrong number"},
         {"pipeline/slot", "one use of a ring is one slot ahead or behind"},
+        {"pipeline/joint", "a slot or a parity counts an outer loop, the block or a size as well"},
         {"pipeline/groups", "one group more may be pending, or a commit is missing"},
         {"pipeline/wait", "a wait for asynchronous work is dropped"},
         {"pipeline/arrive", "an arrival that frees a slot is dropped"},
@@ -68,9 +70,16 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"index/arith", "quotient for remainder, or a wrong divisor"},
         {"index/access", "a load, a store or a copy is dropped"},
         {"index/skip", "a load, a store or a copy is left out in the first iteration"},
+        {"index/bits", "a mask or a shift for a remainder or a quotient, or another one"},
+        {"index/residue", "an access or a barrier is left out for some residues of a size"},
+        {"index/large", "an access or a barrier is left out for sizes beyond a bound"},
         {"values/factor", "a factor is dropped or applied twice"},
         {"values/term", "a term of a sum or difference is dropped"},
         {"values/constant", "another constant"},
+        {"values/magnitude", "a constant of any magnitude is left out, changes its sign or is 1.4 times as large"},
+        {"values/cast", "a value goes through a type that holds less, or a cast is left out"},
+        {"values/integer", "another integer operation: rounding the other way, a difference that is never negative, a product that wraps"},
+        {"values/sign", "an absolute value, the root of a square, or nothing below zero"},
         {"values/function", "another function: min for max, an exponential replaced by 1"},
         {"values/predicate", "another comparison"},
         {"values/reduce", "another reduction"},
@@ -79,6 +88,7 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"values/accumulate", "an accumulation overwrites, or is dropped"},
         {"values/drop", "a computation is dropped"},
         {"values/fragment", "another variable of the same shape"},
+        {"launch/strides", "an output whose rows overlap, or lie in another order"},
         {"program/launch", "a launch of a program is dropped or doubled"},
         {"program/order", "two launches trade places"},
         {"program/argument", "a launch takes another tensor"},
@@ -110,7 +120,9 @@ bool find_scope(const ir::Region& region, const ir::Stmt* wanted, SiteContext& c
             const int outer = context.loop_var;
             context.variables.push_back(f->var);
             context.loop_var = f->var;
+            context.loops.push_back(f->var);
             if (find_scope(f->body, wanted, context)) return true;
+            context.loops.pop_back();
             context.loop_var = outer;
         }
         if (const auto* i = std::get_if<ir::If>(&s.op)) {
@@ -215,11 +227,12 @@ std::vector<Mutant> mutants_of(const ir::Kernel& kernel, const std::string& oper
     }
     for (std::size_t i = 0; i < sites.size(); ++i) {
         list.stand_at(static_cast<int>(i));
-        SiteContext context{i == last_arrive, instance_variable(copy.body, &sites[i].stmt()), -1, {}};
+        SiteContext context{i == last_arrive, instance_variable(copy.body, &sites[i].stmt()), -1, {}, {}};
         find_scope(copy.body, &sites[i].stmt(), context);
         mutate_synchronisation(list, sites[i].stmt(), sites[i].region, sites[i].at, context);
         mutate_indices(list, sites[i].stmt(), context);
         mutate_values(list, sites[i].stmt());
+        mutate_types(list, sites[i].stmt(), context);
     }
     std::vector<Mutant> mutants = list.take();
     std::map<std::string, std::size_t> rank;

@@ -25,6 +25,18 @@ void strides(MutantList& list, std::size_t i) {
     }
 }
 
+// The rows of an output one element nearer to one another, half as far apart, or two dimensions with each other's strides.
+void output_strides(MutantList& list, std::size_t i) {
+    const ir::Tensor& t = list.kernel().tensors[i];
+    if (!t.is_output) return;
+    for (std::size_t d = 0; d + 1 < t.strides.size(); ++d) {
+        const std::string which = "the stride of dimension " + std::to_string(d) + " of " + t.name;
+        list.declare("launch/strides", which + " is one less", list.kernel().loc, [&](ir::Kernel& x) { x.tensors[i].strides[d] = ir::max(x.tensors[i].strides[d] - 1, 1); });
+        list.declare("launch/strides", which + " is half of it", list.kernel().loc, [&](ir::Kernel& x) { x.tensors[i].strides[d] = ir::ceil_div(x.tensors[i].strides[d], 2); });
+        list.declare("launch/strides", which + " is that of the next", list.kernel().loc, [&](ir::Kernel& x) { std::swap(x.tensors[i].strides[d], x.tensors[i].strides[d + 1]); });
+    }
+}
+
 }  // namespace
 
 void mutate_declarations(MutantList& list) {
@@ -94,6 +106,16 @@ void mutate_declarations(MutantList& list) {
         if (k.tensors[i].content_sorted) {
             list.declare("index/assume", k.tensors[i].name + " is not promised to be sorted", k.loc, [&](ir::Kernel& x) { x.tensors[i].content_sorted = false; });
         }
+        if (k.tensors[i].offsets_of >= 0) {
+            list.declare("index/assume", k.tensors[i].name + " is not promised to be offsets", k.loc, [&](ir::Kernel& x) { x.tensors[i].offsets_of = -1; });
+        }
+        if (k.tensors[i].inverse_of >= 0) {
+            list.declare("index/assume", k.tensors[i].name + " is not promised to be an inverse", k.loc, [&](ir::Kernel& x) { x.tensors[i].inverse_of = -1; });
+        }
+        if (k.tensors[i].tile_ends) {
+            list.declare("index/assume", k.tensors[i].name + " is not promised to be the ends of tiles", k.loc, [&](ir::Kernel& x) { x.tensors[i].tile_ends.reset(); });
+        }
+        output_strides(list, i);
     }
     for (int axis = 0; axis < 3; ++axis) {
         if (k.grid[axis].is_constant(1)) continue;

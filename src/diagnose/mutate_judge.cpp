@@ -1,5 +1,6 @@
 #include <random>
 
+#include "diagnose/audit.h"
 #include "diagnose/check.h"
 #include "diagnose/failing_trial.h"
 #include "diagnose/mutate.h"
@@ -58,6 +59,18 @@ CheckOptions check_options(const JudgeOptions& options) {
     return o;
 }
 
+AuditOptions beyond_the_cutoff(const JudgeOptions& options) {
+    AuditOptions a;
+    a.seconds = options.trial_seconds;
+    a.runs = options.trials;
+    a.seed = options.seed;
+    return a;
+}
+
+std::string failure_of(const AuditResult& audited) {
+    return audited.failing ? audited.failure->sizes_text + ", " + audited.failure->schedule + ": " + audited.failure->message : "";
+}
+
 }  // namespace
 
 Judgement judge(const ir::Kernel& mutant, const JudgeOptions& options) {
@@ -74,6 +87,7 @@ Judgement judge(const ir::Kernel& mutant, const JudgeOptions& options) {
         search.trials = options.trials;
         search.seed = options.seed;
         j.evidence = failing_trial(mutant, search);
+        if (j.evidence.empty()) j.evidence = failure_of(audit(mutant, beyond_the_cutoff(options)));
         j.real = !j.evidence.empty();
         settle(j, result);
     }
@@ -111,6 +125,7 @@ Judgement judge(const ProgramMutant& mutant, const JudgeOptions& options) {
         search.trials = options.trials;
         search.seed = options.seed;
         j.evidence = failing_program_trial(mutant.module, mutant.program, search);
+        if (j.evidence.empty()) j.evidence = failure_of(audit(mutant.module, mutant.program, beyond_the_cutoff(options)));
         j.real = !j.evidence.empty();
         settle(j, result);
     }

@@ -64,6 +64,7 @@ struct SiteContext {
     bool last_arrive = false;      // no BarrierArrive comes after this one in the text
     int instance_var = -1;         // of the role around the statement, when it has several instances
     int loop_var = -1;             // of the innermost loop around the statement
+    std::vector<int> loops;        // the variables of all loops around it, outermost first
     std::vector<int> variables;    // that have a value there
 };
 
@@ -77,6 +78,7 @@ void put_under(Site& site, const ir::Expr& condition);
 void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Region& region, std::size_t at, const SiteContext& context);
 void mutate_indices(MutantList& list, const ir::Stmt& stmt, const SiteContext& context);
 void mutate_values(MutantList& list, const ir::Stmt& stmt);
+void mutate_types(MutantList& list, const ir::Stmt& stmt, const SiteContext& context);
 void mutate_declarations(MutantList& list);
 
 }  // namespace tw::diagnose

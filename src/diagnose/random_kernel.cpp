@@ -44,6 +44,22 @@ void put(RandomKernel& result, ir::Module module) {
     result.module = std::move(module);
 }
 
+// One slip in the last form: an operator first, then a place; otherwise the operators with many places would be all there is.
+std::string break_kernel(ir::Kernel& kernel, std::mt19937_64& random) {
+    const auto& operators = mutation_operators();
+    for (int tries = 0; tries < 60; ++tries) {
+        std::vector<Mutant> mutants = mutants_of(kernel, operators[random() % operators.size()].name);
+        if (mutants.empty()) continue;
+        Mutant& m = mutants[random() % mutants.size()];
+        if (!ir::legal_last_form(m.kernel).empty()) continue;
+        kernel = std::move(m.kernel);
+        return m.operation + " at line " + std::to_string(m.loc.line) + ": " + m.change;
+    }
+    return {};
+}
+
+void break_kernel(ir::Module& module, std::mt19937_64& random, std::string& slip) { slip = break_kernel(module.kernels[random() % module.kernels.size()], random); }
+
 std::vector<std::map<std::string, std::int64_t>> random_shapes(const ir::Kernel& k, std::mt19937_64& random, int count) {
     std::vector<std::map<std::string, std::int64_t>> shapes;
     for (int tries = 0; tries < 40 && static_cast<int>(shapes.size()) < count; ++tries) {
@@ -80,8 +96,10 @@ RandomText random_text(std::mt19937_64& random, const RandomOptions& options) {
     for (const NamedFamily& f : table) {
         if (f.name == options.family) chosen = &f;
     }
-    // Exact kernels are for comparison with a GPU, launch by launch: no programs.
-    if (options.exact && std::string(chosen->name) == "program") chosen = &table.front();
+    // Exact kernels are for comparison with a GPU, launch by launch: no programs, and nothing that needs all blocks at once.
+    for (const char* name : {"program", "chain", "team"}) {
+        if (options.exact && std::string(chosen->name) == name) chosen = &table.front();
+    }
     RandomWriter writer(random, options.exact);
     RandomText text;
     text.family = chosen->name;
@@ -116,6 +134,7 @@ std::optional<RandomKernel> random_kernel(std::uint64_t seed, const RandomOption
         result.source = slip->source;
         result.slip = slip->what;
     }
+    if (broken && result.slip.empty() && result.module && random() % 2) break_kernel(*result.module, random, result.slip);
     if (broken && result.slip.empty() && result.module) {
         const std::vector<ProgramMutant> mutants = mutants_of(*result.module, result.module->programs[0]);
         const ProgramMutant& m = mutants[random() % mutants.size()];
@@ -123,18 +142,7 @@ std::optional<RandomKernel> random_kernel(std::uint64_t seed, const RandomOption
         result.module = m.module;
         result.module->programs[0] = m.program;
     }
-    if (broken && result.slip.empty()) {
-        // An operator first, then a place: otherwise the operators with many places would be all there is.
-        const auto& operators = mutation_operators();
-        for (int tries = 0; tries < 60 && result.slip.empty(); ++tries) {
-            std::vector<Mutant> mutants = mutants_of(result.kernel, operators[random() % operators.size()].name);
-            if (mutants.empty()) continue;
-            Mutant& m = mutants[random() % mutants.size()];
-            if (!ir::legal_last_form(m.kernel).empty()) continue;
-            result.slip = m.operation + " at line " + std::to_string(m.loc.line) + ": " + m.change;
-            result.kernel = std::move(m.kernel);
-        }
-    }
+    if (broken && result.slip.empty()) result.slip = break_kernel(result.kernel, random);
     result.shapes = random_shapes(result.kernel, random, 4);
     return result;
 }

@@ -35,14 +35,57 @@ std::string program(RandomWriter& w) {
     return text;
 }
 
+// Three to five launches of three small kernels, with buffers between them: what a buffer holds is known as a function of the place.
+std::string chain(RandomWriter& w) {
+    const int BN = w.pick({32, 64, 128});
+    const bool dependent = w.chance(40);
+    const std::string options = dependent ? ", dependent_launch=True" : "", target = dependent ? "sm_90a" : "sm_80";
+    const int c = w.pick({2, 3, 5});
+    std::string text = "import tilewright as tw\nfrom tilewright import bf16, f16, f32, i32\n\nN = tw.sizes(\"N\")\n\n\n";
+    auto kernel = [&](const char* name, const std::string& computes, const std::string& parameters, const std::string& body) {
+        text += fmt::format("@tw.kernel(target=\"{}\", computes=\"{}\", threads={}{})\ndef {}({}):\n    i = tw.grid(tw.cdiv(N, {})) * {}\n{}\n\n", target, computes, w.pick({32, 64}), options, name, parameters, BN, BN, body);
+    };
+    auto load = [&](const char* t, const char* at) { return fmt::format("tw.load({}[{} : {} + {}], fill=0.0)", t, at, at, BN); };
+    kernel("k", fmt::format("B[n] = A[n] * {}.0", c), "A: tw.Tensor(f32, N), B: tw.Tensor(f32, N)", fmt::format("    tw.store(B[i], {} * {}.0)\n", load("A", "i"), c));
+    kernel("both", "C[n] = A[n] - B[n]", "A: tw.Tensor(f32, N), B: tw.Tensor(f32, N), C: tw.Tensor(f32, N)", fmt::format("    tw.store(C[i], {} - {})\n", load("A", "i"), load("B", "i")));
+    kernel("next", "B[n] = where(n + 1 < N, A[minimum(n + 1, N - 1)], 0.0)", "A: tw.Tensor(f32, N), B: tw.Tensor(f32, N)", fmt::format("    tw.store(B[i], {})\n", load("A", "i + 1")));
+    struct Buffer {
+        std::string name, here, after;   // what it holds at n, and at n + 1
+    };
+    std::vector<Buffer> list = {{"X", "X[n]", "where(n + 1 < N, X[minimum(n + 1, N - 1)], 0.0)"}};
+    std::string body;
+    const int launches = 3 + w.below(3);
+    for (int l = 0; l < launches; ++l) {
+        const bool last = l + 1 == launches;
+        const Buffer a = list[static_cast<std::size_t>(w.below(static_cast<int>(list.size())))], b = list.back();
+        Buffer out{last ? "Y" : fmt::format("T{}", l), "", ""};
+        if (!last) body += fmt::format("    {} = tw.buffer(f32, N)\n", out.name);
+        const int kind = w.below(b.after.empty() ? 2 : 3);
+        if (kind == 0) {
+            body += fmt::format("    k({}, {})\n", b.name, out.name);
+            out.here = fmt::format("({} * {}.0)", b.here, c);
+            if (!b.after.empty()) out.after = fmt::format("({} * {}.0)", b.after, c);
+        } else if (kind == 1) {
+            body += fmt::format("    both({}, {}, {})\n", a.name, b.name, out.name);
+            out.here = fmt::format("({} - {})", a.here, b.here);
+            if (!a.after.empty() && !b.after.empty()) out.after = fmt::format("({} - {})", a.after, b.after);
+        } else {
+            body += fmt::format("    next({}, {})\n", b.name, out.name);
+            out.here = b.after;
+        }
+        list.push_back(out);
+    }
+    return text + fmt::format("@tw.program(computes=\"Y[n] = {}\")\ndef whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):\n{}", list.back().here, body);
+}
+
 }  // namespace
 
-std::vector<NamedFamily> program_families() { return {{"program", program, 4}}; }
+std::vector<NamedFamily> program_families() { return {{"program", program, 4}, {"chain", chain, 5}}; }
 
 const std::vector<NamedFamily>& random_family_table() {
     static const std::vector<NamedFamily> table = [] {
         std::vector<NamedFamily> all;
-        for (const auto& list : {tile_families(), fold_families(), copy_families(), role_families(), program_families()}) all.insert(all.end(), list.begin(), list.end());
+        for (const auto& list : {tile_families(), fold_families(), copy_families(), role_families(), number_families(), order_families(), promise_families(), program_families()}) all.insert(all.end(), list.begin(), list.end());
         return all;
     }();
     return table;

@@ -68,6 +68,29 @@ const Rewrite rewrites[] = {
     {R"(read=True)", [](const std::smatch&, std::mt19937_64&) { return std::string("read=False"); }},
     {R"(tw\.atomic_add\()", [](const std::smatch&, std::mt19937_64&) { return std::string("tw.store("); }},
     {R"(, zeroed=True)", [](const std::smatch&, std::mt19937_64&) { return std::string(); }},
+    // what a proof over the reals, or over short loops, would not see
+    {R"((\d+(\.\d+)?e-\d+))", [](const std::smatch& m, std::mt19937_64& r) { return r() % 2 ? std::string("0.0") : fmt::format("{:g}", 1.4 * std::stod(m[1])); }},
+    {R"( & (\d+))", [](const std::smatch& m, std::mt19937_64& r) { return fmt::format(" & {}", r() % 2 ? 2 * std::stol(m[1]) + 1 : std::stol(m[1]) + 1); }},
+    {R"( >> (\d+))", [](const std::smatch& m, std::mt19937_64&) { return fmt::format(" >> {}", std::stol(m[1]) + 1); }},
+    {R"( \^ (\d+))", [](const std::smatch& m, std::mt19937_64&) { return fmt::format(" ^ {}", std::stol(m[1]) + 1); }},
+    {R"( % (\d+))", [](const std::smatch& m, std::mt19937_64&) {
+         long mask = 1;
+         while (mask < std::stol(m[1])) mask *= 2;
+         return fmt::format(" & {}", mask - 1);
+     }},
+    {R"(\bcount\b)", [](const std::smatch&, std::mt19937_64& r) { return std::string(r() % 3 == 0 ? "c" : r() % 2 ? "(m + c)" : "(bm + bn)"); }},
+    {R"(\bn\b)", [](const std::smatch&, std::mt19937_64& r) { return std::string(r() % 2 ? "t" : "(t + c)"); }},
+    {R"(\.to\((f32|i32)\))", [](const std::smatch& m, std::mt19937_64& r) {
+         if (m[1] == "f32") return std::string(r() % 2 ? ".to(bf16).to(f32)" : ".to(i32).to(f32)");
+         return std::string(r() % 2 ? ".to(tw.i8).to(i32)" : ".to(bf16).to(i32)");
+     }},
+    {R"(\bp\b)", [](const std::smatch&, std::mt19937_64& r) { return std::string(r() % 2 ? "p.to(tw.i8).to(i32)" : "p.to(bf16).to(i32)"); }},
+    {R"(tw\.(sqrt|abs|floor)\()", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "abs" ? "tw.sqrt(" : "tw.abs("); }},
+    {R"(strides=\(([^,]+), 1\))", [](const std::smatch& m, std::mt19937_64& r) { return fmt::format("strides=({} - {}, 1)", m[1].str(), 1 + r() % 4); }},
+    {R"(, (range|sorted|offsets_of|inverse_of)=[^,)]+)", [](const std::smatch&, std::mt19937_64&) { return std::string(); }},
+    {R"(noinc=True)", [](const std::smatch&, std::mt19937_64&) { return std::string("noinc=False"); }},
+    {R"(tw\.(min|max)\()", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "min" ? "tw.max(" : "tw.min("); }},
+    {R"(tw\.sync\(\))", [](const std::smatch&, std::mt19937_64&) { return std::string("tw.syncwarp()"); }},
     {R"(, multicast=3)", [](const std::smatch&, std::mt19937_64& r) { return std::string(r() % 2 ? ", multicast=1" : ", multicast=2"); }},
 };
 

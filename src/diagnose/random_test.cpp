@@ -53,6 +53,7 @@ bool random_tests_notice(const ir::Kernel& k, const RandomTests& tests) {
         if (sizes.size() != k.sizes.size()) return false;
         emulate::TrialOptions o;
         o.seed = tests.seed + static_cast<std::uint64_t>(i);
+        o.own_data = true;
         o.emulator.resident_blocks = 2;
         o.emulator.fault_limit = 1;
         o.emulator.step_limit = 4'000'000;

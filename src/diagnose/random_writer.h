@@ -83,6 +83,9 @@ std::vector<NamedFamily> tile_families();      // random_tiles.cpp
 std::vector<NamedFamily> fold_families();      // random_folds.cpp
 std::vector<NamedFamily> copy_families();      // random_products.cpp
 std::vector<NamedFamily> role_families();      // random_roles.cpp
+std::vector<NamedFamily> number_families();    // random_integers.cpp
+std::vector<NamedFamily> order_families();     // random_nested.cpp
+std::vector<NamedFamily> promise_families();   // random_promises.cpp
 std::vector<NamedFamily> program_families();   // random_programs.cpp
 const std::vector<NamedFamily>& random_family_table();
 

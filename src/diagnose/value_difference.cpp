@@ -125,7 +125,9 @@ private:
             if (a.kind == FormAtom::Kind::extremum) {
                 for (FormId member : a.args) {
                     const Form& f = forms_.form(member);
-                    if (f.empty() || (f.size() == 1 && f.begin()->first.empty())) return found_.in_extremum = true;
+                    if (!f.empty() && !(f.size() == 1 && f.begin()->first.empty())) continue;
+                    found_.constants.insert(f.empty() ? 0.0 : f.begin()->second);
+                    return found_.in_extremum = true;
                 }
             }
             if (a.kind == FormAtom::Kind::sum) {
@@ -242,6 +244,7 @@ private:
 
     void add_member(Form& f, FormId member) {
         const Form& m = forms_.form(member);
+        if (m.empty() || (m.size() == 1 && m.begin()->first.empty())) found_.constants.insert(m.empty() ? 0.0 : m.begin()->second);
         if (m.size() == 1) {
             f[m.begin()->first] += m.begin()->second;
             return;

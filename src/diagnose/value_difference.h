@@ -19,6 +19,7 @@ struct Findings {
     std::vector<Monomial> missing, foreign, repeated;
     bool constant = false;          // something without any element takes part: a fill, a start value
     bool in_extremum = false;
+    std::set<double> constants;     // that take part in a maximum or minimum
     bool infinite = false;
     bool place = false;   // both are plain numbers
     bool cancels = false;           // a missing contribution goes in and comes to nothing

@@ -52,6 +52,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     tick(w);   // what the warp does from here on, the copy may overtake
     task.time = ++w.copy_time;
     task.waited = w.own_copies;
+    task.lanes_clock = w.lanes_clock;
     task.snapshot = w.event;
     if (!options_.values) {
         task.origin = shared_origin;
@@ -121,6 +122,18 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
 // Writes through the generic proxy, as an actor of its own that only the covering wait joins.
 void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge&) {
     for (CopyTask& t : tasks) {
+        Access a;
+        a.actor = static_cast<std::uint16_t>(actor_copies(w.number));
+        a.lane = no_lane;
+        a.time = t.time;
+        a.asynchronous = true;
+        a.serial = t.time;
+        a.issuer = static_cast<std::uint16_t>(w.number);
+        a.lanes_clock = t.lanes_clock;
+        a.copies_actor = a.actor;
+        a.own_copies = t.waited;
+        a.stmt = t.stmt;
+        a.snapshot = t.snapshot;
         if (!options_.values) {
             if (t.landed) continue;
             t.landed = true;
@@ -141,30 +154,11 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
                     }
                 }
             });
-            Access a;
-            a.actor = static_cast<std::uint16_t>(actor_copies(w.number));
-            a.lane = no_lane;
-            a.time = t.time;
-            a.asynchronous = true;
-            a.serial = t.time;
-            a.copies_actor = a.actor;
-            a.own_copies = t.waited;
-            a.stmt = t.stmt;
-            a.snapshot = t.snapshot;
             touch(w.block, f, true, a, t.at_issue, w, *t.stmt);
             continue;
         }
         for (std::size_t i = 0; i < t.pieces.size(); ++i) {
-            Access a;
-            a.actor = static_cast<std::uint16_t>(actor_copies(w.number));
             a.lane = t.lanes[i];
-            a.time = t.time;
-            a.asynchronous = true;
-            a.serial = t.time;
-            a.copies_actor = a.actor;
-            a.own_copies = t.waited;
-            a.stmt = t.stmt;
-            a.snapshot = t.snapshot;
             if (!shared_touch(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), true, a, t.at_issue, &w, *t.stmt)) break;
             std::memcpy(&blocks_[at(w.block)].arena[at(t.pieces[i].first)], t.pieces[i].second.data(), t.pieces[i].second.size());
             if (options_.history) put_in_arena(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), t.made[i]);
@@ -266,6 +260,15 @@ int chunk_in_order(Schedule::Order order, int n, int count) {
     return n;
 }
 
+// Does the box, put at this origin, begin or end outside its buffer along dimension d?
+bool leaves_buffer(const ir::SharedBuffer& buffer, const ir::SharedView& view, const std::vector<std::int64_t>& origin, std::size_t d) {
+    std::int64_t extent = 1;
+    for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        if (at(view.dims[i]) == d) extent = view.extents[i];
+    }
+    return origin[d] < 0 || origin[d] > buffer.extent(static_cast<int>(d)) - extent;
+}
+
 int box_bytes(const ir::TensorMap& map, int element) {
     int bytes = element;
     for (int extent : map.box) bytes *= extent;
@@ -280,7 +283,7 @@ void Machine::tma_load_piece(TmaTask& t) {
     const ir::TensorMap& map = k_.tensor_maps[at(op.map)];
     const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
     for (std::size_t d = 0; d < t.origin.size(); ++d) {
-        if (t.origin[d] < 0 || t.origin[d] >= buffer.extent(static_cast<int>(d))) {
+        if (leaves_buffer(buffer, op.dst, t.origin, d)) {
             fault(FaultKind::out_of_bounds, "a TMA load writes outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0, *t.stmt);
             t.done = true;
             return;
@@ -388,7 +391,7 @@ void Machine::tma_store_read(TmaTask& t) {
     std::vector<int> origin;
     for (std::size_t d = 0; d < t.origin.size(); ++d) {
         origin.push_back(static_cast<int>(t.origin[d]));
-        if (t.origin[d] < 0 || t.origin[d] >= buffer.extent(static_cast<int>(d))) {
+        if (leaves_buffer(buffer, op.src, t.origin, d)) {
             fault(FaultKind::out_of_bounds, "a TMA store reads outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0, *t.stmt);
             return;
         }

@@ -85,9 +85,11 @@ struct Access {
     bool async_proxy = false;
     bool asynchronous = false;      // a copy: two of one actor are in no order by themselves
     std::uint32_t time = 0;         // the actor's own clock component
-    std::uint32_t warp_epoch = 0;   // bumped by warp-level barriers: orders lanes of one warp
+    std::uint32_t warp_epoch = 0;   // bumped by warp-level barriers
+    std::uint32_t lanes_clock = 0;  // the warp's clock up to which every lane of it knows what the others did
     std::uint64_t serial = 0;       // which execution of a statement: lanes that write copies of one value together do not collide
     const ir::Stmt* stmt = nullptr;
+    std::uint16_t issuer = 0xffff;  // of a copy that each lane issues for itself: the warp. A lane knows its own accesses before the issue, not the other lanes'
     // A thread's cp.async wait covers its own copies; those of the warp's other lanes need a warp-level barrier after it.
     std::uint16_t copies_actor = 0xffff;
     std::uint32_t own_copies = 0;   // the accessing thread has waited for its copies up to this time
@@ -114,10 +116,11 @@ inline bool ordered(const Access& before, const Access& now, const Knowledge& k)
     if (before.actor == now.actor) {
         if (!now.asynchronous) {
             if ((before.lane == now.lane && now.lane != several_lanes) || before.lane == no_lane || now.lane == no_lane) return true;
-            return before.warp_epoch < now.warp_epoch || before.serial == now.serial;
+            return before.time <= now.lanes_clock || before.serial == now.serial;
         }
         if (before.serial == now.serial) return true;
     }
+    if (before.actor == now.issuer) return (before.lane == now.lane && now.lane != several_lanes) || before.lane == no_lane || before.time <= now.lanes_clock;
     if (before.actor == now.copies_actor && before.lane == now.lane && now.lane != several_lanes && before.time <= now.own_copies) return true;
     return before.actor < k.order.size() && k.order[before.actor] >= before.time;
 }

@@ -163,10 +163,16 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
             Scalar a[3];
             for (std::size_t i = 0; i < n.args.size() && i < 3; ++i) a[i] = value(n.args[i]);
             if (n.function == Function::unknown && error.empty()) error = "unknown function `" + t.name + "` in `computes`";
-            return applied(n.function, a);
+            return settled(applied(n.function, a));
         }
     }
     return {};
+}
+
+ComputesEvaluator::Scalar ComputesEvaluator::settled(Scalar x) const {
+    if (options_.single_precision) x.value = static_cast<float>(x.value);
+    if (!std::isfinite(x.value) || std::isnan(x.rounding)) x.rounding = 0;
+    return x;
 }
 
 // A reduction whose free variables have values they had before has its value from then: the mean of a row is computed
@@ -192,6 +198,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::computed_fold(int node) {
     const char saved_bound = bound_[at(var)];
     if (n.fold == Fold::unknown && error.empty()) error = "unknown reduction `" + n.term->name + "`";
     double acc = 0, bound = 0;
+    const bool single = options_.single_precision;
     if (n.fold == Fold::prod) acc = 1;
     if (n.fold == Fold::max) acc = -std::numeric_limits<double>::infinity();
     if (n.fold == Fold::min) acc = std::numeric_limits<double>::infinity();
@@ -203,17 +210,17 @@ ComputesEvaluator::Scalar ComputesEvaluator::computed_fold(int node) {
             const double x = terms.value[at(i)], rounding = terms.rounding[at(i)];
             switch (n.fold) {
                 case Fold::sum:
-                    acc += x;
+                    acc = single ? static_cast<float>(acc + x) : acc + x;
                     bound += rounding + std::fabs(x);   // in any order of the additions, up to their depth
                     break;
                 case Fold::prod:
                     bound = bound * std::fabs(x) + rounding * std::fabs(acc) + std::fabs(acc * x);
-                    acc *= x;
+                    acc = single ? static_cast<float>(acc * x) : acc * x;
                     break;
                 case Fold::max:
                 case Fold::min:
                     bound = std::max(bound, rounding);
-                    acc = n.fold == Fold::max ? std::max(acc, x) : std::min(acc, x);
+                    acc = n.fold == Fold::max ? std::fmax(acc, x) : std::fmin(acc, x);
                     break;
                 case Fold::any: acc = acc != 0 || x != 0; break;
                 case Fold::unknown: break;
@@ -223,7 +230,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::computed_fold(int node) {
     --strips_used_;
     vars_[at(var)] = saved;
     bound_[at(var)] = saved_bound;
-    return {acc, bound};
+    return settled({acc, bound});
 }
 
 namespace {
@@ -334,20 +341,29 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
         for (std::size_t i = 0; i < at(count); ++i) {
             const bool product = n.function == Function::mul;
             const double r = product ? a.value[i] * b.value[i] : a.value[i] + b.value[i];
-            out.rounding[i] = product ? a.rounding[i] * std::fabs(b.value[i]) + b.rounding[i] * std::fabs(a.value[i]) + std::fabs(r)
-                                      : a.rounding[i] + b.rounding[i] + std::fabs(r);
-            out.value[i] = r;
+            const double bound = product ? a.rounding[i] * std::fabs(b.value[i]) + b.rounding[i] * std::fabs(a.value[i]) + std::fabs(r)
+                                         : a.rounding[i] + b.rounding[i] + std::fabs(r);
+            const Scalar x = settled({r, bound});
+            out.rounding[i] = x.rounding;
+            out.value[i] = x.value;
         }
         return;
     }
     for (std::size_t i = 0; i < at(count); ++i) {
         Scalar a[3];
         for (std::size_t j = 0; j < arity; ++j) a[j] = {args[j]->value[i], args[j]->rounding[i]};
-        const Scalar r = applied(n.function, a);
+        const Scalar r = settled(applied(n.function, a));
         out.value[i] = r.value;
         out.rounding[i] = r.rounding;
     }
 }
+
+namespace {
+
+// The bound is of first order: it holds while what the argument may lose is small beside the argument itself. 2^-20: sixteen roundings of f32.
+double unless_it_vanishes(double bound, double argument, double lost) { return 0x1p-20 * lost >= std::fabs(argument) ? std::numeric_limits<double>::infinity() : bound; }
+
+}  // namespace
 
 // The value, and its error: that of the arguments, times how steep the function is there, and one rounding of its own.
 ComputesEvaluator::Scalar ComputesEvaluator::applied(Function f, const Scalar* args) {
@@ -361,15 +377,15 @@ ComputesEvaluator::Scalar ComputesEvaluator::applied(Function f, const Scalar* a
         case Function::mul: return {a * b, ea * std::fabs(b) + eb * std::fabs(a) + std::fabs(a * b)};
         case Function::div: {
             const double own = std::fabs(a / b);
-            return {a / b, (ea + eb * own) / std::fabs(b) + own};
+            return {a / b, unless_it_vanishes((ea + eb * own) / std::fabs(b) + own, b, eb)};
         }
         case Function::neg: return chosen(-a);
         case Function::fma: {
             const double r = a * b + args[2].value;
             return {r, ea * std::fabs(b) + eb * std::fabs(a) + ec + std::fabs(r)};
         }
-        case Function::min: return chosen(std::min(a, b));
-        case Function::max: return chosen(std::max(a, b));
+        case Function::min: return chosen(std::fmin(a, b));   // a NaN loses, as in fminf
+        case Function::max: return chosen(std::fmax(a, b));
         case Function::abs: return chosen(std::fabs(a));
         case Function::pow: {
             const double r = std::pow(a, b), own = std::fabs(r);
@@ -383,17 +399,20 @@ ComputesEvaluator::Scalar ComputesEvaluator::applied(Function f, const Scalar* a
             const double r = f == Function::exp ? std::exp(a) : std::exp2(a), own = std::fabs(r);
             return {r, (ea + std::fabs(a)) * own + own};
         }
-        case Function::log: return steep(std::log(a), 1 / a, 1);
-        case Function::log2: return steep(std::log2(a), 1 / a, 1);
+        case Function::log:
+        case Function::log2: {
+            const Scalar r = steep(f == Function::log ? std::log(a) : std::log2(a), 1 / a, 1);
+            return {r.value, unless_it_vanishes(r.rounding, a, ea)};
+        }
         case Function::sqrt: {
             const double r = std::sqrt(a);
             return steep(r, 0.5 / std::max(std::fabs(r), 1e-300));
         }
         case Function::rsqrt: {
             const double r = 1 / std::sqrt(a);
-            return steep(r, 0.5 * std::fabs(r) / std::fabs(a));
+            return {r, unless_it_vanishes(steep(r, 0.5 * std::fabs(r) / std::fabs(a)).rounding, a, ea)};
         }
-        case Function::rcp: return steep(1 / a, 1 / a * (1 / a));
+        case Function::rcp: return {1 / a, unless_it_vanishes(steep(1 / a, 1 / a * (1 / a)).rounding, a, ea)};
         case Function::sin: return flat(std::sin(a));
         case Function::cos: return flat(std::cos(a));
         case Function::tanh: return flat(std::tanh(a));

@@ -69,6 +69,7 @@ private:
     void strip(int node, int var, std::int64_t first, int count, Strip& out);
     void element_strip(const Node& n, int var, std::int64_t first, int count, Strip& out);
     static Scalar applied(Function f, const Scalar* args);
+    Scalar settled(Scalar x) const;   // as the precision has it; what is infinite is exact
     Strip& spare(std::size_t depth);
 
     const std::vector<std::int64_t>& sizes_;

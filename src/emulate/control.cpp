@@ -58,7 +58,7 @@ bool Machine::step(Warp& w) {
         limit_hit_ = true;
         return false;
     }
-    if ((outcome_.steps & 0xffff) == 0) report_progress(cluster_);
+    if ((outcome_.steps & 0x3ff) == 0) report_progress(cluster_);
     while (!w.frames.empty()) {
         Frame& f = w.frames.back();
         if (f.pc < f.region->size()) break;
@@ -70,12 +70,13 @@ bool Machine::step(Warp& w) {
             break;
         }
         if (f.leaves_role) w.groups.pop_back();
-        if (f.leaves_elect) w.single = false;
+        if (f.leaves_elect) leave_elect(w);
         if (f.loop) w.snapshot.reset();
         w.frames.pop_back();
     }
     if (w.frames.empty()) {
         w.done = true;
+        w.knows.join_from(w.lane0);
         check_messages(w);
         // Copies that nobody waited for land sometime: not before anything that came after them.
         for (auto& group : w.copy_groups) land_copies(w, group, w.knows);
@@ -171,7 +172,7 @@ bool Machine::step(Warp& w) {
             w.frames.push_back(nested);
             return true;
         }
-        w.single = true;
+        enter_elect(w);
         Frame frame;
         frame.region = &e->body;
         frame.leaves_elect = true;
@@ -243,6 +244,7 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             BarrierSlot& slot = m.blocks_[static_cast<std::size_t>(place->first)].barriers[static_cast<std::size_t>(place->second)];
             Knowledge copies = w.knows;
             copies.order[static_cast<std::size_t>(m.actor_copies(w.number))] = w.copy_time;
+            if (!op.noinc && !m.options_.values) slot.uncounted.emplace_back(w.number, w.knows.order[static_cast<std::size_t>(w.number)], &s);
             slot.gathering.join_from(copies);
             m.barrier_arrive(w, s, op.barrier, op.noinc ? 1 : 0, 0);
             return true;
@@ -256,11 +258,17 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         }
         bool operator()(const ir::BulkWait& op) {
             const std::size_t covered = w.bulk_groups.size() - std::min(w.bulk_groups.size(), static_cast<std::size_t>(op.pending));
+            // Groups belong to the thread that committed them: lane 0, whoever else executes the wait.
+            Knowledge& lane0 = w.single ? w.knows : w.lane0;
+            if (!w.single && covered > 0) {
+                lane0.order.resize(static_cast<std::size_t>(m.actors_), 0);
+                w.lane0_ahead = true;
+            }
             for (std::size_t g = 0; g < covered; ++g) {
                 for (int id : w.bulk_groups[g]) {
                     TmaTask& t = m.tma_[static_cast<std::size_t>(id)];
                     m.tma_store_read(t);
-                    auto& c = w.knows.order[static_cast<std::size_t>(m.actor_bulk(w.number))];
+                    auto& c = lane0.order[static_cast<std::size_t>(m.actor_bulk(w.number))];
                     c = std::max(c, t.time);
                 }
             }
@@ -311,7 +319,7 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             m.count_arrival(w, s, m.cluster_barrier_.released);
             // .relaxed counts like any arrival and passes nothing on but that this warp has started.
             Knowledge& gathering = m.cluster_barrier_.gathering;
-            if (!op.relaxed) gathering.join_from(w.knows);
+            if (!op.relaxed) m.pass_on(w, gathering);
             join(gathering.waits, w.knows.waits);
             gathering.order.resize(static_cast<std::size_t>(m.actors_), 0);
             auto& started = gathering.order[static_cast<std::size_t>(w.number)];
@@ -402,18 +410,39 @@ bool Machine::execute(Warp& w, const Stmt& s) {
 }
 
 void Machine::warp_barrier(Warp& w) {
+    if (w.lane0_ahead) {
+        w.knows.join_from(w.lane0);
+        w.lane0_ahead = false;
+    }
     ++w.epoch;
-    w.epoch_clock = w.knows.order[static_cast<std::size_t>(w.number)];
+    w.lanes_clock = w.knows.order[static_cast<std::size_t>(w.number)];
     w.touched_shared = false;
     tick(w);
+}
+
+// What lane 0 learns from a wait in here, the other lanes do not know until the warp meets at a barrier.
+void Machine::enter_elect(Warp& w) {
+    w.single = true;
+    w.outside = w.knows;
+    if (w.lane0_ahead) w.knows.join_from(w.lane0);
+}
+
+void Machine::leave_elect(Warp& w) {
+    w.single = false;
+    const auto n = static_cast<std::size_t>(w.number);
+    w.outside.order[n] = w.knows.order[n];   // the clock is the warp's
+    if (!w.knows.waits.empty()) w.outside.waits[n] = w.knows.waits[n];
+    w.lane0 = std::move(w.knows);
+    w.knows = std::move(w.outside);
+    w.lane0_ahead = true;
 }
 
 Knowledge Machine::known_to_one_thread(const Warp& w) const {
     Knowledge k = w.knows;
     if (w.single && w.touched_shared) {
         const auto n = static_cast<std::size_t>(w.number);
-        k.order[n] = std::min(k.order[n], w.epoch_clock);
-        k.fenced[n] = std::min(k.fenced[n], w.epoch_clock);
+        k.order[n] = std::min(k.order[n], w.lanes_clock);
+        k.fenced[n] = std::min(k.fenced[n], w.lanes_clock);
     }
     return k;
 }
@@ -426,6 +455,7 @@ Access Machine::access_of(const Warp& w, int lane, const Stmt& s) const {
     a.lane = static_cast<std::uint8_t>(lane);
     a.time = w.knows.order[static_cast<std::size_t>(w.number)];
     a.warp_epoch = w.epoch;
+    a.lanes_clock = w.lanes_clock;
     a.serial = w.serial;
     a.copies_actor = static_cast<std::uint16_t>(actor_copies(w.number));
     a.own_copies = w.own_copies;

@@ -113,7 +113,7 @@ struct ExpectSeen {
 struct SkeletonCache;   // footprints that several skeleton runs of one kernel share
 std::shared_ptr<SkeletonCache> make_skeleton_cache();
 
-// How far a run is: told after every cluster and every 65536 statements.
+// How far a run is: told after every cluster and every 1024 statements.
 struct Progress {
     std::int64_t clusters_done = 0, clusters = 0, statements = 0;
 };

@@ -13,6 +13,7 @@
 #include "emulate/clock.h"
 #include "emulate/emulator.h"
 #include "emulate/places.h"
+#include "ir/handover.h"
 #include "ir/row_starts.h"
 #include "target/tensor_core.h"
 
@@ -78,6 +79,7 @@ struct CopyTask {                     // one warp's share of a CpAsync
     bool landed = false;
     std::uint32_t time = 0;
     std::uint32_t waited = 0;                 // up to which time its thread had waited for its own copies when it issued this
+    std::uint32_t lanes_clock = 0;            // of its warp, at the issue
     Knowledge at_issue;
 };
 
@@ -90,6 +92,10 @@ struct BarrierSlot {
     Knowledge gathering, released;    // of this phase; of the last completed one
     std::map<int, std::pair<std::uint32_t, const Stmt*>> waited;   // warp -> its last wait for the last completed phase (skeleton runs)
     std::uint32_t tma_time = 0;       // clock component of loads bound to this slot
+    // Copies' arrivals that count for nothing (cp.async.mbarrier.arrive without .noinc): they hold the phase up only if it cannot end before they
+    // are issued, so an arrival that counts must know of each. Warp, its clock, statement; and what those arrivals know.
+    std::vector<std::tuple<int, std::uint32_t, const Stmt*>> uncounted;
+    Clock counted;
     int initialiser = -1;             // warp number, and its clock then: others must have synchronised with it
     std::uint32_t init_time = 0;
 };
@@ -133,9 +139,11 @@ struct Warp {
     std::uint64_t wait_generation = 0;
     bool joined = false;                      // already counted at the barrier it waits for
     const Stmt* at_cluster_barrier = nullptr; // its arrival there that it has not yet waited for
-    Knowledge knows;
+    Knowledge knows;                          // inside Elect: lane 0's
+    Knowledge outside, lane0;                 // inside Elect: what the other lanes know; outside: what lane 0 learnt there, theirs with the next barrier of the warp
+    bool lane0_ahead = false;
     std::uint32_t epoch = 0;                  // warp-level barriers passed
-    std::uint32_t epoch_clock = 0;            // own clock when the last of them was passed
+    std::uint32_t lanes_clock = 0;            // own clock up to which each lane knows what the others did: when the last of them was passed, or an arrival of all lanes came back through an mbarrier
     bool touched_shared = false;              // ordinary shared accesses since then
     std::uint32_t own_copies = 0;             // time up to which each lane has waited for its own copies
     std::uint64_t serial = 0;
@@ -304,6 +312,13 @@ private:
     }
     Access access_of(const Warp& w, int lane, const Stmt& s) const;
     void warp_barrier(Warp& w);                        // lanes are ordered: a new epoch
+    void enter_elect(Warp& w);
+    void leave_elect(Warp& w);
+    // What an arrival of all lanes passes on: also what lane 0 alone has learnt.
+    void pass_on(const Warp& w, Knowledge& gathering) const {
+        gathering.join_from(w.knows);
+        if (w.lane0_ahead) gathering.join_from(w.lane0);
+    }
     // What one elected thread may pass on: not what the other lanes did since the last warp-level barrier.
     Knowledge known_to_one_thread(const Warp& w) const;
     void tick(Warp& w);                                // the warp's own component advances
@@ -313,6 +328,7 @@ private:
     bool stopped() const { return outcome_.faults.size() >= options_.fault_limit || limit_hit_; }
 
     const ir::Kernel& k_;
+    const ir::Handover handover_{ir::handover_of(k_)};   // what arrivals at other blocks' barriers pass on
     const ir::RowStarts row_starts_{k_};
     const std::vector<std::int64_t>& sizes_;
     const std::vector<double>& scalars_;
@@ -357,6 +373,7 @@ private:
     std::vector<TmaTask> tma_;
     std::vector<int> open_loads_;         // of tma_: boxes that have not arrived
     std::optional<std::pair<int, const Stmt*>> mixed_;     // a warp, and its arrival at a barrier that is in no order with the round before
+    std::optional<std::pair<int, const Stmt*>> uncounted_;   // a warp, and its arrival of count 0 that a phase may not wait for
     std::optional<std::pair<int, const Stmt*>> overrun_;   // a warp, and its wait that a phase may overtake
     std::set<std::tuple<const Stmt*, const Stmt*, std::uint32_t, std::uint32_t>> seen_dependences_;   // by the numbers of their snapshots
     NamedBarrier cluster_barrier_;

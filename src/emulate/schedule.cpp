@@ -209,6 +209,9 @@ void Machine::run_cluster() {
     if (mixed_ && outcome_.faults.empty()) {
         fault(FaultKind::barrier, "this arrival may come before one of the barrier's round before, and be counted in its place: nothing orders the two", &warps_[static_cast<std::size_t>(mixed_->first)], 0, *mixed_->second);
     }
+    if (uncounted_ && outcome_.faults.empty()) {
+        fault(FaultKind::barrier, "the mbarrier's phase may end before this is issued: it counts for nothing, and no arrival that counts knows of it", &warps_[static_cast<std::size_t>(uncounted_->first)], 0, *uncounted_->second);
+    }
     if (overrun_ && outcome_.faults.empty()) {
         fault(FaultKind::phase, "an mbarrier's next phase may end before this wait has seen the one before: nothing orders the two", &warps_[static_cast<std::size_t>(overrun_->first)], 0, *overrun_->second);
     }

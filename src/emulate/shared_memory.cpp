@@ -130,7 +130,7 @@ void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
                 return;
             }
             if (!op.matrix && !shared_vector_fits(*address, v, size, op.vector_bytes, start, buffer, w, t % 32, s)) return;
-            if (!shared_touch(block, *address, size, false, access_of(w, t % 32, s), w.knows, &w, s)) return;
+            if (!shared_touch(block, *address, size, false, access_of(w, op.matrix ? several_lanes : t % 32, s), w.knows, &w, s)) return;
             dst.values[at(t * table.values + v)] = load_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype);
             if (options_.history) dst.made[at(t * table.values + v)] = options_.history->move(made_in_arena(block, *address, size), w.event, thread_of(w, t), *address, c, at(table.rank));
         }
@@ -163,7 +163,7 @@ void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
                 return;
             }
             if (!op.matrix && !shared_vector_fits(*address, v, size, op.vector_bytes, start, buffer, w, t % 32, s)) return;
-            if (!shared_touch(block, *address, size, true, access_of(w, t % 32, s), w.knows, &w, s)) return;
+            if (!shared_touch(block, *address, size, true, access_of(w, op.matrix ? several_lanes : t % 32, s), w.knows, &w, s)) return;
             store_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype, src.values[at(t * table.values + v)]);
             if (options_.history) put_in_arena(block, *address, size, options_.history->move(src.made[at(t * table.values + v)], w.event, thread_of(w, t), *address, c, at(table.rank)));
         }

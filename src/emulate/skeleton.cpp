@@ -121,6 +121,9 @@ void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, 
     const Footprint& f = footprint(w, s, origin, 0, [&](Footprint& out) {
         const FragmentTable& table = tables_[at(id)];
         const int first = 32 * warp_in_group(w);
+        const auto* load = std::get_if<ir::LoadShared>(&s.op);
+        const auto* store = std::get_if<ir::StoreShared>(&s.op);
+        const bool together = (load && load->matrix) || (store && store->matrix);   // ldmatrix and stmatrix: a lane's elements are moved for it by others
         for (int t = first; t < first + 32 && t < table.threads; ++t) {
             if (is_write && holds_a_copy(k_.fragments[at(id)].dist, t)) continue;
             for (int v = 0; v < table.values; ++v) {
@@ -129,7 +132,7 @@ void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, 
                 for (std::size_t i = 0; i < view.dims.size(); ++i) c[at(view.dims[i])] += table.at(t, v)[i];
                 for (std::size_t d = 0; d < c.size(); ++d) out.outside |= c[d] < 0 || c[d] >= buffer.extent(static_cast<int>(d));
                 if (out.outside) return;
-                out.touches.emplace_back(static_cast<std::uint8_t>(t % 32), ir::shared_address(buffer, c) / granule_);
+                out.touches.emplace_back(together ? several_lanes : static_cast<std::uint8_t>(t % 32), ir::shared_address(buffer, c) / granule_);
             }
         }
     });

@@ -66,6 +66,13 @@ void Machine::complete_phase_if_ready(int block, int number) {
         break;
     }
     b.waited.clear();
+    for (const auto& [warp, time, stmt] : b.uncounted) {
+        const auto n = static_cast<std::size_t>(warp);
+        if (n < b.counted.size() && b.counted[n] >= time) continue;
+        if (!uncounted_) uncounted_ = {warp, stmt};
+    }
+    b.uncounted.clear();
+    b.counted.clear();
     ++b.phase;
     b.pending = b.arrivals;
     b.released = std::move(b.gathering);
@@ -81,9 +88,18 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     const int copies = w.single ? 1 : 32;
     note_arrival(place->first, place->second, w.event, count * copies, bytes * copies, 0);
     b.tx += bytes * copies;
-    const Knowledge passed_on = known_to_one_thread(w);
-    if (place->first != w.block) visit_peer(place->first, w, passed_on.order[at(w.number)], s);
+    Knowledge passed_on = known_to_one_thread(w);
+    if (place->first != w.block) {
+        visit_peer(place->first, w, passed_on.order[at(w.number)], s);
+        // Relaxed (ir/handover.h): a block learns nothing of its own warps' doing by way of another, but that they run.
+        for (int n = place->first * k_.warps; handover_ != ir::Handover::cluster && n < (place->first + 1) * k_.warps; ++n) {
+            if (at(n) < passed_on.order.size()) passed_on.order[at(n)] = std::min(passed_on.order[at(n)], 1u);
+            if (at(n) < passed_on.fenced.size()) passed_on.fenced[at(n)] = 0;
+        }
+    }
     b.gathering.join_from(passed_on);
+    if (!w.single && w.lane0_ahead) b.gathering.join_from(w.lane0);
+    if (count > 0 && !options_.values) join(b.counted, passed_on.order);
     tick(w);
     for (int i = 0; i < count * copies; ++i) {
         if (b.pending == 0) {
@@ -107,6 +123,8 @@ bool Machine::barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op) {
     if (static_cast<std::int64_t>(b.phase & 1) == parity) return false;
     // No new epoch: a wait orders each lane after the arrivals, not the warp's lanes among themselves.
     w.knows.join_from(b.released);
+    // Where all lanes arrived there themselves, each knows now what the others did before.
+    if (const auto n = at(w.number); !w.single && n < b.released.order.size()) w.lanes_clock = std::max(w.lanes_clock, b.released.order[n]);
     if (!options_.values) b.waited[w.number] = {++w.knows.waits[at(w.number)], &s};
     return true;
 }
@@ -136,7 +154,7 @@ bool Machine::named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, b
     count_arrival(w, s, b.released);
     b.expected = threads;
     b.arrived += 32;
-    b.gathering.join_from(w.knows);
+    pass_on(w, b.gathering);
     tick(w);
     w.wait_generation = b.generation;
     if (b.arrived > threads) {

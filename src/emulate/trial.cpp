@@ -7,7 +7,9 @@
 #include <limits>
 #include <random>
 
+#include "emulate/index_use.h"
 #include "emulate/machine.h"
+#include "emulate/poison.h"
 
 namespace tw::emulate {
 namespace {
@@ -24,8 +26,15 @@ double unit(target::DType type) {
     return facts.is_float ? std::ldexp(1.0, -facts.fraction_bits) : 0.0;
 }
 
-// Bytes of which nothing is promised are the operands of integer matrix units, not indices.
-bool is_data(const ir::Tensor& t) { return (t.dtype == target::DType::I8 || t.dtype == target::DType::U8) && !t.content_range; }
+// An integer that steers nothing. Small ones keep sums exact; others are negative and large too, though no sum or product of a few of them
+// leaves its type: what wraps around would be no slip of the kernel.
+double drawn_integer(target::DType type, bool small, std::mt19937_64& random) {
+    const bool wide = target::bytes(type) > 1, is_signed = type != target::DType::U8 && type != target::DType::U32;
+    if (type == target::DType::Bool) return static_cast<double>(random() % 2);
+    const std::int64_t reach = small || random() % 4 == 0 ? 7 : wide ? 1000 : 60;
+    const auto drawn = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(2 * reach + 1));
+    return static_cast<double>(is_signed ? drawn - reach : drawn);
+}
 
 // Values row by row, put at their strided places.
 template <class Put>
@@ -40,6 +49,10 @@ void scatter(const TensorData& data, const std::vector<std::int64_t>& values, co
     }
 }
 
+bool names_an_infinity(const ir::Term& t) {
+    return (t->kind == ir::TermKind::constant && std::isinf(t->number)) || std::any_of(t->args.begin(), t->args.end(), names_an_infinity);
+}
+
 // Seeds take turns: random contents, then the extreme ones.
 Spread spread_of(std::uint64_t seed) {
     static constexpr Spread order[] = {Spread::ragged, Spread::random, Spread::single, Spread::lowest, Spread::highest};
@@ -51,6 +64,8 @@ Spread spread_of(std::uint64_t seed) {
 std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, std::uint64_t seed, bool small_integers) {
     std::vector<TensorData> tensors;
     const auto promised = promised_contents(k.tensors, sizes, spread_of(seed), seed);
+    const auto is_index = index_tensors(k.tensors, k.computes, {&k}), is_read = read_tensors(k.tensors, k.computes);
+    const auto places = indexed_extents(k.tensors, k.computes, sizes);
     for (std::size_t i = 0; i < k.tensors.size(); ++i) {
         const ir::Tensor& t = k.tensors[i];
         TensorData data = make_tensor(t.dtype, values_of(t.dims, sizes), values_of(t.strides, sizes));
@@ -59,9 +74,9 @@ std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std
         std::vector<double> values(static_cast<std::size_t>(count));
         const bool is_float = target::info(t.dtype).is_float;
         for (double& v : values) {
-            if (is_data(t)) v = static_cast<double>(static_cast<int>(random() % 15) - (t.dtype == target::DType::I8 ? 7 : 0));
-            // With no promise about an index tensor's contents only zeros are sure to be meant: anything else could be a false alarm.
-            else if (!is_float) v = 0;
+            // With no promise about an index tensor's contents places that `computes` reads are meant, or zero: anything else could be a false alarm.
+            if (!is_float && is_index[i]) v = places[i] > 0 ? static_cast<double>(random() % static_cast<std::uint64_t>(places[i])) : 0;
+            else if (!is_float) v = drawn_integer(t.dtype, small_integers, random);
             else if (small_integers) v = static_cast<double>(static_cast<int>(random() % 7) - 3);
             else v = std::uniform_real_distribution<double>(-1.0, 1.0)(random);
         }
@@ -69,7 +84,9 @@ std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std
         for (std::int64_t n = 0; n < count; ++n) {
             store_value(&data.bytes[static_cast<std::size_t>(n * target::bytes(t.dtype))], t.dtype, values[static_cast<std::size_t>(n)]);
         }
-        if (t.is_output) std::fill(data.bytes.begin(), data.bytes.end(), t.zero_initialised ? 0x00 : 0xff);
+        // What `computes` reads of an output is what it held before: that is data, not poison.
+        if (t.is_output && t.zero_initialised) std::fill(data.bytes.begin(), data.bytes.end(), std::uint8_t{0});
+        else if (t.is_output && !is_read[i]) std::fill(data.bytes.begin(), data.bytes.end(), poison_of(t.dtype));
         tensors.push_back(std::move(data));
     }
     return tensors;
@@ -113,6 +130,9 @@ std::string too_large(const ir::Kernel& k, const std::vector<std::int64_t>& size
     for (const ir::Tensor& t : k.tensors) {
         for (const ir::Expr& e : t.dims) {
             if (const auto extent = size_value(e, sizes); extent && *extent < 0) return "with these sizes `" + t.name + "` has a dimension of " + std::to_string(*extent);
+        }
+        for (std::size_t d = 0; d < t.strides.size(); ++d) {   // elements before the first have no memory
+            if (const auto stride = size_value(t.strides[d], sizes); stride && *stride < 0 && size_value(t.dims[d], sizes).value_or(0) > 1) return "with these sizes `" + t.name + "` has a stride of " + std::to_string(*stride);
         }
     }
     const std::int64_t bytes = memory_needed(k, sizes);
@@ -203,7 +223,9 @@ void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorDa
         trial.refused = expected.error();
         return;
     }
-    for (const ReferenceOutput& r : *expected) {
+    std::optional<std::vector<ReferenceOutput>> single;   // made for outputs that differ: see Sensitivity
+    for (std::size_t q = 0; q < expected->size(); ++q) {
+        const ReferenceOutput& r = (*expected)[q];
         OutputError e;
         e.tensor = r.tensor;
         const TensorData& actual = trial.tensors[static_cast<std::size_t>(r.tensor)];
@@ -211,6 +233,17 @@ void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorDa
         const bool integer = !target::info(actual.dtype).is_float;
         e.tolerance = integer ? 0.0 : options.tolerance > 0 ? options.tolerance : default_tolerance(k, r.tensor);
         e.wrong = !(e.error.worst <= e.tolerance);
+        if (e.wrong && !integer) {
+            ReferenceOptions in_f32;
+            in_f32.single_precision = true;
+            if (!single) {
+                auto made = reference(k.computes, trial.sizes, scalars, inputs, in_f32);
+                if (made) single = *std::move(made);
+            }
+            e.error = compare(r, actual, {single ? &(*single)[q] : nullptr, options.own_data, names_an_infinity(k.computes.equations[q].value)});
+            e.wrong = !(e.error.worst <= e.tolerance);
+            if (!e.wrong && e.error.excused == static_cast<std::int64_t>(r.values.size())) trial.refused = "`computes` is not defined on these inputs";
+        }
         e.unwritten = e.error.has_nan;
         trial.outputs.push_back(e);
     }
@@ -248,7 +281,7 @@ void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorDa
         for_each(before.dims, [&](const std::vector<std::int64_t>& index) {
             if (e.wrong || said[number(index)]) return;
             const double was = before.get(index), is = after.get(index);
-            if (was == is || (std::isnan(was) && std::isnan(is))) return;
+            if (bits_at(before, index) == bits_at(after, index)) return;
             e.wrong = true;
             e.error.worst = std::numeric_limits<double>::infinity();
             e.error.where = index;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/team.h"
 #include "lower/steps.h"
 #include "target/arch.h"
 #include "target/sync.h"
@@ -58,7 +59,7 @@ void place_arena(Draft& draft, const Context& context) {
     for (ir::Team& t : k.teams) {
         at = up(at, 16);
         t.byte_offset = static_cast<int>(at);
-        t.bytes = t.slots() * (4 * t.words() * (k.warps + 1) + 2 * target::mbarrier_bytes);   // tw::TeamBox
+        t.bytes = ir::team_box_bytes(t, k.warps);
         at += t.bytes;
     }
     const target::Arch& arch = *target::find_arch(k.arch);

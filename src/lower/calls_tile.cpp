@@ -155,7 +155,7 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
             if (*known) return done();
             return r.error(Code::bad_assumption, b->where("condition"), "the assumption is false for these constants: no launch could satisfy it");
         }
-        r.d.kernel.assumptions.push_back({*c, std::string(r.cx.sources.text(b->where("condition"))), r.loc(b->where("condition"))});
+        r.d.kernel.assumptions.push_back({*c, ir::to_string(*c, ir::names_of(r.d.kernel)), r.loc(b->where("condition"))});
         return done();
     }
     return std::nullopt;
@@ -169,9 +169,36 @@ std::optional<LayoutRequest> Builtins::layout_of(const Bound& b, const char* key
     return std::nullopt;
 }
 
+// Does every element of the tile at or beyond `limit` along the axis hold the fold's identity already? A load that fills with it from there on
+// leaves it so.
+bool Builtins::filled_from(const Value& limit, const Value& tile, std::size_t axis, double identity) {
+    const auto& e = tile.tile->element;
+    if (e->op != ElementOp::fragment || !e->offset.empty() || e->dims.size() != tile.tile->shape.size()) return false;
+    for (std::size_t i = 0; i < e->dims.size(); ++i) {
+        if (e->dims[i] != static_cast<int>(i)) return false;
+    }
+    if (!limit.is(K::integer) && !limit.is(K::expr) && !limit.is(K::size)) return false;
+    const auto end = r.as_expr(limit, {}, "the limit");
+    if (!end) return false;
+    const ir::LoadGlobal* load = nullptr;
+    int definitions = 0;
+    for (const ir::Stmt& s : *r.out_) {
+        const auto* l = std::get_if<ir::LoadGlobal>(&s.op);
+        const auto* c = std::get_if<ir::Compute>(&s.op);
+        if (l && l->dst == e->id) load = l, ++definitions;
+        if (c && c->dst == e->id) ++definitions;
+    }
+    if (!load || definitions != 1 || !load->has_fill || load->fill != identity || load->src.gather_dim >= 0) return false;
+    const auto dim = static_cast<std::size_t>(load->src.dims[axis]);
+    if (!load->src.origin[dim].is_constant(0)) return false;
+    const bool own = axis < load->src.limit.size() && load->src.limit[axis] && ir::same(*load->src.limit[axis], *end);
+    return own || ir::same(r.d.kernel.tensors[static_cast<std::size_t>(load->src.tensor)].dims[dim], *end);
+}
+
 // The first coordinate along the axis at which the extreme value stands, as i32. Coordinates are folded in f32, which holds every
 // coordinate of a tile exactly (a tile has at most 2^20 elements), because there the fold has an identity. Where `limit` is given,
-// elements at or beyond it never win. The result is that of two reductions: the extreme value, and the least coordinate that has it.
+// elements at or beyond it take no part: they count as the fold's identity in both of the two reductions that the result is made of, the
+// extreme value, and the least coordinate that has it.
 Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) {
     auto t = r.as_tile(b.at("x"), b.where("x"), "the tile");
     if (!t) return {};
@@ -184,16 +211,8 @@ Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) 
         axis = *a < 0 ? *a + rank : *a;
     }
     if (axis < 0 || axis >= rank) return r.error(Code::bad_axis, b.has("axis") ? b.where("axis") : span, fmt::format("axis {} of a tile of shape {}", axis, shape_text(t->shape)));
-    const Value x = r.settled(b.at("x"), "searched", b.where("x")), along = Value::of(axis);
-    const Value best = x ? r.reduce(op, x, &along, span, span) : Value{};
-    if (!best) return {};
-    // Back to the tile's rank: the axis is a dimension along which the result spreads.
-    Tile spread = *best.tile;
-    auto leaf = std::make_shared<ir::ElementNode>(*spread.element);
-    for (int& dim : leaf->dims) dim += dim >= axis;
-    spread.element = leaf;
-    spread.shape.insert(spread.shape.begin() + axis, 1);
-    spread.spread.insert(spread.spread.begin() + axis, 1);
+    Value x = r.settled(b.at("x"), "searched", b.where("x")), along = Value::of(axis);
+    if (!x) return {};
     Tile place;
     auto n = std::make_shared<ir::ElementNode>();
     n->op = ElementOp::coordinate;
@@ -203,6 +222,23 @@ Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) 
     place.dtype = DType::I32;
     place.shape = t->shape;
     place.spread.assign(t->shape.size(), 0);
+    const double identity = (op == "max" ? -1 : 1) * std::numeric_limits<double>::infinity();
+    const bool filled = !b.has("limit") || filled_from(b.at("limit"), x, static_cast<std::size_t>(axis), identity);
+    if (!filled) {
+        const Value before = r.elementwise(ElementOp::lt, {Value::of_tile(place), b.at("limit")}, span, "<");
+        const Value cut = before ? r.elementwise(ElementOp::select, {before, x, Value::of_real(identity)}, span, "argmax") : Value{};
+        x = cut ? r.settled(cut, "searched", span) : Value{};
+        if (!x) return {};
+    }
+    const Value best = x ? r.reduce(op, x, &along, span, span) : Value{};
+    if (!best) return {};
+    // Back to the tile's rank: the axis is a dimension along which the result spreads.
+    Tile spread = *best.tile;
+    auto leaf = std::make_shared<ir::ElementNode>(*spread.element);
+    for (int& dim : leaf->dims) dim += dim >= axis;
+    spread.element = leaf;
+    spread.shape.insert(spread.shape.begin() + axis, 1);
+    spread.spread.insert(spread.spread.begin() + axis, 1);
     const Value nowhere = Value::of_real(std::numeric_limits<double>::infinity());
     Value found = r.elementwise(ElementOp::select, {r.elementwise(ElementOp::eq, {x, Value::of_tile(spread)}, span, "=="), Value::of_tile(r.cast(place, DType::F32)), nowhere}, span, "argmax");
     if (found && b.has("limit")) {

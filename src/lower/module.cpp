@@ -8,9 +8,11 @@
 #include "ir/legality.h"
 #include "lang/parse.h"
 #include "lower/lower.h"
+#include "lower/names.h"
 #include "lower/program.h"
 #include "lower/resolver.h"
 #include "lower/steps.h"
+#include "lower/variants.h"
 
 namespace tw::lower {
 namespace {
@@ -135,10 +137,8 @@ private:
             return;
         }
         for (std::size_t i = 0; i < words.size(); ++i) {
-            bool good = !words[i].empty() && !std::isdigit(static_cast<unsigned char>(words[i][0]));
-            for (char ch : words[i]) good &= std::isalnum(static_cast<unsigned char>(ch)) || ch == '_';
-            if (!good) {
-                cx_.error(Code::bad_choice, span, fmt::format("'{}' is not a name", words[i]));
+            if (!is_name(words[i])) {
+                cx_.error(Code::bad_choice, span, not_a_name(words[i])).with_hint(name_hint);
                 continue;
             }
             if (std::find(scope_.sizes.begin(), scope_.sizes.end(), words[i]) != scope_.sizes.end()) {
@@ -203,9 +203,6 @@ private:
 
 }  // namespace
 }  // namespace tw::lower
-
-#include "lower/names.h"
-
 namespace tw::lower {
 namespace {
 
@@ -364,6 +361,7 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
         }
     }
     out.kernels = std::move(ordered);
+    if (!variants_agree(out.kernels, context)) return std::nullopt;
     for (lang::StmtId id : reader.programs) {
         auto program = resolve_program(module, scope, context, id, out.kernels, number_of);
         if (program) out.programs.push_back(std::move(*program));

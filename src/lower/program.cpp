@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lower/computes.h"
+#include "lower/names.h"
 
 namespace tw::lower {
 
@@ -28,6 +29,83 @@ bool match_sizes(const ir::Kernel& kernel, const std::vector<const ir::Tensor*>&
     return std::all_of(sizes.begin(), sizes.end(), [](const auto& s) { return s.has_value(); });
 }
 
+// The arguments of one launch, each with its place.
+struct Given {
+    const ir::Launch* launch = nullptr;
+    std::vector<Span> places;
+    Span where;
+};
+
+// All that a launch may run: the kernel that it names and its variants, of which the sizes choose one.
+template <class Visit>
+void for_each_variant(const std::vector<ir::Kernel>& kernels, const ir::Launch& launch, const Visit& visit) {
+    for (const ir::Kernel& k : kernels) {
+        if (k.name == kernels[static_cast<std::size_t>(launch.kernel)].name) visit(k);
+    }
+}
+
+bool writes(const std::vector<ir::Kernel>& kernels, const ir::Launch& launch, std::size_t parameter) {
+    bool written = false;
+    for_each_variant(kernels, launch, [&](const ir::Kernel& k) {
+        const auto [kind, number] = k.parameters[parameter];
+        written |= kind == 't' && k.tensors[static_cast<std::size_t>(number)].is_output;
+    });
+    return written;
+}
+
+// What a launch writes has memory of its own: no other parameter of the launch is the same tensor.
+bool arguments_are_apart(const std::vector<ir::Kernel>& kernels, const ir::Program& p, const std::vector<Given>& launches, const Context& cx) {
+    bool ok = true;
+    for (const Given& g : launches) {
+        const ir::Kernel& k = kernels[static_cast<std::size_t>(g.launch->kernel)];
+        for (std::size_t i = 0; i < k.parameters.size(); ++i) {
+            if (k.parameters[i].first != 't' || !writes(kernels, *g.launch, i)) continue;
+            for (std::size_t j = 0; j < k.parameters.size(); ++j) {
+                if (i == j || k.parameters[j].first != 't' || g.launch->arguments[i] != g.launch->arguments[j]) continue;
+                if (j < i && writes(kernels, *g.launch, j)) continue;   // reported the other way round
+                auto name = [&](std::size_t n) { return k.tensors[static_cast<std::size_t>(k.parameters[n].second)].name; };
+                cx.error(Code::bad_program, g.places[std::max(i, j)], fmt::format("'{}' is both {} and {} of {}, and {} is written", p.tensors[static_cast<std::size_t>(g.launch->arguments[i])].name, name(std::min(i, j)), name(std::max(i, j)), k.name, name(i)))
+                    .with_hint("write to another buffer: tw.buffer(...)");
+                ok = false;
+            }
+        }
+    }
+    return ok;
+}
+
+// A launch that begins early reads stable tensors before the launches before it have ended, those of the program's last call included.
+bool stable_arguments_are(const std::vector<ir::Kernel>& kernels, const ir::Program& p, const std::vector<Given>& launches, const Context& cx) {
+    std::map<int, const Given*> writer;
+    for (const Given& g : launches) {
+        for (std::size_t i = 0; i < g.launch->arguments.size(); ++i) {
+            if (kernels[static_cast<std::size_t>(g.launch->kernel)].parameters[i].first == 't' && writes(kernels, *g.launch, i)) writer.emplace(g.launch->arguments[i], &g);
+        }
+    }
+    bool ok = true;
+    for (const Given& g : launches) {
+        for (std::size_t i = 0; i < g.launch->arguments.size(); ++i) {
+            bool promised = false;
+            for_each_variant(kernels, *g.launch, [&](const ir::Kernel& k) {
+                promised |= k.parameters[i].first == 't' && k.dependent_launch && k.tensors[static_cast<std::size_t>(k.parameters[i].second)].stable;
+            });
+            if (!promised) continue;
+            const int number = g.launch->arguments[i];
+            const ir::Tensor& t = p.tensors[static_cast<std::size_t>(number)];
+            const std::string& kernel = kernels[static_cast<std::size_t>(g.launch->kernel)].name;
+            if (auto by = writer.find(number); by != writer.end()) {
+                cx.error(Code::bad_promise, g.places[i], fmt::format("{} takes '{}' for stable, but the program writes it", kernel, t.name))
+                    .with_note(by->second->where, fmt::format("written here, by {}, which may still run when {} begins", kernels[static_cast<std::size_t>(by->second->launch->kernel)].name, kernel))
+                    .with_hint("leave out stable=True in the kernel: the launch then waits for the one before it");
+                ok = false;
+            } else if (number >= p.parameter_count || !t.stable) {
+                cx.error(Code::bad_promise, g.places[i], fmt::format("{} takes '{}' for stable, which the program does not promise", kernel, t.name)).with_hint(fmt::format("promise it of the program's parameter: {}: tw.Tensor(..., stable=True)", t.name));
+                ok = false;
+            }
+        }
+    }
+    return ok;
+}
+
 }  // namespace
 
 std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope& module, const Context& cx, lang::StmtId id,
@@ -45,7 +123,10 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         if (!c) continue;
         for (const lang::Argument& a : c->arguments) {
             if (a.keyword == "computes" && ast.get_if<lang::StringLiteral>(a.value)) computes = a.value;
-            else if (a.keyword == "name" && ast.get_if<lang::StringLiteral>(a.value)) p.name = ast.get_if<lang::StringLiteral>(a.value)->value;
+            else if (a.keyword == "name" && ast.get_if<lang::StringLiteral>(a.value)) {
+                p.name = ast.get_if<lang::StringLiteral>(a.value)->value;
+                if (!is_name(p.name)) cx.error(Code::bad_choice, ast[a.value].span, not_a_name(p.name)).with_hint(name_hint), ok = false;
+            }
             else cx.error(Code::unknown_keyword, a.keyword.empty() ? ast[a.value].span : a.keyword_span, "@tw.program takes computes= and name=, both strings"), ok = false;
         }
     }
@@ -79,6 +160,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         p.tensors.push_back(std::move(t));
     }
     p.parameter_count = static_cast<int>(p.tensors.size());
+    std::vector<Given> given;   // by launch
     if (!ok || !resolver.relate_contents(p.tensors)) return std::nullopt;
     for (lang::StmtId sid : def.body) {
         const lang::Stmt& s = ast[sid];
@@ -112,6 +194,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             ir::Launch launch;
             launch.kernel = chosen;
             std::vector<const ir::Tensor*> arguments;
+            std::vector<Span> places;
             if (c->arguments.size() != kernel.parameters.size()) {
                 cx.error(Code::argument_count, s.span, fmt::format("{} takes {} arguments, here are {}", kernel.name, kernel.parameters.size(), c->arguments.size()));
                 return std::nullopt;
@@ -127,6 +210,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
                     return std::nullopt;
                 }
                 launch.arguments.push_back(it->second);
+                places.push_back(where);
                 if (!tensor) {
                     arguments.push_back(nullptr);
                     continue;
@@ -163,6 +247,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
                 }
             }
             p.launches.push_back(std::move(launch));
+            given.push_back({nullptr, std::move(places), s.span});
             continue;
         }
         const auto* a = ast.get_if<lang::Assign>(sid);
@@ -187,10 +272,14 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         tensor_of[n->id] = static_cast<int>(p.tensors.size());
         p.tensors.push_back(std::move(t));
     }
+    for (std::size_t i = 0; i < given.size(); ++i) given[i].launch = &p.launches[i];
+    if (!arguments_are_apart(kernels, p, given, cx) || !stable_arguments_are(kernels, p, given, cx)) return std::nullopt;
     p.sizes = draft.kernel.sizes;
     if (computes) {
+        // The caller knows the parameters alone: a buffer is no part of what a program computes, and a let may have its name.
+        const std::vector<ir::Tensor> parameters(p.tensors.begin(), p.tensors.begin() + p.parameter_count);
         ComputesNames names;
-        names.tensors = &p.tensors;
+        names.tensors = &parameters;
         names.scalars = &p.scalars;
         names.integer = [&](const std::string& name) -> std::optional<ir::Expr> {
             auto it = module.names.find(name);

@@ -4,6 +4,7 @@
 #include "lower/computes.h"
 #include "lower/expect.h"
 #include "lower/lower.h"
+#include "lower/names.h"
 #include "lower/resolver.h"
 #include "target/sync.h"
 
@@ -270,6 +271,7 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
                 k.arch = v.text;
             } else if (a.keyword == "name") {
                 if (!v.is(K::string) || v.text.empty()) { error(Code::type_mismatch, where, "name is a string"); ok = false; continue; }
+                if (!is_name(v.text)) { error(Code::bad_choice, where, not_a_name(v.text), name_hint); ok = false; continue; }
                 k.name = v.text;
             } else if (a.keyword == "threads") {
                 auto n = constant_int(v, where, "threads");
@@ -373,6 +375,12 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
     body(def.body);
 
     if (cx.sink.has_errors()) return false;
+    for (const auto& p : def.parameters) {
+        const auto written = std::find_if(k.tensors.begin(), k.tensors.end(), [&](const ir::Tensor& t) { return t.name == p.name && t.stable && t.is_output; });
+        if (written == k.tensors.end()) continue;
+        error(Code::bad_promise, p.name_span, fmt::format("'{}' is written by this kernel: it is not stable", p.name), "leave out stable=True: it is a promise on what the kernel only reads");
+        return false;
+    }
     const bool roles = !role_warps_.empty();
     int warps = threads_given_ ? threads_given_ / 32 : roles ? (highest_warp_ / 4 + 1) * 4 : 4;
     if (highest_warp_ >= warps) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "lower/facts.h"
+#include "lower/names.h"
 #include "lower/resolver.h"
 
 namespace tw::lower {
@@ -314,6 +315,7 @@ void Resolver::role(const CallArgs& call, bool warpgroups, const lang::WithItem&
             made.registers = *r;
         } else if (key == "name") {
             if (!v.is(K::string)) { error(Code::type_mismatch, call.keyword_spans.at(key), "a role's name is a string"); return; }
+            if (!is_name(v.text)) { error(Code::bad_choice, call.keyword_spans.at(key), not_a_name(v.text), name_hint); return; }
             made.name = v.text;
         } else {
             error(Code::unknown_keyword, call.keyword_spans.at(key), fmt::format("{} has no parameter '{}'", what, key), "its parameters are numbers, regs= and name=");

@@ -15,6 +15,7 @@
 #include "plan/builtin/terms.h"
 #include "plan/feedback.h"
 #include "plan/gates.h"
+#include "plan/tools.h"
 #include "runtime/compile.h"
 #include "runtime/worker.h"
 
@@ -256,12 +257,7 @@ private:
     Build build(const ir::Kernel& k) const {
         auto emitted = codegen::emit(k, task_.name + ".py");
         if (!emitted) return {emitted.error().message, {}};
-        runtime::CompileRequest request;
-        request.source = emitted->source;
-        request.name = k.name + ".cu";
-        request.arch = k.arch;
-        request.include_folders = runtime::standard_include_folders();
-        return {{}, runtime::compile(request)};
+        return {{}, runtime::compile(runtime::request_for_own_text(emitted->source, k.name + ".cu", k.arch))};
     }
 
     Answer compile() {
@@ -278,7 +274,7 @@ private:
                     detail_ = "not compiled: " + made.error().message;
                     return Answer::skip;
                 }
-                return refuse(FailureClass::resource, made.error().message + "\n", "the compiler refuses it");
+                return refuse(FailureClass::resource, made.error().message + "\n", made.error().kind == runtime::FailureKind::device_error ? "its machine code is not safe to run" : "the compiler refuses it");
             }
             for (const runtime::KernelResources& r : made->report.kernels) {
                 if (!r.is_entry) continue;
@@ -320,8 +316,12 @@ Judgement judge_static(const tasks::Task& task, const std::string& source, const
     runtime::WorkerLimits limits;
     limits.seconds = options.deadline.within(options.verify_seconds);
     limits.memory_bytes = std::uint64_t{8} << 30;
-    limits.box = runtime::box_for_checks();
-    const runtime::WorkerResult result = runtime::run_in_worker([&] { return pack(StaticJudge(task, source, options).run()).dump(-1, ' ', false, json::error_handler_t::replace); }, limits);
+    const Scratch scratch;   // for the compiler's tools
+    limits.box = runtime::box_for_checks(scratch.path());
+    const runtime::WorkerResult result = runtime::run_in_worker([&] {
+        if (!scratch.path().empty()) ::setenv("TMPDIR", scratch.path().c_str(), 1);
+        return pack(StaticJudge(task, source, options).run()).dump(-1, ' ', false, json::error_handler_t::replace);
+    }, limits);
     Judgement j;
     const json answer = parse_json(result.answer);
     if (result.end != runtime::WorkerEnd::finished || !answer.is_object()) {

@@ -387,7 +387,7 @@ ToolAnswer call_tool(const Tool& tool, const json& arguments, const ToolOptions&
                                                                                                    : runtime::box_for_checks(scratch.path());
     limits.stop = options.stop;
     limits.on_answer = options.on_output;
-    const auto result = runtime::run_program_in_worker(words, limits);
+    const auto result = runtime::run_program_in_worker(words, limits, {"TMPDIR=" + scratch.path().string()});
     using End = runtime::WorkerEnd;
     answer.status = result.status;
     answer.stopped = result.end == End::stopped;

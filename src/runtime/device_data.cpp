@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <random>
 
 #include "codegen/reference_text.h"
@@ -39,7 +38,8 @@ extern "C" __global__ void tw_fill(void* to, long long count, unsigned long long
         for (int part = 0; part < 4; ++part) v += float(h >> (16 * part) & 0xffff) * (1.0f / 65536.0f);
         v *= 0.99990845f;   // all bits of the significand take part, so that sums round
         const unsigned bits = __float_as_uint(v);
-        const int small = int(h % 15) - 7;
+        const bool large = (h >> 8) % 4 == 0;   // a quarter of them
+        const int small = large ? int((h >> 16) % 2001) - 1000 : int(h % 15) - 7, byte = large ? int((h >> 16) % 121) - 60 : int(h % 15) - 7;
         switch (type) {
 )";
     auto line = [&](DType t, const char* c, const char* value) { text += fmt::format("            case {}: (({}*)to)[i] = {}; break;\n", n(t), c, value); };
@@ -53,22 +53,26 @@ extern "C" __global__ void tw_fill(void* to, long long count, unsigned long long
     line(DType::E5M2, "unsigned char", "(unsigned char)((h >> 63) << 7 | (12 + (h >> 40) % 5) << 2 | (h >> 20 & 3))");
     line(DType::I64, "long long", "small");
     line(DType::I32, "int", "small");
-    line(DType::U32, "unsigned", "unsigned(small + 7)");
+    line(DType::U32, "unsigned", "unsigned(small < 0 ? -small : small)");
     line(DType::I16, "short", "(short)small");
-    line(DType::I8, "signed char", "(signed char)small");
-    line(DType::U8, "unsigned char", "(unsigned char)(small + 7)");
+    line(DType::I8, "signed char", "(signed char)byte");
+    line(DType::U8, "unsigned char", "(unsigned char)(byte < 0 ? -byte : byte)");
     line(DType::Bool, "unsigned char", "(unsigned char)(h & 1)");
     text += R"(        }
     }
 }
-extern "C" __global__ void tw_scan(const void* from, long long count, int type, int width, unsigned long long poison, unsigned long long* found) {
+struct Rows { long long extent[8], stride[8]; int rank; };   // rank 0: elements lie side by side
+extern "C" __global__ void tw_scan(const void* from, long long count, int type, int width, unsigned long long poison, unsigned long long* found, const Rows rows) {
     unsigned long long poisoned = 0, nans = 0;
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (long long)gridDim.x * blockDim.x) {
+    for (long long n = (long long)blockIdx.x * blockDim.x + threadIdx.x; n < count; n += (long long)gridDim.x * blockDim.x) {
+        long long i = rows.rank ? 0 : n, rest = n;
+        for (int d = rows.rank - 1; d >= 0; --d) i += rest % rows.extent[d] * rows.stride[d], rest /= rows.extent[d];
         unsigned long long bits = 0;
+        if (width == 1) bits = ((const unsigned char*)from)[i];
         if (width == 2) bits = ((const unsigned short*)from)[i];
         if (width == 4) bits = ((const unsigned*)from)[i];
         if (width == 8) bits = ((const unsigned long long*)from)[i];
-        poisoned += width > 1 && bits == poison;
+        poisoned += bits == poison;
         const double v = tw_load(from, i, type);
         nans += v != v;
     }
@@ -101,11 +105,7 @@ Result<std::unique_ptr<DeviceData>> DeviceData::create() {
     auto arch = current_arch();
     if (!arch) return std::move(arch).propagate();
     data->arch_ = *arch;
-    CompileRequest request;
-    request.source = data_kernels_text();
-    request.name = "tw_data.cu";
-    request.arch = data->arch_;
-    auto compiled = compile(request);
+    auto compiled = compile(request_for_own_text(data_kernels_text(), "tw_data.cu", data->arch_));
     if (!compiled) return std::move(compiled).propagate();
     auto fill = DeviceKernel::load(compiled->cubin, "tw_fill");
     if (!fill) return std::move(fill).propagate();
@@ -180,21 +180,43 @@ Result<void> DeviceData::poison(const DeviceTensor& to) const {
 
 Result<TensorScan> DeviceData::scan(const DeviceTensor& of) const {
     TensorScan found;
-    if (of.bytes == 0 || !of.dense) return found;
+    if (of.bytes == 0) return found;
+    struct {
+        std::int64_t extent[8] = {}, stride[8] = {};
+        std::int32_t rank = 0, unused = 0;
+    } rows;
     int width = target::bytes(of.argument.dtype), type = static_cast<int>(of.argument.dtype);
-    std::int64_t count = static_cast<std::int64_t>(of.bytes) / width;
+    const bool is_float = target::info(of.argument.dtype).is_float;
     std::uint64_t poison = 0, address = of.argument.address, counters = kernels_->counters.address();
-    std::memset(&poison, target::info(of.argument.dtype).is_float ? poison_float : poison_integer, static_cast<std::size_t>(width));
-    if (const auto code = cuda_->call.fill_bytes(counters, 0, 2 * sizeof(std::uint64_t))) return Unexpected{cuda_->failure("clear the counters", code)};
-    void* arguments[] = {&address, &count, &type, &width, &poison, &counters};
-    LaunchShape shape;
-    shape.grid[0] = blocks_for(count);
-    shape.block[0] = 256;
-    if (auto launched = kernels_->scan->launch(shape, arguments, nullptr); !launched) return std::move(launched).propagate();
-    std::uint64_t words[2];
-    if (const auto code = cuda_->call.copy_to_host(words, counters, sizeof words)) return Unexpected{cuda_->failure("scan an output", code)};
-    found.poisoned = words[0];
-    found.nan = words[1];
+    std::memset(&poison, is_float ? poison_float : poison_integer, static_cast<std::size_t>(width));
+    const auto count_in = [&](std::int64_t count) -> Result<std::pair<std::uint64_t, std::uint64_t>> {
+        if (const auto code = cuda_->call.fill_bytes(counters, 0, 2 * sizeof(std::uint64_t))) return Unexpected{cuda_->failure("clear the counters", code)};
+        void* arguments[] = {&address, &count, &type, &width, &poison, &counters, &rows};
+        LaunchShape shape;
+        shape.grid[0] = blocks_for(count);
+        shape.block[0] = 256;
+        if (auto launched = kernels_->scan->launch(shape, arguments, nullptr); !launched) return std::move(launched).propagate();
+        std::uint64_t words[2];
+        if (const auto code = cuda_->call.copy_to_host(words, counters, sizeof words)) return Unexpected{cuda_->failure("scan an output", code)};
+        return std::pair{words[0], words[1]};
+    };
+    const std::int64_t places = static_cast<std::int64_t>(of.bytes) / width;
+    const bool telling = is_float || width > 1;   // a byte of an integer may well be the poison's
+    auto all = count_in(places);
+    if (!all) return std::move(all).propagate();
+    found.poisoned = telling ? all->first : 0;
+    found.nan = all->second;
+    if (of.dense || of.argument.dims.size() > std::size(rows.extent)) return found;
+    std::int64_t elements = 1;
+    for (std::size_t d = 0; d < of.argument.dims.size(); ++d) rows.extent[d] = of.argument.dims[d], rows.stride[d] = of.argument.strides[d], elements *= of.argument.dims[d];
+    rows.rank = static_cast<std::int32_t>(of.argument.dims.size());
+    auto own = count_in(elements);
+    if (!own) return std::move(own).propagate();
+    // Between the rows everything is poisoned, and stays so.
+    const std::uint64_t gaps = static_cast<std::uint64_t>(places - elements), held = all->first - own->first;
+    found.poisoned = telling ? own->first : 0;
+    found.nan = own->second;
+    found.stray = held < gaps ? gaps - held : 0;
     return found;
 }
 
@@ -214,53 +236,6 @@ Result<std::uint64_t> DeviceData::damaged_guard_bytes(const DeviceTensor& of) co
     if (!code) code = look(end + slack, guard_bytes);
     if (code) return Unexpected{cuda_->failure("read the guard zones", code)};
     return damaged;
-}
-
-std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes, const std::vector<const ir::Kernel*>& kernels) {
-    std::vector<bool> used(tensors.size());
-    auto mark = [&](std::size_t id) {
-        if (id < used.size()) used[id] = true;
-    };
-    std::function<void(const ir::Expr&)> in_expr = [&](const ir::Expr& e) {
-        if (e.kind() == ir::ExprKind::element) mark(static_cast<std::size_t>(e->id));
-        for (const ir::Expr& a : e->args) in_expr(a);
-    };
-    std::function<void(const ir::Term&)> in_term = [&](const ir::Term& t) {
-        for (const ir::Expr& e : t->indices) in_expr(e);
-        for (const ir::Term& a : t->args) in_term(a);
-    };
-    for (const ir::Equation& e : computes.equations) in_term(e.value);
-    // Kernels of a program number their tensors differently; match them by name there too.
-    for (const ir::Kernel* k : kernels) {
-        auto mark_named = [&](int id) {
-            for (std::size_t i = 0; i < tensors.size(); ++i) {
-                if (id >= 0 && id < static_cast<int>(k->tensors.size()) && tensors[i].name == k->tensors[static_cast<std::size_t>(id)].name) used[i] = true;
-            }
-        };
-        std::vector<int> gathered;
-        std::vector<bool> loaded(k->tensors.size());
-        const auto saw = [&](const ir::GlobalView& v) {
-            gathered.push_back(v.gather_fragment);
-            loaded[static_cast<std::size_t>(v.tensor)] = true;
-        };
-        ir::for_each_stmt(k->body, [&](const ir::Stmt& s) {
-            if (const auto* load = std::get_if<ir::LoadGlobal>(&s.op)) saw(load->src);
-            if (const auto* store = std::get_if<ir::StoreGlobal>(&s.op)) saw(store->dst);
-            if (const auto* add = std::get_if<ir::AtomicAdd>(&s.op)) saw(add->dst);
-            if (const auto* copy = std::get_if<ir::CpAsync>(&s.op)) saw(copy->src);
-        });
-        for (const ir::TensorMap& m : k->tensor_maps) loaded[static_cast<std::size_t>(m.tensor)] = true;
-        ir::for_each_stmt(k->body, [&](const ir::Stmt& s) {
-            const auto* load = std::get_if<ir::LoadGlobal>(&s.op);
-            if (load && load->dst >= 0 && std::find(gathered.begin(), gathered.end(), load->dst) != gathered.end()) mark_named(load->src.tensor);
-        });
-        // What is never loaded as data is read by index expressions only: bounds of tiles, ends of groups.
-        for (std::size_t i = 0; i < loaded.size(); ++i) {
-            if (!loaded[i]) mark_named(static_cast<int>(i));
-        }
-    }
-    for (std::size_t i = 0; i < used.size(); ++i) used[i] = used[i] && !target::info(tensors[i].dtype).is_float && !tensors[i].is_output;
-    return used;
 }
 
 }  // namespace tw::runtime

@@ -23,8 +23,9 @@ struct DeviceTensor {
 
 // How often something is found in a tensor.
 struct TensorScan {
-    std::uint64_t poisoned = 0;  // elements that still hold the poison (types of 2 bytes and more)
+    std::uint64_t poisoned = 0;  // elements that still hold the poison (floats, and integers of 2 bytes and more)
     std::uint64_t nan = 0;
+    std::uint64_t stray = 0;     // places between the tensor's rows that no longer hold it
 };
 
 class DeviceData {
@@ -38,8 +39,8 @@ public:
 
     Result<DeviceTensor> allocate(const ir::Tensor& tensor, const std::vector<std::int64_t>& sizes) const;
 
-    // Floats: sums of four uniforms around zero, in [-2, 2). Integers that steer nothing: small ones. Integers used as indices: zeros
-    // (contents that are promised come from emulate/contents.h). The same seed gives the same contents on every machine.
+    // Floats: sums of four uniforms around zero, in [-2, 2). Integers that steer nothing: small ones and some up to 1000. Integers used as
+    // indices: zeros (contents that are promised, and places that `computes` reads, come from emulate/). The same seed gives the same contents on every machine.
     Result<void> fill(const DeviceTensor& to, const ir::Tensor& tensor, bool is_index, std::uint64_t seed) const;
     // Values in memory order, rounded to the type; as many as the tensor has.
     Result<void> copy_values(const DeviceTensor& to, const ir::Tensor& tensor, const std::vector<double>& values) const;
@@ -55,9 +56,6 @@ private:
     std::string arch_;
     std::unique_ptr<Kernels> kernels_;
 };
-
-// Integer tensors that are read to find a place: by `computes`, by an index expression of a kernel, or by a gather.
-std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes, const std::vector<const ir::Kernel*>& kernels);
 
 std::string data_kernels_text();   // their CUDA, for the compiler's tests
 

@@ -7,12 +7,14 @@
 #include <chrono>
 #include <cmath>
 #include <future>
+#include <random>
 
 #include "base/digest.h"
 #include "base/text.h"
 #include "codegen/emit.h"
 #include "emulate/contents.h"
 #include "emulate/emulator.h"
+#include "emulate/index_use.h"
 #include "emulate/trial.h"
 #include "runtime/blaslt_gemm.h"
 #include "runtime/compile.h"
@@ -148,6 +150,7 @@ struct Runner {
     json resources(const PreparedLaunch& launch, const std::string& arch) const {
         json list = json::array();
         for (const auto& step : launch.steps) {
+            if (!step.on_device) continue;   // nothing but zeros to write
             const ir::Kernel& kernel = loaded.module->ir().kernels[step.kernel];
             int variant = 0;
             for (std::size_t i = 0; i < step.kernel; ++i) variant += loaded.module->ir().kernels[i].name == kernel.name;
@@ -231,12 +234,7 @@ json static_figures(const json& request) {
                 list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", emitted.error().message}});
                 continue;
             }
-            CompileRequest compile_request;
-            compile_request.source = emitted->source;
-            compile_request.name = kernel.name + ".cu";
-            compile_request.arch = kernel.arch;
-            compile_request.include_folders = standard_include_folders();
-            auto compiled = compile(compile_request);
+            auto compiled = compile(request_for_own_text(emitted->source, kernel.name + ".cu", kernel.arch));
             if (compiled) list.push_back(resources_of(kernel, *compiled, kernel.arch, variant));
             else list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", compiled.error().message}, {"shared_bytes", kernel.shared_bytes}, {"threads", codegen::threads_of(kernel)}});
         }
@@ -313,7 +311,13 @@ json Evaluator::on_gpu(const json& request) {
     for (const auto& [name, contents] : given.items()) {
         if (!emulate::input_named(signature.tensors, name)) stop({FailureKind::bad_input, fmt::format("{} has no input named '{}'", signature.name, name), {}});
     }
-    const auto is_index = index_tensors(signature.tensors, signature.computes, signature.kernels);
+    const auto is_index = emulate::index_tensors(signature.tensors, signature.computes, signature.kernels);
+    const auto places = emulate::indexed_extents(signature.tensors, signature.computes, sizes);
+    // An output that `computes` reads starts with data. Launches change it, so that it is made again before each one that is judged.
+    std::vector<bool> in_place = emulate::read_tensors(signature.tensors, signature.computes);
+    for (std::size_t i = 0; i < in_place.size(); ++i) in_place[i] = in_place[i] && signature.tensors[i].is_output;
+    const auto restore = [&](const DeviceTensor& to, std::size_t set, std::size_t i) { return data_->fill(to, signature.tensors[i], false, seed_for(seed, set, i)); };
+    const bool any_in_place = std::find(in_place.begin(), in_place.end(), true) != in_place.end();
     // What a set's inputs hold, in words: equal words, equal contents.
     std::vector<std::string> contents;
     const auto make_set = [&](std::size_t set) {
@@ -336,14 +340,30 @@ json Evaluator::on_gpu(const json& request) {
                 need(hold(t, std::vector<double>(promised[i].begin(), promised[i].end())));
                 continue;
             }
-            need(t.is_output ? data_->poison(tensors.back()) : data_->fill(tensors.back(), t, is_index[i], seed_for(seed, set, i)));
+            if (is_index[i] && places[i] > 0) {
+                std::mt19937_64 random(seed_for(seed, set, i));
+                std::vector<double> drawn(tensors.back().bytes / static_cast<std::size_t>(target::bytes(t.dtype)));
+                for (double& v : drawn) v = static_cast<double>(random() % static_cast<std::uint64_t>(places[i]));
+                need(hold(t, drawn));
+                continue;
+            }
+            need(in_place[i] ? restore(tensors.back(), set, i) : t.is_output ? data_->poison(tensors.back()) : data_->fill(tensors.back(), t, is_index[i], seed_for(seed, set, i)));
         }
         return tensors;
     };
-    const auto poison_outputs = [&](const std::vector<DeviceTensor>& tensors) {
+    const auto poison_outputs = [&](std::size_t set, const std::vector<DeviceTensor>& tensors) {
         for (std::size_t i = 0; i < tensors.size(); ++i) {
-            if (signature.tensors[i].is_output) need(data_->poison(tensors[i]));
+            if (signature.tensors[i].is_output) need(in_place[i] ? restore(tensors[i], set, i) : data_->poison(tensors[i]));
         }
+    };
+    const auto before_launch = [&](std::size_t set) {   // what outputs that are read held
+        std::vector<DeviceTensor> before(signature.tensors.size());
+        for (std::size_t i = 0; i < before.size(); ++i) {
+            if (!in_place[i]) continue;
+            before[i] = need(data_->allocate(signature.tensors[i], sizes));
+            need(restore(before[i], set, i));
+        }
+        return before;
     };
     // A brief check compares fewer elements and looks once at what was timed: for candidates of a search, whose best is checked in full at the end.
     const bool brief = request.value("brief", false);
@@ -394,7 +414,7 @@ json Evaluator::on_gpu(const json& request) {
     const double tolerance = request.value("tolerance", 0.0);
     const auto verdicts_of = [&](std::size_t set, const std::vector<DeviceTensor>& tensors, bool& wrong, std::string& reason) {
         json list = json::array();
-        for (const OutputVerdict& v : need(judge->judge(tensors, sizes, scalars, seed, tolerance, brief ? 1 << 17 : 0, contents[set]))) {
+        for (const OutputVerdict& v : need(judge->judge(tensors, sizes, scalars, seed, tolerance, brief ? 1 << 17 : 0, contents[set], before_launch(set)))) {
             list.push_back(runtime::to_json(v));
             wrong = wrong || v.wrong;
             if (v.wrong) reason += (reason.empty() ? "" : "; ") + v.reason;
@@ -457,7 +477,7 @@ json Evaluator::on_gpu(const json& request) {
             for (std::size_t i = 0; i < set.size(); ++i) {
                 if (!signature.tensors[i].is_output) continue;
                 other_sets.back()[i] = need(data_->allocate(signature.tensors[i], sizes));
-                need(data_->poison(other_sets.back()[i]));
+                need(in_place[i] ? restore(other_sets.back()[i], other_sets.size() - 1, i) : data_->poison(other_sets.back()[i]));
             }
         }
         if (against.value("peer", std::string()) == "cublaslt") {
@@ -511,7 +531,7 @@ json Evaluator::on_gpu(const json& request) {
             if (peer_wrong) peer["message"] = peer_reason;
         }
     }
-    for (const auto& set : sets) poison_outputs(set);
+    for (std::size_t i = 0; i < sets.size(); ++i) poison_outputs(i, sets[i]);
     if (const auto code = cuda.call.context_synchronize()) stop(cuda.failure("prepare the measurement", code), "fault");
 
     MeasureOptions options;
@@ -552,8 +572,13 @@ json Evaluator::on_gpu(const json& request) {
                        {"fraction", std::max(roof.bytes_us, roof.operations_us) / mine.us.median}, {"gbytes_per_second", work.bytes / mine.us.median * 1e-3},
                        {"tflops", work.operations / mine.us.median * 1e-6}, {"basis", roof.basis}};
 
-    // The outputs that were timed must be right too: the first and the last set in full, every other one by its poison.
+    // The outputs that were timed must be right too: the first and the last set in full, every other one by its poison. What is changed in place
+    // was changed many times: once more, from the start.
     begin("check");
+    for (std::size_t i = 0; i < sets.size() && any_in_place; ++i) {
+        poison_outputs(i, sets[i]);
+        need(launches[i].launch(nullptr), "rejected");
+    }
     bool timed_wrong = false;
     std::string timed_reason;
     out["timed_check"] = {{"outputs", verdicts_of(0, sets[0], timed_wrong, timed_reason)}};
@@ -561,7 +586,7 @@ json Evaluator::on_gpu(const json& request) {
     std::uint64_t unwritten = 0;
     for (const auto& set : sets) {
         for (std::size_t i = 0; i < set.size(); ++i) {
-            if (signature.tensors[i].is_output) unwritten += need(data_->scan(set[i])).poisoned;
+            if (signature.tensors[i].is_output && !in_place[i]) unwritten += need(data_->scan(set[i])).poisoned;
         }
     }
     out["timed_check"]["unwritten"] = unwritten;

@@ -41,10 +41,8 @@ Result<std::unique_ptr<Judge>> Judge::create(const DeviceData& data, const Signa
     if (signature.computes.empty()) return fail(FailureKind::bad_input, signature.name + " says nothing about what it computes", "add computes=\"...\" to its decorator");
     auto text = codegen::reference_text(signature.computes, signature.tensors, signature.sizes.size(), signature.scalars.size());
     if (!text) return fail(FailureKind::internal, text.error());
-    CompileRequest request;
-    request.source = text->source;
-    request.name = "tw_reference.cu";
-    request.arch = data.arch();
+    CompileRequest request = request_for_own_text(text->source, "tw_reference.cu", data.arch());
+    request.options.push_back("--fmad=false");   // one term printed twice is one number
     auto compiled = compile(request);
     if (!compiled) {
         Failure why = compiled.error();
@@ -106,7 +104,7 @@ std::vector<std::int64_t> sample_elements(const std::vector<std::int64_t>& dims,
 }
 
 Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
-                                                std::uint64_t seed, double tolerance, std::int64_t most, const std::string& inputs) const {
+                                                std::uint64_t seed, double tolerance, std::int64_t most, const std::string& inputs, const std::vector<DeviceTensor>& before) const {
     const Driver& cuda = data_.cuda();
     if (const auto code = cuda.call.context_synchronize()) return Unexpected{cuda.failure("finish the kernel", code)};
     std::vector<OutputVerdict> verdicts;
@@ -147,14 +145,14 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
                 std::memcpy(&word, from, sizeof word);
                 words.push_back(word);
             };
-            for (const DeviceTensor& t : tensors) put(&t.argument.address);
+            for (std::size_t i = 0; i < tensors.size(); ++i) put(i < before.size() && before[i].memory ? &before[i].argument.address : &tensors[i].argument.address);
             if (tensors.empty()) words.push_back(0);
             for (const std::int64_t s : sizes) put(&s);
             if (sizes.empty()) words.push_back(0);
             for (const double s : scalars) put(&s);
             if (scalars.empty()) words.push_back(0);
             const auto count = static_cast<std::int64_t>(chosen.size());
-            put(&sample), put(&count), put(&wants), put(&gots);
+            put(&sample), put(&count), put(&wants), put(&gots), put(&tensors[number].argument.address);
             void* arguments[] = {words.data()};
             LaunchShape shape;
             // Few elements with long sums: small blocks spread them over the machine.
@@ -198,10 +196,13 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
         }
         auto scan = data_.scan(tensors[number]);
         if (!scan) return std::move(scan).propagate();
-        v.unwritten = scan->poisoned;
+        const bool in_place = number < before.size() && before[number].memory;   // it began with data, not with poison
+        v.unwritten = in_place ? 0 : scan->poisoned;
         v.nan = scan->nan;
+        v.stray_bytes = in_place ? 0 : scan->stray * static_cast<std::uint64_t>(target::bytes(signature_.tensors[number].dtype));
         if (v.unwritten > 0) v.reason = fmt::format("{} of {} elements of {} were never written", v.unwritten, v.elements, v.output);
         else if (v.nan > 0 && reference_nans == 0) v.reason = fmt::format("{} of {} elements of {} are NaN, the reference has none", v.nan, v.elements, v.output);
+        if (v.stray_bytes > 0) v.reason += fmt::format("{}{} bytes between the rows of {} were written", v.reason.empty() ? "" : "; ", v.stray_bytes, v.output);
         if (!(v.worst <= v.tolerance)) {
             if (!v.reason.empty()) v.reason += "; ";
             v.reason += fmt::format("{} is {:.9g}, the reference says {:.9g}: error {:.2e}, allowed {:.1e}", place(v.output, v.where), v.actual, v.expected, v.worst, v.tolerance);

@@ -66,12 +66,7 @@ Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
     }
     auto emitted = codegen::emit(kernel, module_.file);
     if (!emitted) return fail(FailureKind::internal, fmt::format("{}:{}: {}: {}", module_.file, emitted.error().loc.line, kernel.name, emitted.error().message));
-    CompileRequest request;
-    request.source = emitted->source;
-    request.name = kernel.name + ".cu";
-    request.arch = arch;
-    request.include_folders = standard_include_folders();
-    auto compiled = compile(request);
+    auto compiled = compile(request_for_own_text(emitted->source, kernel.name + ".cu", arch));
     if (!compiled) return std::move(compiled).propagate();
     auto made = std::make_shared<Loaded>();
     auto on_device = DeviceKernel::load(compiled->cubin, emitted->entry);
@@ -174,13 +169,51 @@ Result<void> check_contents(const ir::Kernel& kernel, const LaunchArguments& arg
 
 }  // namespace
 
+namespace {
+
+// The bytes of a tensor's elements, in runs without a gap: what lies between its rows may be somebody else's.
+Result<std::vector<std::pair<cu::DevicePointer, std::size_t>>> runs_of(const std::string& name, const TensorArgument& t) {
+    constexpr std::int64_t most_runs = 65536;
+    std::vector<std::pair<std::int64_t, std::int64_t>> steps;   // stride, extent
+    for (std::size_t d = 0; d < t.dims.size(); ++d) {
+        if (t.dims[d] == 0) return std::vector<std::pair<cu::DevicePointer, std::size_t>>{};
+        if (t.dims[d] > 1) steps.emplace_back(t.strides[d], t.dims[d]);
+    }
+    std::sort(steps.begin(), steps.end());
+    std::int64_t run = 1, count = 1;
+    std::size_t inner = 0;
+    for (; inner < steps.size() && steps[inner].first == run; ++inner) run *= steps[inner].second;
+    for (std::size_t i = inner; i < steps.size(); ++i) count *= steps[i].second;
+    if (count > most_runs) return fail(FailureKind::bad_input, fmt::format("{} is zeroed before the launch, and its elements lie in {} separate runs", name, count), fmt::format("give {} rows that follow one another", name));
+    const auto width = static_cast<std::size_t>(target::bytes(t.dtype));
+    std::vector<std::pair<cu::DevicePointer, std::size_t>> runs;
+    for (std::int64_t n = 0; n < count; ++n) {
+        std::int64_t rest = n, at = 0;
+        for (std::size_t i = inner; i < steps.size(); ++i) at += rest % steps[i].second * steps[i].first, rest /= steps[i].second;
+        runs.emplace_back(t.address + static_cast<std::uint64_t>(at) * width, static_cast<std::size_t>(run) * width);
+    }
+    return runs;
+}
+
+}  // namespace
+
 Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices, const LaunchArguments& arguments, PreparedLaunch& into, bool contents_known) {
     std::vector<const ir::Kernel*> variants;
     for (std::size_t i : indices) variants.push_back(&module_.kernels[i]);
     auto choice = choose(variants, arguments);
     if (!choice) return std::move(choice).propagate();
     const ir::Kernel& kernel = *variants[choice->variant];
-    if (choice->launch.empty) return {};
+    PreparedLaunch::Step step;
+    for (std::size_t i = 0; i < kernel.tensors.size(); ++i) {
+        if (!kernel.tensors[i].zero_initialised) continue;
+        auto runs = runs_of(kernel.tensors[i].name, arguments.tensors[i]);
+        if (!runs) return std::move(runs).propagate();
+        step.zeroed.insert(step.zeroed.end(), runs->begin(), runs->end());
+    }
+    if (choice->launch.empty) {   // nothing is added: what is zeroed stays zero
+        if (!step.zeroed.empty()) into.steps.push_back(std::move(step));
+        return {};
+    }
     if (contents_known) {
         if (auto kept = check_contents(kernel, arguments, choice->launch.sizes); !kept) return std::move(kept).propagate();
     }
@@ -188,16 +221,9 @@ Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices,
     if (!ready) return std::move(ready).propagate();
     Loaded& loaded = **ready;
 
-    PreparedLaunch::Step step;
     step.kernel = indices[choice->variant];
     step.on_device = loaded.kernel.get();
     step.compiled = &loaded.compiled;
-    for (std::size_t i = 0; i < kernel.tensors.size(); ++i) {
-        if (!kernel.tensors[i].zero_initialised) continue;
-        std::size_t bytes = static_cast<std::size_t>(target::bytes(kernel.tensors[i].dtype));
-        for (std::int64_t d : arguments.tensors[i].dims) bytes *= static_cast<std::size_t>(d);
-        step.zeroed.emplace_back(arguments.tensors[i].address, bytes);
-    }
     for (const codegen::Argument& a : loaded.arguments) {
         const auto id = static_cast<std::size_t>(a.id);
         std::uint64_t word = 0;
@@ -346,6 +372,7 @@ Result<void> PreparedLaunch::launch(cu::Stream stream) {
                 if (const auto code = (*opened)->call.fill_bytes_async(address, 0, bytes, stream)) return Unexpected{(*opened)->failure("zero the output", code)};
             }
         }
+        if (!step.on_device) continue;
         std::vector<void*> pointers;
         for (const auto& [is_map, index] : step.arguments) pointers.push_back(is_map ? static_cast<void*>(&step.maps[index]) : static_cast<void*>(&step.words[index]));
         if (auto launched = step.on_device->launch(step.shape, pointers.data(), stream); !launched) return launched;

@@ -40,6 +40,23 @@ std::pair<std::uint64_t, std::uint64_t> span_of(const TensorArgument& t) {
     return {t.address, t.address + (last + 1) * static_cast<std::uint64_t>(target::bytes(t.dtype))};
 }
 
+// Do two elements share an address? In order of the strides each step must be longer than what the dimensions below it reach, which is what
+// the verifier demands of the declared strides for all sizes (verify/strides.h).
+bool elements_meet(const TensorArgument& t) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> steps;   // stride, extent
+    for (std::size_t d = 0; d < t.dims.size(); ++d) {
+        if (t.dims[d] == 0) return false;
+        if (t.dims[d] > 1) steps.emplace_back(t.strides[d], t.dims[d]);
+    }
+    std::sort(steps.begin(), steps.end());
+    std::int64_t reach = 0;
+    for (const auto& [stride, extent] : steps) {
+        if (stride <= reach) return true;
+        reach += stride * (extent - 1);
+    }
+    return false;
+}
+
 // The only size without a value in a sum of products, -1 when there is none or it is not the only one (or occurs otherwise).
 int only_unknown(const ir::Expr& e, const Sizes& sizes) {
     int found = -1;
@@ -112,6 +129,7 @@ Result<void> check_shapes(const ir::Kernel& k, const LaunchArguments& a, Sizes& 
     if (auto solved = solve_sizes(k, a, sizes); !solved) return solved;
     for (std::size_t id = 0; id < k.sizes.size(); ++id) {
         if (!sizes.value[id]) return refuse(fmt::format("no argument tells the size {}", k.sizes[id]), "a tensor parameter needs it as a dimension, whole or multiplied by what is known");
+        if (*sizes.value[id] > INT32_MAX - 65535) return refuse(fmt::format("{} is {}, from {}; kernels take up to 2^31 - 2^16", k.sizes[id], *sizes.value[id], sizes.from[id]));
     }
     return {};
 }
@@ -130,10 +148,17 @@ Result<void> check_layout(const ir::Kernel& k, const LaunchArguments& a, const S
             has_elements &= got.dims[d] > 0;
         }
         for (std::size_t d = 0; d < want.dims.size() && has_elements; ++d) {
+            if (got.dims[d] > 1 && got.strides[d] < 0) return refuse(fmt::format("{} has strides {}; a stride is not negative", want.name, list(got.strides)));
+        }
+        if (want.is_output && elements_meet(got)) {
+            return refuse(fmt::format("{} is written, and with strides {} two of its {} elements are one place in memory", want.name, list(got.strides), list(got.dims)),
+                          fmt::format("give {} memory of its own for every element: not an expanded or overlapping view", want.name));
+        }
+        for (std::size_t d = 0; d < want.dims.size() && has_elements; ++d) {
             const auto stride = sizes(want.strides[d]);
             if (got.dims[d] > 1 && (!stride || *stride != got.strides[d])) {
                 return refuse(fmt::format("{} has strides {}; dimension {} must step by {} = {}", want.name, list(got.strides), d, ir::to_string(want.strides[d], names), stride.value_or(-1)),
-                              fmt::format("pass {}.contiguous()", want.name));
+                              want.is_output ? fmt::format("give {} memory with these strides: torch.empty makes rows that follow one another", want.name) : fmt::format("pass {}.contiguous()", want.name));
             }
         }
         if (has_elements && got.address % 16 != 0) {

@@ -9,26 +9,15 @@
 #include "runtime/blaslt_calls.h"
 #include "runtime/box.h"
 #include "runtime/cubin_cache.h"
+#include "runtime/machine_code.h"
 #include "runtime/nvrtc.h"
+#include "runtime/shared_library.h"
 
 namespace tw::runtime {
 namespace {
 
 Finding missing(std::string part, const Failure& failure, std::string needed_for) {
     return {std::move(part), false, failure.message, std::move(needed_for), failure.fix};
-}
-
-// The first executable of that name in PATH, or an empty string.
-std::string find_program(const std::string& name) {
-    const std::string path = environment("PATH");
-    std::size_t begin = 0;
-    while (begin <= path.size()) {
-        const auto end = std::min(path.find(':', begin), path.size());
-        const std::string file = path.substr(begin, end - begin) + "/" + name;
-        if (end > begin && ::access(file.c_str(), X_OK) == 0) return file;
-        begin = end + 1;
-    }
-    return {};
 }
 
 Finding examine_cache() {
@@ -97,7 +86,10 @@ MachineReport examine_machine() {
                                    true,
                                    std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) + ", " + nvrtc->path,
                                    for_compile,
-                                   {}});
+                                   keeps_register_operands(nvrtc->major, nvrtc->minor)
+                                       ? ""
+                                       : "before 13.3 the assembler may overwrite register operands of wgmma (attention): such kernels run only where their machine "
+                                         "code can be looked at; scripts/setup.sh installs 13.4"});
     else
         report.findings.push_back(missing("NVRTC", nvrtc.error(), for_compile));
     const std::string for_peer = "comparing with cuBLASLt";
@@ -114,9 +106,9 @@ MachineReport examine_machine() {
     for (const auto& [name, purpose, fix] :
          {Program{"ncu", "profiling kernels", "install Nsight Compute"},
           Program{"compute-sanitizer", "checking memory and races on the GPU", "install the CUDA toolkit's compute-sanitizer"},
-          Program{"cuobjdump", "reading machine code (SASS)", "install the CUDA toolkit's cuobjdump"}}) {
-        const auto file = find_program(name);
-        report.findings.push_back({name, !file.empty(), file.empty() ? "not in PATH" : file, purpose, file.empty() ? fix : ""});
+          Program{"nvdisasm", "reading machine code (SASS), and checking registers of wgmma in flight", "run scripts/setup.sh, or pip install nvidia-cuda-nvdisasm"}}) {
+        const auto file = find_cuda_program(name).string();
+        report.findings.push_back({name, !file.empty(), file.empty() ? "not found" : file, purpose, file.empty() ? fix : ""});
     }
     report.findings.push_back(examine_cache());
     examine_box(report.findings);

@@ -1,12 +1,10 @@
 #include "runtime/profile.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/input.h"
 #include "base/text.h"
@@ -15,29 +13,14 @@
 #include "runtime/evaluate.h"
 #include "runtime/launch.h"
 #include "runtime/session.h"
+#include "runtime/shared_library.h"
+#include "runtime/temporary_file.h"
 #include "runtime/worker.h"
 
 namespace tw::runtime {
 namespace {
 
 using nlohmann::json;
-namespace fs = std::filesystem;
-
-// A file that is gone with the object.
-struct TemporaryFile {
-    explicit TemporaryFile(const char* purpose) : path((fs::temp_directory_path() / (std::string("tilewright-") + purpose + "-XXXXXX")).string()) {
-        const int file = ::mkstemp(path.data());
-        if (file >= 0) ::close(file);
-        else path.clear();
-    }
-    ~TemporaryFile() {
-        std::error_code ignored;
-        if (!path.empty()) fs::remove(path, ignored);
-    }
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
-    std::string path;
-};
 
 // The last line of the worker's answer that is evidence.
 json evidence_in(const std::string& answer) {
@@ -58,13 +41,17 @@ bool starts_with(std::string_view text, std::string_view head) { return text.sub
 Result<std::string> disassemble(const std::string& cubin) {
     const TemporaryFile file("cubin");
     if (file.path.empty() || !write_file_atomically(file.path, cubin)) return fail(FailureKind::io_error, "no temporary file can be made");
-    for (const std::vector<std::string>& command : {std::vector<std::string>{"cuobjdump", "-sass", file.path}, {"nvdisasm", "-c", file.path}}) {
+    std::string why = "neither nvdisasm nor cuobjdump was found";
+    for (const auto& [program, option] : {std::pair<const char*, const char*>{"nvdisasm", "-c"}, {"cuobjdump", "-sass"}}) {
+        const auto path = find_cuda_program(program);
+        if (path.empty()) continue;
         WorkerLimits limits;
         limits.box = box_for_gpu();
-        const auto ran = run_program_in_worker(command, limits);
+        const auto ran = run_program_in_worker({path.string(), option, file.path}, limits);
         if (ran.end == WorkerEnd::finished && !ran.answer.empty()) return ran.answer;
+        why = fmt::format("{} {}: {}", path.string(), ran.sentence(), std::string(trim(ran.words.substr(0, 200))));
     }
-    return fail(FailureKind::missing_library, "neither cuobjdump nor nvdisasm disassembled the cubin", "put the CUDA toolkit's bin folder on PATH");
+    return fail(FailureKind::missing_library, "no disassembler: " + why, "run scripts/setup.sh, or `pip install nvidia-cuda-nvdisasm`, or put the CUDA toolkit's bin folder on PATH");
 }
 
 const char* instruction_kind(std::string_view opcode) {
@@ -192,12 +179,7 @@ json static_profile(const json& request) {
         if (request.contains("kernel") && k.name != request["kernel"]) continue;
         auto emitted = codegen::emit(k, file);
         if (!emitted) continue;
-        CompileRequest compile_request;
-        compile_request.source = emitted->source;
-        compile_request.name = k.name + ".cu";
-        compile_request.arch = k.arch;
-        compile_request.include_folders = standard_include_folders();
-        auto compiled = compile(compile_request);
+        auto compiled = compile(request_for_own_text(emitted->source, k.name + ".cu", k.arch));
         if (!compiled) continue;
         auto sass = disassemble(compiled->cubin);
         if (!sass) {

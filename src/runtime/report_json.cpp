@@ -25,6 +25,7 @@ json to_json(const CompiledKernels& compiled) {
             {"remarks", remarks},
             {"log", compiled.log},
             {"compiler", compiled.compiler},
+            {"machine_code", compiled.machine_code},
             {"key", compiled.key},
             {"from_cache", compiled.from_cache},
             {"cache_note", compiled.cache_note},

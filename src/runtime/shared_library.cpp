@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 
 #include "base/text.h"
@@ -31,7 +33,7 @@ const LibraryNames& names_of(CudaLibrary which) {
         "nvrtc",
         "TILEWRIGHT_NVRTC",
         {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
-        "run scripts/setup.sh (installs it into .deps/), or `pip install nvidia-cuda-nvrtc`, or set "
+        "run scripts/setup.sh (installs it into .deps/), or `pip install nvidia-cuda-nvrtc==13.4.92`, or set "
         "CUDA_HOME to a CUDA toolkit >= 12.0, or TILEWRIGHT_NVRTC to the library's file"};
     static const LibraryNames cublaslt{
         "cublaslt",
@@ -80,11 +82,12 @@ std::vector<fs::path> toolkit_roots() {
     return roots;
 }
 
-void add_python_packages(const fs::path& site_packages, std::vector<fs::path>& folders) {
+// The folders nvidia/*/`below` of a Python environment's packages.
+void add_python_packages(const fs::path& site_packages, const char* below, std::vector<fs::path>& folders) {
     std::error_code error;
     std::vector<fs::path> found;
     for (fs::directory_iterator entry(site_packages / "nvidia", error), end; !error && entry != end; entry.increment(error)) {
-        const fs::path folder = entry->path() / "lib";
+        const fs::path folder = entry->path() / below;
         std::error_code ignored;
         if (fs::is_directory(folder, ignored)) found.push_back(folder);
     }
@@ -92,27 +95,36 @@ void add_python_packages(const fs::path& site_packages, std::vector<fs::path>& f
     folders.insert(folders.end(), found.begin(), found.end());
 }
 
-void add_virtual_environment(const fs::path& root, std::vector<fs::path>& folders) {
+void add_virtual_environment(const fs::path& root, const char* below, std::vector<fs::path>& folders) {
     std::error_code error;
     for (fs::directory_iterator entry(root / "lib", error), end; !error && entry != end; entry.increment(error))
         if (entry->path().filename().string().rfind("python", 0) == 0)
-            add_python_packages(entry->path() / "site-packages", folders);
+            add_python_packages(entry->path() / "site-packages", below, folders);
 }
 
-std::vector<fs::path> library_folders() {
+// Beside our own library or binary, and the project's own environment above it: what scripts/dependencies.txt pins.
+std::vector<fs::path> own_folders(const char* below) {
     std::vector<fs::path> folders;
-    for (const auto& root : toolkit_roots())
-        for (const char* below : {"lib64", "lib", "targets/x86_64-linux/lib"}) folders.push_back(root / below);
     fs::path above = own_folder();
     folders.push_back(above);
-    folders.push_back(above / "../lib");
+    folders.push_back(above / ".." / below);
     for (int level = 0; level < 5 && !above.empty(); ++level) {
-        add_virtual_environment(above / ".deps/venv", folders);
+        add_virtual_environment(above / ".deps/venv", below, folders);
         if (above == above.parent_path()) break;
         above = above.parent_path();
     }
-    if (const auto root = environment("VIRTUAL_ENV"); !root.empty()) add_virtual_environment(root, folders);
-    for (const auto& folder : split_path_list(environment("TILEWRIGHT_PYTHON_PATH"))) add_python_packages(folder, folders);
+    return folders;
+}
+
+std::vector<fs::path> other_folders(const char* below) {
+    std::vector<fs::path> folders;
+    for (const auto& root : toolkit_roots()) {
+        if (std::string_view(below) == "lib") folders.push_back(root / "lib64");
+        folders.push_back(root / below);
+        if (std::string_view(below) == "lib") folders.push_back(root / "targets/x86_64-linux/lib");
+    }
+    if (const auto root = environment("VIRTUAL_ENV"); !root.empty()) add_virtual_environment(root, below, folders);
+    for (const auto& folder : split_path_list(environment("TILEWRIGHT_PYTHON_PATH"))) add_python_packages(folder, below, folders);
     return folders;
 }
 
@@ -168,18 +180,31 @@ Result<SharedLibrary> open_cuda_library(CudaLibrary which) {
             "correct the variable or unset it");
     }
     std::string last_error;
-    for (const char* soname : names.sonames)
-        if (void* handle = dlopen(soname, flags)) return SharedLibrary{handle, mapped_file(handle, soname)};
-    for (const auto& folder : library_folders()) {
-        for (const char* soname : names.sonames) {
-            const auto file = folder / soname;
-            std::error_code ignored;
-            if (!fs::exists(file, ignored)) continue;
-            open_companions(which, file);
-            if (void* handle = dlopen(file.c_str(), flags)) return SharedLibrary{handle, mapped_file(handle, file.string())};
-            if (const char* why = dlerror()) last_error = why;
+    auto open_from = [&](const std::vector<fs::path>& folders) -> std::optional<SharedLibrary> {
+        for (const auto& folder : folders) {
+            for (const char* soname : names.sonames) {
+                const auto file = folder / soname;
+                std::error_code ignored;
+                if (!fs::exists(file, ignored)) continue;
+                open_companions(which, file);
+                if (void* handle = dlopen(file.c_str(), flags)) return SharedLibrary{handle, mapped_file(handle, file.string())};
+                if (const char* why = dlerror()) last_error = why;
+            }
         }
-    }
+        return std::nullopt;
+    };
+    auto open_by_name = [&]() -> std::optional<SharedLibrary> {
+        for (const char* soname : names.sonames)
+            if (void* handle = dlopen(soname, flags)) return SharedLibrary{handle, mapped_file(handle, soname)};
+        return std::nullopt;
+    };
+    // The compiler is pinned, because what it does to a kernel differs by version; the driver and cuBLASLt are the machine's.
+    if (which == CudaLibrary::nvrtc)
+        if (auto found = open_from(own_folders("lib"))) return *std::move(found);
+    if (auto found = open_by_name()) return *std::move(found);
+    if (auto found = open_from(other_folders("lib"))) return *std::move(found);
+    if (which != CudaLibrary::nvrtc)
+        if (auto found = open_from(own_folders("lib"))) return *std::move(found);
     std::string message = std::string(names.sonames[0]) + " was not found";
     if (!last_error.empty()) message += "; a candidate could not be opened: " + last_error;
     return fail(FailureKind::missing_library, message, names.fix);
@@ -192,8 +217,20 @@ fs::path find_cuda_include_folder() {
     for (const auto& root : toolkit_roots())
         for (const char* below : {"include", "targets/x86_64-linux/include"})
             if (fs::exists(root / below / "cuda_bf16.h", ignored)) return root / below;
-    for (const auto& folder : library_folders())
-        if (fs::exists(folder / "../include/cuda_bf16.h", ignored)) return (folder / "../include").lexically_normal();
+    for (const auto& folders : {own_folders("lib"), other_folders("lib")})
+        for (const auto& folder : folders)
+            if (fs::exists(folder / "../include/cuda_bf16.h", ignored)) return (folder / "../include").lexically_normal();
+    return {};
+}
+
+fs::path find_cuda_program(const std::string& name) {
+    if (is_hidden(name.c_str())) return {};
+    std::vector<fs::path> folders = own_folders("bin");
+    for (const auto& folder : split_path_list(environment("PATH"))) folders.emplace_back(folder);
+    for (auto& folder : other_folders("bin")) folders.push_back(std::move(folder));
+    std::error_code ignored;
+    for (const auto& folder : folders)
+        if (fs::is_regular_file(folder / name, ignored) && ::access((folder / name).c_str(), X_OK) == 0) return folder / name;
     return {};
 }
 

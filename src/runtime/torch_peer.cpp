@@ -9,6 +9,7 @@
 #include "base/input.h"
 #include "base/text.h"
 #include "emulate/contents.h"
+#include "emulate/index_use.h"
 #include "runtime/cubin_cache.h"
 #include "runtime/device_data.h"
 #include "runtime/launch.h"
@@ -59,7 +60,7 @@ json torch_case(const json& request, std::string& problem) {
     if (!sizes) return problem = sizes.error().text(), json();
     auto scalars = scalar_values(*signature, request.value("scalars", json::object()).get<std::map<std::string, double>>(), request.value("seed", std::uint64_t{1}));
     if (!scalars) return problem = scalars.error().text(), json();
-    const auto indices = index_tensors(signature->tensors, signature->computes, signature->kernels);
+    const auto indices = emulate::index_tensors(signature->tensors, signature->computes, signature->kernels);
     json tensors = json::array(), values = json::object(), inputs = request.value("inputs", json::object());
     const auto promised = emulate::promised_contents(signature->tensors, *sizes, emulate::Spread::random, request.value("seed", std::uint64_t{1}));
     for (std::size_t i = 0; i < signature->tensors.size(); ++i) {

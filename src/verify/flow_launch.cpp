@@ -47,6 +47,9 @@ FlowResult Flow::run() {
     if (!ints_.promises.empty()) {
         for (const std::string& text : ir::promises(k_.tensors, ir::names_of(k_))) promised_.push_back("precondition: " + text);
     }
+    for (const ir::Tensor& t : k_.tensors) {
+        if (k_.dependent_launch && t.stable) promised_.push_back("precondition: nothing that may still run writes " + t.name + " (stable)");
+    }
     for (const ir::Assumption& a : k_.assumptions) prover_.assume(ints_.condition_from(a.condition, leaf(state)));
     impossible_ = !k_.assumptions.empty() && prover_.contradictory();
     for (int axis = 0; axis < 3; ++axis) {

@@ -27,10 +27,27 @@ public:
         for (const ir::Launch& launch : program_.launches) follow(launch);
         std::vector<Obligation> result;
         for (const ir::Equation& e : program_.computes.equations) result.push_back(judge(e));
+        if (program_.computes.empty()) result.push_back(open("output value", "TW1001", "the program's outputs are what its `computes` says", "it has no `computes`: nothing is claimed, so nothing is proved"));
+        for (const auto& [tensor, kernel] : written_) {
+            const bool said = std::any_of(program_.computes.equations.begin(), program_.computes.equations.end(), [&](const ir::Equation& e) { return e.output == tensor; });
+            if (said || tensor >= program_.parameter_count || program_.computes.empty()) continue;
+            const std::string& name = program_.tensors[at(tensor)].name;
+            result.push_back(open("inputs kept", "TW1001", "a parameter of which `computes` says nothing is not written", kernel + " writes `" + name + "`, and the program's `computes` does not say what it holds afterwards"));
+        }
         return result;
     }
 
 private:
+    Obligation open(std::string kind, std::string code, std::string text, std::string reason) const {
+        Obligation o;
+        o.kind = std::move(kind);
+        o.code = std::move(code);
+        o.text = std::move(text);
+        o.loc = program_.loc;
+        o.reason = std::move(reason);
+        return o;
+    }
+
     Integers::Leaf leaf(const std::vector<Poly>& sizes) {
         return [this, &sizes](const ir::ExprNode& n) { return n.kind == ir::ExprKind::size ? sizes[at(n.id)] : Poly::of(ints_.fresh("unset")); };
     }
@@ -61,19 +78,24 @@ private:
         for (const ir::Expr& e : launch.sizes) sizes.push_back(ints_.from(e, leaf(sizes_)));
         // The tensors and scalars of the kernel as those of the program.
         std::vector<int> tensors(kernel.tensors.size(), -1), scalars(kernel.scalars.size(), -1);
-        std::set<int> given;
+        std::map<int, int> given;   // how often
+        std::set<int> outputs;
         std::string obstacle;
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
             const auto [kind, number] = kernel.parameters[i];
             (kind == 't' ? tensors : scalars)[at(number)] = launch.arguments[i];
             if (kind != 't') continue;
             const ir::Tensor &formal = kernel.tensors[at(number)], &actual = program_.tensors[at(launch.arguments[i])];
-            if (!given.insert(launch.arguments[i]).second && formal.is_output) obstacle = "`" + actual.name + "` is given to " + kernel.name + " twice";
+            given[launch.arguments[i]] += 1;
+            if (formal.is_output) outputs.insert(launch.arguments[i]);
             for (std::size_t d = 0; d < formal.strides.size() && d < actual.strides.size(); ++d) {
                 if (!prover_.holds(equals(ints_.from(formal.strides[d], leaf(sizes)), ints_.from(actual.strides[d], leaf(sizes_))))) {
                     obstacle = "stride " + std::to_string(d) + " of `" + actual.name + "` is not what " + kernel.name + " takes";
                 }
             }
+        }
+        for (int tensor : outputs) {
+            if (given[tensor] > 1) obstacle = "`" + program_.tensors[at(tensor)].name + "` is given to " + kernel.name + " twice, and is written";
         }
         // What the kernel is promised of contents, the program must be promised: of a parameter that no launch has written.
         for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
@@ -83,7 +105,9 @@ private:
             const ir::Tensor& actual = program_.tensors[at(number)];
             auto mapped = [&](int other) { return other < 0 ? -1 : tensors[at(other)]; };
             auto same = [&](const ir::Expr& mine, const ir::Expr& theirs) { return prover_.holds(equals(ints_.from(mine, leaf(sizes)), ints_.from(theirs, leaf(sizes_)))); };
-            bool kept = number < program_.parameter_count && !contents_.count(number);
+            auto as_given = [&](int other) { return other < program_.parameter_count && !contents_.count(other); };
+            bool kept = as_given(number);
+            for (int other : {mapped(formal.offsets_of), mapped(formal.inverse_of), formal.tile_ends ? mapped(formal.tile_ends->starts) : -1, formal.tile_ends ? mapped(formal.tile_ends->groups) : -1}) kept = kept && as_given(other);
             kept = kept && (!formal.content_range || (actual.content_range && same(formal.content_range->first, actual.content_range->first) && same(formal.content_range->second, actual.content_range->second)));
             kept = kept && (!formal.content_sorted || actual.content_sorted) && (formal.offsets_of < 0 || mapped(formal.offsets_of) == actual.offsets_of) &&
                    (formal.inverse_of < 0 || mapped(formal.inverse_of) == actual.inverse_of);
@@ -94,6 +118,9 @@ private:
         }
         for (const std::string& text : ir::promises(kernel.tensors, ir::names_of(kernel))) used_.insert("precondition: " + text + " (" + kernel.name + ")");
         for (const ir::Assumption& a : kernel.assumptions) used_.insert("precondition: " + a.text + " (" + kernel.name + ")");
+        for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
+            if (kernel.dependent_launch && kernel.tensors[t].stable) used_.insert("precondition: nothing that may still run writes " + program_.tensors[at(tensors[t])].name + " (stable)");
+        }
         used_.insert("premise: " + kernel.name + " is proved");
         std::map<int, Contents> after;
         for (const ir::Equation& e : kernel.computes.equations) {
@@ -119,7 +146,10 @@ private:
                 after[tensors[t]] = c;
             }
         }
-        for (auto& [tensor, c] : after) contents_[tensor] = std::move(c);
+        for (auto& [tensor, c] : after) {
+            contents_[tensor] = std::move(c);
+            written_.emplace(tensor, kernel.name);
+        }
     }
 
     bool steered_by_written(const ir::Term& t, const std::vector<int>& tensors) const {
@@ -200,6 +230,7 @@ private:
     Values values_;
     std::vector<Poly> sizes_;
     std::map<int, Contents> contents_;   // of tensors that a launch has written
+    std::map<int, std::string> written_; // the first kernel that writes it
     std::set<std::string> used_;
 };
 

@@ -54,30 +54,26 @@ def test_not_proved_is_status_3_and_says_what_was_tried(tmp_path):
     assert "not_proved" in done.stdout and "expected" in done.stdout
 
 
-ROUNDED_TWICE = """
-import tilewright as tw
-from tilewright import f32, bf16
-
-N = tw.sizes("N")
-
-
-@tw.kernel(target="sm_80", computes="Y[n] = 3 * X[n]")
-def scale(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
-    b = tw.grid(tw.cdiv(N, 256))
-    x = tw.load(X[b * 256 : b * 256 + 256], fill=0.0)
-    tw.store(Y[b * 256], (3.0 * x).to(bf16).to(f32))
-"""
+def test_what_is_proved_also_runs():
+    file = SOURCE / "kernels" / "vector_add.py"
+    done = check(file)
+    assert done.returncode == 0 and "; audited: " in done.stdout and " runs in " in done.stdout
+    (kernel,) = json.loads(check(file, "--json", "--audit", "0.2").stdout)["kernels"]
+    assert kernel["verdict"] == "proved"
+    assert kernel["audit"]["runs"] > 0 and kernel["audit"]["seconds"] < 1 and "failing_run" not in kernel["audit"]
 
 
-def test_an_audit_runs_what_is_proved(tmp_path):
-    file = tmp_path / "scale.py"
-    file.write_text(ROUNDED_TWICE)
-    assert check(file).returncode == 0
-    done = check(file, "--audit", "0.5")
-    assert done.returncode == 1
-    assert "scale is proved, but a run on the emulator fails: N=" in done.stderr
-    file.write_text(ROUNDED_TWICE.replace(".to(bf16).to(f32)", ""))
-    assert check(file, "--audit", "0.2").returncode == 0
+def test_the_audit_can_be_switched_off():
+    file = SOURCE / "kernels" / "vector_add.py"
+    assert "audit" not in check(file, "--audit", "0").stdout
+    (kernel,) = json.loads(check(file, "--json", "--audit", "0").stdout)["kernels"]
+    assert "audit" not in kernel
+    assert check(file, "--audit", "-1").returncode == 2
+
+
+def test_one_run_of_the_audit():
+    done = check(SOURCE / "kernels" / "vector_add.py", "--audit-run", "3", "--seed", "5")
+    assert done.returncode == 0 and "audited: 1 run in " in done.stdout
 
 
 def test_a_grid_smaller_than_its_cluster_is_not_proved(tmp_path):

@@ -46,7 +46,7 @@ Entry compiled(const ir::Kernel& k, const EmittedKernel& emitted, const fs::path
         call += fmt::format("{}*({}*)a[{}]", i ? ", " : "", type, i);
     }
     text += fmt::format("\nextern \"C\" void run(const unsigned* grid, void** a) {{ tw::cpu::launch(grid, {}, {}, [&] {{ {}({}); }}); }}\n", 32 * k.warps,
-                        k.shared_bytes, k.name, call);
+                        k.shared_bytes, emitted.entry, call);
     std::ofstream(folder / "kernel.cpp") << text;
     const std::string command = fmt::format("g++ -std=c++17 -O1 -shared -fPIC -w -I{} {} -o {} 2> {}", folder.string(), (folder / "kernel.cpp").string(),
                                             (folder / "kernel.so").string(), (folder / "log").string());

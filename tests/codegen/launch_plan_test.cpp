@@ -56,7 +56,10 @@ TEST_F(Gemm, NamesTheArgumentThatDoesNotFit) {
     EXPECT_NE(refusal(a).find("A is f32, bf16 is expected"), std::string::npos) << refusal(a);
     a = gemm_arguments(128, 256, 64);
     a.tensors[2].strides = {1, 128};
-    EXPECT_NE(refusal(a).find("pass C.contiguous()"), std::string::npos) << refusal(a);
+    EXPECT_NE(refusal(a).find("give C memory with these strides"), std::string::npos) << refusal(a);   // a copy of an output is no output
+    a = gemm_arguments(128, 256, 64);
+    a.tensors[0].strides = {1, 128};
+    EXPECT_NE(refusal(a).find("pass A.contiguous()"), std::string::npos) << refusal(a);
     a = gemm_arguments(128, 256, 64);
     a.tensors[0].address += 2;
     EXPECT_NE(refusal(a).find("A starts at an address that is not a multiple of 16"), std::string::npos) << refusal(a);
@@ -67,6 +70,23 @@ TEST_F(Gemm, NamesTheArgumentThatDoesNotFit) {
     a = gemm_arguments(128, 256, 64);
     a.tensors.pop_back();
     EXPECT_NE(refusal(a).find("takes 3 tensors"), std::string::npos) << refusal(a);
+}
+
+TEST_F(Gemm, AnOutputWhoseElementsMeetIsRefused) {
+    for (const std::vector<std::int64_t>& strides : {std::vector<std::int64_t>{0, 1}, {255, 1}, {256, 0}, {1, 1}, {1, 127}}) {
+        auto a = gemm_arguments(128, 256, 64);
+        a.tensors[2].strides = strides;
+        EXPECT_NE(refusal(a).find("two of its (128, 256) elements are one place"), std::string::npos) << refusal(a);
+    }
+    auto a = gemm_arguments(128, 256, 64);
+    a.tensors[2].strides = {-256, 1};
+    EXPECT_NE(refusal(a).find("not negative"), std::string::npos) << refusal(a);
+    a = gemm_arguments(1, 256, 64);
+    a.tensors[2].strides = {0, 1};   // one row: its stride says nothing
+    EXPECT_EQ(refusal(a), "accepted");
+    a = gemm_arguments(128, 256, 64);
+    a.tensors[0].strides = {0, 1};
+    EXPECT_NE(refusal(a).find("dimension 0 must step by"), std::string::npos) << refusal(a);
 }
 
 TEST_F(Gemm, InputsMayShareMemory) {

@@ -45,7 +45,7 @@ TEST(Mutate, TheSameMutantsEveryTimeAndOnlyOfTheOperatorAsked) {
         families.insert(once[i].operation.substr(0, once[i].operation.find('/')));
         parities += once[i].operation == "sync/parity";
     }
-    EXPECT_EQ(families, (std::set<std::string>{"collective", "index", "layout", "pipeline", "proxy", "sync", "values"}));
+    EXPECT_EQ(families, (std::set<std::string>{"collective", "index", "launch", "layout", "pipeline", "proxy", "sync", "values"}));
     EXPECT_EQ(parities, 6u);   // one wait for full slots, one for empty ones: the other parity, always 0, always 1
     EXPECT_EQ(mutants_of(k, "sync/parity").size(), parities);
     EXPECT_EQ(sampled(mutants_of(k, "index/element"), 2).size(), 2u);

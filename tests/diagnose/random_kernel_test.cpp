@@ -5,7 +5,10 @@
 
 #include <set>
 
+#include "diagnose/check.h"
 #include "diagnose/crosscheck.h"
+#include "diagnose/mutate.h"
+#include "lower/lower.h"
 
 namespace tw::diagnose {
 namespace {
@@ -72,23 +75,79 @@ TEST(CrossCheck, NothingThatTheEmulatorRefutesIsProved) {
     EXPECT_GE(real, 12) << "at least 30% are really broken";
 }
 
-// Seeds that were proved and wrong once.
+// What was proved and wrong once: a text, and the slip in its last form.
 TEST(CrossCheck, OldHolesStayClosed) {
-    RandomOptions options;
-    options.broken = 0.5;
-    std::string refused;
-    // A persistent loop that leaves out the ragged last tile; a ring whose slots are released in another one's place, so that a parity comes
-    // round; shared layouts in which two elements share bytes.
     struct Hole {
-        std::uint64_t seed;
-        const char* family;
+        const char *source, *operation, *change;   // no operation: the text itself is wrong
     };
-    for (const Hole& hole : {Hole{1918, "vector"}, Hole{949, ""}, Hole{1022, ""}, Hole{1258, ""}}) {
-        options.family = hole.family;
-        const auto random = random_kernel(hole.seed, options, refused);
-        ASSERT_TRUE(random) << refused;
-        EXPECT_FALSE(random->slip.empty());
-        EXPECT_FALSE(cross_check(*random, {}).proved) << random->slip << "\n" << random->source;
+    const Hole holes[] = {
+        // a persistent loop that leaves out the ragged last tile
+        {R"(N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = X[n]", threads=128)
+def k(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N), BN: tw.const = 256):
+    for b in tw.persistent(N // BN):
+        tw.store(Y[b * BN], tw.load(X[b * BN : b * BN + BN], fill=0.0))
+)", "", ""},
+        // slots released in another one's place, so that a parity comes round
+        {R"(M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_90a", computes="Y[m, n] = X[m, n]")
+def k(X: tw.Tensor(f16, M, N), Y: tw.Tensor(f16, M, N), BM: tw.const = 64, BN: tw.const = 32, STAGES: tw.const = 2):
+    tw.assume(N % 8 == 0)
+    bm = tw.grid(tw.cdiv(M, BM))
+    s = tw.shared(f16, (STAGES, BM, BN))
+    full = tw.mbarrier(STAGES)
+    empty = tw.mbarrier(STAGES)
+    with tw.warpgroups(0, name="producer"):
+        for c in tw.range(tw.cdiv(N, BN)):
+            if c >= STAGES:
+                empty[c % STAGES].wait((c // STAGES + 1) % 2)
+            full[c % STAGES].expect(BM * BN * 2)
+            tw.tma_load(s[c % STAGES], X[bm * BM, c * BN], on=full[c % STAGES])
+    with tw.warpgroups(1, name="consumer"):
+        met = tw.named_barrier(1, 128)
+        for c in tw.range(tw.cdiv(N, BN)):
+            full[c % STAGES].wait(c // STAGES % 2)
+            x = tw.load(s[c % STAGES])
+            met.sync()
+            empty[c % STAGES].arrive()
+            tw.store(Y[bm * BM, c * BN], x)
+)", "pipeline/slot", "became `mbarrier_arrive empty"},
+        // shared layouts in which two elements share bytes
+        {R"(M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_80", computes="Y[n, m] = X[m, n]", threads=32)
+def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M), T: tw.const = 32):
+    s = tw.shared(f32, (T, T), swizzle=32)
+    bn, bm = tw.grid(tw.cdiv(N, T), tw.cdiv(M, T))
+    tw.store(s, tw.load(X[bm * T : bm * T + T, bn * T : bn * T + T], fill=0.0))
+    tw.syncwarp()
+    tw.store(Y[bn * T, bm * T], tw.load(s.T))
+)", "layout/strides", "the stride of dimension 0 is 4 instead of 8"},
+    };
+    for (const Hole& hole : holes) {
+        SourceMap sources;
+        DiagnosticSink sink;
+        const auto module = lower::compile_text(sources, "k.py", std::string("import tilewright as tw\nfrom tilewright import f16, f32\n\n") + hole.source, {}, sink);
+        ASSERT_TRUE(module) << render_text(sink, sources);
+        CheckOptions options;
+        options.search = false;
+        if (!*hole.operation) {
+            EXPECT_FALSE(check(module->kernels[0], options).proved()) << hole.source;
+            continue;
+        }
+        ASSERT_TRUE(check(module->kernels[0], options).proved()) << hole.source;
+        int found = 0;
+        for (const Mutant& m : mutants_of(module->kernels[0], hole.operation)) {
+            if (m.change.find(hole.change) == std::string::npos) continue;
+            ++found;
+            EXPECT_FALSE(check(m.kernel, options).proved()) << m.change << "\n" << hole.source;
+        }
+        EXPECT_GT(found, 0) << hole.operation;
     }
 }
 

@@ -39,6 +39,7 @@ def masked(line):
     line = re.sub(r"\d+(\.\d+)? (ms|s)\b", "TIME", line)
     line = re.sub(r"\d+ of \d+ assertions", "N assertions", line)
     line = re.sub(r"\d+ instances", "N instances", line)
+    line = re.sub(r"audited: \d+ runs?", "audited: N runs", line)
     line = re.sub(r"thread \d+", "thread N", line)
     return line.rstrip()
 

@@ -10,6 +10,7 @@
 #include "runtime/compile.h"
 #include "runtime/device_data.h"
 #include "runtime/evaluate.h"
+#include "emulate/index_use.h"
 #include "runtime/judge.h"
 #include "runtime/nvrtc.h"
 #include "runtime/signature.h"
@@ -88,7 +89,7 @@ TEST(Signature, OfAProgramHasItsParametersOnly) {
 TEST(IndexTensors, AreThoseThatComputesReadsPlacesFrom) {
     const ir::Module module = load("grouped_gemm_sm80");
     const Signature s = *find_signature(module, "");
-    const auto used = index_tensors(s.tensors, s.computes, s.kernels);
+    const auto used = emulate::index_tensors(s.tensors, s.computes, s.kernels);
     for (std::size_t i = 0; i < used.size(); ++i) EXPECT_EQ(used[i], !target::info(s.tensors[i].dtype).is_float && !s.tensors[i].is_output) << s.tensors[i].name;
 }
 

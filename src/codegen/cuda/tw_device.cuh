@@ -143,6 +143,10 @@ TW_DEVICE void mbarrier_wait_cluster(u32 bar, u32 parity) {
 TW_DEVICE void cp_async_mbarrier_arrive_noinc(u32 bar) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
+// Without `noinc` the barrier's pending count grows by one first: the arrival is none of the expected count.
+TW_DEVICE void cp_async_mbarrier_arrive(u32 bar) {
+  asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
+}
 
 // ---------------------------------------------------------------- fences, barriers, cluster
 

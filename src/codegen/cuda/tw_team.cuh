@@ -17,10 +17,12 @@
 namespace tw {
 
 template <int NUMBERS, int SLOTS, int WARPS>
-struct TeamBox {                       // in shared memory
+struct TeamBox {                       // in shared memory; ir::team_box_bytes is its size
+  u64 sent[SLOTS], came[SLOTS];        // mbarriers: every main warp has given its part; the result is there
+  u64 begun;                           // mbarrier: `base` is there
+  u32 base;                            // messages of the launches before
   float part[SLOTS][NUMBERS][WARPS];
   float whole[SLOTS][NUMBERS];
-  u64 sent[SLOTS], came[SLOTS];        // mbarriers: every main warp has given its part; the result is there
 };
 template <int NUMBERS, int SLOTS, int TEAM>
 struct TeamWords {                     // in global memory
@@ -96,6 +98,7 @@ TW_DEVICE int team_warp_fold(float (&x)[NUMBERS]) {
 template <int NUMBERS, int SLOTS, int WARPS>
 TW_DEVICE void team_init(TeamBox<NUMBERS, SLOTS, WARPS>& box) {
   for (int i = 0; i < SLOTS; ++i) mbarrier_init(smem_addr(&box.sent[i]), WARPS), mbarrier_init(smem_addr(&box.came[i]), 1);
+  mbarrier_init(smem_addr(&box.begun), 1);
 }
 
 // By all lanes of a main warp, with what each of them gives.
@@ -125,14 +128,12 @@ TW_DEVICE void team_carry(TeamBox<NUMBERS, SLOTS, WARPS>& box, TeamWords<NUMBERS
   const int warp = (threadIdx.x - first) / 32, lane = threadIdx.x % 32, rank = blockIdx.x;
   constexpr int unit = NUMBERS % 2 == 0 ? 2 : 1, units = NUMBERS / unit;   // numbers that one owner folds
   constexpr int window = 32 / NUMBERS;                                    // messages that one look at results covers
-  u32 base = 0;
   if (warp == 0 && lane == 0) {
-    base = atomicAdd(&words.count[rank], static_cast<u32>(messages));
-    box.whole[0][0] = __uint_as_float(base);   // for the other two warps; no result has come yet
+    box.base = atomicAdd(&words.count[rank], static_cast<u32>(messages));
+    mbarrier_arrive(smem_addr(&box.begun));
   }
-  named_barrier_sync(15, 96);
-  base = __float_as_uint(box.whole[0][0]);
-  named_barrier_sync(15, 96);
+  mbarrier_wait(smem_addr(&box.begun), 0);
+  const u32 base = box.base;
   if (warp == 0) {
     for (int m = 0; m < messages; ++m) {
       const int slot = m % SLOTS;

@@ -17,6 +17,11 @@ TW_DEVICE int floor_mod(int a, int b) {
   int r = a % b;
   return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
 }
+TW_DEVICE i64 floor_div(i64 a, i64 b) {
+  i64 q = a / b;
+  return (a % b != 0 && (a % b < 0) != (b < 0)) ? q - 1 : q;
+}
+TW_DEVICE i64 floor_mod(i64 a, i64 b) { return a - floor_div(a, b) * b; }
 
 // Address bits [4, 4 + B) are XORed with bits [7, 7 + B).
 template <int B>
