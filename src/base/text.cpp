@@ -68,7 +68,7 @@ std::string environment(const char* name) {
 Expected<std::string, ReadFailure> read_input(const std::filesystem::path& path, std::size_t max_bytes) {
     // Opening a pipe that nobody writes would wait as well.
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (file < 0) return Unexpected{ReadFailure{reason("cannot open", path, errno)}};
+    if (file < 0) return Unexpected{ReadFailure{reason("cannot read", path, errno)}};
     const auto give_up = [&](std::string why, bool too_large = false) {
         ::close(file);
         return Unexpected{ReadFailure{std::move(why), too_large}};

@@ -25,6 +25,10 @@ def microseconds(request):
     return 20.0 + zlib.crc32(sketch.encode()) % 1000 / 10
 
 
+def parent_of(process):
+    return int(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
 def say(line):
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
@@ -43,7 +47,7 @@ def main():
                 break
             say({"stage": stage})
             if kill == f"{stage}:{number}":
-                os.kill(os.getppid(), signal.SIGKILL)
+                os.kill(parent_of(os.getppid()), signal.SIGKILL)  # the program, past the warden between it and us
             if number in listed("FAKE_GPU_CRASH"):
                 os.kill(os.getpid(), signal.SIGSEGV)
         answer = {"status": "right", "seed": request.get("seed"), "sizes": request["sizes"], "versions": {"gpu": "a fake GPU", "driver": "0.0"},

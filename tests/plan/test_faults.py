@@ -50,7 +50,9 @@ class Bench:
         count = self.folder / "count"
         count.unlink(missing_ok=True)
         return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=900, cwd=cwd,
-                              env={**os.environ, "TILEWRIGHT_STATE": str(self.folder / "state"), "TILEWRIGHT_PROGRAM": str(SOURCE / "tests/plan/fake_gpu.py"), "FAKE_GPU_COUNT": str(count), "TILEWRIGHT_HIDE": "nvrtc", **environment})
+                              env={**os.environ, "TILEWRIGHT_STATE": str(self.folder / "state"), "TILEWRIGHT_PROGRAM": str(SOURCE / "tests/plan/fake_gpu.py"), "FAKE_GPU_COUNT": str(count), "TILEWRIGHT_HIDE": "nvrtc",
+                                   "TILEWRIGHT_PASS": "FAKE_GPU_COUNT,FAKE_GPU_KILL,FAKE_GPU_CRASH,FAKE_GPU_WRONG", "TILEWRIGHT_BOX_WRITE": str(self.folder),
+                                   **({"TILEWRIGHT_BOX": "off"} if "FAKE_GPU_KILL" in environment else {}), **environment})  # in the box nobody kills the program
 
     def optimize(self, *words, **environment):
         return self.run("optimize", self.folder / "task.toml", "--steps", STEPS, "--plateau", 50, *self.files, *words, **environment)

@@ -1,0 +1,110 @@
+"""check, ir, emit and compile end: small texts that stand for a lot of work are refused or given up."""
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+PROGRAM = os.environ.get("TILEWRIGHT_PROGRAM")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="the program is not built")
+
+HEAD = '''import tilewright as tw
+from tilewright import f32
+N = tw.sizes("N")
+
+@tw.kernel(target="sm_80", computes="Y[n] = X[n]")
+def k(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=0.0)
+'''
+END = "    tw.store(Y[i], x)\n"
+IFS = HEAD + "".join(f"    if N % {k} == 0:\n        x = x + {k}.0\n" for k in range(2, 18)) + END
+
+
+def run(folder, text, *words, command="check", name="kernel.py"):
+    (folder / name).write_text(text)
+    begin = time.monotonic()
+    done = subprocess.run([PROGRAM, command, name, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=600)
+    return done, time.monotonic() - begin
+
+
+@pytest.mark.parametrize("name,body", [("squares", "    a = N\n" + "    a = a * a + 1\n" * 40), ("few_squares", "    a = N\n" + "    a = a * a + 1\n" * 8), ("tuples", "    t = (i, i)\n" + "    t = (t, t)\n" * 30),
+                                       ("minima", "    a = N\n" + "    a = tw.min(a, tw.max(a, 3))\n" * 40), ("products", "    a = N + i\n    b = " + " * ".join(["(a + i + N)"] * 40) + "\n")])
+@pytest.mark.parametrize("command", ["check", "ir", "emit"])
+def test_texts_that_double_are_refused_with_a_place(tmp_path, name, body, command):
+    done, seconds = run(tmp_path, HEAD + body + END, command=command)
+    assert done.returncode == 1 and "TW0311" in done.stderr and "kernel.py:" in done.stderr, done.stdout + done.stderr
+    assert seconds < 60
+
+
+def test_a_kernel_is_given_up_at_its_limit_of_time(tmp_path):
+    done, _ = run(tmp_path, IFS, "--limit-seconds", 0.5, "--search", 0)
+    assert done.returncode == 3 and "gave up: more than 0.5 s of processor time" in done.stderr, (done.returncode, done.stdout[-500:], done.stderr)
+
+
+def test_the_verdicts_before_it_are_kept(tmp_path):
+    first = HEAD.replace("def k(", "def first(") + END
+    done, _ = run(tmp_path, first + IFS[IFS.index("@tw.kernel"):], "--limit-seconds", 1.5, "--search", 0, "--audit", 0, "--json")
+    said = json.loads(done.stdout)
+    assert done.returncode == 3 and said["exit_code"] == 3 and "gave up" in said["gave_up"], done.stderr
+    assert [k["kernel"] for k in said["kernels"]] == ["first"] and said["kernels"][0]["verdict"] == "proved"
+
+
+def test_a_kernel_is_given_up_at_its_limit_of_memory(tmp_path):
+    done, _ = run(tmp_path, IFS, "--limit-megabytes", 1, "--search", 0)
+    assert done.returncode == 3 and "gave up: more than 1 MB of memory" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words", [["--limit-seconds", "nan"], ["--limit-seconds", "0"], ["--limit-megabytes", "-1"]])
+def test_senseless_limits_are_refused(tmp_path, words):
+    assert run(tmp_path, HEAD + END, *words)[0].returncode == 2
+
+
+def test_absurd_constants_are_no_bug_of_ours(tmp_path):
+    text = '''import tilewright as tw
+from tilewright import f32, i32
+P, E, N = tw.sizes("P E N")
+
+
+@tw.kernel(target="sm_80", computes="Y[p, n] = X[p, n] * W[expert[p], n]", threads=128)
+def scaled_groups(X: tw.Tensor(f32, P, N), W: tw.Tensor(f32, E, N), expert: tw.Tensor(i32, P), starts: tw.Tensor(i32, E + 1, offsets_of="expert"), Y: tw.Tensor(f32, P, N)):
+    bn, part, e = tw.grid(tw.cdiv(N, 32), 2, E)
+    first = starts[e]
+    end = starts[e + 1]
+    w = tw.load(W[e, bn * 32 : bn * 32 + 32], fill=0.0)
+    for m in tw.range(part, tw.cdiv(end - first, 2147483648), 2):
+        row = first + m * 16
+        x = tw.load(X[row : row + 16, bn * 32 : bn * 32 + 32], fill=0.0)
+        tw.store(Y[row, bn * 32], x * w[None, :])
+'''
+    done, _ = run(tmp_path, text)
+    assert done.returncode in (1, 3), (done.returncode, done.stderr)
+
+
+def test_a_large_modulus_in_an_assumption(tmp_path):
+    text = HEAD.replace("    i = tw.grid", "    tw.assume(N % 1000000 == 0)\n    i = tw.grid") + END
+    done, _ = run(tmp_path, text)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_without_a_kernel(tmp_path):
+    for text in ("", "\n\n# nothing\n", "import tilewright as tw\n"):
+        done, _ = run(tmp_path, text)
+        assert done.returncode == 2 and "no kernel" in done.stderr, (text, done.returncode, done.stderr)
+    done, _ = run(tmp_path, 'name = "x"\n', name="task.toml")
+    assert done.returncode == 2 and "tilewright optimize task.toml" in done.stderr
+
+
+def test_nothing_commands_the_terminal(tmp_path):
+    escape = "\x1b]0;owned\x07\x1b[2J"
+    (tmp_path / "kernel.py").write_text(HEAD + END)
+    odd = tmp_path / f"{escape}.py"
+    odd.write_text(HEAD + END)
+    for words in (["check", odd], ["check", "kernel.py", "--kernel", escape], ["check", escape], ["ir", "kernel.py", "--after", escape], ["emit", "kernel.py", "--to", escape], ["optimize", escape], ["explain", escape],
+                  [escape], ["runs", "--journal", escape], ["show", escape], ["layout", escape], ["knowledge", "show", escape], ["check", "kernel.py", "--" + escape]):
+        done = subprocess.run([PROGRAM, *map(str, words)], cwd=tmp_path, capture_output=True, env={**os.environ, "TILEWRIGHT_STATE": str(tmp_path / "state")})
+        assert b"\x1b" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
+    comment, _ = run(tmp_path, HEAD + END + "# " + escape + "\n")
+    assert comment.returncode == 1 and "control character 0x1b" in comment.stderr and "\x1b" not in comment.stderr
