@@ -87,7 +87,7 @@ Machine compiled_form(const Options& o, const ir::Kernel& kernel, const codegen:
     for (const auto& entry : compiled->report.kernels) {
         if (!entry.is_entry) continue;
         const int spilled = entry.spill_store_bytes + entry.spill_load_bytes;
-        out.text += fmt::format("{} ({}): {} registers, {} bytes spilled, {} bytes local, {} bytes of shared arena\n", entry.name, request.arch,
+        out.text += fmt::format("{} ({}): {} registers, {} bytes spilled, {} bytes local, {} bytes of shared arena\n", kernel.name, request.arch,
                                 entry.registers, spilled, entry.stack_bytes, kernel.shared_bytes);
         if (spilled > 0 || entry.stack_bytes > 0) out.code = exit_kernel_wrong;
     }

@@ -145,7 +145,7 @@ void Printer::reduce(const ir::Reduce& op) {
         if (values % 2 == 1) line(fmt::format("r0 = {};", fold(op.op, type, "r0", fmt::format("tw::low_half_twice({}[{}])", fragment_name(op.src), values / 2))));
         line(fmt::format("r0 = {};", fold(op.op, type, "r0", "tw::halves_swapped(r0)")));
     }
-    if (asked) line(fmt::format("{}_own = r0;", fragment_name(op.src)));
+    if (asked) line(companion(fragment_name(op.src), "own") + " = r0;");
     int stride = 1;
     for (const ir::DistDigit& digit : prime_digits(from.thread)) {
         if (stride >= 32) break;

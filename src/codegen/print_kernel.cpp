@@ -33,7 +33,7 @@ void Printer::fail(const std::string& message) {
     if (!problem_) problem_ = EmitFailure{message, now_};
 }
 void Printer::place(const Stmt& s, const std::string& what) {
-    comment(s.loc.line ? fmt::format("{}   {}:{}", what, file_, s.loc.line) : what);
+    line("// " + comment_text(what) + (s.loc.line ? "   " + comment_text(fmt::format("{}:{}", file_, s.loc.line)) : ""));
 }
 
 std::string Printer::open_unrolled(int count, const std::string& name) {

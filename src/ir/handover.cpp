@@ -28,7 +28,7 @@ Handover handover_of(const Kernel& k) {
             if (auto* a = std::get_if<SharedView>(&x->a)) view(*a, nullptr);
         }
     });
-    if (reaches_peer) return Handover::cluster;
+    if (reaches_peer || multicast.empty()) return Handover::cluster;
     for (std::size_t t = 0; t < k.tensors.size(); ++t) {
         if (read[t] && written[t]) return Handover::cluster;
     }

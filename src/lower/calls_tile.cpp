@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "lower/builtins.h"
 #include "target/warp.h"
 
@@ -155,7 +156,10 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
             if (*known) return done();
             return r.error(Code::bad_assumption, b->where("condition"), "the assumption is false for these constants: no launch could satisfy it");
         }
-        r.d.kernel.assumptions.push_back({*c, ir::to_string(*c, ir::names_of(r.d.kernel)), r.loc(b->where("condition"))});
+        // As it is written, on one line and without the file's comments.
+        std::string written;
+        for (std::string_view line : split_lines(r.cx.sources.text(b->where("condition")))) written += std::string(line.substr(0, line.find('#'))) + " ";
+        r.d.kernel.assumptions.push_back({*c, join(split_words(written), " "), r.loc(b->where("condition"))});
         return done();
     }
     return std::nullopt;

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "base/codes.h"
-#include "base/diagnostic.h"
 
 namespace tw::lower {
 namespace {
@@ -87,7 +86,9 @@ bool is_name(const std::string& text) {
 }
 
 std::string not_a_name(const std::string& text) {
-    return "'" + printable(text.substr(0, 40)) + (text.size() > 40 ? "..." : "") + "' is not a name";
+    std::string shown = text.substr(0, 40);
+    std::replace_if(shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20; }, ' ');
+    return "'" + shown + (text.size() > 40 ? "..." : "") + "' is not a name";
 }
 
 }  // namespace tw::lower

@@ -232,6 +232,11 @@ inline bool __all_sync(unsigned, bool v) {
   tw::cpu::exchange(v, [&](auto of) { for (int i = 0; i < 32; ++i) r = r && of(i); });
   return r;
 }
+inline bool __any_sync(unsigned, bool v) {
+  bool r = false;
+  tw::cpu::exchange(v, [&](auto of) { for (int i = 0; i < 32; ++i) r = r || of(i); });
+  return r;
+}
 template <class T>
 T __shfl_xor_sync(unsigned, T v, int mask) {
   T r{};

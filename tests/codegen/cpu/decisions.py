@@ -1,0 +1,66 @@
+"""One kernel for each decision that the printer takes by itself and no shipped kernel for CPUs shows (docs/trusted-base.md)."""
+import tilewright as tw
+from tilewright import bf16, f32
+
+M, N = tw.sizes("M N")
+
+
+@tw.kernel(target="sm_80", threads=64)
+def voted(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    """A warp takes a branch when one of its values asks for it; the ways differ, so that a wrong vote shows."""
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    x = tw.load(X[i : i + 128], fill=0.0)
+    y = x * 2.0
+    if tw.any(x > 0.97):
+        y = x * 3.0
+    tw.store(Y[i], y)
+
+
+@tw.kernel(target="sm_80", threads=32)
+def rescaled(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, 1024)):
+    """Products with factors that are often 1 are left out where they all are."""
+    m = tw.grid(M)
+    x = tw.load(X[m : m + 1, 0:1024], fill=0.5, layout=tw.rows())
+    for c in tw.range(tw.cdiv(N, 256)):
+        top = tw.max(x, axis=1)
+        factor = tw.where(top > 0.6, 0.5, 1.0)
+        x = x * factor[:, None]
+    tw.store(Y[m, 0], x)
+
+
+@tw.kernel(target="sm_80", threads=32)
+def counted(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
+    """A counter of a ring is printed with its slot and its phase beside it."""
+    m = tw.grid(M)
+    c = 0
+    for k in tw.range(tw.cdiv(N, 64)):
+        slot = c % 3
+        phase = c // 3 % 2
+        other = (c // 3 + 1) % 2
+        x = tw.load(X[m, k * 64 : k * 64 + 64], fill=0.0)
+        tw.store(Y[m, k * 64], x * 4.0 + slot + phase * 8 + other * 16)
+        c = c + 1
+        if k % 5 == 4:
+            c = 0
+
+
+@tw.kernel(target="sm_80", threads=32)
+def below_zero(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
+    """Quotients and remainders of negative numbers are rounded down."""
+    m = tw.grid(M)
+    low = (m - 7) // 3
+    left = (m - 7) % 3
+    up = m // 3 * 2 + m % 3
+    for k in tw.range(tw.cdiv(N, 64)):
+        x = tw.load(X[m, k * 64 : k * 64 + 64], fill=0.0)
+        tw.store(Y[m, k * 64], x + low * 16 + left * 4 + up)
+
+
+@tw.kernel(target="sm_80", threads=32)
+def found_first(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M)):
+    """Places of a value that is not the extreme of the thread's elements: each thread looks for itself."""
+    m = tw.grid(M)
+    x = tw.load(X[m : m + 1, 0:512], fill=-1.0, layout=tw.rows())
+    top = tw.max(x, axis=1) * 1.0
+    place = tw.where(x == top[:, None], tw.coord(x, 1).to(f32), float("inf"))
+    tw.store(Y[m : m + 1], tw.min(place, axis=1))
