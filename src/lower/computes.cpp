@@ -473,7 +473,7 @@ bool lets_have_names_of_their_own(const lang::ComputesSpec& spec, const Computes
                             : names.integer(e.tensor) || (names.real && names.real(e.tensor)) ? "a size or a constant"
                                                                                               : nullptr;
         if (!other) continue;
-        sink.error(Code::redefined, e.tensor_span, fmt::format("'{}' is {} already", e.tensor, other)).with_hint("use another name for the let");
+        sink.error(Code::computes_let_name, e.tensor_span, fmt::format("'{}' is {} already", e.tensor, other)).with_hint("use another name for the let");
         ok = false;
     }
     return ok;
