@@ -1,6 +1,8 @@
 #include "emulate/program.h"
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace tw::emulate {
 namespace {
@@ -12,6 +14,41 @@ bool admits(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
         if (size_value(a.condition, sizes).value_or(0) == 0) return false;
     }
     return true;
+}
+
+// A variant's own sizes from the tensors that it is given: variants number their sizes as each of them first uses them. `named` has those of the kernel
+// that the program names, for sizes that are no whole dimension.
+std::optional<std::vector<std::int64_t>> sizes_of(const ir::Kernel& k, const ir::Kernel& named, const std::vector<std::int64_t>& own, const ir::Launch& launch, const std::vector<TensorData>& tensors) {
+    std::vector<std::optional<std::int64_t>> found(k.sizes.size());
+    for (std::size_t i = 0; i < k.sizes.size(); ++i) {
+        const auto same = std::find(named.sizes.begin(), named.sizes.end(), k.sizes[i]);
+        if (same != named.sizes.end()) found[i] = own[static_cast<std::size_t>(same - named.sizes.begin())];
+    }
+    for (std::size_t i = 0; i < k.parameters.size(); ++i) {
+        const auto [kind, number] = k.parameters[i];
+        if (kind != 't') continue;
+        const auto& dims = k.tensors[at(number)].dims;
+        for (std::size_t d = 0; d < dims.size(); ++d) {
+            if (dims[d].kind() == ir::ExprKind::size) found[at(dims[d]->id)] = tensors[at(launch.arguments[i])].dims[d];
+        }
+    }
+    std::vector<std::int64_t> sizes;
+    for (const auto& f : found) {
+        if (!f) return std::nullopt;
+        sizes.push_back(*f);
+    }
+    // Dimensions that are no size by themselves must be what the tensors have, as the launcher demands it.
+    for (std::size_t i = 0; i < k.parameters.size(); ++i) {
+        const auto [kind, number] = k.parameters[i];
+        if (kind != 't') continue;
+        const ir::Tensor& formal = k.tensors[at(number)];
+        const TensorData& actual = tensors[at(launch.arguments[i])];
+        for (std::size_t d = 0; d < formal.dims.size(); ++d) {
+            if (size_value(formal.dims[d], sizes) != actual.dims[d]) return std::nullopt;
+            if (actual.dims[d] > 1 && size_value(formal.strides[d], sizes) != actual.strides[d]) return std::nullopt;
+        }
+    }
+    return sizes;
 }
 
 }  // namespace
@@ -46,6 +83,7 @@ Trial run_program(const ir::Module& module, const ir::Program& program, const st
         for (const ir::Expr& e : launch.sizes) own.push_back(size_value(e, sizes).value_or(0));
         const std::string& name = module.kernels[at(launch.kernel)].name;
         const ir::Kernel* chosen = nullptr;
+        std::vector<std::int64_t> chosen_sizes;
         auto takes_dtypes = [&](const ir::Kernel& k) {
             for (std::size_t i = 0; i < k.parameters.size(); ++i) {
                 const auto [kind, number] = k.parameters[i];
@@ -54,7 +92,9 @@ Trial run_program(const ir::Module& module, const ir::Program& program, const st
             return true;
         };
         for (const ir::Kernel& k : module.kernels) {
-            if (!chosen && k.name == name && takes_dtypes(k) && admits(k, own)) chosen = &k;
+            if (chosen || k.name != name || !takes_dtypes(k)) continue;
+            auto mine = sizes_of(k, module.kernels[at(launch.kernel)], own, launch, trial.tensors);
+            if (mine && admits(k, *mine)) chosen = &k, chosen_sizes = *std::move(mine);
         }
         if (!chosen) {
             trial.refused = "no variant of " + name + " admits these sizes";
@@ -70,7 +110,7 @@ Trial run_program(const ir::Module& module, const ir::Program& program, const st
         for (std::size_t t = 0; t < tensors.size(); ++t) {
             if (chosen->tensors[t].zero_initialised) std::fill(tensors[t].bytes.begin(), tensors[t].bytes.end(), std::uint8_t{0});
         }
-        trial.outcome = run(*chosen, own, numbers, tensors, options.emulator);
+        trial.outcome = run(*chosen, chosen_sizes, numbers, tensors, options.emulator);
         for (std::size_t i = 0; i < chosen->parameters.size(); ++i) {
             const auto [kind, number] = chosen->parameters[i];
             if (kind == 't' && chosen->tensors[at(number)].is_output) trial.tensors[at(launch.arguments[i])] = tensors[at(number)];

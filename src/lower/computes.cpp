@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -466,17 +465,15 @@ private:
 // A let whose name means something else already would be taken for that, here or there.
 bool lets_have_names_of_their_own(const lang::ComputesSpec& spec, const ComputesNames& names, DiagnosticSink& sink) {
     const auto named = [](const auto& list, const std::string& name) { return std::any_of(list.begin(), list.end(), [&](const auto& x) { return x.name == name; }); };
-    std::set<std::string> lets;
     bool ok = true;
     for (const lang::ComputesEquation& e : spec.equations) {
         if (!e.is_let) continue;
-        const char* other = named(*names.tensors, e.tensor)                                        ? "a tensor"
-                            : named(*names.scalars, e.tensor)                                      ? "a scalar"
-                            : names.integer(e.tensor) || (names.real && names.real(e.tensor))      ? "a size or a constant"
-                            : !lets.insert(e.tensor).second                                        ? "another let"
-                                                                                                   : nullptr;
+        const char* other = named(*names.tensors, e.tensor)                                   ? "a tensor"
+                            : named(*names.scalars, e.tensor)                                 ? "a scalar"
+                            : names.integer(e.tensor) || (names.real && names.real(e.tensor)) ? "a size or a constant"
+                                                                                              : nullptr;
         if (!other) continue;
-        sink.error(Code::redefined, e.tensor_span, fmt::format("'{}' is {} already", e.tensor, other)).with_hint("use another name for the let");
+        sink.error(Code::computes_let_name, e.tensor_span, fmt::format("'{}' is {} already", e.tensor, other)).with_hint("use another name for the let");
         ok = false;
     }
     return ok;

@@ -64,7 +64,7 @@ bool arguments_are_apart(const std::vector<ir::Kernel>& kernels, const ir::Progr
                 if (i == j || k.parameters[j].first != 't' || g.launch->arguments[i] != g.launch->arguments[j]) continue;
                 if (j < i && writes(kernels, *g.launch, j)) continue;   // reported the other way round
                 auto name = [&](std::size_t n) { return k.tensors[static_cast<std::size_t>(k.parameters[n].second)].name; };
-                cx.error(Code::bad_program, g.places[std::max(i, j)], fmt::format("'{}' is both {} and {} of {}, and {} is written", p.tensors[static_cast<std::size_t>(g.launch->arguments[i])].name, name(std::min(i, j)), name(std::max(i, j)), k.name, name(i)))
+                cx.error(Code::argument_given_twice, g.places[std::max(i, j)], fmt::format("'{}' is both {} and {} of {}, and {} is written", p.tensors[static_cast<std::size_t>(g.launch->arguments[i])].name, name(std::min(i, j)), name(std::max(i, j)), k.name, name(i)))
                     .with_hint("write to another buffer: tw.buffer(...)");
                 ok = false;
             }
@@ -93,12 +93,12 @@ bool stable_arguments_are(const std::vector<ir::Kernel>& kernels, const ir::Prog
             const ir::Tensor& t = p.tensors[static_cast<std::size_t>(number)];
             const std::string& kernel = kernels[static_cast<std::size_t>(g.launch->kernel)].name;
             if (auto by = writer.find(number); by != writer.end()) {
-                cx.error(Code::bad_promise, g.places[i], fmt::format("{} takes '{}' for stable, but the program writes it", kernel, t.name))
+                cx.error(Code::unstable_tensor, g.places[i], fmt::format("{} takes '{}' for stable, but the program writes it", kernel, t.name))
                     .with_note(by->second->where, fmt::format("written here, by {}, which may still run when {} begins", kernels[static_cast<std::size_t>(by->second->launch->kernel)].name, kernel))
                     .with_hint("leave out stable=True in the kernel: the launch then waits for the one before it");
                 ok = false;
             } else if (number >= p.parameter_count || !t.stable) {
-                cx.error(Code::bad_promise, g.places[i], fmt::format("{} takes '{}' for stable, which the program does not promise", kernel, t.name)).with_hint(fmt::format("promise it of the program's parameter: {}: tw.Tensor(..., stable=True)", t.name));
+                cx.error(Code::unstable_tensor, g.places[i], fmt::format("{} takes '{}' for stable, which the program does not promise", kernel, t.name)).with_hint(fmt::format("promise it of the program's parameter: {}: tw.Tensor(..., stable=True)", t.name));
                 ok = false;
             }
         }

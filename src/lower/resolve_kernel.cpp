@@ -378,7 +378,7 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
     for (const auto& p : def.parameters) {
         const auto written = std::find_if(k.tensors.begin(), k.tensors.end(), [&](const ir::Tensor& t) { return t.name == p.name && t.stable && t.is_output; });
         if (written == k.tensors.end()) continue;
-        error(Code::bad_promise, p.name_span, fmt::format("'{}' is written by this kernel: it is not stable", p.name), "leave out stable=True: it is a promise on what the kernel only reads");
+        error(Code::unstable_tensor, p.name_span, fmt::format("'{}' is written by this kernel: it is not stable", p.name), "leave out stable=True: it is a promise on what the kernel only reads");
         return false;
     }
     const bool roles = !role_warps_.empty();

@@ -149,9 +149,9 @@ bool variants_agree(const std::vector<ir::Kernel>& kernels, const Context& conte
     auto compare = [&](const ir::Kernel& first, const ir::Kernel& other) {
         std::string what;
         if (!same_parameters(first, other)) what = fmt::format("the variants of '{}' take different parameters", other.name);
-        else if (!Comparison(first, other).same()) what = fmt::format("the variants of '{}' do not compute the same: here `{}`", other.name, other.computes.text);
+        else if (!Comparison(first, other).same()) what = fmt::format("the variants of '{}' do not compute the same: here {}", other.name, other.computes.empty() ? "nothing is said" : "`" + other.computes.text + "`" + (other.computes.text == first.computes.text ? ", of other parameters" : ""));
         if (what.empty()) return true;
-        context.error(Code::redefined, other.loc, std::move(what))
+        context.error(Code::variants_disagree, other.loc, std::move(what))
             .with_note(context.span(first.loc), first.computes.empty() ? "the first one says nothing of what it computes" : fmt::format("the first one computes `{}`", first.computes.text))
             .with_hint("give another name to what is another function; write the same `computes` for all variants of one");
         return ok = false;

@@ -276,6 +276,9 @@ json Evaluator::evaluate(const json& request) {
     } catch (const json::exception& e) {
         out["status"] = "refused";
         out["message"] = std::string("the request is not as docs/measuring.md says: ") + e.what();
+    } catch (const std::exception& e) {   // one request must not cost the worker
+        out["status"] = "our bug";
+        out["message"] = std::string("the evaluation failed: ") + e.what();
     }
     for (const char* field : {"file", "kernel", "constants", "sizes", "seed", "name"}) {
         if (!out.contains(field) && request.contains(field)) out[field] = request.at(field);

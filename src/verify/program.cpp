@@ -1,6 +1,7 @@
 #include "verify/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/processor_time.h"
@@ -17,6 +18,32 @@ struct Contents {
     std::vector<Atom> variables;
     Value value = -1;
 };
+
+// Does a tensor of integers hold the term as it is? A buffer that cuts it off or wraps it around holds something else, unless the equation says so
+// with a cast. Sums and products of 32 bits are taken to fit.
+bool held_as_it_is(const ir::Term& t, target::DType dtype, const std::vector<ir::Tensor>& tensors) {
+    if (target::info(dtype).is_float) return true;
+    const auto all = [&] { return std::all_of(t->args.begin(), t->args.end(), [&](const ir::Term& a) { return held_as_it_is(a, dtype, tensors); }); };
+    const bool wide = target::bytes(dtype) >= 4;
+    switch (t->kind) {
+        case ir::TermKind::cast: return t->dtype == dtype;
+        case ir::TermKind::element: return tensors[at(t->id)].dtype == dtype;
+        case ir::TermKind::scalar: return false;
+        case ir::TermKind::constant: {
+            if (std::isinf(t->number)) return wide;   // of a place that was not found
+            const bool is_signed = dtype != target::DType::U8 && dtype != target::DType::U32 && dtype != target::DType::Bool;
+            const double most = dtype == target::DType::Bool ? 1 : wide ? 2147483647 : 127, least = is_signed ? -most : 0;
+            return t->number == std::floor(t->number) && t->number >= least && t->number <= most;
+        }
+        case ir::TermKind::index: return wide;
+        case ir::TermKind::reduce: return t->name == "any" || ((t->name == "max" || t->name == "min" || (wide && t->name == "sum")) && all());
+        case ir::TermKind::apply: break;
+    }
+    static const std::set<std::string> truths = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"}, chosen = {"min", "max"}, sums = {"add", "sub", "mul", "neg", "abs"};
+    if (truths.count(t->name)) return true;
+    if (t->name == "select") return held_as_it_is(t->args[1], dtype, tensors) && held_as_it_is(t->args[2], dtype, tensors);
+    return (chosen.count(t->name) || (wide && dtype != target::DType::U32 && sums.count(t->name))) && all();
+}
 
 class Composition {
 public:
@@ -134,6 +161,7 @@ private:
             const Value local = values_.from(e.value, leaf(sizes), bound);
             ints_.tensor_names = values_.tensor_names = values_.scalar_names = nullptr;
             if (!whole(e, kernel.tensors[at(e.output)], sizes)) obstacle = kernel.name + " writes a part of `" + program_.tensors[at(target)].name + "`: what the rest holds is not followed";
+            if (!held_as_it_is(e.value, kernel.tensors[at(e.output)].dtype, kernel.tensors)) obstacle = "`" + program_.tensors[at(target)].name + "` holds " + std::string(target::name(kernel.tensors[at(e.output)].dtype)) + ", and what " + kernel.name + " stores there is not shown to be one";
             if (steered_by_written(e.value, tensors)) obstacle = "an index tensor that an earlier launch has written: its contents are not followed";
             c.value = obstacle.empty() ? now(local) : values_.unknown(obstacle);
             prover_.pop();

@@ -166,7 +166,7 @@ from tilewright import f32
 M, N = tw.sizes("M N")
 
 
-@tw.kernel(target="sm_80", computes="Y[m] = 1.0 / (sum(n, X[m, n]) - sum(n, X[m, N - 1 - n]))", threads=32)
+@tw.kernel(target="sm_80", computes="Y[m] = 1.0 / (sum(n in 0:N, X[m, n]) - sum(n in 0:N, X[m, N - 1 - n]))", threads=32)
 def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M)):
     m = tw.grid(M)
     a = tw.zeros(f32, (32,))

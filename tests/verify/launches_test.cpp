@@ -129,19 +129,86 @@ def clear(G: tw.Tensor(i32, N)):
 
 
 @tw.kernel(target="sm_80", computes="Y[n] = X[n]", threads=128)
-def grouped(X: tw.Tensor(f32, N), G: tw.Tensor(i32, N), S: tw.Tensor(i32, E + 1, offsets_of="G"), Y: tw.Tensor(f32, N)):
+def grouped(X: tw.Tensor(f32, N), G: tw.Tensor(i32, N), S: tw.Tensor(i32, E + 1, offsets_of="G"), W: tw.Tensor(f32, E), Y: tw.Tensor(f32, N)):
     i = tw.grid(tw.cdiv(N, 128)) * 128
     tw.store(Y[i : i + 128], tw.load(X[i : i + 128], fill=0.0))
 
 
 @tw.program(computes="Y[n] = X[n]; G[n] = 0")
-def whole(X: tw.Tensor(f32, N), G: tw.Tensor(i32, N), S: tw.Tensor(i32, E + 1, offsets_of="G"), Y: tw.Tensor(f32, N)):
+def whole(X: tw.Tensor(f32, N), G: tw.Tensor(i32, N), S: tw.Tensor(i32, E + 1, offsets_of="G"), W: tw.Tensor(f32, E), Y: tw.Tensor(f32, N)):
 )py";
-    const auto kept = module_of(kernels + "    grouped(X, G, S, Y)\n    clear(G)\n");
-    const auto broken = module_of(kernels + "    clear(G)\n    grouped(X, G, S, Y)\n");
+    const auto kept = module_of(kernels + "    grouped(X, G, S, W, Y)\n    clear(G)\n");
+    const auto broken = module_of(kernels + "    clear(G)\n    grouped(X, G, S, W, Y)\n");
     ASSERT_TRUE(kept && broken);
     EXPECT_TRUE(checked(*kept).proved());
     EXPECT_FALSE(checked(*broken).proved());
+}
+
+TEST(Launches, ABufferOfIntegersHoldsIntegers) {
+    const std::string kernels = R"py(import tilewright as tw
+from tilewright import f32, i8, i32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="T[n] = X[n]", threads=128)
+def cut(X: tw.Tensor(f32, N), T: tw.Tensor(i32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    tw.store(T[i : i + 128], tw.load(X[i : i + 128], fill=0.0).to(i32))
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = f32(T[n])", threads=128)
+def back(T: tw.Tensor(i32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    tw.store(Y[i : i + 128], tw.load(T[i : i + 128], fill=0).to(f32))
+
+
+@tw.kernel(target="sm_80", computes="T[n] = n", threads=128)
+def count(T: tw.Tensor(i32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    tw.store(T[i : i + 128], tw.coord(tw.full(i32, (128,), 0), 0) + i)
+
+
+)py";
+    const auto truncated = module_of(kernels + "@tw.program(computes=\"Y[n] = X[n]\")\ndef whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):\n    T = tw.buffer(i32, N)\n    cut(X, T)\n    back(T, Y)\n");
+    ASSERT_TRUE(truncated);
+    const auto result = checked(*truncated);
+    EXPECT_FALSE(result.proved());
+    EXPECT_TRUE(result.counterexample.has_value());
+    const auto places = module_of(kernels + "@tw.program(computes=\"Y[n] = f32(n)\")\ndef whole(Y: tw.Tensor(f32, N)):\n    T = tw.buffer(i32, N)\n    count(T)\n    back(T, Y)\n");
+    ASSERT_TRUE(places);
+    EXPECT_TRUE(checked(*places).proved());
+}
+
+TEST(Launches, AnIndexThatALaunchChangesIsNotTheOneOfBefore) {
+    const std::string kernels = R"py(import tilewright as tw
+from tilewright import f32, i32
+
+N = tw.sizes("N")
+
+
+@tw.kernel(target="sm_80", computes="G[n] = 0", threads=128)
+def clear(G: tw.Tensor(i32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    tw.store(G[i : i + 128], tw.full(i32, (128,), 0))
+
+
+@tw.kernel(target="sm_80", computes="Y[n] = where(G[n] == 0, X[n], 0.0)", threads=128)
+def masked(X: tw.Tensor(f32, N), G: tw.Tensor(i32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 128)) * 128
+    g = tw.load(G[i : i + 128], fill=0)
+    tw.store(Y[i : i + 128], tw.where(g == 0, tw.load(X[i : i + 128], fill=0.0), 0.0))
+
+
+@tw.program(computes="Y[n] = where(G[n] == 0, X[n], 0.0); G[n] = 0")
+def whole(X: tw.Tensor(f32, N), G: tw.Tensor(i32, N), Y: tw.Tensor(f32, N)):
+)py";
+    const auto before = module_of(kernels + "    masked(X, G, Y)\n    clear(G)\n"), after = module_of(kernels + "    clear(G)\n    masked(X, G, Y)\n");
+    ASSERT_TRUE(before && after);
+    EXPECT_TRUE(checked(*before).proved());
+    const auto result = checked(*after);
+    EXPECT_FALSE(result.proved());
+    EXPECT_TRUE(result.counterexample.has_value()) << "integers are not all zero";
 }
 
 // IR that no text gives: the rules stand on their own.

@@ -1,4 +1,4 @@
-# expect: ?
+# expect: TW0320 at 18:13
 import tilewright as tw
 from tilewright import bf16, f16, f32
 

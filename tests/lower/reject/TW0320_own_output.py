@@ -1,4 +1,4 @@
-# expect: ?
+# expect: TW0320 at 9:32
 import tilewright as tw
 from tilewright import bf16, f16, f32
 

@@ -1,4 +1,4 @@
-# expect: ?
+# expect: TW0321 at 23:14
 import tilewright as tw
 from tilewright import bf16, f16, f32
 

@@ -1,4 +1,4 @@
-# expect: ?
+# expect: TW0322 at 16:5
 import tilewright as tw
 from tilewright import bf16, f16, f32
 

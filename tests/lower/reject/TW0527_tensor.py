@@ -1,4 +1,4 @@
-# expect: ?
+# expect: TW0527 at 8:42
 import tilewright as tw
 from tilewright import bf16, f16, f32
 
