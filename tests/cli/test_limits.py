@@ -45,7 +45,7 @@ def test_a_variable_that_is_squared_again_and_again(tmp_path):
 
 
 def test_a_kernel_is_given_up_at_its_limit_of_time(tmp_path):
-    done, _ = run(tmp_path, IFS, "--limit-seconds", 0.5, "--search", 0)
+    done, _ = run(tmp_path, IFS, "--limit-seconds", 0.5, "--search", 0, "--audit", 0)
     assert done.returncode == 3 and "gave up: more than 0.5 s of processor time" in done.stderr, (done.returncode, done.stdout[-500:], done.stderr)
 
 
