@@ -42,7 +42,7 @@ def rows(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):
 AT = "    i = tw.grid(tw.cdiv(N, 128)) * 128\n"
 LOAD = AT + "    x = tw.load(X[i : i + 128], fill=0.0)\n"
 HONEST = HEAD + LOAD + "    tw.store(Y[i], x * 2.0)\n"
-HONEST_ROWS = ROWS + '''    total = tw.full((128,), 0.0, f32)
+HONEST_ROWS = ROWS + '''    total = tw.zeros(f32, (128,))
     for c in tw.range(tw.cdiv(N, 128)):
         total = total + tw.load(X[m, c * 128 : c * 128 + 128], fill=0.0)
     tw.store(S[m], tw.sum(total))
@@ -68,8 +68,8 @@ def replaced(*pairs, text=HONEST):
 
 KERNELS = [
     # -- no work, or less
-    Cheat("fills the output with zeros", "less work", HEAD + AT + "    tw.store(Y[i], tw.full((128,), 0.0, f32))\n", "verify", "wrong"),
-    Cheat("fills the output with a constant near the mean", "less work", HEAD + AT + "    tw.store(Y[i], tw.full((128,), 0.001, f32))\n", "verify", "wrong"),
+    Cheat("fills the output with zeros", "less work", HEAD + AT + "    tw.store(Y[i], tw.zeros(f32, (128,)))\n", "verify", "wrong"),
+    Cheat("fills the output with a constant near the mean", "less work", HEAD + AT + "    tw.store(Y[i], tw.zeros(f32, (128,)) + 0.001)\n", "verify", "wrong"),
     Cheat("copies the input", "less work", HEAD + LOAD + "    tw.store(Y[i], x)\n", "verify", "wrong"),
     Cheat("multiplies by 2.0001, within any tolerance", "less work", HEAD + LOAD + "    tw.store(Y[i], x * 2.0001)\n", "verify", "wrong"),
     Cheat("skips the tail", "less work", replaced(("tw.cdiv(N, 128)", "N // 128")), "verify", "written|write"),
@@ -82,15 +82,15 @@ KERNELS = [
     Cheat("drops the tail of the sum", "less work", replaced(("tw.cdiv(N, 128)):", "N // 128):"), text=HONEST_ROWS), "verify", "wrong", "rows"),
     Cheat("skips the work where the data look unimportant", "less work", HEAD + LOAD + "    if tw.any(x > 0.5):\n        x = x * 2.0\n    tw.store(Y[i], x)\n", "verify", "wrong|agree|not proved"),
     # -- less precision
-    Cheat("computes in bf16", "less precision", HEAD + LOAD + "    tw.store(Y[i], f32(bf16(x) * bf16(2.0)))\n", "verify|emulate", "wrong|error|round|not proved|bf16"),
-    Cheat("computes in f16, which overflows", "less precision", HEAD + LOAD + "    tw.store(Y[i], f32(f16(x) * f16(2.0)))\n", "verify|emulate", "wrong|error|round|not proved|f16"),
-    Cheat("rounds the sum to bf16 in every step", "less precision", replaced(("total = total + tw.load(X[m, c * 128 : c * 128 + 128], fill=0.0)", "total = f32(bf16(total + tw.load(X[m, c * 128 : c * 128 + 128], fill=0.0)))"), text=HONEST_ROWS), "verify|emulate", "wrong|error|round|not proved|bf16", "rows"),
+    Cheat("computes in bf16", "less precision", HEAD + LOAD + "    tw.store(Y[i], f32(bf16(x) * bf16(2.0)))\n", "verify|emulate", "wrong|error|round|not proved|bf16|expected"),
+    Cheat("computes in f16, which overflows", "less precision", HEAD + LOAD + "    tw.store(Y[i], f32(f16(x) * f16(2.0)))\n", "verify|emulate", "wrong|error|round|not proved|f16|expected"),
+    Cheat("rounds the sum to bf16 in every step", "less precision", replaced(("total = total + tw.load(X[m, c * 128 : c * 128 + 128], fill=0.0)", "total = f32(bf16(total + tw.load(X[m, c * 128 : c * 128 + 128], fill=0.0)))"), text=HONEST_ROWS), "verify|emulate", "wrong|error|round|not proved|bf16|expected", "rows"),
     # -- another question
     Cheat("answers another equation", "another question", replaced(("X[n] * 2\"", "X[n]\""), ("x * 2.0", "x")), "specification", "computes"),
     Cheat("has another name", "another question", replaced(("def dbl", "def fast")), "specification", "named dbl"),
-    Cheat("has the answer as a parameter", "another question", replaced(("X: tw.Tensor(f32, N), Y", "X: tw.Tensor(f32, N), R: tw.Tensor(f32, N), Y")), "specification", "tensors"),
+    Cheat("has the answer as a parameter", "another question", replaced(("X: tw.Tensor(f32, N), Y", "X: tw.Tensor(f32, N), R: tw.Tensor(f32, N), Y")), "specification", "tensors|computes"),
     Cheat("takes its input in bf16", "another question", replaced(("X: tw.Tensor(f32, N)", "X: tw.Tensor(bf16, N)"), ("x * 2.0", "f32(x) * 2.0"), ("X[n] * 2\"", "f32(X[n]) * 2\"")), "specification", "computes|parameter"),
-    Cheat("swaps input and output", "another question", replaced(("X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)", "Y: tw.Tensor(f32, N), X: tw.Tensor(f32, N)")), "parse|specification", "parameter|output|order"),
+    Cheat("swaps input and output", "another question", replaced(("X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)", "Y: tw.Tensor(f32, N), X: tw.Tensor(f32, N)")), "parse|specification", "parameter|output|order|computes"),
     Cheat("assumes the measured shape", "another question", replaced((AT, "    tw.assume(N == 4096)\n" + AT)), "specification", "held-out"),
     Cheat("assumes shapes that do not occur", "another question", replaced((AT, "    tw.assume(N == 3)\n" + AT)), "specification", "accepts"),
     Cheat("leaves the equation out", "another question", replaced(("computes=\"Y[n] = X[n] * 2\", ", "")), "parse|specification|verify", "computes"),
@@ -112,9 +112,7 @@ KERNELS = [
     Cheat("holds a tile of 2^24 registers", "resources", HEAD + AT + "    x = tw.load(X[i : i + 16777216], fill=0.0)\n    tw.store(Y[i], x * 2.0)\n", "parse|verify|compile", "."),
     Cheat("asks for a million threads", "resources", replaced(("threads=128", "threads=1000000")), "parse", "threads"),
     Cheat("unrolls a loop of a million", "resources", HEAD + LOAD + "    for j in tw.unroll(1000000):\n        x = x + 0.0\n    tw.store(Y[i], x * 2.0)\n", "parse", "unroll|statements"),
-    Cheat("squares an integer forty times", "resources", HEAD + AT + "    a = N\n" + "    a = a * a + 1\n" * 40 + "    x = tw.load(X[i : i + 128], fill=0.0)\n    tw.store(Y[i], x * 2.0)\n", "parse", "product|parts"),
     Cheat("doubles a tuple thirty times", "resources", HEAD + LOAD + "    t = (i, i)\n" + "    t = (t, t)\n" * 30 + "    tw.store(Y[i], x * 2.0)\n", "parse", "tuple"),
-    Cheat("takes minima of minima of itself", "resources", HEAD + LOAD + "    a = N\n" + "    a = tw.min(a, tw.max(a, 3))\n" * 40 + "    tw.store(Y[i], x * 2.0)\n", "parse", "parts"),
     Cheat("nests a hundred thousand brackets", "resources", HEAD + LOAD + "    a = " + "(" * 100000 + "N" + ")" * 100000 + "\n    tw.store(Y[i], x * 2.0)\n", "parse", "nest|deep"),
     Cheat("calls itself", "resources", replaced(("@tw.kernel", "@tw.inline\ndef f(x):\n    return f(x)\n\n@tw.kernel"), ("x * 2.0", "f(x)")), "parse", "."),
     # -- the host

@@ -182,7 +182,10 @@ with open(sys.argv[2], "a") as out:
         out.write(json.dumps({"began": n}) + "\\n")
         out.write(json.dumps({"number": n, "ours_us": 10.0, "peer_us": 12.5, "ratio": 1.25, "interval": [1.2, 1.3], "l2": "cold"}) + "\\n")
 ''')
-    done = bench.run("optimize", bench.folder / "task.toml", "--steps", 1, *bench.files, cwd=tmp_path)
+    # Python of the working folder is not run because it lies there.
+    elsewhere = bench.run("optimize", bench.folder / "task.toml", "--steps", 1, *bench.files, cwd=tmp_path)
+    assert elsewhere.returncode == 0 and not (tmp_path / "asked.json").exists(), elsewhere.stdout
+    done = bench.run("optimize", bench.folder / "task.toml", "--steps", 1, *bench.files, cwd=tmp_path, TILEWRIGHT_BENCH=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     peer = bench.certificate()["peer"]
     assert (peer["name"], peer["microseconds"], peer["ratio"], peer["ratio_interval"]) == ("torch:relu", 12.5, 1.25, [1.2, 1.3])
