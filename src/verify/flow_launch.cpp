@@ -35,7 +35,11 @@ FlowResult Flow::run() {
         values_.tensor_types.push_back(t.dtype);
         ints_.tensors.push_back(t.name);
         ContentPromise promise;
-        for (const ir::Expr& e : t.dims) promise.dims.push_back(poly(e, state));
+        for (const ir::Expr& e : t.dims) {
+            promise.dims.push_back(poly(e, state));
+            const Poly& extent = promise.dims.back();
+            if (!extent.constant() && std::find(values_.extents.begin(), values_.extents.end(), extent) == values_.extents.end()) values_.extents.push_back(extent);
+        }
         if (t.content_range) promise.range = {poly(t.content_range->first, state), poly(t.content_range->second, state)};
         promise.sorted = t.content_sorted;
         promise.offsets_of = t.offsets_of;

@@ -147,7 +147,8 @@ public:
     Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output);
 
     std::vector<target::DType> tensor_types;   // of the tensors that elements are of
-    std::set<Atom> sizes;                      // symbols that are sizes of tensors: at least 1, and bounded by what a launch admits
+    std::set<Atom> sizes;                      // symbols that are sizes: at least 1
+    std::vector<Poly> extents;                 // of the tensors' dimensions: bounded by what a launch admits
 
     // Other numbers for the tensors and scalars of the terms that `from` translates (those of the program that launches a kernel).
     const std::vector<int>* tensor_names = nullptr;

@@ -217,7 +217,7 @@ bool Values::fits(Value v, DType type) {
         low = static_cast<std::int64_t>(std::max(least, -widest)), high = static_cast<std::int64_t>(std::min(most, widest));
     }
     prover_.push();
-    for (Atom size : sizes) prover_.assume(at_least(Poly(largest_size), Poly::of(size)));
+    for (const Poly& extent : extents) prover_.assume(at_least(Poly(largest_size), extent));
     const bool yes = whole_within(v, low, high);
     prover_.pop();
     return yes;
@@ -340,7 +340,7 @@ Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std
         const bool narrow = target::info(*type).fraction_bits < target::info(DType::F32).fraction_bits;
         if (narrow && !passes_on(f) && !fits(result, *type)) return {result, {Rounding::Kind::to_type, *type}};
         // Places kept as floats: their sums are exact as far as the type counts.
-        if (!narrow && as_integer(result) && !as_number(result) && !fits(result, *type)) return {result, {Rounding::Kind::lost, {}}};
+        if (!narrow && as_integer(result) && !as_number(result) && !fits(result, *type)) return {result, {Rounding::Kind::to_type, *type}};
         return {result, {}};
     }
     Rounding rounding{Rounding::Kind::lost, {}};
@@ -348,7 +348,10 @@ Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std
         const std::size_t first = f == "select" ? 1 : 0;
         std::optional<Rounding> common;
         for (std::size_t i = first; i < args.size(); ++i) {
-            if (!is_plain_number(args[i].value)) common = common ? joined(*common, args[i].rounding) : args[i].rounding;
+            if (args[i].rounding.kind != Rounding::Kind::exact) common = common ? joined(*common, args[i].rounding) : args[i].rounding;
+        }
+        for (std::size_t i = first; i < args.size() && common && common->kind == Rounding::Kind::to_type; ++i) {   // what rounding leaves as it is
+            if (args[i].rounding.kind == Rounding::Kind::exact && !is_plain_number(args[i].value) && !fits(args[i].value, common->type)) common = Rounding{Rounding::Kind::lost, {}};
         }
         if (common) rounding = *common;
     }
