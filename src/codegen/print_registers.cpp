@@ -18,7 +18,20 @@ using ir::ElementOp;
 static const char* small_float(DType t) { return t == DType::E4M3 ? "e4m3" : t == DType::E5M2 ? "e5m2" : nullptr; }
 
 // A type's name where it is called like a function.
-static const char* cast_text(DType t) { return t == DType::I8 ? "tw::i8" : t == DType::I16 ? "tw::i16" : "tw::u8"; }
+static std::string cast_text(DType t) { return t == DType::I8 ? "tw::i8" : t == DType::I16 ? "tw::i16" : t == DType::U8 ? "tw::u8" : t == DType::I64 ? "tw::i64" : t == DType::U32 ? "tw::u32" : "int"; }
+
+// Does it hang on data? Sums of coordinates and uniform integers do not leave 32 bits (a launch has bounds for them), and are printed as they stand.
+static bool has_data(const ir::Element& e) {
+    return e->op == ElementOp::fragment || e->op == ElementOp::scalar || std::any_of(e->args.begin(), e->args.end(), has_data);
+}
+
+// Coordinates and numbers that are not negative, added, multiplied and divided: no quotient of them needs rounding down.
+static bool never_negative(const ir::Element& e) {
+    if (e->op == ElementOp::coordinate) return true;
+    if (e->op == ElementOp::number) return e->number >= 0;
+    const bool keeps = e->op == ElementOp::add || e->op == ElementOp::mul || e->op == ElementOp::div || e->op == ElementOp::mod || e->op == ElementOp::min || e->op == ElementOp::max;
+    return keeps && e->dtype == DType::I32 && std::all_of(e->args.begin(), e->args.end(), never_negative);
+}
 
 bool Printer::packed(int f) const { return dtype(f) == DType::BF16 || dtype(f) == DType::F16; }
 
@@ -132,6 +145,13 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         return text;
     };
     auto infix = [&](const char* op) { return round("(" + arg(0) + " " + op + " " + arg(1) + ")"); };
+    // Integers, by the templates of tw_tile.cuh.
+    const bool integer = !is_float && e->dtype != DType::Bool, wraps = integer && (e->dtype != DType::I32 || has_data(e));
+    auto of_type = [&](const char* f) {
+        std::string list;
+        for (std::size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + strip(arg(i));
+        return fmt::format("tw::{}<{}>({})", f, cast_text(e->dtype), list);
+    };
     auto call = [&](const char* single, const char* twice) {
         std::string list;
         for (std::size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + strip(arg(i));
@@ -155,26 +175,25 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
                 return fmt::format("(float({}) + float({}))", strip(thread), strip(value(v)));
             }
             if (from == e->dtype || (e->dtype == DType::F32 && target::info(from).is_float && from != DType::F64)) return arg(0);
-            // Narrow integers take the low bits of a truncated value.
-            if (target::bits(e->dtype) < 32 && target::info(from).is_float) return fmt::format("{}(int({}))", cast_text(e->dtype), strip(arg(0)));
-            if (target::bits(e->dtype) < 32) return fmt::format("{}({})", cast_text(e->dtype), strip(arg(0)));
+            if (integer && target::info(from).is_float) return fmt::format("tw::to_{}({})", target::name(e->dtype), strip(arg(0)));
+            if (integer) return fmt::format("{}({})", cast_text(e->dtype), strip(arg(0)));
             return dtype_text(e->dtype) + "(" + strip(arg(0)) + ")";
         }
-        case ElementOp::add: return infix("+");
-        case ElementOp::sub: return infix("-");
+        case ElementOp::add: return wraps ? of_type("add_bits") : infix("+");
+        case ElementOp::sub: return wraps ? of_type("sub_bits") : infix("-");
         case ElementOp::mul:
             if (const std::string x = argument_of_gelu(*e, d, v); !x.empty()) return "tw::gelu_approx(" + strip(x) + ")";
-            return infix("*");
-        case ElementOp::div: return is_float && !wide ? call("tw::div_full", "") : infix("/");
-        case ElementOp::neg: return "(-" + arg(0) + ")";
+            return wraps ? of_type("mul_bits") : infix("*");
+        case ElementOp::div: return is_float && !wide ? call("tw::div_full", "") : integer && !(never_negative(e->args[0]) && never_negative(e->args[1])) ? of_type("quotient") : infix("/");
+        case ElementOp::neg: return wraps ? fmt::format("tw::sub_bits<{}>(0, {})", cast_text(e->dtype), strip(arg(0))) : "(-" + arg(0) + ")";
         case ElementOp::fma: return call("fmaf", "fma");
-        case ElementOp::min: return is_float ? call("fminf", "fmin") : call("min", "min");
-        case ElementOp::max: return is_float ? call("fmaxf", "fmax") : call("max", "max");
-        case ElementOp::abs: return is_float ? call("fabsf", "fabs") : call("abs", "abs");
+        case ElementOp::min: return is_float ? call("fminf", "fmin") : e->dtype == DType::I32 ? call("min", "min") : of_type("least");
+        case ElementOp::max: return is_float ? call("fmaxf", "fmax") : e->dtype == DType::I32 ? call("max", "max") : of_type("most");
+        case ElementOp::abs: return is_float ? call("fabsf", "fabs") : of_type("abs_bits");
         case ElementOp::pow: return call("powf", "pow");
         case ElementOp::floor: return call("floorf", "floor");
         case ElementOp::ceil: return call("ceilf", "ceil");
-        case ElementOp::mod: return is_float ? call("tw::mod_floor", "tw::mod_floor") : call("tw::floor_mod", "tw::floor_mod");
+        case ElementOp::mod: return is_float ? call("tw::mod_floor", "tw::mod_floor") : of_type("remainder");
         case ElementOp::exp: return e->approximate ? call("__expf", "exp") : call("expf", "exp");
         case ElementOp::exp2: return call("tw::exp2_approx", "exp2");
         case ElementOp::log: return call("logf", "log");

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+
+#include "ir/term_type.h"
 
 namespace tw::codegen {
 namespace {
@@ -29,7 +32,10 @@ public:
     std::string body() {
         scopes_.push_back({{}, {}});
         for (int v : e_.output_vars) scopes_.back().bound.push_back(v);
-        const std::string value = term(e_.value);
+        decisive_ = ir::decisive_terms(e_.value);
+        std::string value = term(e_.value);
+        const target::DType to = tensors_[static_cast<std::size_t>(e_.output)].dtype;
+        if (!target::info(to).is_float) value = converted(value, type_of(e_.value), to);
         return scopes_.back().code + "    want[n] = " + value + ";\n";
     }
 
@@ -203,19 +209,31 @@ private:
                 return element(t->id, indices);
             }
             case TermKind::cast:
-                if (target::info(t->dtype).is_float) return term(t->args[0]);
-                // Truncated, then the low bits.
-                switch (t->dtype) {
-                    case target::DType::Bool: return "double(" + term(t->args[0]) + " != 0)";
-                    case target::DType::I8: return "double((signed char)(long long)(" + term(t->args[0]) + "))";
-                    case target::DType::U8: return "double((unsigned char)(long long)(" + term(t->args[0]) + "))";
-                    case target::DType::I16: return "double((short)(long long)(" + term(t->args[0]) + "))";
-                    default: return "trunc(" + term(t->args[0]) + ")";
-                }
+                return cast(t);
             case TermKind::reduce: return reduction(t);
             case TermKind::apply: return apply(t);
         }
         return "0";
+    }
+
+    target::DType type_of(const Term& t) const {
+        return ir::type_of(t, [&](int tensor) { return tensors_[static_cast<std::size_t>(tensor)].dtype; });
+    }
+
+    // Of an integer the low bits; of a float the whole part within the type's range; a float's rounding where something is decided by it (ir/element_math.h).
+    std::string converted(const std::string& x, target::DType from, target::DType to) {
+        const target::DTypeInfo& info = target::info(to);
+        if (to == target::DType::Bool) return "double(" + x + " != 0)";
+        if (info.is_float) return fmt::format("nearest({}, {}, {}, {})", x, info.fraction_bits, (1 << (info.exponent_bits - 1)) - (to == target::DType::E4M3 ? 0 : 1), to == target::DType::TF32 ? "true" : "false");
+        const int bits = target::bits(to);
+        if (!target::info(from).is_float) return fmt::format("low_bits({}, {}, {})", x, bits, info.is_signed ? "true" : "false");
+        return fmt::format("whole({}, {}, {})", x, bits, info.is_signed ? "true" : "false");
+    }
+
+    std::string cast(const Term& t) {
+        const std::string x = term(t->args[0]);
+        if (target::info(t->dtype).is_float && (!decisive_.count(t.get()) || t->dtype == target::DType::F64)) return x;
+        return converted(x, type_of(t->args[0]), t->dtype);
     }
 
     std::string apply(const Term& t) {
@@ -255,6 +273,7 @@ private:
     std::vector<Scope> scopes_;
     std::map<const ir::TermNode*, std::pair<std::size_t, std::string>> results_;
     int next_ = 0;
+    std::set<const ir::TermNode*> decisive_;
 };
 
 }  // namespace
@@ -310,6 +329,30 @@ __device__ inline long long most(long long a, long long b) { return a < b ? b : 
 __device__ inline double least(double a, double b) { return b < a || a != a ? b : a; }   // a NaN loses, as in fminf
 __device__ inline double most(double a, double b) { return a < b || a != a ? b : a; }
 __device__ inline double square(double a) { return a * a; }
+// Conversions. To nearest even by way of f32 (tf32: ties away from zero); 8-bit floats end at their largest number.
+__device__ inline double nearest(double a, int fraction, int top, bool away) {
+    const double single = double(float(a));
+    if (fraction >= 23 || single != single || single - single != 0 || single == 0) return single;
+    int e;
+    frexp(single, &e);
+    const int low = top == 8 && fraction == 3 ? -6 : 1 - top;
+    if (e - 1 < low) e = low + 1;
+    const double unit = ldexp(1.0, e - 1 - fraction), steps = single / unit;
+    const double whole = away ? (steps < 0 ? ceil(steps - 0.5) : floor(steps + 0.5)) : rint(steps), r = whole * unit;
+    const double most = fraction == 3 ? 448.0 : fraction == 2 ? 57344.0 : ldexp(2.0 - ldexp(1.0, -fraction), top);
+    if (fabs(r) <= most) return r;
+    const double end = fraction <= 3 ? most : INFINITY_64;
+    return r < 0 ? -end : end;
+}
+__device__ inline double low_bits(double a, int bits, bool sign) {
+    const unsigned long long low = (unsigned long long)(long long)a << (64 - bits);
+    return sign ? double((long long)low >> (64 - bits)) : double(low >> (64 - bits));
+}
+__device__ inline double whole(double a, int bits, bool sign) {
+    const double low = sign ? -ldexp(1.0, bits - 1) : 0.0, high = sign ? ldexp(1.0, bits - 1) : ldexp(1.0, bits);
+    if (a != a) return bits == 64 ? low : 0.0;
+    return a <= low ? low : a >= high ? (bits == 64 ? high : high - 1) : trunc(a);
+}
 __device__ inline double modulus(double a, double b) { return a - floor(a / b) * b; }
 )";
     out.source += fmt::format(

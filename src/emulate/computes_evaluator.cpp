@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "emulate/machine.h"
+#include "ir/element_math.h"
+#include "ir/term_type.h"
 
 namespace tw::emulate {
 
@@ -40,6 +42,7 @@ constexpr std::size_t most_remembered = 1 << 16;   // values of a reduction; som
 ComputesEvaluator::ComputesEvaluator(const ir::Equation& equation, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
                                      const std::vector<TensorData>& tensors, const ReferenceOptions& options)
     : sizes_(sizes), scalars_(scalars), tensors_(tensors), options_(options), vars_(equation.index_names.size(), 0), bound_(equation.index_names.size(), 0) {
+    decisive_ = ir::decisive_terms(equation.value);
     root_ = compile(equation.value);
 }
 
@@ -81,6 +84,10 @@ int ComputesEvaluator::compile(const Term& term) {
         collect_free(term, {}, n.free);
     }
     n.by_element |= term->kind == TermKind::reduce || n.function == Function::select;
+    if (term->kind == TermKind::cast) {
+        n.from = ir::type_of(term->args[0], [&](int tensor) { return tensors_[at(tensor)].dtype; });
+        n.exact = !target::info(term->dtype).is_float || decisive_.count(term.get()) > 0;
+    }
     nodes_.push_back(std::move(n));
     return numbers_[term.get()] = static_cast<int>(nodes_.size()) - 1;
 }
@@ -153,8 +160,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
         }
         case TermKind::cast: {
             Scalar x = value(n.args[0]);
-            const bool float_type = target::info(t.dtype).is_float;
-            if (options_.round_casts || !float_type) x.value = rounded(x.value, t.dtype);
+            if (options_.round_casts || n.exact) x.value = ir::converted(x.value, n.from, t.dtype);
             return x;
         }
         case TermKind::reduce: return remembered_fold(node);
@@ -318,8 +324,8 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
             return;
         case TermKind::cast:
             strip(n.args[0], var, first, count, out);
-            if (options_.round_casts || !target::info(t.dtype).is_float) {
-                for (int i = 0; i < count; ++i) out.value[at(i)] = rounded(out.value[at(i)], t.dtype);
+            if (options_.round_casts || n.exact) {
+                for (int i = 0; i < count; ++i) out.value[at(i)] = ir::converted(out.value[at(i)], n.from, t.dtype);
             }
             return;
         case TermKind::reduce: return;   // by_element

@@ -6,6 +6,8 @@
 
 #include "emulate/computes_evaluator.h"
 #include "emulate/poison.h"
+#include "ir/element_math.h"
+#include "ir/term_type.h"
 
 namespace tw::emulate {
 
@@ -39,6 +41,7 @@ Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes
         out.values.resize(static_cast<std::size_t>(total));
         out.rounding.resize(static_cast<std::size_t>(total));
         ComputesEvaluator evaluator(e, sizes, scalars, tensors, options);
+        const target::DType from = ir::type_of(e.value, [&](int tensor) { return tensors[static_cast<std::size_t>(tensor)].dtype; });
         const bool is_number = out.dims.empty();
         const std::int64_t row = is_number ? 1 : out.dims.back();
         std::vector<std::int64_t> index(out.dims.size(), 0);
@@ -46,6 +49,9 @@ Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes
             for (std::size_t d = 0; d + 1 < index.size(); ++d) evaluator.bind(e.output_vars[d], index[d]);
             evaluator.evaluate(is_number ? -1 : e.output_vars.back(), 0, row, &out.values[static_cast<std::size_t>(n)], &out.rounding[static_cast<std::size_t>(n)]);
             if (!evaluator.error.empty()) return Unexpected{evaluator.error};
+            if (static_cast<std::size_t>(e.output) < tensors.size() && !target::info(tensors[static_cast<std::size_t>(e.output)].dtype).is_float) {
+                for (std::int64_t i = n; i < n + row; ++i) out.values[static_cast<std::size_t>(i)] = ir::converted(out.values[static_cast<std::size_t>(i)], from, tensors[static_cast<std::size_t>(e.output)].dtype);
+            }
             for (std::size_t d = index.size() - (is_number ? 0 : 1); d-- > 0;) {
                 if (++index[d] < out.dims[d]) break;
                 index[d] = 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "emulate/machine.h"
+#include "ir/element_math.h"
 #include "ir/shuffle.h"
 
 namespace tw::emulate {
@@ -13,61 +14,13 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// max.f32 and min.f32: a NaN is dropped, and +0 counts as more than -0.
-double larger(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : a == b ? (std::signbit(a) ? b : a) : std::max(a, b); }
-double smaller(double a, double b) { return -larger(-a, -b); }
-
-double fold(const std::string& op, double a, double b, target::DType type) {
-    if (op == "sum") return rounded(a + b, type);
-    if (op == "prod") return rounded(a * b, type);
-    if (op == "max") return larger(a, b);
-    if (op == "min") return smaller(a, b);
-    if (op == "any") return a != 0 || b != 0;
-    return std::nan("");
-}
-
 ElementOp fold_op(const std::string& op) {
     return op == "sum" ? ElementOp::add : op == "prod" ? ElementOp::mul : op == "max" ? ElementOp::max : op == "min" ? ElementOp::min : ElementOp::logic_or;
 }
 
-double apply(ElementOp op, const double* a) {
-    switch (op) {
-        case ElementOp::add: return a[0] + a[1];
-        case ElementOp::sub: return a[0] - a[1];
-        case ElementOp::mul: return a[0] * a[1];
-        case ElementOp::div: return a[0] / a[1];
-        case ElementOp::neg: return -a[0];
-        case ElementOp::min: return smaller(a[0], a[1]);
-        case ElementOp::max: return larger(a[0], a[1]);
-        case ElementOp::abs: return std::fabs(a[0]);
-        case ElementOp::pow: return std::pow(a[0], a[1]);
-        case ElementOp::floor: return std::floor(a[0]);
-        case ElementOp::ceil: return std::ceil(a[0]);
-        case ElementOp::mod: return a[0] - std::floor(a[0] / a[1]) * a[1];
-        case ElementOp::exp: return std::exp(a[0]);
-        case ElementOp::exp2: return std::exp2(a[0]);
-        case ElementOp::log: return std::log(a[0]);
-        case ElementOp::log2: return std::log2(a[0]);
-        case ElementOp::sqrt: return std::sqrt(a[0]);
-        case ElementOp::rsqrt: return 1.0 / std::sqrt(a[0]);
-        case ElementOp::rcp: return 1.0 / a[0];
-        case ElementOp::sin: return std::sin(a[0]);
-        case ElementOp::cos: return std::cos(a[0]);
-        case ElementOp::tanh: return std::tanh(a[0]);
-        case ElementOp::erf: return std::erf(a[0]);
-        case ElementOp::sigmoid: return 1.0 / (1.0 + std::exp(-a[0]));
-        case ElementOp::lt: return a[0] < a[1];
-        case ElementOp::le: return a[0] <= a[1];
-        case ElementOp::gt: return a[0] > a[1];
-        case ElementOp::ge: return a[0] >= a[1];
-        case ElementOp::eq: return a[0] == a[1];
-        case ElementOp::ne: return a[0] != a[1];
-        case ElementOp::logic_and: return a[0] != 0 && a[1] != 0;
-        case ElementOp::logic_or: return a[0] != 0 || a[1] != 0;
-        case ElementOp::logic_not: return a[0] == 0;
-        case ElementOp::select: return a[0] != 0 ? a[1] : a[2];
-        default: return std::nan("");
-    }
+double fold(const std::string& op, double a, double b, target::DType type) {
+    const double args[3] = {a, b, 0};
+    return ir::computed(fold_op(op), type, args);
 }
 
 }  // namespace
@@ -156,20 +109,11 @@ double Machine::element(Warp& w, const Stmt& s, const ir::ElementNode& e, int ds
         case ElementOp::scalar: return scalars_[at(e.id)];
         case ElementOp::index: return static_cast<double>(must(w, e.index, s));
         case ElementOp::coordinate: return coordinate[e.id];
-        case ElementOp::cast: return rounded(element(w, s, *e.args[0], dst, t, v, coordinate), e.dtype);
-        case ElementOp::fma: {
-            const double a = element(w, s, *e.args[0], dst, t, v, coordinate), b = element(w, s, *e.args[1], dst, t, v, coordinate),
-                         c = element(w, s, *e.args[2], dst, t, v, coordinate);
-            if (e.dtype == target::DType::F32) return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
-            return rounded(std::fma(a, b, c), e.dtype);
-        }
+        case ElementOp::cast: return ir::converted(element(w, s, *e.args[0], dst, t, v, coordinate), e.args[0]->dtype, e.dtype);
         default: {
             double args[3] = {0, 0, 0};
             for (std::size_t i = 0; i < e.args.size() && i < 3; ++i) args[i] = element(w, s, *e.args[i], dst, t, v, coordinate);
-            double r = apply(e.op, args);
-            const bool integer = !target::info(e.dtype).is_float;
-            if (e.op == ElementOp::div && integer) r = std::trunc(r);
-            return rounded(r, e.dtype);
+            return ir::computed(e.op, e.dtype, args);
         }
     }
 }

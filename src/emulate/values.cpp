@@ -6,6 +6,7 @@
 #include <span>
 
 #include "emulate/machine.h"
+#include "ir/element_math.h"
 
 namespace tw::emulate {
 
@@ -58,12 +59,11 @@ double rounded(double value, DType type) {
         case DType::F32: return static_cast<float>(value);
         case DType::BF16:
             return std::bit_cast<float>(static_cast<std::uint32_t>(target::f32_to_bf16(std::bit_cast<std::uint32_t>(static_cast<float>(value)))) << 16);
-        case DType::Bool: return value != 0;
-        case DType::I32:
-        case DType::I64:
-            if (std::isfinite(value) && std::fabs(value) < 2147483648.0) return std::trunc(value);
-            [[fallthrough]];
-        default: return target::to_double(target::from_double(value, type), type);
+        case DType::F16:
+        case DType::TF32:
+        case DType::E4M3:
+        case DType::E5M2: return target::to_double(target::from_double(value, type), type);
+        default: return ir::low_bits(value, type);   // of a sum or a product: integers keep their low bits
     }
 }
 

@@ -202,6 +202,7 @@ void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
         return values_.where(c, taken, not_taken);
     };
     for (auto& [id, v] : yes.fragments) {
+        s.roundings[id] = verify::joined(rounding_of(id, yes), rounding_of(id, no));
         auto it = no.fragments.find(id);
         s.fragments[id] = it == no.fragments.end() ? values_.unknown("set in one branch only") : joined(v, it->second);
     }
@@ -403,7 +404,7 @@ std::vector<Poly> Flow::own_coordinates(const std::vector<int>& shape) {
     return c;
 }
 
-Value Flow::element(const ir::Element& e, const State& s, const std::vector<Poly>& c) {
+Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly>& c) {
     switch (e->op) {
         case ir::ElementOp::fragment: {
             const auto& shape = k_.fragments[at(e->id)].dist.shape;
@@ -411,20 +412,44 @@ Value Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
             for (std::size_t d = 0; d < shape.size(); ++d) {
                 mine.push_back(shape[d] == 1 ? Poly(0) : c[e->dims.empty() ? d : at(e->dims[d])] + Poly(e->offset.empty() ? 0 : e->offset[d]));
             }
-            return fragment_at(e->id, s, mine);
+            return {fragment_at(e->id, s, mine), rounding_of(e->id, s)};
         }
-        case ir::ElementOp::number: return values_.number(e->number);
-        case ir::ElementOp::scalar: return values_.scalar(e->id);
-        case ir::ElementOp::index: return values_.index(poly(e->index, s));
-        case ir::ElementOp::coordinate: return values_.index(c[at(e->id)]);
+        case ir::ElementOp::number: return {values_.number(e->number), {}};
+        case ir::ElementOp::scalar: return {values_.scalar(e->id), {}};
+        case ir::ElementOp::index: return {values_.index(poly(e->index, s)), {}};
+        case ir::ElementOp::coordinate: return {values_.index(c[at(e->id)]), {}};
         default: break;
     }
-    std::vector<Value> args;
+    std::vector<Typed> args;
     for (const auto& a : e->args) args.push_back(element(a, s, c));
-    if (auto folded = butterfly(e->op, args)) return *folded;
-    const Value result = values_.apply(ir::name_of(e->op), args);
-    return e->op == ir::ElementOp::sub ? unless_both_infinite(args[0], args[1], result) : result;
+    if (e->op == ir::ElementOp::cast) return values_.converted(args[0], e->args[0]->dtype, e->dtype);
+    const bool integer = !target::info(e->dtype).is_float;
+    std::vector<Value> tags;
+    for (const Typed& a : args) tags.push_back(a.value);
+    if (auto folded = butterfly(e->op, tags)) {
+        const Rounding rounding = joined(args[0].rounding, args[1].rounding);
+        if (integer) return {e->op == ir::ElementOp::add ? values_.wrapped(e->dtype, *folded) : *folded, rounding};
+        return {*folded, e->op == ir::ElementOp::add && rounding.kind != Rounding::Kind::exact ? Rounding{Rounding::Kind::lost, {}} : rounding};
+    }
+    Typed result = values_.computed(e->op == ir::ElementOp::div && integer ? "floor_div" : ir::name_of(e->op), args, e->dtype);
+    if (e->op == ir::ElementOp::sub) result.value = unless_both_infinite(tags[0], tags[1], result.value);
+    return result;
 }
+
+void Flow::note_rounding(int home, const Rounding& r) {
+    const auto [it, fresh] = home_roundings_.emplace(home, r);
+    if (!fresh) it->second = joined(it->second, r);
+}
+
+Rounding Flow::rounding_of_home(int home) const {
+    std::optional<Rounding> all;
+    for (const auto& [other, rounding] : home_roundings_) {
+        if (other == home || (other >= 0 && home >= 0 && overlaps(other, home))) all = all ? joined(*all, rounding) : rounding;
+    }
+    return all.value_or(Rounding{});
+}
+
+Rounding Flow::read_rounding(int home) { return rounding_reads_.emplace(home, rounding_of_home(home)).first->second; }
 
 // May it be infinite of this sign, by a fill or as a maximum (minimum) over nothing, as Values::may_be_infinite does not ask? Sizes are at least 1: over no elements at all what
 // subtracts a maximum is not defined either.
@@ -434,13 +459,13 @@ bool Flow::may_be_infinite(Value v, int sign) {
     const auto all = [&](int s) { return std::all_of(n.args.begin(), n.args.end(), [&](Value a) { return may_be_infinite(a, s); }); };
     const bool away = n.name == (sign < 0 ? "max" : "min");   // the fold whose identity it is
     switch (n.kind) {
-        case ValueNode::Kind::number: return std::isinf(n.number) && (n.number < 0) == (sign < 0);
+        case ValueNode::Kind::number: return n.number.infinite() && n.number.negative() == (sign < 0);
         case ValueNode::Kind::where: return any(sign);
         case ValueNode::Kind::extreme: return away ? all(sign) : any(sign);
         case ValueNode::Kind::product: return any(-1) || any(1);
         case ValueNode::Kind::sum: {
             for (std::size_t i = 0; i < n.args.size(); ++i) {
-                if (may_be_infinite(n.args[i], n.weights[i] < 0 ? -sign : sign)) return true;
+                if (may_be_infinite(n.args[i], n.weights[i].negative() ? -sign : sign)) return true;
             }
             return false;
         }
@@ -492,7 +517,7 @@ void Flow::run(const ir::Reduce& op, const ir::Stmt&, State& s) {
     if (op.across <= 1) {
         const Atom x = ints_.fresh("r", 0, src.shape[at(op.dim)] - 1);
         in[at(op.dim)] = Poly::of(x);
-        s.fragments[op.dst] = values_.reduce(op.op, x, 0, src.shape[at(op.dim)], fragment_at(op.src, s, in));
+        put(s, op.dst, values_.folded(op.op, x, 0, src.shape[at(op.dim)], {fragment_at(op.src, s, in), rounding_of(op.src, s)}, k_.fragments[at(op.dst)].dtype));
         return;
     }
     // Per warp: the digits of the reduced dimension inside a warp are folded, those across warps are the last coordinate.
@@ -529,9 +554,9 @@ void Flow::run(const ir::Reduce& op, const ir::Stmt&, State& s) {
         index = index + Poly(p.step) * Poly::of(atoms.back());
     }
     in[at(op.dim)] = index;
-    Value v = fragment_at(op.src, s, in);
-    for (std::size_t i = 0; i < parts.size(); ++i) v = values_.reduce(op.op, atoms[i], 0, parts[i].extent, v);
-    s.fragments[op.dst] = v;
+    Typed v{fragment_at(op.src, s, in), rounding_of(op.src, s)};
+    for (std::size_t i = 0; i < parts.size(); ++i) v = values_.folded(op.op, atoms[i], 0, parts[i].extent, v, k_.fragments[at(op.dst)].dtype);
+    put(s, op.dst, v);
 }
 
 void Flow::run(const ir::Scan& op, const ir::Stmt&, State& s) {
@@ -567,9 +592,10 @@ void Flow::run(const ir::Scan& op, const ir::Stmt&, State& s) {
     const Poly here = c[at(op.dim)];
     const Atom x = ints_.fresh("r", 0, src.shape[at(op.dim)] - 1);
     c[at(op.dim)] = Poly::of(x);
-    const Value body = fragment_at(op.src, s, c);
+    const Typed body{fragment_at(op.src, s, c), rounding_of(op.src, s)};
     const Poly first = part == extent ? Poly(0) : Poly(part) * ints_.quotient(here, Poly(part));
-    s.fragments[op.dst] = op.reverse ? values_.reduce(op.op, x, here, first + Poly(part), body) : values_.reduce(op.op, x, first, here + Poly(1), body);
+    const target::DType type = k_.fragments[at(op.dst)].dtype;
+    put(s, op.dst, op.reverse ? values_.folded(op.op, x, here, first + Poly(part), body, type) : values_.folded(op.op, x, first, here + Poly(1), body, type));
 }
 
 bool Flow::holds_of_anything(const Condition& c) {

@@ -31,8 +31,8 @@ bool Flow::same_range(const ValueNode& a, const ValueNode& b) {
 Value Flow::counts_collected(Value v) {
     const ValueNode n = values_.node(v);
     if (n.kind != ValueNode::Kind::sum) return v;
-    using Factors = std::vector<std::pair<Value, double>>;
-    std::map<std::pair<double, Factors>, std::vector<Value>> terms;   // by weight and factors: the terms, and their counts
+    using Factors = std::vector<std::pair<Value, Coefficient>>;
+    std::map<std::pair<Coefficient, Factors>, std::vector<Value>> terms;   // by weight and factors: the terms, and their counts
     std::map<Value, Poly> counts;
     for (std::size_t i = 0; i < n.args.size(); ++i) {
         const ValueNode t = values_.node(n.args[i]);
@@ -59,7 +59,7 @@ Value Flow::counts_collected(Value v) {
         same->second.push_back(n.args[i]);
         counts[n.args[i]] = Poly(1);
     }
-    std::vector<std::pair<double, Value>> made;
+    std::vector<std::pair<Coefficient, Value>> made;
     std::set<Value> gone;
     for (auto& [key, list] : terms) {
         if (list.size() < 2) continue;

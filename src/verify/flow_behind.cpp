@@ -70,8 +70,10 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
         if (name != k) define_tile(other.terms.begin()->first[0], ints_.replace(definitions.at(name), b.renamed));
     }
     b.end = tile_loop_end_;
+    std::map<int, Rounding> roundings;   // at the head of an iteration, where more than one way leads there
     auto left = [&] {   // the state at the head of any iteration but the first
         State head = s;
+        for (int id : fragments) head.roundings[id] = roundings.count(id) ? roundings.at(id) : joined(rounding_of(id, s), rounding_of(id, once));
         for (int id : fragments) head.fragments[id] = kept_fragments.count(id) ? values_.replace(once.fragments.at(id), b.renamed) : values_.unknown("carried by the loop: " + k_.fragments[at(id)].name);
         for (int id : scalars) head.scalars[id] = kept_scalars.count(id) ? ints_.replace(once.scalars.at(id), b.renamed) : Poly::of(ints_.fresh(k_.vars[at(id)].name));
         return head;
@@ -89,6 +91,11 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
             stable &= same;
             it = same ? std::next(it) : kept_fragments.erase(it);
         }
+        for (int id : kept_fragments) {
+            const Rounding before = roundings.count(id) ? roundings.at(id) : joined(rounding_of(id, s), rounding_of(id, once)), found = joined(before, rounding_of(id, next));
+            stable &= found == before;
+            roundings[id] = found;
+        }
         for (auto it = kept_scalars.begin(); it != kept_scalars.end();) {
             const bool same = values_.simplified(once.scalars.at(*it)) == values_.simplified(next.scalars.at(*it));
             stable &= same;
@@ -105,6 +112,7 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     }
     behind_->inside = false;
     State after = left();
+    for (int id : fragments) s.roundings[id] = joined(rounding_of(id, s), rounding_of(id, after));
     const bool always = prover_.holds(entered);   // every block of a persistent grid has a tile
     for (int id : fragments) s.fragments[id] = !always && s.fragments.count(id) ? values_.where(entered, after.fragments.at(id), s.fragments.at(id)) : after.fragments.at(id);
     for (int id : scalars) s.scalars[id] = !always && s.scalars.count(id) ? ints_.choice(entered, after.scalars.at(id), s.scalars.at(id)) : after.scalars.at(id);

@@ -49,8 +49,18 @@ inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct State {
     std::map<int, Value> fragments;
+    std::map<int, Rounding> roundings;   // of fragments; those that are not here are exact
     std::map<int, Poly> scalars;
 };
+
+// Synchronisation, and what orders asynchronous work: no data moves. A statement that is neither here nor has a `run` of its own does not compile.
+template <class T>
+concept MovesNoData =
+    std::is_same_v<T, ir::CpAsyncCommit> || std::is_same_v<T, ir::CpAsyncWait> || std::is_same_v<T, ir::CpAsyncArrive> || std::is_same_v<T, ir::BulkCommit> || std::is_same_v<T, ir::BulkWait> ||
+    std::is_same_v<T, ir::BarrierInit> || std::is_same_v<T, ir::BarrierInitFence> || std::is_same_v<T, ir::BarrierArrive> || std::is_same_v<T, ir::BarrierExpect> || std::is_same_v<T, ir::BarrierWait> ||
+    std::is_same_v<T, ir::BlockSync> || std::is_same_v<T, ir::NamedSync> || std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> || std::is_same_v<T, ir::ClusterArrive> ||
+    std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> || std::is_same_v<T, ir::SetMaxRegisters> || std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> ||
+    std::is_same_v<T, ir::WgmmaFence> || std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait>;
 
 // A digit of the space of executions of a statement: values 0 <= atom < extent.
 struct Digit {
@@ -120,8 +130,9 @@ private:
 
     void execute(const ir::Region& region, State& s);
 
-    template <class T>
-    void run(const T&, const ir::Stmt&, State&) {}   // synchronisation moves no data
+    template <MovesNoData T>
+    void run(const T&, const ir::Stmt&, State&) {}
+    void run(const ir::Sugar& sugar, const ir::Stmt& stmt, State&) { oblige("output value", "TW1001", "every statement is in its last form", stmt, false, "`" + sugar.text + "` was not expanded", {}); }
 
     void run(const ir::Role& r, const ir::Stmt&, State& s);
     void run(const ir::Elect& e, const ir::Stmt&, State& s) { execute(e.body, s); }
@@ -179,15 +190,29 @@ private:
 
     // A fragment's tag with its coordinates replaced.
     Value fragment_at(int id, const State& s, const std::vector<Poly>& coordinates);
+    static Rounding rounding_of(int id, const State& s) {
+        const auto it = s.roundings.find(id);
+        return it == s.roundings.end() ? Rounding{} : it->second;
+    }
+    void put(State& s, int id, const Typed& value) {
+        s.fragments[id] = value.value;
+        s.roundings[id] = value.rounding;
+    }
+    // Shared buffers, and teams as negative numbers: how what was ever written there is rounded, and what this pass was told of it. A pass that was told less
+    // than it found is not the last.
+    std::map<int, Rounding> home_roundings_, rounding_reads_;
+    void note_rounding(int home, const Rounding& r);
+    Rounding rounding_of_home(int home) const;
+    Rounding read_rounding(int home);
     std::vector<Poly> own_coordinates(const std::vector<int>& shape);
 
-    Value element(const ir::Element& e, const State& s, const std::vector<Poly>& c);
+    Typed element(const ir::Element& e, const State& s, const std::vector<Poly>& c);
     bool may_be_infinite(Value v, int sign);
     Value in_both_cases(const Condition& c, const std::function<Value(int side)>& make);
     Value unless_both_infinite(Value a, Value b, Value difference);
 
     void run(const ir::Compute& op, const ir::Stmt&, State& s) {
-        s.fragments[op.dst] = element(op.value, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape));
+        put(s, op.dst, element(op.value, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape)));
     }
 
     void run(const ir::Reduce& op, const ir::Stmt&, State& s);
@@ -213,7 +238,7 @@ private:
     Value loaded(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c, bool has_fill, double fill);
 
     void run(const ir::LoadGlobal& op, const ir::Stmt& stmt, State& s) {
-        s.fragments[op.dst] = loaded(op.src, stmt, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape), op.has_fill, op.fill);
+        put(s, op.dst, {loaded(op.src, stmt, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape), op.has_fill, op.fill), {}});
     }
 
     struct Store {
@@ -286,6 +311,7 @@ private:
 
     void run(const ir::LoadShared& op, const ir::Stmt& stmt, State& s);
 
+    Typed accumulated(int acc, const State& s, Value total, std::initializer_list<Rounding> operands);
     Value matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b, int rows, int columns, int depth);
 
     template <class Multiply>

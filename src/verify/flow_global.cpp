@@ -69,13 +69,14 @@ Poly Flow::integer_fragment(int id, const State& s, const Poly& c, bool& ok) {
     std::function<Poly(Value)> convert = [&](Value x) -> Poly {
         const ValueNode& n = values_.node(x);
         if (n.kind == ValueNode::Kind::index) return n.indices[0];
-        if (n.kind == ValueNode::Kind::number) return Poly(static_cast<std::int64_t>(n.number));
+        if (n.kind == ValueNode::Kind::number && n.number.small_integer()) return Poly(n.number.as_integer());
         if (n.kind == ValueNode::Kind::element) return ints_.element(n.id, n.indices);
         if (n.kind == ValueNode::Kind::where) return ints_.choice(n.condition, convert(n.args[0]), convert(n.args[1]));
         if (n.kind == ValueNode::Kind::sum) {
-            Poly p(static_cast<std::int64_t>(n.number));
-            for (std::size_t i = 0; i < n.args.size(); ++i) p = p + Poly(static_cast<std::int64_t>(n.weights[i])) * convert(n.args[i]);
-            return p;
+            const bool whole = n.number.small_integer() && std::all_of(n.weights.begin(), n.weights.end(), [](const Coefficient& c) { return c.small_integer(); });
+            Poly p(whole ? n.number.as_integer() : 0);
+            for (std::size_t i = 0; whole && i < n.args.size(); ++i) p = p + Poly(n.weights[i].as_integer()) * convert(n.args[i]);
+            if (whole) return p;
         }
         if (n.kind == ValueNode::Kind::extreme && (n.name == "max" || n.name == "min")) {   // a clamped index
             Poly p = convert(n.args[0]);
@@ -225,8 +226,9 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     for (std::size_t d = 0; d < index.size(); ++d) index[d] = index[d] - starts[d];
     for (std::size_t d = 0; d < equation->output_vars.size(); ++d) bound[equation->output_vars[d]] = index[d];
     const Integers::Leaf sizes = leaf(empty);
-    const Value want = values_.simplified(values_.from(equation->value, sizes, bound));
-    const Value got = values_.simplified(value);
+    const target::DType type = k_.tensors[at(tensor)].dtype;
+    const Value want = values_.simplified(values_.from(equation->value, sizes, bound, type));
+    const Value got = values_.simplified(target::info(type).is_float ? value : values_.wrapped(type, value));
     if (!atomic) {   // atomic adds are judged together, in finish_outputs
         oblige("output value", "TW1001", name + " is what `computes` says", stmt, agree(want, got, p.inside, 5) && !values_.has_unknown(got),
                "expected " + show(want) + "\n      but it is " + show(got), [&] { return agree(want, values_.unknown("anything"), p.inside, 3); });

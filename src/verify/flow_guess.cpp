@@ -24,7 +24,7 @@ std::optional<Value> Flow::one_term_each(Value once, Value initial, Atom k, cons
     }
     if (const auto start = values_.as_number(initial); start && values_.mentions(once, k) && !has_growing_range(once, k)) {   // from the fold's identity
         for (const char* op : {"max", "min"}) {
-            if (*start != Values::identity(op)) continue;
+            if (!(*start == Coefficient(Values::identity(op)))) continue;
             const Atom i = ints_.fresh("i");
             return values_.reduce(op, i, lo, Poly::of(k), values_.replace(once, {{k, Poly::of(i)}}));
         }
@@ -89,7 +89,7 @@ std::optional<Value> Flow::masked_as_before(Value guess, Value initial, Atom k, 
     }
     const ValueNode start = values_.node(initial);
     if (start.kind != ValueNode::Kind::where) return std::nullopt;
-    const bool zero_outside = values_.as_number(start.args[1]) == 0.0, zero_inside = values_.as_number(start.args[0]) == 0.0;
+    const bool zero_outside = values_.as_number(start.args[1]) == Coefficient(0), zero_inside = values_.as_number(start.args[0]) == Coefficient(0);
     if (!zero_outside && !zero_inside) return std::nullopt;
     const auto move = moves_by(values_, coordinates_, guess, k);
     if (!move) return std::nullopt;
@@ -156,8 +156,8 @@ std::optional<Value> Flow::relative_sum(Value once, Value next_top, Value top, A
         const Value scale = values_.apply("exp", {by});
         const ValueNode n = values_.node(v);
         if (n.kind != ValueNode::Kind::sum) return values_.product({{v, 1}, {scale, 1}});
-        std::vector<std::pair<double, Value>> terms;
-        if (n.number != 0) terms.emplace_back(n.number, scale);
+        std::vector<std::pair<Coefficient, Value>> terms;
+        if (!n.number.zero()) terms.emplace_back(n.number, scale);
         for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], values_.product({{n.args[i], 1}, {scale, 1}}));
         return values_.sum(0, std::move(terms));
     };

@@ -30,10 +30,16 @@ FlowResult Flow::run() {
         rank_ = ints_.symbol("cluster_rank of two axes", 0, cluster_size() - 1);
     }
     State state;
+    values_.sizes.insert(size_atoms_.begin(), size_atoms_.end());
     for (const ir::Tensor& t : k_.tensors) {
+        values_.tensor_types.push_back(t.dtype);
         ints_.tensors.push_back(t.name);
         ContentPromise promise;
-        for (const ir::Expr& e : t.dims) promise.dims.push_back(poly(e, state));
+        for (const ir::Expr& e : t.dims) {
+            promise.dims.push_back(poly(e, state));
+            const Poly& extent = promise.dims.back();
+            if (!extent.constant() && std::find(values_.extents.begin(), values_.extents.end(), extent) == values_.extents.end()) values_.extents.push_back(extent);
+        }
         if (t.content_range) promise.range = {poly(t.content_range->first, state), poly(t.content_range->second, state)};
         promise.sorted = t.content_sorted;
         promise.offsets_of = t.offsets_of;
@@ -66,14 +72,19 @@ FlowResult Flow::run() {
         }
     }
     // The first passes record what is written to shared memory, so that a reader may come before its writer in the text.
-    for (int pass = 0; pass < 3 && !recording_; ++pass) {
-        recording_ = pass == 2 || (pass == 1 && !writer_missing_);
+    constexpr int most_passes = 6;
+    bool settled = false;   // no read of shared memory came before a write that is rounded otherwise
+    for (int pass = 0; !recording_; ++pass) {
+        recording_ = pass == most_passes || (settled && (pass >= 2 || (pass == 1 && !writer_missing_)));
         surveying_ = !recording_;
         writer_missing_ = false;
+        rounding_reads_.clear();
         pass_serial_ = ++serial_;
         State s = state;
         execute(k_.body, s);
+        settled = std::all_of(rounding_reads_.begin(), rounding_reads_.end(), [&](const auto& read) { return rounding_of_home(read.first) == read.second; });
     }
+    if (!settled) oblige("output value", "TW1001", "how values are rounded on their way through shared memory is known", k_.body.front(), false, "it is not the same in every pass over the kernel", {});
     finish_outputs();
     result_.questions = prover_.counts().answered;
     result_.questions["none"] = prover_.counts().refused;

@@ -82,6 +82,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         State after = body(s);
         prover_.pop();
         for (int id : fragments) {
+            s.roundings[id] = joined(rounding_of(id, s), rounding_of(id, after));
             const auto before = s.fragments.find(id);
             const Value was = before != s.fragments.end() ? before->second : values_.unknown("after the loop: " + k_.fragments[at(id)].name);
             s.fragments[id] = values_.simplified(values_.where(entered, values_.replace(after.fragments.at(id), {{k, lo}}), was));
@@ -162,6 +163,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
             }
             guessed[id] = after->second;
             known_fragments.insert(id);
+            head.roundings[id] = joined(rounding_of(id, s), rounding_of(id, once));
         }
         for (const auto& [id, value] : guessed) head.fragments[id] = guess(id, value);
         for (int id : scalars) {
@@ -183,6 +185,12 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         for (bool stable = false; !stable;) {
             const State next = body(head);
             stable = writes_settled();
+            for (int id : known_fragments) {
+                const Rounding found = joined(rounding_of(id, head), rounding_of(id, next));
+                if (found == rounding_of(id, head)) continue;
+                head.roundings[id] = found;
+                stable = false;
+            }
             const std::map<Atom, Poly> advance = {{k, Poly::of(k) + Poly(1)}};
             std::vector<int> failed_fragments, failed_scalars;
             for (int id : known_fragments) {
@@ -243,7 +251,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
                         if (other == id || relative || std::find(again.begin(), again.end(), other) != again.end()) continue;
                         relative = relative_place(once_more.fragments.at(id), once_more.fragments.at(other), head.fragments.at(other), k, lo);
                     }
-                    head.fragments[id] = relative && (values_.as_number(s.fragments.at(id)) == 0.0 || values_.as_number(s.fragments.at(id)) == Values::identity("min")) ? *relative : guess(id, once_more.fragments.at(id));
+                    head.fragments[id] = relative && (values_.as_number(s.fragments.at(id)) == Coefficient(0) || values_.as_number(s.fragments.at(id)) == Coefficient(Values::identity("min"))) ? *relative : guess(id, once_more.fragments.at(id));
                 }
             }
             for (int id : failed_scalars) {
@@ -267,6 +275,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
             s.fragments[id] = values_.unknown("after the loop: " + k_.fragments[at(id)].name);
             continue;
         }
+        s.roundings[id] = rounding_of(id, head);
         const Value claimed = head.fragments.at(id);
         prover_.push();
         prover_.assume(negated(entered));

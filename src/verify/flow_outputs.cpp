@@ -254,10 +254,11 @@ bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::
         for (const Digit& other : folded) free = free && !ints_.mentions(d.extent, other.atom);
         total = values_.reduce("sum", renamed.at(d.atom).terms.begin()->first[0], 0, d.extent, total);
     }
-    total = values_.simplified(total);
+    const target::DType type = k_.tensors[at(store.tensor)].dtype;
+    total = values_.simplified(target::info(type).is_float ? total : values_.wrapped(type, total));
     std::map<int, Poly> bound;
     for (std::size_t d = 0; d < equation.output_vars.size(); ++d) bound[equation.output_vars[d]] = store.index[d];
-    const Value want = values_.simplified(values_.from(equation.value, leaf(empty), bound));
+    const Value want = values_.simplified(values_.from(equation.value, leaf(empty), bound, type));
     const bool same = free && agree(want, total, Condition{}, 3) && !values_.has_unknown(total);
     prover_.pop();
     if (!same) why = free ? "expected " + show(want) + "\n      but the parts add up to " + show(total) : "the number of parts depends on another loop";

@@ -18,6 +18,7 @@ void Flow::record_write(const ir::Stmt& stmt, const ir::SharedView& v, const Sta
 
 void Flow::run(const ir::StoreShared& op, const ir::Stmt& stmt, State& s) {
     if (op.matrix) operands(op, stmt);
+    note_rounding(op.dst.buffer, rounding_of(op.src, s));
     record_write(stmt, op.dst, s, fragment_at(op.src, s, own_coordinates(op.dst.extents)));
 }
 
@@ -341,7 +342,15 @@ void Flow::match_tiles(const Dependence&, std::map<Atom, Poly>& with, const Stat
 
 void Flow::run(const ir::LoadShared& op, const ir::Stmt& stmt, State& s) {
     if (op.matrix) operands(op, stmt);
-    s.fragments[op.dst] = read_shared(op.src, stmt, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape));
+    put(s, op.dst, {read_shared(op.src, stmt, s, own_coordinates(k_.fragments[at(op.dst)].dist.shape)), read_rounding(op.src.buffer)});
+}
+
+// What a matrix instruction leaves in its accumulator.
+Typed Flow::accumulated(int acc, const State& s, Value total, std::initializer_list<Rounding> operands) {
+    const target::DType type = k_.fragments[at(acc)].dtype;
+    if (!target::info(type).is_float) return {values_.wrapped(type, total), {}};
+    const bool exact = rounding_of(acc, s).kind == Rounding::Kind::exact && std::all_of(operands.begin(), operands.end(), [](const Rounding& r) { return r.kind == Rounding::Kind::exact; });
+    return {total, exact ? Rounding{} : Rounding{Rounding::Kind::lost, {}}};
 }
 
 Value Flow::matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b, int rows, int columns, int depth) {
@@ -361,7 +370,9 @@ void Flow::run(const ir::Wgmma& op, const ir::Stmt& stmt, State& s) {
         [&](const Poly& n, const Poly& x) { return read_shared(op.b, stmt, s, {n, x}); }, shape[0], shape[1], op.b.extents[1]);
     const Condition keep = ints_.condition_from(op.accumulate, leaf(s));
     const Value old = keep.is_no() ? values_.number(0) : fragment_at(op.acc, s, own_coordinates(shape));
-    s.fragments[op.acc] = values_.simplified(values_.where(keep, values_.add(old, made), made));
+    auto* fragment = std::get_if<int>(&op.a);
+    const Rounding a = fragment ? rounding_of(*fragment, s) : read_rounding(std::get<ir::SharedView>(op.a).buffer);
+    put(s, op.acc, accumulated(op.acc, s, values_.simplified(values_.where(keep, values_.add(old, made), made)), {a, read_rounding(op.b.buffer)}));
 }
 
 void Flow::run(const ir::Mma& op, const ir::Stmt& stmt, State& s) {
@@ -370,7 +381,7 @@ void Flow::run(const ir::Mma& op, const ir::Stmt& stmt, State& s) {
     const Value made = matrix_product([&](const Poly& m, const Poly& x) { return fragment_at(op.a, s, {m, x}); },
                                       [&](const Poly& n, const Poly& x) { return fragment_at(op.b, s, {n, x}); }, shape[0], shape[1],
                                       k_.fragments[at(op.a)].dist.shape[1]);
-    s.fragments[op.acc] = values_.add(fragment_at(op.acc, s, own_coordinates(shape)), made);
+    put(s, op.acc, accumulated(op.acc, s, values_.add(fragment_at(op.acc, s, own_coordinates(shape)), made), {rounding_of(op.a, s), rounding_of(op.b, s)}));
 }
 
 }  // namespace tw::verify::detail

@@ -92,7 +92,7 @@ void Flow::run(const ir::Shuffle& op, const ir::Stmt& stmt, State& s) {
             butterflies_[{own, result}] = {both, fragment_at(op.src, s, either)};
         }
     }
-    s.fragments[op.dst] = result;
+    put(s, op.dst, {result, rounding_of(op.src, s)});
 }
 
 std::optional<Value> Flow::butterfly(ir::ElementOp op, const std::vector<Value>& args) {

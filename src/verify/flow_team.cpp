@@ -14,6 +14,7 @@ void Flow::run(const ir::TeamSend& op, const ir::Stmt& stmt, State& s) {
         sent.elements = shape.back();
         sent.element = coordinate(static_cast<int>(shape.size()) - 1, shape.back());
         sent.values.push_back(fragment_at(f, s, own_coordinates(shape)));
+        note_rounding(-1 - op.team, rounding_of(f, s).kind == Rounding::Kind::exact ? Rounding{} : Rounding{Rounding::Kind::lost, {}});
     }
     // What it is in another iteration is known where all that changes from one to the next is the loop's count.
     for (const LoopFrame& f : loop_frames_) sent.loops.push_back(var_atom(f.variable));
@@ -75,7 +76,7 @@ void Flow::run(const ir::TeamReceive& op, const ir::Stmt&, State& s) {
         }
     });
     if (!values.empty() && values[0] < 0) forget("nobody sends its message");
-    for (std::size_t i = 0; i < op.dst.size(); ++i) s.fragments[op.dst[i]] = values[i];
+    for (std::size_t i = 0; i < op.dst.size(); ++i) put(s, op.dst[i], {values[i], read_rounding(-1 - op.team)});
 }
 
 }  // namespace tw::verify::detail

@@ -57,7 +57,7 @@ void Flow::run_vote(const ir::If& i, State& s) {
     }
     const Value c = values_.simplified(fragment_at(i.vote, s, own_coordinates(k_.fragments[at(i.vote)].dist.shape)));
     const ValueNode test = values_.node(c);
-    const bool always = values_.as_number(c) && *values_.as_number(c) != 0;
+    const bool always = values_.as_number(c) && !values_.as_number(c)->zero();
     const bool compares = test.kind == ValueNode::Kind::function && (test.name == "ge" || test.name == "le" || test.name == "eq") && !values_.has_unknown(c);
     State taken = s, none = s;
     execute(i.then, taken);
@@ -76,6 +76,7 @@ void Flow::run_vote(const ir::If& i, State& s) {
             s.fragments[id] = values_.unknown("set in one branch only");
             continue;
         }
+        s.roundings[id] = joined(rounding_of(id, s), rounding_of(id, taken));
         if (before->second == after) continue;
         const Value was = values_.simplified(before->second);
         bool same = always;

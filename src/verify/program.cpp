@@ -50,7 +50,11 @@ public:
     Composition(const ir::Module& module, const ir::Program& program) : module_(module), program_(program), prover_(ints_), values_(ints_, prover_) {}
 
     std::vector<Obligation> run() {
-        for (const std::string& name : program_.sizes) sizes_.push_back(Poly::of(ints_.symbol(name, 0)));
+        for (const std::string& name : program_.sizes) {
+            sizes_.push_back(Poly::of(ints_.symbol(name, 0)));
+            values_.sizes.insert(ints_.symbol(name, 0));
+        }
+        for (const ir::Tensor& t : program_.tensors) values_.tensor_types.push_back(t.dtype);
         for (const ir::Launch& launch : program_.launches) follow(launch);
         std::vector<Obligation> result;
         for (const ir::Equation& e : program_.computes.equations) result.push_back(judge(e));
@@ -158,7 +162,7 @@ private:
             c.variables = indices_of(e, sizes, bound);
             ints_.tensor_names = values_.tensor_names = &tensors;
             values_.scalar_names = &scalars;
-            const Value local = values_.from(e.value, leaf(sizes), bound);
+            const Value local = values_.from(e.value, leaf(sizes), bound, kernel.tensors[at(e.output)].dtype);
             ints_.tensor_names = values_.tensor_names = values_.scalar_names = nullptr;
             if (!whole(e, kernel.tensors[at(e.output)], sizes)) obstacle = kernel.name + " writes a part of `" + program_.tensors[at(target)].name + "`: what the rest holds is not followed";
             if (!held_as_it_is(e.value, kernel.tensors[at(e.output)].dtype, kernel.tensors)) obstacle = "`" + program_.tensors[at(target)].name + "` holds " + std::string(target::name(kernel.tensors[at(e.output)].dtype)) + ", and what " + kernel.name + " stores there is not shown to be one";
@@ -214,7 +218,7 @@ private:
         prover_.push();
         std::map<int, Poly> bound;
         const std::vector<Atom> variables = indices_of(e, sizes_, bound);
-        const Value want = values_.simplified(values_.from(e.value, leaf(sizes_), bound));
+        const Value want = values_.simplified(values_.from(e.value, leaf(sizes_), bound, program_.tensors[at(e.output)].dtype));
         auto it = contents_.find(e.output);
         Value got = it == contents_.end() ? values_.unknown("no launch writes it") : it->second.value;
         if (it != contents_.end() && it->second.variables.size() == variables.size()) {

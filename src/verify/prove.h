@@ -43,6 +43,8 @@ public:
     bool contradictory();                               // the facts exclude each other (dead code)
     // numerator // divisor where the facts leave only one value for it. Pre: divisor > 0.
     std::optional<std::int64_t> quotient_value(const Poly& numerator, std::int64_t divisor);
+    // A number that it is never below, by bounds of its atoms; nothing where they do not show one.
+    std::optional<std::int64_t> least(const Poly& p) { return lowest(p, 3); }
     // The prover that answered the last positive query.
     const std::string& last() const { return last_; }
 

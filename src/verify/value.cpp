@@ -1,4 +1,4 @@
-// Tags: constructors (numbers, elements, masks, sums, products, functions).
+// Tags: constructors (numbers, elements, masks, sums).
 #include "verify/value_keys.h"
 
 namespace tw::verify {
@@ -22,8 +22,8 @@ void Values::mark_infinite(ValueNode& n) const {
     const bool is_extreme = n.kind == Kind::extreme || n.kind == Kind::reduce;
     if (n.kind == Kind::reduce && node(n.args[0]).kind != Kind::number) all_low = all_high = false;
     if (n.kind == Kind::number) {
-        n.low = n.number == -infinity;
-        n.high = n.number == infinity;
+        n.low = n.number.infinite() && n.number.negative();
+        n.high = n.number.infinite() && !n.number.negative();
     } else if (n.kind == Kind::where) {
         n.low = any_low;
         n.high = any_high;
@@ -41,7 +41,9 @@ void Values::mark_infinite(ValueNode& n) const {
 Value Values::intern(ValueNode n) {
     std::string key;
     append_key(key, static_cast<std::int64_t>(n.kind));
-    key += '|' + number_key(n.number) + '|';
+    key += '|';
+    n.number.append_key(key);
+    key += '|';
     append_key(key, std::int64_t{n.id});
     key += '|' + n.name + '|';
     for (const Poly& p : n.indices) {
@@ -52,7 +54,10 @@ Value Values::intern(ValueNode n) {
     for (std::size_t i = 0; i < n.args.size(); ++i) {
         key += ',';
         append_key(key, std::int64_t{n.args[i]});
-        if (i < n.weights.size()) key += '^' + number_key(n.weights[i]);
+        if (i < n.weights.size()) {
+            key += '^';
+            n.weights[i].append_key(key);
+        }
     }
     if (n.kind == Kind::where) {
         key += '?';
@@ -91,15 +96,15 @@ Value Values::intern(ValueNode n) {
     return it->second;
 }
 
-std::optional<double> Values::as_number(Value v) const {
+std::optional<Coefficient> Values::as_number(Value v) const {
     const ValueNode& n = node(v);
     if (n.kind == Kind::number) return n.number;
     return std::nullopt;
 }
 
-Value Values::number(double v) {
+Value Values::number(const Coefficient& v) {
     ValueNode n;
-    n.number = snapped(v);
+    n.number = v;
     return intern(std::move(n));
 }
 
@@ -119,7 +124,7 @@ Value Values::scalar(int id) {
 }
 
 Value Values::index(const Poly& p) {
-    if (auto c = p.constant()) return number(static_cast<double>(*c));
+    if (auto c = p.constant()) return number(*c);
     ValueNode n;
     n.kind = Kind::index;
     n.indices = {p};
@@ -213,30 +218,29 @@ Value Values::where(const Condition& c, Value then, Value otherwise) {
 
 // ------------------------------------------------------------------------------------------------------------ sums, products
 
-Value Values::sum(double constant, std::vector<std::pair<double, Value>> terms) {
+Value Values::sum(Coefficient constant, std::vector<std::pair<Coefficient, Value>> terms) {
     std::vector<Value> args;
     for (const auto& t : terms) args.push_back(t.second);
     bool lifted = false;
     const Value masked = lift(args, [&](const std::vector<Value>& a) {
-        std::vector<std::pair<double, Value>> list;
+        std::vector<std::pair<Coefficient, Value>> list;
         for (std::size_t i = 0; i < a.size(); ++i) list.emplace_back(terms[i].first, a[i]);
         return sum(constant, std::move(list));
     }, lifted);
     if (lifted) return masked;
-    std::map<Value, double> collected;
+    std::map<Value, Coefficient> collected;
     Poly integer;   // integer indices add up as polynomials
     bool has_integer = false;
-    std::function<void(double, Value)> add = [&](double c, Value v) {
+    std::function<void(const Coefficient&, Value)> add = [&](const Coefficient& c, Value v) {
         const ValueNode& n = node(v);
-        if (c == 0) return;
-        if (n.kind == Kind::number) {
+        if (n.kind == Kind::number && !c.zero()) {
             constant += c * n.number;
         } else if (n.kind == Kind::sum) {
             const ValueNode& copy = n;
             constant += c * copy.number;
             for (std::size_t i = 0; i < copy.args.size(); ++i) add(c * copy.weights[i], copy.args[i]);
-        } else if (n.kind == Kind::index && c == std::round(c) && std::fabs(c) < 1e9) {
-            integer = integer + Poly(static_cast<std::int64_t>(c)) * n.indices[0];
+        } else if (n.kind == Kind::index && c.small_integer() && std::abs(c.as_integer()) < 1000000000) {
+            integer = integer + Poly(c.as_integer()) * n.indices[0];
             has_integer = true;
         } else {
             collected[v] += c;
@@ -244,7 +248,7 @@ Value Values::sum(double constant, std::vector<std::pair<double, Value>> terms) 
     };
     for (const auto& [c, v] : terms) add(c, v);
     if (has_integer) {
-        constant += static_cast<double>(integer.constant_part());
+        constant += Coefficient(integer.constant_part());
         integer = integer - Poly(integer.constant_part());
         if (!integer.terms.empty()) {
             ValueNode n;
@@ -253,11 +257,18 @@ Value Values::sum(double constant, std::vector<std::pair<double, Value>> terms) 
             collected[intern(std::move(n))] += 1;
         }
     }
+    std::vector<Value> left;
     for (const auto& [v, c] : collected) {
-        if (has_unknown(v) && (snapped(c) == 0 || std::isinf(constant))) return unknown("a difference of unknown values");
-        if (snapped(c) == 0 && may_be_infinite(v)) return unknown("a difference of what a fill may make infinite");
+        if (!c.zero()) left.push_back(v);
     }
-    if (std::isinf(constant)) return number(constant);
+    for (const auto& [v, c] : collected) {
+        if (has_unknown(v) && (c.zero() || constant.infinite())) return unknown("a difference of unknown values");
+        if (c.zero() && may_be_infinite(v)) return unknown("a difference of what a fill may make infinite");
+        if (c.zero() && !may_cancel(v, left)) return unknown("a difference of what has a value only in places");
+    }
+    std::erase_if(collected, [](const auto& term) { return term.second.zero(); });
+    if (constant.infinite()) return number(constant);
+    if (constant.is_nan()) return unknown("infinity less infinity");
     return merged_sums(constant, std::move(collected));
 }
 
@@ -305,258 +316,6 @@ std::optional<Value> Values::interpolated(Value a, Value b, Atom x, std::int64_t
         }
         default: return std::nullopt;
     }
-}
-
-Value Values::product(std::vector<std::pair<Value, double>> bases) {
-    std::vector<Value> args;
-    for (const auto& b : bases) args.push_back(b.first);
-    bool lifted = false;
-    const Value masked = lift(args, [&](const std::vector<Value>& a) {
-        std::vector<std::pair<Value, double>> list;
-        for (std::size_t i = 0; i < a.size(); ++i) list.emplace_back(a[i], bases[i].second);
-        return product(std::move(list));
-    }, lifted);
-    if (lifted) return masked;
-    double coefficient = 1;
-    bool zero = false;   // an empty sum: whatever it is multiplied with (a power of an empty maximum, say) stays empty
-    bool infinite = false;
-    std::map<Value, double> collected;
-    std::function<void(Value, double)> multiply = [&](Value v, double p) {
-        const ValueNode& n = node(v);
-        if (p == 0) return;
-        if (n.kind == Kind::number) {
-            zero |= n.number == 0 && p > 0;
-            infinite |= std::isinf(n.number) && p > 0;
-            coefficient *= std::pow(n.number, p);
-        } else if (n.kind == Kind::product) {
-            for (std::size_t i = 0; i < n.args.size(); ++i) multiply(n.args[i], p * n.weights[i]);
-        } else if (n.kind == Kind::sum && n.args.size() == 1 && n.number == 0) {
-            coefficient *= std::pow(n.weights[0], p);
-            multiply(n.args[0], p);
-        } else if (const Poly* i = n.kind == Kind::index && p == std::round(p) ? &n.indices[0] : nullptr; i && i->terms.size() == 1 && !(i->terms.begin()->second == 1 && i->terms.begin()->first.size() == 1)) {
-            coefficient *= std::pow(static_cast<double>(i->terms.begin()->second), p);   // 8 * M * N as its factors: a count cancels part of another
-            for (Atom a : i->terms.begin()->first) multiply(index(Poly::of(a)), p);
-        } else {
-            collected[v] += p;
-        }
-    };
-    for (const auto& [v, p] : bases) multiply(v, p);
-    if (zero || coefficient == 0) {
-        // Of an unknown factor not even finiteness is known: 0 * NaN is NaN, and so is 0 times an infinite fill.
-        for (const auto& [v, p] : collected) {
-            if (has_unknown(v)) return v;
-        }
-        return infinite ? unknown("0 times infinity") : number(0);
-    }
-    for (const auto& [v, p] : collected) {
-        if (has_unknown(v) && snapped(p) == 0) return unknown("a quotient of unknown values");
-        if (snapped(p) == 0 && may_be_infinite(v)) return unknown("a quotient of what a fill may make infinite or zero");
-    }
-    // A sum times anything else is spread out, so that sums of products have one form; powers of sums up to 2 as well.
-    for (auto it = collected.begin(); it != collected.end(); ++it) {
-        const ValueNode& s = node(it->first);
-        // An integer likewise where one of its terms may cancel: (N - n) / N is 1 - n / N.
-        const bool integer = s.kind == Kind::index && s.indices[0].terms.size() > 1 && std::any_of(collected.begin(), collected.end(), [&](const auto& other) {
-            if (other.second >= 0 || node(other.first).kind != Kind::index) return false;
-            const auto& size = node(other.first).indices[0].terms;
-            return size.size() == 1 && size.begin()->first.size() == 1 && s.indices[0].mentions(size.begin()->first[0]);
-        });
-        if (!(s.kind == Kind::sum || integer) || !(it->second == 1 || it->second == 2) || (collected.size() == 1 && it->second == 1)) continue;
-        std::vector<std::pair<Value, double>> rest;
-        for (const auto& [v, p] : collected) {
-            if (v != it->first) rest.emplace_back(v, p);
-        }
-        if (it->second == 2) rest.emplace_back(it->first, 1);
-        std::vector<std::pair<double, Value>> spread;
-        const Value others = product(rest);
-        if (integer) {
-            for (const auto& [factors, times] : s.indices[0].terms) {
-                std::vector<std::pair<Value, double>> one{{others, 1}};
-                for (Atom a : factors) one.emplace_back(index(Poly::of(a)), 1);
-                spread.emplace_back(coefficient * static_cast<double>(times), product(std::move(one)));
-            }
-            return sum(0, std::move(spread));
-        }
-        for (std::size_t i = 0; i < s.args.size(); ++i) spread.emplace_back(coefficient * s.weights[i], product({{s.args[i], 1}, {others, 1}}));
-        if (s.number != 0) spread.emplace_back(coefficient * s.number, others);
-        return sum(0, std::move(spread));
-    }
-    while (unite_products(collected)) {
-    }
-    ValueNode n;
-    n.kind = Kind::product;
-    for (const auto& [v, p] : collected) {
-        if (snapped(p) == 0) continue;
-        n.args.push_back(v);
-        n.weights.push_back(snapped(p));
-    }
-    Value result;
-    if (n.args.empty()) return number(coefficient);
-    if (std::all_of(n.args.begin(), n.args.end(), [&](Value v) { return node(v).kind == Kind::index; }) && std::all_of(n.weights.begin(), n.weights.end(), [](double p) { return p == std::round(p) && p > 0 && p < 8; })) {
-        Poly whole(1);   // and an integer again where nothing else is left
-        for (std::size_t i = 0; i < n.args.size(); ++i) {
-            for (int times = 0; times < static_cast<int>(n.weights[i]); ++times) whole = whole * node(n.args[i]).indices[0];
-        }
-        result = index(whole);
-    } else if (n.args.size() == 1 && n.weights[0] == 1) result = n.args[0];
-    else result = intern(std::move(n));
-    if (snapped(coefficient) == 1) return result;
-    return sum(0, {{coefficient, result}});
-}
-
-// exp(number + sum c t) == e^number * product exp(t)^c, with exp(t) an atomic base.
-Value Values::exponential(Value a) {
-    const ValueNode& n = node(a);
-    if (n.kind == Kind::number) return number(std::exp(n.number));
-    std::vector<std::pair<Value, double>> bases;
-    double scale = 1;
-    auto base = [&](Value t) {
-        const ValueNode& tn = node(t);
-        if (tn.kind == Kind::function && tn.name == "log") return tn.args[0];
-        ValueNode e;
-        e.kind = Kind::function;
-        e.name = "exp";
-        e.args = {t};
-        return intern(std::move(e));
-    };
-    if (n.kind == Kind::sum) {
-        scale = std::exp(n.number);
-        for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(base(n.args[i]), n.weights[i]);
-    } else {
-        bases.emplace_back(base(a), 1);
-    }
-    if (scale != 1) bases.emplace_back(number(scale), 1);
-    return product(std::move(bases));
-}
-
-Value Values::logarithm(Value a) {
-    const ValueNode& n = node(a);
-    auto log_of = [&](Value v) {
-        const ValueNode& vn = node(v);
-        if (vn.kind == Kind::function && vn.name == "exp") return vn.args[0];
-        ValueNode e;
-        e.kind = Kind::function;
-        e.name = "log";
-        e.args = {v};
-        return intern(std::move(e));
-    };
-    if (n.kind == Kind::number) return number(std::log(n.number));
-    if (n.kind == Kind::product) {
-        std::vector<std::pair<double, Value>> terms;
-        for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], log_of(n.args[i]));
-        return sum(0, std::move(terms));
-    }
-    if (n.kind == Kind::sum && n.args.size() == 1 && n.number == 0 && n.weights[0] > 0) {
-        return sum(std::log(n.weights[0]), {{1, logarithm(n.args[0])}});
-    }
-    return log_of(a);
-}
-
-Condition Values::condition_of(Value v, bool& ok) {
-    const ValueNode& n = node(v);
-    Condition c;
-    ok = true;
-    if (n.kind == Kind::number) {
-        c.kind = n.number != 0 ? Condition::Kind::yes : Condition::Kind::no;
-        return c;
-    }
-    if (n.kind == Kind::where) {   // where(c, 1, 0) and its like
-        bool yes = true, no = true;
-        const Condition a = condition_of(n.args[0], yes), b = condition_of(n.args[1], no);
-        if (yes && no) return either(both(n.condition, a), both(negated(n.condition), b));
-    }
-    ok = false;
-    return c;
-}
-
-Value Values::apply(const std::string& f, std::vector<Value> a) {
-    if (f == "cast") return a[0];
-    if (f == "add") return sum(0, {{1, a[0]}, {1, a[1]}});
-    if (f == "sub") return sum(0, {{1, a[0]}, {-1, a[1]}});
-    if (f == "neg") return sum(0, {{-1, a[0]}});
-    if (f == "fma") return sum(0, {{1, product({{a[0], 1}, {a[1], 1}})}, {1, a[2]}});
-    if (f == "select") {
-        bool ok = true;
-        const Condition c = condition_of(a[0], ok);
-        if (ok) return where(c, a[1], a[2]);
-        if (a[1] == a[2]) return a[1];
-    }
-    if (f == "mul") return product({{a[0], 1}, {a[1], 1}});
-    if (f == "div") return product({{a[0], 1}, {a[1], -1}});
-    if (f == "rcp") return product({{a[0], -1}});
-    if (f == "sqrt") return product({{a[0], 0.5}});
-    if (f == "rsqrt") return product({{a[0], -0.5}});
-    if (f == "pow") {
-        if (auto p = as_number(a[1])) return product({{a[0], *p}});
-    }
-    bool lifted = false;
-    const Value masked = lift(a, [&](const std::vector<Value>& b) { return apply(f, b); }, lifted);
-    if (lifted) return masked;
-    if (f == "exp") return exponential(a[0]);
-    if (f == "exp2") return exponential(scaled(std::log(2.0), a[0]));
-    if (f == "log") return logarithm(a[0]);
-    if (f == "log2") return scaled(1 / std::log(2.0), logarithm(a[0]));
-    if (f == "sigmoid") return product({{sum(1, {{1, exponential(scaled(-1, a[0]))}}), -1}});
-    if (f == "max" || f == "min") return extreme(f, a);
-    if (const auto x = a.size() == 1 ? as_number(a[0]) : std::nullopt; x && (f == "abs" || f == "floor" || f == "ceil")) return number(f == "abs" ? std::fabs(*x) : f == "floor" ? std::floor(*x) : std::ceil(*x));
-    // Comparisons of integers are conditions; of data they stay functions.
-    auto integer = [&](Value v, Poly& p) {
-        const ValueNode& n = node(v);
-        if (n.kind == Kind::number && n.number == std::round(n.number) && std::fabs(n.number) < 1e15) {
-            p = Poly(static_cast<std::int64_t>(n.number));
-            return true;
-        }
-        if (n.kind == Kind::index) {
-            p = n.indices[0];
-            return true;
-        }
-        if (n.kind == Kind::sum && n.number == std::round(n.number)) {
-            Poly r(static_cast<std::int64_t>(n.number));
-            for (std::size_t i = 0; i < n.args.size(); ++i) {
-                const ValueNode& t = node(n.args[i]);
-                if (t.kind != Kind::index || n.weights[i] != std::round(n.weights[i])) return false;
-                r = r + Poly(static_cast<std::int64_t>(n.weights[i])) * t.indices[0];
-            }
-            p = r;
-            return true;
-        }
-        return false;
-    };
-    if (a.size() == 2) {
-        Poly p, q;
-        if (integer(a[0], p) && integer(a[1], q)) {
-            const Value one = number(1), zero = number(0);
-            if (f == "lt") return where(less(p, q), one, zero);
-            if (f == "le") return where(at_least(q, p), one, zero);
-            if (f == "gt") return where(less(q, p), one, zero);
-            if (f == "ge") return where(at_least(p, q), one, zero);
-            if (f == "eq") return where(equals(p, q), one, zero);
-            if (f == "ne") return where(negated(equals(p, q)), one, zero);
-            if (f == "mod") return index(ints_.remainder(p, q));
-        }
-    }
-    if (f == "ge" && as_number(a[1]) == -std::numeric_limits<double>::infinity()) return number(1);
-    if (f == "le" && as_number(a[1]) == std::numeric_limits<double>::infinity()) return number(1);
-    if (f == "eq" && a[0] == a[1] && !has_unknown(a[0])) return number(1);
-    if (f == "and" || f == "or") {
-        auto x = as_number(a[0]), y = as_number(a[1]);
-        for (std::size_t i = 0; i < 2; ++i) {
-            const auto known = i == 0 ? x : y;
-            if (known) return (*known != 0) == (f == "and") ? a[1 - i] : number(f == "or");
-        }
-    }
-    if (f == "not") {
-        if (auto x = as_number(a[0])) return number(*x == 0);
-    }
-    ValueNode n;
-    n.kind = Kind::function;
-    n.name = f;
-    n.args = std::move(a);
-    const Value made = intern(std::move(n));
-    if (f == "select") {
-        if (const auto place = place_in_whole(made)) return *place;
-    }
-    return made;
 }
 
 }  // namespace tw::verify

@@ -10,7 +10,11 @@
 //             side is the identity clip the range, and only then; neighbouring ranges of one body unite (a sum's must meet
 //             exactly: nothing twice, nothing left out; a maximum's may overlap).
 //   where     masks, pulled outwards through elementwise functions, so that a fill value is seen to become what it becomes
-// Float casts are dropped: movement is proved, rounding is tested (docs/trusted-base.md).
+// A tag is a real number. Rounding of floats is no part of it, but of what goes with it (Rounding): where a rounded value is compared, or becomes an
+// integer or an index, the rounding is a function of the tag (value_types.cpp); so is what integers of a width make of a whole number.
+//
+// Every rewrite holds for all reals that the value may be: where it has a condition (a sign, not being 0), that is shown (value_sign.cpp) or the rewrite is
+// not made. Coefficients and powers are exact (coefficient.h).
 #pragma once
 
 #include <deque>
@@ -23,20 +27,38 @@
 #include <vector>
 
 #include "ir/term.h"
+#include "verify/coefficient.h"
 #include "verify/prove.h"
 
 namespace tw::verify {
 
 using Value = int;
 
+// How the machine's value of a tag may differ from it: not at all (but for f32 arithmetic), by one rounding to `type` at the end, or in a way that is
+// not followed any further.
+struct Rounding {
+    enum class Kind : std::uint8_t { exact, to_type, lost } kind = Kind::exact;
+    target::DType type{};
+    friend bool operator==(const Rounding&, const Rounding&) = default;
+};
+Rounding joined(const Rounding& a, const Rounding& b);   // of two ways to a value, either
+
+struct Typed {
+    Value value = 0;
+    Rounding rounding;
+};
+
+bool is_unsigned(target::DType type);
+std::optional<target::DType> converted_to(const std::string& function);   // T of "wrap:T" and its like
+
 struct ValueNode {
     enum class Kind : std::uint8_t { number, element, scalar, index, sum, product, function, extreme, reduce, where, unknown } kind = Kind::number;
-    double number = 0;                // number; sum: the constant
+    Coefficient number = 0;           // number; sum: the constant
     int id = 0;                       // tensor, scalar, unknown
     std::string name;                 // function: its name; extreme and reduce: "max", "min", "sum", ...
     std::vector<Poly> indices;        // element; index: one polynomial
     std::vector<Value> args;          // terms, bases, arguments; reduce: body; where: then, otherwise
-    std::vector<double> weights;      // sum: coefficients; product: powers
+    std::vector<Coefficient> weights; // sum: coefficients; product: powers
     Condition condition;              // where
     Atom variable = -1;               // reduce
     Poly lo, hi;                      // reduce
@@ -50,20 +72,40 @@ class Values {
 public:
     Values(Integers& ints, Prover& prover) : ints_(ints), prover_(prover) {}
 
-    Value number(double v);
+    Value number(const Coefficient& v);
     Value element(int tensor, std::vector<Poly> indices);
     Value scalar(int id);
     Value index(const Poly& p);
     Value unknown(const std::string& why);
-    Value sum(double constant, std::vector<std::pair<double, Value>> terms);
-    Value product(std::vector<std::pair<Value, double>> bases);
+    Value sum(Coefficient constant, std::vector<std::pair<Coefficient, Value>> terms);
+    Value product(std::vector<std::pair<Value, Coefficient>> bases);
     Value apply(const std::string& function, std::vector<Value> args);   // names of ir::ElementOp
     Value where(const Condition& c, Value then, Value otherwise);
     Value reduce(const std::string& op, Atom variable, Poly lo, Poly hi, Value body);
 
+    // Types (value_types.cpp).
+    Value wrapped(target::DType to, Value v);      // a whole number's low bits
+    Value truncated(target::DType to, Value v);    // a float as an integer
+    Value rounded(target::DType to, Value v);
+    Typed converted(const Typed& x, target::DType from, target::DType to);
+    Typed computed(const std::string& function, const std::vector<Typed>& args, std::optional<target::DType> type);
+    Typed folded(const std::string& op, Atom x, const Poly& lo, const Poly& hi, const Typed& body, std::optional<target::DType> type);
+    Value as_computed(const Typed& x);
+    bool fits(Value v, target::DType type);        // a whole number that the type holds exactly
+    bool is_whole(Value v) const;
+    std::optional<Poly> as_integer(Value v) const; // a whole number made of integers of the kernel
+
+    // Signs that a value may have, and the first part of it that has no value somewhere (value_sign.cpp).
+    static constexpr unsigned negative_sign = 1, zero_sign = 2, positive_sign = 4, any_sign = 7;
+    unsigned signs(Value v);
+    bool nonzero(Value v);
+    std::optional<Value> undefined_part(Value v);
+    void undefined_parts(Value v, std::set<Value>& found);
+    bool may_cancel(Value gone, const std::vector<Value>& left);
+
     Value add(Value a, Value b) { return sum(0, {{1, a}, {1, b}}); }
     Value mul(Value a, Value b) { return product({{a, 1}, {b, 1}}); }
-    Value scaled(double c, Value a) { return sum(0, {{c, a}}); }
+    Value scaled(const Coefficient& c, Value a) { return sum(0, {{c, a}}); }
 
     // Replaces atoms everywhere (bound variables never clash: they have names of their own).
     Value replace(Value v, const std::map<Atom, Poly>& with);
@@ -84,7 +126,7 @@ public:
     bool may_be_infinite(Value v) const { return node(v).low || node(v).high; }
     const ValueNode& node(Value v) const { return nodes_[static_cast<std::size_t>(v)]; }
     std::string text(Value v, const std::function<std::string(int)>& tensor_name) const;
-    std::optional<double> as_number(Value v) const;
+    std::optional<Coefficient> as_number(Value v) const;
 
     // Places of an extreme value (value_places.cpp).
     std::optional<Value> place_of_other(Value v, Value from, Value to, bool checked, std::vector<Atom> around);
@@ -100,7 +142,13 @@ public:
     Value with_ends(Value v, const std::map<Poly, Poly>& with);
 
     // From the specification's terms. `leaf` as for Integers::from; reduction variables become fresh symbols.
-    Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
+    Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) { return typed_from(t, leaf, bound).value; }
+    // The same, as an output of this type has it.
+    Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output);
+
+    std::vector<target::DType> tensor_types;   // of the tensors that elements are of
+    std::set<Atom> sizes;                      // symbols that are sizes: at least 1
+    std::vector<Poly> extents;                 // of the tensors' dimensions: bounded by what a launch admits
 
     // Other numbers for the tensors and scalars of the terms that `from` translates (those of the program that launches a kernel).
     const std::vector<int>* tensor_names = nullptr;
@@ -109,6 +157,25 @@ public:
     static double identity(const std::string& op);
 
 private:
+    Typed typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound);
+    bool is_integer(const ir::Term& t) const;
+    target::DType type_of(const ir::Term& t) const;
+    unsigned signs(const Poly& p);
+    unsigned find_signs(const ValueNode& n);
+    Value function(const std::string& name, std::vector<Value> args);
+    void raise(Value v, const Coefficient& p, std::map<Value, Coefficient>& factors);
+    void raise_parts(const ValueNode& n, const Coefficient& p, std::map<Value, Coefficient>& factors);
+    bool has_odd_part(const ValueNode& n);
+    std::optional<Value> spread_over_sum(const Coefficient& coefficient, const std::map<Value, Coefficient>& collected);
+    Value magnitude(Value a);
+    Value infinite_product(const Coefficient& coefficient, const std::map<Value, Coefficient>& factors);
+    struct Bounds { __int128 low, high; };
+    std::optional<Bounds> bounds(Value v);
+    bool whole_within(Value v, std::int64_t low, std::int64_t high);
+    Value low_bits(Value v, int bits);
+    bool is_plain_number(Value v) const;
+    std::unordered_map<std::uint64_t, unsigned> signs_;                    // by the prover's state and value
+    std::unordered_map<std::uint64_t, std::optional<Value>> undefined_;
     Value replace(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);
     Value replace_parts(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);
     Value rewritten(Value v, const std::function<std::optional<Value>(Value)>& change);   // the outermost parts for which `change` has a value, replaced by it
@@ -119,11 +186,11 @@ private:
     Value logarithm(Value a);
     Value extreme(const std::string& op, std::vector<Value> args);
     Value lift(const std::vector<Value>& args, const std::function<Value(const std::vector<Value>&)>& make, bool& lifted);
-    bool unite_products(std::map<Value, double>& bases);
-    Value merged_sums(double constant, std::map<Value, double> terms);
+    bool unite_products(std::map<Value, Coefficient>& bases);
+    Value merged_sums(const Coefficient& constant, std::map<Value, Coefficient> terms);
     struct SumFactor {                                   // a sum among the factors of a term, and the other factors
         Value reduce = 0;
-        std::vector<std::pair<Value, double>> others;
+        std::vector<std::pair<Value, Coefficient>> others;
     };
     std::vector<SumFactor> sum_factors(Value term) const;
     std::optional<Poly> counted_before(const Poly& count, Atom k, const Poly& first) const;

@@ -44,15 +44,15 @@ bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
 }
 
 // Unites sums over neighbouring ranges: c * f * sum[a,b) + c * f * sum[b,d) == c * f * sum[a,d). And takes them apart: sum[a,d) - sum[a,b) == sum[b,d).
-Value Values::merged_sums(double constant, std::map<Value, double> terms) {
+Value Values::merged_sums(const Coefficient& constant, std::map<Value, Coefficient> terms) {
     // Two sums of one body with the same factors, the second with `sign` times the weight of the first, become the one that `whole` makes of them.
     auto pair_up = [&](int sign, const std::function<std::optional<ValueNode>(const ValueNode&, const ValueNode&)>& whole) {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
-            if (i->second == 0 || (sign < 0 && (has_unknown(i->first) || may_be_infinite(i->first)))) continue;   // those cancel nothing
+            if (i->second.zero() || (sign < 0 && (has_unknown(i->first) || may_be_infinite(i->first)))) continue;   // those cancel nothing
             const std::vector<SumFactor> mine = sum_factors(i->first);
             if (mine.empty()) continue;
             for (auto j = terms.begin(); j != terms.end(); ++j) {
-                if (i == j || snapped(i->second) != sign * snapped(j->second)) continue;
+                if (i == j || !(i->second == Coefficient(sign) * j->second)) continue;
                 for (const SumFactor& theirs : sum_factors(j->first)) {
                     for (const SumFactor& one : mine) {
                         const ValueNode &a = node(one.reduce), &b = node(theirs.reduce);
@@ -60,7 +60,7 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
                         auto made = whole(a, b);
                         if (!made) continue;
                         ++merging_;
-                        const double c = i->second;
+                        const Coefficient c = i->second;
                         const Value first = i->first, second = j->first;
                         auto bases = one.others;
                         bases.emplace_back(intern(std::move(*made)), 1.0);
@@ -98,15 +98,15 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
     auto unite_one = [&](bool joins) {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
             const Value r = i->first;
-            if (i->second == 0 || (!joins && (has_unknown(r) || may_be_infinite(r)))) continue;   // those cancel nothing
-            const double c = i->second;
+            if (i->second.zero() || (!joins && (has_unknown(r) || may_be_infinite(r)))) continue;   // those cancel nothing
+            const Coefficient c = i->second;
             for (const SumFactor& one : sum_factors(r)) {
                 const ValueNode a = node(one.reduce);
                 for (const bool after : {true, false}) {
                     ++merging_;
                     const Value next = replace(a.args[0], {{a.variable, joins ? (after ? a.hi : a.lo - Poly(1)) : (after ? a.hi - Poly(1) : a.lo)}});
                     const ValueNode n = node(next);
-                    std::vector<std::pair<Value, double>> parts;
+                    std::vector<std::pair<Value, Coefficient>> parts;
                     if (n.kind == Kind::sum && n.number == 0) {
                         for (std::size_t k = 0; k < n.args.size(); ++k) parts.emplace_back(n.args[k], n.weights[k]);
                     } else {
@@ -121,7 +121,7 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
                             part = product(std::move(bases));
                         }
                         auto j = terms.find(part);
-                        all = all && j != terms.end() && j->first != r && found.insert(part).second && snapped(j->second) == snapped(joins ? c * weight : -c * weight);
+                        all = all && j != terms.end() && j->first != r && found.insert(part).second && j->second == (joins ? c * weight : -c * weight);
                     }
                     --merging_;
                     if (!all || !prover_.holds(at_least(a.hi, joins ? a.lo : a.lo + Poly(1)))) continue;
@@ -146,11 +146,11 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
     }
     ValueNode n;
     n.kind = Kind::sum;
-    n.number = snapped(constant);
+    n.number = constant;
     for (const auto& [v, c] : terms) {
-        if (snapped(c) == 0) continue;
+        if (c.zero()) continue;
         n.args.push_back(v);
-        n.weights.push_back(snapped(c));
+        n.weights.push_back(c);
     }
     if (n.args.empty()) return number(n.number);
     if (n.args.size() == 1 && n.weights[0] == 1 && n.number == 0) return n.args[0];
@@ -158,13 +158,13 @@ Value Values::merged_sums(double constant, std::map<Value, double> terms) {
 }
 
 // Products over neighbouring ranges: prod[a,b) * prod[b,d) == prod[a,d), and f(b) joins prod of f over [a, b).
-bool Values::unite_products(std::map<Value, double>& bases) {
+bool Values::unite_products(std::map<Value, Coefficient>& bases) {
     if (merging_ >= 8) return false;
     for (const auto& [first, power] : bases) {
         const ValueNode& a = node(first);
         if (a.kind != Kind::reduce || a.name != "prod") continue;
         for (const auto& [second, other] : bases) {
-            if (first == second || snapped(power) != snapped(other)) continue;
+            if (first == second || !(power == other)) continue;
             const ValueNode& b = node(second);
             ValueNode whole = a;
             if (b.kind == Kind::reduce && b.name == "prod" && b.args[0] == a.args[0] && b.variable == a.variable) {
@@ -177,7 +177,7 @@ bool Values::unite_products(std::map<Value, double>& bases) {
                 if (next != second || !prover_.holds(at_least(a.hi, a.lo))) continue;
                 whole.hi = a.hi + Poly(1);
             }
-            const double p = power;
+            const Coefficient p = power;
             const Value gone[] = {first, second};
             for (Value v : gone) bases.erase(v);
             bases[intern(std::move(whole))] += p;
@@ -189,12 +189,16 @@ bool Values::unite_products(std::map<Value, double>& bases) {
 
 Value Values::extreme(const std::string& op, std::vector<Value> args) {
     std::vector<Value> flat;
-    double constant = identity(op);
+    Coefficient constant = identity(op);
     for (Value v : args) {
         const ValueNode& n = node(v);
-        if (n.kind == Kind::number) constant = op == "max" ? std::max(constant, n.number) : std::min(constant, n.number);
-        else if (n.kind == Kind::extreme && n.name == op) flat.insert(flat.end(), n.args.begin(), n.args.end());
-        else flat.push_back(v);
+        if (n.kind == Kind::number) {
+            if (op == "max" ? constant.value() < n.number.value() : n.number.value() < constant.value()) constant = n.number;
+        } else if (n.kind == Kind::extreme && n.name == op) {
+            flat.insert(flat.end(), n.args.begin(), n.args.end());
+        } else {
+            flat.push_back(v);
+        }
     }
     std::sort(flat.begin(), flat.end());
     flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
@@ -205,27 +209,28 @@ Value Values::extreme(const std::string& op, std::vector<Value> args) {
         for (std::size_t i = 0; i < flat.size() && !changed; ++i) {
             for (std::size_t j = 0; j < flat.size() && !changed; ++j) {
                 if (i == j) continue;
-                // c * reduce: the coefficient must agree
-                auto core = [&](Value v, double& c) {
+                // c * reduce: the coefficient must agree, and one below 0 turns the order round: max(-min a, -min b) is -min of both.
+                auto core = [&](Value v, Coefficient& c) {
                     const ValueNode& n = node(v);
                     c = 1;
-                    if (n.kind == Kind::sum && n.args.size() == 1 && n.number == 0) {
+                    if (n.kind == Kind::sum && n.args.size() == 1 && n.number.zero()) {
                         c = n.weights[0];
                         return n.args[0];
                     }
                     return v;
                 };
-                double c1 = 1, c2 = 1;
+                Coefficient c1 = 1, c2 = 1;
                 const Value v1 = core(flat[i], c1), v2 = core(flat[j], c2);
                 const ValueNode &a = node(v1), &b = node(v2);
-                if (a.kind != Kind::reduce || b.kind != Kind::reduce || a.name != op || b.name != op || c1 != c2) continue;
+                if (a.kind != Kind::reduce || b.kind != Kind::reduce || a.name != b.name || !(c1 == c2)) continue;
+                if (a.name != (c1.positive() ? op : op == "max" ? "min" : "max")) continue;
                 if (a.args[0] != b.args[0] || a.variable != b.variable) continue;
                 const bool meet = adjacent(a, b);
                 if (!meet && !(a.lo == b.lo && prover_.holds(at_least(a.hi, b.hi)))) continue;
                 ValueNode whole = a;
                 if (meet) whole.hi = b.hi;
                 Value united = intern(std::move(whole));
-                if (c1 != 1) united = sum(0, {{c1, united}});
+                if (!(c1 == 1)) united = sum(0, {{c1, united}});
                 flat.erase(flat.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
                 flat.erase(flat.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
                 flat.push_back(united);
@@ -537,13 +542,13 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             if (const auto counted = sum_of_quotients(x, lo, hi, n.indices[0])) return index(*counted);
         }
         if (n.kind == Kind::sum) {
-            std::vector<std::pair<double, Value>> parts;
+            std::vector<std::pair<Coefficient, Value>> parts;
             for (std::size_t i = 0; i < n.args.size(); ++i) parts.emplace_back(n.weights[i], reduce(op, x, lo, hi, n.args[i]));
             if (n.number != 0) parts.emplace_back(1.0, reduce(op, x, lo, hi, number(n.number)));
             return sum(0, std::move(parts));
         }
         if (n.kind == Kind::product) {
-            std::vector<std::pair<Value, double>> outside, inside;
+            std::vector<std::pair<Value, Coefficient>> outside, inside;
             for (std::size_t i = 0; i < n.args.size(); ++i) (mentions(n.args[i], x) ? inside : outside).emplace_back(n.args[i], n.weights[i]);
             if (!outside.empty()) {
                 const Value folded = reduce(op, x, lo, hi, product(inside));
@@ -561,9 +566,9 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             outside.push_back(reduce(op, x, lo, hi, extreme(op, std::move(inside))));
             return extreme(op, std::move(outside));
         } else if (n.kind == Kind::sum) {
-            std::vector<std::pair<double, Value>> outside, inside;
+            std::vector<std::pair<Coefficient, Value>> outside, inside;
             for (std::size_t i = 0; i < n.args.size(); ++i) (mentions(n.args[i], x) ? inside : outside).emplace_back(n.weights[i], n.args[i]);
-            if (inside.size() == 1 && inside[0].first > 0 && (inside[0].first != 1 || !outside.empty() || n.number != 0)) {
+            if (inside.size() == 1 && inside[0].first.positive() && (!(inside[0].first == 1) || !outside.empty() || !n.number.zero())) {
                 outside.emplace_back(inside[0].first, reduce(op, x, lo, hi, inside[0].second));
                 return sum(n.number, std::move(outside));
             }

@@ -1,6 +1,7 @@
 // Tags: substitution, simplification under facts, widening, translation from `computes`, text.
 #include <set>
 
+#include "ir/term_type.h"
 #include "verify/value_keys.h"
 
 namespace tw::verify {
@@ -31,12 +32,12 @@ Value Values::replace_parts(Value v, const std::map<Atom, Poly>& with, std::unor
         }
         case Kind::index: return index(ints_.replace(n.indices[0], with));
         case Kind::sum: {
-            std::vector<std::pair<double, Value>> terms;
+            std::vector<std::pair<Coefficient, Value>> terms;
             for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], replace(n.args[i], with, done));
             return sum(n.number, std::move(terms));
         }
         case Kind::product: {
-            std::vector<std::pair<Value, double>> bases;
+            std::vector<std::pair<Value, Coefficient>> bases;
             for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(replace(n.args[i], with, done), n.weights[i]);
             return product(std::move(bases));
         }
@@ -79,8 +80,8 @@ Value Values::substitute(Value v, Value from, Value to) {
     switch (n.kind) {
         case Kind::sum:
         case Kind::product: {
-            std::vector<std::pair<double, Value>> terms;
-            std::vector<std::pair<Value, double>> bases;
+            std::vector<std::pair<Coefficient, Value>> terms;
+            std::vector<std::pair<Value, Coefficient>> bases;
             for (std::size_t i = 0; i < args.size(); ++i) {
                 terms.emplace_back(n.weights[i], args[i]);
                 bases.emplace_back(args[i], n.weights[i]);
@@ -264,12 +265,12 @@ Value Values::simplify(Value v) {
             return where(n.condition, then, otherwise);
         }
         case Kind::sum: {
-            std::vector<std::pair<double, Value>> terms;
+            std::vector<std::pair<Coefficient, Value>> terms;
             for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], simplified(n.args[i]));
             return sum(n.number, std::move(terms));
         }
         case Kind::product: {
-            std::vector<std::pair<Value, double>> bases;
+            std::vector<std::pair<Value, Coefficient>> bases;
             for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(simplified(n.args[i]), n.weights[i]);
             return product(std::move(bases));
         }
@@ -354,12 +355,12 @@ Value Values::widened(Value v, Atom k, const Poly& first) {
             return reduce(n.name, y, grows ? ints_.replace(n.lo, start) : n.lo, ints_.replace(n.hi, before), body);
         }
         case Kind::sum: {
-            std::vector<std::pair<double, Value>> terms;
+            std::vector<std::pair<Coefficient, Value>> terms;
             for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], widened(n.args[i], k, first));
             return sum(n.number, std::move(terms));
         }
         case Kind::product: {
-            std::vector<std::pair<Value, double>> bases;
+            std::vector<std::pair<Value, Coefficient>> bases;
             for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(widened(n.args[i], k, first), n.weights[i]);
             return product(std::move(bases));
         }
@@ -407,7 +408,7 @@ Value Values::written_out(Value v) {
         const Poly first = n.lo.constant() ? n.hi - Poly(*count) : n.lo;   // in terms of the index that the elements have
         for (std::int64_t i = 0; i < *count; ++i) terms.push_back(rewritten(replace(n.args[0], {{n.variable, first + Poly(i)}}), change));
         if (n.name != "sum") return extreme(n.name, std::move(terms));
-        std::vector<std::pair<double, Value>> added;
+        std::vector<std::pair<Coefficient, Value>> added;
         for (Value t : terms) added.emplace_back(1.0, t);
         return sum(0, std::move(added));
     };
@@ -459,12 +460,12 @@ Value Values::rewritten(Value v, const std::function<std::optional<Value>(Value)
     auto inner = [&](Value x) { return rewritten(x, change); };
     switch (n.kind) {
         case Kind::sum: {
-            std::vector<std::pair<double, Value>> terms;
+            std::vector<std::pair<Coefficient, Value>> terms;
             for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], inner(n.args[i]));
             return sum(n.number, std::move(terms));
         }
         case Kind::product: {
-            std::vector<std::pair<Value, double>> bases;
+            std::vector<std::pair<Value, Coefficient>> bases;
             for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(inner(n.args[i]), n.weights[i]);
             return product(std::move(bases));
         }
@@ -503,7 +504,22 @@ bool Values::mentions(Value v, Atom a) const {
     return std::binary_search(atoms.begin(), atoms.end(), a);
 }
 
-Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) {
+Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output) {
+    const Value v = from(t, leaf, bound);
+    if (target::info(output).is_float) return v;
+    return is_integer(t) ? wrapped(output, v) : truncated(output, v);
+}
+
+bool Values::is_integer(const ir::Term& t) const { return !target::info(type_of(t)).is_float; }
+
+target::DType Values::type_of(const ir::Term& t) const {
+    return ir::type_of(t, [&](int tensor) {
+        const auto number = static_cast<std::size_t>(tensor_names ? (*tensor_names)[static_cast<std::size_t>(tensor)] : tensor);
+        return number < tensor_types.size() ? tensor_types[number] : target::DType::F32;
+    });
+}
+
+Typed Values::typed_from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound) {
     const Integers::Leaf inner = [&](const ir::ExprNode& n) -> Poly {
         if (n.kind == ir::ExprKind::var) {
             auto it = bound.find(n.id);
@@ -512,19 +528,23 @@ Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, 
         return leaf(n);
     };
     switch (t->kind) {
-        case ir::TermKind::constant: return number(t->number);
-        case ir::TermKind::scalar: return scalar(scalar_names ? (*scalar_names)[static_cast<std::size_t>(t->id)] : t->id);
-        case ir::TermKind::index: return index(ints_.from(t->indices[0], inner));
+        case ir::TermKind::constant: return {number(t->number), {}};
+        case ir::TermKind::scalar: return {scalar(scalar_names ? (*scalar_names)[static_cast<std::size_t>(t->id)] : t->id), {}};
+        case ir::TermKind::index: return {index(ints_.from(t->indices[0], inner)), {}};
         case ir::TermKind::element: {
             std::vector<Poly> indices;
             for (const ir::Expr& e : t->indices) indices.push_back(ints_.from(e, inner));
-            return element(tensor_names ? (*tensor_names)[static_cast<std::size_t>(t->id)] : t->id, std::move(indices));
+            return {element(tensor_names ? (*tensor_names)[static_cast<std::size_t>(t->id)] : t->id, std::move(indices)), {}};
         }
-        case ir::TermKind::cast: return from(t->args[0], leaf, bound);
+        case ir::TermKind::cast: return converted(typed_from(t->args[0], leaf, bound), type_of(t->args[0]), t->dtype);
         case ir::TermKind::apply: {
-            std::vector<Value> args;
-            for (const ir::Term& a : t->args) args.push_back(from(a, leaf, bound));
-            return apply(t->name, std::move(args));
+            std::vector<Typed> args;
+            if (const ir::TermNode* quotient = ir::floor_divided(*t)) {
+                for (const ir::Term& a : quotient->args) args.push_back(typed_from(a, leaf, bound));
+                return computed("floor_div", args, std::nullopt);
+            }
+            for (const ir::Term& a : t->args) args.push_back(typed_from(a, leaf, bound));
+            return computed(t->name, args, std::nullopt);
         }
         case ir::TermKind::reduce: {
             const Atom x = ints_.fresh("j");
@@ -534,14 +554,15 @@ Value Values::from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, 
             prover_.push();
             prover_.assume(at_least(Poly::of(x), lo));
             prover_.assume(less(Poly::of(x), hi));
-            const Value body = simplified(from(t->args[0], leaf, bound));
+            Typed body = typed_from(t->args[0], leaf, bound);
+            body.value = simplified(body.value);
             prover_.pop();
             if (saved) bound[t->id] = *saved;
             else bound.erase(t->id);
-            return reduce(t->name, x, lo, hi, body);
+            return folded(t->name, x, lo, hi, body, std::nullopt);
         }
     }
-    return number(0);
+    return {number(0), {}};
 }
 
 std::string Values::text(Value v, const std::function<std::string(int)>& tensor) const {
@@ -549,7 +570,7 @@ std::string Values::text(Value v, const std::function<std::string(int)>& tensor)
     auto arg = [&](std::size_t i) { return text(n.args[i], tensor); };
     std::string s;
     switch (n.kind) {
-        case Kind::number: return number_key(n.number);
+        case Kind::number: return n.number.text();
         case Kind::scalar: return "scalar" + std::to_string(n.id);
         case Kind::index: return "(" + ints_.text(n.indices[0]) + ")";
         case Kind::unknown: return "?" + n.name;
@@ -558,13 +579,13 @@ std::string Values::text(Value v, const std::function<std::string(int)>& tensor)
             for (std::size_t i = 0; i < n.indices.size(); ++i) s += (i ? ", " : "") + ints_.text(n.indices[i]);
             return s + "]";
         case Kind::sum:
-            s = "(" + (n.number != 0 ? number_key(n.number) : std::string());
+            s = "(" + (n.number != 0 ? n.number.text() : std::string());
             for (std::size_t i = 0; i < n.args.size(); ++i) {
-                s += (s.size() > 1 ? " + " : "") + (n.weights[i] == 1 ? std::string() : number_key(n.weights[i]) + "*") + arg(i);
+                s += (s.size() > 1 ? " + " : "") + (n.weights[i] == 1 ? std::string() : n.weights[i].text() + "*") + arg(i);
             }
             return s + ")";
         case Kind::product:
-            for (std::size_t i = 0; i < n.args.size(); ++i) s += (i ? "*" : "") + arg(i) + (n.weights[i] == 1 ? "" : "^" + number_key(n.weights[i]));
+            for (std::size_t i = 0; i < n.args.size(); ++i) s += (i ? "*" : "") + arg(i) + (n.weights[i] == 1 ? "" : "^" + n.weights[i].text());
             return s;
         case Kind::function:
         case Kind::extreme:

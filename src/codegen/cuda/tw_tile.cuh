@@ -23,6 +23,37 @@ TW_DEVICE i64 floor_div(i64 a, i64 b) {
 }
 TW_DEVICE i64 floor_mod(i64 a, i64 b) { return a - floor_div(a, b) * b; }
 
+// Integers of tiles (ir/element_math.h): sums, differences and products keep the low bits of their type; quotients round down.
+template <class T> struct Unsigned { using type = T; };
+template <> struct Unsigned<int> { using type = u32; };
+template <> struct Unsigned<i64> { using type = u64; };
+template <> struct Unsigned<i8> { using type = u32; };
+template <> struct Unsigned<i16> { using type = u32; };
+template <> struct Unsigned<u8> { using type = u32; };
+template <class T> TW_DEVICE T add_bits(T a, T b) { return T(typename Unsigned<T>::type(a) + typename Unsigned<T>::type(b)); }
+template <class T> TW_DEVICE T sub_bits(T a, T b) { return T(typename Unsigned<T>::type(a) - typename Unsigned<T>::type(b)); }
+template <class T> TW_DEVICE T mul_bits(T a, T b) { return T(typename Unsigned<T>::type(a) * typename Unsigned<T>::type(b)); }
+template <class T> TW_DEVICE T abs_bits(T a) { return a < T(0) ? sub_bits<T>(T(0), a) : a; }
+template <class T> TW_DEVICE T quotient(T a, T b) {
+  if (b == T(-1)) return T(-1) < T(0) ? sub_bits<T>(T(0), a) : T(a / b);   // the least number has no opposite
+  const T q = T(a / b), r = T(a % b);
+  return r != T(0) && (r < T(0)) != (b < T(0)) ? T(q - T(1)) : q;
+}
+template <class T> TW_DEVICE T remainder(T a, T b) {
+  if (b == T(-1) && T(-1) < T(0)) return T(0);
+  const T r = T(a % b);
+  return r != T(0) && (r < T(0)) != (b < T(0)) ? T(r + b) : r;
+}
+template <class T> TW_DEVICE T least(T a, T b) { return b < a ? b : a; }
+template <class T> TW_DEVICE T most(T a, T b) { return a < b ? b : a; }
+// Floats as integers: towards zero, and to the nearest end of a type that does not reach so far.
+TW_DEVICE i8 to_i8(float x) { return i8(most<int>(-128, least<int>(127, to_i32(x)))); }
+TW_DEVICE i8 to_i8(double x) { return i8(most<int>(-128, least<int>(127, to_i32(x)))); }
+TW_DEVICE i16 to_i16(float x) { return i16(most<int>(-32768, least<int>(32767, to_i32(x)))); }
+TW_DEVICE i16 to_i16(double x) { return i16(most<int>(-32768, least<int>(32767, to_i32(x)))); }
+TW_DEVICE u8 to_u8(float x) { return u8(most<int>(0, least<int>(255, to_i32(x)))); }
+TW_DEVICE u8 to_u8(double x) { return u8(most<int>(0, least<int>(255, to_i32(x)))); }
+
 // Address bits [4, 4 + B) are XORed with bits [7, 7 + B).
 template <int B>
 TW_DEVICE u32 swizzle(u32 address) {

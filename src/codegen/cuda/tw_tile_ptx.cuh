@@ -28,6 +28,22 @@ TW_PAIRS(min, bf16)
 TW_PAIRS(max, f16)
 TW_PAIRS(min, f16)
 #undef TW_PAIRS
+// Towards zero; beyond the type its least or largest value; NaN is 0 (as i64 the least value).
+#define TW_TO_INTEGER(name, result, type, constraint)                                                        \
+  TW_DEVICE result name(float x) {                                                                           \
+    result r;                                                                                                \
+    asm("cvt.rzi." #type ".f32 %0, %1;" : constraint(r) : "f"(x));                                           \
+    return r;                                                                                                \
+  }                                                                                                          \
+  TW_DEVICE result name(double x) {                                                                          \
+    result r;                                                                                                \
+    asm("cvt.rzi." #type ".f64 %0, %1;" : constraint(r) : "d"(x));                                           \
+    return r;                                                                                                \
+  }
+TW_TO_INTEGER(to_i32, int, s32, "=r")
+TW_TO_INTEGER(to_u32, u32, u32, "=r")
+TW_TO_INTEGER(to_i64, i64, s64, "=l")
+#undef TW_TO_INTEGER
 // Two units in the last place over the whole range.
 TW_DEVICE float div_full(float a, float b) {
   float r;

@@ -14,6 +14,14 @@ inline u32 max_bf16x2(u32 a, u32 b) {
   return r;
 }
 inline u32 min_bf16x2(u32 a, u32 b) { return max_bf16x2(a ^ 0x80008000u, b ^ 0x80008000u) ^ 0x80008000u; }
+template <class T>
+T to_integer(double x, double least, double largest, T nan) { return x != x ? nan : x <= least ? T(least) : x >= largest ? T(largest == 0x1p63 ? 0x7fffffffffffffffLL : (long long)largest) : T(x); }
+inline int to_i32(float x) { return to_integer<int>(x, -0x1p31, 0x1p31 - 1, 0); }
+inline int to_i32(double x) { return to_integer<int>(x, -0x1p31, 0x1p31 - 1, 0); }
+inline u32 to_u32(float x) { return to_integer<u32>(x, 0, 0x1p32 - 1, 0); }
+inline u32 to_u32(double x) { return to_integer<u32>(x, 0, 0x1p32 - 1, 0); }
+inline long long to_i64(float x) { return to_integer<long long>(x, -0x1p63, 0x1p63, -0x7fffffffffffffffLL - 1); }
+inline long long to_i64(double x) { return to_integer<long long>(x, -0x1p63, 0x1p63, -0x7fffffffffffffffLL - 1); }
 inline float div_full(float a, float b) { return a / b; }
 inline void cp_async_8_zfill(u32 dst, const void* src, u32 bytes) { cp_async_some(dst, src, bytes, 8); }
 inline void ldmatrix_x2(u32& a, u32& b, u32 addr) {
