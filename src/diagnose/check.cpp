@@ -35,6 +35,9 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     for (auto& o : verify::check_widths(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_buffers(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_grid(kernel)) result.obligations.push_back(std::move(o));
+    verify::RoundingResult rounding = verify::check_rounding(kernel, inputs.dependences);
+    for (auto& o : rounding.obligations) result.obligations.push_back(std::move(o));
+    result.warnings = std::move(rounding.remarks);
     result.questions = std::move(flow.questions);
     result.milliseconds = processor_milliseconds() - start;
     if (options.accesses) result.accesses = access_report(kernel);
@@ -87,6 +90,7 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
     const double computed = processor_milliseconds();
     CheckResult result;
     result.obligations = verify::check_program(module, program);
+    for (auto& o : verify::check_program_rounding(module, program)) result.obligations.push_back(std::move(o));
     result.milliseconds = processor_milliseconds() - computed;
     auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
     if (result.proved() || !options.search) return result;

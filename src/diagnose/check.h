@@ -7,6 +7,7 @@
 #include "diagnose/counterexample.h"
 #include "verify/flow.h"
 #include "verify/order.h"
+#include "verify/rounding.h"
 
 namespace tw::diagnose {
 
@@ -25,6 +26,7 @@ struct CheckResult {
     double milliseconds = 0;        // processor time of the proof, without the search
     int instances = 0;
     std::map<std::string, int> questions;   // of data flow, by prover (verify/flow.h)
+    std::vector<verify::RoundingRemark> warnings;   // on values: an exponential that may overflow
     AccessReport accesses;          // remarks on speed: no verdict depends on them
 
     bool proved() const;            // every obligation is proved, none vacuous

@@ -1,0 +1,91 @@
+// Precision as part of the claim: each file of precision/ states on its first line what the check must say about it.
+//   # expect: proved            # expect: proved; remark: PHRASE            # expect: not proved: PHRASE of the reason
+#include <fmt/format.h>
+
+#include "diagnose/check.h"
+#include "verify/kernel_test_support.h"
+#include "verify/rounding_bound.h"
+#include "verify/rounding_value.h"
+
+namespace tw::verify {
+namespace {
+
+using namespace testing_kernels;
+
+std::vector<std::string> names() {
+    std::vector<std::string> result;
+    for (const auto& entry : std::filesystem::directory_iterator(repository("tests/verify/precision"))) {
+        if (entry.path().extension() == ".py") result.push_back(entry.path().stem().string());
+    }
+    std::sort(result.begin(), result.end());
+    return result;
+}
+
+class Precision : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Precision, IsWhatTheFileSays) {
+    const std::string file = "tests/verify/precision/" + GetParam() + ".py";
+    std::string first = read_text(repository(file));
+    first = first.substr(0, first.find('\n'));
+    ASSERT_TRUE(first.starts_with("# expect: "));
+    const std::string expected = first.substr(10);
+    diagnose::CheckOptions options;
+    options.search = false;
+    const diagnose::CheckResult result = diagnose::check(kernel_of(file), options);
+    std::string reason, remarks;
+    bool other = true;
+    for (const Obligation& o : result.obligations) {
+        if (o.kind == "precision" && o.status != Status::proved) reason += o.reason;
+        if (o.kind != "precision") other &= o.status == Status::proved;
+    }
+    for (const auto& r : result.warnings) remarks += r.message + "\n";
+    if (expected.starts_with("proved")) {
+        EXPECT_TRUE(result.proved()) << reason;
+        for (const Obligation& o : result.obligations) EXPECT_EQ(o.status, Status::proved) << o.kind << ": " << o.text << "\n" << o.reason;
+        const auto at = expected.find("remark: ");
+        if (at == std::string::npos) EXPECT_EQ(remarks, "");
+        else EXPECT_NE(remarks.find(expected.substr(at + 8)), std::string::npos) << remarks;
+        return;
+    }
+    EXPECT_FALSE(result.proved());
+    ASSERT_TRUE(expected.starts_with("not proved: "));
+    EXPECT_NE(reason.find(expected.substr(12)), std::string::npos) << "reason: " << reason;
+    (void)other;   // data flow may know as well that a cast matters
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Precision, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
+
+TEST(Rounding, ASplitIsAsWrongAsTheFirstProductThatIsLeftOut) {
+    Parts p;
+    p.x = 0, p.y = 1;
+    p.x_unit = p.y_unit = 0x1p-11;
+    p.coefficients[{0, 0}] = 1;
+    EXPECT_NEAR(p.error(), 2 * 0x1p-11, 1e-6);   // the two products with a rest
+    p.coefficients[{0, 1}] = 1;
+    EXPECT_NEAR(p.error(), 0x1p-11, 1e-6);
+    p.coefficients[{1, 0}] = 1;
+    EXPECT_NEAR(p.error(), 3 * 0x1p-22, 1e-9);   // low * low, and what is left of each
+    p.coefficients[{1, 0}] = 2;
+    EXPECT_NEAR(p.error(), 0x1p-11, 1e-6);
+}
+
+TEST(Rounding, CountsAreAPolynomialInTripCounts) {
+    Trips trips;
+    const int k = trips.symbol("cdiv(K, 64)");
+    const Count c = Count::of(3) + trips.times(Count::of(70), k);
+    EXPECT_EQ(trips.text(c), "3 + 70 * cdiv(K, 64)");
+    EXPECT_TRUE(beyond(c, Count::of(2)).empty());
+    EXPECT_FALSE(beyond(Count::of(2), c).empty());
+    EXPECT_EQ(larger(c, Count::of(5)), Count::of(5) + trips.times(Count::of(70), k));
+}
+
+TEST(Rounding, UnitsAreHalfALastPlace) {
+    EXPECT_EQ(unit_roundoff(ir::DType::BF16), 0x1p-8);
+    EXPECT_EQ(unit_roundoff(ir::DType::F16), 0x1p-11);
+    EXPECT_EQ(unit_roundoff(ir::DType::TF32), 0x1p-11);
+    EXPECT_EQ(unit_roundoff(ir::DType::F32), single_unit);
+    EXPECT_EQ(unit_roundoff(ir::DType::I32), 0);
+}
+
+}  // namespace
+}  // namespace tw::verify
