@@ -50,7 +50,7 @@ public:
             changed_ = false;
             widen_ = pass >= 3;
             outputs_.clear();
-            remarks_.clear();
+            unbounded_.clear();
             std::fill(fragments_.begin(), fragments_.end(), Rounded{});
             region(k_.body);
             if (!changed_) break;
@@ -64,12 +64,12 @@ public:
         }
         std::map<int, Bound> allowed;
         for (const ir::Equation& e : k_.computes.equations) {
-            const Bound b = stated_rounding(a_, e, k_.tensors);
+            const Bound b = stated_rounding(a_, e, k_.tensors).bound;
             auto [it, fresh] = allowed.try_emplace(e.output, b);
             if (!fresh) it->second = smaller(it->second, b);
         }
         for (const auto& [tensor, bound] : allowed) result.obligations.push_back(precision_obligation(k_.tensors[at(tensor)].name, k_.loc, outputs_[tensor], bound, trips_));
-        for (auto& [line, remark] : remarks_) result.remarks.push_back(std::move(remark));
+        result.remarks = remarks();
         return result;
     }
 
@@ -101,12 +101,15 @@ private:
     }
 
     void wrote(const Stmt& s, Rounded value) {
-        Rounded& known = written_[&s];
-        if (!known.known || !covers(a_.settled(known).bound, a_.settled(value).bound)) {
+        const Bound now = a_.settled(value).bound;
+        auto [it, first] = worst_.try_emplace(&s, now);
+        if (first) changed_ = true;
+        else if (!covers(it->second, now)) {
             changed_ = true;
-            if (widen_ && known.known) widen(value, a_.settled(known).bound);
+            if (widen_) widen(value, it->second);
+            it->second = either(it->second, a_.settled(value).bound);
         }
-        known = std::move(value);
+        written_[&s] = std::move(value);
     }
 
     // What is worse than `before` grows.
@@ -211,21 +214,22 @@ private:
             const bool inner = e->op == ElementOp::add && harmless;
             args.push_back(element(e->args[i], denominator || inner));
         }
-        const auto kept = std::move(a_.on_unbounded);
-        if (!harmless) a_.on_unbounded = [this] { may_overflow(); };
-        else a_.on_unbounded = nullptr;
-        Rounded v = a_.apply(e->op, args, e->dtype, e->approximate);
-        a_.on_unbounded = kept;
-        return v;
+        // The last look at an exponential counts: by then, what a loop carries is known.
+        if (e->op == ElementOp::exp || e->op == ElementOp::exp2) {
+            unbounded_.erase(e.get());
+            if (!harmless && !args[0].ceiling.capped && !args[0].ceiling.not_positive) unbounded_[e.get()] = a_.loc;
+        }
+        return a_.apply(e->op, args, e->dtype, e->approximate);
     }
 
-    void may_overflow() {
-        RoundingRemark r;
-        r.code = "TW1021";
-        r.message = "may overflow: the argument of this exponential has no upper bound";
-        r.hint = "subtract the maximum of what is summed before exp";
-        r.loc = a_.loc;
-        remarks_.try_emplace(a_.loc.line, std::move(r));
+    std::vector<RoundingRemark> remarks() const {
+        std::map<int, RoundingRemark> by_line;
+        for (const auto& [node, loc] : unbounded_) {
+            by_line[loc.line] = {"TW1021", "may overflow: the argument of this exponential has no upper bound", "subtract the maximum of what is summed before exp", loc};
+        }
+        std::vector<RoundingRemark> out;
+        for (auto& [line, remark] : by_line) out.push_back(std::move(remark));
+        return out;
     }
 
     // ------------------------------------------------------------------------------------------------ statements
@@ -592,10 +596,11 @@ private:
     std::vector<Rounded> fragments_;
     std::unordered_map<const Stmt*, std::set<const Stmt*>> writers_;   // read -> writes
     std::map<int, std::vector<const Stmt*>> by_buffer_;                // all writes, by the buffer that lies at the bottom
-    std::unordered_map<const Stmt*, Rounded> written_;
+    std::unordered_map<const Stmt*, Rounded> written_;                 // as it was written last
+    std::unordered_map<const Stmt*, Bound> worst_;                     // over all passes
     std::map<int, Bound> stored_, outputs_;                            // tensors: over all passes, and of this one
     std::map<std::pair<int, int>, Rounded> sent_;
-    std::map<int, RoundingRemark> remarks_;
+    std::map<const ir::ElementNode*, ir::Loc> unbounded_;              // exponentials whose argument has no upper bound
     std::unordered_map<const Region*, Effects> effects_;
     int coordinate_bits_ = 0;
     bool changed_ = false, widen_ = false;

@@ -55,7 +55,7 @@ private:
                 std::vector<std::int64_t> key = {100, t->id};
                 for (const ir::Expr& e : t->indices) key.push_back(static_cast<std::int64_t>(e->hash));
                 Stated s{a_.leaf(tensors_[n].dtype, a_.numbers.of(key)), DType::F32};
-                if (const auto it = holds_.find(t->id); it != holds_.end()) s.value.bound = it->second;
+                if (const auto it = holds_.find(t->id); it != holds_.end()) s.value.bound = it->second.bound, s.value.exact = it->second.exact;
                 return s;
             }
             case TermKind::scalar: return {a_.leaf(DType::F32, a_.numbers.of({101, t->id})), DType::F32};
@@ -159,14 +159,15 @@ bool states_f64(const ir::Computes& computes, const std::vector<ir::Tensor>& ten
     return std::any_of(computes.equations.begin(), computes.equations.end(), [&](const ir::Equation& e) { return look(e.value); });
 }
 
-Bound stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& e, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds) {
+Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& e, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds) {
     StatedRounding terms(arithmetic, tensors, holds);
     Rounded v = terms.of(e.value).value;
     const DType type = tensors[static_cast<std::size_t>(e.output)].dtype;
     if (is_float(type) && !v.exact.in(type) && (type != DType::F32 || states_f64({{e}, {}}, tensors))) v = arithmetic.cast(type, v);
-    Bound b = arithmetic.settled(v).bound;
-    b.direct = b.inside = {};
-    return b;
+    Held held{arithmetic.settled(v).bound, v.exact};
+    if (!held.exact.in(type)) held.exact = {type};
+    held.bound.direct = held.bound.inside = {};
+    return held;
 }
 
 std::string beyond_allowance(const Bound& actual, const Bound& allowed) {
@@ -215,16 +216,16 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
         }
         TensorBounds after;
         for (const ir::Equation& e : kernel.computes.equations) {
-            const Bound b = stated_rounding(arithmetic, e, kernel.tensors, given);
+            const Held b = stated_rounding(arithmetic, e, kernel.tensors, given);
             auto [it, fresh] = after.try_emplace(actual[e.output], b);
-            if (!fresh) it->second = either(it->second, b);
+            if (!fresh) it->second = {either(it->second.bound, b.bound), wider(it->second.exact, b.exact)};
         }
-        for (auto& [tensor, bound] : after) holds[tensor] = std::move(bound);
+        for (auto& [tensor, held] : after) holds[tensor] = std::move(held);
     }
     RoundingArithmetic arithmetic(states_f64(program.computes, program.tensors));
     for (const ir::Equation& e : program.computes.equations) {
-        const Bound allowed = stated_rounding(arithmetic, e, program.tensors);
-        result.push_back(precision_obligation(program.tensors[static_cast<std::size_t>(e.output)].name, program.loc, holds[e.output], allowed, trips));
+        const Bound allowed = stated_rounding(arithmetic, e, program.tensors).bound;
+        result.push_back(precision_obligation(program.tensors[static_cast<std::size_t>(e.output)].name, program.loc, holds[e.output].bound, allowed, trips));
         result.back().text = fmt::format("the launches together: {}", result.back().text);
     }
     return result;

@@ -10,10 +10,14 @@ namespace tw::verify {
 bool states_f64(const ir::Computes& computes, const std::vector<ir::Tensor>& tensors);
 
 // What tensors hold already, by number; those that are not listed are exact.
-using TensorBounds = std::map<int, Bound>;
+struct Held {
+    Bound bound;
+    Exact exact;      // the type that holds it without rounding
+};
+using TensorBounds = std::map<int, Held>;
 
 // The rounding that an equation states, that of storing its value included.
-Bound stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& equation, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds = {});
+Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& equation, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds = {});
 
 // Why the bound is not within what is allowed; empty: it is.
 std::string beyond_allowance(const Bound& actual, const Bound& allowed);

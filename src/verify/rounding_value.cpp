@@ -393,7 +393,6 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
             for (const Rounded& a : args) v.bound = either(v.bound, settled(a).bound);
             v.bound = through(reach_of(op), v.bound);
             v.ceiling = ceiling_of(op, args, numbers.of(key));
-            if ((op == ElementOp::exp || op == ElementOp::exp2) && on_unbounded && !args[0].ceiling.capped && !args[0].ceiling.not_positive) on_unbounded();
             break;
         }
     }
@@ -433,7 +432,8 @@ Ceiling RoundingArithmetic::ceiling_of_sum(const Rounded& a, const Rounded& b, d
     c.capped = c.not_positive || ((x.capped || x.not_positive) && (sign > 0 ? y.capped || y.not_positive : y.not_negative || y.constant));
     // factor * x less at least as much of something that is never below x.
     const auto below = [](const Ceiling& up, const Ceiling& down, double factor) {
-        return up.factor > 0 && factor == -up.factor && up.scale == down.scale && !up.constant && (contains(down.above, up.exact_root) || contains(down.above, up.root));
+        if (up.constant) return factor == -1 && down.scale < 0 && contains(down.above, up.exact_root);
+        return up.factor > 0 && factor == -up.factor && up.scale == down.scale && (contains(down.above, up.exact_root) || contains(down.above, up.root));
     };
     if (below(x, y, sign * y.factor) || (sign > 0 && below(y, x, x.factor))) c.not_positive = c.capped = true;
     return c;
@@ -479,10 +479,14 @@ Ceiling RoundingArithmetic::ceiling_of(ElementOp op, const std::vector<Rounded>&
             c.capped = largest ? x.capped && y.capped : x.capped || y.capped;
             if (largest) {
                 for (const Ceiling* side : {&x, &y}) {
-                    if (side->constant) continue;
                     unite(c.above, side->above);
                     unite(c.above, {side->exact_root});
                     all_tiles[side->exact_root] = side->root;
+                }
+                // With a constant it is the same number, but for a floor.
+                if (x.constant != y.constant) {
+                    const Ceiling& value = x.constant ? y : x;
+                    c.exact_root = value.exact_root, c.root = value.root, c.factor = value.factor, c.scale = value.scale;
                 }
             }
             return c;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -88,9 +87,6 @@ public:
     Rounded settled(Rounded x);
 
     std::map<int, int> all_tiles;                   // the exact root of something that a maximum is above -> its root
-
-    // Called where an exponential's argument has no upper bound.
-    std::function<void()> on_unbounded;
 
 private:
     Ceiling ceiling_of(ir::ElementOp op, const std::vector<Rounded>& args, int number);
