@@ -308,10 +308,11 @@ private:
         v.number = a_.numbers.of({207, how, static_cast<std::int64_t>(std::hash<std::string>{}(op)), v.number});
         v.ceiling.exact_root = v.ceiling.root = v.number;
         v.ceiling.factor = 1, v.ceiling.scale = -1, v.ceiling.constant = false;
-        if (op == "max" && before.factor == 1 && before.scale < 0) {
-            v.ceiling.above = before.above;
-            v.ceiling.above.push_back(before.exact_root);
-            a_.all_tiles[before.exact_root] = before.root;
+        if (op == "max") {
+            const bool plain = before.factor == 1 && before.scale < 0;
+            v.ceiling.above = plain ? before.above : std::vector<int>{};
+            v.ceiling.above.push_back(a_.scaled_root(before, true));
+            if (plain) a_.all_tiles[before.exact_root] = before.root;
         } else {
             v.ceiling.above.clear();
         }
@@ -390,7 +391,10 @@ private:
             const int before = v.ceiling.exact_root;
             v.ceiling = {};
             v.ceiling.exact_root = v.ceiling.root = v.number;
-            if (k_.teams[at(o.team)].fold == ir::Team::Fold::exp_sum && i == 0) v.ceiling.above = above, v.ceiling.above.push_back(before);
+            if (k_.teams[at(o.team)].fold == ir::Team::Fold::exp_sum && i == 0) {
+                v.ceiling.above = {before};
+                cover_all_tiles(v, above);
+            }
             set(o.dst[i], std::move(v));
         }
     }

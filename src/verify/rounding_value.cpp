@@ -56,7 +56,7 @@ int Numbers::of(const std::vector<std::int64_t>& key) {
 
 namespace {
 
-enum Key : std::int64_t { key_constant = 1, key_cast, key_apply, key_moved, key_rest, key_all_tiles };
+enum Key : std::int64_t { key_constant = 1, key_cast, key_apply, key_moved, key_rest, key_all_tiles, key_scaled };
 
 bool is_float(DType t) { return target::info(t).is_float; }
 
@@ -422,6 +422,16 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
     return v;
 }
 
+int RoundingArithmetic::scaled_root(const Ceiling& c, bool tile) {
+    const int own = tile ? c.exact_root : c.root;
+    if (c.constant || (c.factor == 1 && c.scale < 0)) return own;
+    std::int64_t image = 0;
+    std::memcpy(&image, &c.factor, sizeof image);
+    const int number = numbers.of({key_scaled, own, image, c.scale});
+    if (tile) all_tiles[number] = scaled_root(c, false);
+    return number;
+}
+
 Ceiling RoundingArithmetic::ceiling_of_sum(const Rounded& a, const Rounded& b, double sign, int number) {
     const Ceiling &x = a.ceiling, &y = b.ceiling;
     Ceiling c;
@@ -431,8 +441,9 @@ Ceiling RoundingArithmetic::ceiling_of_sum(const Rounded& a, const Rounded& b, d
     c.not_negative = x.not_negative && y_up;
     c.capped = c.not_positive || ((x.capped || x.not_positive) && (sign > 0 ? y.capped || y.not_positive : y.not_negative || y.constant));
     // factor * x less at least as much of something that is never below x.
-    const auto below = [](const Ceiling& up, const Ceiling& down, double factor) {
+    const auto below = [this](const Ceiling& up, const Ceiling& down, double factor) {
         if (up.constant) return factor == -1 && down.scale < 0 && contains(down.above, up.exact_root);
+        if (factor == -1 && down.scale < 0 && (contains(down.above, scaled_root(up, true)) || contains(down.above, scaled_root(up, false)))) return true;
         return up.factor > 0 && factor == -up.factor && up.scale == down.scale && (contains(down.above, up.exact_root) || contains(down.above, up.root));
     };
     if (below(x, y, sign * y.factor) || (sign > 0 && below(y, x, x.factor))) c.not_positive = c.capped = true;
@@ -480,7 +491,7 @@ Ceiling RoundingArithmetic::ceiling_of(ElementOp op, const std::vector<Rounded>&
             if (largest) {
                 for (const Ceiling* side : {&x, &y}) {
                     unite(c.above, side->above);
-                    unite(c.above, {side->exact_root});
+                    unite(c.above, {side->exact_root, scaled_root(*side, true)});
                     all_tiles[side->exact_root] = side->root;
                 }
                 // With a constant it is the same number, but for a floor.

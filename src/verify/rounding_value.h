@@ -86,6 +86,7 @@ public:
     // The parts counted in the bound.
     Rounded settled(Rounded x);
 
+    int scaled_root(const Ceiling& c, bool tile);   // the root of the value with its factor and scale; tile: of this tile, not of all
     std::map<int, int> all_tiles;                   // the exact root of something that a maximum is above -> its root
 
 private:
