@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/processor_time.h"
 #include "ir/uses.h"
 #include "verify/rounding_computes.h"
 #include "verify/rounding_value.h"
@@ -424,6 +425,7 @@ private:
         };
         v = rounded(v);
         if (maybe) v = a_.choice(v, rounded(alone));
+        v.whole = !target::info(to).is_float;
         set(acc, std::move(v));
     }
     void run(const Stmt&, const ir::Mma& o) {
@@ -562,7 +564,7 @@ private:
 
     static bool same_facts(const Rounded& a, const Rounded& b) {
         return a.ceiling.capped == b.ceiling.capped && a.ceiling.not_positive == b.ceiling.not_positive && a.ceiling.not_negative == b.ceiling.not_negative && a.ceiling.above == b.ceiling.above &&
-               a.exact.type == b.exact.type && a.exact.bits == b.exact.bits && a.exact.anything == b.exact.anything;
+               a.whole == b.whole && a.exact.type == b.exact.type && a.exact.bits == b.exact.bits && a.exact.anything == b.exact.anything;
     }
 
     // By what one more iteration raises the count, all of them may. Is it no more than `step`, which is in it already? What goes on rising rises faster
@@ -614,7 +616,10 @@ private:
 
 RoundingResult check_rounding(const ir::Kernel& kernel, const std::vector<Dependence>& dependences) {
     if (kernel.computes.empty()) return {};
-    return Walk(kernel, dependences).run();
+    const double start = processor_milliseconds();
+    RoundingResult result = Walk(kernel, dependences).run();
+    if (!result.obligations.empty()) result.obligations.front().milliseconds = processor_milliseconds() - start;
+    return result;
 }
 
 }  // namespace tw::verify

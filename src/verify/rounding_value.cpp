@@ -98,6 +98,16 @@ bool is_power_of_two(const Rounded& x, double value) {
     return x.ceiling.constant && value != 0 && std::fabs(std::frexp(value, &exponent)) == 0.5;
 }
 
+bool stays_whole(ElementOp op, const std::vector<Rounded>& args) {
+    switch (op) {
+        case ElementOp::floor: case ElementOp::ceil: return true;
+        case ElementOp::select: return args[1].whole && args[2].whole;
+        case ElementOp::add: case ElementOp::sub: case ElementOp::mul: case ElementOp::neg: case ElementOp::fma: case ElementOp::min: case ElementOp::max: case ElementOp::abs:
+            return std::all_of(args.begin(), args.end(), [](const Rounded& a) { return a.whole; });
+        default: return reach_of(op) == Reach::decision && op != ElementOp::mod;
+    }
+}
+
 bool contains(const std::vector<int>& list, int x) { return std::find(list.begin(), list.end(), x) != list.end(); }
 
 void unite(std::vector<int>& into, const std::vector<int>& from) {
@@ -115,6 +125,7 @@ Rounded RoundingArithmetic::leaf(DType type, int number, int bits) {
     Rounded v;
     v.known = true;
     v.exact = {type, bits > 0 ? bits : bits_of(type)};
+    v.whole = !is_float(type);
     v.number = number;
     v.ceiling.exact_root = v.ceiling.root = number;
     return v;
@@ -127,6 +138,7 @@ Rounded RoundingArithmetic::constant(double value, DType type) {
     static_assert(sizeof image == sizeof value);
     std::memcpy(&image, &value, sizeof value);
     v.number = numbers.of({key_constant, image});
+    v.whole = std::floor(value) == value;
     v.ceiling.constant = v.ceiling.capped = true;
     v.ceiling.not_positive = value <= 0;
     v.ceiling.not_negative = value >= 0;
@@ -181,6 +193,8 @@ Rounded RoundingArithmetic::cast(DType to, const Rounded& x, double unit) {
         }
         Rounded v = settled(x);
         v.bound = through(Reach::decision, v.bound);
+        if (!x.whole) v.bound.add({Reach::decision, Cause::rounding, 1, false, 1, loc, std::string(target::name(to))});
+        v.whole = true;
         v.exact = {to, bits_of(to)};
         v.number = numbers.of({key_cast, static_cast<std::int64_t>(to), x.number});
         return v;
@@ -210,6 +224,7 @@ Rounded RoundingArithmetic::cast(DType to, const Rounded& x, double unit) {
     }
     v.parts.push_back(std::move(p));
     v.only_parts = v.known = true;
+    v.whole = x.whole;
     v.exact = {to};
     v.number = numbers.of({key_cast, static_cast<std::int64_t>(to), x.number});
     v.ceiling = x.ceiling;
@@ -336,6 +351,7 @@ Rounded RoundingArithmetic::choice(const Rounded& a, const Rounded& b) {
     v.known = true;
     v.bound = either(x.bound, y.bound);
     v.exact = wider(x.exact, y.exact);
+    v.whole = x.whole && y.whole;
     v.number = x.number == y.number ? x.number : numbers.fresh();
     Ceiling& c = v.ceiling;
     c.capped = x.ceiling.capped && y.ceiling.capped;
@@ -398,6 +414,7 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
     }
     v.known = true;
     if (v.number < 0) v.number = numbers.of(key);
+    v.whole = stays_whole(op, args);
     const bool exact = op == ElementOp::neg || op == ElementOp::min || op == ElementOp::max || op == ElementOp::abs || op == ElementOp::select ||
                        reach_of(op) == Reach::decision || v.rest_of >= 0;
     if (op == ElementOp::neg) v.exact = args[0].exact;
@@ -415,6 +432,7 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
         v.exact = {rounds};
     } else if (!is_float(rounds)) {
         v.exact = {rounds, bits_of(rounds)};
+        v.whole = true;
     } else if (v.exact.type == DType::F64 && v.exact.bits == 0 && !v.exact.anything) {
         v.exact = {rounds};
     }

@@ -51,6 +51,7 @@ struct Rounded {
     Exact exact;
     int number = -1;                                // equal numbers: equal elements
     Ceiling ceiling;
+    bool whole = false;                             // a whole number, in whatever type: nothing is lost when it becomes an integer
     bool known = false;                             // false: nothing was assigned yet
 };
 
