@@ -332,7 +332,10 @@ private:
         const int n = k_.fragments[at(o.src)].dist.shape[at(o.dim)];
         set(o.dst, folded(o.op, o.src, k_.fragments[at(o.dst)].dtype, n - 1, n, 5000 + 2 * o.dim + (o.reverse ? 1 : 0)));
     }
-    void run(const Stmt&, const ir::Shuffle& o) { set(o.dst, a_.moved(get(o.src), 1000 + o.lane_arg)); }
+    void run(const Stmt&, const ir::Shuffle& o) {
+        const auto mode = static_cast<std::int64_t>(std::hash<std::string>{}(o.mode) >> 8);
+        set(o.dst, a_.moved(get(o.src), mode ^ (1000 + o.lane_arg)));
+    }
 
     void run(const Stmt& s, const ir::LoadGlobal& o) {
         Rounded v = read_tensor(o.src.tensor, a_.numbers.fresh());
@@ -378,6 +381,7 @@ private:
         for (std::size_t i = 0; i < o.src.size(); ++i) {
             Rounded& known = sent_[{o.team, static_cast<int>(i)}];
             Rounded v = a_.settled(get(o.src[i]));
+            cover_all_tiles(v, std::vector<int>(v.ceiling.above));
             if (!known.known || !covers(known.bound, v.bound)) changed_ = true;
             known = known.known ? a_.choice(known, v) : v;
         }
@@ -526,6 +530,7 @@ private:
             bool stable = true;
             for (auto& [f, h] : heads) stable &= inductive(h, a_.settled(fragments_[at(f)]), round >= patience, round == most - 2, round, trips);
             if (stable) break;
+            if (round == most - 1) give_up(e.written);
         }
         for (const auto& [f, v] : before) {
             Rounded& now = fragments_[at(f)];
@@ -534,6 +539,17 @@ private:
             if (v.known) now = a_.choice(v, now);
             const auto h = heads.find(f);
             if (h != heads.end()) now.bound = either(now.bound, h->second.value.bound), cover_all_tiles(now, above);
+        }
+    }
+
+    // No state at the head was found that an iteration keeps.
+    void give_up(const std::set<int>& written) {
+        for (const int f : written) {
+            Rounded& v = fragments_[at(f)];
+            if (!v.known) continue;
+            v = a_.settled(v);
+            v.bound.direct.open = v.bound.inside.open = true;
+            for (Loss& l : v.bound.losses) l.grows = true;
         }
     }
 

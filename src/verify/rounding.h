@@ -32,7 +32,8 @@
 //       grow only where a sum of `computes` is stated in a type as coarse;
 //     - approximations add up to no more than an eighth of what is allowed there (so tanh.approx may stand before a rounding to bf16, not before
 //       an f32 output), or 2^-14;
-//     - sums of fp8 products by wgmma do not grow: they are added up in f32 every few steps ("promoted"), or `computes` states the sum in f16.
+//     - sums of fp8 products by wgmma stand before a rounding to f16 or something coarser, and do not grow: they are added up in f32 every few
+//       steps ("promoted"), or `computes` states the sum in f16.
 #pragma once
 
 #include "verify/obligation.h"

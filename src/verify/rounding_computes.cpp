@@ -142,7 +142,9 @@ std::string too_large(const Bound& actual, const Bound& allowed, Reach reach, Ca
     static constexpr const char* where[] = {"", " in a denominator or root", " inside a function", " in a comparison or an integer"};
     const std::string place = where[static_cast<std::size_t>(reach)];
     if (cause == Cause::matrix_sum) {
-        return loss->grows && !(budget && budget->grows) ? fmt::format("wgmma adds products of fp8 in 13 bits{}, and the sum is not moved to f32 before it has as many steps as a size says (line {})", place, loss->loc.line) : "";
+        const std::string what = fmt::format("wgmma adds products of fp8 in 13 bits{} (line {})", place, loss->loc.line);
+        if (!budget || budget->unit < unit_roundoff(DType::F16)) return what + ", where `computes` states f32";
+        return loss->grows && !budget->grows ? what + ", and the sum is not moved to f32 before it has as many steps as a size says" : "";
     }
     if (loss->grows && !may_grow) return fmt::format("{} rounds{} in every step of a sum or loop (line {})", loss->what, place, loss->loc.line);
     if (may_grow) return {};

@@ -5,8 +5,8 @@ from tilewright import bf16, e4m3, f16, f32, i32, tf32
 M, N, K = tw.sizes("M N K")
 
 
-@tw.kernel(target="sm_90a", computes="C[m, n] = sum(k, f32(A[m, k]) * f32(B[n, k]))")
-def fp8_sums_promoted(A: tw.Tensor(e4m3, M, K), B: tw.Tensor(e4m3, N, K), C: tw.Tensor(f32, M, N)):
+@tw.kernel(target="sm_90a", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))")
+def fp8_sums_promoted(A: tw.Tensor(e4m3, M, K), B: tw.Tensor(e4m3, N, K), C: tw.Tensor(bf16, M, N)):
     tw.assume(K % 16 == 0)
     BK = 128 // e4m3.bytes
     sA = tw.shared(e4m3, (2, 64, BK), swizzle=128)
@@ -28,4 +28,4 @@ def fp8_sums_promoted(A: tw.Tensor(e4m3, M, K), B: tw.Tensor(e4m3, N, K), C: tw.
                 tw.wgmma_wait(0)
                 acc = acc + part
                 ring.release()
-            tw.store(C[bm * 64, bn * 64], acc)
+            tw.store(C[bm * 64, bn * 64], acc.to(bf16))
