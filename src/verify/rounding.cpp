@@ -9,6 +9,7 @@
 
 #include "base/processor_time.h"
 #include "ir/uses.h"
+#include "verify/region_effects.h"
 #include "verify/rounding_computes.h"
 #include "verify/rounding_value.h"
 
@@ -21,15 +22,6 @@ using ir::Region;
 using ir::Stmt;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-// Fragments that a region writes, and of these the ones that it may read before it has written them.
-struct Effects {
-    std::set<int> written, carried;
-};
-
-struct Exposure {
-    std::set<int> read_first, written, surely;
-};
 
 class Walk {
 public:
@@ -446,49 +438,6 @@ private:
 
     // ------------------------------------------------------------------------------------------------ control
 
-    static void expose(const Region& region, Exposure& e) {
-        for (const Stmt& s : region) {
-            ir::UseVisitor v;
-            v.reads = [&](int f) {
-                if (!e.surely.count(f)) e.read_first.insert(f);
-            };
-            std::vector<int> writes;
-            v.writes = [&](int f) { writes.push_back(f); };
-            ir::visit_uses(s, v);
-            for (const int f : writes) e.written.insert(f), e.surely.insert(f);
-            const auto inner = [&](const Region& r) {
-                Exposure x;
-                x.surely = e.surely;
-                expose(r, x);
-                e.read_first.insert(x.read_first.begin(), x.read_first.end());
-                e.written.insert(x.written.begin(), x.written.end());
-                return x.surely;
-            };
-            if (const auto* o = std::get_if<ir::For>(&s.op)) inner(o->body);
-            if (const auto* o = std::get_if<ir::Role>(&s.op)) e.surely = inner(o->body);
-            if (const auto* o = std::get_if<ir::Elect>(&s.op)) inner(o->body);
-            if (const auto* o = std::get_if<ir::If>(&s.op)) {
-                const std::set<int> one = inner(o->then), other = inner(o->otherwise);
-                for (const int f : one) {
-                    if (other.count(f)) e.surely.insert(f);
-                }
-            }
-        }
-    }
-
-    const Effects& effects(const Region& r) {
-        auto [it, fresh] = effects_.try_emplace(&r);
-        if (fresh) {
-            Exposure e;
-            expose(r, e);
-            it->second.written = std::move(e.written);
-            for (const int f : e.read_first) {
-                if (it->second.written.count(f)) it->second.carried.insert(f);
-            }
-        }
-        return it->second;
-    }
-
     using Saved = std::vector<std::pair<int, Rounded>>;
     Saved saved(const std::set<int>& which) const {
         Saved out;
@@ -497,8 +446,8 @@ private:
     }
 
     void run(const Stmt&, const ir::If& o) {
-        std::set<int> written = effects(o.then).written;
-        written.insert(effects(o.otherwise).written.begin(), effects(o.otherwise).written.end());
+        std::set<int> written = effects_.of(o.then).written;
+        written.insert(effects_.of(o.otherwise).written.begin(), effects_.of(o.otherwise).written.end());
         const Saved before = saved(written);
         region(o.then);
         const Saved after = saved(written);
@@ -516,7 +465,7 @@ private:
 
     void run(const Stmt& s, const ir::For& o) {
         constexpr int patience = 3, most = 8;   // a loss may take a few iterations to come round; what is worse after them grows
-        const Effects& e = effects(o.body);
+        const Effects& e = effects_.of(o.body);
         const Saved before = saved(e.written);
         const int trips = trips_.symbol(trip_text(o));
         std::map<int, Head> heads;
@@ -623,7 +572,7 @@ private:
     std::map<int, Bound> stored_, outputs_;                            // tensors: over all passes, and of this one
     std::map<std::pair<int, int>, Rounded> sent_;
     std::map<const ir::ElementNode*, ir::Loc> unbounded_;              // exponentials whose argument has no upper bound
-    std::unordered_map<const Region*, Effects> effects_;
+    RegionEffects effects_;
     int coordinate_bits_ = 0;
     bool changed_ = false, widen_ = false;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "diagnose/check.h"
+#include "emulate/trial.h"
 #include "verify/kernel_test_support.h"
 #include "verify/rounding.h"
 #include "verify/rounding_bound.h"
@@ -90,6 +91,42 @@ TEST(Rounding, ABufferBetweenLaunchesCounts) {
     EXPECT_TRUE(program_is_precise(two_launches("f32", "X[i] * 3 + 1")));
     EXPECT_FALSE(program_is_precise(two_launches("bf16", "X[i] * 3 + 1")));
     EXPECT_TRUE(program_is_precise(two_launches("bf16", "f32(bf16(X[i] * 3)) + 1")));
+}
+
+// The tolerance of tests follows what is stated, never what the kernel uses.
+double tolerance_of(const std::string& name) {
+    const ir::Kernel k = kernel_of("tests/verify/precision/" + name + ".py");
+    return emulate::stated_tolerance(k.computes, k.tensors, k.computes.equations[0].output);
+}
+
+TEST(Tolerance, ComesFromTheCastsOfComputesAlone) {
+    EXPECT_EQ(tolerance_of("tf32_in_one_pass"), 1e-5);
+    EXPECT_EQ(tolerance_of("bf16_operands"), 1e-5);
+    EXPECT_EQ(tolerance_of("fp8_sums_that_grow"), 1e-5);          // tensors of fp8, a sum in f32
+    EXPECT_EQ(tolerance_of("tf32_stated"), 4 * 0x1p-10);
+    EXPECT_EQ(tolerance_of("fp8_sums_stated_in_f16"), 4 * 0x1p-10);
+    EXPECT_EQ(tolerance_of("accumulator_in_f32"), 4 * 0x1p-7);    // a bf16 output
+}
+
+emulate::Trial tried(const std::string& name, double tolerance = 0) {
+    const ir::Kernel k = kernel_of("tests/verify/precision/" + name + ".py");
+    emulate::TrialOptions options;
+    options.tolerance = tolerance;
+    return emulate::run_trial(k, named_sizes(k, {{"M", 64}, {"N", 64}, {"K", 64}}), options);
+}
+
+TEST(Tolerance, OnePassOfTf32FailsWhereF32IsStated) {
+    EXPECT_TRUE(tried("tf32_in_one_pass").failed());
+    EXPECT_TRUE(tried("bf16_operands").failed());
+    EXPECT_TRUE(tried("split_without_low_times_high").failed());
+    EXPECT_FALSE(tried("tf32_stated").failed());
+    EXPECT_FALSE(tried("tf32_in_three_products").failed());
+    EXPECT_FALSE(tried("bf16_in_three_products").failed());
+}
+
+TEST(Tolerance, OneThatIsGivenIsHonoured) {
+    EXPECT_FALSE(tried("tf32_in_one_pass", 0.1).failed());
+    EXPECT_TRUE(tried("tf32_in_three_products", 1e-9).failed());   // f32 itself is not as good
 }
 
 TEST(Rounding, ASplitIsAsWrongAsTheFirstProductThatIsLeftOut) {
