@@ -316,7 +316,7 @@ def attend(Q, K, V, O, LSE, scale, D, G, C, BN, STAGES, QSTAGES, CAUSAL, DIAGONA
     name="attention",
     computes="""
         let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
-        O[b, h, i, d] = DT(sum(j, exp(s[b, h, i, j]) * f32(V[b, h // G, j, d])) / sum(j, exp(s[b, h, i, j])))
+        O[b, h, i, d] = DT(sum(j, f32(DT(exp(s[b, h, i, j]))) * f32(V[b, h // G, j, d])) / sum(j, exp(s[b, h, i, j])))
         LSE[b, h, i] = logsumexp(j, s[b, h, i, j])
     """,
 )
@@ -346,7 +346,7 @@ def attention(
     name="attention_causal",
     computes="""
         let s[b, h, i, j] = scale * LN2 * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h // G, j, d]))
-        O[b, h, i, d] = DT(sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j]) * f32(V[b, h // G, j, d])) / sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j])))
+        O[b, h, i, d] = DT(sum(j in 0:minimum(T, i + 1), f32(DT(exp(s[b, h, i, j]))) * f32(V[b, h // G, j, d])) / sum(j in 0:minimum(T, i + 1), exp(s[b, h, i, j])))
         LSE[b, h, i] = logsumexp(j in 0:minimum(T, i + 1), s[b, h, i, j])
     """,
 )

@@ -182,7 +182,7 @@ def rmsnorm_twice_any(X: tw.Tensor(T, M, N), gamma: tw.Tensor(T, N), Y: tw.Tenso
     target="sm_80",
     name="rmsnorm_residual",
     computes="""
-        let s[m, n] = f32(X[m, n]) + f32(R[m, n])
+        let s[m, n] = f32(T(f32(X[m, n]) + f32(R[m, n])))
         S[m, n] = s[m, n]
         Y[m, n] = s[m, n] * rsqrt(mean(j in 0:N, s[m, j] * s[m, j]) + eps) * f32(gamma[n])
     """,
@@ -210,7 +210,7 @@ def rmsnorm_residual_rows(
     target="sm_80",
     name="rmsnorm_residual",
     computes="""
-        let s[m, n] = f32(X[m, n]) + f32(R[m, n])
+        let s[m, n] = f32(T(f32(X[m, n]) + f32(R[m, n])))
         S[m, n] = s[m, n]
         Y[m, n] = s[m, n] * rsqrt(mean(j in 0:N, s[m, j] * s[m, j]) + eps) * f32(gamma[n])
     """,

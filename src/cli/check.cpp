@@ -166,6 +166,7 @@ void report(const Options& o, const char* what, const std::string& name, const s
         for (const auto& r : result.accesses.remarks) {
             j["remarks"].push_back({{"code", r.code}, {"message", r.message}, {"hint", r.hint}, {"place", place(r.loc)}, {"statement", r.statement}, {"cost", r.cost}, {"ideal", r.ideal}, {"unit", r.unit}});
         }
+        for (const auto& r : result.warnings) j["remarks"].push_back({{"code", r.code}, {"message", r.message}, {"hint", r.hint}, {"place", place(r.loc)}});
         if (result.accesses.registers) j["estimated_registers"] = result.accesses.registers;
         out[std::string(what) + "s"].push_back(j);
         return;
@@ -182,6 +183,7 @@ void report(const Options& o, const char* what, const std::string& name, const s
     }
     if (result.counterexample) print_counterexample(*result.counterexample, o.file, sources);
     if (result.wrongly_proved()) fmt::print("  audit:     {}\n  again:     {}\n", wrong_proof, again(o, result, plain_name));
+    for (const auto& r : result.warnings) fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc), r.hint);
     if (!result.violated()) {
         for (const auto& r : result.accesses.remarks) {
             fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc), r.hint);

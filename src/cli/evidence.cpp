@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -68,7 +69,7 @@ void declare_candidate(CLI::App& app, CandidateOptions& o, bool file_required) {
     app.add_option("--scalar", o.scalars, "scalar parameters, NAME=NUMBER; others are drawn from the seed");
     app.add_option("--inputs", o.inputs, "JSON file {name: [values in memory order]} for inputs that must not be random");
     app.add_option("--seed", o.seed, "seed of the random inputs")->capture_default_str();
-    app.add_option("--tolerance", o.tolerance, "allowed error relative to max(|reference|, root mean square), below 1; default: from the types")->check(positive_number())->check(CLI::Range(0.0, 1.0));
+    app.add_option("--tolerance", o.tolerance, "allowed error relative to max(|reference|, root mean square), below 1; default: from the casts of `computes`")->check(positive_number())->check(CLI::Range(0.0, 1.0));
     app.add_option("--timeout", o.timeout, "seconds one candidate may take in the worker, or one schedule on the emulator")->capture_default_str()->check(positive_number());
 }
 

@@ -205,7 +205,7 @@ bool run_target(const std::vector<Broken>& all, const std::string& label, const 
                 nlohmann::json out = {{"kernel", label}, {"operator", m.operation}, {"change", m.change}, {"line", m.line}, {"verdict", j.verdict}, {"real", j.real}, {"evidence", j.evidence},
                                       {"original", *before}, {"mutant", *after}, {"tolerance", nlohmann::json::object()}};
                 for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
-                    if (kernel.tensors[t].is_output) out["tolerance"][kernel.tensors[t].name] = emulate::default_tolerance(kernel, static_cast<int>(t));
+                    if (kernel.tensors[t].is_output) out["tolerance"][kernel.tensors[t].name] = emulate::stated_tolerance(kernel.computes, kernel.tensors, static_cast<int>(t));
                 }
                 write_json(fmt::format("{}/{}.json", o.folder, name), out);
             } else {

@@ -66,6 +66,9 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     for (auto& o : verify::check_buffers(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_grid(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_strides(kernel)) result.obligations.push_back(std::move(o));
+    verify::RoundingResult rounding = verify::check_rounding(kernel, inputs.dependences);
+    for (auto& o : rounding.obligations) result.obligations.push_back(std::move(o));
+    result.warnings = std::move(rounding.remarks);
     result.questions = std::move(flow.questions);
     result.milliseconds = processor_milliseconds() - start;
     for (auto& o : result.obligations) {
@@ -131,6 +134,7 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
     const double computed = processor_milliseconds();
     CheckResult result;
     result.obligations = verify::check_program(module, program);
+    for (auto& o : verify::check_program_rounding(module, program)) result.obligations.push_back(std::move(o));
     for (auto& o : result.obligations) {
         if (o.status == verify::Status::not_proved) o.reason = with_forms(emulate::signature_of(program), o.reason);
     }

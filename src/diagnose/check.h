@@ -8,6 +8,7 @@
 #include "diagnose/counterexample.h"
 #include "verify/flow.h"
 #include "verify/order.h"
+#include "verify/rounding.h"
 
 namespace tw::diagnose {
 
@@ -28,6 +29,7 @@ struct CheckResult {
     double milliseconds = 0;        // processor time of the proof, without the search
     int instances = 0;
     std::map<std::string, int> questions;   // of data flow, by prover (verify/flow.h)
+    std::vector<verify::RoundingRemark> warnings;   // on values: an exponential that may overflow
     AccessReport accesses;          // remarks on speed: no verdict depends on them
     std::optional<AuditResult> audit;   // of what was proved. A run that failed is the counterexample, and the proof is wrong
 

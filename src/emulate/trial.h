@@ -15,7 +15,8 @@ namespace tw::emulate {
 struct TrialOptions {
     std::uint64_t seed = 1;
     Options emulator;
-    double tolerance = 0;            // 0: from the output's type and the depth of its sums
+    double tolerance = 0;            // 0: from `computes` (stated_tolerance)
+    std::map<std::string, double> tolerances;            // by output, before `tolerance`
     std::int64_t memory_limit = std::int64_t{8} << 30;   // bytes; sizes that need more are refused
     bool small_integers = false;     // inputs are small integers, so that sums are exact and any slip is visible
     bool own_data = false;           // nobody asked for these inputs: what the equation does not define on them is not held against the kernel
@@ -71,7 +72,8 @@ void note_refusal(Trial& trial);   // from the faults of its outcome
 void judge_outputs(Trial& trial, const ir::Kernel& kernel, const std::vector<TensorData>& inputs, const std::vector<double>& scalars, const TrialOptions& options);
 Trial run_trial(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const TrialOptions& options);
 
-// The error a correct kernel may have: a few units of the output type plus the accumulation error of its sums in f32.
-double default_tolerance(const ir::Kernel& kernel, int tensor);
+// The error that an output may have relative to max(|reference|, root mean square), from what `computes` says alone: four units of the coarsest
+// type that its value is cast to or stored in, at least 1e-5. What a kernel computes in has no part in it.
+double stated_tolerance(const ir::Computes& computes, const std::vector<ir::Tensor>& tensors, int tensor);
 
 }  // namespace tw::emulate

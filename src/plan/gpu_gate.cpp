@@ -24,7 +24,7 @@ struct GpuGate::State {
         for (const auto& [name, value] : task.sizes) request["sizes"][name] = value;
         for (const auto& [name, value] : other) request["sizes"][name] = value;
         for (const tasks::ScalarSpec& s : task.scalars) request["scalars"][s.name] = s.value;
-        if (!task.tolerance.empty()) request["tolerance"] = task.tolerance.begin()->second;
+        if (!task.tolerance.empty()) request["tolerance"] = task.tolerance;
         for (const tasks::TensorSpec& t : task.tensors) if (!t.values.empty()) request["inputs"][t.name] = t.values;
         return request;
     }

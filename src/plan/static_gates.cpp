@@ -218,6 +218,7 @@ private:
                 for (int number = mine; number < 2 && next < small.size(); ++number, ++next) {
                     running.emplace_back(next, std::async(std::launch::async, [this, &k, &sizes = small[next], number] {
                                              emulate::TrialOptions t;
+                                             t.tolerances = task_.tolerance;
                                              t.seed = options_.seed + static_cast<std::uint64_t>(number);
                                              t.emulator.schedule.lazy = number % 2 == 1;
                                              t.emulator.step_limit = 2'000'000;

@@ -54,6 +54,22 @@ std::string status_for(const Failure& f) {
     throw Refusal{std::move(status), std::move(failure)};
 }
 
+// One number for all outputs, or a number for each that is named. What is no number above 0 is refused, never ignored.
+std::map<std::string, double> tolerances_of(const json& request) {
+    std::map<std::string, double> out;
+    if (!request.contains("tolerance")) return out;
+    const json& given = request["tolerance"];
+    const auto take = [&](const std::string& name, const json& v) {
+        if (!v.is_number() || !std::isfinite(v.get<double>()) || !(v.get<double>() > 0)) stop({FailureKind::bad_input, "a tolerance is a number above 0", {}});
+        out[name] = v.get<double>();
+    };
+    if (!given.is_object()) take("", given);
+    else {
+        for (const auto& [name, v] : given.items()) take(name, v);
+    }
+    return out;
+}
+
 template <class T>
 T need(Result<T> result, const char* status = "") {
     if (!result) stop(std::move(result).error(), status);
@@ -414,10 +430,10 @@ json Evaluator::on_gpu(const json& request) {
     if (const auto code = cuda.call.context_synchronize()) stop(cuda.failure("finish the kernel", code), "fault");
     const double first_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - launched_at).count();   // loading included
     begin("check");
-    const double tolerance = request.value("tolerance", 0.0);
+    const std::map<std::string, double> tolerances = tolerances_of(request);
     const auto verdicts_of = [&](std::size_t set, const std::vector<DeviceTensor>& tensors, bool& wrong, std::string& reason) {
         json list = json::array();
-        for (const OutputVerdict& v : need(judge->judge(tensors, sizes, scalars, seed, tolerance, brief ? 1 << 17 : 0, contents[set], before_launch(set)))) {
+        for (const OutputVerdict& v : need(judge->judge(tensors, sizes, scalars, seed, tolerances, brief ? 1 << 17 : 0, contents[set], before_launch(set)))) {
             list.push_back(runtime::to_json(v));
             wrong = wrong || v.wrong;
             if (v.wrong) reason += (reason.empty() ? "" : "; ") + v.reason;

@@ -104,7 +104,8 @@ std::vector<std::int64_t> sample_elements(const std::vector<std::int64_t>& dims,
 }
 
 Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
-                                                std::uint64_t seed, double tolerance, std::int64_t most, const std::string& inputs, const std::vector<DeviceTensor>& before) const {
+                                                std::uint64_t seed, const std::map<std::string, double>& tolerances, std::int64_t most, const std::string& inputs,
+                                                const std::vector<DeviceTensor>& before) const {
     const Driver& cuda = data_.cuda();
     if (const auto code = cuda.call.context_synchronize()) return Unexpected{cuda.failure("finish the kernel", code)};
     std::vector<OutputVerdict> verdicts;
@@ -119,7 +120,9 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
             dims.push_back(std::max<std::int64_t>(0, size_value(extent, sizes).value_or(0)));
             v.elements *= dims.back();
         }
-        v.tolerance = tolerance > 0 && target::info(signature_.tensors[number].dtype).is_float ? tolerance : tolerance_of(signature_, e.output);
+        auto given = tolerances.find(v.output);
+        if (given == tolerances.end()) given = tolerances.find("");
+        v.tolerance = given != tolerances.end() && target::info(signature_.tensors[number].dtype).is_float ? given->second : tolerance_of(signature_, e.output);
         const double affordable = std::max(1024.0, step_budget / reference_steps(e, sizes));
         const auto limit = static_cast<std::int64_t>(std::min<double>(affordable, static_cast<double>(most > 0 ? most : most_elements)));
         // Drawn once: the same sample serves every set of inputs.

@@ -40,10 +40,12 @@ public:
     ~Judge();
 
     // `tensors` as the signature's; `seed` chooses the sample; `most` bounds the elements compared of an output, 0: the usual bound. Waits for the GPU.
+    // `tolerances`: by output, or under "" for all of them; else what `computes` says.
     // `before`: for an output that `computes` reads, what it held before the launch (entries without memory: all others).
     // `inputs` names what the inputs were filled with: the reference is computed once for each name. Empty: from the tensors as they are.
     Result<std::vector<OutputVerdict>> judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
-                                             std::uint64_t seed, double tolerance = 0, std::int64_t most = 0, const std::string& inputs = {}, const std::vector<DeviceTensor>& before = {}) const;
+                                             std::uint64_t seed, const std::map<std::string, double>& tolerances = {}, std::int64_t most = 0, const std::string& inputs = {},
+                                             const std::vector<DeviceTensor>& before = {}) const;
 
 private:
     Judge(const DeviceData& data, const Signature& signature, References& known);

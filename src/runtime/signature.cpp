@@ -148,18 +148,7 @@ Result<std::vector<double>> scalar_values(const Signature& s, const std::map<std
     return emulate::random_scalars(s.scalars, seed, given);
 }
 
-double tolerance_of(const Signature& s, int tensor) {
-    if (!target::info(s.tensors[static_cast<std::size_t>(tensor)].dtype).is_float) return 0;
-    // One kernel that has the signature's output and every launched kernel's intermediate types.
-    ir::Kernel all;
-    all.tensors = s.tensors;
-    all.computes = s.computes;
-    for (const ir::Kernel* k : s.kernels) {
-        all.fragments.insert(all.fragments.end(), k->fragments.begin(), k->fragments.end());
-        all.buffers.insert(all.buffers.end(), k->buffers.begin(), k->buffers.end());
-    }
-    return emulate::default_tolerance(all, tensor);
-}
+double tolerance_of(const Signature& s, int tensor) { return emulate::stated_tolerance(s.computes, s.tensors, tensor); }
 
 double reference_steps(const ir::Equation& e, const std::vector<std::int64_t>& sizes) { return std::max(1.0, Counter(e, sizes).steps); }
 

@@ -6,7 +6,7 @@
 //   computes = "Y[m, n] = bf16(gelu(f32(X[m, n])))"
 //   class = "elementwise"                 # optional: found from `computes`
 //   target = "sm_90a"
-//   precision = "strict"                  # or "tf32", "bf16": what f32 products may be computed in
+//   precision = "strict"                  # or "tf32": the peak that the roofline takes; what may be rounded says `computes`
 //   [sizes]
 //   M = 16384
 //   N = 4096
@@ -15,7 +15,7 @@
 //   Y = { dtype = "bf16", dims = ["M", "N"] }
 //   [scalars]
 //   eps = { dtype = "f32", value = 1e-5 }
-//   [tolerance]                           # optional: relative, per output; else from the output's type
+//   [tolerance]                           # optional: relative, per output; else from the casts of `computes`
 //   Y = 0.01
 //   [[held_out]]                          # other shapes the kernel must also accept
 //   M = 77

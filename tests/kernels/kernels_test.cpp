@@ -243,13 +243,13 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
         options.resident_blocks = 3;
         const Outcome outcome = run(kernel, sizes, {}, tensors, options);
         bool failed = !outcome.clean();
-        for (const ReferenceOutput& out : *expected) failed |= !(compare(out, tensors[static_cast<std::size_t>(out.tensor)]).worst < default_tolerance(kernel, out.tensor));
+        for (const ReferenceOutput& out : *expected) failed |= !(compare(out, tensors[static_cast<std::size_t>(out.tensor)]).worst < stated_tolerance(kernel.computes, kernel.tensors, out.tensor));
         note_run(fmt::format("kernels/{}.py", c.file), kernel, shape_of(named, c.constants), schedule, failed);
         ASSERT_TRUE(outcome.clean()) << schedule.describe() << ": " << outcome.faults[0].message << " " << outcome.faults[0].element;
         for (const ReferenceOutput& out : *expected) {
             const ErrorSummary error = compare(out, tensors[static_cast<std::size_t>(out.tensor)]);
             EXPECT_FALSE(error.has_nan) << schedule.describe();
-            EXPECT_LT(error.worst, default_tolerance(kernel, out.tensor)) << schedule.describe() << " at " << error.where[0] << ", " << error.where[1];
+            EXPECT_LT(error.worst, stated_tolerance(kernel.computes, kernel.tensors, out.tensor)) << schedule.describe() << " at " << error.where[0] << ", " << error.where[1];
         }
     }
 }

@@ -10,7 +10,7 @@ B, H, S = tw.sizes("B H S")
 
 @tw.kernel(target="sm_80", threads=128, computes="""
     let s[b, h, i, j] = scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d]))
-    O[b, h, i, d] = bf16(sum(j in maximum(0, i - W + 1):i + 1, exp(s[b, h, i, j]) * f32(V[b, h, j, d])) / sum(j in maximum(0, i - W + 1):i + 1, exp(s[b, h, i, j])))
+    O[b, h, i, d] = bf16(sum(j in maximum(0, i - W + 1):i + 1, f32(bf16(exp(s[b, h, i, j]))) * f32(V[b, h, j, d])) / sum(j in maximum(0, i - W + 1):i + 1, exp(s[b, h, i, j])))
 """)
 def window(Q: tw.Tensor(bf16, B, H, S, D), K: tw.Tensor(bf16, B, H, S, D), V: tw.Tensor(bf16, B, H, S, D), O: tw.Tensor(bf16, B, H, S, D), scale: tw.scalar(f32),
            W: tw.const(64, 128) = 64, D: tw.const(64, 128) = 64, BM: tw.const(64) = 64, BN: tw.const(64) = 64):

@@ -1,0 +1,18 @@
+# expect: proved
+"""The sum is rounded once."""
+import tilewright as tw
+from tilewright import bf16, e4m3, f16, f32, i32, tf32
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_80", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))")
+def accumulator_in_f32(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(bf16, M, N)):
+    tw.assume(K % 8 == 0)
+    bn, bm = tw.grid(tw.cdiv(N, 64), tw.cdiv(M, 64))
+    acc = tw.zeros(f32, (64, 64), layout=tw.mma_c(warps=(2, 2)))
+    for kt in tw.range(tw.cdiv(K, 32)):
+        a = tw.load(A[bm * 64 : bm * 64 + 64, kt * 32 : kt * 32 + 32], fill=0.0, layout=tw.mma_a())
+        b = tw.load(B[bn * 64 : bn * 64 + 64, kt * 32 : kt * 32 + 32], fill=0.0, layout=tw.mma_b())
+        tw.mma(acc, a, b)
+    tw.store(C[bm * 64, bn * 64], acc.to(bf16))

@@ -1,0 +1,13 @@
+# expect: not proved: 
+"""max(x, 0) in bf16."""
+import tilewright as tw
+from tilewright import bf16, e4m3, f16, f32, i32, tf32
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_80", computes="Y[i] = max(X[i], 0)", threads=128)
+def maximum_of_a_rounded_number(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 512)) * 512
+    x = tw.load(X[i : i + 512], fill=0.0)
+    y = tw.maximum(x.to(bf16), 0.0).to(f32)
+    tw.store(Y[i : i + 512], y)

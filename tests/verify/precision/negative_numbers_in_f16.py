@@ -1,0 +1,13 @@
+# expect: not proved: 
+"""Only some elements are rounded."""
+import tilewright as tw
+from tilewright import bf16, e4m3, f16, f32, i32, tf32
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_80", computes="Y[i] = X[i]", threads=128)
+def negative_numbers_in_f16(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 512)) * 512
+    x = tw.load(X[i : i + 512], fill=0.0)
+    y = tw.where(x > 0.0, x, x.to(f16).to(f32))
+    tw.store(Y[i : i + 512], y)

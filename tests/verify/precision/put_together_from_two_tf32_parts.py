@@ -1,0 +1,15 @@
+# expect: proved
+"""Two tf32 parts have 22 bits."""
+import tilewright as tw
+from tilewright import bf16, e4m3, f16, f32, i32, tf32
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_80", computes="Y[i] = X[i]", threads=128)
+def put_together_from_two_tf32_parts(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 512)) * 512
+    x = tw.load(X[i : i + 512], fill=0.0)
+    h = x.to(tf32)
+    m = (x - h.to(f32)).to(tf32)
+    y = h.to(f32) + m.to(f32)
+    tw.store(Y[i : i + 512], y)

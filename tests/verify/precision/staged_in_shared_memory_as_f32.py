@@ -1,0 +1,17 @@
+# expect: proved
+"""The same through f32."""
+import tilewright as tw
+from tilewright import bf16, e4m3, f16, f32, i32, tf32
+
+M, N, K = tw.sizes("M N K")
+
+
+@tw.kernel(target="sm_80", computes="Y[i] = X[i] * 3 + 1", threads=128)
+def staged_in_shared_memory_as_f32(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
+    i = tw.grid(tw.cdiv(N, 512)) * 512
+    x = tw.load(X[i : i + 512], fill=0.0)
+    s = tw.shared(f32, (512,))
+    tw.store(s, x * 3.0)
+    tw.sync()
+    y = tw.load(s) + 1.0
+    tw.store(Y[i : i + 512], y)
