@@ -62,8 +62,14 @@ bool Machine::step(Warp& w) {
     while (!w.frames.empty()) {
         Frame& f = w.frames.back();
         if (f.pc < f.region->size()) break;
-        if (f.loop && distance(f.index, f.hi) > static_cast<std::uint64_t>(f.step)) {
+        const bool again = f.loop && distance(f.index, f.hi) > static_cast<std::uint64_t>(f.step);
+        if (f.in_step) {
+            w.rounds = again ? f.round + 1 : std::numeric_limits<std::int64_t>::max();
+            if (again && !all_ended(f.round + 1)) return false;
+        }
+        if (again) {
             f.index += f.step;
+            ++f.round;
             f.pc = 0;
             w.vars[static_cast<std::size_t>(f.loop->var)] = f.index;
             w.snapshot.reset();
@@ -102,6 +108,11 @@ bool Machine::step(Warp& w) {
             fault(FaultKind::launch, "the loop's step is not positive", &w, 0, s);
             return false;
         }
+        if (options_.trips) {
+            if (const auto n = options_.trips(*f, w.rounds)) frame.hi = frame.index + *n * frame.step;
+        }
+        frame.in_step = options_.in_step.count(f) != 0;
+        if (frame.in_step && frame.index >= frame.hi) w.rounds = std::numeric_limits<std::int64_t>::max();
         // In the branch of a vote nothing has a part in the order of events: one iteration shows the registers that it touches.
         if (!options_.values && frame.index < frame.hi && std::any_of(w.frames.begin(), w.frames.end(), [](const Frame& f) { return f.voted; })) frame.hi = frame.index + 1;
         const std::uint64_t trips = frame.index < frame.hi ? (distance(frame.index, frame.hi) - 1) / static_cast<std::uint64_t>(frame.step) + 1 : 0;

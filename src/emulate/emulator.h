@@ -137,6 +137,11 @@ struct Options {
     std::function<bool(const std::vector<std::array<std::int64_t, 3>>& blocks, const std::array<std::int64_t, 3>& grid)> wanted;
     std::shared_ptr<History> history;       // optional, value runs only: records what every value is made of
     std::function<void(const ExpectSeen&)> on_expect;   // called at every tw.expect, in runs with values
+    // Skeleton runs: no warp begins an iteration of one of these loops before every other has ended the one before. All schedules of an instance have the
+    // same order of events, so this decides it as any other; and where it gets through, so do all that leave these loops earlier.
+    std::set<const ir::For*> in_step;
+    // Skeleton runs, optional: how often a loop runs, given the iteration of the loop of `in_step` around it.
+    std::function<std::optional<std::int64_t>(const ir::For& loop, std::int64_t round)> trips;
     std::vector<std::pair<ir::Expr, bool>> forced;   // branches on exactly these conditions go this way, whatever they evaluate to
 };
 
@@ -172,6 +177,7 @@ struct Outcome {
     std::int64_t blocks = 0;
     std::set<DependenceSample> dependences;   // skeleton runs only
     CoverageMap coverage;                     // skeleton runs only
+    bool out_of_step = false;                 // an iteration of Options::in_step waits for a later one, or leaves something on its way: shorter runs are not decided
     bool clean() const { return faults.empty(); }
 };
 

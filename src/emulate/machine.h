@@ -37,6 +37,8 @@ struct Frame {
     std::int64_t index = 0, hi = 0, step = 1;
     bool leaves_role = false, leaves_elect = false;
     bool voted = false;   // the branch of a vote
+    bool in_step = false; // Options::in_step
+    std::int64_t round = 0;
 };
 
 // Registers of one group instance: values of a fragment, [thread][value], as doubles that are exact in the fragment's type.
@@ -134,6 +136,7 @@ struct Warp {
     std::uint32_t event = 0;                  // with a history: the statement being executed
     bool event_open = false;                  // it is tried again: no new event
     bool done = false;
+    std::int64_t rounds = 0;                  // of a loop of Options::in_step that it has behind it
     // waiting
     const Stmt* waiting_at = nullptr;
     std::uint64_t wait_generation = 0;
@@ -239,6 +242,8 @@ private:
     // A peer's block is reached: it must have started, and must not have ended (checked at the end, by `check_exits`).
     void visit_peer(int block, Warp& w, std::uint32_t time, const Stmt& s);
     void check_exits();
+    bool known_in_block(std::size_t block, int actor, std::uint32_t time) const;
+    bool all_ended(std::int64_t round);               // every warp has ended this iteration (Options::in_step)
     void load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op);
     void store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op);
     void cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op);
@@ -380,6 +385,7 @@ private:
     int actors_ = 0;
     std::mt19937_64 random_;
     std::size_t turn_ = 0;
+    std::int64_t rounds_ended_ = 0;       // by all warps
     Access writer_;                       // what last_writer() points to
 
     int actor_copies(int warp) const { return static_cast<int>(warps_.size()) + warp; }

@@ -56,6 +56,7 @@ void Machine::start_cluster(std::int64_t cluster) {
     tma_.clear();
     open_loads_.clear();
     cluster_barrier_ = {};
+    rounds_ended_ = 0;
     if (options_.history) options_.history->arrivals.clear();
     actors_ = 4 * count * k_.warps + count * slots_;
     for (int rank = 0; rank < count; ++rank) {
@@ -180,6 +181,10 @@ void Machine::run_cluster() {
         for (const Warp& w : warps_) running |= !w.done;
         if (progress_async(true)) continue;
         if (!running) break;
+        if (!options_.in_step.empty()) {
+            outcome_.out_of_step = true;
+            return;
+        }
         // Nothing can move: say where everybody stands.
         std::vector<StuckWarps> stuck;
         const Warp* first = nullptr;
@@ -229,15 +234,34 @@ void Machine::run_cluster() {
     check_exits();
 }
 
+bool Machine::known_in_block(std::size_t block, int actor, std::uint32_t time) const {
+    const auto a = static_cast<std::size_t>(actor);
+    return std::any_of(warps_.begin(), warps_.end(), [&](const Warp& w) {
+        return static_cast<std::size_t>(w.block) == block && (w.knows.order[a] >= time || (w.lane0_ahead && a < w.lane0.order.size() && w.lane0.order[a] >= time));
+    });
+}
+
+bool Machine::all_ended(std::int64_t round) {
+    if (round <= rounds_ended_) return true;
+    if (!std::all_of(warps_.begin(), warps_.end(), [&](const Warp& w) { return w.done || w.rounds >= round; })) return false;
+    rounds_ended_ = round;
+    // A launch of so many iterations would end here. Where the blocks of a cluster meet before they end, all that their threads did is over then.
+    const bool meet = cluster_size_ > 1 && std::any_of(k_.body.begin(), k_.body.end(), [&](const Stmt& s) { return std::holds_alternative<ir::ClusterWait>(s.op) && &s + 2 >= &k_.body.back(); });
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+        for (const auto& [actor, visit] : blocks_[b].visits) {
+            const bool by_thread = actor < static_cast<int>(warps_.size());
+            outcome_.out_of_step |= !(by_thread && meet) && !known_in_block(b, actor, visit.time);
+        }
+    }
+    return true;
+}
+
 // A block's shared memory is there until its last warp ends. Whatever reached into it must have happened before that: some warp
 // of the block must know of it.
 void Machine::check_exits() {
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
         for (const auto& [actor, visit] : blocks_[b].visits) {
-            const bool known = std::any_of(warps_.begin(), warps_.end(), [&, a = static_cast<std::size_t>(actor), v = visit](const Warp& w) {
-                return static_cast<std::size_t>(w.block) == b && w.knows.order[a] >= v.time;
-            });
-            if (known) continue;
+            if (known_in_block(b, actor, visit.time)) continue;
             const bool by_load = std::holds_alternative<ir::TmaLoad>(visit.stmt->op);
             fault(FaultKind::in_flight,
                   by_load ? "the block ends while a TMA load may still write to its shared memory; wait for its mbarrier first"

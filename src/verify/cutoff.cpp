@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "verify/cluster_signature.h"
+#include "verify/instances.h"
 #include "verify/prove.h"
 #include "verify/steering.h"
 
@@ -17,260 +17,6 @@ using ir::Expr;
 using ir::ExprKind;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-// For each size: the constants it is divided by (tile extents), and what the assumptions say of it alone.
-struct SizeUse {
-    std::set<std::int64_t> tiles;
-    std::set<std::string> quotients;
-    std::int64_t multiple = 1;
-    std::int64_t least = 1;
-    std::optional<std::int64_t> most;
-    std::set<std::int64_t> thresholds;   // constants that a condition compares it with
-};
-
-// What expressions are read with: variables that hold an element of an index tensor, and where such elements end.
-struct Reading {
-    const ir::Kernel& kernel;
-    ir::ExprNames names;
-    std::map<int, Expr> elements;   // by variable
-};
-
-// `stride`: the step of the loop that the expression bounds.
-void collect_tiles(const Expr& e, const Reading& reading, std::vector<SizeUse>& use, std::int64_t stride = 1) {
-    if (e.kind() == ExprKind::floor_div || e.kind() == ExprKind::mod) {
-        if (auto d = e->args[1].as_constant(); d && *d > 1) {
-            std::function<void(const Expr&)> mark = [&](const Expr& x) {
-                // An element of an index tensor counts up to where its range ends.
-                if (x.kind() == ExprKind::var && reading.elements.count(x->id)) return mark(reading.elements.at(x->id));
-                if (x.kind() == ExprKind::element) {
-                    const auto& range = reading.kernel.tensors[at(x->id)].content_range;
-                    std::function<void(const Expr&)> sizes = [&](const Expr& y) {
-                        if (y.kind() == ExprKind::size) use[at(y->id)].tiles.insert(*d * stride);
-                        for (const Expr& a : y->args) sizes(a);
-                    };
-                    if (range) sizes(range->second);
-                    return;
-                }
-                if (x.kind() == ExprKind::size) {
-                    use[at(x->id)].tiles.insert(*d);
-                    use[at(x->id)].quotients.insert(ir::to_string(e, reading.names));
-                }
-                if (x.kind() == ExprKind::add || x.kind() == ExprKind::sub || x.kind() == ExprKind::min || x.kind() == ExprKind::max) {
-                    for (const Expr& a : x->args) mark(a);
-                }
-            };
-            mark(e->args[0]);
-        }
-    }
-    for (const Expr& a : e->args) collect_tiles(a, reading, use, stride);
-}
-
-void collect_thresholds(const Expr& e, std::vector<SizeUse>& use) {
-    if (e->args.size() == 2) {
-        for (int side : {0, 1}) {
-            const Expr &n = e->args[at(side)], &c = e->args[at(1 - side)];
-            if (auto v = c.as_constant(); v && n.kind() == ExprKind::size && *v > 0 && *v < 100'000) use[at(n->id)].thresholds.insert(*v);
-        }
-    }
-    for (const Expr& a : e->args) collect_thresholds(a, use);
-}
-
-// The extents of the tiles that move along dimensions that are sizes.
-void collect_views(const ir::Kernel& k, std::vector<SizeUse>& use) {
-    auto along = [&](int tensor, int dim, int extent) {
-        const Expr& e = k.tensors[at(tensor)].dims[at(dim)];
-        if (e.kind() == ExprKind::size && extent > 1) use[at(e->id)].tiles.insert(extent);
-    };
-    auto view = [&](const ir::GlobalView& v) {
-        for (std::size_t i = 0; i < v.dims.size(); ++i) along(v.tensor, v.dims[i], v.extents[i]);
-    };
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) view(x->src);
-        if (auto* x = std::get_if<ir::StoreGlobal>(&s.op)) view(x->dst);
-        if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) view(x->dst);
-        if (auto* x = std::get_if<ir::CpAsync>(&s.op)) view(x->src);
-    });
-    for (const ir::TensorMap& m : k.tensor_maps) {
-        for (std::size_t i = 0; i < m.dims.size(); ++i) along(m.tensor, m.dims[i], m.box[i]);
-    }
-}
-
-// `by_views`: tiles are also what views and tensor maps say, not only what sizes are divided by.
-std::vector<SizeUse> uses_of(const ir::Kernel& k, bool by_views = false) {
-    std::vector<SizeUse> use(k.sizes.size());
-    Reading names{k, ir::names_of(k), {}};
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (auto* a = std::get_if<ir::Assign>(&s.op); a && a->value.kind() == ExprKind::element) names.elements.emplace(a->var, a->value);
-    });
-    for (const ir::Tensor& t : k.tensors) {   // a table of tiles cuts the rows into tiles
-        if (!t.tile_ends) continue;
-        const Expr& rows = k.tensors[at(t.tile_ends->groups)].dims[0];
-        if (rows.kind() == ExprKind::size) use[at(rows->id)].tiles.insert(t.tile_ends->width);
-    }
-    if (by_views) collect_views(k, use);
-    for (const Expr& g : k.grid) collect_tiles(g, names, use);
-    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (auto* l = std::get_if<ir::For>(&s.op)) collect_tiles(l->lo, names, use), collect_tiles(l->hi, names, use, std::max<std::int64_t>(1, l->step.as_constant().value_or(1))), collect_tiles(l->step, names, use);
-        if (auto* i = std::get_if<ir::If>(&s.op)) collect_tiles(i->condition, names, use), collect_thresholds(i->condition, use);
-        if (auto* a = std::get_if<ir::Assign>(&s.op)) collect_tiles(a->value, names, use);
-    });
-    for (const ir::Assumption& a : k.assumptions) {
-        std::function<void(const Expr&)> learn = [&](const Expr& c) {
-            if (c.kind() == ExprKind::logic_and) learn(c->args[0]), learn(c->args[1]);
-            if (c->args.size() != 2) return;
-            const Expr &l = c->args[0], &r = c->args[1];
-            if (c.kind() == ExprKind::eq && l.kind() == ExprKind::mod && r.is_constant(0) && l->args[0].kind() == ExprKind::size) {
-                if (auto d = l->args[1].as_constant(); d && *d > 0) use[at(l->args[0]->id)].multiple = *d;
-            }
-            const int strict = c.kind() == ExprKind::lt ? 1 : 0;
-            if (c.kind() == ExprKind::lt || c.kind() == ExprKind::le) {
-                if (auto d = r.as_constant(); d && l.kind() == ExprKind::size) use[at(l->id)].most = *d - strict;
-                if (auto d = l.as_constant(); d && r.kind() == ExprKind::size) use[at(r->id)].least = std::max<std::int64_t>(1, *d + strict);
-            }
-            if (c.kind() == ExprKind::eq) {
-                if (auto d = r.as_constant(); d && l.kind() == ExprKind::size) use[at(l->id)].most = use[at(l->id)].least = *d;
-                if (auto d = l.as_constant(); d && r.kind() == ExprKind::size) use[at(r->id)].most = use[at(r->id)].least = *d;
-            }
-        };
-        learn(a.condition);
-    }
-    return use;
-}
-
-bool satisfies(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
-    return std::all_of(k.assumptions.begin(), k.assumptions.end(), [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
-}
-
-// Sizes nearby that the assumptions admit: relations between sizes are repaired one by one.
-std::optional<std::vector<std::int64_t>> admitted(const ir::Kernel& k, std::vector<std::int64_t> sizes) {
-    for (int round = 0; round < 6 && !satisfies(k, sizes); ++round) {
-        for (const ir::Assumption& a : k.assumptions) {
-            const Expr& c = a.condition;
-            if (emulate::size_value(c, sizes).value_or(0) != 0 || c->args.size() != 2) continue;
-            const Expr &l = c->args[0], &r = c->args[1];
-            const auto lv = emulate::size_value(l, sizes), rv = emulate::size_value(r, sizes);
-            const int strict = c.kind() == ExprKind::lt ? 1 : 0;
-            if (c.kind() == ExprKind::eq && l.kind() == ExprKind::mod && l->args[0].kind() == ExprKind::size) {
-                auto d = emulate::size_value(l->args[1], sizes);
-                auto& n = sizes[at(l->args[0]->id)];
-                if (d && *d > 0 && rv) n = (n + *d - 1) / *d * *d + ((*rv % *d) + *d) % *d;
-            } else if (c.kind() == ExprKind::eq && l.kind() == ExprKind::size && rv) {
-                sizes[at(l->id)] = *rv;
-            } else if (c.kind() == ExprKind::eq && r.kind() == ExprKind::size && lv) {
-                sizes[at(r->id)] = *lv;
-            } else if ((c.kind() == ExprKind::lt || c.kind() == ExprKind::le) && r.kind() == ExprKind::size && lv) {
-                sizes[at(r->id)] = *lv + strict;
-            } else if ((c.kind() == ExprKind::lt || c.kind() == ExprKind::le) && l.kind() == ExprKind::size && rv) {
-                sizes[at(l->id)] = *rv - strict;
-            }
-        }
-    }
-    if (!satisfies(k, sizes) || std::any_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n < 0; })) return std::nullopt;
-    return sizes;
-}
-
-std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
-    std::string s;
-    for (std::size_t i = 0; i < sizes.size(); ++i) s += (i ? " " : "") + k.sizes[i] + "=" + std::to_string(sizes[i]);
-    return s;
-}
-
-// Values of a size: tiny, one tile, a few tiles and a bit, enough tiles to pass the period, and others; none, where asked for. Then the trip
-// counts between: whether one of those is worth a run is asked of the instance.
-struct Choices {
-    std::vector<std::int64_t> values;
-    std::size_t always = 0;   // so many of them are no mere trip counts
-};
-
-std::vector<Choices> choices_of(const ir::Kernel& k, std::int64_t period, bool empty_too, bool by_views = false) {
-    const std::vector<SizeUse> use = uses_of(k, by_views);
-    std::vector<Choices> choices(k.sizes.size());
-    for (std::size_t i = 0; i < k.sizes.size(); ++i) {
-        const SizeUse& u = use[i];
-        auto& values = choices[i].values;
-        auto add = [&](std::int64_t n) {
-            n = std::max(n, u.least);
-            n = (n + u.multiple - 1) / u.multiple * u.multiple;
-            if (u.most) n = std::min(n, *u.most / u.multiple * u.multiple);
-            if (std::find(values.begin(), values.end(), n) == values.end()) values.push_back(n);
-        };
-        const std::int64_t tile = u.tiles.empty() ? 1 : *u.tiles.rbegin();
-        add(1);
-        add(tile == 1 ? 2 : tile);
-        add(tile == 1 ? 3 : 2 * tile + 1);
-        add((period + 2) * tile);
-        if (u.quotients.size() > 1) add((period + 2) * tile + 1);
-        for (std::int64_t t : u.thresholds) add(t), add(t + 1);
-        if (by_views && u.most && *u.most <= 65536) add(*u.most);   // a row that fills what was made for it
-        if (by_views && tile > 2) add(tile / 2 + 1);                // part of a tile, and more than one element: a mean of one hides what padding does
-        while (values.size() < 4) values.push_back(values.back());   // bounded sizes have fewer
-        if (empty_too && u.least <= 1) values.push_back(0);
-        choices[i].always = values.size();
-        if (!empty_too) continue;
-        // Every trip count up to the period: what comes after a loop, or happens where its start meets its end, may be wrong for one alone.
-        // (Where the period is long, up to a bound: the work grows with its square.)
-        for (std::int64_t trips = 2; trips < std::min<std::int64_t>(period, 48) + 2; ++trips) add(trips * tile);
-    }
-    return choices;
-}
-
-// Beyond the period, trip counts that differ by whole periods end alike. What a persistent kernel does hangs on its sizes through the
-// parts of ClusterSignature: sizes that give equal parts, up to whole periods where they are larger than that, make no further instance.
-class TripCounts {
-public:
-    TripCounts(const ir::Kernel& k, std::int64_t period) : k_(k), signature_(k), period_(period) {}
-    // Is this the first time that it is asked of such sizes?
-    bool fresh(const std::vector<std::int64_t>& sizes) {
-        if (!k_.persistent) return true;
-        ClusterSignature::BlockIndex grid{k_.cluster[0] * k_.cluster[1] * k_.cluster[2], 1, 1};   // one cluster goes through all tiles
-        std::vector<ClusterSignature::BlockIndex> blocks;
-        for (std::int64_t rank = 0; rank < grid[0]; ++rank) blocks.push_back({rank, 0, 0});
-        std::vector<std::int64_t> parts = signature_.of(sizes, blocks, grid);
-        for (std::int64_t& v : parts) {
-            if (v > period_ + 2) v = period_ + 3 + v % period_;
-        }
-        return seen_.insert(std::move(parts)).second;
-    }
-
-private:
-    const ir::Kernel& k_;
-    ClusterSignature signature_;
-    std::int64_t period_;
-    std::set<std::vector<std::int64_t>> seen_;
-};
-
-// Each size that matters through its choices while the others are at one tile, then at a few tiles.
-std::vector<Instance> vary(const ir::Kernel& k, const std::vector<Choices>& choices, const std::vector<bool>& matters, std::int64_t period) {
-    std::vector<Instance> list;
-    TripCounts trips(k, period);
-    auto emit = [&](const std::vector<std::int64_t>& wanted, bool always) {
-        auto sizes = admitted(k, wanted);
-        if (!sizes) return;
-        for (const Instance& i : list) {
-            if (i.sizes == *sizes) return;
-        }
-        if (!trips.fresh(*sizes) && !always) return;
-        list.push_back({*sizes, 1, instance_text(k, *sizes)});
-    };
-    const std::size_t n = k.sizes.size();
-    for (int background : {1, 2}) {
-        std::vector<std::int64_t> base(n);
-        for (std::size_t i = 0; i < n; ++i) base[i] = choices[i].values[static_cast<std::size_t>(matters[i] ? background : 1)];
-        emit(base, true);
-        for (std::size_t i = 0; i < n; ++i) {
-            if (!matters[i]) continue;
-            for (std::size_t c = 0; c < choices[i].values.size(); ++c) {
-                // The long choice of one size with several tiles of the others is kept to one background.
-                if (c >= 3 && background == 2) continue;
-                std::vector<std::int64_t> sizes = base;
-                sizes[i] = choices[i].values[c];
-                emit(sizes, c < choices[i].always);
-            }
-        }
-    }
-    if (n == 0) emit({}, true);
-    return list;
-}
 
 std::vector<bool> mattering(const ir::Kernel& k, const Steering& steering) {
     std::vector<bool> matters(k.sizes.size(), false);
@@ -329,9 +75,136 @@ std::set<int> bounding_in(const ir::Kernel& k, const std::set<const ir::Stmt*>& 
     return sizes;
 }
 
+// Statements that only wait for the warp's own work, or end the kernel together: what they do is the same after any number of iterations.
+bool quiet(const ir::Region& region) {
+    bool all = true;
+    ir::for_each_stmt(region, [&](const ir::Stmt& s) {
+        auto is = [&]<class... Ops>() { return (std::holds_alternative<Ops>(s.op) || ...); };
+        all = all && is.operator()<ir::Elect, ir::BulkCommit, ir::BulkWait, ir::WgmmaWait, ir::CpAsyncWait, ir::ClusterArrive, ir::ClusterWait, ir::SetMaxRegisters, ir::GridLaunch, ir::GridWait, ir::Assign>();
+    });
+    return all;
+}
+
+// The outermost loops that steer, if they are of the kind of Cutoff::in_step.
+class InStep {
+public:
+    InStep(const ir::Kernel& k, const Steering& steering) : k_(k), steering_(steering) {}
+    std::set<const ir::For*> loops() {
+        look(k_.body, true);
+        return fit_ ? loops_ : std::set<const ir::For*>();
+    }
+
+private:
+    void look(const ir::Region& region, bool last) {
+        for (std::size_t i = 0; i < region.size() && fit_; ++i) {
+            const ir::Stmt& s = region[i];
+            const bool ends = last && quiet(ir::Region(region.begin() + static_cast<std::ptrdiff_t>(i) + 1, region.end()));
+            if (auto* f = std::get_if<ir::For>(&s.op)) {
+                if (const auto found = steering_.loops.find(&s); found != steering_.loops.end()) take(*f, found->second, ends);
+                else look(f->body, false);
+            }
+            if (auto* x = std::get_if<ir::If>(&s.op)) look(x->then, false), look(x->otherwise, false);
+            if (auto* r = std::get_if<ir::Role>(&s.op)) look(r->body, last && roles_after(region, i));
+            if (auto* e = std::get_if<ir::Elect>(&s.op)) look(e->body, ends);
+        }
+    }
+    // After a role, its warps come to the other roles only, which are not theirs.
+    static bool roles_after(const ir::Region& region, std::size_t i) {
+        ir::Region rest;
+        for (std::size_t j = i + 1; j < region.size(); ++j) {
+            if (!std::holds_alternative<ir::Role>(region[j].op)) rest.push_back(region[j]);
+        }
+        return quiet(rest);
+    }
+    void take(const ir::For& f, const SteeringLoop& loop, bool ends) {
+        ir::ExprNames names = ir::names_of(k_);
+        const std::string trips = ir::to_string(written_out(f.lo), names) + " : " + ir::to_string(written_out(f.hi), names) + " : " + ir::to_string(written_out(f.step), names);
+        fit_ = fit_ && ends && loop.own_reach == 0 && (loops_.empty() || trips == trips_);
+        trips_ = trips;
+        loops_.insert(&f);
+    }
+    Expr written_out(const Expr& e, int depth = 0) {
+        if (assigned_.empty()) {
+            ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+                if (auto* a = std::get_if<ir::Assign>(&s.op)) assigned_[a->var].push_back(a->value);
+            });
+        }
+        return ir::substitute(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
+            const auto found = n.kind == ExprKind::var ? assigned_.find(n.id) : assigned_.end();
+            if (found == assigned_.end() || found->second.size() != 1 || ir::mentions_var(found->second[0], n.id) || depth > 16) return std::nullopt;
+            return written_out(found->second[0], depth + 1);
+        });
+    }
+
+    const ir::Kernel& k_;
+    const Steering& steering_;
+    std::map<int, std::vector<Expr>> assigned_;
+    std::set<const ir::For*> loops_;
+    std::string trips_;
+    bool fit_ = true;
+};
+
+// Trip counts for irregular loops, one for each iteration around: every pair of neighbours, beginning in every state of the rings.
+std::vector<std::int64_t> any_trips(std::int64_t period, std::int64_t distance) {
+    std::vector<std::int64_t> all;
+    const std::int64_t symbols = distance + 2;
+    for (std::int64_t state = 0; state < period; ++state) {
+        for (std::int64_t a = 0; a < symbols; ++a) {
+            for (std::int64_t b = a; b < symbols; ++b) {
+                all.push_back(a);
+                if (b != a) all.push_back(b);
+            }
+        }
+        all.push_back(1);   // the next round begins one further
+    }
+    return all;
+}
+
+// Irregular loops of the kind that Cutoff::any_trips decides; otherwise why not.
+std::string take_irregular(const ir::Kernel& k, const Steering& steering, Cutoff& c) {
+    if (steering.irregular.empty()) return {};
+    std::set<int> outer;
+    for (const IrregularLoop& i : steering.irregular) outer.insert(i.around ? i.around->var : -1);
+    ir::ExprNames names = ir::names_of(k);
+    const auto name = names.var;
+    names.var = [&](int v) { return outer.count(v) ? std::string("@") : name(v); };
+    std::set<std::string> texts;
+    std::int64_t period = 1, distance = 1;
+    for (const IrregularLoop& i : steering.irregular) {
+        const SteeringLoop& loop = steering.loops.at(i.stmt);
+        texts.insert(ir::to_string(i.trips, names));
+        period = std::max(period, loop.period), distance = std::max(distance, loop.distance);
+        c.irregular.insert(loop.loop);
+        std::function<bool(const Expr&)> by_instance = [&](const Expr& e) {
+            return (e.kind() == ExprKind::var && !outer.count(e->id)) || std::any_of(e->args.begin(), e->args.end(), by_instance);
+        };
+        if (by_instance(i.trips)) return "the trip count " + ir::to_string(i.trips, ir::names_of(k)) + " depends on more than the iteration around it";
+    }
+    if (texts.size() > 1) return "loops inside a loop have different trip counts that change with it: " + *texts.begin() + " and " + *texts.rbegin();
+    if (c.in_step.empty()) return "the trip count " + *texts.begin() + " changes with the loop around it, and that loop is not the last thing that its warps do";
+    if (!steering.tensors.empty()) return "the trip count " + *texts.begin() + " changes with the loop around it, and the contents of tensors steer too";
+    c.any_trips = any_trips(period, distance);
+    const std::vector<SizeDemand> demands = demands_of(k, steering, c.in_step);
+    const auto choices = choices_of(k, demands, false);
+    std::vector<std::int64_t> base;
+    for (const Choices& choice : choices) base.push_back(choice.values[1]);
+    for (std::size_t i = 0; i < demands.size(); ++i) {
+        for (const Expr& trips : demands[i].trips) {
+            const auto n = least_for(trips, base, i, static_cast<std::int64_t>(c.any_trips.size()));
+            std::vector<std::int64_t> sizes = base;
+            if (!n || (c.any_trips_in && c.any_trips_in->sizes[i] <= *n)) continue;
+            sizes[i] = std::max<std::int64_t>(1, *n);
+            if (const auto fit = admitted(k, sizes)) c.any_trips_in = Instance{*fit, 1, instance_text(k, *fit)};
+        }
+    }
+    if (!c.any_trips_in) return "no instance has enough iterations around a loop of trip count " + *texts.begin();
+    if (c.any_trips.size() > 2000) return "the trip count " + *texts.begin() + " changes with the loop around it, in too many ways to try";
+    return {};
+}
+
 }  // namespace
 
-Cutoff cutoff(const ir::Kernel& k) {
+Cutoff cutoff(const ir::Kernel& k, bool in_step) {
     Cutoff c;
     const Steering steering = steering_of(k);
     c.obstacle = steering.obstacle;
@@ -339,7 +212,14 @@ Cutoff cutoff(const ir::Kernel& k) {
     c.forced = steering.fixed_conditions;
     c.one_block = !steering.by_block && !k.persistent;
     c.steering_tensors = steering.tensors;
-    c.instances = vary(k, choices_of(k, c.period, true), mattering(k, steering), c.period);
+    if (in_step) c.in_step = InStep(k, steering).loops();
+    if (const std::string why = take_irregular(k, steering, c); c.obstacle.empty()) c.obstacle = why;
+    const std::vector<SizeDemand> demands = demands_of(k, steering, c.in_step);
+    for (const SizeDemand& d : demands) {
+        if (d.residue > 64 && c.obstacle.empty()) c.obstacle = "places in shared memory or conditions follow a size's remainder by " + std::to_string(d.residue);
+    }
+    if (auto list = vary(k, choices_of(k, demands, true), mattering(k, steering), demands, c.period, true)) c.instances = std::move(*list);
+    else if (c.obstacle.empty()) c.obstacle = "too many combinations of trip counts and remainders decide the order of events";
     if (steering.by_block && !k.persistent) {   // trip counts that differ from block to block (a causal mask): every one in one instance
         for (Instance& i : longer_instances(k, 0)) c.instances.push_back(std::move(i));
     }
@@ -353,7 +233,9 @@ Cutoff cutoff(const ir::Kernel& k) {
             };
             look(t.dims[0]);
             if (!table) continue;
-            const auto choices = choices_of(k, c.period + latest_start_in(steering.by_data), true);
+            std::vector<SizeDemand> longer = demands;
+            for (SizeDemand& d : longer) d.cap += latest_start_in(steering.by_data);
+            const auto choices = choices_of(k, longer, true);
             const std::set<int> inner = bounding_in(k, steering.by_data);
             const int rows = k.tensors[at(t.tile_ends->groups)].dims[0]->id;
             for (std::size_t longest = 0; longest <= k.sizes.size(); ++longest) {   // each size of their loops through many tiles, then none
@@ -375,7 +257,9 @@ Cutoff cutoff(const ir::Kernel& k) {
 std::vector<Instance> longer_instances(const ir::Kernel& k, int round) {
     const Steering steering = steering_of(k);
     const std::vector<bool> matters = mattering(k, steering);
-    const auto choices = choices_of(k, steering.period << round, false);
+    std::vector<SizeDemand> demands = demands_of(k, steering, {});
+    for (SizeDemand& d : demands) d.cap <<= round;
+    const auto choices = choices_of(k, demands, false);
     const std::vector<SizeUse> use = uses_of(k);
     std::vector<std::int64_t> sizes(k.sizes.size());
     // Sizes that are not cut into tiles had their long loops among the first instances; here they would only multiply the blocks.
@@ -447,7 +331,9 @@ std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
         if (auto* l = std::get_if<ir::For>(&s.op)) {
             const Expr trips = l->hi - l->lo;
             if (l->lo.as_constant() && l->hi.as_constant()) return;
-            std::int64_t needed = steering.steers(s) ? cutoff.period + 2 : 1;
+            const auto steering_loop = steering.loops.find(&s);
+            std::int64_t needed = steering_loop != steering.loops.end() ? steering_loop->second.cap : 1;
+            if (cutoff.irregular.count(l)) needed = std::min<std::int64_t>(needed, 1);   // run with counts of their own
             if (auto most = upper_bound(l->hi); most && l->lo.as_constant()) needed = std::min(needed, std::max<std::int64_t>(0, *most - *l->lo.as_constant()));
             // Sizes with an upper end: the instances include it, and more is not possible.
             bool bounded = true;
@@ -475,7 +361,9 @@ std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
 
 std::vector<Instance> edge_instances(const ir::Kernel& k) {
     const std::int64_t period = steering_of(k).period;
-    return vary(k, choices_of(k, period, false, true), std::vector<bool>(k.sizes.size(), true), period);
+    std::vector<SizeDemand> demands(k.sizes.size());
+    for (SizeDemand& d : demands) d.cap = period + 2;
+    return *vary(k, choices_of(k, demands, false, true), std::vector<bool>(k.sizes.size(), true), demands, period, false);
 }
 
 }  // namespace tw::verify

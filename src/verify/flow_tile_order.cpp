@@ -132,6 +132,21 @@ CompiledCondition compiled(const Condition& c, Evaluator& e) {
 int tiles_a_side(std::size_t dimensions) { return dimensions == 1 ? 40 : dimensions == 2 ? 12 : 6; }
 std::string shown_lemma(std::size_t dimensions) { return "lemma: the tile order is a bijection (all grids up to " + std::to_string(tiles_a_side(dimensions)) + " tiles a side, enumerated)"; }
 
+// The numbers of tiles a side that are enumerated: all small ones, and those around every constant of the formula and its double (a group of tile rows, and
+// the ragged one after it). Code 2 t is t whole tiles, 2 t - 1 the same with one element in the last.
+std::vector<std::int64_t> side_codes(std::size_t dimensions, const std::set<std::int64_t>& constants) {
+    std::set<std::int64_t> sides;
+    for (std::int64_t t = 1; t <= tiles_a_side(dimensions); ++t) sides.insert(t);
+    for (std::int64_t c : constants) {
+        for (std::int64_t t : {c - 1, c, c + 1, 2 * c - 1, 2 * c, 2 * c + 1, 2 * c + c / 2}) sides.insert(std::max<std::int64_t>(1, t));
+    }
+    std::vector<std::int64_t> codes;
+    for (std::int64_t t : sides) codes.push_back(2 * t - 1), codes.push_back(2 * t);
+    return codes;
+}
+constexpr std::int64_t most_tiles_enumerated = 4'000'000;
+constexpr std::int64_t largest_constant_of_an_order = 256;
+
 // The sizes that are set make it false.
 bool excludes(const CompiledCondition& c, Evaluator& e) {
     auto excluded = [&](const CompiledCondition& p) { return excludes(p, e); };
@@ -203,6 +218,38 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
     };
     for (Atom a : order) look_at(Poly::of(a));
     for (const auto& [symbol, definition] : derived) look_at(definition);
+    // The constants of the formula, in tiles: what is made of sizes alone counts elements.
+    std::set<std::int64_t> constants;
+    std::set<Atom> scanned;
+    std::function<void(const Poly&, std::int64_t)> scan = [&](const Poly& p, std::int64_t scale) {
+        for (const auto& [m, k] : p.terms) {
+            const std::int64_t c = (std::abs(k) + scale - 1) / scale;
+            if (c > 1) constants.insert(c);
+            for (Atom a : m) {
+                if (!scanned.insert(a).second) continue;
+                if (const auto definition = tile_definition_.find(a); definition != tile_definition_.end()) {
+                    scan(definition->second, 1);
+                    continue;
+                }
+                const AtomInfo i = ints_.info(a);
+                if (i.kind != AtomInfo::Kind::quotient && i.kind != AtomInfo::Kind::minimum && i.kind != AtomInfo::Kind::maximum) continue;
+                if (std::any_of(elsewhere.begin(), elsewhere.end(), [&](const auto& e) { return e.first == a; })) continue;
+                std::int64_t unit = 1;
+                bool of_sizes = i.kind == AtomInfo::Kind::quotient && !i.inside.empty();
+                for (Atom inner : i.inside) {
+                    if (ints_.info(inner).kind != AtomInfo::Kind::symbol) continue;
+                    const auto at_size = std::find(sizes.begin(), sizes.end(), inner);
+                    of_sizes = of_sizes && at_size != sizes.end();
+                    if (at_size != sizes.end()) unit = std::max(unit, units[static_cast<std::size_t>(at_size - sizes.begin())]);
+                }
+                for (const Poly& arg : i.args) scan(arg, of_sizes ? unit : 1);
+            }
+        }
+    };
+    for (Atom a : order) scan(Poly::of(a), 1);
+    for (const auto& [symbol, definition] : derived) scan(definition, 1);
+    for (const Digit& d : executions) scan(d.extent, 1);
+    if (!constants.empty() && *constants.rbegin() > largest_constant_of_an_order) return why = "the tile order has the constant " + std::to_string(*constants.rbegin()) + ": too large to try all grids around it", false;
     if (elsewhere.size() > 1) return why = "the tile order depends on more than one quotient of sizes that are no tile's", false;
     Evaluator known(ints_, tile_definition_);
     for (Atom a : sizes) known.set(a, 0);
@@ -229,15 +276,18 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         for (known.set(sizes[i], 1); least <= 64 && std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); }); known.set(sizes[i], least)) ++least;
         if (least <= 64) units[i] = std::lcm(units[i], least);
     }
+    const std::vector<std::int64_t> codes = side_codes(order.size(), constants);
+    std::vector<std::size_t> chosen(sizes.size(), 0);
     std::vector<std::int64_t> multiples(sizes.size(), 1);
-    const int top = tiles_a_side(order.size());
+    std::int64_t enumerated = 0;
     for (;;) {
+        for (std::size_t i = 0; i < sizes.size(); ++i) multiples[i] = codes[chosen[i]];
         // Whole tiles (even), and one element into the last of them (odd): a loop that forgets the ragged tile must show.
         for (std::size_t i = 0; i < sizes.size(); ++i) known.set(sizes[i], multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1);
         auto next_sizes = [&] {
             std::size_t d = 0;
-            while (d < multiples.size() && ++multiples[d] > 2 * top) multiples[d++] = 1;
-            return d < multiples.size();
+            while (d < chosen.size() && ++chosen[d] == codes.size()) chosen[d++] = 0;
+            return d < chosen.size();
         };
         bool before = false;   // a tile of one element is never ragged
         for (std::size_t i = 0; i < sizes.size(); ++i) before |= units[i] == 1 && multiples[i] % 2 == 1;
@@ -284,6 +334,8 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         for (std::int64_t more : {0, 1, 2, 4, 1 << 20}) {
             for (const auto& [a, least] : elsewhere) known.set(a, least + more);
             seen.clear();
+            enumerated += product;
+            if (enumerated > most_tiles_enumerated) return why = "the tile order has constants that are too large to try all grids around them", false;
             if (!run(0)) return false;
             if (static_cast<std::int64_t>(seen.size()) != product) return why = "the number of tiles is not the product of the tile counts", false;
             if (elsewhere.empty()) break;

@@ -17,6 +17,8 @@ namespace {
 
 using ir::Expr;
 
+constexpr std::int64_t most_steps = 40'000'000;   // of all runs together
+
 using Samples = std::vector<const emulate::DependenceSample*>;
 
 Expr reader_variable(int id) { return id == emulate::DependenceSample::rank_of_block ? ir::cluster_rank() : ir::var_expr(id); }
@@ -203,7 +205,13 @@ OrderResult check_order(const ir::Kernel& k) {
     std::set<std::vector<std::int64_t>> ran;   // signatures of clusters, with the conditions forced as they are now
     // One run; what it finds goes to `result`, `samples` and `coverage`.
     const bool trace = std::getenv("TILEWRIGHT_TRACE_ORDER") != nullptr;   // says what each instance costs
-    auto run_one = [&](const Instance& instance, int contents, const std::vector<std::pair<Expr, bool>>& forced) {
+    std::int64_t steps = 0;
+    bool out_of_step = false;
+    auto run_one = [&](const Instance& instance, int contents, const std::vector<std::pair<Expr, bool>>& forced, bool any_trips = false) {
+        if (steps > most_steps) {
+            if (obstacle.empty()) obstacle = "the instances that decide the order of events take too long to run";
+            return;
+        }
         std::vector<emulate::TensorData> tensors = emulate::index_contents(k, instance.sizes, static_cast<emulate::Spread>(contents), 1);
         if (emulate::broken_promise(k, instance.sizes, tensors)) return;   // no contents of these sizes keep the promises: rows, but no group
         emulate::Options options;
@@ -215,8 +223,16 @@ OrderResult check_order(const ir::Kernel& k) {
         options.schedule.lazy = true;
         options.one_cluster = cut.one_block;
         options.forced = forced;
+        options.in_step = cut.in_step;
+        if (any_trips) {
+            options.trips = [&](const ir::For& loop, std::int64_t round) -> std::optional<std::int64_t> {
+                if (cut.in_step.count(&loop)) return static_cast<std::int64_t>(cut.any_trips.size());
+                if (!cut.irregular.count(&loop)) return std::nullopt;
+                return cut.any_trips[static_cast<std::size_t>(round) % cut.any_trips.size()];
+            };
+        }
         bool any_cluster = !signature.known();
-        if (signature.known()) {
+        if (signature.known() && !any_trips) {
             options.wanted = [&](const auto& blocks, const auto& grid) {
                 const bool fresh = ran.insert(signature.of(instance.sizes, blocks, grid)).second;
                 any_cluster |= fresh;
@@ -233,6 +249,8 @@ OrderResult check_order(const ir::Kernel& k) {
             options.wanted = nullptr;   // the clusters before the one that failed are alike for both kinds of run, and some of them ran now
             outcome = emulate::run(k, instance.sizes, scalars, tensors, options);
         }
+        steps += outcome.steps;
+        out_of_step |= outcome.out_of_step;
         if (trace) std::fprintf(stderr, "order: %s, contents %d: %.1f ms\n", instance.text.c_str(), contents, processor_milliseconds() - began);
         result.instances += any_cluster;
         samples.merge(outcome.dependences);
@@ -254,7 +272,17 @@ OrderResult check_order(const ir::Kernel& k) {
             if (!cut.steering_tensors.empty() && result.faults.empty()) run_one(instances[i], second, forced);
         }
     };
+    auto irregular_run = [&](const std::vector<std::pair<Expr, bool>>& forced) {
+        if (cut.any_trips_in && result.faults.empty() && obstacle.empty()) run_one(*cut.any_trips_in, 0, forced, true);
+    };
     run_all(cut.instances, {});
+    irregular_run({});
+    if (out_of_step && result.faults.empty()) {   // every trip count for itself
+        if (!cut.any_trips.empty() && obstacle.empty()) obstacle = "the trip count of a loop changes with the loop around it, whose iterations wait for later ones";
+        cut = cutoff(k, false);
+        ran.clear();
+        run_all(cut.instances, {});
+    }
     for (int round = 1; round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).starts_with("the loop"); ++round) {
         run_all(longer_instances(k, round), {});
     }
@@ -270,6 +298,7 @@ OrderResult check_order(const ir::Kernel& k) {
             for (std::size_t i = 0; i < cut.forced.size(); ++i) forced.emplace_back(cut.forced[i], (c >> i & 1) != 0);
             ran.clear();
             run_all(cut.instances, forced);
+            irregular_run(forced);
         }
         if (result.faults.empty() && obstacle.empty()) obstacle = coverage_gap(k, cut, coverage);
     }

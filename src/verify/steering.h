@@ -1,6 +1,7 @@
 // What steers the order of events: the expressions that decide trip counts, conditions, slots, parities and shared addresses.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,10 +11,33 @@
 
 namespace tw::verify {
 
+// A loop whose trip count is not a constant, around something that steers.
+struct SteeringLoop {
+    const ir::For* loop = nullptr;
+    std::int64_t period = 1;     // iterations after which slots, phases and periodic conditions in it repeat
+    std::int64_t reach = 0;      // iterations from its start or end at which a condition may change
+    std::int64_t own_reach = 0;  // the same, of conditions on its own variable or trip count
+    std::int64_t distance = 1;   // iterations between two that may use one place, and the reach
+    bool by_inner = true;        // it repeats only because loops inside it advance counters
+    std::int64_t cap = 2;        // a longer run is like one that is shorter by a period: trip counts up to this one decide all
+};
+
+// A loop whose trip count changes with the iteration of the loop around it in no way that is followed: it is taken to be anything.
+struct IrregularLoop {
+    const ir::Stmt* stmt = nullptr;
+    const ir::For* around = nullptr;
+    ir::Expr trips;              // variables that have one definition written out
+};
+
 struct Steering {
     std::vector<ir::Expr> expressions;        // they and, through assignments, all that they depend on
     std::size_t direct = 0;                   // so many of them steer themselves
-    std::int64_t period = 2;                  // iterations after which slots, parities and periodic conditions repeat
+    std::int64_t period = 2;                  // iterations after which slots, parities and periodic conditions repeat: the longest of all loops
+    std::map<const ir::Stmt*, SteeringLoop> loops;
+    std::vector<IrregularLoop> irregular;
+    std::map<int, std::int64_t> residues;     // by size: places and conditions follow its remainder by this
+    std::map<int, std::set<std::pair<std::int64_t, std::int64_t>>> remainders;   // by size: (divisor, remainder) next to which a condition turns
+    std::map<int, std::int64_t> block_residues;   // by axis: places and conditions follow the block's index modulo this
     bool by_block = false;                    // block indices steer: blocks differ
     std::vector<int> tensors;                 // index tensors that steer
     // Each once: conditions over sizes and block indices alone around something that steers, and all around mere register work.

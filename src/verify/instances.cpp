@@ -1,0 +1,418 @@
+#include "verify/instances.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "verify/cluster_signature.h"
+
+namespace tw::verify {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// What expressions are read with: variables that hold an element of an index tensor, and where such elements end.
+struct Reading {
+    const ir::Kernel& kernel;
+    ir::ExprNames names;
+    std::map<int, Expr> elements;   // by variable
+};
+
+// `stride`: the step of the loop that the expression bounds.
+void collect_tiles(const Expr& e, const Reading& reading, std::vector<SizeUse>& use, std::int64_t stride = 1) {
+    if (e.kind() == ExprKind::floor_div || e.kind() == ExprKind::mod) {
+        if (auto d = e->args[1].as_constant(); d && *d > 1) {
+            std::function<void(const Expr&)> mark = [&](const Expr& x) {
+                // An element of an index tensor counts up to where its range ends.
+                if (x.kind() == ExprKind::var && reading.elements.count(x->id)) return mark(reading.elements.at(x->id));
+                if (x.kind() == ExprKind::element) {
+                    const auto& range = reading.kernel.tensors[at(x->id)].content_range;
+                    std::function<void(const Expr&)> sizes = [&](const Expr& y) {
+                        if (y.kind() == ExprKind::size) use[at(y->id)].tiles.insert(*d * stride);
+                        for (const Expr& a : y->args) sizes(a);
+                    };
+                    if (range) sizes(range->second);
+                    return;
+                }
+                if (x.kind() == ExprKind::size) {
+                    use[at(x->id)].tiles.insert(*d);
+                    use[at(x->id)].quotients.insert(ir::to_string(e, reading.names));
+                }
+                if (x.kind() == ExprKind::add || x.kind() == ExprKind::sub || x.kind() == ExprKind::min || x.kind() == ExprKind::max) {
+                    for (const Expr& a : x->args) mark(a);
+                }
+            };
+            mark(e->args[0]);
+        }
+    }
+    for (const Expr& a : e->args) collect_tiles(a, reading, use, stride);
+}
+
+void collect_thresholds(const Expr& e, std::vector<SizeUse>& use) {
+    if (e->args.size() == 2) {
+        for (int side : {0, 1}) {
+            const Expr &n = e->args[at(side)], &c = e->args[at(1 - side)];
+            if (auto v = c.as_constant(); v && n.kind() == ExprKind::size && *v > 0 && *v < 100'000) use[at(n->id)].thresholds.insert(*v);
+        }
+    }
+    for (const Expr& a : e->args) collect_thresholds(a, use);
+}
+
+// The extents of the tiles that move along dimensions that are sizes.
+void collect_views(const ir::Kernel& k, std::vector<SizeUse>& use) {
+    auto along = [&](int tensor, int dim, int extent) {
+        const Expr& e = k.tensors[at(tensor)].dims[at(dim)];
+        if (e.kind() == ExprKind::size && extent > 1) use[at(e->id)].tiles.insert(extent);
+    };
+    auto view = [&](const ir::GlobalView& v) {
+        for (std::size_t i = 0; i < v.dims.size(); ++i) along(v.tensor, v.dims[i], v.extents[i]);
+    };
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* x = std::get_if<ir::LoadGlobal>(&s.op)) view(x->src);
+        if (auto* x = std::get_if<ir::StoreGlobal>(&s.op)) view(x->dst);
+        if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) view(x->dst);
+        if (auto* x = std::get_if<ir::CpAsync>(&s.op)) view(x->src);
+    });
+    for (const ir::TensorMap& m : k.tensor_maps) {
+        for (std::size_t i = 0; i < m.dims.size(); ++i) along(m.tensor, m.dims[i], m.box[i]);
+    }
+}
+
+}  // namespace
+
+std::vector<SizeUse> uses_of(const ir::Kernel& k, bool by_views) {
+    std::vector<SizeUse> use(k.sizes.size());
+    Reading names{k, ir::names_of(k), {}};
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* a = std::get_if<ir::Assign>(&s.op); a && a->value.kind() == ExprKind::element) names.elements.emplace(a->var, a->value);
+    });
+    for (const ir::Tensor& t : k.tensors) {   // a table of tiles cuts the rows into tiles
+        if (!t.tile_ends) continue;
+        const Expr& rows = k.tensors[at(t.tile_ends->groups)].dims[0];
+        if (rows.kind() == ExprKind::size) use[at(rows->id)].tiles.insert(t.tile_ends->width);
+    }
+    if (by_views) collect_views(k, use);
+    for (const Expr& g : k.grid) collect_tiles(g, names, use);
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* l = std::get_if<ir::For>(&s.op)) collect_tiles(l->lo, names, use), collect_tiles(l->hi, names, use, std::max<std::int64_t>(1, l->step.as_constant().value_or(1))), collect_tiles(l->step, names, use);
+        if (auto* i = std::get_if<ir::If>(&s.op)) collect_tiles(i->condition, names, use), collect_thresholds(i->condition, use);
+        if (auto* a = std::get_if<ir::Assign>(&s.op)) collect_tiles(a->value, names, use);
+    });
+    for (const ir::Assumption& a : k.assumptions) {
+        std::function<void(const Expr&)> learn = [&](const Expr& c) {
+            if (c.kind() == ExprKind::logic_and) learn(c->args[0]), learn(c->args[1]);
+            if (c->args.size() != 2) return;
+            const Expr &l = c->args[0], &r = c->args[1];
+            if (c.kind() == ExprKind::eq && l.kind() == ExprKind::mod && r.is_constant(0) && l->args[0].kind() == ExprKind::size) {
+                if (auto d = l->args[1].as_constant(); d && *d > 0) use[at(l->args[0]->id)].multiple = *d;
+            }
+            const int strict = c.kind() == ExprKind::lt ? 1 : 0;
+            if (c.kind() == ExprKind::lt || c.kind() == ExprKind::le) {
+                if (auto d = r.as_constant(); d && l.kind() == ExprKind::size) use[at(l->id)].most = *d - strict;
+                if (auto d = l.as_constant(); d && r.kind() == ExprKind::size) use[at(r->id)].least = std::max<std::int64_t>(1, *d + strict);
+            }
+            if (c.kind() == ExprKind::eq) {
+                if (auto d = r.as_constant(); d && l.kind() == ExprKind::size) use[at(l->id)].most = use[at(l->id)].least = *d;
+                if (auto d = l.as_constant(); d && r.kind() == ExprKind::size) use[at(r->id)].most = use[at(r->id)].least = *d;
+            }
+        };
+        learn(a.condition);
+    }
+    return use;
+}
+
+namespace {
+
+bool satisfies(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
+    return std::all_of(k.assumptions.begin(), k.assumptions.end(), [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
+}
+
+}  // namespace
+
+std::optional<std::vector<std::int64_t>> admitted(const ir::Kernel& k, std::vector<std::int64_t> sizes) {
+    for (int round = 0; round < 6 && !satisfies(k, sizes); ++round) {
+        for (const ir::Assumption& a : k.assumptions) {
+            const Expr& c = a.condition;
+            if (emulate::size_value(c, sizes).value_or(0) != 0 || c->args.size() != 2) continue;
+            const Expr &l = c->args[0], &r = c->args[1];
+            const auto lv = emulate::size_value(l, sizes), rv = emulate::size_value(r, sizes);
+            const int strict = c.kind() == ExprKind::lt ? 1 : 0;
+            if (c.kind() == ExprKind::eq && l.kind() == ExprKind::mod && l->args[0].kind() == ExprKind::size) {
+                auto d = emulate::size_value(l->args[1], sizes);
+                auto& n = sizes[at(l->args[0]->id)];
+                if (d && *d > 0 && rv) n = (n + *d - 1) / *d * *d + ((*rv % *d) + *d) % *d;
+            } else if (c.kind() == ExprKind::eq && l.kind() == ExprKind::size && rv) {
+                sizes[at(l->id)] = *rv;
+            } else if (c.kind() == ExprKind::eq && r.kind() == ExprKind::size && lv) {
+                sizes[at(r->id)] = *lv;
+            } else if ((c.kind() == ExprKind::lt || c.kind() == ExprKind::le) && r.kind() == ExprKind::size && lv) {
+                sizes[at(r->id)] = *lv + strict;
+            } else if ((c.kind() == ExprKind::lt || c.kind() == ExprKind::le) && l.kind() == ExprKind::size && rv) {
+                sizes[at(l->id)] = *rv - strict;
+            }
+        }
+    }
+    if (!satisfies(k, sizes) || std::any_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n < 0; })) return std::nullopt;
+    return sizes;
+}
+
+std::string instance_text(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
+    std::string s;
+    for (std::size_t i = 0; i < sizes.size(); ++i) s += (i ? " " : "") + k.sizes[i] + "=" + std::to_string(sizes[i]);
+    return s;
+}
+
+namespace {
+
+// Definitions written out; the one block of a persistent kernel that goes through all tiles.
+Expr over_sizes(const ir::Kernel& k, const Expr& e, const std::map<int, std::vector<Expr>>& assigned, int depth = 0) {
+    return ir::substitute(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
+        if (k.persistent && n.kind == ExprKind::block_index) return Expr(0);
+        if (k.persistent && n.kind == ExprKind::grid_size) return Expr(1);
+        if (n.kind != ExprKind::var || depth > 16) return std::nullopt;
+        const auto found = assigned.find(n.id);
+        if (found == assigned.end() || found->second.size() != 1 || ir::mentions_var(found->second[0], n.id)) return std::nullopt;
+        return over_sizes(k, found->second[0], assigned, depth + 1);
+    });
+}
+
+constexpr std::size_t most_combinations = 20'000;
+
+}  // namespace
+
+std::optional<std::int64_t> least_for(const Expr& e, std::vector<std::int64_t> sizes, std::size_t i, std::int64_t wanted) {
+    auto value = [&](std::int64_t n) {
+        sizes[i] = n;
+        return emulate::size_value(e, sizes);
+    };
+    std::int64_t low = 0, high = 1;
+    const auto first = value(0);
+    if (!first) return std::nullopt;
+    if (*first >= wanted) return 0;
+    for (;; high *= 2) {
+        const auto v = value(high);
+        if (!v || high > 1 << 24) return std::nullopt;
+        if (*v >= wanted) break;
+        low = high;
+    }
+    while (high - low > 1) {
+        const std::int64_t middle = low + (high - low) / 2;
+        const auto v = value(middle);
+        if (!v) return std::nullopt;
+        (*v >= wanted ? high : low) = middle;
+    }
+    return high;
+}
+
+std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering, const std::set<const ir::For*>& in_step) {
+    std::vector<SizeDemand> demands(k.sizes.size());
+    std::map<int, std::vector<Expr>> assigned;
+    std::map<int, std::vector<const ir::For*>> loops;
+    ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
+        if (auto* a = std::get_if<ir::Assign>(&s.op)) assigned[a->var].push_back(a->value);
+        if (auto* f = std::get_if<ir::For>(&s.op)) loops[f->var].push_back(f);
+    });
+    std::set<int> seen;
+    auto sizes_in = [&](const Expr& e, const std::function<void(int)>& found) {
+        seen.clear();
+        std::function<void(const Expr&)> look = [&](const Expr& x) {
+            if (x.kind() == ExprKind::size) found(x->id);
+            if (x.kind() == ExprKind::block_index && !k.persistent) look(k.grid[at(x->id)]);
+            if (x.kind() == ExprKind::var && seen.insert(x->id).second) {
+                for (const Expr& v : assigned[x->id]) look(v);
+                for (const ir::For* f : loops[x->id]) look(f->lo), look(f->hi);
+            }
+            for (const Expr& a : x->args) look(a);
+        };
+        look(e);
+    };
+    for (const auto& [stmt, loop] : steering.loops) {
+        const ir::For& f = *loop.loop;
+        if (std::any_of(steering.irregular.begin(), steering.irregular.end(), [&, s = stmt](const IrregularLoop& i) { return i.stmt == s; })) continue;   // taken to be anything
+        const Expr trips = over_sizes(k, ir::ceil_div(f.hi - f.lo, f.step), assigned);
+        for (const Expr& bound : {f.lo, f.hi, f.step}) {
+            sizes_in(bound, [&](int size) {
+                SizeDemand& d = demands[at(size)];
+                d.cap = std::max(d.cap, loop.cap);
+                d.period = std::max(d.period, loop.period), d.distance = std::max(d.distance, loop.distance);
+                d.by_inner = d.by_inner && loop.by_inner;
+                d.apart = d.apart && in_step.count(&f) != 0;
+                if (std::none_of(d.trips.begin(), d.trips.end(), [&](const Expr& e) { return ir::same(e, trips); })) d.trips.push_back(trips);
+            });
+        }
+    }
+    for (const auto& [axis, period] : steering.block_residues) {   // blocks of every remainder
+        sizes_in(k.grid[at(axis)], [&, p = period](int size) { demands[at(size)].cap = std::max(demands[at(size)].cap, p); });
+    }
+    for (const auto& [size, residue] : steering.residues) {
+        demands[at(size)].residue = residue;
+        if (residue > 1) demands[at(size)].apart = false;
+    }
+    for (const auto& [size, list] : steering.remainders) {
+        demands[at(size)].remainders = list;
+        demands[at(size)].apart = false;
+    }
+    return demands;
+}
+
+std::vector<Choices> choices_of(const ir::Kernel& k, const std::vector<SizeDemand>& demands, bool empty_too, bool by_views) {
+    const std::vector<SizeUse> use = uses_of(k, by_views);
+    std::vector<Choices> choices(k.sizes.size());
+    std::vector<std::int64_t> one_tile;
+    for (const SizeUse& u : use) one_tile.push_back(std::max<std::int64_t>(1, u.tiles.empty() ? 1 : *u.tiles.rbegin()));
+    for (std::size_t i = 0; i < k.sizes.size(); ++i) {
+        const SizeUse& u = use[i];
+        const SizeDemand& d = demands[i];
+        auto& values = choices[i].values;
+        auto add = [&](std::int64_t n) {
+            n = std::max(n, u.least);
+            n = (n + u.multiple - 1) / u.multiple * u.multiple;
+            if (u.most) n = std::min(n, *u.most / u.multiple * u.multiple);
+            if (std::find(values.begin(), values.end(), n) == values.end()) values.push_back(n);
+        };
+        const std::int64_t tile = one_tile[i];
+        add(1);
+        add(tile == 1 ? 2 : tile);
+        add(tile == 1 ? 3 : 2 * tile + 1);
+        add(d.cap * tile);
+        if (u.quotients.size() > 1) add(d.cap * tile + 1);
+        for (std::int64_t t : u.thresholds) add(t), add(t + 1);
+        if (by_views && u.most && *u.most <= 65536) add(*u.most);   // a row that fills what was made for it
+        if (by_views && tile > 2) add(tile / 2 + 1);                // part of a tile, and more than one element: a mean of one hides what padding does
+        while (values.size() < 4) values.push_back(values.back());   // bounded sizes have fewer
+        if (empty_too && u.least <= 1) values.push_back(0);
+        choices[i].always = values.size();
+        if (!empty_too) continue;
+        // Every trip count up to the cap: what comes after a loop, or happens where its start meets its end, may be wrong for one alone.
+        if (!d.apart) {
+            for (const Expr& trips : d.trips) {
+                bool any = false;
+                for (std::int64_t t = 1; t <= d.cap; ++t) {
+                    if (const auto n = least_for(trips, one_tile, i, t)) add(std::max<std::int64_t>(1, *n)), any = true;
+                }
+                for (std::int64_t t = 2; !any && t <= d.cap; ++t) add(t * tile);
+            }
+        }
+        if (d.residue > 1) {
+            const std::vector<std::int64_t> before = values;
+            for (std::int64_t n : before) {
+                for (std::int64_t r = 0; r < d.residue; ++r) add(n + r);
+            }
+        }
+        for (const auto& [divisor, remainder] : d.remainders) {
+            if (divisor == 0) add(remainder);
+            else for (std::int64_t t : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, d.cap}) add(t * divisor + remainder);
+        }
+    }
+    return choices;
+}
+
+namespace {
+
+// Beyond the cap, trip counts that differ by whole periods end alike. What a persistent kernel does hangs on its sizes through the
+// parts of ClusterSignature: sizes that give equal parts, up to whole periods where they are larger than that, make no further instance.
+class TripCounts {
+public:
+    TripCounts(const ir::Kernel& k, std::int64_t period, std::int64_t cap) : k_(k), signature_(k), period_(period), cap_(cap) {}
+    // Is this the first time that it is asked of such sizes?
+    bool fresh(const std::vector<std::int64_t>& sizes) {
+        if (!k_.persistent) return true;
+        ClusterSignature::BlockIndex grid{k_.cluster[0] * k_.cluster[1] * k_.cluster[2], 1, 1};   // one cluster goes through all tiles
+        std::vector<ClusterSignature::BlockIndex> blocks;
+        for (std::int64_t rank = 0; rank < grid[0]; ++rank) blocks.push_back({rank, 0, 0});
+        std::vector<std::int64_t> parts = signature_.of(sizes, blocks, grid);
+        for (std::int64_t& v : parts) {
+            if (v > cap_) v = cap_ + 1 + v % period_;
+        }
+        return seen_.insert(std::move(parts)).second;
+    }
+
+private:
+    const ir::Kernel& k_;
+    ClusterSignature signature_;
+    std::int64_t period_, cap_;
+    std::set<std::vector<std::int64_t>> seen_;
+};
+
+}  // namespace
+
+std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector<Choices>& choices, const std::vector<bool>& matters, const std::vector<SizeDemand>& demands, std::int64_t period, bool jointly) {
+    std::vector<Instance> list;
+    std::set<std::vector<std::int64_t>> listed;
+    std::int64_t cap = 4;
+    for (const SizeDemand& d : demands) cap = std::max(cap, d.cap);
+    TripCounts trips(k, period, cap);
+    auto emit = [&](const std::vector<std::int64_t>& wanted, bool always) {
+        auto sizes = admitted(k, wanted);
+        if (!sizes || listed.count(*sizes)) return;
+        if (!trips.fresh(*sizes) && !always) return;
+        listed.insert(*sizes);
+        list.push_back({*sizes, 1, instance_text(k, *sizes)});
+    };
+    const std::size_t n = k.sizes.size();
+    for (int background : {1, 2}) {
+        std::vector<std::int64_t> base(n);
+        for (std::size_t i = 0; i < n; ++i) base[i] = choices[i].values[static_cast<std::size_t>(matters[i] ? background : 1)];
+        emit(base, true);
+        for (std::size_t i = 0; i < n; ++i) {
+            if (!matters[i]) continue;
+            for (std::size_t c = 0; c < choices[i].values.size(); ++c) {
+                if (c >= 3 && background == 2) continue;   // among the combinations, where it matters
+                std::vector<std::int64_t> sizes = base;
+                sizes[i] = choices[i].values[c];
+                emit(sizes, c < choices[i].always);
+            }
+        }
+    }
+    if (n == 0) emit({}, true);
+    if (!jointly) return list;
+    // Sizes that bound loops inside others, or have remainders: all combinations. The others at one tile, then each at so many that its loop goes round.
+    std::vector<std::size_t> crossed, others;
+    std::size_t combinations = 1;
+    for (std::size_t i = 0; i < n; ++i) {
+        if (!matters[i]) continue;
+        if (demands[i].apart) others.push_back(i);
+        else crossed.push_back(i), combinations *= choices[i].values.size();
+        if (combinations > most_combinations) return std::nullopt;
+    }
+    if (crossed.empty() || (crossed.size() == 1 && others.empty())) return list;
+    for (std::size_t background = 0; background <= others.size(); ++background) {
+        std::vector<std::int64_t> sizes(n);
+        for (std::size_t i = 0; i < n; ++i) sizes[i] = choices[i].values[1];
+        const std::size_t outer = background > 0 ? others[background - 1] : n;
+        if (outer < n) {
+            auto same_loops = [&](std::size_t i) { return std::equal(demands[i].trips.begin(), demands[i].trips.end(), demands[outer].trips.begin(), demands[outer].trips.end(), ir::same); };
+            if (demands[outer].trips.empty() || std::any_of(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(background) - 1, same_loops)) continue;
+            sizes[outer] = choices[outer].values[3];
+        }
+        std::vector<std::size_t> digit(crossed.size(), 0);
+        for (bool more = true; more;) {
+            for (std::size_t c = 0; c < crossed.size(); ++c) sizes[crossed[c]] = choices[crossed[c]].values[digit[c]];
+            // A loop that repeats because those inside it advance counters has come round the sooner the longer they are.
+            if (outer < n && demands[outer].by_inner) {
+                std::optional<std::int64_t> least;
+                for (std::size_t c : crossed) {
+                    for (const Expr& t : demands[c].trips) {
+                        const auto v = emulate::size_value(t, sizes);
+                        least = v && (!least || *v < *least) ? v : least;
+                    }
+                }
+                const std::int64_t inner = std::max<std::int64_t>(1, least.value_or(1));
+                const auto enough = least_for(demands[outer].trips.front(), sizes, outer, std::min(demands[outer].cap, demands[outer].period + (demands[outer].distance + inner - 1) / inner + 1));
+                sizes[outer] = enough && demands[outer].trips.size() == 1 ? std::max<std::int64_t>(1, *enough) : choices[outer].values[3];
+            }
+            emit(sizes, false);
+            more = false;
+            for (std::size_t c = 0; c < crossed.size() && !more; ++c) {
+                if (++digit[c] < choices[crossed[c]].values.size()) more = true;
+                else digit[c] = 0;
+            }
+        }
+    }
+    return list;
+}
+
+}  // namespace tw::verify
