@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness as tw  # noqa: E402
 import plan as plans  # noqa: E402
 
-SIZES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "u32": 4, "i8": 1, "u8": 1, "i64": 8, "f64": 8, "i16": 2}
+SIZES = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, "i32": 4, "u32": 4, "i8": 1, "u8": 1, "i64": 8, "f64": 8, "i16": 2, "bool": 1}
 GUARD = 4096   # bytes of 0xff on either side of every tensor
 RIGHT, WRONG, REFUSED, FAULT, HANG = 0, 10, 11, 12, 13
 

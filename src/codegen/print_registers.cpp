@@ -7,6 +7,7 @@
 
 #include "codegen/matrix_text.h"
 #include "codegen/printer.h"
+#include "ir/element_math.h"
 #include "ir/uses.h"
 
 namespace tw::codegen {
@@ -68,7 +69,7 @@ std::string Printer::value_text(int f, const std::string& v) {
 }
 
 std::string Printer::number(double value, DType t) {
-    if (!target::info(t).is_float) return t == DType::Bool ? (value != 0 ? "true" : "false") : fmt::format("{}", static_cast<std::int64_t>(value));
+    if (!target::info(t).is_float) return t == DType::Bool ? (value != 0 ? "true" : "false") : fmt::format("{}", static_cast<std::int64_t>(ir::low_bits(value, t)));
     const bool wide = t == DType::F64;
     if (std::isinf(value)) {
         if (wide) return value > 0 ? "__longlong_as_double(0x7ff0000000000000ll)" : "__longlong_as_double(0xfff0000000000000ll)";

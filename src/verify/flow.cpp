@@ -1,6 +1,7 @@
 // Statements, control, registers and expectations of the abstract interpreter (flow_engine.h).
 #include <cmath>
 
+#include "ir/element_math.h"
 #include "ir/promise.h"
 #include "verify/flow_engine.h"
 
@@ -414,7 +415,12 @@ Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
             }
             return {fragment_at(e->id, s, mine), rounding_of(e->id, s)};
         }
-        case ir::ElementOp::number: return {values_.number(e->number), {}};
+        case ir::ElementOp::number: {   // a literal is a number of the tile's type
+            if (!target::info(e->dtype).is_float) return {values_.wrapped(e->dtype, values_.number(e->number)), {}};
+            const bool narrow = target::info(e->dtype).fraction_bits < target::info(target::DType::F32).fraction_bits;
+            if (!narrow || ir::converted(e->number, target::DType::F32, e->dtype) == e->number) return {values_.number(e->number), {}};
+            return {values_.number(e->number), {Rounding::Kind::to_type, e->dtype}};
+        }
         case ir::ElementOp::scalar: return {values_.scalar(e->id), {}};
         case ir::ElementOp::index: return {values_.index(poly(e->index, s)), {}};
         case ir::ElementOp::coordinate: return {values_.index(c[at(e->id)]), {}};

@@ -137,6 +137,8 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
             if (const auto masked = masked_as_before(result, values_.simplified(s.fragments.at(id)), k, lo); masked && starts_right(id, *masked)) result = *masked;
         }
         if (const auto cut = cut_at_first(value, s.fragments.at(id), k, lo)) result = *cut;
+        // A sum of integers may leave their type in some iteration, though not in the first.
+        if (const target::DType type = k_.fragments[at(id)].dtype; !target::info(type).is_float && type != target::DType::Bool) result = values_.wrapped(type, result);
         prover_.pop();
         prover_.push();
         prover_.assume(at_least(Poly::of(k), lo));

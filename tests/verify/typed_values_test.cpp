@@ -23,7 +23,7 @@ struct Row {
 void PrintTo(const Row& r, std::ostream* out) { *out << r.computes << " by " << r.value << " (" << r.from << " to " << r.to << ", " << r.assume << ")"; }
 
 bool proved(const Row& r) {
-    const std::string fill = std::string(r.from).front() == 'f' ? "0.0" : "0";
+    const std::string fill = std::string(r.from).find('f') != std::string::npos ? "0.0" : "0";
     const std::string text = fmt::format(
         "import tilewright as tw\nfrom tilewright import bf16, f16, f32, i8, i16, i32, i64, u8, u32\n\nN = tw.sizes(\"N\")\n\n\n"
         "@tw.kernel(target=\"sm_80\", computes=\"{}\", threads=128)\ndef k(X: tw.Tensor({}, N), Y: tw.Tensor({}, N)):\n    tw.assume({})\n"
@@ -51,6 +51,9 @@ INSTANTIATE_TEST_SUITE_P(Casts, Wrong, testing::ValuesIn(std::vector<Row>{
     {"Y[n] = where(X[n] < 0.5, X[n], 0.0)", "tw.where(x.to(bf16).to(f32) < 0.5, x, 0.0)"},
     {"Y[n] = where(X[n] * 3.0 < 0.5, X[n], 0.0)", "tw.where(x.to(bf16).to(f32) * 3.0 < 0.5, x, 0.0)"},
     {"Y[n] = floor(X[n])", "tw.floor(x.to(bf16).to(f32))"},
+    {"Y[n] = where(X[n] <= 0.3, 1.0, 0.0)", "tw.where(x <= 0.3, 1.0, 0.0)", "bf16"},    // a literal has the tile's type: 0.30078125
+    {"Y[n] = where(X[n] < 300, 1.0, 0.0)", "tw.where(x < 300, 1.0, 0.0)", "i8"},        // 44
+    {"Y[n] = where(X[n] + 1.0 > 2.0, 1.0, 0.0)", "tw.where(x + 1.0 > 2.0, 1.0, 0.0)", "bf16"},
     {"Y[n] = X[n]", "x.to(i8).to(f32)"},
     {"Y[n] = X[n]", "(x * 16.0).to(i8).to(f32) * 0.0625"},
     {"Y[n] = X[n]", "x.to(i16).to(i32)", "i32", "i32"},
@@ -68,6 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Casts, Right, testing::ValuesIn(std::vector<Row>{
     {"Y[n] = f32(i8(X[n] * 16.0)) * 0.0625", "(x * 16.0).to(i8).to(f32) * 0.0625"},
     {"Y[n] = X[n] + 1.0", "x.to(bf16).to(f32) + 1.0"},   // rounding alone
     {"Y[n] = i32(i16(X[n]))", "x.to(i16).to(i32)", "i32", "i32"},
+    {"Y[n] = where(X[n] <= bf16(0.3), 1.0, 0.0)", "tw.where(x <= 0.3, 1.0, 0.0)", "bf16"},
+    {"Y[n] = where(X[n] <= 0.25, 1.0, 0.0)", "tw.where(x <= 0.25, 1.0, 0.0)", "bf16"},
 }));
 
 INSTANTIATE_TEST_SUITE_P(Integers, Wrong, testing::ValuesIn(std::vector<Row>{
@@ -133,6 +138,60 @@ INSTANTIATE_TEST_SUITE_P(Constants, Right, testing::ValuesIn(std::vector<Row>{
     {"Y[n] = 0.3 * X[n]", "0.1 * x + 0.2 * x"},
     {"Y[n] = X[n] / sqrt(2.0)", "x * 0.7071067811865476"},
 }));
+
+// Rows of N: folds, loops and shared memory.
+bool proved_row(const std::string& computes, const std::string& from, const std::string& to, const std::string& body, const std::string& assume = "N <= 1024") {
+    diagnose::CheckOptions options;
+    options.search = false;
+    return diagnose::check(kernel_of_text("import tilewright as tw\nfrom tilewright import bf16, f16, f32, i8, i16, i32, u8, u32\n\nM, N = tw.sizes(\"M N\")\n\n\n"
+                                          "@tw.kernel(target=\"sm_80\", computes=\"" + computes + "\", threads=128)\ndef k(X: tw.Tensor(" + from + ", M, N), S: tw.Tensor(" + to + ", M)):\n    tw.assume(" + assume + ")\n    m = tw.grid(M)\n" + body),
+                           options)
+        .proved();
+}
+
+TEST(TypedRows, SumsOfIntegersKeepTheirLowBits) {
+    const std::string load = "    x = tw.load(X[m, 0:1024], fill=0)\n";
+    EXPECT_TRUE(proved_row("S[m] = sum(n, X[m, n])", "i32", "i32", load + "    tw.store(S[m], tw.sum(x, axis=0))\n"));
+    EXPECT_FALSE(proved_row("S[m] = f32(sum(n, X[m, n]))", "i32", "f32", load + "    tw.store(S[m], tw.sum(x, axis=0).to(f32))\n"));
+    EXPECT_TRUE(proved_row("S[m] = f32(sum(n, X[m, n])) / N", "i8", "f32", load + "    tw.store(S[m], tw.sum(x.to(i32), axis=0).to(f32) / N)\n"));
+    EXPECT_FALSE(proved_row("S[m] = f32(sum(n, X[m, n])) / N", "i8", "f32", load + "    tw.store(S[m], (tw.sum(x.to(i32), axis=0) // N).to(f32))\n"));
+}
+
+TEST(TypedRows, LoopsOverIntegers) {
+    const std::string loop = "    for c in tw.range(tw.cdiv(N, 128)):\n        t = t + tw.load(X[m, c * 128 : c * 128 + 128], fill=0)\n";
+    EXPECT_TRUE(proved_row("S[m] = sum(n, X[m, n])", "i32", "i32", "    t = tw.full(i32, (128,), 0)\n" + loop + "    tw.store(S[m], tw.sum(t, axis=0))\n", "N >= 1"));
+    EXPECT_FALSE(proved_row("S[m] = f32(sum(n, X[m, n]))", "i32", "f32", "    t = tw.full(i32, (128,), 0)\n" + loop + "    tw.store(S[m], tw.sum(t, axis=0).to(f32))\n", "N >= 1"));
+    EXPECT_FALSE(proved_row("S[m] = sum(n, X[m, n])", "i16", "i32", "    t = tw.full(i16, (128,), 0)\n" + loop + "    tw.store(S[m], tw.sum(t.to(i32), axis=0))\n", "N >= 1"));
+}
+
+TEST(TypedRows, ARoundedSumDecidesNothing) {
+    auto text = [](const std::string& cast) {
+        return "    t = tw.full(f32, (128,), 0.0)\n    for c in tw.range(tw.cdiv(N, 128)):\n        t = t + tw.load(X[m, c * 128 : c * 128 + 128], fill=0.0)" + cast + "\n    tw.store(S[m], tw.where(tw.sum(t, axis=0) > 1.0, 1.0, 0.0))\n";
+    };
+    EXPECT_TRUE(proved_row("S[m] = where(sum(n, X[m, n]) > 1.0, 1.0, 0.0)", "f32", "f32", text(""), "N >= 1"));
+    EXPECT_FALSE(proved_row("S[m] = where(sum(n, X[m, n]) > 1.0, 1.0, 0.0)", "f32", "f32", text(".to(bf16).to(f32)"), "N >= 1"));
+}
+
+TEST(TypedRows, PlacesOfRoundedValues) {
+    auto text = [](const std::string& x, const std::string& end) { return "    x = tw.load(X[m, 0:1024], fill=float(\"-inf\"))\n    tw.store(S[m], tw.argmax(" + x + ", axis=0, limit=N)" + end + ")\n"; };
+    EXPECT_TRUE(proved_row("S[m] = argmax(n, X[m, n])", "f32", "i32", text("x", "")));
+    EXPECT_TRUE(proved_row("S[m] = argmax(n, bf16(X[m, n]))", "f32", "i32", text("x.to(bf16)", "")));
+    EXPECT_FALSE(proved_row("S[m] = argmax(n, X[m, n])", "f32", "i32", text("x.to(bf16)", "")));
+    EXPECT_FALSE(proved_row("S[m] = argmax(n, X[m, n])", "f32", "i32", text("x", ".to(i8).to(i32)")));
+}
+
+TEST(TypedRows, ANegativeFactorTurnsAMaximumIntoAMinimum) {
+    auto text = [](const std::string& value) { return "    a = tw.max(tw.load(X[m, 0:512]), axis=0)\n    b = tw.max(tw.load(X[m, 512:1024]), axis=0)\n    tw.store(S[m], " + value + ")\n"; };
+    EXPECT_TRUE(proved_row("S[m] = -1.0 * max(n, X[m, n])", "f32", "f32", text("-tw.maximum(a, b)"), "N == 1024"));
+    EXPECT_FALSE(proved_row("S[m] = -1.0 * max(n, X[m, n])", "f32", "f32", text("tw.maximum(-a, -b)"), "N == 1024"));
+    EXPECT_TRUE(proved_row("S[m] = -1.0 * max(n, X[m, n])", "f32", "f32", text("tw.minimum(-a, -b)"), "N == 1024"));
+}
+
+TEST(TypedRows, RoundingGoesThroughSharedMemory) {
+    const std::string body = "    s = tw.shared(bf16, (1024,))\n    tw.store(s, tw.load(X[m, 0:1024], fill=0.0).to(bf16))\n    tw.sync()\n    y = tw.load(s).to(f32)\n    tw.store(S[m], tw.sum(tw.where(y < 0.5, 1.0, 0.0), axis=0))\n";
+    EXPECT_TRUE(proved_row("S[m] = sum(n, where(bf16(X[m, n]) < 0.5, 1.0, 0.0))", "f32", "f32", body, "N == 1024"));
+    EXPECT_FALSE(proved_row("S[m] = sum(n, where(X[m, n] < 0.5, 1.0, 0.0))", "f32", "f32", body, "N == 1024"));
+}
 
 TEST(Coefficients, AreExact) {
     EXPECT_EQ(Coefficient(0.1) + Coefficient(0.2), Coefficient(0.3));
