@@ -243,7 +243,9 @@ bool Machine::known_in_block(std::size_t block, int actor, std::uint32_t time) c
 
 bool Machine::all_ended(std::int64_t round) {
     if (round <= rounds_ended_) return true;
-    if (!std::all_of(warps_.begin(), warps_.end(), [&](const Warp& w) { return w.done || w.rounds >= round; })) return false;
+    // Warps without such a loop are done, or wait where the blocks of a cluster meet at the end.
+    const Stmt* end = std::holds_alternative<ir::ClusterWait>(k_.body.back().op) ? &k_.body.back() : nullptr;
+    if (!std::all_of(warps_.begin(), warps_.end(), [&](const Warp& w) { return w.done || w.rounds >= round || (end && w.waiting_at == end); })) return false;
     rounds_ended_ = round;
     // A launch of so many iterations would end here. Where the blocks of a cluster meet before they end, all that their threads did is over then.
     const bool meet = cluster_size_ > 1 && std::any_of(k_.body.begin(), k_.body.end(), [&](const Stmt& s) { return std::holds_alternative<ir::ClusterWait>(s.op) && &s + 2 >= &k_.body.back(); });
