@@ -107,6 +107,7 @@ private:
             const Value local = values_.from(e.value, leaf(sizes), bound);
             ints_.tensor_names = values_.tensor_names = values_.scalar_names = nullptr;
             if (!whole(e, kernel.tensors[at(e.output)], sizes)) obstacle = kernel.name + " writes a part of `" + program_.tensors[at(target)].name + "`: what the rest holds is not followed";
+            if (const std::string buffer = unwritten_in(e.value, tensors); !buffer.empty()) obstacle = "`" + buffer + "` is read before a launch writes it";
             if (steered_by_written(e.value, tensors)) obstacle = "an index tensor that an earlier launch has written: its contents are not followed";
             c.value = obstacle.empty() ? now(local) : values_.unknown(obstacle);
             prover_.pop();
@@ -120,6 +121,16 @@ private:
             }
         }
         for (auto& [tensor, c] : after) contents_[tensor] = std::move(c);
+    }
+
+    // A buffer in the term that no launch has written. Asked of the term as it is: what cancels in it, T - T, need not when it is computed.
+    std::string unwritten_in(const ir::Term& t, const std::vector<int>& tensors) const {
+        const int tensor = t->kind == ir::TermKind::element ? tensors[at(t->id)] : -1;
+        if (tensor >= program_.parameter_count && !contents_.count(tensor)) return program_.tensors[at(tensor)].name;
+        for (const ir::Term& a : t->args) {
+            if (std::string found = unwritten_in(a, tensors); !found.empty()) return found;
+        }
+        return {};
     }
 
     bool steered_by_written(const ir::Term& t, const std::vector<int>& tensors) const {
