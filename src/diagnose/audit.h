@@ -66,6 +66,8 @@ private:
 enum class AuditData : std::uint8_t { uniform, integers, equal, sparse, negative, huge, tiny, mixed, halves };
 inline constexpr int audit_data_kinds = 9;
 const char* name_of(AuditData data);
+// Has it values of a type of little range (f16, fp8, integers that floats become)? Large and tiny data would say nothing there.
+bool has_narrow_types(const ir::Kernel& kernel);
 // Contents for the float inputs of a launch and values for its scalars.
 void put_data(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, AuditData data, std::uint64_t seed, emulate::TrialOptions& options);
 

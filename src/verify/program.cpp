@@ -166,6 +166,7 @@ private:
             ints_.tensor_names = values_.tensor_names = values_.scalar_names = nullptr;
             if (!whole(e, kernel.tensors[at(e.output)], sizes)) obstacle = kernel.name + " writes a part of `" + program_.tensors[at(target)].name + "`: what the rest holds is not followed";
             if (!held_as_it_is(e.value, kernel.tensors[at(e.output)].dtype, kernel.tensors)) obstacle = "`" + program_.tensors[at(target)].name + "` holds " + std::string(target::name(kernel.tensors[at(e.output)].dtype)) + ", and what " + kernel.name + " stores there is not shown to be one";
+            if (const std::string buffer = unwritten_in(e.value, tensors); !buffer.empty()) obstacle = "`" + buffer + "` is read before a launch writes it";
             if (steered_by_written(e.value, tensors)) obstacle = "an index tensor that an earlier launch has written: its contents are not followed";
             c.value = obstacle.empty() ? now(local) : values_.unknown(obstacle);
             prover_.pop();
@@ -182,6 +183,16 @@ private:
             contents_[tensor] = std::move(c);
             written_.emplace(tensor, kernel.name);
         }
+    }
+
+    // A buffer in the term that no launch has written. Asked of the term as it is: what cancels in it, T - T, need not when it is computed.
+    std::string unwritten_in(const ir::Term& t, const std::vector<int>& tensors) const {
+        const int tensor = t->kind == ir::TermKind::element ? tensors[at(t->id)] : -1;
+        if (tensor >= program_.parameter_count && !contents_.count(tensor)) return program_.tensors[at(tensor)].name;
+        for (const ir::Term& a : t->args) {
+            if (std::string found = unwritten_in(a, tensors); !found.empty()) return found;
+        }
+        return {};
     }
 
     bool steered_by_written(const ir::Term& t, const std::vector<int>& tensors) const {
