@@ -54,7 +54,7 @@ TEST_P(Hint, NamesTheLineAndWasTriedOrIsSilent) {
     EXPECT_NE(c.hint.find(phrase), std::string::npos) << c.hint;
     ASSERT_TRUE(c.repair.has_value()) << "the hint was not tried: " << c.hint;
     EXPECT_TRUE(lines.count(c.repair->loc.line)) << "line " << c.repair->loc.line << ": " << c.hint;
-    EXPECT_GT(c.repair->passed, 1);
+    EXPECT_TRUE(c.repair->proved || c.repair->passed > 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Slips, Hint, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: `coord(1) < N` instead of `coord(1) < N - 1`
+# hint: `coord(1) <= N - 1` instead of `coord(1) < N - 1`
 """The mask leaves the last element of the row out."""
 import tilewright as tw
 from tilewright import bf16, f32

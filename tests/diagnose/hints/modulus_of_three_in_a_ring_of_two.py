@@ -1,5 +1,5 @@
 # expect: TW2006 TW2001 TW2002 TW2005
-# hint: the ring
+# hint: the parity of the wait: `(c // 2) % 2` instead of `(c // 3) % 2`
 """The parity counts rounds of three."""
 import tilewright as tw
 from tilewright import bf16, f32

@@ -1,5 +1,5 @@
 # expect: TW2001 TW2002 TW2005 TW1001
-# hint: c % 2
+# hint: `c % 2` instead of `(c + 1) % 2`
 """The slot that is read is not the one that was filled."""
 import tilewright as tw
 from tilewright import bf16, f32

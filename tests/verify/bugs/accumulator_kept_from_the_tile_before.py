@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: an accumulator that is not cleared for a new tile
+# hint: line 14: `total` keeps what the round before left: set it in every round of the loop of line 15
 # rebuilds: persistent kernel whose second tile contains the first: accumulators not cleared
 """A block that works on several tiles clears its running sum once, not for every tile."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: an accumulator that starts anew
+# hint: line 27: the wgmma adds to what is there (without zero=)
 # rebuilds: GEMM with the right result for one K tile only: the accumulate flag is off in the main loop
 """`zero=True` in the loop keeps only the last k tile."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2002
-# hint: make the count of the barrier (arrivals=2) equal
+# hint: line 17: `empty` gets 1 arrival a phase, not 2
 # rebuilds: hang after the ring has come round once: mbarrier made for more arrivals than come
 """The empty barrier wants two arrivals and gets one."""
 import tilewright as tw

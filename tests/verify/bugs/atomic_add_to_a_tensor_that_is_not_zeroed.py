@@ -1,5 +1,5 @@
 # expect: TW1002
-# hint: zeroed=True
+# hint: line 12: `S` must start at zero: declare it with zeroed=True
 # rebuilds: split-K result that changes from call to call: the output buffer is not cleared
 """The launcher is not asked to zero the destination of the atomic adds."""
 import tilewright as tw

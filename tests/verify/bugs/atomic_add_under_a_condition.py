@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: a condition (tw.where, an `if` around the store) excludes it
+# hint: line 14: the condition: `0 <= block.y` instead of `0 < block.y`
 # rebuilds: split-K: one of the partial sums is dropped by a guard
 import tilewright as tw
 from tilewright import f32

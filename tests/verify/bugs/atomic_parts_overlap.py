@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: slices that overlap
+# hint: line 13: the index: `block.y * 64` instead of `block.y * 32`
 # rebuilds: split-K: partitions of K overlap, part of the sum counts twice
 import tilewright as tw
 from tilewright import f32

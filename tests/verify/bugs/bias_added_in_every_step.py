@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: counted once
+# hint: -
 # rebuilds: fused bias added in the main loop instead of the epilogue
 """The bias belongs to the epilogue; inside the loop over K it is added once a step."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001 TW2006 TW1003
-# hint: the index is off by -32 along dimension 0 of `B`
+# hint: line 15: the index: `block.y * 32` instead of `block.x * 32`
 # rebuilds: epilogue broadcast along the wrong axis: right for one block only
 """A bias along the columns is read with the block's row offset."""
 import tilewright as tw

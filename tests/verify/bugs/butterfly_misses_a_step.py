@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: takes xor=1, 2, 4, 8 and 16
+# hint: -
 # rebuilds: a shuffle reduction that stops at half a warp
 """A sum over the lanes with four of the five butterflies: each half of the warp has its own."""
 import tilewright as tw

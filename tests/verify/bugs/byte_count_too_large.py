@@ -1,5 +1,5 @@
 # expect: TW2002
-# hint: announce exactly the bytes
+# hint: line 22: announce 8192 bytes, not 16384: so many do the copies bring
 # rebuilds: hang at the first TMA wait: transaction bytes do not match the box
 """The barrier expects more bytes than the copy brings: the phase never ends."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2007
-# hint: announce exactly the bytes
+# hint: line 22: announce 8192 bytes, not 4096: so many do the copies bring
 # rebuilds: TMA transaction bytes too small: phase completes early or never
 """The barrier expects half of what arrives: the phase ends, and the reader goes, when half of the box is there."""
 import tilewright as tw

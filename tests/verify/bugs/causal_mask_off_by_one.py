@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: check its edge (< or <=)
+# hint: line 16: `coord(0) <= block.x` instead of `coord(0) < block.x`
 # rebuilds: causal mask excludes the diagonal
 """The mask leaves out the diagonal."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2007
-# hint: tw.cluster_wait()
+# hint: tw.cluster_arrive() and tw.cluster_wait() come in pairs, in this order, in every thread of every block; tw.cluster_sync() is both
 # rebuilds: barrier.cluster.arrive twice without a wait
 """The second meeting of the cluster is an arrival alone; the kernel's end meets again."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2007
-# hint: tw.cluster_arrive()
+# hint: tw.cluster_arrive() and tw.cluster_wait() come in pairs, in this order, in every thread of every block; tw.cluster_sync() is both
 # rebuilds: barrier.cluster.wait reached by threads that never arrived
 """The second meeting of the cluster is a wait alone."""
 import tilewright as tw

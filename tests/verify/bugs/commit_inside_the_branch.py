@@ -1,5 +1,5 @@
 # expect: TW2005 TW2001
-# hint: commit one group per iteration
+# hint: line 24: `tw.cp_async_wait(0)` instead of `tw.cp_async_wait(1)`
 # rebuilds: cp.async pipeline reads stale data in its last iterations: no empty commit groups
 """No empty groups at the end of the loop: the wait counts groups and lets the last tiles through."""
 import tilewright as tw

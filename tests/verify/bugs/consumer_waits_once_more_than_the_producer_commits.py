@@ -1,5 +1,5 @@
 # expect: TW2002
-# hint: the same number of rounds
+# hint: the loop ends at
 # rebuilds: warp-specialised hang: consumer loop longer than the producer loop
 """The consumer runs one iteration more than the producer: it waits for a slot that never fills."""
 import tilewright as tw

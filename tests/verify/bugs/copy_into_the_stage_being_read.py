@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: between the last read of a slot and the copy that fills it again
+# hint: -
 # rebuilds: multistage prefetch into the stage that is being computed on
 """The prefetch runs three tiles ahead in a ring of three."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: wait for the copy
+# hint: line 24: `tw.cp_async_wait(0)` instead of `tw.cp_async_wait(3)`
 # rebuilds: a prefetch past the end of the loop lands in what has been put to another use
 """The copies that the last iterations issue ahead are never waited for, and their slot becomes scratch."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: tw.cp_async_wait(n) in the threads that copied, then tw.sync()
+# hint: add tw.sync() before line 18
 # rebuilds: cp.async.wait_group taken for a barrier
 """A thread's wait covers its own copies; another lane of the warp reads them without a barrier."""
 import tilewright as tw

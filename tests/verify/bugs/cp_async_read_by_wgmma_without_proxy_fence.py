@@ -1,5 +1,5 @@
 # expect: TW2003
-# hint: tw.fence_async() in the threads that stored
+# hint: add tw.fence_async() after line 20
 # rebuilds: cp.async feeding wgmma with no proxy fence: wrong now and then
 """cp.async writes through the generic proxy: waiting for it and a barrier are not enough before wgmma reads."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2005 TW2001
-# hint: no larger than the number of newer groups
+# hint: line 24: `tw.cp_async_wait(1)` instead of `tw.cp_async_wait(2)`
 # rebuilds: cp.async.wait_group with the number of stages instead of stages - 2
 """Two groups may be pending where the newest one alone may."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: exactly once
+# hint: line 20: `total * exp(top - new_top)` instead of `total * exp(top - new_top) * exp(top - new_top)`
 # rebuilds: online softmax: correction factor applied twice
 """The running sum is rescaled twice."""
 import tilewright as tw

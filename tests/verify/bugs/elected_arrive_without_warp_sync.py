@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: all readers arrive at the empty barrier after their last read
+# hint: add tw.named_barrier(1, 32).sync() after line 27
 # rebuilds: one lane releases the stage while other lanes of its warp still read
 """One elected lane hands the slot back while other lanes of its warp may still read it: the warp never meets."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001 TW2003
-# hint: then all of them meet at one barrier
+# hint: -
 # rebuilds: wgmma wait unsynchronised across warpgroups: epilogue staging overwrites operands of the other one
 """Each warpgroup waits for its own wgmma, then stages its result in sB, which the other warpgroup's wgmma may still read."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: the index is off
+# hint: X[0, 0] is taken where X[1, 0] is expected
 # rebuilds: permute: rows gathered by the index of another step
 """Rows are gathered by another index tensor than `computes` says."""
 import tilewright as tw

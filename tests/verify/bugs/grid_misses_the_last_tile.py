@@ -1,5 +1,5 @@
 # expect: TW1002
-# hint: tw.cdiv, not //
+# hint: line 12: the grid along axis 0: `(N + 127) // 128` instead of `N // 128`
 # rebuilds: launch grid by floor division: tail tile never computed
 """The grid is rounded down: the last elements are never written."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001 TW1001
-# hint: stop a ragged group at its end
+# hint: line 26: the limit on `Y`: `end` instead of `end + 1`
 # rebuilds: grouped GEMM: a group writes one row of the next
 """The limit of a group is one row too far: it touches the first row of its neighbour."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001 TW2001 TW1002 TW2006 TW1003
-# hint: correct the index
+# hint: -
 # rebuilds: grouped GEMM: offsets of the neighbouring group
 """A group takes the offsets of the group after it: the first group is never written."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001 TW1001 TW1002
-# hint: must not overlap
+# hint: two blocks store one element
 # rebuilds: tiles that take turns all start at the first
 """Both parts start at the first tile of their group: one is written twice, its neighbour never."""
 import tilewright as tw

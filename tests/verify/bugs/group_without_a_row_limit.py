@@ -1,5 +1,5 @@
 # expect: TW2001 TW1001
-# hint: stop a ragged group at its end
+# hint: two blocks store one element
 # rebuilds: grouped GEMM: the last tile of a group has no row limit
 """The last tile of a group ends at a multiple of the tile, over the first rows of the next group: the limit is missing."""
 import tilewright as tw

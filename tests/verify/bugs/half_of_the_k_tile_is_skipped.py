@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: counted once
+# hint: -
 # rebuilds: k-block index not used inside the unrolled loop: first half twice
 """The inner loop takes the first half of each k tile twice."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: an element is left out where the extreme value is looked for
+# hint: -
 # rebuilds: the last element before a row's first aligned vector belongs to no part
 """The first place of a row's maximum, from the whole vectors of the row and its two ends; the head is one element short."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: the index is off by -64 along dimension 1 of `A`
+# hint: A[0, 0] is taken where A[0, 64] is expected
 # rebuilds: one operand does not advance along K
 """The first operand never moves along k: right for one k tile."""
 import tilewright as tw

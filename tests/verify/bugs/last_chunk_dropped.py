@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: tw.cdiv, not //
+# hint: line 15: the loop ends at `(N + 127) // 128` instead of `N // 128`
 # rebuilds: ragged K: last partial chunk left out
 """The number of chunks is rounded down: the ragged end of the row is not summed."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: the wrong element was taken
+# hint: -
 # rebuilds: two stores into one staging buffer, the second over half of the first
 import tilewright as tw
 from tilewright import f32

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: elements beyond the edge take part
+# hint: line 16: `coord(1) < N` instead of `coord(0) < N`
 # rebuilds: softmax mask compares the row index with the row length
 """The mask compares the row's coordinate with the number of columns."""
 import tilewright as tw

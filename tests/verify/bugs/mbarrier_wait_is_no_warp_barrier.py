@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: not the lanes of a warp among themselves
+# hint: add tw.named_barrier(1, 32).sync() before line 19
 # rebuilds: mbarrier wait taken for __syncwarp
 """A warp writes a tile, waits on another role's mbarrier and reads the tile across lanes: that wait does not order its lanes."""
 import tilewright as tw

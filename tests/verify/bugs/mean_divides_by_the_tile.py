@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: not of the tile
+# hint: line 16: `sum / N` instead of `sum / 128`
 # rebuilds: mean over a padded tile divides by the padded length
 """The mean divides by the tile's width, not by the row's."""
 import tilewright as tw

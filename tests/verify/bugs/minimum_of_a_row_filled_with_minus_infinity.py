@@ -1,5 +1,5 @@
 # expect: TW1002
-# hint: subtract the maximum before exp
+# hint: -
 # rebuilds: NaN in ragged rows only: the padding takes part in the reduction that shifts the row
 """A row is shifted by its smallest element before exp: beyond the row the fill is minus infinity, and so is that minimum."""
 import tilewright as tw

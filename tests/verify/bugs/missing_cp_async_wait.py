@@ -1,5 +1,5 @@
 # expect: TW2005 TW2001
-# hint: tw.cp_async_wait(n)
+# hint: add tw.cp_async_wait(0) and tw.sync() before line 31
 # rebuilds: cp.async data used without a wait
 """Nothing waits for the copies before the tile is read."""
 import tilewright as tw

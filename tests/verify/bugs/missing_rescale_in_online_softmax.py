@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: exp(m_old - m_new)
+# hint: parts that are relative to different maxima are added: each must be multiplied once by exp(old maximum - new maximum) when the maximum changes
 # rebuilds: online softmax: running sum not rescaled at a new maximum
 """The running sum stays relative to the old maximum."""
 import tilewright as tw

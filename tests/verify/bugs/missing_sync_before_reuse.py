@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: between the reads and the next write
+# hint: add tw.sync() before line 16
 # rebuilds: shared tile overwritten by the next iteration while others still read
 """The next iteration overwrites the tile while slow warps still read it."""
 import tilewright as tw

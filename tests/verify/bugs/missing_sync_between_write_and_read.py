@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: tw.sync()
+# hint: add tw.sync() before line 16
 # rebuilds: shared-memory transpose without __syncthreads
 """A transpose through shared memory without a barrier: warps read what others have not written yet."""
 import tilewright as tw

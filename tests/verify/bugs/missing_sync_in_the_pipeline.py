@@ -1,5 +1,5 @@
 # expect: TW2005 TW2001
-# hint: then tw.sync()
+# hint: add tw.sync() after line 24
 # rebuilds: cp.async.wait_group without __syncthreads
 """Copies have landed for the thread that made them only: the block's barrier is missing."""
 import tilewright as tw

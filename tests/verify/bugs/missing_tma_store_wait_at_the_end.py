@@ -1,5 +1,5 @@
 # expect: TW2004 TW2001
-# hint: tw.tma_store_wait(0)
+# hint: add tw.tma_store_wait(0) after line 19
 # rebuilds: kernel exits while a bulk store still reads shared memory
 """The block ends, and its shared memory goes, while the TMA store may still read it."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001 TW2007
-# hint: every block of the cluster arrive
+# hint: -
 # rebuilds: TMA multicast: stage reused when only the own block has released it
 """Each block refills a multicast slot when its own consumer is done; the peer's may still read it."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2002
-# hint: that of the warps that reach it
+# hint: line 29: 128 threads meet at named barrier 1, not 256: tw.named_barrier(1, 128)
 # rebuilds: bar.sync with the thread count of the whole block in one role: hang
 """The named barrier waits for 256 threads and 128 come."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2002
-# hint: also for one iteration
+# hint: -
 # rebuilds: warp-specialised kernel hangs when the loop has one iteration
 """A prologue waits for the second stage unconditionally; with a single k step it never comes."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: the empty barrier must count them all
+# hint: -
 # rebuilds: two consumer warpgroups, empty barrier counts one
 """Two warpgroups read a slot; one of them hands it back without knowing whether the other's wgmma is done."""
 import tilewright as tw

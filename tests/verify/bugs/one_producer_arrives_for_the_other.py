@@ -1,5 +1,5 @@
 # expect: TW2001 TW2002 TW2005 TW2007
-# hint: one barrier for each slot
+# hint: -
 # rebuilds: mbarrier with two arrivals a phase, both of which one fast producer makes
 """Both producers arrive at one barrier for each half, and nothing keeps one from arriving twice before the other has come."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2005
-# hint: sizes may be 0
+# hint: line 14: the loop ends at `((M + 7) // 8) * ((N + 63) // 64)` instead of `(((M + 7) // 8) * ((N + 63) // 64)) + 1`
 # rebuilds: persistent loop over an empty problem divides by its number of tiles
 """One tile more than there are: masked for every size but 0, where the number of columns is divided by."""
 import tilewright as tw

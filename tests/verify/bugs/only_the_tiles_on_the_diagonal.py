@@ -1,5 +1,5 @@
 # expect: TW1002
-# hint: give this element to a block
+# hint: -
 # rebuilds: persistent loop: one tile coordinate used for rows and columns
 """One coordinate of a persistent loop stands for rows and columns: the tiles off the diagonal are never written."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: .T of one of the views
+# hint: line 27: `sB` with rows and columns exchanged (.T)
 # rebuilds: transposed operand: right shape, wrong majorness
 """B is taken as it lies (N x K) where the product needs it transposed; the square tile hides the mistake from shapes."""
 import tilewright as tw

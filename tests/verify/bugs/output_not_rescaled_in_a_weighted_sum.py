@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: the running sum and the output
+# hint: parts that are relative to different maxima are added: each must be multiplied once by exp(old maximum - new maximum) when the maximum changes
 # rebuilds: flash attention: output accumulator not rescaled at a new row maximum
 """Online softmax over chunks: the running sum is rescaled at a new maximum, the running output is not."""
 import tilewright as tw

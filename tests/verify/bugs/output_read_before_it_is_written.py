@@ -1,5 +1,5 @@
 # expect: TW1002
-# hint: an output holds garbage
+# hint: line 16: `x * 2` instead of `x * 2 + y`
 # rebuilds: beta * C with an uninitialised C
 """The result is accumulated into memory that nobody has set."""
 import tilewright as tw

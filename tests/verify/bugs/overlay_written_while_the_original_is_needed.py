@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: an overlay
+# hint: -
 # rebuilds: shared-memory union: epilogue buffer aliases data that are still needed
 """Two views of the same bytes: the second store destroys what the first put there."""
 import tilewright as tw

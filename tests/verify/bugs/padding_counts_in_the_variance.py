@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: (0 - mean is not 0)
+# hint: line 25: `tw.where(coord(0) < N, x - mu, 0)` instead of `x - mu`
 # rebuilds: layer norm of a row shorter than its tile: the padding's distance from the mean enters the variance
 """Zeros beyond the row's end leave the sum alone, but their squared distance from the mean does not."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001 TW2007 TW2002
-# hint: with the parity of this round
+# hint: line 27: the parity of the wait: `(c // 2) % 2` instead of `0`
 # rebuilds: phase bit not flipped when the ring comes round
 """The parity never flips: right as long as no slot is used twice."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2002
-# hint: the same number of rounds
+# hint: line 19: the loop ends at `(K + 63) // 64` instead of `K // 64`
 # rebuilds: hang for K not divisible by the tile: producer uses floor, consumer ceil
 """The producer rounds the number of steps down, the consumer up."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2003
-# hint: a fence after the barrier
+# hint: add tw.fence_async() after line 16
 # rebuilds: fence.proxy.async issued by one thread after the barrier
 """The fence comes after the barrier: it orders nothing that the other warps wrote."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001 TW2007
-# hint: wait for the slot to be empty
+# hint: -
 # rebuilds: producer_acquire left out
 """The producer refills a slot without asking whether it was read."""
 import tilewright as tw

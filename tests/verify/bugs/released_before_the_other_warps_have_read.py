@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: all readers arrive at the empty barrier after their last read
+# hint: add tw.named_barrier(1, 128).sync() after line 28
 # rebuilds: stage released by the first warp that is done
 """The elected thread hands the slot back before the other warps have read it."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: the wgmma of the slot that is released
+# hint: line 28: `tw.wgmma_wait(0)` instead of `tw.wgmma_wait(1)`
 # rebuilds: stage released although its wgmma is the one still in flight
 """One group may still be running, and all slots are handed back."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: before the new part is added
+# hint: -
 # rebuilds: online softmax: correction factor applied to the new part too
 """The new terms, already relative to the new maximum, are rescaled with the old ones."""
 import tilewright as tw

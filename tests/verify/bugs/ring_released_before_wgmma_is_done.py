@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: tw.wgmma_wait(n) before the release
+# hint: add tw.wgmma_wait(0) after line 27
 # rebuilds: stage released with no warpgroup wait at all
 """The slot is handed back while wgmma still reads it."""
 import tilewright as tw

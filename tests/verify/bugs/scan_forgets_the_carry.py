@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: part of the range is left out
+# hint: -
 # rebuilds: chunked scan without the carry of the chunk before
 """A cumulative sum in chunks: the second chunk starts from zero instead of the first one's total."""
 import tilewright as tw

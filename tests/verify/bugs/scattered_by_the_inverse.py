@@ -1,5 +1,5 @@
 # expect: TW1001 TW2001
-# hint: the index is off
+# hint: X[1, 0] is taken where X[2, 0] is expected
 # rebuilds: unpermute: a permutation where its inverse belongs
 """Rows are scattered to where they came from instead of where they go."""
 import tilewright as tw

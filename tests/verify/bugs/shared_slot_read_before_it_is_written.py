@@ -1,5 +1,5 @@
 # expect: TW2005
-# hint: read the slot that was written
+# hint: `c % 2` instead of `(c + 1) % 2`
 # rebuilds: double buffer: reads the other slot in the first iteration
 """The first iteration reads the slot that only the second one fills."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: a lane without a partner keeps its own value
+# hint: -
 # rebuilds: shfl.down at the end of the warp gives a lane its own value
 """The sum with the lane after: the last lane has none, and the instruction gives it its own value."""
 import tilewright as tw

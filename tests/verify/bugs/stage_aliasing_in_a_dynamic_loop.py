@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: as many slots in the buffer as the ring has stages
+# hint: -
 # rebuilds: stage index modulo another number than the ring: stages alias once the loop is long enough
 """Three slots in the ring, two stages in use: the third slot lands in the first one's bytes."""
 import tilewright as tw

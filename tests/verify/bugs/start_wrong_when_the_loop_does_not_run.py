@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: comes to nothing
+# hint: line 17: `total * 1` instead of `total * 0`
 # rebuilds: result wrong for an empty loop: start value only right when the loop runs
 """The sum starts from 0 instead of the first column exactly when there is only one column, and then the loop does not run."""
 import tilewright as tw

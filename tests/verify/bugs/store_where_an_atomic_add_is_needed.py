@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: tw.atomic_add
+# hint: two blocks store one element
 # rebuilds: split-K epilogue stores instead of adding
 """Every block stores its part of the sum over the others' parts."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: order of the operands of a subtraction
+# hint: line 16: `a - b` instead of `b - a`
 # rebuilds: operands of a non-commutative operation exchanged
 """B - A where A - B is asked for."""
 import tilewright as tw

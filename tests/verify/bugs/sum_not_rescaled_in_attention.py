@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: exp(m_old - m_new), each exactly once
+# hint: multiply `total` by `scale` before line 24
 # rebuilds: attention: denominator stays relative to an old maximum
 """The output is rescaled at a new maximum and the sum of the weights is not."""
 import tilewright as tw

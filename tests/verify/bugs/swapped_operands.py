@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: rows and columns are exchanged
+# hint: line 27: the operands trade places
 # rebuilds: A and B exchanged: the transposed product
 """The transpose of the product: right only where rows and columns agree."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: writer and reader see the buffer differently
+# hint: line 16: `plain` with the swizzle of `s` (swizzle=128)
 # rebuilds: recast of a swizzled buffer drops the swizzle
 """TMA writes with the 128-byte swizzle; the second view of the bytes reads without it."""
 import tilewright as tw

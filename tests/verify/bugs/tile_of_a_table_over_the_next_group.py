@@ -1,5 +1,5 @@
 # expect: TW2001 TW1001
-# hint: stop a ragged group at its end
+# hint: two blocks store one element
 # rebuilds: grouped GEMM by a table of tiles: the last tile of a group writes rows of the next
 """The last tile of a group is stored whole: the end of its group is ignored."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1002
-# hint: start a running maximum at a finite number
+# hint: -
 # rebuilds: flash attention with a mask: a key tile that a row does not see at all makes exp(-inf + inf)
 """Attention to a sliding window of keys, online, from the first key tile to the last: rows whose window has not begun yet see none of a tile, and their maximum is still -inf."""
 import tilewright as tw

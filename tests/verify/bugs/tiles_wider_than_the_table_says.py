@@ -1,5 +1,5 @@
 # expect: TW2001 TW1001 TW1002
-# hint: must not overlap
+# hint: two blocks store one element
 # rebuilds: grouped GEMM by a table of tiles: the tile height differs from the one the table was made for
 """Tiles of 32 rows with a table that was made for 16."""
 import tilewright as tw

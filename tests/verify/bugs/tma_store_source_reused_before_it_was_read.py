@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: tw.tma_store_wait(0, read=True)
+# hint: add tw.tma_store_wait(0) after line 21
 # rebuilds: epilogue buffer refilled before the TMA store has read it
 """The staging tile is written again while the TMA store may still read it."""
 import tilewright as tw

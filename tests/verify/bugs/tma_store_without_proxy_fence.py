@@ -1,5 +1,5 @@
 # expect: TW2003
-# hint: tw.fence_async()
+# hint: add tw.fence_async() after line 16
 # rebuilds: missing fence.proxy.async before a TMA store
 """Ordinary stores fill the source of a TMA store, and nothing makes them visible to the asynchronous proxy."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001 TW1002
-# hint: exchanged indices of the store
+# hint: line 15: `Y[block.y * 32, block.x * 32]` instead of `Y[block.x * 32, block.y * 32]`
 # rebuilds: output indices exchanged: right for square sizes of one tile
 """The tile is stored at the place of its mirror image."""
 import tilewright as tw

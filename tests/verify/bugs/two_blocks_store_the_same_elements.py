@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: must not overlap
+# hint: two blocks store one element
 # rebuilds: tile stride smaller than the tile: blocks overlap
 """Blocks advance by half a tile: every element but the first is written twice."""
 import tilewright as tw

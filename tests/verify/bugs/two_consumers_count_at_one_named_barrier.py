@@ -1,5 +1,5 @@
 # expect: TW2001 TW2002 TW2007
-# hint: a number of its own for each group
+# hint: line 29: the 2 instances of `consumer` share named barrier 1 (line 29): give each its own number, tw.named_barrier(1 + w, 128)
 # rebuilds: named barrier id shared by the warpgroups of one role, which run apart in a ring
 """Each consumer means a barrier of its own before it releases a slot, and both take number 1."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: wait for the copy
+# hint: line 16: leave this copy out: there is one too many
 # rebuilds: cp.async: no order among the asynchronous copies of one thread
 """The second copy is meant to replace the first; cp.async gives no order between the two."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001 TW2002 TW2007
-# hint: a number of its own for each group
+# hint: line 19: the 2 instances of `mover` share named barrier 1 (line 19): give each its own number, tw.named_barrier(1 + w, 128)
 # rebuilds: named barrier id shared by two warpgroups
 """Two warpgroups each mean a barrier of their own, and both take number 1."""
 import tilewright as tw

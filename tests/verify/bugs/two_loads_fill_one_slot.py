@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: filled again only after it was released
+# hint: -
 # rebuilds: TMA: two copies in flight to one stage, the one that was meant to be replaced lands last
 """The slot is filled twice within one phase: which of the two loads is the last to land is nobody's guarantee."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: the index is off
+# hint: W[0, 0] is taken where W[1, 0] is expected
 # rebuilds: grouped GEMM: every tile takes the weights of one expert
 """Every group is scaled by the factors of the first one."""
 import tilewright as tw

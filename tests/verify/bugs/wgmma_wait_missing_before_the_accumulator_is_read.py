@@ -1,5 +1,5 @@
 # expect: TW2004
-# hint: between the wgmma and the use of its registers
+# hint: line 28: `tw.wgmma_wait(0)` instead of `tw.wgmma_wait(1)`
 # rebuilds: accumulator read before warpgroup_wait
 """The accumulator is stored while the last wgmma may still write it."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: the right elements meet in another way
+# hint: line 17: the index: `j` instead of `3 - j`
 # rebuilds: convolution where correlation was meant: the taps are applied in reverse
 """The taps meet the window's rows from its other end."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: fill=float("-inf")
+# hint: line 16: fill=float("-inf") instead of fill=0.0
 # rebuilds: row maximum of negative rows is 0: padding with zeros
 """The tail of the row is filled with 0, which wins over negative numbers."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001
-# hint: the next write
+# hint: add tw.sync() before line 22
 # rebuilds: a barrier skipped where the start of a loop meets its end, for one trip count alone
 """The barrier before the buffer is filled again is left out when the second step is the last one: with one step, or three, nothing is wrong."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: so its offset is wrong
+# hint: line 21: the index: `kt * 64` instead of `(kt * 64) + 8`
 # rebuilds: K offset of one operand off by a tile
 """One operand is fetched eight columns too far along k."""
 import tilewright as tw

@@ -1,5 +1,5 @@
 # expect: TW2001 TW2007 TW2005
-# hint: the parity of the first wait
+# hint: line 27: the parity of the wait: `(c // 2) % 2` instead of `((c // 2) + 1) % 2`
 # rebuilds: consumer starts with the wrong phase bit: reads before the first load
 """The consumer waits for the other parity: the first wait returns at once."""
 import tilewright as tw

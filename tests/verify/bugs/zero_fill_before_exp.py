@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: (exp(0) is 1)
+# hint: line 15: fill=float("-inf") instead of fill=0.0
 # rebuilds: softmax of a ragged row: zero padding counts as exp(0)
 """Zeros beyond the row's end become exp(0 - top) in the sum."""
 import tilewright as tw
