@@ -374,8 +374,11 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
     std::size_t combinations = 1;
     for (std::size_t i = 0; i < n; ++i) {
         if (!matters[i]) continue;
+        // One of two that enter the same trip counts alone (rows and columns of tiles) is enough.
+        auto alike = [&](std::size_t j) { return std::equal(demands[i].trips.begin(), demands[i].trips.end(), demands[j].trips.begin(), demands[j].trips.end(), ir::same); };
+        const bool twin = !demands[i].trips.empty() && demands[i].residue == 1 && demands[i].remainders.empty() && std::any_of(crossed.begin(), crossed.end(), alike);
         if (demands[i].apart) others.push_back(i);
-        else crossed.push_back(i), combinations *= choices[i].values.size();
+        else if (!twin) crossed.push_back(i), combinations *= choices[i].values.size();
         if (combinations > most_combinations) return std::nullopt;
     }
     if (crossed.empty() || (crossed.size() == 1 && others.empty())) return list;

@@ -17,7 +17,7 @@ namespace {
 
 using ir::Expr;
 
-constexpr std::int64_t most_steps = 40'000'000;   // of all runs together
+constexpr std::int64_t most_steps = 10'000'000;   // of all runs together
 
 using Samples = std::vector<const emulate::DependenceSample*>;
 
