@@ -67,7 +67,12 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     for (auto& o : verify::check_grid(kernel)) result.obligations.push_back(std::move(o));
     for (auto& o : verify::check_strides(kernel)) result.obligations.push_back(std::move(o));
     verify::RoundingResult rounding = verify::check_rounding(kernel, inputs.dependences);
-    for (auto& o : rounding.obligations) result.obligations.push_back(std::move(o));
+    // Of what no launch can reach nothing is said.
+    const bool reached = std::any_of(result.obligations.begin(), result.obligations.end(), [](const auto& o) { return o.status == verify::Status::proved; });
+    for (auto& o : rounding.obligations) {
+        if (!reached) o.status = verify::Status::vacuous, o.reason = "no launch satisfies the assumptions";
+        result.obligations.push_back(std::move(o));
+    }
     result.warnings = std::move(rounding.remarks);
     result.questions = std::move(flow.questions);
     result.milliseconds = processor_milliseconds() - start;

@@ -188,7 +188,7 @@ std::string text(const Bound& bound, const Trips& trips) {
     }
     if (!bound.direct.empty()) out += fmt::format("{}2^-24 * ({})", out.empty() ? "" : " + ", trips.text(bound.direct));
     if (!bound.inside.empty()) out += fmt::format("{}2^-24 * ({}) inside functions and denominators", out.empty() ? "" : " + ", trips.text(bound.inside));
-    return out.empty() ? "0: no rounding" : out;
+    return out.empty() ? "0 (nothing is rounded)" : out;
 }
 
 }  // namespace tw::verify
