@@ -108,7 +108,7 @@ int tw_compile(const char* request_json, tw_image** image) {
     return guarded([&]() -> int {
         if (!request_json || !image) return bad_input("tw_compile: a null pointer was passed");
         *image = nullptr;
-        const auto request = parse_json(request_json);
+        const auto request = tw::parse_json(request_json);
         rt::CompileRequest asked;
         if (request.contains("path")) {
             auto from_file = rt::request_from_file(request.at("path").get<std::string>());
@@ -215,7 +215,7 @@ int tw_gemm_create(const char* request_json, tw_gemm** gemm) {
     return guarded([&]() -> int {
         if (!request_json || !gemm) return bad_input("tw_gemm_create: a null pointer was passed");
         *gemm = nullptr;
-        const auto request = parse_json(request_json);
+        const auto request = tw::parse_json(request_json);
         rt::GemmShape shape;
         shape.m = request.at("m").get<std::int64_t>();
         shape.n = request.at("n").get<std::int64_t>();
@@ -254,7 +254,7 @@ int tw_module_load(const char* request_json, tw_module** module) {
     return guarded([&]() -> int {
         if (!request_json || !module) return bad_input("tw_module_load: a null pointer was passed");
         *module = nullptr;
-        const auto request = parse_json(request_json);
+        const auto request = tw::parse_json(request_json);
         tw::lower::ConstValues constants;
         if (request.contains("constants")) {
             for (const auto& [name, value] : request.at("constants").items()) constants[name] = value.get<tw::lower::ConstValue>();
