@@ -56,6 +56,8 @@ inline void __trap() { std::abort(); }
 namespace tw {
 
 using u8 = unsigned char;
+using i8 = signed char;
+using i16 = short;
 using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
