@@ -326,7 +326,7 @@ def attention(
     V: tw.Tensor(DT, B, HK, T, D),
     O: tw.Tensor(DT, B, HK * G, S, D),
     LSE: tw.Tensor(f32, B, HK * G, S),
-    scale: tw.scalar(f32),  # softmax scale times log2(e), positive
+    scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
     DT: tw.each(bf16, f16),
     D: tw.const(64, 128, 256) = 128,
     G: tw.const(1, 2, 4, 8) = 1,
@@ -356,7 +356,7 @@ def attention_causal(
     V: tw.Tensor(DT, B, HK, T, D),
     O: tw.Tensor(DT, B, HK * G, S, D),
     LSE: tw.Tensor(f32, B, HK * G, S),
-    scale: tw.scalar(f32),  # softmax scale times log2(e), positive
+    scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
     DT: tw.each(bf16, f16),
     DIAGONAL: tw.each(1, 0),  # as many keys as queries or more: every row meets the diagonal
     D: tw.const(64, 128, 256) = 128,

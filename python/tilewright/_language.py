@@ -35,7 +35,7 @@ class Tensor:
         self.dtype, self.dims, self.options = dtype, dims, options
 
 
-def scalar(dtype):
+def scalar(dtype, positive=False):
     return Symbol(f"scalar({dtype})")
 
 

@@ -112,7 +112,7 @@ void put_data(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, Audit
     }
     Source source(data, seed * 7919 + 997);
     for (const ir::ScalarParam& s : k.scalars) {
-        if (target::info(s.dtype).is_float) options.scalars[s.name] = source.scalar();
+        if (target::info(s.dtype).is_float) options.scalars[s.name] = s.positive ? std::abs(source.scalar()) : source.scalar();
     }
 }
 

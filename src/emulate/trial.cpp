@@ -187,12 +187,20 @@ std::string unknown_scalar(const std::vector<ir::ScalarParam>& params, const std
     return {};
 }
 
+std::string broken_scalar(const std::vector<ir::ScalarParam>& params, const std::vector<double>& values) {
+    for (std::size_t i = 0; i < params.size(); ++i) {
+        if (params[i].positive && !(values[i] > 0)) return params[i].name + " is promised to be positive, and is " + std::to_string(values[i]);
+    }
+    return {};
+}
+
 Start starting_values(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
     Start start;
     start.refused = too_large(k, sizes, options.memory_limit);
     if (!start.refused.empty()) return start;
     if (const std::string name = unknown_scalar(k.scalars, options.scalars); !name.empty()) start.refused = k.name + " has no scalar parameter named '" + name + "'";
     start.scalars = random_scalars(k.scalars, options.seed, options.scalars);
+    if (const std::string why = broken_scalar(k.scalars, start.scalars); start.refused.empty()) start.refused = why;
     start.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
     for (const auto& [name, values] : options.inputs) {
         const ir::Tensor* t = input_named(k.tensors, name);

@@ -59,6 +59,8 @@ std::vector<double> random_scalars(const std::vector<ir::ScalarParam>& params, s
 // The input of this name; nothing: there is none.
 const ir::Tensor* input_named(const std::vector<ir::Tensor>& tensors, const std::string& name);
 // The first name that is no scalar parameter's; empty: all are.
+// A value given for a scalar that was promised to be positive and is not: in words, or empty.
+std::string broken_scalar(const std::vector<ir::ScalarParam>& params, const std::vector<double>& values);
 std::string unknown_scalar(const std::vector<ir::ScalarParam>& params, const std::map<std::string, double>& given);
 // What a trial starts with: its tensors and scalars, random or as the options give them. Refuses what does not fit the signature.
 struct Start {

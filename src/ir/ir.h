@@ -78,6 +78,7 @@ struct Tensor {                       // a parameter in global memory
 struct ScalarParam {
     std::string name;
     DType dtype = DType::F32;
+    bool positive = false;            // promised; the launcher checks it
 };
 
 // One element's place: offset = byte_offset + swizzle(sum over dims of digits). Strides are per dimension and nested, so

@@ -284,7 +284,7 @@ std::string print(const Kernel& k) {
                p.exprs(t.strides) + ")" + (t.is_output ? " output" : "") + (t.zero_initialised ? " zeroed" : "") + (t.stable ? " stable" : "") + "\n";
     }
     for (const std::string& promise : promises(k.tensors, names_of(k))) out += "  promise " + promise + "\n";
-    for (const ScalarParam& s : k.scalars) out += "  scalar " + s.name + ": " + std::string(target::name(s.dtype)) + "\n";
+    for (const ScalarParam& s : k.scalars) out += "  scalar " + s.name + ": " + std::string(target::name(s.dtype)) + (s.positive ? " positive" : "") + "\n";
     for (const Assumption& a : k.assumptions) out += "  assume " + p.expr(a.condition) + "\n";
     for (std::size_t i = 0; i < k.tensor_maps.size(); ++i) {
         const TensorMap& m = k.tensor_maps[i];

@@ -141,14 +141,13 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             continue;
         }
         if (callee.text == "scalar") {
-            Value dtype = c->arguments.size() == 1 ? resolver.evaluate(c->arguments[0].value) : Value{};
-            if (!dtype.is(K::dtype)) {
-                cx.error(Code::type_mismatch, ast[parameter.annotation].span, "tw.scalar takes a dtype");
+            ir::ScalarParam scalar;
+            if (!resolver.scalar_parameter(parameter.name, parameter.annotation, scalar)) {
                 ok = false;
                 continue;
             }
             scalar_of[parameter.name] = static_cast<int>(p.scalars.size());
-            p.scalars.push_back({parameter.name, dtype.dtype});
+            p.scalars.push_back(std::move(scalar));
             continue;
         }
         ir::Tensor t;
@@ -212,6 +211,11 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
                 launch.arguments.push_back(it->second);
                 places.push_back(where);
                 if (!tensor) {
+                    const ir::ScalarParam& formal = kernel.scalars[static_cast<std::size_t>(kernel.parameters[i].second)];
+                    if (formal.positive && !p.scalars[static_cast<std::size_t>(it->second)].positive) {
+                        cx.error(Code::bad_program, where, fmt::format("{} is promised that its scalar {} is positive, and the program does not promise it of {}", kernel.name, formal.name, n->id)).with_hint("write tw.scalar(dtype, positive=True) in the program's parameters too");
+                        return std::nullopt;
+                    }
                     arguments.push_back(nullptr);
                     continue;
                 }

@@ -17,6 +17,28 @@ Resolver::Resolver(const lang::Module& ast_, ModuleScope& module_, const Context
     if (d.groups.empty()) d.groups.push_back({});
 }
 
+bool Resolver::scalar_parameter(const std::string& name, lang::ExprId annotation, ir::ScalarParam& out) {
+    const auto& call = *ast.get_if<lang::Call>(annotation);
+    const auto b = bind(arguments(call, ast[annotation].span, ast[call.callee].span), "tw.scalar", "dtype positive=");
+    if (!b) return false;
+    if (!b->at("dtype").is(K::dtype)) {
+        error(Code::type_mismatch, b->where("dtype"), "a dtype is needed, such as f32");
+        return false;
+    }
+    const DType dtype = b->at("dtype").dtype;
+    if (dtype != DType::F32 && dtype != DType::F64 && dtype != DType::I32) {
+        error(Code::bad_dtype, b->where("dtype"), fmt::format("a scalar parameter of {}", target::name(dtype)), "scalar parameters are f32, f64 or i32; integers that size things are tw.sizes");
+        return false;
+    }
+    const auto positive = b->has("positive") ? constant_bool(b->at("positive")) : std::optional<bool>(false);
+    if (!positive) {
+        error(Code::not_constant, b->where("positive"), "positive is True or False");
+        return false;
+    }
+    out = {name, dtype, *positive};
+    return true;
+}
+
 bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation, ir::Tensor& out) {
     const auto* c = ast.get_if<lang::Call>(annotation);
     const CallArgs args = arguments(*c, ast[annotation].span, ast[c->callee].span);
@@ -324,21 +346,14 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
             ok = false;
         }
         if (callee.text == "scalar") {
-            const CallArgs args = arguments(*c, ast[p.annotation].span, ast[c->callee].span);
-            auto b = bind(args, "tw.scalar", "dtype");
-            if (!b || !b->at("dtype").is(K::dtype)) {
-                if (b) error(Code::type_mismatch, b->where("dtype"), "a dtype is needed, such as f32");
-                ok = false;
-                continue;
-            }
             const int number = static_cast<int>(k.scalars.size());
-            const DType dtype = b->at("dtype").dtype;
-            if (dtype != DType::F32 && dtype != DType::F64 && dtype != DType::I32) {
-                error(Code::bad_dtype, b->where("dtype"), fmt::format("a scalar parameter of {}", target::name(dtype)), "scalar parameters are f32, f64 or i32; integers that size things are tw.sizes");
+            ir::ScalarParam scalar;
+            if (!scalar_parameter(p.name, p.annotation, scalar)) {
                 ok = false;
                 continue;
             }
-            k.scalars.push_back({p.name, dtype});
+            const DType dtype = scalar.dtype;
+            k.scalars.push_back(std::move(scalar));
             k.parameters.emplace_back('s', number);
             auto n = std::make_shared<ir::ElementNode>();
             n->op = ir::ElementOp::scalar;

@@ -185,6 +185,9 @@ Result<BoundLaunch> bind(const ir::Kernel& k, const LaunchArguments& a) {
     if (a.tensors.size() != k.tensors.size() || a.scalars.size() != k.scalars.size()) {
         return refuse(fmt::format("{} takes {} tensors and {} scalars; {} and {} were given", k.name, k.tensors.size(), k.scalars.size(), a.tensors.size(), a.scalars.size()));
     }
+    for (std::size_t i = 0; i < k.scalars.size(); ++i) {
+        if (k.scalars[i].positive && !(a.scalars[i] > 0)) return refuse(fmt::format("{} of {} must be positive, and is {}", k.scalars[i].name, k.name, a.scalars[i]));
+    }
     Sizes sizes{std::vector<std::optional<std::int64_t>>(k.sizes.size()), std::vector<std::string>(k.sizes.size())};
     if (auto ok = check_shapes(k, a, sizes); !ok) return std::move(ok).propagate();
     if (auto ok = check_layout(k, a, sizes); !ok) return std::move(ok).propagate();

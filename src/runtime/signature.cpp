@@ -145,7 +145,9 @@ Result<std::vector<std::int64_t>> size_values(const Signature& s, const std::map
 
 Result<std::vector<double>> scalar_values(const Signature& s, const std::map<std::string, double>& given, std::uint64_t seed) {
     if (const std::string name = emulate::unknown_scalar(s.scalars, given); !name.empty()) return fail(FailureKind::bad_input, fmt::format("{} has no scalar parameter named '{}'", s.name, name));
-    return emulate::random_scalars(s.scalars, seed, given);
+    auto values = emulate::random_scalars(s.scalars, seed, given);
+    if (const std::string why = emulate::broken_scalar(s.scalars, values); !why.empty()) return fail(FailureKind::bad_input, why);
+    return values;
 }
 
 double tolerance_of(const Signature& s, int tensor) { return emulate::stated_tolerance(s.computes, s.tensors, tensor); }

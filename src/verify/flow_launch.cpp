@@ -56,6 +56,11 @@ FlowResult Flow::run() {
     for (const ir::Tensor& t : k_.tensors) {
         if (k_.dependent_launch && t.stable) promised_.push_back("precondition: nothing that may still run writes " + t.name + " (stable)");
     }
+    for (std::size_t i = 0; i < k_.scalars.size(); ++i) {
+        if (!k_.scalars[i].positive) continue;
+        values_.positive_scalars.insert(static_cast<int>(i));
+        promised_.push_back("precondition: " + k_.scalars[i].name + " > 0");
+    }
     for (const ir::Assumption& a : k_.assumptions) prover_.assume(ints_.condition_from(a.condition, leaf(state)));
     impossible_ = !k_.assumptions.empty() && prover_.contradictory();
     for (int axis = 0; axis < 3; ++axis) {

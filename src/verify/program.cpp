@@ -55,6 +55,11 @@ public:
             values_.sizes.insert(ints_.symbol(name, 0));
         }
         for (const ir::Tensor& t : program_.tensors) values_.tensor_types.push_back(t.dtype);
+        for (std::size_t i = 0; i < program_.scalars.size(); ++i) {
+            if (!program_.scalars[i].positive) continue;
+            values_.positive_scalars.insert(static_cast<int>(i));
+            used_.insert("precondition: " + program_.scalars[i].name + " > 0");
+        }
         for (const ir::Launch& launch : program_.launches) follow(launch);
         std::vector<Obligation> result;
         for (const ir::Equation& e : program_.computes.equations) result.push_back(judge(e));

@@ -148,6 +148,7 @@ public:
 
     std::vector<target::DType> tensor_types;   // of the tensors that elements are of
     std::set<Atom> sizes;                      // symbols that are sizes: at least 1
+    std::set<int> positive_scalars;            // promised by the caller
     std::vector<Poly> extents;                 // of the tensors' dimensions: bounded by what a launch admits
 
     // Other numbers for the tensors and scalars of the terms that `from` translates (those of the program that launches a kernel).

@@ -45,7 +45,8 @@ unsigned Values::signs(const Poly& p) {
 unsigned Values::signs(Value v) {
     const ValueNode& n = node(v);
     if (n.kind == Kind::number) return sign_of(n.number);
-    if (n.kind == Kind::scalar || n.kind == Kind::unknown) return any_sign;
+    if (n.kind == Kind::scalar) return positive_scalars.count(n.id) ? positive_sign : any_sign;
+    if (n.kind == Kind::unknown) return any_sign;
     if (n.kind == Kind::element) return static_cast<std::size_t>(n.id) < tensor_types.size() && is_unsigned(tensor_types[static_cast<std::size_t>(n.id)]) ? zero_sign | positive_sign : any_sign;
     const auto key = static_cast<std::uint64_t>(prover_.state()) << 32 | static_cast<std::uint32_t>(v);
     if (const auto known = signs_.find(key); known != signs_.end()) return known->second;
