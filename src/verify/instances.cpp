@@ -238,6 +238,7 @@ std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering
                 SizeDemand& d = demands[at(size)];
                 d.cap = std::max(d.cap, loop.cap);
                 d.period = std::max(d.period, loop.period), d.distance = std::max(d.distance, loop.distance);
+                d.own_part = std::max(d.own_part, loop.own_part);
                 d.by_inner = d.by_inner && loop.by_inner;
                 d.apart = d.apart && in_step.count(&f) != 0;
                 if (std::none_of(d.trips.begin(), d.trips.end(), [&](const Expr& e) { return ir::same(e, trips); })) d.trips.push_back(trips);
@@ -353,7 +354,7 @@ std::int64_t rounds_needed(const std::vector<SizeDemand>& demands, const std::ve
     }
     const SizeDemand& d = demands[outer];
     const std::int64_t inner = std::max<std::int64_t>(1, least.value_or(1));
-    return std::min(d.cap, d.period + (d.distance + inner - 1) / inner);
+    return std::min(d.cap, d.period + d.own_part + (std::max<std::int64_t>(1, d.distance - d.own_part) + inner - 1) / inner);
 }
 
 }  // namespace

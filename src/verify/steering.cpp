@@ -415,9 +415,9 @@ private:
             if (!counter(counter_id)) continue;
             const Gain g = gain(f.body, counter_id);
             if (g.touched) loop.reach = std::max(loop.reach, loop.own_reach + far);
-            if (g.touched && far > 0 && !g.in_loops) loop.by_inner = false;
+            if (g.touched && !g.in_loops) loop.own_part = std::max(loop.own_part, far);
         }
-        if (loop.own_reach > 0) loop.by_inner = false;   // it counts its own iterations
+        loop.own_part += loop.own_reach;
         if (loop.period > longest_period) complain("the slots and phases repeat after more than " + std::to_string(longest_period) + " iterations");
         loop.cap = loop.reach + loop.period + in_memory + 1;
         loop.distance = loop.reach + in_memory + 1;
