@@ -238,6 +238,7 @@ std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering
                 SizeDemand& d = demands[at(size)];
                 d.cap = std::max(d.cap, loop.cap);
                 d.period = std::max(d.period, loop.period), d.distance = std::max(d.distance, loop.distance);
+                d.own_part = std::max(d.own_part, loop.own_part);
                 d.by_inner = d.by_inner && loop.by_inner;
                 d.apart = d.apart && in_step.count(&f) != 0;
                 if (std::none_of(d.trips.begin(), d.trips.end(), [&](const Expr& e) { return ir::same(e, trips); })) d.trips.push_back(trips);
@@ -339,6 +340,25 @@ private:
 
 }  // namespace
 
+namespace {
+
+// A loop that repeats only because those inside it advance counters has come round the sooner the longer they are: so many iterations are needed.
+std::int64_t rounds_needed(const std::vector<SizeDemand>& demands, const std::vector<std::size_t>& crossed, std::size_t outer, const std::vector<std::int64_t>& sizes) {
+    std::optional<std::int64_t> least;
+    for (std::size_t c : crossed) {
+        if (c == outer) continue;
+        for (const Expr& t : demands[c].trips) {
+            const auto v = emulate::size_value(t, sizes);
+            least = v && (!least || *v < *least) ? v : least;
+        }
+    }
+    const SizeDemand& d = demands[outer];
+    const std::int64_t inner = std::max<std::int64_t>(1, least.value_or(1));
+    return std::min(d.cap, d.period + d.own_part + (std::max<std::int64_t>(1, d.distance - d.own_part) + inner - 1) / inner);
+}
+
+}  // namespace
+
 std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector<Choices>& choices, const std::vector<bool>& matters, const std::vector<SizeDemand>& demands, std::int64_t period, bool jointly) {
     std::vector<Instance> list;
     std::set<std::vector<std::int64_t>> listed;
@@ -394,20 +414,16 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
         std::vector<std::size_t> digit(crossed.size(), 0);
         for (bool more = true; more;) {
             for (std::size_t c = 0; c < crossed.size(); ++c) sizes[crossed[c]] = choices[crossed[c]].values[digit[c]];
-            // A loop that repeats because those inside it advance counters has come round the sooner the longer they are.
-            if (outer < n && demands[outer].by_inner) {
-                std::optional<std::int64_t> least;
-                for (std::size_t c : crossed) {
-                    for (const Expr& t : demands[c].trips) {
-                        const auto v = emulate::size_value(t, sizes);
-                        least = v && (!least || *v < *least) ? v : least;
-                    }
-                }
-                const std::int64_t inner = std::max<std::int64_t>(1, least.value_or(1));
-                const auto enough = least_for(demands[outer].trips.front(), sizes, outer, std::min(demands[outer].cap, demands[outer].period + (demands[outer].distance + inner - 1) / inner + 1));
-                sizes[outer] = enough && demands[outer].trips.size() == 1 ? std::max<std::int64_t>(1, *enough) : choices[outer].values[3];
+            if (outer < n && demands[outer].by_inner && demands[outer].trips.size() == 1) {
+                const auto enough = least_for(demands[outer].trips.front(), sizes, outer, rounds_needed(demands, crossed, outer, sizes));
+                sizes[outer] = enough ? std::max<std::int64_t>(1, *enough) : choices[outer].values[3];
             }
-            emit(sizes, false);
+            const bool longer = std::any_of(crossed.begin(), crossed.end(), [&](std::size_t c) {
+                if (!demands[c].by_inner || demands[c].trips.size() != 1) return false;
+                const auto trips_now = emulate::size_value(demands[c].trips.front(), sizes);
+                return trips_now && *trips_now > rounds_needed(demands, crossed, c, sizes);
+            });
+            if (!longer) emit(sizes, false);
             more = false;
             for (std::size_t c = 0; c < crossed.size() && !more; ++c) {
                 if (++digit[c] < choices[crossed[c]].values.size()) more = true;

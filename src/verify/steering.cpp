@@ -412,8 +412,12 @@ private:
         ir::for_each_stmt(f.body, [&](const Stmt& s) { barriers |= std::holds_alternative<ir::BarrierWait>(s.op) || std::holds_alternative<ir::BarrierArrive>(s.op) || std::holds_alternative<ir::BarrierExpect>(s.op) || std::holds_alternative<ir::CpAsyncArrive>(s.op); });
         if (barriers) loop.period = std::min(std::lcm(loop.period, 2 * in_memory), longest_period + 1);
         for (const auto& [counter_id, far] : reach_) {
-            if (counter(counter_id) && gain(f.body, counter_id).touched) loop.reach = std::max(loop.reach, loop.own_reach + far);
+            if (!counter(counter_id)) continue;
+            const Gain g = gain(f.body, counter_id);
+            if (g.touched) loop.reach = std::max(loop.reach, loop.own_reach + far);
+            if (g.touched && !g.in_loops) loop.own_part = std::max(loop.own_part, far);
         }
+        loop.own_part += loop.own_reach;
         if (loop.period > longest_period) complain("the slots and phases repeat after more than " + std::to_string(longest_period) + " iterations");
         loop.cap = loop.reach + loop.period + in_memory + 1;
         loop.distance = loop.reach + in_memory + 1;
