@@ -69,9 +69,8 @@ void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& repla
     explain_value(c, r, wrong->tensor, wrong->error.where, suspects);
     if (!c.picture.empty()) return;
     // Which cells of the output are wrong.
-    auto expected = emulate::reference(k.computes, c.sizes, scalars, inputs);
-    if (!expected) return;
-    for (const emulate::ReferenceOutput& o : *expected) {
+    if (!options.expected) return;
+    for (const emulate::ReferenceOutput& o : *options.expected) {
         if (o.tensor != wrong->tensor) continue;
         double squares = 0;
         for (double v : o.values) squares += v * v;
@@ -154,6 +153,7 @@ public:
         Counterexample c = described(*found);
         // Replay: the same instance once more, from scratch, and with a history where it is to be explained.
         emulate::TrialOptions again = trial_options(found->conditions);
+        again.expected = expected_of(*found, again);   // asked for several times below
         if (options_.explain) again.emulator.history = std::make_shared<emulate::History>();
         const emulate::Trial replay = emulate::run_trial(k_, found->sizes, again);
         c.confirmed = replay.failed();
@@ -161,7 +161,7 @@ public:
             Suspects suspects;
             explain(c, k_, replay, again, wrong_output(found->trial), suspects);
             told("explained", found->sizes);
-            repair(c, *found, before, suspects);
+            repair(c, *found, before, suspects, again.expected);
             told("repaired", found->sizes);
         }
         c.code = code_for(c.kind);
@@ -259,7 +259,7 @@ private:
     // The smallest of each size that still fails, greedily; then a plain schedule.
     void shrink(Failure& f) {
         const double begin = processor_seconds();
-        const double most = std::min(0.3, options_.seconds);
+        const double most = std::min(0.5, options_.seconds);
         const bool by_order = !f.trial.outcome.clean() && order_fails(f.sizes, f.conditions);
         Failure quick = f;   // by runs without values: believed only after a trial
         bool shrunk = true;
@@ -330,11 +330,19 @@ private:
         return c;
     }
 
+    std::shared_ptr<const std::vector<emulate::ReferenceOutput>> expected_of(const Failure& f, const emulate::TrialOptions& options) const {
+        const emulate::Start begin = emulate::starting_values(k_, f.sizes, options);
+        if (!begin.refused.empty()) return nullptr;
+        auto expected = emulate::reference(k_.computes, f.sizes, begin.scalars, begin.tensors);
+        return expected ? std::make_shared<const std::vector<emulate::ReferenceOutput>>(std::move(*expected)) : nullptr;
+    }
+
     // A change after which this instance passes, and others: the one hint that is known to be right.
-    void repair(Counterexample& c, const Failure& f, const std::vector<std::int64_t>& before, const Suspects& suspects) {
+    void repair(Counterexample& c, const Failure& f, const std::vector<std::int64_t>& before, const Suspects& suspects, std::shared_ptr<const std::vector<emulate::ReferenceOutput>> expected) {
         std::vector<RepairTrial> trials;
         auto add = [&](const std::vector<std::int64_t>& sizes, const Conditions& conditions) { trials.push_back({sizes, trial_options(conditions)}); };
         add(f.sizes, f.conditions);
+        trials.front().options.expected = std::move(expected);
         Conditions other = f.conditions;
         other.small_integers = !other.small_integers;
         other.seed += 1;

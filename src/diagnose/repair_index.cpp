@@ -131,7 +131,10 @@ private:
     void control() {
         ir::Stmt copy = stmt();
         const auto places = expressions_of(copy);
-        const int rank = list_.suspects().order ? 40 : 8;
+        // Of two loops that do not run alike, that of the one who waits is looked at first.
+        bool waits = false;
+        for (int up = list_.number_of(list_.suspects().second); up >= 0; up = list_.places()[static_cast<std::size_t>(up)].parent) waits |= up == place_;
+        const int rank = !list_.suspects().order ? 8 : waits ? 38 : 40;
         for (std::size_t i = 0; i < places.size(); ++i) {
             const Expr e = *places[i].expr;
             if (places[i].role == ExprRole::bound) {
@@ -142,7 +145,7 @@ private:
                     continue;
                 }
                 replace(rank, i, what, roundings(e));
-                replace(rank, i, what, loop_end ? std::vector<Expr>{moved(e, 1), moved(e, -1)} : e.as_constant() ? std::vector<Expr>{Expr(0)} : std::vector<Expr>{moved(e, -1), moved(e, 1), Expr(0)});
+                replace(rank, i, what, loop_end ? std::vector<Expr>{moved(e, -1), moved(e, 1)} : e.as_constant() ? std::vector<Expr>{Expr(0)} : std::vector<Expr>{moved(e, -1), moved(e, 1), Expr(0)});
                 replace(rank + 3, i, what, neighbours(k_, e, variables_around(list_, place_)));
             }
             if (places[i].role == ExprRole::condition) {
@@ -248,6 +251,7 @@ private:
                         const auto c = n->args[1].as_constant();
                         if (!c || *c < 2 || *c > 16) return {};
                         std::vector<Expr> others;
+                        if (n->args[0].kind() == ExprKind::add && n->args[0]->args[1].as_constant()) others.push_back(ir::make_expr(n.kind(), {n->args[0]->args[0], *c}));
                         for (int s : slots) {
                             if (s != *c) others.push_back(ir::make_expr(n.kind(), {n->args[0], s}));
                         }

@@ -39,7 +39,7 @@ public:
 
 private:
     void collect(const ir::Region& region, int parent, const ir::Role* role, bool elected);
-    void insert(int rank, int place, std::size_t at, const std::string& text, const std::vector<ir::Operation>& operations);
+    void insert(int rank, int place, bool after, const std::string& text, const std::vector<ir::Operation>& operations);
     const ir::Kernel& k_;
     const Suspects& suspects_;
     std::vector<Place> places_;

@@ -119,7 +119,7 @@ void add_meetings(CandidateList& list, int first, int second) {
     if (list.suspects().proxy) {
         for (std::size_t i = 0; i < list.places().size(); ++i) {   // the writers are not always known: cp.async writes too
             const ir::Operation& op = list.places()[i].stmt->op;
-            if (std::holds_alternative<ir::StoreShared>(op) || std::holds_alternative<ir::CpAsyncWait>(op)) list.insert_after(11, static_cast<int>(i), "add tw.fence_async()", {ir::ProxyFence{}});
+            if (std::holds_alternative<ir::StoreShared>(op) || std::holds_alternative<ir::CpAsyncWait>(op)) list.insert_after(-1, static_cast<int>(i), "add tw.fence_async()", {ir::ProxyFence{}});
         }
     }
     for (std::size_t i = 0; i < list.places().size(); ++i) {   // what a wait waited for, others see after a barrier
@@ -129,10 +129,10 @@ void add_meetings(CandidateList& list, int first, int second) {
         if (waits && !m.operations.empty()) list.insert_after(23, static_cast<int>(i), "add " + m.what, m.operations);
     }
     if (first >= 0 && list.suspects().proxy) {
-        list.insert_after(10, first, "add tw.fence_async()", {ir::ProxyFence{}});
+        list.insert_after(-2, first, "add tw.fence_async()", {ir::ProxyFence{}});
         std::vector<ir::Operation> fenced = {ir::ProxyFence{}};
         fenced.insert(fenced.end(), all.operations.begin(), all.operations.end());
-        if (same_group) list.insert_after(12, first, "add tw.fence_async() and " + all.what, fenced);
+        if (same_group) list.insert_after(-1, first, "add tw.fence_async() and " + all.what, fenced);
     }
 }
 
