@@ -88,6 +88,7 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     search.trials = options.search_trials;
     search.seed = options.seed;
     search.explain = options.explain;
+    search.repair_seconds = std::max(0.8, options.search_seconds / 4);   // who has time for a long search has it for a hint
     const double cost = result.milliseconds;
     search.proves = [cost](const ir::Kernel& changed) -> std::optional<bool> {   // of a change that is to be told; not where proofs take long
         CheckOptions only_proof;

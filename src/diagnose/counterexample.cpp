@@ -259,7 +259,7 @@ private:
     // The smallest of each size that still fails, greedily; then a plain schedule.
     void shrink(Failure& f) {
         const double begin = processor_seconds();
-        const double most = std::min(0.5, options_.seconds);
+        const double most = std::max(std::min(0.5, options_.seconds), options_.seconds / 6);
         const bool by_order = !f.trial.outcome.clean() && order_fails(f.sizes, f.conditions);
         Failure quick = f;   // by runs without values: believed only after a trial
         bool shrunk = true;

@@ -57,9 +57,9 @@ void CandidateList::insert(int rank, int place, bool after, const std::string& t
         if (p.elected || p.stmt->loc.line != named.loc.line || p.stmt->op.index() != named.op.index()) continue;
         std::size_t at = after ? p.at + 1 : p.at;
         if (after) {
-            while (at < p.region->size() && (*p.region)[at].loc.line == named.loc.line && (*p.region)[at].op.index() != named.op.index()) ++at;   // all that one line became
+            while (at < p.region->size() && (*p.region)[at].loc.line == named.loc.line) ++at;   // all that one line became
         } else {
-            while (at > 0 && (*p.region)[at - 1].loc.line == named.loc.line && (*p.region)[at - 1].op.index() != named.op.index()) --at;
+            while (at > 0 && (*p.region)[at - 1].loc.line == named.loc.line) --at;
         }
         if (taken.emplace(p.region, at).second) spots.emplace_back(static_cast<int>(i), at);
     }

@@ -24,6 +24,6 @@ def gemm(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(f32, M
         for kt in tw.range(tw.cdiv(K, 64)):
             slot = ring.wait()
             tw.wgmma(acc, sA[slot], sB[slot].T)
-            tw.wgmma_wait(1)
+            tw.wgmma_wait(1)  # here
             ring.release(keep=1)
         tw.store(C[bm * 64, bn * 64], acc)  # here

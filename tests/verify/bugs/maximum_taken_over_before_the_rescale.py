@@ -1,5 +1,5 @@
 # expect: TW1001
-# hint: -
+# hint: `top` instead of `new`
 # rebuilds: attention: running maximum updated before the rescale factor
 """The old maximum is gone when the factor is computed, so that the factor is 1."""
 import tilewright as tw
