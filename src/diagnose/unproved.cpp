@@ -24,6 +24,12 @@ const std::vector<UnprovedReason>& unproved_reasons() {
         // values
         {"infinity less infinity", "an infinite fill is subtracted from another", "start a running maximum at a finite number (-1e30), or choose with tw.where before the difference"},
         {"0 times infinity", "an infinite fill is multiplied by 0", "choose with tw.where before the product"},
+        {"0 times what has a value only in places", "a factor of 0 meets a quotient, a logarithm or a root that may have no value", "choose with tw.where before the product"},
+        {"a quotient of what may be 0 or has a value only in places", "a divisor is not known to be other than 0", "divide by something positive (a maximum with a small constant, a sum of squares plus an epsilon), or state the same quotient in computes"},
+        {"no real number", "a product of infinities and zeros has no value", "choose with tw.where before the product"},
+        {"a comparison, an index or an integer that hangs on what a narrower type has rounded", "a value was rounded to a narrower type, and a comparison, an index or an integer depends on it", "compare and convert before rounding, state the same cast in computes, or bound the value (tw.assume) so that the type holds it exactly"},
+        {"two writes of `", "two writes of one shared buffer meet, and which of them a read finds was not followed", "let each iteration write the whole buffer, or use two buffers"},
+        {"`", "a buffer of a program could not be followed from one launch to the next", "let one launch write all of the buffer before another reads it, with the type that it holds"},
         {"a difference of unknown values", "two values that could not be followed are subtracted", "see the other reasons: what makes them unknown comes first"},
         {"a difference of what a fill may make infinite", "two values that may be infinite (a fill of -inf) are subtracted", "start a running maximum at a finite number (-1e30), or choose with tw.where before the difference"},
         {"a difference of what has a value only in places", "a difference cancels only where both sides have a value (a quotient, a logarithm, a root)", "subtract before dividing, or choose with tw.where so that both sides have a value"},

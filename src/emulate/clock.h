@@ -120,7 +120,11 @@ inline bool ordered(const Access& before, const Access& now, const Knowledge& k)
         }
         if (before.serial == now.serial) return true;
     }
-    if (before.actor == now.issuer) return (before.lane == now.lane && now.lane != several_lanes) || before.lane == no_lane || before.time <= now.lanes_clock;
+    if (before.actor == now.issuer) {
+        // What the warp does after the issue, the copy may overtake, also what the issuing lane does.
+        if (before.actor >= k.order.size() || k.order[before.actor] < before.time) return false;
+        return (before.lane == now.lane && now.lane != several_lanes) || before.lane == no_lane || before.time <= now.lanes_clock;
+    }
     if (before.actor == now.copies_actor && before.lane == now.lane && now.lane != several_lanes && before.time <= now.own_copies) return true;
     return before.actor < k.order.size() && k.order[before.actor] >= before.time;
 }

@@ -87,14 +87,20 @@ def test_a_corrupt_entry_is_compiled_again_and_said(tmp_path):
     assert all("damaged" in r["cache_note"] for r in reports), reports
 
 
+def children(process):
+    lines = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(process)], capture_output=True, text=True).stdout.splitlines()
+    return {int(line.split()[0]): line.split()[1:] for line in lines}
+
+
 def test_a_worker_that_is_killed_costs_one_request():
     request = json.dumps({"file": str(SOURCE / "kernels" / "vector_add.py"), "sizes": {"N": 100}})
     child = subprocess.Popen([PROGRAM, "bench", "--requests", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "TILEWRIGHT_HIDE": "driver"})
     child.stdin.write(request + "\n")
     child.stdin.flush()
     assert json.loads(child.stdout.readline())["status"] == "no gpu"
-    workers = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(child.pid)], capture_output=True, text=True).stdout.split("\n")
-    worker = [int(line.split()[0]) for line in workers if "gpu-worker" in line]
+    wardens = children(child.pid)
+    assert len(wardens) == 1
+    worker = [pid for pid, words in children(*wardens).items() if "gpu-worker" in words]
     assert len(worker) == 1
     os.kill(worker[0], signal.SIGKILL)
     child.stdin.write(request + "\n" + request + "\n")

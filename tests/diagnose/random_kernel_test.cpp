@@ -52,7 +52,7 @@ TEST(RandomKernels, EveryFamilyIsWrittenAndBroken) {
 
 // Seeds 1 to 40 of `tilewright crosscheck`. A failure here is a hole in the verifier, or a false alarm of the emulator.
 TEST(CrossCheck, NothingThatTheEmulatorRefutesIsProved) {
-    int clean = 0, proved = 0, real = 0;
+    int clean = 0, proved = 0, real = 0, slipped = 0;
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         RandomOptions options;
         options.broken = 0.5;
@@ -69,11 +69,12 @@ TEST(CrossCheck, NothingThatTheEmulatorRefutesIsProved) {
             ++clean;
             proved += r.proved;
         } else {
+            ++slipped;
             real += !r.failure.empty();
         }
     }
     EXPECT_GE(proved * 10, clean * 7) << proved << " of " << clean << " clean kernels are proved";   // 80% over many seeds; this is a sample
-    EXPECT_GE(real, 12) << "at least 30% are really broken";
+    EXPECT_GE(real * 10, slipped * 3) << "at least 30% are really broken";
 }
 
 // What was proved and wrong once: a text, and the slip in its last form.

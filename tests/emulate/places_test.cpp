@@ -75,7 +75,7 @@ TEST(Shadow, WhatSeveralLanesWroteNeedsAWarpBarrier) {
         read.lane = static_cast<std::uint8_t>(lane);
         read.serial = 2;
         EXPECT_EQ(shadow.read(0, read, k).conflict, Conflict::race) << lane;
-        read.warp_epoch = 1;
+        read.lanes_clock = 1;
         EXPECT_EQ(shadow.read(0, read, k).conflict, Conflict::none) << lane;
     }
     write.serial = 3;   // several again, in the epoch of the first: a lane may meet another's bytes

@@ -30,7 +30,8 @@ def test_every_counterpart_is_a_shipped_kernel(task):
 
 
 def suite(folder, *words):
-    environment = {**os.environ, "TILEWRIGHT_STATE": str(folder / "state"), "TILEWRIGHT_PROGRAM": str(SOURCE / "tests/plan/fake_gpu.py"), "FAKE_GPU_COUNT": str(folder / "count"), "TILEWRIGHT_HIDE": "nvrtc"}
+    environment = {**os.environ, "TILEWRIGHT_STATE": str(folder / "state"), "TILEWRIGHT_PROGRAM": str(SOURCE / "tests/plan/fake_gpu.py"), "FAKE_GPU_COUNT": str(folder / "count"), "TILEWRIGHT_HIDE": "nvrtc",
+                   "TILEWRIGHT_PASS": "FAKE_GPU_COUNT", "TILEWRIGHT_BOX_WRITE": str(folder)}  # the worker is in its box
     return subprocess.Popen([sys.executable, str(SOURCE / "bench/agent_suite.py"), "all", "--program", PROGRAM, "--out", str(folder / "out"), *words], env=environment, stdout=subprocess.PIPE, text=True)
 
 
