@@ -87,13 +87,13 @@ def mma_e4m3(A: tw.Tensor(e4m3, M, K), B: tw.Tensor(e4m3, N, K), C: tw.Tensor(f3
     through_mma(A, B, C, e4m3, e4m3, f32, 64, 64)
 
 
-@tw.kernel(target="sm_90a", computes="C[m, n] = sum(k, f16(A[m, k]) * f16(B[n, k]))")
+@tw.kernel(target="sm_90a", computes="C[m, n] = sum(k, bf16(A[m, k]) * bf16(B[n, k]))")
 def wgmma_e4m3(A: tw.Tensor(e4m3, M, K), B: tw.Tensor(e4m3, N, K), C: tw.Tensor(f32, M, N)):
     tw.assume(K % 16 == 0)
     through_wgmma(A, B, C, e4m3, e4m3, f32, 72)
 
 
-@tw.kernel(target="sm_90a", computes="C[m, n] = sum(k, f16(A[m, k]) * f16(B[n, k]))")
+@tw.kernel(target="sm_90a", computes="C[m, n] = sum(k, bf16(A[m, k]) * bf16(B[n, k]))")
 def wgmma_e4m3_e5m2(A: tw.Tensor(e4m3, M, K), B: tw.Tensor(e5m2, N, K), C: tw.Tensor(f32, M, N)):
     tw.assume(K % 16 == 0)
     through_wgmma(A, B, C, e4m3, e5m2, f32, 64)
@@ -117,7 +117,7 @@ def wgmma_bf16_n40(A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Ten
     through_wgmma(A, B, C, bf16, bf16, f32, 40)
 
 
-@tw.kernel(target="sm_90a", computes="C[m, n] = sum(k, f16(A[m, k]) * f16(B[n, k]))")
+@tw.kernel(target="sm_90a", computes="C[m, n] = sum(k, bf16(A[m, k]) * bf16(B[n, k]))")
 def wgmma_e4m3_registers(A: tw.Tensor(e4m3, M, K), B: tw.Tensor(e4m3, N, K), C: tw.Tensor(f32, M, N)):
     from_registers(A, B, C, e4m3, 32)
 
