@@ -86,17 +86,22 @@ void emulate(benchmark::State& state, const std::string& name) {
 
 const int registered = [] {
     for (const char* name : {"vector_add", "gemm_sm80", "gemm_sm90", "attention_sm90"}) {
-        benchmark::RegisterBenchmark(("parse_and_lower/" + std::string(name)).c_str(), parse_and_lower, name)->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark(("parse_and_lower/" + std::string(name)).c_str(), parse_and_lower, name)
+            ->Unit(benchmark::kMillisecond);
         benchmark::RegisterBenchmark(("prove/" + std::string(name)).c_str(), prove, name)->Unit(benchmark::kMillisecond);
         benchmark::RegisterBenchmark(("print_cuda/" + std::string(name)).c_str(), print_cuda, name)->Unit(benchmark::kMillisecond);
     }
     for (const char* name : {"gemm_sm80", "gemm_sm90", "attention_sm90"}) {
         benchmark::RegisterBenchmark(("compile_nvrtc/" + std::string(name)).c_str(), compile_nvrtc, name)->Unit(benchmark::kMillisecond);
-        benchmark::RegisterBenchmark(("source_to_cubin/" + std::string(name)).c_str(), source_to_cubin, name, false)->Unit(benchmark::kMillisecond);
-        benchmark::RegisterBenchmark(("source_to_cubin_cached/" + std::string(name)).c_str(), source_to_cubin, name, true)->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark(("source_to_cubin/" + std::string(name)).c_str(), source_to_cubin, name, false)
+            ->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark(("source_to_cubin_cached/" + std::string(name)).c_str(), source_to_cubin, name, true)
+            ->Unit(benchmark::kMillisecond);
     }
     for (const char* name : {"gemm_sm80", "gemm_sm90"}) {
-        benchmark::RegisterBenchmark(("emulate_256x256x256/" + std::string(name)).c_str(), emulate, name)->Unit(benchmark::kMillisecond)->UseManualTime();
+        benchmark::RegisterBenchmark(("emulate_256x256x256/" + std::string(name)).c_str(), emulate, name)
+            ->Unit(benchmark::kMillisecond)
+            ->UseManualTime();
     }
     return 0;
 }();

@@ -34,12 +34,18 @@ void check(benchmark::State& state, const std::string& file, const std::string& 
 
 const int registered = [] {
     const std::pair<const char*, const char*> kernels[] = {
-        {"gemm_sm90", "gemm"}, {"gemm_cluster_sm90", "gemm_cluster"}, {"gemm_sm80", "gemm"},
-        {"gemm_deferred_sm90", "gemm_deferred_tn"}, {"gemm_deferred_sm90", "gemm_deferred_tt"}, {"gemm_split_sm90", "split_products"},
-        {"attention_sm90", "attention"}, {"attention_sm90", "attention_causal"},
+        {"gemm_sm90", "gemm"},
+        {"gemm_cluster_sm90", "gemm_cluster"},
+        {"gemm_sm80", "gemm"},
+        {"gemm_deferred_sm90", "gemm_deferred_tn"},
+        {"gemm_deferred_sm90", "gemm_deferred_tt"},
+        {"gemm_split_sm90", "split_products"},
+        {"attention_sm90", "attention"},
+        {"attention_sm90", "attention_causal"},
     };
     for (const auto& [file, kernel] : kernels) {
-        benchmark::RegisterBenchmark(("check/" + std::string(file) + "/" + kernel).c_str(), check, file, kernel)->Unit(benchmark::kMillisecond);
+        benchmark::RegisterBenchmark(("check/" + std::string(file) + "/" + kernel).c_str(), check, file, kernel)
+            ->Unit(benchmark::kMillisecond);
     }
     return 0;
 }();

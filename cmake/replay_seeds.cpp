@@ -14,7 +14,8 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t capacity, unsigned int seed) __attribute__((weak));
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t capacity, unsigned int seed)
+    __attribute__((weak));
 
 namespace {
 
@@ -28,7 +29,9 @@ long mutate(const std::vector<std::string>& seeds, double seconds, unsigned seed
     const auto start = std::chrono::steady_clock::now();
     long count = 0;
     double slowest = 0;
-    const auto since = [](std::chrono::steady_clock::time_point t) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count(); };
+    const auto since = [](std::chrono::steady_clock::time_point t) {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
+    };
     for (; since(start) < seconds; ++count) {
         std::string text = pool[random() % pool.size()];
         const std::size_t size = text.size();
@@ -41,7 +44,8 @@ long mutate(const std::vector<std::string>& seeds, double seconds, unsigned seed
             slowest = since(began);
             std::filesystem::copy_file(kept, kept + "-slowest", std::filesystem::copy_options::overwrite_existing);
         }
-        if (random() % 4 == 0) pool[pool.size() > 2 * seeds.size() ? seeds.size() + random() % (pool.size() - seeds.size()) : random() % pool.size()] = text;
+        if (random() % 4 == 0)
+            pool[pool.size() > 2 * seeds.size() ? seeds.size() + random() % (pool.size() - seeds.size()) : random() % pool.size()] = text;
         if (pool.size() < 4 * seeds.size() && random() % 4 == 0) pool.push_back(text);
     }
     std::filesystem::remove(kept);
@@ -69,7 +73,7 @@ int main(int argc, char** argv) {
             if (!entry.is_regular_file()) continue;
             std::ifstream file(entry.path(), std::ios::binary);
             seeds.emplace_back((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-            if (seconds > 0) continue;   // known to pass: CI replays them
+            if (seconds > 0) continue;                           // known to pass: CI replays them
             std::fprintf(stderr, "%s\n", entry.path().c_str());  // the last one printed is the one that crashed
             run(seeds.back());
         }

@@ -94,8 +94,8 @@ std::span<const CodeInfo> all_codes() { return sorted_table(); }
 
 const CodeInfo& code_info(Code code) {
     const auto& table = sorted_table();
-    const auto found = std::lower_bound(table.begin(), table.end(), code,
-                                        [](const CodeInfo& info, Code wanted) { return info.code < wanted; });
+    const auto found =
+        std::lower_bound(table.begin(), table.end(), code, [](const CodeInfo& info, Code wanted) { return info.code < wanted; });
     if (found != table.end() && found->code == code) return *found;
     return code_info(Code::internal_error);  // a number that was cast to Code without being in the table
 }
@@ -139,8 +139,8 @@ std::string_view to_string(ProblemKind kind) {
 }
 
 std::string explain_text(const CodeInfo& info) {
-    std::string text = fmt::format("{} {}\n{}\n{}", info.id, info.name, wrapped(fmt::format("{}.", info.meaning), 96),
-                                   wrapped(info.explanation, 96));
+    std::string text =
+        fmt::format("{} {}\n{}\n{}", info.id, info.name, wrapped(fmt::format("{}.", info.meaning), 96), wrapped(info.explanation, 96));
     if (!info.wrong.empty()) text += fmt::format("\nWrong:\n\n{}", indented(info.wrong, "    "));
     if (!info.fix.empty()) text += fmt::format("\nRight:\n\n{}", indented(info.fix, "    "));
     return text;
@@ -166,8 +166,7 @@ std::string diagnostics_markdown() {
                                 wrapped(info.explanation, 118));
             const auto fence = [&](std::string_view title, std::string_view code) {
                 if (code.empty()) return;
-                text +=
-                    fmt::format("\n{}\n\n```{}\n{}{}```\n", title, fence_language(info), code, code.back() == '\n' ? "" : "\n");
+                text += fmt::format("\n{}\n\n```{}\n{}{}```\n", title, fence_language(info), code, code.back() == '\n' ? "" : "\n");
             };
             fence("Wrong:", info.wrong);
             fence("Right:", info.fix);

@@ -1,7 +1,7 @@
 // A moment after which nobody waits any longer.
 //
-// One object is made where a budget of time is stated and passed down to everything that can take long (model calls, waits between attempts,
-// tool calls, gates, GPU evaluations): each takes the sooner of its own limit and what is left.
+// One object is made where a budget of time is stated and passed down to everything that can take long (model calls, waits between
+// attempts, tool calls, gates, GPU evaluations): each takes the sooner of its own limit and what is left.
 #pragma once
 
 #include <algorithm>

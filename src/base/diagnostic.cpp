@@ -53,8 +53,7 @@ std::string excerpt(Span span, const SourceMap& sources, const Style& style, std
     const std::size_t end = std::min(wanted_end, line.size());
 
     const std::size_t window_begin = begin > kBefore ? character_begin(line, begin - kBefore) : 0;
-    const std::size_t window_end =
-        std::min(line.size(), character_begin(line, std::max(begin, std::min(end, begin + kAfter)) + kAfter));
+    const std::size_t window_end = std::min(line.size(), character_begin(line, std::max(begin, std::min(end, begin + kAfter)) + kAfter));
     const std::string_view lead = window_begin > 0 ? "..." : "";
     const std::string_view tail = window_end < line.size() ? "..." : "";
 
@@ -109,10 +108,9 @@ Diagnostic& DiagnosticSink::report(Diagnostic diagnostic) {
         if (diagnostic.kind == ProblemKind::internal) ++internal_count_;
     }
     // Two reports nowhere are different facts; two at one place with one code are the same.
-    const bool repeated =
-        diagnostic.span.known() && std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& earlier) {
-            return earlier.code == diagnostic.code && earlier.span == diagnostic.span;
-        });
+    const bool repeated = diagnostic.span.known() && std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& earlier) {
+                              return earlier.code == diagnostic.code && earlier.span == diagnostic.span;
+                          });
     if (repeated || full()) {
         ++dropped_count_;
         scratch_ = std::move(diagnostic);
@@ -122,9 +120,7 @@ Diagnostic& DiagnosticSink::report(Diagnostic diagnostic) {
     return diagnostics_.back();
 }
 
-Diagnostic& DiagnosticSink::error(Code code, Span span, std::string message) {
-    return report(make_error(code, span, std::move(message)));
-}
+Diagnostic& DiagnosticSink::error(Code code, Span span, std::string message) { return report(make_error(code, span, std::move(message))); }
 
 Diagnostic& DiagnosticSink::warning(Code code, Span span, std::string message) {
     Diagnostic diagnostic = make_error(code, span, std::move(message));

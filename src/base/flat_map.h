@@ -18,7 +18,7 @@ public:
     iterator end() { return entries_.end(); }
     const_iterator begin() const { return entries_.begin(); }
     const_iterator end() const { return entries_.end(); }
-    const Entry& last() const { return entries_.back(); }   // pre: not empty
+    const Entry& last() const { return entries_.back(); }  // pre: not empty
     std::size_t size() const { return entries_.size(); }
     bool empty() const { return entries_.empty(); }
 

@@ -18,7 +18,8 @@ const json* member(const json& object, const char* key) {
 }
 
 std::int64_t as_integer(const json& number) {
-    if (number.is_number_unsigned()) return static_cast<std::int64_t>(std::min<std::uint64_t>(number.get<std::uint64_t>(), static_cast<std::uint64_t>(kMost)));
+    if (number.is_number_unsigned())
+        return static_cast<std::int64_t>(std::min<std::uint64_t>(number.get<std::uint64_t>(), static_cast<std::uint64_t>(kMost)));
     if (number.is_number_integer()) return number.get<std::int64_t>();
     const double value = number.get<double>();
     if (std::isnan(value)) return 0;

@@ -77,7 +77,9 @@ Expected<std::string, ReadFailure> read_input(const std::filesystem::path& path,
     if (::fstat(file, &found) != 0) return give_up(reason("cannot read", path, errno));
     if (S_ISDIR(found.st_mode)) return give_up("cannot read " + path.string() + ": it is a folder");
     if (!S_ISREG(found.st_mode)) return give_up("cannot read " + path.string() + ": it is no plain file (a pipe, a socket or a device)");
-    const auto too_large = [&] { return give_up(path.string() + " is larger than the " + std::to_string(max_bytes) + " bytes that are read", true); };
+    const auto too_large = [&] {
+        return give_up(path.string() + " is larger than the " + std::to_string(max_bytes) + " bytes that are read", true);
+    };
     if (static_cast<std::uint64_t>(found.st_size) > max_bytes) return too_large();
     std::string content;
     char buffer[65536];

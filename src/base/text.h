@@ -35,7 +35,8 @@ public:
     explicit LineReader(std::FILE* in, std::size_t max_bytes = 64u << 20) : in_(in), max_bytes_(max_bytes) {}
     // "" and "-" are standard input.
     static Expected<LineReader, std::string> open(const std::string& path);
-    // The next line without its newline; false at the end of input. A line over the limit is read to its end and given cut off, with `too_long`.
+    // The next line without its newline; false at the end of input. A line over the limit is read to its end and given cut off, with
+    // `too_long`.
     bool next(std::string& line, bool& too_long);
 
 private:

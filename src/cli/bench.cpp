@@ -43,7 +43,8 @@ int answer_requests(const Options& o) {
         if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
         json request = parse_json(line);
         json answer;
-        if (request.is_discarded() || !request.is_object()) answer = {{"status", "refused"}, {"message", "a request is one JSON object on one line"}};
+        if (request.is_discarded() || !request.is_object())
+            answer = {{"status", "refused"}, {"message", "a request is one JSON object on one line"}};
         else answer = session.evaluate(request);
         std::cout << answer.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
         worst = std::max(worst, runtime::exit_status_of(answer));
@@ -69,7 +70,8 @@ int against_torch(const Options& o, json request) {
 json proof_of(const json& request) {
     std::vector<std::string> words = {runtime::own_program(), "check", request["file"].get<std::string>(), "--json"};
     std::string constants;
-    for (const auto& [name, value] : request["constants"].items()) constants += fmt::format("{}{}={}", constants.empty() ? "" : ",", name, value.dump());
+    for (const auto& [name, value] : request["constants"].items())
+        constants += fmt::format("{}{}={}", constants.empty() ? "" : ",", name, value.dump());
     if (!constants.empty()) words.insert(words.end(), {"--set", constants});
     runtime::WorkerLimits limits;
     limits.seconds = 300;
@@ -81,7 +83,11 @@ json proof_of(const json& request) {
     for (const json& k : said["kernels"]) {
         int proved = 0;
         for (const json& a : k["assertions"]) proved += a.value("status", "") == "proved";
-        kernels.push_back({{"kernel", k["kernel"]}, {"verdict", k["verdict"]}, {"assertions", k["assertions"].size()}, {"proved", proved}, {"used", k["used"]}});
+        kernels.push_back({{"kernel", k["kernel"]},
+                           {"verdict", k["verdict"]},
+                           {"assertions", k["assertions"].size()},
+                           {"proved", proved},
+                           {"used", k["used"]}});
     }
     return {{"kernels", kernels}};
 }
@@ -89,7 +95,9 @@ json proof_of(const json& request) {
 std::string describe_proof(const json& p) {
     if (p.contains("problem")) return "  proof: " + p["problem"].get<std::string>() + "\n";
     std::string text;
-    for (const json& k : p["kernels"]) text += fmt::format("  proof of {}: {} ({} of {} assertions)\n", k["kernel"].get<std::string>(), k["verdict"].get<std::string>(), k["proved"].get<int>(), k["assertions"].get<int>());
+    for (const json& k : p["kernels"])
+        text += fmt::format("  proof of {}: {} ({} of {} assertions)\n", k["kernel"].get<std::string>(), k["verdict"].get<std::string>(),
+                            k["proved"].get<int>(), k["assertions"].get<int>());
     return text;
 }
 
@@ -98,7 +106,8 @@ std::string describe_profile(const json& p) {
     if (p.value("source", "") == "ncu") {
         for (const auto& [kernel, metrics] : p["kernels"].items()) {
             text += "  " + kernel + ", by ncu:\n";
-            for (const auto& [name, m] : metrics.items()) text += fmt::format("    {:>14.6g} {:<6} {}\n", m["value"].get<double>(), m.value("unit", ""), m.value("meaning", name));
+            for (const auto& [name, m] : metrics.items())
+                text += fmt::format("    {:>14.6g} {:<6} {}\n", m["value"].get<double>(), m.value("unit", ""), m.value("meaning", name));
         }
         return text;
     }
@@ -134,7 +143,9 @@ int run(const Options& o) {
     base["heuristics"] = o.heuristics;
     base["samples"] = o.samples;
     if (o.against == "torch") {
-        if (o.torch.empty()) return complain(exit_bad_input, "--against torch needs the expression to compare with", "add --torch 'torch.softmax(X, -1)': a Python expression over the parameters by name");
+        if (o.torch.empty())
+            return complain(exit_bad_input, "--against torch needs the expression to compare with",
+                            "add --torch 'torch.softmax(X, -1)': a Python expression over the parameters by name");
         return against_torch(o, base);
     }
     if (o.against == "cublaslt") {
@@ -164,10 +175,14 @@ int run(const Options& o) {
         if (o.proof) evidence["proof"] = proof_of(request);
         if (o.profile) evidence["profile"] = runtime::profile(request, 2 * o.candidate.timeout);
         worst = std::max(worst, runtime::exit_status_of(evidence));
-        if (o.json_out != "-") fmt::print("{}{}", describe(evidence) + (o.proof ? describe_proof(evidence["proof"]) : ""), o.profile ? describe_profile(evidence["profile"]) : ""), std::fflush(stdout);
+        if (o.json_out != "-")
+            fmt::print("{}{}", describe(evidence) + (o.proof ? describe_proof(evidence["proof"]) : ""),
+                       o.profile ? describe_profile(evidence["profile"]) : ""),
+                std::fflush(stdout);
         results.push_back(std::move(evidence));
     }
-    if (!o.json_out.empty() && !write_json(o.json_out, results.size() == 1 ? results[0] : json{{"results", results}})) return exit_bad_input;
+    if (!o.json_out.empty() && !write_json(o.json_out, results.size() == 1 ? results[0] : json{{"results", results}}))
+        return exit_bad_input;
     return worst;
 }
 
@@ -176,17 +191,23 @@ int run(const Options& o) {
 std::function<int()> declare_bench(CLI::App& app) {
     auto o = std::make_shared<Options>();
     declare_candidate(app, o->candidate, false);
-    app.add_option("--suite", o->suite.name, "every case of bench/suites/NAME.json (gemm, attention, grouped, memory) or of the file NAME against its peers");
+    app.add_option("--suite", o->suite.name,
+                   "every case of bench/suites/NAME.json (gemm, attention, grouped, memory) or of the file NAME against its peers");
     app.add_option("--only", o->suite.only, "of a suite, the cases whose name contains this");
-    app.add_flag("--resume", o->suite.resume, "of a suite: rows that the file of --json has of the same CUDA text and sizes are kept; it is written row by row");
+    app.add_flag("--resume", o->suite.resume,
+                 "of a suite: rows that the file of --json has of the same CUDA text and sizes are kept; it is written row by row");
     app.add_option("--svg", o->suite.svg_out, "of a suite: bars against the peers and a roofline, as a picture");
     app.add_option("--draw", o->draw, "only the picture of a suite's result that --json wrote before, to --svg or the standard output");
     app.add_option("--torch", o->torch, "with --against torch: a Python expression over the parameters by name, torch and F");
     app.add_option("--prelude", o->prelude, "with --against torch: Python that runs once before");
     app.add_option("--setup", o->setup, "with --against torch: Python that runs once for each set of inputs");
-    app.add_option("--against", o->against, "peer timed in the same run: cublaslt (plain products), torch (see --torch), or another kernel file FILE[@NAME=VALUE,...] with the same parameters");
-    app.add_option("--candidate", o->candidates, "more kernel files, FILE[@NAME=VALUE,...], evaluated one after another with the same sizes and peer");
-    app.add_option("--requests", o->requests, "JSON requests, one a line, from a file or - (standard input); one line of JSON answers each");
+    app.add_option("--against", o->against,
+                   "peer timed in the same run: cublaslt (plain products), torch (see --torch), or another kernel file "
+                   "FILE[@NAME=VALUE,...] with the same parameters");
+    app.add_option("--candidate", o->candidates,
+                   "more kernel files, FILE[@NAME=VALUE,...], evaluated one after another with the same sizes and peer");
+    app.add_option("--requests", o->requests,
+                   "JSON requests, one a line, from a file or - (standard input); one line of JSON answers each");
     app.add_option("--rounds", o->rounds, "timed rounds; the contenders take turns in each")->capture_default_str();
     app.add_option("--l2", o->l2, "cold: inputs rotate so that L2 never holds them; warm: one set of inputs")->capture_default_str();
     app.add_option("--heuristics", o->heuristics, "how many of cuBLASLt's algorithms are tried")->capture_default_str();
@@ -195,7 +216,8 @@ std::function<int()> declare_bench(CLI::App& app) {
     app.add_flag("--samples", o->samples, "put the time of every round into the JSON");
     app.add_option("--json", o->json_out, "file for the evidence, or - for standard output");
     app.footer(
-        "Exit status: 0 right and measured, 1 wrong (or rejected, faulted, timed out), 2 bad usage, 3 no GPU here: the compiler's figures are given, nothing is measured, 70 our bug.\n"
+        "Exit status: 0 right and measured, 1 wrong (or rejected, faulted, timed out), 2 bad usage, 3 no GPU here: the compiler's figures "
+        "are given, nothing is measured, 70 our bug.\n"
         "Example: tilewright bench kernels/gemm_sm90.py --set M=4096,N=4096,K=4096 --against cublaslt --json gemm.json");
     return [o] { return run(*o); };
 }

@@ -34,7 +34,8 @@ std::string peer_name(const json& peer) {
     if (peer.contains("name")) return peer["name"];
     if (peer.contains("torch")) return "torch: " + peer["torch"].get<std::string>();
     std::string constants;
-    for (const auto& [name, value] : peer.value("constants", json::object()).items()) constants += (constants.empty() ? "@" : ",") + name + "=" + value.dump();
+    for (const auto& [name, value] : peer.value("constants", json::object()).items())
+        constants += (constants.empty() ? "@" : ",") + name + "=" + value.dump();
     return peer.value("file", std::string("?")) + constants;
 }
 
@@ -43,13 +44,17 @@ void add_inputs(json& request, const json& listed, const fs::path& root, std::st
     if (!listed.contains("inputs_from")) return;
     runtime::WorkerLimits limits;
     limits.box = runtime::box_for_checks();
-    const auto made = runtime::run_program_in_worker({"python3", (root / "bench/suite_inputs.py").string(), listed["inputs_from"], request["sizes"].dump(), listed.value("arguments", json::object()).dump()}, limits);
+    const auto made = runtime::run_program_in_worker({"python3", (root / "bench/suite_inputs.py").string(), listed["inputs_from"],
+                                                      request["sizes"].dump(), listed.value("arguments", json::object()).dump()},
+                                                     limits);
     json inputs = parse_json(made.answer);
-    if (made.end != runtime::WorkerEnd::finished || !inputs.is_object()) problem = "its inputs could not be made: " + std::string(trim(made.words)) + " " + made.sentence();
+    if (made.end != runtime::WorkerEnd::finished || !inputs.is_object())
+        problem = "its inputs could not be made: " + std::string(trim(made.words)) + " " + made.sentence();
     else request["inputs"] = std::move(inputs);
 }
 
-// What a row was measured of: the CUDA text of every variant that the case may launch, its sizes and what its inputs are made of. Empty when there is no text.
+// What a row was measured of: the CUDA text of every variant that the case may launch, its sizes and what its inputs are made of. Empty
+// when there is no text.
 std::string measured_digest(const json& request, const json& listed) {
     auto module = runtime::KernelModule::from_file(request["file"], request["constants"].get<lower::ConstValues>());
     if (!module) return "";
@@ -66,12 +71,16 @@ std::string measured_digest(const json& request, const json& listed) {
 }
 
 json row_of(const json& request, const std::string& peer, const json& listed) {
-    return {{"case", request["case"]}, {"file", listed["file"]}, {"constants", request["constants"]}, {"sizes", request["sizes"]}, {"peer", peer}, {"notes", listed.value("notes", std::string())}, {"digest", request["digest"]}};
+    return {{"case", request["case"]},    {"file", listed["file"]}, {"constants", request["constants"]},
+            {"sizes", request["sizes"]},  {"peer", peer},           {"notes", listed.value("notes", std::string())},
+            {"digest", request["digest"]}};
 }
 
 void say(const json& row) {
-    if (row.contains("ratio")) fmt::print("  {}: {:.2f} us; {} {:.2f} us; ratio {:.3f} [{:.3f}, {:.3f}]\n", row["case"].get<std::string>(), row["ours_us"].get<double>(), row["peer"].get<std::string>(), row["peer_us"].get<double>(),
-                                          row["ratio"].get<double>(), row["interval"][0].get<double>(), row["interval"][1].get<double>());
+    if (row.contains("ratio"))
+        fmt::print("  {}: {:.2f} us; {} {:.2f} us; ratio {:.3f} [{:.3f}, {:.3f}]\n", row["case"].get<std::string>(),
+                   row["ours_us"].get<double>(), row["peer"].get<std::string>(), row["peer_us"].get<double>(), row["ratio"].get<double>(),
+                   row["interval"][0].get<double>(), row["interval"][1].get<double>());
     else fmt::print("  {}: {}: {}\n", row["case"].get<std::string>(), row.value("status", "not measured"), row.value("message", ""));
     std::fflush(stdout);
 }
@@ -85,7 +94,8 @@ int run_suite(const SuiteOptions& o) {
     const auto text = read_file(path);
     if (!text) return complain(exit_bad_input, text.error(), "suites are bench/suites/*.json: gemm, attention, grouped, memory");
     const json suite = parse_json(*text);
-    if (!suite.is_object() || !suite.contains("cases") || !suite["cases"].is_array()) return complain(exit_bad_input, path.string() + " is not a suite: {\"cases\": [...]}");
+    if (!suite.is_object() || !suite.contains("cases") || !suite["cases"].is_array())
+        return complain(exit_bad_input, path.string() + " is not a suite: {\"cases\": [...]}");
     try {
         return run_cases(suite, o);
     } catch (const json::exception& e) {
@@ -97,7 +107,8 @@ int draw_suite(const std::string& file, const std::string& svg_out) {
     const auto text = read_file(file);
     if (!text) return complain(exit_bad_input, text.error(), "name a file that `tilewright bench --suite NAME --json FILE` wrote");
     json result = parse_json(*text);
-    if (!result.is_object() || !result.contains("cases") || !result["cases"].is_array()) return complain(exit_bad_input, file + " is not a suite's result: {\"cases\": [...], \"versions\": {...}}");
+    if (!result.is_object() || !result.contains("cases") || !result["cases"].is_array())
+        return complain(exit_bad_input, file + " is not a suite's result: {\"cases\": [...], \"versions\": {...}}");
     if (!result.contains("suite")) result["suite"] = fs::path(file).stem().string();
     try {
         const std::string picture = report::suite_picture(result);
@@ -115,7 +126,7 @@ bool is_torch(const json& peer) { return peer.is_object() && peer.contains("torc
 
 // A case of the list: what it asks the worker, and the peers that have no row yet.
 struct Case {
-    json listed, request, checked;   // `checked`: what the worker said of our kernel
+    json listed, request, checked;  // `checked`: what the worker said of our kernel
     std::vector<json> inside, torch;
     std::string problem;
 };
@@ -123,7 +134,10 @@ struct Case {
 // The rows so far, written as they come: a run that is stopped loses the case in flight.
 class Table {
 public:
-    Table(const json& suite, const SuiteOptions& o) : o_(o), result_{{"suite", suite.value("suite", o.name)}, {"cases", json::array()}, {"versions", json::object()}, {"command", own_command()}} {
+    Table(const json& suite, const SuiteOptions& o)
+        : o_(o),
+          result_{
+              {"suite", suite.value("suite", o.name)}, {"cases", json::array()}, {"versions", json::object()}, {"command", own_command()}} {
         if (!o.resume) return;
         const auto text = read_file(o.json_out);
         const json before = text ? parse_json(*text) : json();
@@ -134,14 +148,19 @@ public:
             for (const json& p : c.value("peers", json::array())) listed.emplace(c.value("case", std::string()), peer_name(p));
         }
         for (const json& row : before["cases"]) {
-            if (row.is_object() && row.contains("ratio") && listed.count({row.value("case", std::string()), row.value("peer", std::string())})) result_["cases"].push_back(row);
+            if (row.is_object() && row.contains("ratio") &&
+                listed.count({row.value("case", std::string()), row.value("peer", std::string())}))
+                result_["cases"].push_back(row);
         }
         if (before.contains("versions") && before["versions"].is_object()) result_["versions"] = before["versions"];
     }
 
     // A row of this very text: a kernel that has changed since is measured again.
     bool has(const json& request, const std::string& peer) const {
-        return std::any_of(rows().begin(), rows().end(), [&](const json& r) { return same_place(r, request["case"], peer) && !request["digest"].get_ref<const std::string&>().empty() && r.value("digest", std::string()) == request["digest"]; });
+        return std::any_of(rows().begin(), rows().end(), [&](const json& r) {
+            return same_place(r, request["case"], peer) && !request["digest"].get_ref<const std::string&>().empty() &&
+                   r.value("digest", std::string()) == request["digest"];
+        });
     }
     void versions(const json& evidence) {
         if (evidence.contains("versions")) result_["versions"].update(evidence["versions"]);
@@ -158,7 +177,9 @@ public:
     const json& result() const { return result_; }
 
 private:
-    static bool same_place(const json& row, const json& name, const std::string& peer) { return row.value("case", json()) == name && row.value("peer", std::string()) == peer; }
+    static bool same_place(const json& row, const json& name, const std::string& peer) {
+        return row.value("case", json()) == name && row.value("peer", std::string()) == peer;
+    }
 
     const SuiteOptions& o_;
     json result_;
@@ -202,7 +223,8 @@ void check_side_by_side(const std::vector<Case*>& cases, const runtime::SessionL
         }
     };
     std::vector<std::jthread> workers;
-    for (std::size_t i = 0; i < std::min<std::size_t>({cases.size(), 8, std::max(1u, std::thread::hardware_concurrency() / 2)}); ++i) workers.emplace_back(work);
+    for (std::size_t i = 0; i < std::min<std::size_t>({cases.size(), 8, std::max(1u, std::thread::hardware_concurrency() / 2)}); ++i)
+        workers.emplace_back(work);
 }
 
 // Kernels that are timed one after another, and peers that are files, into the compile cache beforehand.
@@ -211,7 +233,8 @@ void compile_side_by_side(const std::vector<json>& requests) {
     std::vector<std::jthread> workers;
     for (std::size_t i = 0; i < std::min<std::size_t>(requests.size(), std::max(1u, std::thread::hardware_concurrency())); ++i) {
         workers.emplace_back([&] {
-            for (std::size_t at = next++; at < requests.size(); at = next++) runtime::static_figures(requests[at]);   // what does not compile is said by the evaluation
+            for (std::size_t at = next++; at < requests.size(); at = next++)
+                runtime::static_figures(requests[at]);  // what does not compile is said by the evaluation
         });
     }
 }
@@ -238,13 +261,22 @@ int run_cases(const json& suite, const SuiteOptions& o) {
     std::vector<Case> cases;
     bool found = false;
     for (const json& listed : suite["cases"]) {
-        if (!listed.is_object() || !listed.contains("case") || !listed.contains("file") || !listed.contains("sizes")) return complain(exit_bad_input, "a case lacks \"case\", \"file\" or \"sizes\": " + listed.dump().substr(0, 200));
+        if (!listed.is_object() || !listed.contains("case") || !listed.contains("file") || !listed.contains("sizes"))
+            return complain(exit_bad_input, "a case lacks \"case\", \"file\" or \"sizes\": " + listed.dump().substr(0, 200));
         if (!o.only.empty() && listed["case"].get<std::string>().find(o.only) == std::string::npos) continue;
         found = true;
         Case c;
         c.listed = listed;
-        c.request = {{"case", listed["case"]}, {"time", true}, {"rounds", o.rounds}, {"heuristics", o.heuristics}, {"timeout_s", o.timeout}, {"constants", listed.value("constants", json::object())},
-                     {"sizes", listed["sizes"]}, {"scalars", listed.value("scalars", json::object())}, {"l2", listed.value("l2", std::string("cold"))}, {"seed", listed.value("seed", 1)}};
+        c.request = {{"case", listed["case"]},
+                     {"time", true},
+                     {"rounds", o.rounds},
+                     {"heuristics", o.heuristics},
+                     {"timeout_s", o.timeout},
+                     {"constants", listed.value("constants", json::object())},
+                     {"sizes", listed["sizes"]},
+                     {"scalars", listed.value("scalars", json::object())},
+                     {"l2", listed.value("l2", std::string("cold"))},
+                     {"seed", listed.value("seed", 1)}};
         std::error_code ignored;
         const std::string file = listed["file"];
         c.request["file"] = fs::exists(file, ignored) ? file : (root / file).string();
@@ -270,11 +302,13 @@ int run_cases(const json& suite, const SuiteOptions& o) {
 
     std::vector<json> compiled;
     const auto once = [&](const json& request) {
-        json wanted = {{"file", request["file"]}, {"kernel", request.value("kernel", std::string())}, {"constants", request.value("constants", json::object())}};
+        json wanted = {{"file", request["file"]},
+                       {"kernel", request.value("kernel", std::string())},
+                       {"constants", request.value("constants", json::object())}};
         if (std::find(compiled.begin(), compiled.end(), wanted) == compiled.end()) compiled.push_back(std::move(wanted));
     };
     for (const Case& c : cases) {
-        if (c.inside.empty() && !c.torch.empty()) continue;   // known to the cache by now
+        if (c.inside.empty() && !c.torch.empty()) continue;  // known to the cache by now
         once(c.request);
         for (const json& p : c.inside) {
             if (p.is_object()) once(against(p, c.listed, root));
@@ -284,7 +318,7 @@ int run_cases(const json& suite, const SuiteOptions& o) {
 
     runtime::EvaluationSession session(limits);
     for (Case& c : cases) {
-        if (c.inside.empty() && c.torch.empty()) c.inside.push_back(nullptr);   // ours alone
+        if (c.inside.empty() && c.torch.empty()) c.inside.push_back(nullptr);  // ours alone
         for (const json& p : c.inside) {
             json asked = c.request;
             if (!p.is_null()) asked["against"] = against(p, c.listed, root);
@@ -304,7 +338,8 @@ int run_cases(const json& suite, const SuiteOptions& o) {
         table.versions(c.checked);
         for (const json& p : c.torch) {
             json row = row_of(c, peer_name(p), c.checked);
-            for (const char* timed : {"ours_us", "ours_interval", "ratio", "interval", "peer_us", "peer_algorithm", "peer_right"}) row.erase(timed);
+            for (const char* timed : {"ours_us", "ours_interval", "ratio", "interval", "peer_us", "peer_algorithm", "peer_right"})
+                row.erase(timed);
             json described = runtime::torch_case(c.request, c.problem);
             if (described.is_null() || c.checked["status"] != "right") {
                 if (!row.contains("message")) row["message"] = c.problem;
@@ -329,7 +364,8 @@ int run_cases(const json& suite, const SuiteOptions& o) {
     });
     if (!written || (o.json_out == "-" && !write_json("-", table.result()))) return exit_bad_input;
     if (!o.svg_out.empty()) {
-        if (auto drawn = write_file_atomically(o.svg_out, report::suite_picture(table.result())); !drawn) return complain(exit_bad_input, drawn.error());
+        if (auto drawn = write_file_atomically(o.svg_out, report::suite_picture(table.result())); !drawn)
+            return complain(exit_bad_input, drawn.error());
     }
     return worst;
 }

@@ -11,10 +11,10 @@
 namespace tw::cli {
 
 struct SuiteOptions {
-    std::string name;            // of bench/suites/, or a path
+    std::string name;  // of bench/suites/, or a path
     std::string json_out, svg_out;
-    std::string only;            // cases whose name contains this
-    bool resume = false;         // rows that json_out has of the same CUDA text are kept and not measured again
+    std::string only;     // cases whose name contains this
+    bool resume = false;  // rows that json_out has of the same CUDA text are kept and not measured again
     int rounds = 30, heuristics = 64;
     double timeout = 60;
 };

@@ -27,14 +27,17 @@ struct Options {
     Limits limits;
 };
 
-constexpr const char* wrong_proof = "every assertion was proved, and this run refutes the proof: that is a bug of tilewright, please report it with this file";
+constexpr const char* wrong_proof =
+    "every assertion was proved, and this run refutes the proof: that is a bug of tilewright, please report it with this file";
 
 nlohmann::json place(const ir::Loc& l) { return {{"line", l.line}, {"column", l.column}}; }
 
 nlohmann::json to_json(const diagnose::Counterexample& c) {
-    nlohmann::json j = {{"kind", c.kind}, {"code", c.code}, {"message", c.message}, {"place", place(c.loc)}, {"statement", c.statement},
-                        {"sizes", c.sizes_text}, {"schedule", c.schedule}, {"seed", c.seed}, {"block", {c.block[0], c.block[1], c.block[2]}},
-                        {"thread", c.thread}, {"element", c.element}, {"hint", c.hint}, {"confirmed", c.confirmed}, {"trials", c.tried}};
+    nlohmann::json j = {{"kind", c.kind},           {"code", c.code},           {"message", c.message},
+                        {"place", place(c.loc)},    {"statement", c.statement}, {"sizes", c.sizes_text},
+                        {"schedule", c.schedule},   {"seed", c.seed},           {"block", {c.block[0], c.block[1], c.block[2]}},
+                        {"thread", c.thread},       {"element", c.element},     {"hint", c.hint},
+                        {"confirmed", c.confirmed}, {"trials", c.tried}};
     if (c.other.line) j["other"] = {{"place", place(c.other)}, {"statement", c.other_statement}};
     if (!c.expected_tag.empty()) {
         j["expected_tag"] = c.expected_tag;
@@ -45,17 +48,27 @@ nlohmann::json to_json(const diagnose::Counterexample& c) {
         for (const auto& d : c.differences) j["differences"].push_back({{"kind", diagnose::name_of(d.kind)}, {"text", d.text}});
     }
     if (!c.missing.empty()) j["missing"] = c.missing;
-    if (c.repair) j["repair"] = {{"place", place(c.repair->loc)}, {"change", c.repair->text}, {"passed", c.repair->passed}, {"proved", c.repair->proved}};
+    if (c.repair)
+        j["repair"] = {
+            {"place", place(c.repair->loc)}, {"change", c.repair->text}, {"passed", c.repair->passed}, {"proved", c.repair->proved}};
     j["trace"] = nlohmann::json::array();
     for (const diagnose::TraceStep& t : c.trace) {
         nlohmann::json iteration = nlohmann::json::object();
         for (const auto& [name, at] : t.iteration) iteration[name] = at;
-        j["trace"].push_back({{"place", place(t.loc)}, {"action", t.action}, {"detail", t.detail}, {"who", t.who}, {"role", t.role}, {"thread", t.thread},
-                              {"block", {t.block[0], t.block[1], t.block[2]}}, {"iteration", iteration}, {"statement", t.statement}});
+        j["trace"].push_back({{"place", place(t.loc)},
+                              {"action", t.action},
+                              {"detail", t.detail},
+                              {"who", t.who},
+                              {"role", t.role},
+                              {"thread", t.thread},
+                              {"block", {t.block[0], t.block[1], t.block[2]}},
+                              {"iteration", iteration},
+                              {"statement", t.statement}});
     }
     if (!c.picture.empty()) {
         const diagnose::TilePicture& p = c.picture;
-        j["picture"] = {{"title", p.title}, {"rows", p.rows}, {"columns", p.columns}, {"cells", p.cells}, {"wrong", p.wrong}, {"legend", p.legend}, {"clipped", p.clipped}};
+        j["picture"] = {{"title", p.title}, {"rows", p.rows},     {"columns", p.columns}, {"cells", p.cells},
+                        {"wrong", p.wrong}, {"legend", p.legend}, {"clipped", p.clipped}};
     }
     return j;
 }
@@ -104,7 +117,8 @@ void print_counterexample(const diagnose::Counterexample& c, const std::string& 
         fmt::print("  it collides with {}:{}:\n{}", file, c.other.line, excerpt(sources, c.other));
     }
     fmt::print("  instance:  {} (schedule: {}, seed {})\n", c.sizes_text, c.schedule, c.seed);
-    if (c.thread >= 0) fmt::print("  where:     block ({}, {}, {}), thread {}, `{}`\n", c.block[0], c.block[1], c.block[2], c.thread, c.statement);
+    if (c.thread >= 0)
+        fmt::print("  where:     block ({}, {}, {}), thread {}, `{}`\n", c.block[0], c.block[1], c.block[2], c.thread, c.statement);
     if (!c.element.empty()) fmt::print("  element:   {}\n", c.element);
     if (!c.expected_tag.empty()) {
         fmt::print("  expected:  {} = {:g}\n", c.expected_tag, c.expected);
@@ -113,7 +127,8 @@ void print_counterexample(const diagnose::Counterexample& c, const std::string& 
     }
     for (std::size_t i = 0; i < c.trace.size(); ++i) {
         const diagnose::TraceStep& t = c.trace[i];
-        fmt::print("  {:<10} line {}: {}{}{}\n", i ? "" : "trace:", t.loc.line, t.action, t.detail.empty() ? "" : " " + t.detail, t.who.empty() ? "" : "  [" + t.who + "]");
+        fmt::print("  {:<10} line {}: {}{}{}\n", i ? "" : "trace:", t.loc.line, t.action, t.detail.empty() ? "" : " " + t.detail,
+                   t.who.empty() ? "" : "  [" + t.who + "]");
     }
     if (!c.missing.empty()) fmt::print("  missing:   {}\n", c.missing);
     print_picture(c.picture);
@@ -121,7 +136,8 @@ void print_counterexample(const diagnose::Counterexample& c, const std::string& 
     if (!c.hint.empty()) fmt::print("  hint:      {}\n", c.hint);
     if (c.repair) {
         const std::string others = c.repair->passed > 1 ? fmt::format(", and so do {} others", c.repair->passed - 1) : "";
-        fmt::print("  tried:     with this change the instance passes{}{}\n", others, c.repair->proved ? "; the kernel is then proved" : "");
+        fmt::print("  tried:     with this change the instance passes{}{}\n", others,
+                   c.repair->proved ? "; the kernel is then proved" : "");
     }
 }
 
@@ -144,7 +160,8 @@ nlohmann::json audit_json(const Options& o, const diagnose::CheckResult& result,
 }
 
 // Prints one verdict or adds it to `out`, and raises the exit status.
-void report(const Options& o, const char* what, const std::string& name, const std::string& plain_name, const ir::Loc& loc, const diagnose::CheckResult& result, const SourceMap& sources, nlohmann::json& out, int& exit_code) {
+void report(const Options& o, const char* what, const std::string& name, const std::string& plain_name, const ir::Loc& loc,
+            const diagnose::CheckResult& result, const SourceMap& sources, nlohmann::json& out, int& exit_code) {
     int proved = 0;
     for (const auto& ob : result.obligations) proved += ob.status == verify::Status::proved;
     const char* verdict = result.violated() ? "violated" : result.proved() ? "proved" : "not_proved";
@@ -152,11 +169,23 @@ void report(const Options& o, const char* what, const std::string& name, const s
     else if (result.violated() && exit_code != exit_our_bug) exit_code = exit_kernel_wrong;
     else if (!result.proved() && exit_code == exit_fine) exit_code = exit_not_proved;
     if (o.json) {
-        nlohmann::json j = {{what, name}, {"line", loc.line}, {"verdict", verdict}, {"milliseconds", result.milliseconds},
-                            {"instances", result.instances}, {"questions", result.questions}, {"used", result.used()}, {"assertions", nlohmann::json::array()}};
+        nlohmann::json j = {{what, name},
+                            {"line", loc.line},
+                            {"verdict", verdict},
+                            {"milliseconds", result.milliseconds},
+                            {"instances", result.instances},
+                            {"questions", result.questions},
+                            {"used", result.used()},
+                            {"assertions", nlohmann::json::array()}};
         for (const auto& ob : result.obligations) {
-            nlohmann::json a = {{"kind", ob.kind}, {"code", ob.code}, {"text", ob.text}, {"place", place(ob.loc)}, {"status", verify::name_of(ob.status)},
-                                {"prover", ob.prover}, {"milliseconds", ob.milliseconds}, {"used", ob.used}};
+            nlohmann::json a = {{"kind", ob.kind},
+                                {"code", ob.code},
+                                {"text", ob.text},
+                                {"place", place(ob.loc)},
+                                {"status", verify::name_of(ob.status)},
+                                {"prover", ob.prover},
+                                {"milliseconds", ob.milliseconds},
+                                {"used", ob.used}};
             if (!ob.reason.empty()) a["reason"] = ob.reason;
             j["assertions"].push_back(a);
         }
@@ -164,33 +193,50 @@ void report(const Options& o, const char* what, const std::string& name, const s
         if (result.audit) j["audit"] = audit_json(o, result, plain_name);
         j["remarks"] = nlohmann::json::array();
         for (const auto& r : result.accesses.remarks) {
-            j["remarks"].push_back({{"code", r.code}, {"message", r.message}, {"hint", r.hint}, {"place", place(r.loc)}, {"statement", r.statement}, {"cost", r.cost}, {"ideal", r.ideal}, {"unit", r.unit}});
+            j["remarks"].push_back({{"code", r.code},
+                                    {"message", r.message},
+                                    {"hint", r.hint},
+                                    {"place", place(r.loc)},
+                                    {"statement", r.statement},
+                                    {"cost", r.cost},
+                                    {"ideal", r.ideal},
+                                    {"unit", r.unit}});
         }
-        for (const auto& r : result.warnings) j["remarks"].push_back({{"code", r.code}, {"message", r.message}, {"hint", r.hint}, {"place", place(r.loc)}});
+        for (const auto& r : result.warnings)
+            j["remarks"].push_back({{"code", r.code}, {"message", r.message}, {"hint", r.hint}, {"place", place(r.loc)}});
         if (result.accesses.registers) j["estimated_registers"] = result.accesses.registers;
         out[std::string(what) + "s"].push_back(j);
         return;
     }
-    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms{})\n", printable(o.file), loc.line, printable(name), verdict, proved, result.obligations.size(), result.instances, result.milliseconds,
-               result.audit ? "; " + result.audit->text() : result.proved() && o.audit > 0 ? "; not audited: the time was used up" : "");
+    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms{})\n", printable(o.file), loc.line, printable(name),
+               verdict, proved, result.obligations.size(), result.instances, result.milliseconds,
+               result.audit                     ? "; " + result.audit->text()
+               : result.proved() && o.audit > 0 ? "; not audited: the time was used up"
+                                                : "");
     for (const auto& ob : result.obligations) {
         if (ob.status == verify::Status::proved && !o.verbose) continue;
         if (ob.status == verify::Status::proved) {
             fmt::print("  proved      {:<28} {} [{}]\n", ob.kind, printable(ob.text), ob.prover);
         } else if (!result.violated() || o.verbose) {
-            fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, printable(ob.text), excerpt(sources, ob.loc), printable_lines(ob.reason));
+            fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, printable(ob.text), excerpt(sources, ob.loc),
+                       printable_lines(ob.reason));
         }
     }
     if (result.counterexample) print_counterexample(*result.counterexample, o.file, sources);
     if (result.wrongly_proved()) fmt::print("  audit:     {}\n  again:     {}\n", wrong_proof, again(o, result, plain_name));
-    for (const auto& r : result.warnings) fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc), r.hint);
+    for (const auto& r : result.warnings)
+        fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc),
+                   r.hint);
     if (!result.violated()) {
         for (const auto& r : result.accesses.remarks) {
-            fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc), r.hint);
+            fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message,
+                       excerpt(sources, r.loc), r.hint);
         }
     }
     if (o.verbose) {
-        if (result.accesses.registers) fmt::print("  registers: about {} a thread (an estimate; `tilewright emit --to report` compiles and knows)\n", result.accesses.registers);
+        if (result.accesses.registers)
+            fmt::print("  registers: about {} a thread (an estimate; `tilewright emit --to report` compiles and knows)\n",
+                       result.accesses.registers);
         for (const std::string& u : result.used()) fmt::print("  used: {}\n", u);
     }
 }
@@ -199,11 +245,12 @@ int run(const Options& o) {
     std::string problem;
     auto values = parse_settings(o.settings, problem);
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
-    if (o.file.ends_with(".toml")) return complain(exit_bad_input, o.file + " is a task, not a kernel file", "tilewright optimize " + o.file);
+    if (o.file.ends_with(".toml"))
+        return complain(exit_bad_input, o.file + " is a task, not a kernel file", "tilewright optimize " + o.file);
     nlohmann::json out = nlohmann::json::object();
     int exit_code = exit_fine;
     // The verdicts so far are printed when a kernel is given up.
-    Limits limits = o.limits;   // searches and audits have their own time, on every core
+    Limits limits = o.limits;  // searches and audits have their own time, on every core
     limits.seconds += (std::max(o.seconds, 0.0) + std::max(o.audit, 0.0)) * std::max(1u, std::thread::hardware_concurrency());
     Watchdog watchdog(limits, [&](const std::string& why) {
         if (!o.json) return;
@@ -235,13 +282,19 @@ int run(const Options& o) {
         // The time for audits is that of the file: each of its kernels and programs has its part, a tenth at least while there is some, and
         // what one leaves goes to the others.
         double audit_left = o.audit_run > 0 ? 1 : o.audit;
-        auto waiting = std::count_if(loaded.module->kernels.begin(), loaded.module->kernels.end(), wanted) + std::count_if(loaded.module->programs.begin(), loaded.module->programs.end(), wanted);
-        auto next_audit = [&] { options.audit_seconds = audit_left > 0.02 * o.audit ? std::min(audit_left, std::max(audit_left / static_cast<double>(std::max<std::ptrdiff_t>(1, waiting)), o.audit / 10)) : 0; };
+        auto waiting = std::count_if(loaded.module->kernels.begin(), loaded.module->kernels.end(), wanted) +
+                       std::count_if(loaded.module->programs.begin(), loaded.module->programs.end(), wanted);
+        auto next_audit = [&] {
+            options.audit_seconds =
+                audit_left > 0.02 * o.audit
+                    ? std::min(audit_left, std::max(audit_left / static_cast<double>(std::max<std::ptrdiff_t>(1, waiting)), o.audit / 10))
+                    : 0;
+        };
         auto audited = [&](const diagnose::CheckResult& r) {
             --waiting;
             if (r.audit && o.audit_run == 0) audit_left -= r.audit->seconds;
         };
-        std::map<std::string, bool> kernel_proved;   // by name: all its variants
+        std::map<std::string, bool> kernel_proved;  // by name: all its variants
         for (const ir::Kernel& k : loaded.module->kernels) {
             if (!wanted(k)) continue;
             found = true;
@@ -251,7 +304,8 @@ int run(const Options& o) {
             audited(result);
             kernel_proved.emplace(k.name, true).first->second &= result.proved();
             const auto held = watchdog.hold();
-            report(o, "kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.name, k.loc, result, loaded.sources, out, exit_code);
+            report(o, "kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.name, k.loc, result, loaded.sources, out,
+                   exit_code);
         }
         for (const ir::Program& p : loaded.module->programs) {
             if (!wanted(p)) continue;
@@ -267,7 +321,8 @@ int run(const Options& o) {
                 auto it = kernel_proved.find(name);
                 if (it == kernel_proved.end()) {
                     bool all = true;
-                    for (const ir::Kernel& k : loaded.module->kernels) all = all && (k.name != name || diagnose::check(k, options).proved());
+                    for (const ir::Kernel& k : loaded.module->kernels)
+                        all = all && (k.name != name || diagnose::check(k, options).proved());
                     it = kernel_proved.emplace(name, all).first;
                 }
                 for (auto& ob : result.obligations) {
@@ -279,7 +334,8 @@ int run(const Options& o) {
             const auto held = watchdog.hold();
             report(o, "program", p.name, p.name, p.loc, result, loaded.sources, out, exit_code);
         }
-        if (!found && o.kernel.empty()) return complain(exit_bad_input, o.file + " holds no kernel and no program", "a kernel is a function with @tw.kernel");
+        if (!found && o.kernel.empty())
+            return complain(exit_bad_input, o.file + " holds no kernel and no program", "a kernel is a function with @tw.kernel");
         if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
     }
     if (o.json) {
@@ -298,14 +354,20 @@ std::function<int()> declare_check(CLI::App& app) {
     app.add_option("--kernel", options->kernel, "only the kernels, or the program, of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
     app.add_option("--search", options->seconds, "seconds to look for a counterexample to what is not proved");
-    app.add_option("--audit", options->audit, "seconds of the file's audit: what is proved also runs on the emulator, with other sizes, data and schedules (0: it does not)")->capture_default_str()->check(CLI::Range(0.0, 86400.0));
+    app.add_option(
+           "--audit", options->audit,
+           "seconds of the file's audit: what is proved also runs on the emulator, with other sizes, data and schedules (0: it does not)")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 86400.0));
     app.add_option("--audit-run", options->audit_run, "only this run of the audit, as a failed one says")->check(CLI::PositiveNumber);
     app.add_option("--seed", options->seed, "seed of the search");
     declare_limits(app, options->limits);
     app.add_flag("--json", options->json, "print JSON (schema in docs/verifier.md)");
     app.add_flag("-v,--verbose", options->verbose, "print every assertion and what its proof used");
-    app.footer("Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved or given up at a limit, 70 our bug (an audit refutes a proof).\n"
-               "Example: tilewright check kernels/gemm_sm90.py -v");
+    app.footer(
+        "Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved or given up at a limit, 70 our bug "
+        "(an audit refutes a proof).\n"
+        "Example: tilewright check kernels/gemm_sm90.py -v");
     return [options] { return run(*options); };
 }
 

@@ -78,7 +78,8 @@ std::function<int()> declare_ir(CLI::App& app) {
     declare_limits(app, options->limits);
     app.add_flag("--steps", options->steps, "list the steps");
     return [options] {
-        if (options->file.empty() && !options->steps) return complain(exit_bad_input, "a kernel file is needed", "tilewright ir kernels/vector_add.py");
+        if (options->file.empty() && !options->steps)
+            return complain(exit_bad_input, "a kernel file is needed", "tilewright ir kernels/vector_add.py");
         return run(*options);
     };
 }

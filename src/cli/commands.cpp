@@ -13,8 +13,7 @@ const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
         {"bench", "measure a kernel on the GPU, against a peer in the same run, with its evidence", declare_bench},
         {"check", "prove that every kernel of a file moves its data correctly, or show a counterexample", declare_check},
-        {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings",
-         declare_compile},
+        {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings", declare_compile},
         {"crosscheck", "random kernels, half of them broken: does the check ever prove what the emulator refutes?", declare_crosscheck},
         {"doctor", "what this machine has, what is missing, and how to get it", declare_doctor},
         {"emit", "the CUDA C++ of a kernel file, its launch plan, or what NVRTC makes of it", declare_emit},
@@ -44,7 +43,8 @@ CLI::Validator positive_number() {
         [](const std::string& text) -> std::string {
             char* end = nullptr;
             const double value = std::strtod(text.c_str(), &end);
-            if (text.empty() || *end || !std::isfinite(value) || value <= 0) return "'" + printable(text) + "' is no finite number above zero";
+            if (text.empty() || *end || !std::isfinite(value) || value <= 0)
+                return "'" + printable(text) + "' is no finite number above zero";
             return {};
         },
         "NUMBER > 0");

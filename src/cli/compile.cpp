@@ -41,11 +41,11 @@ std::vector<std::string> faults_of(const runtime::CompiledKernels& compiled, boo
     if (!fail_on_spill) return faults;
     for (const auto& kernel : compiled.report.kernels) {
         if (kernel.spill_store_bytes + kernel.spill_load_bytes > 0)
-            faults.push_back(fmt::format("{} spills registers: {} bytes stored, {} bytes loaded", kernel.name,
-                                         kernel.spill_store_bytes, kernel.spill_load_bytes));
+            faults.push_back(fmt::format("{} spills registers: {} bytes stored, {} bytes loaded", kernel.name, kernel.spill_store_bytes,
+                                         kernel.spill_load_bytes));
         else if (kernel.stack_bytes > 0)
-            faults.push_back(fmt::format("{} keeps {} bytes in local memory: an array that is indexed at run time", kernel.name,
-                                         kernel.stack_bytes));
+            faults.push_back(
+                fmt::format("{} keeps {} bytes in local memory: an array that is indexed at run time", kernel.name, kernel.stack_bytes));
     }
     return faults;
 }
@@ -66,9 +66,8 @@ void print_text(const Job& job, const runtime::CompiledKernels& compiled, const 
     fmt::print("{} {}{}\n", faults.empty() ? "ok  " : "BAD ", job.file, job.variant.empty() ? "" : "  " + job.variant);
     for (const auto& kernel : compiled.report.kernels) {
         if (!kernel.is_entry) continue;
-        fmt::print("       {}: {} registers, {} bytes spilled, {} bytes local, {} bytes static shared\n", kernel.name,
-                   kernel.registers, kernel.spill_store_bytes + kernel.spill_load_bytes, kernel.stack_bytes,
-                   kernel.static_shared_bytes);
+        fmt::print("       {}: {} registers, {} bytes spilled, {} bytes local, {} bytes static shared\n", kernel.name, kernel.registers,
+                   kernel.spill_store_bytes + kernel.spill_load_bytes, kernel.stack_bytes, kernel.static_shared_bytes);
     }
     if (!compiled.machine_code.empty()) fmt::print("       {}\n", compiled.machine_code);
     for (const auto& fault : faults) fmt::print("       fault: {}\n", fault);

@@ -38,7 +38,8 @@ nlohmann::json judged(std::uint64_t seed, const Options& o) {
     const auto random = diagnose::random_kernel(seed, random_options, refused);
     if (!random) return {{"refused", refused}};
     const diagnose::CrossResult r = diagnose::cross_check(*random, o.cross);
-    return {{"family", random->family}, {"slip", random->slip}, {"proved", r.proved}, {"failure", r.failure}, {"open", r.open}, {"ms", r.milliseconds}};
+    return {{"family", random->family}, {"slip", random->slip}, {"proved", r.proved},
+            {"failure", r.failure},     {"open", r.open},       {"ms", r.milliseconds}};
 }
 
 // Writes kernels with data and the emulator's answers, to be compared on a GPU.
@@ -73,7 +74,8 @@ int show(const Options& o) {
     std::string refused;
     const auto random = diagnose::random_kernel(o.seed, random_options, refused);
     if (!random) return complain(exit_our_bug, "the front end refuses its own random kernel", refused);
-    fmt::print("# seed {}, family {}{}\n{}", random->seed, random->family, random->slip.empty() ? "" : ", slip: " + random->slip, o.show == "ir" ? ir::print(random->kernel) : random->source);
+    fmt::print("# seed {}, family {}{}\n{}", random->seed, random->family, random->slip.empty() ? "" : ", slip: " + random->slip,
+               o.show == "ir" ? ir::print(random->kernel) : random->source);
     return exit_fine;
 }
 
@@ -82,12 +84,22 @@ struct Row {
     double ms = 0;
 
     void add(const Row& r) {
-        kernels += r.kernels, clean += r.clean, clean_proved += r.clean_proved, clean_failed += r.clean_failed, slips += r.slips, real += r.real;
+        kernels += r.kernels, clean += r.clean, clean_proved += r.clean_proved, clean_failed += r.clean_failed, slips += r.slips,
+            real += r.real;
         real_refused += r.real_refused, unsound += r.unsound, harmless += r.harmless, ms += r.ms;
     }
     nlohmann::json as_json(const std::string& name) const {
-        return {{"family", name}, {"kernels", kernels}, {"clean", clean}, {"clean_proved", clean_proved}, {"clean_failed", clean_failed}, {"slips", slips}, {"real", real},
-                {"real_not_proved", real_refused}, {"proved_but_wrong", unsound}, {"no_failure_found", harmless}, {"ms", ms}};
+        return {{"family", name},
+                {"kernels", kernels},
+                {"clean", clean},
+                {"clean_proved", clean_proved},
+                {"clean_failed", clean_failed},
+                {"slips", slips},
+                {"real", real},
+                {"real_not_proved", real_refused},
+                {"proved_but_wrong", unsound},
+                {"no_failure_found", harmless},
+                {"ms", ms}};
     }
 };
 
@@ -129,8 +141,8 @@ struct Tally {
             unsound.push_back({{"seed", seed}, {"family", j["family"]}, {"slip", slip}, {"failure", failure}});
             if (print) fmt::print("seed {}: UNSOUND: {}: proved, but {}\n      slip: {}\n", seed, j.value("family", ""), failure, slip);
         } else if (print && (verbose || (slip.empty() && !failure.empty()))) {
-            fmt::print("seed {}: {}: {}{}{}\n", seed, j.value("family", ""), proved ? "proved" : "not proved: " + j.value("open", ""), slip.empty() ? "" : ", slip: " + slip,
-                       failure.empty() ? "" : "\n      fails: " + failure);
+            fmt::print("seed {}: {}: {}{}{}\n", seed, j.value("family", ""), proved ? "proved" : "not proved: " + j.value("open", ""),
+                       slip.empty() ? "" : ", slip: " + slip, failure.empty() ? "" : "\n      fails: " + failure);
         }
     }
     Row all() const {
@@ -140,7 +152,8 @@ struct Tally {
     }
 };
 
-// Each result is a line of FILE.rows as soon as it is known, so that a run that was stopped can go on. The first line says what was asked, and of which program.
+// Each result is a line of FILE.rows as soon as it is known, so that a run that was stopped can go on. The first line says what was asked,
+// and of which program.
 class Journal {
 public:
     Journal(const Options& o, const std::string& command) : path_(o.json.empty() ? "" : o.json + ".rows") {
@@ -171,7 +184,7 @@ private:
     void read() {
         std::ifstream in(path_);
         std::string line;
-        if (!std::getline(in, line) || line != head_) return;   // another program or other options: begin anew
+        if (!std::getline(in, line) || line != head_) return;  // another program or other options: begin anew
         while (std::getline(in, line)) {
             const nlohmann::json j = nlohmann::json::parse(line, nullptr, false);
             if (j.is_object() && j.contains("seed")) known_[j["seed"].get<std::uint64_t>()] = j;
@@ -189,7 +202,8 @@ public:
         const double now = seconds();
         if (now - told_ < 30 || done == 0) return;
         told_ = now;
-        fmt::print(stderr, "{} of {}, {} proved but wrong, {:.0f} min left\n", done, total_, unsound, now / static_cast<double>(done) * static_cast<double>(total_ - done) / 60);
+        fmt::print(stderr, "{} of {}, {} proved but wrong, {:.0f} min left\n", done, total_, unsound,
+                   now / static_cast<double>(done) * static_cast<double>(total_ - done) / 60);
     }
 
 private:
@@ -202,12 +216,16 @@ private:
 int run(const Options& o) {
     if (!o.family.empty()) {
         const auto& names = diagnose::random_families();
-        if (std::find(names.begin(), names.end(), o.family) == names.end()) return complain(exit_bad_input, fmt::format("there is no family '{}'", o.family), fmt::format("one of {}", fmt::join(names, ", ")));
+        if (std::find(names.begin(), names.end(), o.family) == names.end())
+            return complain(exit_bad_input, fmt::format("there is no family '{}'", o.family),
+                            fmt::format("one of {}", fmt::join(names, ", ")));
     }
     if (!o.show.empty()) return show(o);
     if (!o.folder.empty()) return export_kernels(o);
-    if (o.resume && o.json.empty()) return complain(exit_bad_input, "--resume needs --json", "what is done already is kept beside that file");
-    const std::string command = fmt::format("tilewright crosscheck --seed {} --count {} --broken {}{}{}", o.seed, o.count, o.broken, o.exact ? " --exact" : "", o.family.empty() ? "" : " --family " + o.family);
+    if (o.resume && o.json.empty())
+        return complain(exit_bad_input, "--resume needs --json", "what is done already is kept beside that file");
+    const std::string command = fmt::format("tilewright crosscheck --seed {} --count {} --broken {}{}{}", o.seed, o.count, o.broken,
+                                            o.exact ? " --exact" : "", o.family.empty() ? "" : " --family " + o.family);
     Journal journal(o, command);
     Tally tally;
     std::vector<std::uint64_t> seeds;
@@ -233,13 +251,26 @@ int run(const Options& o) {
     nlohmann::json table = nlohmann::json::array();
     for (const auto& [name, r] : tally.rows) {
         table.push_back(r.as_json(name));
-        fmt::print("{:<12} {:5} kernels: {:4} of {:4} clean ones proved; {:4} slips, {:4} real, {} proved but wrong\n", name, r.kernels, r.clean_proved, r.clean, r.slips, r.real, r.unsound);
+        fmt::print("{:<12} {:5} kernels: {:4} of {:4} clean ones proved; {:4} slips, {:4} real, {} proved but wrong\n", name, r.kernels,
+                   r.clean_proved, r.clean, r.slips, r.real, r.unsound);
     }
-    fmt::print("seeds {} to {}: {} kernels, {} of {} clean ones proved, {} really broken, {} proved but wrong; {} refused by the front end, {} out of time, {} crashed\n", o.seed,
-               o.seed + static_cast<std::uint64_t>(std::max(0, o.count)) - 1, all.kernels, all.clean_proved, all.clean, all.real, all.unsound, tally.refused, tally.timeouts, tally.crashed);
+    fmt::print(
+        "seeds {} to {}: {} kernels, {} of {} clean ones proved, {} really broken, {} proved but wrong; {} refused by the front end, {} "
+        "out of time, {} crashed\n",
+        o.seed, o.seed + static_cast<std::uint64_t>(std::max(0, o.count)) - 1, all.kernels, all.clean_proved, all.clean, all.real,
+        all.unsound, tally.refused, tally.timeouts, tally.crashed);
     if (!o.json.empty()) {
-        nlohmann::json out = {{"command", command}, {"seed", o.seed}, {"count", o.count}, {"rows", table}, {"totals", all.as_json("all")}, {"refused", tally.refused}, {"timeouts", tally.timeouts},
-                              {"crashed", tally.crashed}, {"proved_but_wrong", tally.unsound}, {"clean_not_proved", tally.unproved}, {"notable", tally.odd}};
+        nlohmann::json out = {{"command", command},
+                              {"seed", o.seed},
+                              {"count", o.count},
+                              {"rows", table},
+                              {"totals", all.as_json("all")},
+                              {"refused", tally.refused},
+                              {"timeouts", tally.timeouts},
+                              {"crashed", tally.crashed},
+                              {"proved_but_wrong", tally.unsound},
+                              {"clean_not_proved", tally.unproved},
+                              {"notable", tally.odd}};
         std::ofstream file(o.json);
         file << out.dump(1) << "\n";
         if (!file) return complain(exit_bad_input, "cannot write " + o.json);
@@ -258,17 +289,20 @@ std::function<int()> declare_crosscheck(CLI::App& app) {
     app.add_option("--family", options->family, "only kernels of this family");
     app.add_flag("--exact", options->exact, "only operations that are exact on small integers");
     app.add_option("--jobs", options->jobs, "kernels at the same time")->capture_default_str();
-    app.add_option("--trials", options->cross.proved_seconds, "seconds of emulation per kernel that has a slip and was proved")->capture_default_str();
+    app.add_option("--trials", options->cross.proved_seconds, "seconds of emulation per kernel that has a slip and was proved")
+        ->capture_default_str();
     app.add_option("--trials-other", options->cross.other_seconds, "seconds of emulation per other kernel")->capture_default_str();
     app.add_option("--seconds", options->seconds, "seconds of processor time after which a kernel is given up")->capture_default_str();
     app.add_option("--show", options->show, "print the kernel of --seed instead: source, or ir")->check(CLI::IsMember({"source", "ir"}));
-    app.add_option("--export", options->folder, "write unbroken exact kernels with data and the emulator's outputs there (for bench/gpu_kernels.py)");
+    app.add_option("--export", options->folder,
+                   "write unbroken exact kernels with data and the emulator's outputs there (for bench/gpu_kernels.py)");
     app.add_option("--shapes", options->shapes, "shapes per exported kernel")->capture_default_str();
     app.add_option("--json", options->json, "write the result there");
     app.add_flag("--resume", options->resume, "with --json: go on where the same command was stopped");
     app.add_flag("-v,--verbose", options->verbose, "print every kernel's result");
-    app.footer("Exit code: 0 when nothing that fails on the emulator was proved, 70 otherwise (a hole in the verifier).\n"
-               "Example: tilewright crosscheck --seed 7 --show source; tilewright crosscheck --count 200 --jobs 2");
+    app.footer(
+        "Exit code: 0 when nothing that fails on the emulator was proved, 70 otherwise (a hole in the verifier).\n"
+        "Example: tilewright crosscheck --seed 7 --show source; tilewright crosscheck --count 200 --jobs 2");
     return [options] { return run(*options); };
 }
 

@@ -40,7 +40,7 @@ std::optional<std::string> device_header(const std::string& name) {
 // What NVRTC makes of one kernel, for the machine forms (everything but cuda and plan).
 struct Machine {
     int code = exit_fine;
-    std::string text;          // to print
+    std::string text;  // to print
     nlohmann::json report;
 };
 
@@ -53,14 +53,17 @@ runtime::CompileRequest request_for(const Options& o, const ir::Kernel& kernel, 
 
 Machine refused(const runtime::Failure& why) {
     // Text of ours that NVRTC does not take is our bug.
-    const int code = why.kind == runtime::FailureKind::compile_error ? exit_our_bug : why.kind == runtime::FailureKind::device_error ? exit_kernel_wrong : exit_bad_input;
+    const int code = why.kind == runtime::FailureKind::compile_error  ? exit_our_bug
+                     : why.kind == runtime::FailureKind::device_error ? exit_kernel_wrong
+                                                                      : exit_bad_input;
     return {complain(code, why.message, why.fix), {}, {}};
 }
 
 Machine to_ptx(const runtime::CompileRequest& request) {
     auto headers = runtime::collect_headers(request.source, request.include_folders);
     if (!headers) return refused(headers.error());
-    auto output = runtime::nvrtc_compile(request.source, request.name, *headers, {"--gpu-architecture=" + request.arch, "--std=c++17"}, true);
+    auto output =
+        runtime::nvrtc_compile(request.source, request.name, *headers, {"--gpu-architecture=" + request.arch, "--std=c++17"}, true);
     if (!output) return refused(output.error());
     return {exit_fine, output->ptx + "\n", {}};
 }
@@ -87,8 +90,8 @@ Machine compiled_form(const Options& o, const ir::Kernel& kernel, const codegen:
     for (const auto& entry : compiled->report.kernels) {
         if (!entry.is_entry) continue;
         const int spilled = entry.spill_store_bytes + entry.spill_load_bytes;
-        out.text += fmt::format("{} ({}): {} registers, {} bytes spilled, {} bytes local, {} bytes of shared arena\n", kernel.name, request.arch,
-                                entry.registers, spilled, entry.stack_bytes, kernel.shared_bytes);
+        out.text += fmt::format("{} ({}): {} registers, {} bytes spilled, {} bytes local, {} bytes of shared arena\n", kernel.name,
+                                request.arch, entry.registers, spilled, entry.stack_bytes, kernel.shared_bytes);
         if (spilled > 0 || entry.stack_bytes > 0) out.code = exit_kernel_wrong;
     }
     for (const auto& remark : compiled->report.remarks) {
@@ -108,7 +111,9 @@ int emit_module(const Options& o, const ir::Module& module) {
         if (!o.kernel.empty() && kernel.name != o.kernel) continue;
         found = true;
         auto emitted = codegen::emit(kernel, o.file);
-        if (!emitted) return complain(exit_kernel_wrong, fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message));
+        if (!emitted)
+            return complain(exit_kernel_wrong,
+                            fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message));
         if (o.pasted) emitted->source = codegen::self_contained(emitted->source, device_header);
         nlohmann::json plan = codegen::plan(kernel, *emitted);
         if (o.to == "cuda") {
@@ -123,7 +128,9 @@ int emit_module(const Options& o, const ir::Module& module) {
         }
         plans.push_back(std::move(plan));
     }
-    if (!found) return complain(exit_bad_input, o.kernel.empty() ? o.file + " has no kernel" : fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
+    if (!found)
+        return complain(exit_bad_input,
+                        o.kernel.empty() ? o.file + " has no kernel" : fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
     if (o.to == "plan" || o.json) std::cout << nlohmann::json{{"file", o.file}, {"kernels", plans}}.dump(2) << "\n";
     return code;
 }
@@ -131,7 +138,8 @@ int emit_module(const Options& o, const ir::Module& module) {
 int run(const Options& o) {
     static constexpr std::string_view forms[] = {"cuda", "plan", "report", "cubin", "ptx", "sass"};
     if (std::find(std::begin(forms), std::end(forms), o.to) == std::end(forms)) {
-        return complain(exit_bad_input, fmt::format("there is no form '{}'", o.to), "the forms are cuda, plan, report, cubin, ptx and sass");
+        return complain(exit_bad_input, fmt::format("there is no form '{}'", o.to),
+                        "the forms are cuda, plan, report, cubin, ptx and sass");
     }
     std::string problem;
     const auto values = parse_settings(o.settings, problem);
@@ -157,7 +165,9 @@ std::function<int()> declare_emit(CLI::App& app) {
     app.add_flag("--self-contained", options->pasted, "paste the device headers into the source");
     app.add_flag("--json", options->json, "print JSON");
     declare_limits(app, options->limits);
-    app.footer("Exit status: 0 fine; 1 the kernel does not compile, spills, serialises wgmma, or its machine code touches registers of a wgmma in flight; 2 bad usage, or no NVRTC; 3 given up at a limit.");
+    app.footer(
+        "Exit status: 0 fine; 1 the kernel does not compile, spills, serialises wgmma, or its machine code touches registers of a wgmma in "
+        "flight; 2 bad usage, or no NVRTC; 3 given up at a limit.");
     return [options] { return run(*options); };
 }
 

@@ -13,7 +13,7 @@ namespace tw::cli {
 
 // The options by which a candidate and its measurement are described.
 struct CandidateOptions {
-    std::string file, kernel, inputs;              // file may carry "@BM=64,..."
+    std::string file, kernel, inputs;  // file may carry "@BM=64,..."
     std::vector<std::string> settings, constants, scalars;
     std::uint64_t seed = 1;
     double tolerance = 0;

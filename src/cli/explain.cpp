@@ -51,14 +51,12 @@ int explain(const Options& options) {
     }
     const CodeInfo& nearest = code_info(nearest_code(options.code));
     if (options.json) {
-        const nlohmann::json answer = {
-            {"error", "unknown code"}, {"asked", printable(options.code)}, {"nearest", to_json(nearest)}};
+        const nlohmann::json answer = {{"error", "unknown code"}, {"asked", printable(options.code)}, {"nearest", to_json(nearest)}};
         fmt::print("{}\n", answer.dump(2));
         return exit_bad_input;
     }
-    return complain(
-        exit_bad_input, fmt::format("there is no code '{}'", printable(options.code)),
-        fmt::format("the nearest is {} ({}): {}; `tilewright explain` lists all", nearest.id, nearest.name, nearest.meaning));
+    return complain(exit_bad_input, fmt::format("there is no code '{}'", printable(options.code)),
+                    fmt::format("the nearest is {} ({}): {}; `tilewright explain` lists all", nearest.id, nearest.name, nearest.meaning));
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ std::optional<nlohmann::json> exported_random(const diagnose::RandomKernel& rand
     const ir::Kernel& k = random.kernel;
     auto plan = exported_plan(k, problem);
     if (!plan) return std::nullopt;
-    nlohmann::json out = {{"seed", random.seed}, {"family", random.family}, {"slip", random.slip}, {"kernels", {*plan}}, {"cases", nlohmann::json::array()}};
+    nlohmann::json out = {
+        {"seed", random.seed}, {"family", random.family}, {"slip", random.slip}, {"kernels", {*plan}}, {"cases", nlohmann::json::array()}};
     for (std::size_t i = 0; i < std::min(shapes, random.shapes.size()); ++i) {
         std::vector<std::int64_t> sizes;
         for (const std::string& name : k.sizes) sizes.push_back(random.shapes[i].at(name));
@@ -51,7 +52,8 @@ std::optional<nlohmann::json> exported_random(const diagnose::RandomKernel& rand
         }
         nlohmann::json tensors = nlohmann::json::array();
         for (std::size_t t = 0; t < k.tensors.size(); ++t) {
-            nlohmann::json one = {{"name", k.tensors[t].name}, {"dims", inputs[t].dims}, {"strides", inputs[t].strides}, {"bytes", base64(inputs[t].bytes)}};
+            nlohmann::json one = {
+                {"name", k.tensors[t].name}, {"dims", inputs[t].dims}, {"strides", inputs[t].strides}, {"bytes", base64(inputs[t].bytes)}};
             if (k.tensors[t].is_output) one["expected"] = base64(trial.tensors[t].bytes);
             tensors.push_back(std::move(one));
         }

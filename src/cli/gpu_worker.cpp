@@ -9,7 +9,9 @@ namespace tw::cli {
 std::function<int()> declare_gpu_worker(CLI::App& app) {
     auto requests = std::make_shared<std::string>();
     app.add_option("--requests", *requests, "a file of requests instead of standard input");
-    app.footer("Reads one JSON request a line and answers with lines of JSON; docs/measuring.md has both. The other commands start it themselves.");
+    app.footer(
+        "Reads one JSON request a line and answers with lines of JSON; docs/measuring.md has both. The other commands start it "
+        "themselves.");
     return [requests] { return runtime::serve_evaluations(*requests); };
 }
 

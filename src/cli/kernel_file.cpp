@@ -54,10 +54,13 @@ std::optional<SplitSettings> split_settings(const ir::Module& module, const lowe
     SplitSettings out;
     for (const auto& [name, value] : settings) {
         bool is_size = false;
-        const auto look = [&, n = name](const std::vector<std::string>& sizes) { is_size = is_size || std::find(sizes.begin(), sizes.end(), n) != sizes.end(); };
+        const auto look = [&, n = name](const std::vector<std::string>& sizes) {
+            is_size = is_size || std::find(sizes.begin(), sizes.end(), n) != sizes.end();
+        };
         for (const ir::Kernel& k : module.kernels) look(k.sizes);
         for (const ir::Program& p : module.programs) look(p.sizes);
-        if (is_size && value.dtype) return problem = fmt::format("{} is a size and takes a whole number, not {}", name, value.text()), std::nullopt;
+        if (is_size && value.dtype)
+            return problem = fmt::format("{} is a size and takes a whole number, not {}", name, value.text()), std::nullopt;
         if (is_size) out.sizes[name] = value.integer;
         else out.constants[name] = value;
     }
@@ -82,7 +85,8 @@ std::string excerpt(const SourceMap& sources, const ir::Loc& loc) {
     const SourceFile& file = sources.file(0);
     if (static_cast<std::uint32_t>(loc.line) > file.line_count()) return {};
     const std::string line(printable(file.line_text(static_cast<std::uint32_t>(loc.line))));
-    return fmt::format("  {:>5} | {}\n        | {}^\n", loc.line, line, std::string(static_cast<std::size_t>(std::max(loc.column - 1, 0)), ' '));
+    return fmt::format("  {:>5} | {}\n        | {}^\n", loc.line, line,
+                       std::string(static_cast<std::size_t>(std::max(loc.column - 1, 0)), ' '));
 }
 
 }  // namespace tw::cli

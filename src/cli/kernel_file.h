@@ -24,14 +24,15 @@ struct LoadedFile {
     SourceMap sources;
     DiagnosticSink sink;
     std::optional<ir::Module> module;
-    int exit_code = 0;        // of the failure when there is no module
+    int exit_code = 0;  // of the failure when there is no module
 };
 
 // The exit status for a file that was refused: bad input where there is no text to judge or the command line is wrong, else a wrong kernel.
 int refusal_status(const DiagnosticSink& sink);
 
 // Parses and lowers. Diagnostics are left in `sink`; nothing is printed.
-void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants, const lower::StepObserver& observer = {});
+void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants,
+                      const lower::StepObserver& observer = {});
 
 // The same where only whole numbers will do: sizes.
 std::optional<std::map<std::string, std::int64_t>> parse_sizes(const std::vector<std::string>& settings, std::string& problem);

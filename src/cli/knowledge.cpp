@@ -21,12 +21,15 @@ struct Options {
 nlohmann::json to_json(const plan::Technique& t) {
     nlohmann::json classes = nlohmann::json::array();
     for (auto c : t.classes) classes.push_back(tasks::name_of(c));
-    return {{"id", t.id}, {"title", t.title}, {"stage", plan::name_of(t.stage)}, {"classes", classes}, {"targets", t.targets}, {"bound", t.bound}, {"expected_gain", t.expected_gain}, {"uncertainty", t.uncertainty},
-            {"enables", t.enables}, {"invariants", t.invariants}, {"failure_modes", t.failure_modes}, {"rewrite", t.rewrite}, {"text", t.prompt}};
+    return {{"id", t.id},           {"title", t.title},           {"stage", plan::name_of(t.stage)},  {"classes", classes},
+            {"targets", t.targets}, {"bound", t.bound},           {"expected_gain", t.expected_gain}, {"uncertainty", t.uncertainty},
+            {"enables", t.enables}, {"invariants", t.invariants}, {"failure_modes", t.failure_modes}, {"rewrite", t.rewrite},
+            {"text", t.prompt}};
 }
 
 void print_list(const std::vector<const plan::Technique*>& all) {
-    for (const plan::Technique* t : all) fmt::print("{:<20} {:<11} {:>5.2f}x  {}\n", t->id, plan::name_of(t->stage), t->expected_gain, t->title);
+    for (const plan::Technique* t : all)
+        fmt::print("{:<20} {:<11} {:>5.2f}x  {}\n", t->id, plan::name_of(t->stage), t->expected_gain, t->title);
 }
 
 int run(const Options& o) {
@@ -34,7 +37,8 @@ int run(const Options& o) {
     SourceMap sources;
     const plan::Knowledge base = plan::load_knowledge(plan::knowledge_folder(), sink);
     if (!sink.empty()) std::cerr << render_text(sink, sources);
-    if (base.techniques.empty()) return complain(exit_bad_input, "the knowledge base is empty", "set TILEWRIGHT_KNOWLEDGE to the folder knowledge/");
+    if (base.techniques.empty())
+        return complain(exit_bad_input, "the knowledge base is empty", "set TILEWRIGHT_KNOWLEDGE to the folder knowledge/");
     std::vector<const plan::Technique*> chosen;
     if (o.action == "list") {
         for (const plan::Technique& t : base.techniques) chosen.push_back(&t);
@@ -58,7 +62,9 @@ int run(const Options& o) {
         for (const plan::Technique* t : chosen) {
             std::vector<std::string> classes;
             for (auto c : t->classes) classes.emplace_back(tasks::name_of(c));
-            fmt::print("{}: {}\nstage {}, expected gain {:.2f}x (log deviation {:.2f}), for {}{}\n\n{}\n", t->id, t->title, plan::name_of(t->stage), t->expected_gain, t->uncertainty, join(classes, ", "), t->rewrite.empty() ? ", no built-in rewrite" : "", t->prompt);
+            fmt::print("{}: {}\nstage {}, expected gain {:.2f}x (log deviation {:.2f}), for {}{}\n\n{}\n", t->id, t->title,
+                       plan::name_of(t->stage), t->expected_gain, t->uncertainty, join(classes, ", "),
+                       t->rewrite.empty() ? ", no built-in rewrite" : "", t->prompt);
             if (!t->invariants.empty()) fmt::print("\nmust keep:\n  - {}\n", join(t->invariants, "\n  - "));
             if (!t->failure_modes.empty()) fmt::print("how it fails:\n  - {}\n", join(t->failure_modes, "\n  - "));
             if (!t->enables.empty()) fmt::print("makes possible: {}\n", join(t->enables, ", "));

@@ -195,8 +195,8 @@ void print_summary(std::ostream& out, const ComposedLayout& layout) {
     const ImageAnswer injective = is_injective(layout);
     const auto extent = layout.is_plain() ? Result<std::int64_t>(layout.layout().cosize()) : cosize(layout);
     out << fmt::format("size {}  cosize {}  rank {}  depth {}  injective: {} ({})", layout.size(),
-                       extent ? std::to_string(*extent) : "unknown", layout.rank(), layout.layout().depth(),
-                       to_string(injective.verdict), injective.how);
+                       extent ? std::to_string(*extent) : "unknown", layout.rank(), layout.layout().depth(), to_string(injective.verdict),
+                       injective.how);
     if (injective.witness && injective.verdict == Verdict::no)
         out << fmt::format(": {} and {} both have offset {}", injective.witness->first, injective.witness->second,
                            layout(injective.witness->first));
@@ -208,10 +208,9 @@ void print_banks(std::ostream& out, const BankView& view, const Options& options
                        options.bytes);
     for (const WarpPattern& p : view.patterns) {
         const bool free = p.wavefronts == p.ideal;
-        out << fmt::format(
-            "  {}: {} wavefronts for {} warp accesses, {} at best; worst warp {} ({})\n", p.name, p.wavefronts, p.warps,
-            p.ideal, p.worst,
-            free ? "no conflicts" : fmt::format("{}-way conflict", ceil_div(p.worst, std::max(p.worst_ideal, 1))));
+        out << fmt::format("  {}: {} wavefronts for {} warp accesses, {} at best; worst warp {} ({})\n", p.name, p.wavefronts, p.warps,
+                           p.ideal, p.worst,
+                           free ? "no conflicts" : fmt::format("{}-way conflict", ceil_div(p.worst, std::max(p.worst_ideal, 1))));
     }
 }
 
@@ -250,8 +249,7 @@ int show(const std::string& expression, const Options& options) {
         draw.element_bytes = options.bytes;
         const auto picture = layout ? draw_svg(*layout, draw) : draw_svg(*tv, draw);
         if (!picture) return reject(options, expression, picture.error().message);
-        if (auto written = write_file_atomically(options.svg, *picture); !written)
-            return reject(options, expression, written.error());
+        if (auto written = write_file_atomically(options.svg, *picture); !written) return reject(options, expression, written.error());
     }
     if (options.json) {
         json j = value_json(shown);

@@ -36,13 +36,16 @@ double resident_megabytes() {
 }  // namespace
 
 void declare_limits(CLI::App& app, Limits& limits) {
-    app.add_option("--limit-seconds", limits.seconds, "give a kernel up after so much processor time")->capture_default_str()->check(positive_number());
+    app.add_option("--limit-seconds", limits.seconds, "give a kernel up after so much processor time")
+        ->capture_default_str()
+        ->check(positive_number());
     app.add_option("--limit-megabytes", limits.megabytes, "give up above so much memory")->capture_default_str()->check(positive_number());
 }
 
 std::string Watchdog::memory_words() { return "gave up: there is not enough memory for what this kernel asks for"; }
 
-Watchdog::Watchdog(const Limits& limits, std::function<void(const std::string& why)> last_words) : limits_(limits), last_words_(std::move(last_words)), began_(processor_seconds()) {
+Watchdog::Watchdog(const Limits& limits, std::function<void(const std::string& why)> last_words)
+    : limits_(limits), last_words_(std::move(last_words)), began_(processor_seconds()) {
     // A single allocation beyond the limit fails at once, and is given up by whoever catches it.
     const auto bytes = static_cast<rlim_t>((2 * limits.megabytes + 1024) * (1 << 20));
     if (rlimit now{}; ::getrlimit(RLIMIT_DATA, &now) == 0 && bytes < now.rlim_cur) {
@@ -70,8 +73,9 @@ void Watchdog::watch() {
     const double seconds = processor_seconds() - began_, megabytes = resident_megabytes();
     if (seconds <= limits_.seconds && megabytes <= limits_.megabytes) return;
     const std::string which = what_.empty() ? std::string() : printable(what_) + ": ";
-    const std::string why = seconds > limits_.seconds ? fmt::format("{}gave up: more than {:g} s of processor time (--limit-seconds)", which, limits_.seconds)
-                                                      : fmt::format("{}gave up: more than {:g} MB of memory (--limit-megabytes)", which, limits_.megabytes);
+    const std::string why = seconds > limits_.seconds
+                                ? fmt::format("{}gave up: more than {:g} s of processor time (--limit-seconds)", which, limits_.seconds)
+                                : fmt::format("{}gave up: more than {:g} MB of memory (--limit-megabytes)", which, limits_.megabytes);
     if (last_words_) last_words_(why);
     std::fflush(stdout);
     std::fprintf(stderr, "tilewright: %s\n", why.c_str());

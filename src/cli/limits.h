@@ -1,5 +1,5 @@
-// Limits of commands that work on untrusted kernels in this process: check, ir, emit, compile. A kernel that takes too long or too much memory is given up, with
-// a sentence and the exit status of "not proved", whatever part of the program is at work on it.
+// Limits of commands that work on untrusted kernels in this process: check, ir, emit, compile. A kernel that takes too long or too much
+// memory is given up, with a sentence and the exit status of "not proved", whatever part of the program is at work on it.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -11,13 +11,14 @@
 namespace tw::cli {
 
 struct Limits {
-    double seconds = 300;         // processor time of one kernel: the verdict does not depend on what else the machine does
-    double megabytes = 12 * 1024; // resident
+    double seconds = 300;          // processor time of one kernel: the verdict does not depend on what else the machine does
+    double megabytes = 12 * 1024;  // resident
 };
 
 void declare_limits(CLI::App& app, Limits& limits);
 
-// Watches this process until it is destroyed. When a limit is passed it prints "gave up: ...", calls `last_words` (which prints what is known by then) and ends the process.
+// Watches this process until it is destroyed. When a limit is passed it prints "gave up: ...", calls `last_words` (which prints what is
+// known by then) and ends the process.
 class Watchdog {
 public:
     explicit Watchdog(const Limits& limits, std::function<void(const std::string& why)> last_words = {});

@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
         return run(argc, argv);
     } catch (const std::bad_alloc&) {
         return tw::cli::complain(tw::cli::exit_not_proved, tw::cli::Watchdog::memory_words());
-    } catch (const std::length_error&) {   // a container longer than any memory
+    } catch (const std::length_error&) {  // a container longer than any memory
         return tw::cli::complain(tw::cli::exit_not_proved, tw::cli::Watchdog::memory_words());
     } catch (const std::exception& error) {
         return tw::cli::complain(tw::cli::exit_our_bug, std::string("internal error: ") + error.what(),

@@ -34,12 +34,12 @@ struct Options {
 
 // What is broken: the kernels and programs of a file, or one of them.
 struct Target {
-    std::string file, settings, kernel;   // kernel: "name", or "name#2" for its second variant; empty: all
+    std::string file, settings, kernel;  // kernel: "name", or "name#2" for its second variant; empty: all
     int limit = 0;
 };
 
 struct Judged {
-    std::string verdict;   // of diagnose::MutantVerdict, or "crashed" or "timeout"
+    std::string verdict;  // of diagnose::MutantVerdict, or "crashed" or "timeout"
     bool real = false;
     std::string evidence;
     double milliseconds = 0;
@@ -51,7 +51,7 @@ struct Broken {
     std::string operation, change;
     int line = 0;
     std::function<diagnose::Judgement(const diagnose::JudgeOptions&)> judge;
-    const ir::Kernel* kernel = nullptr;   // nothing for a program
+    const ir::Kernel* kernel = nullptr;  // nothing for a program
 };
 
 void judge_all(const std::vector<Broken>& mutants, const Options& o, const std::function<void(std::size_t, const Judged&)>& report) {
@@ -61,8 +61,13 @@ void judge_all(const std::vector<Broken>& mutants, const Options& o, const std::
         options.trial_seconds = o.trial;
         options.random_tests = o.random_tests;
         const diagnose::Judgement j = mutants[i].judge(options);
-        return nlohmann::json{{"verdict", diagnose::name_of(j.verdict)}, {"real", j.real}, {"evidence", j.evidence}, {"ms", j.milliseconds}, {"random_tests", j.random_tests}, {"hostile_tests", j.hostile_tests}}.dump(
-            -1, ' ', false, nlohmann::json::error_handler_t::replace);
+        return nlohmann::json{{"verdict", diagnose::name_of(j.verdict)},
+                              {"real", j.real},
+                              {"evidence", j.evidence},
+                              {"ms", j.milliseconds},
+                              {"random_tests", j.random_tests},
+                              {"hostile_tests", j.hostile_tests}}
+            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     };
     run_pool(mutants.size(), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
         Judged judged;
@@ -74,15 +79,17 @@ void judge_all(const std::vector<Broken>& mutants, const Options& o, const std::
             judged.verdict = "crashed";
             judged.evidence = r.text;
         } else {
-            judged = {j.value("verdict", "crashed"), j.value("real", false), j.value("evidence", ""), j.value("ms", 0.0), j.value("random_tests", false), j.value("hostile_tests", false)};
+            judged = {j.value("verdict", "crashed"),  j.value("real", false),         j.value("evidence", ""), j.value("ms", 0.0),
+                      j.value("random_tests", false), j.value("hostile_tests", false)};
         }
         report(i, judged);
     });
 }
 
 const std::vector<std::string>& counted() {
-    static const std::vector<std::string> keys = {"mutants", "real", "caught", "unproved", "missed", "false_alarms", "illegal", "equivalent", "undecided", "timeouts", "crashed",
-                                                  "random_tests", "hostile_tests"};
+    static const std::vector<std::string> keys = {"mutants",      "real",         "caught",       "unproved",  "missed",
+                                                  "false_alarms", "illegal",      "equivalent",   "undecided", "timeouts",
+                                                  "crashed",      "random_tests", "hostile_tests"};
     return keys;
 }
 
@@ -128,7 +135,9 @@ void erase_entries(nlohmann::json& list, const std::function<bool(const nlohmann
 void forget(nlohmann::json& table, const std::string& kernel, const std::string& operation = {}) {
     for (const char* key : {"rows", "notable", "kernels"}) {
         if (!operation.empty() && std::string(key) == "kernels") continue;
-        erase_entries(table[key], [&](const nlohmann::json& e) { return e.value("kernel", "") == kernel && (operation.empty() || e.value("operator", "") == operation); });
+        erase_entries(table[key], [&](const nlohmann::json& e) {
+            return e.value("kernel", "") == kernel && (operation.empty() || e.value("operator", "") == operation);
+        });
     }
 }
 
@@ -152,17 +161,19 @@ struct Totals {
     int missed = 0, unproved = 0, real = 0, caught = 0, false_alarms = 0;
 };
 
-// `all` begins with the unbroken one: if that fails on the emulator, a failing mutant says nothing. An operation's row is in the table, and the
-// table in its file, as soon as all its mutants are judged; what is there already of the same kernel is done (--resume).
-bool run_target(const std::vector<Broken>& all, const std::string& label, const std::string& digest, const Target& target, const Options& o, nlohmann::json& table, Totals& totals) {
+// `all` begins with the unbroken one: if that fails on the emulator, a failing mutant says nothing. An operation's row is in the table, and
+// the table in its file, as soon as all its mutants are judged; what is there already of the same kernel is done (--resume).
+bool run_target(const std::vector<Broken>& all, const std::string& label, const std::string& digest, const Target& target, const Options& o,
+                nlohmann::json& table, Totals& totals) {
     const std::string& file = target.file;
     auto there = [&](const char* list, const std::string& operation) {
         return o.resume && std::any_of(table[list].begin(), table[list].end(), [&](const nlohmann::json& e) {
-            return e.value("kernel", "") == label && e.value("operator", "") == operation && e.value("digest", "") == digest && e.value("limit", -1) == target.limit;
-        });
+                   return e.value("kernel", "") == label && e.value("operator", "") == operation && e.value("digest", "") == digest &&
+                          e.value("limit", -1) == target.limit;
+               });
     };
     std::vector<Broken> mutants;
-    std::map<std::string, std::size_t> left;   // by operation: mutants that are not judged yet
+    std::map<std::string, std::size_t> left;  // by operation: mutants that are not judged yet
     for (const Broken& m : all) {
         const bool original = m.operation == "original";
         if (there(original ? "kernels" : "rows", original ? "" : m.operation)) continue;
@@ -186,7 +197,12 @@ bool run_target(const std::vector<Broken>& all, const std::string& label, const 
             original = j.verdict == "equivalent" ? "proved" : j.verdict == "undecided" ? "not_proved" : j.verdict;
             fmt::print("{}: {}: unchanged: {} {}\n", file, label, original, j.evidence);
             erase_entries(table["kernels"], [&](const nlohmann::json& e) { return e.value("kernel", "") == label; });
-            table["kernels"].push_back({{"kernel", label}, {"file", file}, {"digest", digest}, {"constants", target.settings}, {"limit", target.limit}, {"unchanged", original}});
+            table["kernels"].push_back({{"kernel", label},
+                                        {"file", file},
+                                        {"digest", digest},
+                                        {"constants", target.settings},
+                                        {"limit", target.limit},
+                                        {"unchanged", original}});
             return;
         }
         auto row = rows.try_emplace(m.operation, empty_row()).first;
@@ -202,10 +218,15 @@ bool run_target(const std::vector<Broken>& all, const std::string& label, const 
             std::replace(name.begin(), name.end(), '/', '_');
             const auto before = exported_plan(kernel, problem), after = exported_plan(*m.kernel, problem);
             if (before && after) {
-                nlohmann::json out = {{"kernel", label}, {"operator", m.operation}, {"change", m.change}, {"line", m.line}, {"verdict", j.verdict}, {"real", j.real}, {"evidence", j.evidence},
-                                      {"original", *before}, {"mutant", *after}, {"tolerance", nlohmann::json::object()}};
+                nlohmann::json out = {{"kernel", label},        {"operator", m.operation},
+                                      {"change", m.change},     {"line", m.line},
+                                      {"verdict", j.verdict},   {"real", j.real},
+                                      {"evidence", j.evidence}, {"original", *before},
+                                      {"mutant", *after},       {"tolerance", nlohmann::json::object()}};
                 for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
-                    if (kernel.tensors[t].is_output) out["tolerance"][kernel.tensors[t].name] = emulate::stated_tolerance(kernel.computes, kernel.tensors, static_cast<int>(t));
+                    if (kernel.tensors[t].is_output)
+                        out["tolerance"][kernel.tensors[t].name] =
+                            emulate::stated_tolerance(kernel.computes, kernel.tensors, static_cast<int>(t));
                 }
                 write_json(fmt::format("{}/{}.json", o.folder, name), out);
             } else {
@@ -214,10 +235,16 @@ bool run_target(const std::vector<Broken>& all, const std::string& label, const 
         }
         const bool notable = j.verdict != "caught" && j.verdict != "illegal" && j.verdict != "equivalent";
         if (notable) {
-            table["notable"].push_back({{"kernel", label}, {"operator", m.operation}, {"verdict", j.verdict}, {"line", m.line}, {"change", m.change}, {"evidence", j.evidence}});
+            table["notable"].push_back({{"kernel", label},
+                                        {"operator", m.operation},
+                                        {"verdict", j.verdict},
+                                        {"line", m.line},
+                                        {"change", m.change},
+                                        {"evidence", j.evidence}});
         }
         if (notable || o.verbose) {
-            fmt::print("[{}/{}] {}:{}: {}: {}: {}\n      {}\n", done, mutants.size(), file, m.line, j.verdict, m.operation, m.change, j.evidence);
+            fmt::print("[{}/{}] {}:{}: {}: {}: {}\n      {}\n", done, mutants.size(), file, m.line, j.verdict, m.operation, m.change,
+                       j.evidence);
         }
         std::fflush(stdout);
         if (--left[m.operation] > 0) return;
@@ -233,9 +260,12 @@ bool run_target(const std::vector<Broken>& all, const std::string& label, const 
     for (const auto& [operation, row] : rows) {
         for (const std::string& key : counted()) sum[key] = sum[key].get<int>() + row[key].get<int>();
     }
-    fmt::print("{}: {}: {} mutants, {} real: {} caught, {} unproved, {} missed, {} false alarms; {} illegal, {} equivalent, {} undecided, {} out of time, {} crashed\n", file, label,
-               sum["mutants"].get<int>(), sum["real"].get<int>(), sum["caught"].get<int>(), sum["unproved"].get<int>(), sum["missed"].get<int>(), sum["false_alarms"].get<int>(),
-               sum["illegal"].get<int>(), sum["equivalent"].get<int>(), sum["undecided"].get<int>(), sum["timeouts"].get<int>(), sum["crashed"].get<int>());
+    fmt::print(
+        "{}: {}: {} mutants, {} real: {} caught, {} unproved, {} missed, {} false alarms; {} illegal, {} equivalent, {} undecided, {} out "
+        "of time, {} crashed\n",
+        file, label, sum["mutants"].get<int>(), sum["real"].get<int>(), sum["caught"].get<int>(), sum["unproved"].get<int>(),
+        sum["missed"].get<int>(), sum["false_alarms"].get<int>(), sum["illegal"].get<int>(), sum["equivalent"].get<int>(),
+        sum["undecided"].get<int>(), sum["timeouts"].get<int>(), sum["crashed"].get<int>());
     std::fflush(stdout);
     return saved && (o.json.empty() || save_table(table, o.json));
 }
@@ -256,11 +286,13 @@ std::optional<std::vector<Target>> read_plan(const std::string& path, int limit,
         t.limit = limit;
         while (words >> word && word != "#") {
             const std::size_t equals = word.find('=');
-            const std::string key = equals == std::string::npos ? "" : word.substr(0, equals), value = equals == std::string::npos ? word : word.substr(equals + 1);
+            const std::string key = equals == std::string::npos ? "" : word.substr(0, equals),
+                              value = equals == std::string::npos ? word : word.substr(equals + 1);
             if (key.empty() && t.file.empty()) t.file = value;
             else if (key == "kernel") t.kernel = value;
             else if (key == "set") t.settings = value;
-            else if (key == "limit" && !value.empty() && value.size() < 6 && value.find_first_not_of("0123456789") == std::string::npos) t.limit = std::stoi(value);
+            else if (key == "limit" && !value.empty() && value.size() < 6 && value.find_first_not_of("0123456789") == std::string::npos)
+                t.limit = std::stoi(value);
             else {
                 problem = fmt::format("{}:{}: '{}' is not understood", path, number, word);
                 return std::nullopt;
@@ -292,13 +324,18 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
     }
     const std::string stem = std::filesystem::path(target.file).stem().string();
     bool found = false;
-    auto label_of = [&](const std::string& name, int variant) { return (stem == name ? name : stem + "/" + name) + (variant > 1 ? "#" + std::to_string(variant) : ""); };
-    auto wanted = [&](const std::string& name, int variant) { return target.kernel.empty() || target.kernel == name || target.kernel == fmt::format("{}#{}", name, variant); };
+    auto label_of = [&](const std::string& name, int variant) {
+        return (stem == name ? name : stem + "/" + name) + (variant > 1 ? "#" + std::to_string(variant) : "");
+    };
+    auto wanted = [&](const std::string& name, int variant) {
+        return target.kernel.empty() || target.kernel == name || target.kernel == fmt::format("{}#{}", name, variant);
+    };
     auto go = [&](const std::string& label, const std::string& digest, const std::vector<Broken>& mutants) -> bool {
         found = true;
         labels.insert(label);
         if (o.list) {
-            for (std::size_t i = 1; i < mutants.size(); ++i) fmt::print("{}:{}: {}: {}\n", target.file, mutants[i].line, mutants[i].operation, mutants[i].change);
+            for (std::size_t i = 1; i < mutants.size(); ++i)
+                fmt::print("{}:{}: {}: {}\n", target.file, mutants[i].line, mutants[i].operation, mutants[i].change);
             return true;
         }
         return run_target(mutants, label, digest, target, o, table, totals);
@@ -308,17 +345,25 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
         const int variant = ++variants[k.name];
         if (!wanted(k.name, variant)) continue;
         const std::vector<diagnose::Mutant> mutants = diagnose::sampled(diagnose::mutants_of(k, o.operation), target.limit);
-        std::vector<Broken> list = {{"original", "nothing", k.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(k, j); }, &k}};
-        for (const diagnose::Mutant& m : mutants) list.push_back({m.operation, m.change, m.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m.kernel, j); }, &m.kernel});
+        std::vector<Broken> list = {
+            {"original", "nothing", k.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(k, j); }, &k}};
+        for (const diagnose::Mutant& m : mutants)
+            list.push_back({m.operation, m.change, m.loc.line,
+                            [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m.kernel, j); }, &m.kernel});
         if (!go(label_of(k.name, variant), digest_of({k}), list)) return complain(exit_bad_input, "cannot write " + o.json);
     }
     for (const ir::Program& p : loaded.module->programs) {
         if (!wanted(p.name, 1)) continue;
-        const std::vector<diagnose::ProgramMutant> mutants = diagnose::sampled(diagnose::mutants_of(*loaded.module, p, o.operation), target.limit);
+        const std::vector<diagnose::ProgramMutant> mutants =
+            diagnose::sampled(diagnose::mutants_of(*loaded.module, p, o.operation), target.limit);
         const diagnose::ProgramMutant unbroken{"original", "nothing", p.loc, *loaded.module, p};
-        std::vector<Broken> list = {{"original", "nothing", p.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(unbroken, j); }}};
-        for (const diagnose::ProgramMutant& m : mutants) list.push_back({m.operation, m.change, m.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m, j); }});
-        if (!go(label_of(p.name, 1) + (stem == p.name ? "/program" : ""), digest_of(loaded.module->kernels, loaded.sources.file(0).text()), list)) return complain(exit_bad_input, "cannot write " + o.json);
+        std::vector<Broken> list = {
+            {"original", "nothing", p.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(unbroken, j); }}};
+        for (const diagnose::ProgramMutant& m : mutants)
+            list.push_back({m.operation, m.change, m.loc.line, [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m, j); }});
+        if (!go(label_of(p.name, 1) + (stem == p.name ? "/program" : ""), digest_of(loaded.module->kernels, loaded.sources.file(0).text()),
+                list))
+            return complain(exit_bad_input, "cannot write " + o.json);
     }
     if (!found) return complain(exit_bad_input, fmt::format("{}: there is no kernel '{}'", target.file, target.kernel));
     return std::nullopt;
@@ -353,12 +398,14 @@ int run(const Options& o) {
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < targets.size(); ++i) {
         const double minutes = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 60;
-        const std::string left = i == 0 ? "" : fmt::format(", about {:.0f} min left", minutes / static_cast<double>(i) * static_cast<double>(targets.size() - i));
+        const std::string left =
+            i == 0 ? ""
+                   : fmt::format(", about {:.0f} min left", minutes / static_cast<double>(i) * static_cast<double>(targets.size() - i));
         if (targets.size() > 1 && !o.list) fmt::print("[{}/{}{}] {} {}\n", i + 1, targets.size(), left, targets[i].file, targets[i].kernel);
         if (const auto failed = run_file(targets[i], o, table, labels, totals)) return *failed;
     }
     if (o.list) return exit_fine;
-    if (!o.plan.empty() && !o.json.empty()) {   // what is not in the plan any more is not in its table either
+    if (!o.plan.empty() && !o.json.empty()) {  // what is not in the plan any more is not in its table either
         std::set<std::string> gone;
         for (const auto& row : table["rows"]) {
             if (!labels.count(row.value("kernel", ""))) gone.insert(row.value("kernel", ""));
@@ -366,7 +413,8 @@ int run(const Options& o) {
         for (const std::string& label : gone) forget(table, label);
         if (!save_table(table, o.json)) return complain(exit_bad_input, "cannot write " + o.json);
     }
-    fmt::print("{} real mutants: {} caught, {} unproved, {} missed, {} false alarms\n", totals.real, totals.caught, totals.unproved, totals.missed, totals.false_alarms);
+    fmt::print("{} real mutants: {} caught, {} unproved, {} missed, {} false alarms\n", totals.real, totals.caught, totals.unproved,
+               totals.missed, totals.false_alarms);
     return totals.missed || totals.false_alarms ? exit_our_bug : exit_fine;
 }
 
@@ -376,8 +424,10 @@ std::function<int()> declare_mutate(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("file", options->files, "kernel files; FILE@NAME=VALUE,... sets const parameters");
     app.add_option("--plan", options->plan, "a file with one target a line: FILE kernel=NAME#VARIANT set=NAME=VALUE,... limit=N");
-    app.add_flag("--resume", options->resume, "with --json: what the table has of the same kernel, operator by operator, is not done again");
-    app.add_option("--random-tests", options->random_tests, "also ask whether so many random tests on the emulator notice each real mutant, plain and under hostile schedules");
+    app.add_flag("--resume", options->resume,
+                 "with --json: what the table has of the same kernel, operator by operator, is not done again");
+    app.add_option("--random-tests", options->random_tests,
+                   "also ask whether so many random tests on the emulator notice each real mutant, plain and under hostile schedules");
     app.add_option("--kernel", options->kernel, "only the kernel or program of this name; NAME#2 for its second variant");
     app.add_option("--operator", options->operation, "only this mutation operator, e.g. sync/parity");
     app.add_option("--limit", options->limit, "at most so many mutants per operator and kernel, spread over the program (0: all)");
@@ -389,8 +439,9 @@ std::function<int()> declare_mutate(CLI::App& app) {
     app.add_option("--json", options->json, "write the table there; without --plan rows of other kernels are kept");
     app.add_flag("--list", options->list, "only list the mutants");
     app.add_flag("-v,--verbose", options->verbose, "print every mutant");
-    app.footer("Exit code: 0 no real mutant was proved, 70 one was (a hole in the verifier), or a counterexample does not replay.\n"
-               "Example: tilewright mutate kernels/transpose.py --operator sync/drop -v");
+    app.footer(
+        "Exit code: 0 no real mutant was proved, 70 one was (a hole in the verifier), or a counterexample does not replay.\n"
+        "Example: tilewright mutate kernels/transpose.py --operator sync/drop -v");
     return [options] { return run(*options); };
 }
 

@@ -1,9 +1,9 @@
 // `tilewright optimize TASK`: from what to compute to a proved, measured kernel.
 #include <fmt/format.h>
 
+#include <unistd.h>
 #include <iostream>
 #include <memory>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -51,7 +51,9 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
     if (o.no_gpu || !o.replay.empty()) options.gates.use_gpu = false;
     if (!o.replay.empty()) {
         auto recorded = plan::load_recorded(o.replay, task.name);
-        if (!recorded) return complain(exit_bad_input, recorded.error(), "python3 scripts/learning_table.py collect JOURNAL.json ... --out TABLE.json");
+        if (!recorded)
+            return complain(exit_bad_input, recorded.error(),
+                            "python3 scripts/learning_table.py collect JOURNAL.json ... --out TABLE.json");
         options.recorded = *recorded;
     }
     for (const std::string& w : split_words(o.without)) {
@@ -59,34 +61,44 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
         else if (w == "knowledge") options.use_knowledge = false;
         else if (w == "delay") options.delay_profiling = false;
         else if (w == "memory") options.use_memory = false;
-        else return complain(exit_bad_input, fmt::format("there is no part '{}'", printable(w)), "the parts are invariants, knowledge, delay and memory");
+        else
+            return complain(exit_bad_input, fmt::format("there is no part '{}'", printable(w)),
+                            "the parts are invariants, knowledge, delay and memory");
     }
     if (plan::Stage stage{}; !options.profile_after.empty() && !plan::parse_stage(options.profile_after, stage)) {
-        return complain(exit_bad_input, fmt::format("there is no stage '{}'", printable(options.profile_after)), "the stages are first, structure, memory, pipeline, instruction and constants");
+        return complain(exit_bad_input, fmt::format("there is no stage '{}'", printable(options.profile_after)),
+                        "the stages are first, structure, memory, pipeline, instruction and constants");
     }
     const plan::Knowledge knowledge = plan::load_knowledge(plan::knowledge_folder(), sink);
     if (!sink.empty()) std::cerr << render_text(sink, sources);
-    if (knowledge.techniques.empty()) return complain(exit_bad_input, "the knowledge base is empty", "set TILEWRIGHT_KNOWLEDGE to the folder knowledge/");
+    if (knowledge.techniques.empty())
+        return complain(exit_bad_input, "the knowledge base is empty", "set TILEWRIGHT_KNOWLEDGE to the folder knowledge/");
     // Without invariants the built-in proposer leaves its assertions out too.
     auto made = plan::make_proposer(o.proposer, options.gates.invariant_feedback);
     if (!made) return complain(exit_bad_input, made.error().message, made.error().fix);
     const std::unique_ptr<plan::Proposer> proposer = std::move(*made);
-    if (auto problem = plan::budget_problem(options.budget)) return complain(exit_bad_input, *problem, "budgets are positive numbers; leave one out for none");
+    if (auto problem = plan::budget_problem(options.budget))
+        return complain(exit_bad_input, *problem, "budgets are positive numbers; leave one out for none");
     if (const std::string problem = proposer->price_problem(); options.budget.dollars > 0 && !problem.empty())
-        return complain(exit_bad_input, "a budget of dollars cannot be kept: " + problem, "set TILEWRIGHT_DOLLARS_PER_MILLION=IN,OUT, or bound the run with --tokens");
-    auto journal = plan::Journal::open(o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal), plan::Database::Mode::write);
+        return complain(exit_bad_input, "a budget of dollars cannot be kept: " + problem,
+                        "set TILEWRIGHT_DOLLARS_PER_MILLION=IN,OUT, or bound the run with --tokens");
+    auto journal = plan::Journal::open(o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal),
+                                       plan::Database::Mode::write);
     if (!journal) return complain(exit_bad_input, journal.error().message, journal.error().fix);
     plan::Memory memory;
     if (options.use_memory) {
         std::error_code ignored;
-        options.memory_path = std::filesystem::absolute(o.memory.empty() ? plan::Memory::default_path() : std::filesystem::path(o.memory), ignored).string();
+        options.memory_path =
+            std::filesystem::absolute(o.memory.empty() ? plan::Memory::default_path() : std::filesystem::path(o.memory), ignored).string();
         auto opened = plan::Memory::open(options.memory_path);
         if (!opened) return complain(exit_bad_input, opened.error().message, opened.error().fix);
         memory = std::move(*opened);
     }
     const tasks::Roofline roof = tasks::roofline(task, tasks::machine_of(task.target));
     options.on_run = [&](const std::string& id) {
-        fmt::print("run {}\n{}: {} on {}, at best {} us ({} bound); proposer {}\n", id, task.name, tasks::name_of(task.workload), task.target, roof.seconds * 1e6 < 0.1 ? "under 0.1" : fmt::format("{:.1f}", roof.seconds * 1e6), roof.memory_bound ? "memory" : "compute", proposer->name());
+        fmt::print("run {}\n{}: {} on {}, at best {} us ({} bound); proposer {}\n", id, task.name, tasks::name_of(task.workload),
+                   task.target, roof.seconds * 1e6 < 0.1 ? "under 0.1" : fmt::format("{:.1f}", roof.seconds * 1e6),
+                   roof.memory_bound ? "memory" : "compute", proposer->name());
         std::fflush(stdout);
     };
     const bool live = ::isatty(STDOUT_FILENO) != 0;
@@ -95,7 +107,8 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
     auto outcome = plan::optimize(task, *proposer, *journal, memory, knowledge, options, resume);
     if (live) fmt::print("\r\x1b[K");
     if (!outcome) return complain(exit_bad_input, outcome.error().message, outcome.error().fix);
-    fmt::print("stopped: {} ({} candidates, {} accepted)\n{}\n", printable(outcome->reason), outcome->candidates, outcome->accepted, outcome->statement);
+    fmt::print("stopped: {} ({} candidates, {} accepted)\n{}\n", printable(outcome->reason), outcome->candidates, outcome->accepted,
+               outcome->statement);
     if (const std::string page = write_page(o, *journal, outcome->run); !page.empty()) fmt::print("the run's page is {}\n", page);
     if (outcome->best_step < 0) return exit_kernel_wrong;
     if (!o.out.empty()) {
@@ -109,13 +122,20 @@ std::function<int()> declare_optimize(CLI::App& app) {
     auto o = std::make_shared<OptimizeOptions>();
     app.add_option("task", o->task.file, "a task file (TOML, docs/agent.md)");
     declare_task_line(app, o->task);
-    app.add_option("--proposer", o->proposer, "who writes kernels: builtin, openai[:MODEL], anthropic[:MODEL], command:PROGRAM (docs/proposers.md)")->capture_default_str();
+    app.add_option("--proposer", o->proposer,
+                   "who writes kernels: builtin, openai[:MODEL], anthropic[:MODEL], command:PROGRAM (docs/proposers.md)")
+        ->capture_default_str();
     app.add_option("--steps", o->loop.budget.candidates, "at most so many candidates")->capture_default_str()->check(CLI::Range(1, 10000));
     app.add_option("--seconds", o->loop.budget.seconds, "at most so many seconds")->check(positive_number());
     app.add_option("--tokens", o->loop.budget.tokens, "at most so many tokens")->check(positive_number());
-    app.add_option("--dollars", o->loop.budget.dollars, "at most so much money (needs a price: TILEWRIGHT_DOLLARS_PER_MILLION)")->check(positive_number());
-    app.add_option("--stop-at", o->loop.stop_share, "share of the roofline at which to stop")->capture_default_str()->check(positive_number());
-    app.add_option("--plateau", o->loop.plateau, "candidates without a gain after which to stop")->capture_default_str()->check(CLI::Range(1, 1000000));
+    app.add_option("--dollars", o->loop.budget.dollars, "at most so much money (needs a price: TILEWRIGHT_DOLLARS_PER_MILLION)")
+        ->check(positive_number());
+    app.add_option("--stop-at", o->loop.stop_share, "share of the roofline at which to stop")
+        ->capture_default_str()
+        ->check(positive_number());
+    app.add_option("--plateau", o->loop.plateau, "candidates without a gain after which to stop")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000000));
     app.add_option("--repairs", o->loop.repairs, "repairs of one failing candidate")->capture_default_str()->check(CLI::Range(0, 100));
     app.add_option("--seed", o->loop.seed, "seed of every choice")->capture_default_str();
     app.add_option("--profile-after", o->loop.profile_after, "stage after which profiling is shown, instead of the class's own");
@@ -126,7 +146,9 @@ std::function<int()> declare_optimize(CLI::App& app) {
     app.add_option("--html", o->page, "write the run's page here (default: beside the journal)");
     app.add_option("--replay", o->replay, "judge candidates by a table of measured ones instead of the gates (scripts/learning_table.py)");
     app.add_flag("--no-gpu", o->no_gpu, "do not use a GPU even if there is one");
-    app.footer("Exit status: 0 there is a proved kernel, 1 none passed, 2 bad input.\nExample: tilewright optimize tasks/gelu.toml -o gelu.py\n         tilewright optimize --computes \"Y[m, n] = relu(X[m, n])\" --set M=4096,N=4096");
+    app.footer(
+        "Exit status: 0 there is a proved kernel, 1 none passed, 2 bad input.\nExample: tilewright optimize tasks/gelu.toml -o gelu.py\n   "
+        "      tilewright optimize --computes \"Y[m, n] = relu(X[m, n])\" --set M=4096,N=4096");
     return [o] { return run(*o); };
 }
 

@@ -86,7 +86,7 @@ void run_pool(std::size_t count, const PoolLimits& limits, const std::function<s
         while (next < count && static_cast<int>(running.size()) < std::max(1, limits.jobs)) {
             Child c;
             if (!start(c, next, limits, work)) {
-                if (!running.empty()) break;   // try again when a child has ended
+                if (!running.empty()) break;  // try again when a child has ended
                 done(next++, {PoolResult::End::crashed, "no process could be started", 0});
                 continue;
             }

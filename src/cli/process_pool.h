@@ -9,12 +9,12 @@ namespace tw::cli {
 
 struct PoolLimits {
     int jobs = 1;
-    double seconds = 30;    // of processor time per item, so that a busy machine does not change the answers
+    double seconds = 30;  // of processor time per item, so that a busy machine does not change the answers
 };
 
 struct PoolResult {
     enum class End : std::uint8_t { finished, timeout, crashed } end = End::crashed;
-    std::string text;       // what `work` returned; for a crash, how it ended
+    std::string text;  // what `work` returned; for a crash, how it ended
     double milliseconds = 0;
 };
 

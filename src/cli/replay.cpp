@@ -39,17 +39,28 @@ int run(const Options& o) {
     }
     const bool holds = judged.failure == plan::FailureClass::none && judged.verdict == "proved";
     if (o.json) {
-        const nlohmann::json out = {{"holds", holds}, {"verdict", judged.verdict}, {"gates", judged.gates}, {"microseconds", judged.measured ? nlohmann::json(judged.microseconds) : nlohmann::json(nullptr)},
-                                    {"certified_microseconds", kernel->microseconds ? nlohmann::json(*kernel->microseconds) : nlohmann::json(nullptr)}, {"message", judged.message}};
+        const nlohmann::json out = {
+            {"holds", holds},
+            {"verdict", judged.verdict},
+            {"gates", judged.gates},
+            {"microseconds", judged.measured ? nlohmann::json(judged.microseconds) : nlohmann::json(nullptr)},
+            {"certified_microseconds", kernel->microseconds ? nlohmann::json(*kernel->microseconds) : nlohmann::json(nullptr)},
+            {"message", judged.message}};
         std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
         return holds ? exit_fine : exit_kernel_wrong;
     }
     for (const auto& gate : judged.gates) {
         const auto& passed = gate["passed"];
-        fmt::print("{:<14} {:<8} {}\n", gate.value("gate", ""), !passed.is_boolean() ? "skipped" : passed.get<bool>() ? "passed" : "REFUSED", printable(gate.value("detail", "")));
+        fmt::print("{:<14} {:<8} {}\n", gate.value("gate", ""),
+                   !passed.is_boolean() ? "skipped"
+                   : passed.get<bool>() ? "passed"
+                                        : "REFUSED",
+                   printable(gate.value("detail", "")));
     }
     fmt::print("{}: {} of {} assertions proved", holds ? "holds" : "DOES NOT HOLD", judged.proved, judged.obligations);
-    if (judged.measured) fmt::print(", {:.1f} us here{}", judged.microseconds, kernel->microseconds ? fmt::format(", {:.1f} us certified", *kernel->microseconds) : "");
+    if (judged.measured)
+        fmt::print(", {:.1f} us here{}", judged.microseconds,
+                   kernel->microseconds ? fmt::format(", {:.1f} us certified", *kernel->microseconds) : "");
     fmt::print("\n");
     if (!holds) fmt::print("{}\n", printable(judged.message));
     return holds ? exit_fine : exit_kernel_wrong;

@@ -26,7 +26,8 @@ struct Problem {
     std::string message, fix;
 };
 
-// The memory that the run asked, when it is a plain file in the journal's own folder: a journal that came from elsewhere must not say which files are opened.
+// The memory that the run asked, when it is a plain file in the journal's own folder: a journal that came from elsewhere must not say which
+// files are opened.
 std::string recorded_memory(const nlohmann::json& settings, const std::filesystem::path& journal) {
     const std::filesystem::path recorded = text_in(settings, "memory");
     std::error_code error;
@@ -48,7 +49,8 @@ std::optional<Problem> take_settings(Options& o, const plan::RunDocument& docume
     loop.budget.seconds = number("seconds", loop.budget.seconds, 1e8);
     loop.budget.tokens = count_in(s, "tokens");
     loop.budget.dollars = number("dollars", loop.budget.dollars, 1e9);
-    loop.seed = static_cast<std::uint64_t>(integer_in(s, "seed", static_cast<std::int64_t>(loop.seed), 0, std::numeric_limits<std::int64_t>::max()));
+    loop.seed = static_cast<std::uint64_t>(
+        integer_in(s, "seed", static_cast<std::int64_t>(loop.seed), 0, std::numeric_limits<std::int64_t>::max()));
     loop.stop_share = number("stop_share", loop.stop_share, 1e3);
     loop.plateau = whole("plateau", loop.plateau, 1'000'000);
     loop.repairs = whole("repairs", loop.repairs, 100);
@@ -57,21 +59,25 @@ std::optional<Problem> take_settings(Options& o, const plan::RunDocument& docume
     loop.gates.search_seconds = number("search_seconds", loop.gates.search_seconds, 86400);
     loop.gates.rounds = std::max(1, whole("rounds", loop.gates.rounds, 10000));
     if (o.optimize.memory.empty()) o.optimize.memory = recorded_memory(s, path);
-    loop.use_knowledge = flag_in(s, "use_knowledge", true), loop.use_memory = flag_in(s, "use_memory", true), loop.delay_profiling = flag_in(s, "delay_profiling", true);
+    loop.use_knowledge = flag_in(s, "use_knowledge", true), loop.use_memory = flag_in(s, "use_memory", true),
+    loop.delay_profiling = flag_in(s, "delay_profiling", true);
     loop.gates.invariant_feedback = flag_in(s, "invariant_feedback", true);
-    if (flag_in(s, "replay")) return Problem{"run " + document.run.id + " is a replay of earlier measurements", "run the replay again: it takes seconds"};
+    if (flag_in(s, "replay"))
+        return Problem{"run " + document.run.id + " is a replay of earlier measurements", "run the replay again: it takes seconds"};
     if (!flag_in(s, "gpu", true)) o.optimize.no_gpu = true;  // times of another machine and none at all do not mix
     if (!o.optimize.proposer.empty()) return std::nullopt;
     // A journal may come from anywhere; which program is started is said on the command line.
     if (document.run.proposer.rfind("command:", 0) == 0)
-        return Problem{fmt::format("the run's proposer is a program, and the journal alone does not decide that it is started: {}", printable(document.run.proposer)),
+        return Problem{fmt::format("the run's proposer is a program, and the journal alone does not decide that it is started: {}",
+                                   printable(document.run.proposer)),
                        "if it is yours, name it: tilewright resume " + o.run + " --proposer \"command:...\""};
     o.optimize.proposer = document.run.proposer;
     return std::nullopt;
 }
 
 int run(Options o) {
-    const std::filesystem::path path = o.optimize.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.optimize.journal);
+    const std::filesystem::path path =
+        o.optimize.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.optimize.journal);
     std::string id;
     tasks::Task task;
     {
@@ -102,7 +108,8 @@ std::function<int()> declare_resume(CLI::App& app) {
     o->optimize.proposer.clear();
     app.add_option("run", o->run, "a run of `tilewright runs`, the beginning of its id, or `last`")->required();
     app.add_option("--steps", o->steps, "a new bound on candidates, in all (default: the run's own)")->check(CLI::Range(1, 10000));
-    app.add_option("--proposer", o->optimize.proposer, "another proposer than the run's own; a run by `command:PROGRAM` goes on only when the program is named here");
+    app.add_option("--proposer", o->optimize.proposer,
+                   "another proposer than the run's own; a run by `command:PROGRAM` goes on only when the program is named here");
     app.add_option("--journal", o->optimize.journal, "the journal's file");
     app.add_option("--memory", o->optimize.memory, "the planner's memory");
     app.add_option("-o,--out", o->optimize.out, "write the best kernel here");

@@ -44,7 +44,7 @@ int run_on_gpu(const Options& o) {
         worst = std::max(worst, code);
         if (!o.json) fmt::print("{}", describe(evidence));
         results.push_back(std::move(evidence));
-        if (code == exit_not_measured) break;   // the next seed would find no GPU either
+        if (code == exit_not_measured) break;  // the next seed would find no GPU either
     }
     if (o.json) write_json("-", results.size() == 1 ? results[0] : nlohmann::json{{"results", results}});
     return worst;
@@ -53,14 +53,18 @@ int run_on_gpu(const Options& o) {
 // The same under compute-sanitizer: its errors are the kernel's.
 int run_sanitized(const Options& o) {
     static constexpr std::string_view tools[] = {"memcheck", "racecheck", "synccheck", "initcheck"};
-    if (std::find(std::begin(tools), std::end(tools), o.sanitizer) == std::end(tools)) return complain(exit_bad_input, fmt::format("there is no sanitizer '{}'", o.sanitizer), "the sanitizers are memcheck, racecheck, synccheck and initcheck");
+    if (std::find(std::begin(tools), std::end(tools), o.sanitizer) == std::end(tools))
+        return complain(exit_bad_input, fmt::format("there is no sanitizer '{}'", o.sanitizer),
+                        "the sanitizers are memcheck, racecheck, synccheck and initcheck");
     Requested asked = request_from(o.candidate);
     if (asked.exit_code != exit_fine) return asked.exit_code;
     nlohmann::json result = runtime::sanitize(asked.request, o.sanitizer, o.candidate.timeout);
     result["command"] = own_command();
     if (o.json) write_json("-", result);
     else if (result.contains("problem")) fmt::print("{}: {}\n", o.sanitizer, result["problem"].get<std::string>());
-    else fmt::print("{}{}: {} errors\n{}", describe(result["evidence"]), o.sanitizer, result["errors"].get<int>(), result.value("report", ""));
+    else
+        fmt::print("{}{}: {} errors\n{}", describe(result["evidence"]), o.sanitizer, result["errors"].get<int>(),
+                   result.value("report", ""));
     if (result.contains("problem")) return exit_not_measured;
     return result["errors"].get<int>() > 0 ? exit_kernel_wrong + 0 : runtime::exit_status_of(result["evidence"]);
 }
@@ -73,12 +77,17 @@ public:
         const double now = elapsed();
         // The time before the first cluster's end belongs to making the inputs: it does not come again with every cluster.
         if (first_ < 0) first_ = now, first_done_ = p.clusters_done;
-        else if (p.clusters_done > first_done_) total_ = first_ + (now - first_) / static_cast<double>(p.clusters_done - first_done_) * static_cast<double>(p.clusters - first_done_);
+        else if (p.clusters_done > first_done_)
+            total_ = first_ +
+                     (now - first_) / static_cast<double>(p.clusters_done - first_done_) * static_cast<double>(p.clusters - first_done_);
         if (now > limit_) return false;
         if (now < next_) return true;
         next_ = now + (live_ ? 1 : 10);
-        std::string text = fmt::format("{:.0f} s: {} of {} clusters of blocks, {} statements", now, p.clusters_done, p.clusters, p.statements);
-        if (total_ > 0) text += fmt::format("; about {:.0f} s in all{}", total_, total_ > limit_ ? fmt::format(", more than --timeout {:.0f}", limit_) : "");
+        std::string text =
+            fmt::format("{:.0f} s: {} of {} clusters of blocks, {} statements", now, p.clusters_done, p.clusters, p.statements);
+        if (total_ > 0)
+            text += fmt::format("; about {:.0f} s in all{}", total_,
+                                total_ > limit_ ? fmt::format(", more than --timeout {:.0f}", limit_) : "");
         fmt::print(stderr, "{}emulating, {}{}", live_ ? "\r\033[K" : "", text, live_ ? "" : "\n");
         std::fflush(stderr);
         shown_ = true;
@@ -100,7 +109,8 @@ private:
 int run(const Options& o) {
     if (!o.sanitizer.empty()) return run_sanitized(o);
     if (o.target == "gpu") return run_on_gpu(o);
-    if (o.target != "cpu") return complain(exit_bad_input, fmt::format("there is no target '{}'", o.target), "the targets are cpu (the emulator) and gpu");
+    if (o.target != "cpu")
+        return complain(exit_bad_input, fmt::format("there is no target '{}'", o.target), "the targets are cpu (the emulator) and gpu");
     Requested asked = request_from(o.candidate);
     if (asked.exit_code != exit_fine) return asked.exit_code;
     const auto values = asked.request["sizes"].get<std::map<std::string, std::int64_t>>();
@@ -144,7 +154,8 @@ int run(const Options& o) {
         sizes.clear();
         for (const std::string& name : p.sizes) {
             auto it = values.find(name);
-            if (it == values.end()) return complain(exit_bad_input, fmt::format("size {} has no value", name), fmt::format("add --set {}=...", name));
+            if (it == values.end())
+                return complain(exit_bad_input, fmt::format("size {} has no value", name), fmt::format("add --set {}=...", name));
             sizes.push_back(it->second);
         }
         program = &p;
@@ -152,7 +163,8 @@ int run(const Options& o) {
         chosen = &signature;
     }
     if (!chosen) {
-        if (!missing.empty()) return complain(exit_bad_input, fmt::format("size {} has no value", missing), fmt::format("add --set {}=...", missing));
+        if (!missing.empty())
+            return complain(exit_bad_input, fmt::format("size {} has no value", missing), fmt::format("add --set {}=...", missing));
         return complain(exit_bad_input, "no kernel variant accepts these sizes", "look at its tw.assume(...) statements");
     }
     std::vector<emulate::Schedule> schedules = {emulate::Schedule{}};
@@ -169,26 +181,47 @@ int run(const Options& o) {
         t.emulator.resident_blocks = o.blocks;
         ProgressLine progress(o.candidate.timeout);
         t.emulator.progress = [&](const emulate::Progress& p) { return progress.update(p); };
-        const emulate::Trial trial = program ? emulate::run_program(*loaded.module, *program, sizes, t) : emulate::run_trial(*chosen, sizes, t);
+        const emulate::Trial trial =
+            program ? emulate::run_program(*loaded.module, *program, sizes, t) : emulate::run_trial(*chosen, sizes, t);
         progress.clear();
-        if (trial.gave_up) return complain(exit_not_measured, "the emulator gave up: " + trial.refused + progress.estimate(), "smaller sizes, or a longer --timeout; nothing wrong was found so far");
-        if (!trial.refused.empty()) return complain(exit_bad_input, trial.refused, "look at its tw.assume(...) statements, or take smaller sizes");
+        if (trial.gave_up)
+            return complain(exit_not_measured, "the emulator gave up: " + trial.refused + progress.estimate(),
+                            "smaller sizes, or a longer --timeout; nothing wrong was found so far");
+        if (!trial.refused.empty())
+            return complain(exit_bad_input, trial.refused, "look at its tw.assume(...) statements, or take smaller sizes");
         wrong |= trial.failed();
         nlohmann::json errors = nlohmann::json::array();
         std::string text;
         for (const auto& e : trial.outputs) {
             const std::string& name = chosen->tensors[static_cast<std::size_t>(e.tensor)].name;
-            errors.push_back({{"output", name}, {"relative_error", e.error.relative_frobenius}, {"worst", e.error.worst}, {"tolerance", e.tolerance}, {"wrong", e.wrong}});
-            text += fmt::format(" {}: error {:.2e}, worst {:.2e} (allowed {:.1e})", name, e.error.relative_frobenius, e.error.worst, e.tolerance);
+            errors.push_back({{"output", name},
+                              {"relative_error", e.error.relative_frobenius},
+                              {"worst", e.error.worst},
+                              {"tolerance", e.tolerance},
+                              {"wrong", e.wrong}});
+            text += fmt::format(" {}: error {:.2e}, worst {:.2e} (allowed {:.1e})", name, e.error.relative_frobenius, e.error.worst,
+                                e.tolerance);
         }
         if (o.json) {
             nlohmann::json faults = nlohmann::json::array();
-            for (const auto& f : trial.outcome.faults) faults.push_back({{"kind", emulate::name_of(f.kind)}, {"message", f.message}, {"line", f.loc.line}, {"thread", f.thread}, {"element", f.element}});
-            out["runs"].push_back({{"schedule", schedule.describe()}, {"right", !trial.failed()}, {"outputs", errors}, {"faults", faults}, {"blocks", trial.outcome.blocks}, {"statements", trial.outcome.steps}, {"seconds", trial.seconds}});
+            for (const auto& f : trial.outcome.faults)
+                faults.push_back({{"kind", emulate::name_of(f.kind)},
+                                  {"message", f.message},
+                                  {"line", f.loc.line},
+                                  {"thread", f.thread},
+                                  {"element", f.element}});
+            out["runs"].push_back({{"schedule", schedule.describe()},
+                                   {"right", !trial.failed()},
+                                   {"outputs", errors},
+                                   {"faults", faults},
+                                   {"blocks", trial.outcome.blocks},
+                                   {"statements", trial.outcome.steps},
+                                   {"seconds", trial.seconds}});
             continue;
         }
-        fmt::print("{} {}{} on the emulator, {}: {} blocks, {} statements, {:.2f} s:{}\n", trial.failed() ? "WRONG" : "right", chosen->name, chosen->variant.empty() ? "" : " (" + chosen->variant + ")", schedule.describe(), trial.outcome.blocks, trial.outcome.steps,
-                   trial.seconds, text);
+        fmt::print("{} {}{} on the emulator, {}: {} blocks, {} statements, {:.2f} s:{}\n", trial.failed() ? "WRONG" : "right", chosen->name,
+                   chosen->variant.empty() ? "" : " (" + chosen->variant + ")", schedule.describe(), trial.outcome.blocks,
+                   trial.outcome.steps, trial.seconds, text);
         if (trial.failed()) {
             fmt::print("  {}\n", trial.summary(*chosen));
             if (!trial.outcome.faults.empty()) fmt::print("{}", excerpt(loaded.sources, trial.outcome.faults.front().loc));
@@ -211,7 +244,8 @@ std::function<int()> declare_run(CLI::App& app) {
     app.add_flag("--check", options->check, "compare with the fp64 reference; always done, here for scripts that say so");
     app.add_flag("--json", options->json, "print JSON");
     app.footer(
-        "Exit status: 0 right, 1 wrong (or rejected, faulted, timed out), 2 bad usage, 3 no GPU here: the compiler's figures are given instead, 70 our bug.\n"
+        "Exit status: 0 right, 1 wrong (or rejected, faulted, timed out), 2 bad usage, 3 no GPU here: the compiler's figures are given "
+        "instead, 70 our bug.\n"
         "Examples: tilewright run kernels/softmax.py --set M=5,N=300 --schedules 4\n"
         "          tilewright run kernels/gemm_sm90.py --target gpu --check --set M=512,N=512,K=256 --seeds 3");
     return [options] { return run(*options); };

@@ -31,7 +31,8 @@ int run(const Options& o) {
     }
     nlohmann::json list = nlohmann::json::array();
     for (const auto& summary : runs) list.push_back(plan::to_json(summary));
-    std::cout << nlohmann::json{{"journal", path.string()}, {"runs", list}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    std::cout << nlohmann::json{{"journal", path.string()}, {"runs", list}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+              << "\n";
     return exit_fine;
 }
 

@@ -38,7 +38,8 @@ plan::Result<plan::RunDocument> load_export(const std::string& file) {
 plan::Result<plan::RunDocument> load(const Options& o) {
     std::error_code error;
     if (o.run.size() > 5 && o.run.substr(o.run.size() - 5) == ".json" && std::filesystem::exists(o.run, error)) return load_export(o.run);
-    auto journal = plan::Journal::open(o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal), plan::Database::Mode::read);
+    auto journal = plan::Journal::open(o.journal.empty() ? plan::Journal::default_path() : std::filesystem::path(o.journal),
+                                       plan::Database::Mode::read);
     if (!journal) return std::move(journal).propagate();
     auto id = journal->find(o.run);
     if (!id) return std::move(id).propagate();
@@ -67,7 +68,9 @@ int run(const Options& o) {
     }
     if (o.source) {
         const plan::Step* shown = step ? step : report::best_step(*document);
-        if (!shown) return complain(exit_bad_input, fmt::format("run {} has no accepted kernel", document->run.id), "name a step: tilewright show RUN STEP --source");
+        if (!shown)
+            return complain(exit_bad_input, fmt::format("run {} has no accepted kernel", document->run.id),
+                            "name a step: tilewright show RUN STEP --source");
         std::cout << shown->source;
         return exit_fine;
     }
@@ -80,7 +83,8 @@ int run(const Options& o) {
 
 std::function<int()> declare_show(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("run", options->run, "a run of `tilewright runs` (the beginning of its id, or `last`), or an exported .json file")->required();
+    app.add_option("run", options->run, "a run of `tilewright runs` (the beginning of its id, or `last`), or an exported .json file")
+        ->required();
     app.add_option("step", options->step, "one step of it")->check(CLI::NonNegativeNumber);
     app.add_option("--journal", options->journal, "the journal's file (default: journal.db in $TILEWRIGHT_STATE)");
     app.add_flag("--json", options->json, "print JSON (schema in docs/journal.md)");

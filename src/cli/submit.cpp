@@ -24,8 +24,10 @@ struct Options {
 int run(const Options& o) {
     TaskOptions stated = o.task;
     std::string file = o.file;
-    if (!stated.line.computes.empty() && file.empty()) std::swap(stated.file, file);   // the one name given is the candidate's
-    if (file.empty()) return complain(exit_bad_input, "no candidate", "tilewright submit TASK FILE, or tilewright submit FILE --computes \"...\" --set M=512,N=1024");
+    if (!stated.line.computes.empty() && file.empty()) std::swap(stated.file, file);  // the one name given is the candidate's
+    if (file.empty())
+        return complain(exit_bad_input, "no candidate",
+                        "tilewright submit TASK FILE, or tilewright submit FILE --computes \"...\" --set M=512,N=1024");
     const auto task = load_task(stated);
     if (!task) return exit_bad_input;
     auto source = read_file(file);
@@ -46,18 +48,33 @@ int run(const Options& o) {
     const bool passed = j.failure == plan::FailureClass::none;
     const tasks::Roofline roof = tasks::roofline(*task, tasks::machine_of(task->target));
     if (o.json) {
-        nlohmann::json out = {{"passed", passed}, {"failure_class", plan::name_of(j.failure)}, {"message", j.message}, {"feedback", j.feedback}, {"request", plan::request_for(j.failure)}, {"findings", j.findings},
-                              {"gates", j.gates}, {"verdict", j.verdict}, {"proved", j.proved}, {"obligations", j.obligations}, {"used", j.used}, {"roofline_microseconds", roof.seconds * 1e6}};
-        if (j.resources_known) out["resources"] = {{"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
+        nlohmann::json out = {{"passed", passed},
+                              {"failure_class", plan::name_of(j.failure)},
+                              {"message", j.message},
+                              {"feedback", j.feedback},
+                              {"request", plan::request_for(j.failure)},
+                              {"findings", j.findings},
+                              {"gates", j.gates},
+                              {"verdict", j.verdict},
+                              {"proved", j.proved},
+                              {"obligations", j.obligations},
+                              {"used", j.used},
+                              {"roofline_microseconds", roof.seconds * 1e6}};
+        if (j.resources_known)
+            out["resources"] = {
+                {"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
         if (j.measured) out["microseconds"] = j.microseconds, out["roofline_share"] = roof.seconds * 1e6 / j.microseconds;
         if (j.speedup > 0) out["speedup"] = j.speedup;
         std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     } else {
         for (const auto& g : j.gates) {
             const std::string verdict = g["passed"].is_null() ? "skipped" : g["passed"].get<bool>() ? "passed" : "refused";
-            fmt::print("{:<14} {:<8} {:>6.2f} s  {}\n", g.value("gate", ""), verdict, g.value("seconds", 0.0), printable(g.value("detail", "")));
+            fmt::print("{:<14} {:<8} {:>6.2f} s  {}\n", g.value("gate", ""), verdict, g.value("seconds", 0.0),
+                       printable(g.value("detail", "")));
         }
-        if (!passed) fmt::print("{}: {}\n{}\n{}\n", plan::name_of(j.failure), printable(j.message), printable_lines(j.feedback), plan::request_for(j.failure));
+        if (!passed)
+            fmt::print("{}: {}\n{}\n{}\n", plan::name_of(j.failure), printable(j.message), printable_lines(j.feedback),
+                       plan::request_for(j.failure));
         if (j.measured) fmt::print("{:.2f} us, {:.0f}% of the roofline\n", j.microseconds, 100 * roof.seconds * 1e6 / j.microseconds);
     }
     return passed ? exit_fine : exit_kernel_wrong;

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <span>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "cli/command.h"
@@ -33,7 +33,8 @@ int convert_stream(const std::string& name) {
         }
         return exit_fine;
     }
-    return complain(exit_bad_input, "there is no conversion '" + name + "'", "names are listed by `tilewright target dump --json` under \"conversions\"");
+    return complain(exit_bad_input, "there is no conversion '" + name + "'",
+                    "names are listed by `tilewright target dump --json` under \"conversions\"");
 }
 
 int sum_stream(const std::string& unit, const std::string& a, const std::string& b, const std::string& acc, int k) {
@@ -79,7 +80,8 @@ std::function<int()> declare_target(CLI::App& app) {
     CLI::App* cases = app.add_subcommand("cases", "what the hardware probes run and expect, as JSON");
     CLI::App* convert = app.add_subcommand("convert", "converts raw bit patterns from standard input to standard output");
     convert->add_option("name", options->conversion, "for example f32_to_bf16_rn")->required();
-    CLI::App* sums = app.add_subcommand("sums", "elements of D as the tensor cores add them: raw records on standard input (2 K + 1 words), D on standard output");
+    CLI::App* sums = app.add_subcommand(
+        "sums", "elements of D as the tensor cores add them: raw records on standard input (2 K + 1 words), D on standard output");
     sums->add_option("unit", options->unit, "mma or wgmma")->required();
     sums->add_option("a", options->a, "type of A")->required();
     sums->add_option("b", options->b, "type of B")->required();

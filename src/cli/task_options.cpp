@@ -10,7 +10,8 @@ namespace tw::cli {
 
 void declare_task_line(CLI::App& app, TaskOptions& o) {
     app.add_option("--computes", o.line.computes, "the task in one line instead: its equations");
-    app.add_option("--set", o.line.sets, "sizes of the one-line task: M=4096,N=4096 (a dimension indexed by m has size M)")->allow_extra_args(false);
+    app.add_option("--set", o.line.sets, "sizes of the one-line task: M=4096,N=4096 (a dimension indexed by m has size M)")
+        ->allow_extra_args(false);
     app.add_option("--dtype", o.line.dtypes, "types that the equations do not tell: A=bf16,B=bf16")->allow_extra_args(false);
     app.add_option("--scalar", o.line.scalars, "numbers passed to the kernel: eps=1e-5")->allow_extra_args(false);
     app.add_option("--shape", o.line.shapes, "a tensor's shape where no plain variable tells it: X=M,K")->allow_extra_args(false);
@@ -25,7 +26,8 @@ std::optional<tasks::Task> load_task(const TaskOptions& o) {
     std::optional<tasks::Task> task;
     if (o.line.computes.empty()) {
         if (o.file.empty()) {
-            complain(exit_bad_input, "no task", "name a task file, or state one: --computes \"Y[m, n] = relu(X[m, n])\" --set M=512,N=1024");
+            complain(exit_bad_input, "no task",
+                     "name a task file, or state one: --computes \"Y[m, n] = relu(X[m, n])\" --set M=512,N=1024");
             return std::nullopt;
         }
         task = tasks::load_task_file(sources, o.file, sink);

@@ -11,8 +11,8 @@
 namespace tw::cli {
 
 struct TaskOptions {
-    std::string file, save;       // `save`: where the one-line task is written as a file
-    tasks::OneLine line;          // instead of `file`, when its `computes` is given
+    std::string file, save;  // `save`: where the one-line task is written as a file
+    tasks::OneLine line;     // instead of `file`, when its `computes` is given
 };
 
 // The options that state a task in one line; the positional of the file is the command's own.

@@ -42,9 +42,9 @@ struct Options {
 
 struct Point {
     Constants constants;
-    std::string verdict;      // "", "proved", "not proved", "violated", "rejected"
+    std::string verdict;  // "", "proved", "not proved", "violated", "rejected"
     std::string reason;
-    json resources;           // static figures per kernel
+    json resources;  // static figures per kernel
     std::string label() const {
         std::string text;
         for (const auto& [name, value] : constants) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value.text());
@@ -65,7 +65,8 @@ public:
         const auto text = read_file(path_);
         for (const std::string_view line : split_lines(text ? std::string_view(*text) : std::string_view())) {
             const json entry = parse_json(line);
-            if (const std::string key = text_in(entry, "key"); !key.empty() && entry.contains("value")) known_[key] = entry["value"];   // a torn last line is skipped
+            if (const std::string key = text_in(entry, "key"); !key.empty() && entry.contains("value"))
+                known_[key] = entry["value"];  // a torn last line is skipped
         }
     }
     const json* find(const std::string& key) const {
@@ -86,7 +87,8 @@ private:
 };
 
 // Every combination of the declared choices; a random part of them when there are more than `limit`, the declared defaults always.
-std::vector<Constants> const_space(const runtime::Signature& signature, const Constants& fixed, std::size_t limit, std::uint64_t seed, double& total) {
+std::vector<Constants> const_space(const runtime::Signature& signature, const Constants& fixed, std::size_t limit, std::uint64_t seed,
+                                   double& total) {
     std::map<std::string, std::set<std::int64_t>> choices;
     Constants defaults;
     for (const ir::Kernel* k : signature.kernels) {
@@ -117,7 +119,8 @@ std::vector<Constants> const_space(const runtime::Signature& signature, const Co
         std::set<Constants> seen = {defaults};
         for (std::size_t tries = 0; points.size() < limit && tries < 20 * limit; ++tries) {
             Constants c;
-            for (const auto& [name, values] : choices) c[name] = *std::next(values.begin(), static_cast<std::ptrdiff_t>(random() % values.size()));
+            for (const auto& [name, values] : choices)
+                c[name] = *std::next(values.begin(), static_cast<std::ptrdiff_t>(random() % values.size()));
             if (seen.insert(c).second) points.push_back(std::move(c));
         }
     }
@@ -139,20 +142,27 @@ void in_parallel(std::size_t count, int jobs, const std::function<void(std::size
 class Tuner {
 public:
     Tuner(const Options& o, json base, runtime::Signature signature, std::string text)
-        : o_(o), base_(std::move(base)), signature_(std::move(signature)), text_(std::move(text)), record_(digest_hex(runtime::program_digest(text_) + "\n" + signature_.name), o.fresh) {
+        : o_(o),
+          base_(std::move(base)),
+          signature_(std::move(signature)),
+          text_(std::move(text)),
+          record_(digest_hex(runtime::program_digest(text_) + "\n" + signature_.name), o.fresh) {
         jobs_ = o.jobs > 0 ? o.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     }
 
     int run(const std::vector<Sizes>& shapes) {
         double total = 0;
         const Constants fixed = base_["constants"].get<Constants>();
-        for (Constants& c : const_space(signature_, fixed, static_cast<std::size_t>(o_.limit), o_.candidate.seed, total)) points_.push_back({std::move(c), {}, {}, {}});
-        say(fmt::format("{}: {} points{}", signature_.name, points_.size(), total > o_.limit ? fmt::format(" of {:.0f}, chosen at random (--limit)", total) : ""));
+        for (Constants& c : const_space(signature_, fixed, static_cast<std::size_t>(o_.limit), o_.candidate.seed, total))
+            points_.push_back({std::move(c), {}, {}, {}});
+        say(fmt::format("{}: {} points{}", signature_.name, points_.size(),
+                        total > o_.limit ? fmt::format(" of {:.0f}, chosen at random (--limit)", total) : ""));
         compile_all();
         if (o_.dry_run) return finish_static("dry run: nothing was verified or run", exit_fine);
         verify_all();
         const auto devices = runtime::devices();
-        if (!devices || devices->empty()) return finish_static("no GPU here: the compiler's figures are given, nothing was tuned", exit_not_measured);
+        if (!devices || devices->empty())
+            return finish_static("no GPU here: the compiler's figures are given, nothing was tuned", exit_not_measured);
         gpu_ = devices->front().name;
         for (const Sizes& shape : shapes) tune_shape(shape);
         if (best_.empty()) return complain(exit_kernel_wrong, "no point could be measured");
@@ -182,25 +192,34 @@ private:
             }
             p.resources = json::array();
             for (const ir::Kernel& k : module->kernels) {
-                if (std::none_of(signature_.kernels.begin(), signature_.kernels.end(), [&](const ir::Kernel* s) { return s->name == k.name; })) continue;
+                if (std::none_of(signature_.kernels.begin(), signature_.kernels.end(),
+                                 [&](const ir::Kernel* s) { return s->name == k.name; }))
+                    continue;
                 auto emitted = codegen::emit(k, file);
                 if (!emitted) {
                     p.verdict = "rejected";
                     p.reason = emitted.error().message;
                     return;
                 }
-                auto compiled = runtime::compile(runtime::request_for_own_text(emitted->source, k.name + ".cu", arch.empty() ? k.arch : arch));
+                auto compiled =
+                    runtime::compile(runtime::request_for_own_text(emitted->source, k.name + ".cu", arch.empty() ? k.arch : arch));
                 if (!compiled) {
                     p.resources.push_back({{"kernel", k.name}, {"problem", compiled.error().message}});
                     continue;
                 }
                 for (const auto& r : compiled->report.kernels) {
-                    if (r.is_entry) p.resources.push_back({{"kernel", k.name}, {"registers", r.registers}, {"spill_bytes", r.spill_store_bytes + r.spill_load_bytes}, {"shared_bytes", k.shared_bytes}, {"threads", codegen::threads_of(k)}});
+                    if (r.is_entry)
+                        p.resources.push_back({{"kernel", k.name},
+                                               {"registers", r.registers},
+                                               {"spill_bytes", r.spill_store_bytes + r.spill_load_bytes},
+                                               {"shared_bytes", k.shared_bytes},
+                                               {"threads", codegen::threads_of(k)}});
                 }
             }
             ++done;
         });
-        say(fmt::format("compiled {} of {} points; {} are rejected by the language", done.load(), points_.size(), std::count_if(points_.begin(), points_.end(), [](const Point& p) { return p.verdict == "rejected"; })));
+        say(fmt::format("compiled {} of {} points; {} are rejected by the language", done.load(), points_.size(),
+                        std::count_if(points_.begin(), points_.end(), [](const Point& p) { return p.verdict == "rejected"; })));
     }
 
     // In processes of their own, as `tilewright check` does it: a prover may need much memory, and points are independent.
@@ -222,7 +241,9 @@ private:
             limits.seconds = 300;
             limits.box = runtime::box_for_checks();
             const auto ran = runtime::run_program_in_worker(words, limits);
-            p.verdict = ran.end == runtime::WorkerEnd::finished ? "proved" : ran.end == runtime::WorkerEnd::failed && ran.status == exit_kernel_wrong ? "violated" : "not proved";
+            p.verdict = ran.end == runtime::WorkerEnd::finished                                    ? "proved"
+                        : ran.end == runtime::WorkerEnd::failed && ran.status == exit_kernel_wrong ? "violated"
+                                                                                                   : "not proved";
             if (p.verdict != "proved") p.reason = std::string(trim(ran.answer.substr(0, 300)));
             record_.add(key, {{"verdict", p.verdict}, {"reason", p.reason}});
             const int count = ++done;
@@ -261,8 +282,11 @@ private:
             }
             const double us = result.value("us", 0.0);
             if (result["status"] == "right" && us > 0) times.emplace_back(us, &p);
-            say(fmt::format("[{}/{}] {} {}: {}", number, points_.size(), text, p.label(), us > 0 ? fmt::format("{:.2f} us", us) : result["status"].get<std::string>() + " " + result.value("message", "").substr(0, 120)));
-            rows_.push_back({{"sizes", shape}, {"constants", p.constants}, {"status", result["status"]}, {"us", us}, {"resources", p.resources}});
+            say(fmt::format("[{}/{}] {} {}: {}", number, points_.size(), text, p.label(),
+                            us > 0 ? fmt::format("{:.2f} us", us)
+                                   : result["status"].get<std::string>() + " " + result.value("message", "").substr(0, 120)));
+            rows_.push_back(
+                {{"sizes", shape}, {"constants", p.constants}, {"status", result["status"]}, {"us", us}, {"resources", p.resources}});
         }
         if (times.empty()) return;
         std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -274,13 +298,17 @@ private:
             request["constants"] = times[i].second->constants;
             request["rounds"] = 30;
             request["warmup_ms"] = 100;
-            if (may_run(defaults)) request["against"] = {{"file", base_["file"]}, {"constants", defaults.constants}, {"kernel", signature_.name}};
+            if (may_run(defaults))
+                request["against"] = {{"file", base_["file"]}, {"constants", defaults.constants}, {"kernel", signature_.name}};
             const json evidence = session_.evaluate(request);
             if (evidence["status"] != "right" || !evidence.contains("us")) continue;
             const double ratio = evidence.value("ratio", 1 / evidence["us"].get<double>());
-            if (ratio > best_ratio) best_ratio = ratio, best = times[i].second, best_us = evidence["us"], default_us = evidence.contains("peer") ? evidence["peer"]["us"].get<double>() : 0.0;
+            if (ratio > best_ratio)
+                best_ratio = ratio, best = times[i].second, best_us = evidence["us"],
+                default_us = evidence.contains("peer") ? evidence["peer"]["us"].get<double>() : 0.0;
         }
-        say(fmt::format("{}: best {} with {:.2f} us{}", text, best->label(), best_us, default_us > 0 ? fmt::format("; the file's own constants {:.2f} us", default_us) : ""));
+        say(fmt::format("{}: best {} with {:.2f} us{}", text, best->label(), best_us,
+                        default_us > 0 ? fmt::format("; the file's own constants {:.2f} us", default_us) : ""));
         best_.push_back({signature_.name, gpu_, shape, best->constants, best_us, default_us});
     }
 
@@ -288,40 +316,60 @@ private:
         auto tuned = runtime::read_tuned(base_["file"]);
         runtime::TunedFile file = tuned ? *std::move(tuned) : runtime::TunedFile{};
         const std::string digest = runtime::program_digest(text_);
-        if (file.program_digest != digest) file.entries.clear();   // found for another program
+        if (file.program_digest != digest) file.entries.clear();  // found for another program
         file.program_digest = digest;
         for (const runtime::TunedEntry& e : best_) {
-            std::erase_if(file.entries, [&](const runtime::TunedEntry& old) { return old.kernel == e.kernel && old.gpu == e.gpu && old.sizes == e.sizes; });
+            std::erase_if(file.entries, [&](const runtime::TunedEntry& old) {
+                return old.kernel == e.kernel && old.gpu == e.gpu && old.sizes == e.sizes;
+            });
             file.entries.push_back(e);
-            // What is best for another shape, here: a shape in between chooses among them. The first pass's times are short ones, never better than the best.
+            // What is best for another shape, here: a shape in between chooses among them. The first pass's times are short ones, never
+            // better than the best.
             for (const json& row : rows_) {
                 const auto constants = row["constants"].get<Constants>();
                 if (row["sizes"].get<Sizes>() != e.sizes || row["us"].get<double>() <= 0 || constants == e.constants) continue;
-                if (std::none_of(best_.begin(), best_.end(), [&](const runtime::TunedEntry& b) { return b.constants == constants; })) continue;
+                if (std::none_of(best_.begin(), best_.end(), [&](const runtime::TunedEntry& b) { return b.constants == constants; }))
+                    continue;
                 file.entries.push_back({e.kernel, e.gpu, e.sizes, constants, std::max(row["us"].get<double>(), e.us), e.default_us});
             }
         }
         const std::string path = runtime::tuned_path(base_["file"]);
         if (auto written = runtime::write_tuned(base_["file"], file); !written) return complain(exit_bad_input, written.error().text());
         say("stored in " + path);
-        if (!o_.json_out.empty() && !write_json(o_.json_out, {{"file", base_["file"]}, {"kernel", signature_.name}, {"points", rows_}, {"stored", path}, {"command", own_command()}, {"versions", runtime::versions()}})) return exit_bad_input;
+        if (!o_.json_out.empty() && !write_json(o_.json_out, {{"file", base_["file"]},
+                                                              {"kernel", signature_.name},
+                                                              {"points", rows_},
+                                                              {"stored", path},
+                                                              {"command", own_command()},
+                                                              {"versions", runtime::versions()}}))
+            return exit_bad_input;
         return exit_fine;
     }
 
     int finish_static(const std::string& why, int code) {
         json list = json::array();
         for (const Point& p : points_) {
-            list.push_back({{"constants", p.constants.empty() ? json::object() : json(p.constants)}, {"verdict", p.verdict}, {"reason", p.reason}, {"resources", p.resources}});
+            list.push_back({{"constants", p.constants.empty() ? json::object() : json(p.constants)},
+                            {"verdict", p.verdict},
+                            {"reason", p.reason},
+                            {"resources", p.resources}});
             std::string figures;
             if (p.resources.is_array()) {
                 for (const json& r : p.resources)
-                    figures += r.contains("problem") ? " " + r["problem"].get<std::string>().substr(0, 80)
-                                                     : fmt::format(" {} registers, {} bytes spilled, {} bytes shared;", r["registers"].get<int>(), r["spill_bytes"].get<int>(), r["shared_bytes"].get<int>());
+                    figures += r.contains("problem")
+                                   ? " " + r["problem"].get<std::string>().substr(0, 80)
+                                   : fmt::format(" {} registers, {} bytes spilled, {} bytes shared;", r["registers"].get<int>(),
+                                                 r["spill_bytes"].get<int>(), r["shared_bytes"].get<int>());
             }
-            say(fmt::format("  {}: {}{}{}", p.label(), p.verdict.empty() ? "compiles" : p.verdict, p.reason.empty() ? "" : " (" + p.reason.substr(0, p.reason.find('\n')) + ")", figures));
+            say(fmt::format("  {}: {}{}{}", p.label(), p.verdict.empty() ? "compiles" : p.verdict,
+                            p.reason.empty() ? "" : " (" + p.reason.substr(0, p.reason.find('\n')) + ")", figures));
         }
         say(why);
-        if (!o_.json_out.empty() && !write_json(o_.json_out, {{"file", base_["file"]}, {"kernel", signature_.name}, {"points", list}, {"note", why}, {"command", own_command()}})) return exit_bad_input;
+        if (!o_.json_out.empty() &&
+            !write_json(
+                o_.json_out,
+                {{"file", base_["file"]}, {"kernel", signature_.name}, {"points", list}, {"note", why}, {"command", own_command()}}))
+            return exit_bad_input;
         return code;
     }
 
@@ -357,7 +405,8 @@ int run(const Options& o) {
     if (shapes.empty()) shapes.push_back(asked.request["sizes"].get<Sizes>());
     for (const Sizes& shape : shapes) {
         if (o.dry_run) break;
-        if (auto complete = runtime::size_values(*signature, shape); !complete) return complain(exit_bad_input, complete.error().message, complete.error().fix);
+        if (auto complete = runtime::size_values(*signature, shape); !complete)
+            return complain(exit_bad_input, complete.error().message, complete.error().fix);
     }
     const auto text = read_file(asked.request["file"].get<std::string>());
     if (!text) return complain(exit_bad_input, text.error());
@@ -373,13 +422,15 @@ std::function<int()> declare_tune(CLI::App& app) {
     app.add_option("--limit", o->limit, "at most this many points of the const space")->capture_default_str();
     app.add_option("--jobs", o->jobs, "processes that verify and threads that compile at once; default: all cores");
     app.add_option("--rounds", o->rounds, "timed rounds of the first pass")->capture_default_str();
-    app.add_option("--finalists", o->finalists, "points that are timed again, in one run with the file's own constants")->capture_default_str();
+    app.add_option("--finalists", o->finalists, "points that are timed again, in one run with the file's own constants")
+        ->capture_default_str();
     app.add_flag("--dry-run", o->dry_run, "list the points with the compiler's figures; verify and run nothing");
     app.add_flag("--allow-unproved", o->allow_unproved, "also run points that are not proved (never those that are violated)");
     app.add_flag("--fresh", o->fresh, "forget what earlier runs of this command found");
     app.add_option("--json", o->json_out, "file for all points, or - for standard output");
     app.footer(
-        "Every point is proved before it runs. What was found so far is kept in the cache folder: the same command goes on where it was stopped. The best\n"
+        "Every point is proved before it runs. What was found so far is kept in the cache folder: the same command goes on where it was "
+        "stopped. The best\n"
         "constants are stored in FILE's .tuned.json, which the Python package uses for that shape and its neighbours.\n"
         "Exit status: 0 tuned, 1 nothing could be measured, 2 bad usage, 3 no GPU here: the compiler's figures are given.\n"
         "Example: tilewright tune kernels/softmax.py --shape M=4096,N=1024 --shape M=64,N=1024");

@@ -18,13 +18,13 @@ namespace tw::codegen {
 // One parameter of the emitted entry, in order.
 struct Argument {
     enum class Kind : std::uint8_t { tensor_map, tensor, size, scalar } kind = Kind::size;
-    int id = 0;   // of Kernel::tensor_maps, tensors, sizes or scalars
+    int id = 0;  // of Kernel::tensor_maps, tensors, sizes or scalars
 };
 const char* name_of(Argument::Kind kind);
 
 struct EmittedKernel {
     std::string entry;
-    std::string source;                  // includes tw_tile.cuh
+    std::string source;  // includes tw_tile.cuh
     std::vector<Argument> arguments;
 };
 

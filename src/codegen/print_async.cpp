@@ -17,8 +17,9 @@ std::string Printer::barrier(const ir::BarrierRef& b, bool may_be_a_peers) {
 }
 
 void Printer::tma_load(const ir::TmaLoad& op) {
-    std::string text = fmt::format("tw::tma_load_{}d{}{}(smem + {}, &map_{}, {}", op.coordinates.size(), op.multicast_mask ? "_multicast" : "",
-                                   op.hint == ir::CacheHint::none ? "" : "_hint", shared_origin(op.dst), op.map, barrier(op.barrier));
+    std::string text =
+        fmt::format("tw::tma_load_{}d{}{}(smem + {}, &map_{}, {}", op.coordinates.size(), op.multicast_mask ? "_multicast" : "",
+                    op.hint == ir::CacheHint::none ? "" : "_hint", shared_origin(op.dst), op.map, barrier(op.barrier));
     for (const auto& c : op.coordinates) text += ", " + expr(c);
     if (op.multicast_mask) text += fmt::format(", tw::u16({})", expr(*op.multicast_mask));
     if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
@@ -27,7 +28,8 @@ void Printer::tma_load(const ir::TmaLoad& op) {
 
 void Printer::tma_store(const ir::TmaStore& op) {
     if (op.reduce_add && op.hint != ir::CacheHint::none) return fail("a TMA reduction with a cache hint has no CUDA text yet");
-    std::string text = fmt::format("tw::tma_{}_{}d{}(&map_{}, smem + {}", op.reduce_add ? "reduce_add" : "store", op.coordinates.size(), op.hint == ir::CacheHint::none ? "" : "_hint", op.map, shared_origin(op.src));
+    std::string text = fmt::format("tw::tma_{}_{}d{}(&map_{}, smem + {}", op.reduce_add ? "reduce_add" : "store", op.coordinates.size(),
+                                   op.hint == ir::CacheHint::none ? "" : "_hint", op.map, shared_origin(op.src));
     for (const auto& c : op.coordinates) text += ", " + expr(c);
     if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
     line(text + ");");
@@ -64,7 +66,8 @@ std::optional<Printer::Operand> Printer::operand(const ir::SharedView& view, int
     }
     std::int64_t divisor = 0;
     runtime_bytes(view, divisor);
-    if (!plain && (divisor % target::pattern_bytes(b.swizzle) != 0 || start % target::pattern_bytes(b.swizzle) >= span)) return std::nullopt;
+    if (!plain && (divisor % target::pattern_bytes(b.swizzle) != 0 || start % target::pattern_bytes(b.swizzle) >= span))
+        return std::nullopt;
     o.start = "smem + " + shared_origin(view);
     return o;
 }
@@ -72,7 +75,8 @@ std::optional<Printer::Operand> Printer::operand(const ir::SharedView& view, int
 void Printer::wgmma(const ir::Wgmma& op) {
     const DType type = k_.buffers[static_cast<std::size_t>(op.b.buffer)].dtype;
     // The device headers have functions for the common shapes of 16-bit types.
-    static constexpr int common[] = {8, 16, 24, 32, 48, 64, 80, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176, 184, 192, 208, 224, 240, 256};
+    static constexpr int common[] = {8,   16,  24,  32,  48,  64,  80,  96,  104, 112, 120, 128,
+                                     136, 144, 152, 160, 168, 176, 184, 192, 208, 224, 240, 256};
     const bool known = std::find(std::begin(common), std::end(common), op.b.extents[0]) != std::end(common);
     if ((type != DType::BF16 && type != DType::F16) || dtype(op.acc) != DType::F32 || !known) return wgmma_of_any_type(op);
     const int k_step = 16, m = dist(op.acc).shape[0], n = op.b.extents[0], k = op.b.extents[1];
@@ -82,7 +86,7 @@ void Printer::wgmma(const ir::Wgmma& op) {
     std::optional<Operand> a;
     if (a_view) a = operand(*a_view, 64, k_step);
     if (!b || (a_view && !a)) return fail("a wgmma operand does not lie as a descriptor can say");
-    if (!a_view) {   // registers: words 4 j .. 4 j + 3 are the A fragment of k step j
+    if (!a_view) {  // registers: words 4 j .. 4 j + 3 are the A fragment of k step j
         const ir::Distribution& d = dist(std::get<int>(op.a));
         for (int j = 0; j < steps * blocks; ++j) {
             const auto c = d.at(0, 8 * j), c2 = d.at(0, 8 * j + 2), c4 = d.at(0, 8 * j + 4);
@@ -96,15 +100,20 @@ void Printer::wgmma(const ir::Wgmma& op) {
     if (flying == in_flight_.end()) in_flight_.emplace_back(op.acc, commits_);
     else flying->second = commits_;
     open("");
-    auto descriptor = [&](const Operand& o) { return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle); };
+    auto descriptor = [&](const Operand& o) {
+        return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle);
+    };
     if (a) line(fmt::format("const tw::u64 desc_a = {};", descriptor(*a)));
     line(fmt::format("const tw::u64 desc_b = {};", descriptor(*b)));
     auto add = [](const std::string& name, int bytes) { return bytes ? fmt::format("{} + {}", name, bytes / 16) : name; };
     for (int j = 0; j < steps; ++j) {
         for (int i = 0; i < blocks; ++i) {
-            const std::string acc = blocks == 1 ? fragment_name(op.acc)
-                                                : fmt::format("reinterpret_cast<float(&)[{}]>({}[{}])", n / 2, fragment_name(op.acc), i * n / 2);
-            const std::string trans = b->mn_major || (a && a->mn_major) ? (a ? fmt::format("<{}, {}>", int(a->mn_major), int(b->mn_major)) : fmt::format("<{}>", int(b->mn_major))) : "";
+            const std::string acc = blocks == 1
+                                        ? fragment_name(op.acc)
+                                        : fmt::format("reinterpret_cast<float(&)[{}]>({}[{}])", n / 2, fragment_name(op.acc), i * n / 2);
+            const std::string trans = b->mn_major || (a && a->mn_major) ? (a ? fmt::format("<{}, {}>", int(a->mn_major), int(b->mn_major))
+                                                                             : fmt::format("<{}>", int(b->mn_major)))
+                                                                        : "";
             std::string left;
             if (a) left = add("desc_a", a->offset[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)]);
             else {
@@ -139,12 +148,13 @@ void Printer::wgmma_of_any_type(const ir::Wgmma& op) {
     i.b_major = b->mn_major ? target::Major::MN : target::Major::K;
     if (const auto legal = target::wgmma_legal(*target::find_arch(k_.arch), i); !legal) return fail(legal.reason);
     const target::FragmentMap map = target::wgmma_a_register_map(i.a);
-    if (!a_view) {   // registers: the A fragment of k step j of block m in neighbouring slots
+    if (!a_view) {  // registers: the A fragment of k step j of block m in neighbouring slots
         const ir::Distribution& d = dist(std::get<int>(op.a));
         for (int v = 0; v < d.values(); ++v) {
             const int step = v / map.values();
             const auto c = map.at(0, v % map.values());
-            if (d.at(0, v) != std::vector<int>{64 * (step / steps) + c.row, i.k() * (step % steps) + c.col}) return fail("the A fragment of a wgmma does not fit");
+            if (d.at(0, v) != std::vector<int>{64 * (step / steps) + c.row, i.k() * (step % steps) + c.col})
+                return fail("the A fragment of a wgmma does not fit");
         }
     }
     functions_[function_name(i)] = function_text(i);
@@ -152,20 +162,24 @@ void Printer::wgmma_of_any_type(const ir::Wgmma& op) {
     if (flying == in_flight_.end()) in_flight_.emplace_back(op.acc, commits_);
     else flying->second = commits_;
     open("");
-    auto descriptor = [&](const Operand& o) { return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle); };
+    auto descriptor = [&](const Operand& o) {
+        return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle);
+    };
     if (a) line(fmt::format("const tw::u64 desc_a = {};", descriptor(*a)));
     line(fmt::format("const tw::u64 desc_b = {};", descriptor(*b)));
     auto add = [](const std::string& name, int bytes) { return bytes ? fmt::format("{} + {}", name, bytes / 16) : name; };
     for (int j = 0; j < steps; ++j) {
         for (int m = 0; m < blocks; ++m) {
-            const std::string acc = fmt::format("reinterpret_cast<{}(&)[{}]>({}[{}])", i.d == DType::I32 ? "int" : "float", n / 2, fragment_name(op.acc), m * n / 2);
+            const std::string acc = fmt::format("reinterpret_cast<{}(&)[{}]>({}[{}])", i.d == DType::I32 ? "int" : "float", n / 2,
+                                                fragment_name(op.acc), m * n / 2);
             std::string left;
             if (a) left = add("desc_a", a->offset[static_cast<std::size_t>(m)][static_cast<std::size_t>(j)]);
             else {
                 const int f = std::get<int>(op.a), first = (m * steps + j) * map.values();
                 for (int w = 0; w < 4; ++w) left += (w ? ", " : "") + operand_word(f, std::to_string(packed(f) ? first / 2 : first), w);
             }
-            line(fmt::format("tw::{}({}, {}, {}, {});", function_name(i), acc, left, add("desc_b", b->offset[0][static_cast<std::size_t>(j)]), j == 0 ? expr(op.accumulate) : "1"));
+            line(fmt::format("tw::{}({}, {}, {}, {});", function_name(i), acc, left,
+                             add("desc_b", b->offset[0][static_cast<std::size_t>(j)]), j == 0 ? expr(op.accumulate) : "1"));
         }
     }
     close();
@@ -176,37 +190,46 @@ void Printer::synchronise(const ir::Stmt& s) {
     const bool cluster = k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1;
     if (std::holds_alternative<ir::CpAsyncCommit>(s.op)) text = "tw::cp_async_commit();";
     else if (auto* w = std::get_if<ir::CpAsyncWait>(&s.op)) text = fmt::format("tw::cp_async_wait<{}>();", w->pending);
-    else if (auto* w = std::get_if<ir::CpAsyncArrive>(&s.op)) text = fmt::format("tw::cp_async_mbarrier_arrive{}({});", w->noinc ? "_noinc" : "", barrier(w->barrier));
+    else if (auto* w = std::get_if<ir::CpAsyncArrive>(&s.op))
+        text = fmt::format("tw::cp_async_mbarrier_arrive{}({});", w->noinc ? "_noinc" : "", barrier(w->barrier));
     else if (std::holds_alternative<ir::BulkCommit>(s.op)) text = "tw::bulk_commit();";
     else if (auto* w = std::get_if<ir::BulkWait>(&s.op)) text = fmt::format("tw::bulk_wait{}<{}>();", w->read ? "_read" : "", w->pending);
-    else if (auto* b = std::get_if<ir::BarrierInit>(&s.op)) text = fmt::format("tw::mbarrier_init({}, {});", barrier(b->barrier), b->arrivals);
+    else if (auto* b = std::get_if<ir::BarrierInit>(&s.op))
+        text = fmt::format("tw::mbarrier_init({}, {});", barrier(b->barrier), b->arrivals);
     else if (std::holds_alternative<ir::BarrierInitFence>(s.op)) text = "tw::fence_mbarrier_init();";
     else if (auto* b = std::get_if<ir::BarrierArrive>(&s.op)) {
-        if (b->count != 1 && b->barrier.cluster_rank) return fail("an arrival of more than one at another block's barrier has no CUDA text yet");
+        if (b->count != 1 && b->barrier.cluster_rank)
+            return fail("an arrival of more than one at another block's barrier has no CUDA text yet");
         if (b->count != 1) text = fmt::format("tw::mbarrier_arrive_many({}, {});", barrier(b->barrier), b->count);
         else if (!b->barrier.cluster_rank) text = fmt::format("tw::mbarrier_arrive({});", barrier(b->barrier));
         else {
-            text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", handover_ == ir::Handover::cluster ? "" : "_relaxed", barrier(b->barrier, true), expr(*b->barrier.cluster_rank));
+            text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", handover_ == ir::Handover::cluster ? "" : "_relaxed",
+                               barrier(b->barrier, true), expr(*b->barrier.cluster_rank));
             if (handover_ == ir::Handover::block) line("__threadfence_block();");
         }
-    } else if (auto* b = std::get_if<ir::BarrierExpect>(&s.op)) text = fmt::format("tw::mbarrier_arrive_expect_tx({}, {});", barrier(b->barrier), expr(b->bytes));
+    } else if (auto* b = std::get_if<ir::BarrierExpect>(&s.op))
+        text = fmt::format("tw::mbarrier_arrive_expect_tx({}, {});", barrier(b->barrier), expr(b->bytes));
     else if (auto* b = std::get_if<ir::BarrierWait>(&s.op)) {
-        bool remote = false, copies = false;   // arrivals of other blocks; the copy engine, whose data the wait must make visible
+        bool remote = false, copies = false;  // arrivals of other blocks; the copy engine, whose data the wait must make visible
         ir::for_each_stmt(k_.body, [&](const ir::Stmt& other) {
-            if (auto* a = std::get_if<ir::BarrierArrive>(&other.op)) remote |= a->barrier.array == b->barrier.array && a->barrier.cluster_rank.has_value();
+            if (auto* a = std::get_if<ir::BarrierArrive>(&other.op))
+                remote |= a->barrier.array == b->barrier.array && a->barrier.cluster_rank.has_value();
             if (auto* t = std::get_if<ir::TmaLoad>(&other.op)) copies |= t->barrier.array == b->barrier.array;
         });
         const char* form = !cluster || !remote ? "" : handover_ == ir::Handover::cluster || copies ? "_cluster" : "_relaxed_cluster";
         text = fmt::format("tw::mbarrier_wait{}({}, {});", form, barrier(b->barrier), expr(b->parity));
         if (cluster && remote && handover_ == ir::Handover::block) text += " __threadfence_block();";
-    } else if (std::holds_alternative<ir::BlockSync>(s.op)) text = k_.teams.empty() ? "__syncthreads();" : fmt::format("tw::named_barrier_sync(0, {});", 32 * k_.warps);
+    } else if (std::holds_alternative<ir::BlockSync>(s.op))
+        text = k_.teams.empty() ? "__syncthreads();" : fmt::format("tw::named_barrier_sync(0, {});", 32 * k_.warps);
     else if (auto* n = std::get_if<ir::NamedSync>(&s.op)) text = fmt::format("tw::named_barrier_sync({}, {});", expr(n->id), n->threads);
-    else if (auto* n = std::get_if<ir::NamedArrive>(&s.op)) text = fmt::format("tw::named_barrier_arrive({}, {});", expr(n->id), n->threads);
+    else if (auto* n = std::get_if<ir::NamedArrive>(&s.op))
+        text = fmt::format("tw::named_barrier_arrive({}, {});", expr(n->id), n->threads);
     else if (std::holds_alternative<ir::WarpSync>(s.op)) text = "__syncwarp();";
     else if (auto* c = std::get_if<ir::ClusterArrive>(&s.op)) text = c->relaxed ? "tw::cluster_arrive_relaxed();" : "tw::cluster_arrive();";
     else if (std::holds_alternative<ir::ClusterWait>(s.op)) text = "tw::cluster_wait();";
     else if (std::holds_alternative<ir::ProxyFence>(s.op)) text = "tw::fence_proxy_async_shared();";
-    else if (auto* r = std::get_if<ir::SetMaxRegisters>(&s.op)) text = fmt::format("TW_SETMAXNREG_{}({});", r->increase ? "INC" : "DEC", r->count);
+    else if (auto* r = std::get_if<ir::SetMaxRegisters>(&s.op))
+        text = fmt::format("TW_SETMAXNREG_{}({});", r->increase ? "INC" : "DEC", r->count);
     else if (std::holds_alternative<ir::GridWait>(s.op)) text = "tw::grid_dependency_wait();";
     else if (std::holds_alternative<ir::GridLaunch>(s.op)) text = "tw::grid_dependency_launch();";
     else if (std::holds_alternative<ir::WgmmaFence>(s.op)) text = "tw::wgmma_fence();";

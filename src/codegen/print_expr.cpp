@@ -58,7 +58,8 @@ std::string Printer::wrapped(const Expr& e) {
             }
             if (e->args[1].is_constant(2)) {
                 if (is_ring_quotient(e->args[0], var)) return companion(var_names_[static_cast<std::size_t>(var)], "phase");
-                if (e->args[0].kind() == ExprKind::add && e->args[0]->args[1].is_constant(1) && is_ring_quotient(e->args[0]->args[0], var)) {
+                if (e->args[0].kind() == ExprKind::add && e->args[0]->args[1].is_constant(1) &&
+                    is_ring_quotient(e->args[0]->args[0], var)) {
                     return "(" + companion(var_names_[static_cast<std::size_t>(var)], "phase") + " ^ 1)";
                 }
             }
@@ -86,7 +87,7 @@ std::string Printer::wrapped(const Expr& e) {
 // Strides are sums and products of sizes, which need not fit in an int where the sizes do: whatever is computed is computed in 64 bits. A
 // size or a constant by itself stays an int (what it is multiplied with is not one).
 std::string Printer::wide(const Expr& e) {
-    auto full = [&](std::size_t i) {   // an operand as a 64-bit number
+    auto full = [&](std::size_t i) {  // an operand as a 64-bit number
         const Expr& a = e->args[i];
         const std::string text = wide(a);
         return computed(a) ? text : "tw::i64(" + strip(text) + ")";
@@ -114,8 +115,18 @@ std::string Printer::wide(const Expr& e) {
 // Does `wide` compute it, so that its text is a 64-bit number?
 bool Printer::computed(const Expr& e) {
     switch (e.kind()) {
-        case ExprKind::add: case ExprKind::sub: case ExprKind::mul: case ExprKind::floor_div: case ExprKind::mod: case ExprKind::min: case ExprKind::max:
-        case ExprKind::select: case ExprKind::bit_and: case ExprKind::bit_xor: case ExprKind::shift_left: case ExprKind::shift_right: return true;
+        case ExprKind::add:
+        case ExprKind::sub:
+        case ExprKind::mul:
+        case ExprKind::floor_div:
+        case ExprKind::mod:
+        case ExprKind::min:
+        case ExprKind::max:
+        case ExprKind::select:
+        case ExprKind::bit_and:
+        case ExprKind::bit_xor:
+        case ExprKind::shift_left:
+        case ExprKind::shift_right: return true;
         default: return false;
     }
 }
@@ -125,20 +136,34 @@ bool Printer::non_negative(const Expr& e) const {
     switch (e.kind()) {
         case ExprKind::constant: return e->value >= 0;
         case ExprKind::var: return var_non_negative_[static_cast<std::size_t>(e->id)];
-        case ExprKind::size: case ExprKind::block_index: case ExprKind::grid_size: case ExprKind::cluster_rank: return true;
-        case ExprKind::add: case ExprKind::mul: case ExprKind::floor_div: case ExprKind::min:
-        case ExprKind::bit_xor: case ExprKind::shift_left: case ExprKind::shift_right: return arg(0) && arg(1);
-        case ExprKind::sub: {   // (x + c) - d with d <= c
+        case ExprKind::size:
+        case ExprKind::block_index:
+        case ExprKind::grid_size:
+        case ExprKind::cluster_rank: return true;
+        case ExprKind::add:
+        case ExprKind::mul:
+        case ExprKind::floor_div:
+        case ExprKind::min:
+        case ExprKind::bit_xor:
+        case ExprKind::shift_left:
+        case ExprKind::shift_right: return arg(0) && arg(1);
+        case ExprKind::sub: {  // (x + c) - d with d <= c
             const auto d = e->args[1].as_constant();
             if (!d || e->args[0].kind() != ExprKind::add) return false;
             const auto c = e->args[0]->args[1].as_constant();
             return c && *c >= *d && non_negative(e->args[0]->args[0]);
         }
-        case ExprKind::max: case ExprKind::bit_and: return arg(0) || arg(1);
+        case ExprKind::max:
+        case ExprKind::bit_and: return arg(0) || arg(1);
         case ExprKind::mod: return arg(1);
         case ExprKind::select: return arg(1) && arg(2);
-        case ExprKind::lt: case ExprKind::le: case ExprKind::eq: case ExprKind::ne:
-        case ExprKind::logic_and: case ExprKind::logic_or: case ExprKind::logic_not: return true;
+        case ExprKind::lt:
+        case ExprKind::le:
+        case ExprKind::eq:
+        case ExprKind::ne:
+        case ExprKind::logic_and:
+        case ExprKind::logic_or:
+        case ExprKind::logic_not: return true;
         default: return false;
     }
 }
@@ -165,13 +190,17 @@ std::int64_t Printer::multiple(const Expr& e) const {
             return 1;
         }
         case ExprKind::mul: return arg(0) * arg(1);
-        case ExprKind::add: case ExprKind::sub: case ExprKind::min: case ExprKind::max: return std::gcd(arg(0), arg(1));
+        case ExprKind::add:
+        case ExprKind::sub:
+        case ExprKind::min:
+        case ExprKind::max: return std::gcd(arg(0), arg(1));
         case ExprKind::select: return std::gcd(arg(1), arg(2));
         default: return 1;
     }
 }
 
-// limit = origin + (end - origin) // n * n with n a multiple of `width`: vectors from the origin on never lie across it, and it is not beyond the end.
+// limit = origin + (end - origin) // n * n with n a multiple of `width`: vectors from the origin on never lie across it, and it is not
+// beyond the end.
 bool Printer::whole_vectors(const Expr& limit, const Expr& origin, const Expr& end, int width) const {
     auto is_assigned = [&](const Expr& e) { return e.kind() == ExprKind::var && var_value_[static_cast<std::size_t>(e->id)]; };
     auto value = [&](Expr e) {
@@ -182,7 +211,8 @@ bool Printer::whole_vectors(const Expr& limit, const Expr& origin, const Expr& e
     const Expr sum = value(limit);
     if (sum.kind() != ExprKind::add || !same(sum->args[0], origin) || sum->args[1].kind() != ExprKind::mul) return false;
     const Expr &quotient = sum->args[1]->args[0], &factor = sum->args[1]->args[1];
-    if (quotient.kind() != ExprKind::floor_div || quotient->args[0].kind() != ExprKind::sub || !same(quotient->args[1], factor)) return false;
+    if (quotient.kind() != ExprKind::floor_div || quotient->args[0].kind() != ExprKind::sub || !same(quotient->args[1], factor))
+        return false;
     const auto n = factor.as_constant();
     return n && *n > 0 && *n % width == 0 && same(quotient->args[0]->args[0], end) && same(quotient->args[0]->args[1], origin);
 }
@@ -244,16 +274,21 @@ void Printer::analyse_ring(int var) {
 
 std::string Printer::dtype_text(ir::DType t) {
     switch (t) {
-        case ir::DType::F32: case ir::DType::TF32: return "float";
+        case ir::DType::F32:
+        case ir::DType::TF32: return "float";
         case ir::DType::F64: return "double";
-        case ir::DType::BF16: case ir::DType::F16: return "tw::u16";
+        case ir::DType::BF16:
+        case ir::DType::F16: return "tw::u16";
         case ir::DType::I64: return "tw::i64";
         case ir::DType::I32: return "int";
         case ir::DType::U32: return "tw::u32";
         case ir::DType::I16: return "short";
         case ir::DType::I8: return "signed char";
         // An 8-bit float is its bits; a bool is a byte in memory.
-        case ir::DType::U8: case ir::DType::Bool: case ir::DType::E4M3: case ir::DType::E5M2: return "tw::u8";
+        case ir::DType::U8:
+        case ir::DType::Bool:
+        case ir::DType::E4M3:
+        case ir::DType::E5M2: return "tw::u8";
     }
     return "int";
 }

@@ -12,7 +12,8 @@ std::string Printer::fold(const std::string& op, DType t, const std::string& a, 
     if (op == "sum") return a + " + " + b;
     if (op == "prod") return a + " * " + b;
     if (op == "any") return a + " || " + b;
-    if ((op == "max" || op == "min") && (t == DType::BF16 || t == DType::F16)) return fmt::format("tw::{}_{}x2({}, {})", op, target::name(t), a, b);   // of words
+    if ((op == "max" || op == "min") && (t == DType::BF16 || t == DType::F16))
+        return fmt::format("tw::{}_{}x2({}, {})", op, target::name(t), a, b);  // of words
     if (op == "max" || op == "min") return fmt::format("{}{}{}({}, {})", is_float ? "f" : "", op, is_float && !wide ? "f" : "", a, b);
     fail("reduction `" + op + "` has no CUDA text yet");
     return a;
@@ -20,7 +21,7 @@ std::string Printer::fold(const std::string& op, DType t, const std::string& a, 
 
 namespace {
 
-using Parts = std::vector<std::vector<int>>;   // of each result, the values that it is folded from
+using Parts = std::vector<std::vector<int>>;  // of each result, the values that it is folded from
 
 // 16-bit results side by side, from pairs of values: words in place of both. Empty where a thread's values lie in another way.
 Parts words_of_results(const Parts& parts) {
@@ -36,7 +37,8 @@ Parts words_of_results(const Parts& parts) {
     return words;
 }
 
-// 16-bit results from whole words each, whose halves meet at the end. A single result may have an odd number of values: its last one is left out here.
+// 16-bit results from whole words each, whose halves meet at the end. A single result may have an odd number of values: its last one is
+// left out here.
 Parts words_of_values(const Parts& parts) {
     Parts words;
     for (const std::vector<int>& part : parts) {
@@ -78,12 +80,14 @@ void Printer::reduce(const ir::Reduce& op) {
         if (slot < 0) return fail("the layouts of a reduction do not fit");
         parts[static_cast<std::size_t>(slot)].push_back(v);
     }
-    const std::size_t values = parts[0].size();   // of each result
-    bool halves = false;                          // the halves of a word belong to one result
+    const std::size_t values = parts[0].size();  // of each result
+    bool halves = false;                         // the halves of a word belong to one result
     if (pairs) {
         Parts words = words_of_results(parts);
         if (words.empty()) words = words_of_values(parts), halves = true;
-        if (words.empty()) return fail(fmt::format("a thread's {} values do not lie in pairs along this reduction; convert to f32 first", target::name(type)));
+        if (words.empty())
+            return fail(
+                fmt::format("a thread's {} values do not lie in pairs along this reduction; convert to f32 first", target::name(type)));
         parts = std::move(words);
     }
     // Value of position i of slot p: along[i] + shift[p].
@@ -117,7 +121,8 @@ void Printer::reduce(const ir::Reduce& op) {
     const auto guard = guards_.find(op.src);
     if (guard != guards_.end()) {
         std::string start;
-        for (int c = 0; c < chains; ++c) start += fmt::format("{}r{} = {}", c ? ", " : "", c, number(std::numeric_limits<double>::infinity(), type));
+        for (int c = 0; c < chains; ++c)
+            start += fmt::format("{}r{} = {}", c ? ", " : "", c, number(std::numeric_limits<double>::infinity(), type));
         line(fmt::format("{} {};", word, start));
         open(fmt::format("if ({})", guard->second));
     }
@@ -142,7 +147,9 @@ void Printer::reduce(const ir::Reduce& op) {
     }
     if (guard != guards_.end()) close();
     if (halves && values > 1) {
-        if (values % 2 == 1) line(fmt::format("r0 = {};", fold(op.op, type, "r0", fmt::format("tw::low_half_twice({}[{}])", fragment_name(op.src), values / 2))));
+        if (values % 2 == 1)
+            line(fmt::format("r0 = {};",
+                             fold(op.op, type, "r0", fmt::format("tw::low_half_twice({}[{}])", fragment_name(op.src), values / 2))));
         line(fmt::format("r0 = {};", fold(op.op, type, "r0", "tw::halves_swapped(r0)")));
     }
     if (asked) line(companion(fragment_name(op.src), "own") + " = r0;");
@@ -155,7 +162,8 @@ void Printer::reduce(const ir::Reduce& op) {
         }
         stride *= digit.extent;
     }
-    if (halves && parts.size() > 1) line(fmt::format("{0}[{1} / 2] = {1} % 2 ? tw::low_and_high({0}[{1} / 2], r0) : r0;", fragment_name(op.dst), slot));
+    if (halves && parts.size() > 1)
+        line(fmt::format("{0}[{1} / 2] = {1} % 2 ? tw::low_and_high({0}[{1} / 2], r0) : r0;", fragment_name(op.dst), slot));
     else line(fmt::format("{}[{}] = r0;", fragment_name(op.dst), slot));
     close();
 }
@@ -202,20 +210,29 @@ void Printer::scan(const ir::Scan& op) {
             for (std::size_t i = 0; i < runs[r].size(); ++i) {
                 const int v = runs[r][i];
                 if (i == 0) line(fmt::format("{}[{}] = {}[{}];", y, v, x, v));
-                else line(fmt::format("{}[{}] = {};", y, v, fold(op.op, type, fmt::format("{}[{}]", y, runs[r][i - 1]), fmt::format("{}[{}]", x, v))));
+                else
+                    line(fmt::format("{}[{}] = {};", y, v,
+                                     fold(op.op, type, fmt::format("{}[{}]", y, runs[r][i - 1]), fmt::format("{}[{}]", x, v))));
             }
             const std::string total = fmt::format("part{}", r), before = fmt::format("before{}", r);
-            const std::string identity = op.op == "prod" ? number(1, type) : number(op.op == "max" ? -INFINITY : op.op == "min" ? INFINITY : 0, type);
+            const std::string identity = op.op == "prod" ? number(1, type)
+                                                         : number(op.op == "max"   ? -INFINITY
+                                                                  : op.op == "min" ? INFINITY
+                                                                                   : 0,
+                                                                  type);
             if (lanes > 1) {
                 const std::string position = low == 1 ? fmt::format("tid % {}", lanes) : fmt::format("tid / {} % {}", low, lanes);
                 line(fmt::format("{} {} = {}[{}];", word_text(type), total, y, runs[r].back()));
                 for (int s = 1; s < lanes; s *= 2) {
                     open("");
-                    line(fmt::format("const {} other = __shfl_{}_sync(0xffffffffu, {}, {});", word_text(type), op.reverse ? "down" : "up", total, s * low));
-                    line(fmt::format("if ({} {}) {} = {};", position, op.reverse ? fmt::format("< {}", lanes - s) : fmt::format(">= {}", s), total, fold(op.op, type, "other", total)));
+                    line(fmt::format("const {} other = __shfl_{}_sync(0xffffffffu, {}, {});", word_text(type), op.reverse ? "down" : "up",
+                                     total, s * low));
+                    line(fmt::format("if ({} {}) {} = {};", position, op.reverse ? fmt::format("< {}", lanes - s) : fmt::format(">= {}", s),
+                                     total, fold(op.op, type, "other", total)));
                     close();
                 }
-                line(fmt::format("{} {} = __shfl_{}_sync(0xffffffffu, {}, {});", word_text(type), before, op.reverse ? "down" : "up", total, low));
+                line(fmt::format("{} {} = __shfl_{}_sync(0xffffffffu, {}, {});", word_text(type), before, op.reverse ? "down" : "up", total,
+                                 low));
                 line(fmt::format("if ({} == {}) {} = {};", position, op.reverse ? lanes - 1 : 0, before, identity));
             } else {
                 line(fmt::format("{} {} = {};", word_text(type), before, identity));
@@ -225,12 +242,14 @@ void Printer::scan(const ir::Scan& op) {
             for (int v : runs[r]) line(fmt::format("{}[{}] = {};", y, v, fold(op.op, type, before, fmt::format("{}[{}]", y, v))));
             if (r + 1 < runs.size()) {
                 if (lanes > 1) {
-                    const std::string source = fmt::format("tid % 32 - tid / {} % {} * {} + {}", low, lanes, low, op.reverse ? 0 : (lanes - 1) * low);
+                    const std::string source =
+                        fmt::format("tid % 32 - tid / {} % {} * {} + {}", low, lanes, low, op.reverse ? 0 : (lanes - 1) * low);
                     line(fmt::format("{}carry{} = {};", r == 0 ? word_text(type) + " " : "", "",
                                      r == 0 ? fmt::format("__shfl_sync(0xffffffffu, {}, {})", total, source)
                                             : fold(op.op, type, "carry", fmt::format("__shfl_sync(0xffffffffu, {}, {})", total, source))));
                 } else {
-                    line(fmt::format("{}carry = {};", r == 0 ? word_text(type) + " " : "", r == 0 ? total : fold(op.op, type, "carry", total)));
+                    line(fmt::format("{}carry = {};", r == 0 ? word_text(type) + " " : "",
+                                     r == 0 ? total : fold(op.op, type, "carry", total)));
                 }
             }
         }
@@ -241,7 +260,8 @@ void Printer::scan(const ir::Scan& op) {
 void Printer::shuffle(const ir::Shuffle& op) {
     const char* call = op.mode == "bfly" ? "xor_" : op.mode == "up" ? "up_" : op.mode == "down" ? "down_" : "";
     const std::string v = open_unrolled(words(op.dst));
-    line(fmt::format("{}[{}] = __shfl_{}sync(0xffffffffu, {}[{}], {});", fragment_name(op.dst), v, call, fragment_name(op.src), v, op.lane_arg));
+    line(fmt::format("{}[{}] = __shfl_{}sync(0xffffffffu, {}[{}], {});", fragment_name(op.dst), v, call, fragment_name(op.src), v,
+                     op.lane_arg));
     close_unrolled(words(op.dst));
 }
 

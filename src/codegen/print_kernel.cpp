@@ -118,7 +118,8 @@ void Printer::find_scopes() {
             auto var = [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); };
             auto tensor = [&](int t) { pointer_used_[static_cast<std::size_t>(t)] = true; };
             auto expr = [&](const ir::Expr& e) { ir::visit_leaves(e, var, tensor); };
-            ir::visit_uses(region[i], {.reads = fragment, .writes = fragment, .binds = var, .expr = expr, .synchronises = expr, .tensor = tensor});
+            ir::visit_uses(region[i],
+                           {.reads = fragment, .writes = fragment, .binds = var, .expr = expr, .synchronises = expr, .tensor = tensor});
             if (auto* o = std::get_if<ir::For>(&region[i].op)) walk(o->body);
             if (auto* o = std::get_if<ir::If>(&region[i].op)) walk(o->then), walk(o->otherwise);
             if (auto* o = std::get_if<ir::Role>(&region[i].op)) walk(o->body);
@@ -132,7 +133,8 @@ void Printer::find_scopes() {
         if (fragments[i]) fragments_at_[fragments[i]->back().first][fragments[i]->back().second].push_back(static_cast<int>(i));
     }
     for (std::size_t i = 0; i < vars.size(); ++i) {
-        if (vars[i] && k_.vars[i].kind == ir::Variable::Kind::scalar) vars_at_[vars[i]->back().first][vars[i]->back().second].push_back(static_cast<int>(i));
+        if (vars[i] && k_.vars[i].kind == ir::Variable::Kind::scalar)
+            vars_at_[vars[i]->back().first][vars[i]->back().second].push_back(static_cast<int>(i));
     }
     var_declared_.assign(k_.vars.size(), false);
 }
@@ -148,10 +150,12 @@ void Printer::parameters() {
     for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
         if (!pointer_used_[i]) continue;
         const ir::Tensor& t = k_.tensors[i];
-        add(Argument::Kind::tensor, i, fmt::format("{}{}* __restrict__ {}", t.is_output ? "" : "const ", dtype_text(t.dtype), tensor_names_[i]));
+        add(Argument::Kind::tensor, i,
+            fmt::format("{}{}* __restrict__ {}", t.is_output ? "" : "const ", dtype_text(t.dtype), tensor_names_[i]));
     }
     for (std::size_t i = 0; i < k_.sizes.size(); ++i) add(Argument::Kind::size, i, "int " + size_names_[i]);
-    for (std::size_t i = 0; i < k_.scalars.size(); ++i) add(Argument::Kind::scalar, i, dtype_text(k_.scalars[i].dtype) + " " + scalar_names_[i]);
+    for (std::size_t i = 0; i < k_.scalars.size(); ++i)
+        add(Argument::Kind::scalar, i, dtype_text(k_.scalars[i].dtype) + " " + scalar_names_[i]);
 }
 
 Expected<EmittedKernel, EmitFailure> Printer::run() {
@@ -175,19 +179,23 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
     const std::size_t functions_at = out_.size();
     for (std::size_t i = 0; i < k_.buffers.size(); ++i) {
         const auto& b = k_.buffers[i];
-        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of {}\n", buffer_names_[i], b.byte_offset, b.bytes, target::name(b.dtype));
+        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of {}\n", buffer_names_[i], b.byte_offset, b.bytes,
+                            target::name(b.dtype));
     }
     for (std::size_t i = 0; i < k_.barriers.size(); ++i) {
         const auto& b = k_.barriers[i];
-        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} mbarriers, {} arrivals a phase\n", barrier_names_[i], b.byte_offset, b.slots, b.arrivals);
+        out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} mbarriers, {} arrivals a phase\n", barrier_names_[i], b.byte_offset,
+                            b.slots, b.arrivals);
     }
     for (std::size_t i = 0; i < k_.teams.size(); ++i) {
         const auto& t = k_.teams[i];
         out_ += fmt::format("constexpr tw::u32 AT_{} = {};  // {} bytes of mailboxes\n", team_names_[i], t.byte_offset, t.bytes);
-        out_ += fmt::format("__device__ tw::TeamWords<{}, {}, {}> words_{};\n", t.words(), t.slots(), *k_.grid[0].as_constant(), team_names_[i]);
+        out_ += fmt::format("__device__ tw::TeamWords<{}, {}, {}> words_{};\n", t.words(), t.slots(), *k_.grid[0].as_constant(),
+                            team_names_[i]);
     }
     if (k_.shared_bytes) out_ += "\n";
-    out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", threads_of(k_), std::max(1, k_.min_blocks_per_sm), entry_name(k_.name));
+    out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", threads_of(k_),
+                        std::max(1, k_.min_blocks_per_sm), entry_name(k_.name));
     parameters();
     out_ += ") {\n";
     depth_ = 1;
@@ -200,7 +208,8 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
     const std::string thread = "  const int tid = threadIdx.x;\n";
     const std::size_t thread_at = out_.size();
     bool uses_warp = false;
-    ir::for_each_stmt(k_.body, [&](const Stmt& s) { uses_warp |= std::holds_alternative<ir::Role>(s.op) || std::holds_alternative<ir::Elect>(s.op); });
+    ir::for_each_stmt(
+        k_.body, [&](const Stmt& s) { uses_warp |= std::holds_alternative<ir::Role>(s.op) || std::holds_alternative<ir::Elect>(s.op); });
     if (uses_warp) line("const int warp = tw::warp_index();");
     if (k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1) line("const int cluster_rank = tw::cluster_cta_rank();");
     group_threads_ = 32 * k_.warps;
@@ -214,7 +223,8 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
         out_.insert(functions_at, text + "}  // namespace tw\n\n");
     }
     if (problem_) return Unexpected<EmitFailure>{*problem_};
-    if (const auto foreign = foreign_directive(out_)) return Unexpected<EmitFailure>{{"the printed text has a line for the preprocessor that is not ours: " + *foreign, k_.loc}};
+    if (const auto foreign = foreign_directive(out_))
+        return Unexpected<EmitFailure>{{"the printed text has a line for the preprocessor that is not ours: " + *foreign, k_.loc}};
     return EmittedKernel{entry_name(k_.name), out_, arguments_};
 }
 
@@ -235,7 +245,8 @@ void Printer::carriers() {
     for (std::size_t i = 0; i < k_.teams.size(); ++i) {
         const auto& t = k_.teams[i];
         open(fmt::format("if (threadIdx.x >= {} && threadIdx.x < {})", first, first + 96));
-        line(fmt::format("tw::team_carry<{3}>(box_{0}, words_{0}, {1}, {2});", team_names_[i], expr(t.messages), first, t.fold == ir::Team::Fold::sum ? "tw::TeamSum" : "tw::TeamExpSum"));
+        line(fmt::format("tw::team_carry<{3}>(box_{0}, words_{0}, {1}, {2});", team_names_[i], expr(t.messages), first,
+                         t.fold == ir::Team::Fold::sum ? "tw::TeamSum" : "tw::TeamExpSum"));
         line("return;");
         close();
         first += 96;
@@ -263,7 +274,8 @@ void Printer::team_send(const ir::TeamSend& op) {
     const bool sums = team.fold == ir::Team::Fold::sum;
     const auto rows = rows_of(op.src[0]);
     for (int f : op.src) {
-        if (!rows || rows_of(f) != rows || !ir::same_map(dist(f), dist(op.src[0])) || !copies_zero(dist(f)).empty()) return fail("a message's tiles must lie alike, every thread with elements of the same rows and no two with the same");
+        if (!rows || rows_of(f) != rows || !ir::same_map(dist(f), dist(op.src[0])) || !copies_zero(dist(f)).empty())
+            return fail("a message's tiles must lie alike, every thread with elements of the same rows and no two with the same");
     }
     open("");
     line(fmt::format("float part[{}];", team.words()));
@@ -274,10 +286,13 @@ void Printer::team_send(const ir::TeamSend& op) {
         }
         auto folded = [&](const char* from, const char* function, const std::function<std::string(int)>& text) {
             std::string all = mine.empty() ? from : text(mine[0]);
-            for (std::size_t i = 1; i < mine.size(); ++i) all = function[0] == '+' ? all + " + " + text(mine[i]) : fmt::format("{}({}, {})", function, all, text(mine[i]));
+            for (std::size_t i = 1; i < mine.size(); ++i)
+                all = function[0] == '+' ? all + " + " + text(mine[i]) : fmt::format("{}({}, {})", function, all, text(mine[i]));
             return all;
         };
-        auto value = [&](int number) { return [this, &op, number](int v) { return value_text(op.src[static_cast<std::size_t>(number)], std::to_string(v)); }; };
+        auto value = [&](int number) {
+            return [this, &op, number](int v) { return value_text(op.src[static_cast<std::size_t>(number)], std::to_string(v)); };
+        };
         const int at = r * team.numbers;
         if (sums) {
             for (int i = 0; i < team.numbers; ++i) line(fmt::format("part[{}] = {};", at + i, folded("0.0f", "+", value(i))));
@@ -285,10 +300,14 @@ void Printer::team_send(const ir::TeamSend& op) {
             line(fmt::format("part[{}] = {};", at, folded("tw::team_lowest", "fmaxf", value(0))));
             const auto largest = value(0), sum = value(1);
             if (mine.size() == 1) line(fmt::format("part[{}] = {};", at + 1, sum(mine[0])));
-            else line(fmt::format("part[{}] = {};", at + 1, folded("0.0f", "+", [&](int v) { return fmt::format("{} * tw::team_weight({}, part[{}])", sum(v), largest(v), at); })));
+            else
+                line(fmt::format("part[{}] = {};", at + 1, folded("0.0f", "+", [&](int v) {
+                                     return fmt::format("{} * tw::team_weight({}, part[{}])", sum(v), largest(v), at);
+                                 })));
         }
     }
-    line(fmt::format("tw::team_send<{}>(box_{}, {}, part);", sums ? "tw::TeamSum" : "tw::TeamExpSum", team_names_[static_cast<std::size_t>(op.team)], expr(op.message)));
+    line(fmt::format("tw::team_send<{}>(box_{}, {}, part);", sums ? "tw::TeamSum" : "tw::TeamExpSum",
+                     team_names_[static_cast<std::size_t>(op.team)], expr(op.message)));
     close();
 }
 
@@ -323,9 +342,11 @@ void Printer::declare_at(const Region& body, std::size_t index) {
         if (auto here = found->second.find(index); here != found->second.end()) {
             for (int v : here->second) {
                 const auto* a = std::get_if<ir::Assign>(&body[index].op);
-                if (a && a->var == v) continue;   // declared by its assignment
+                if (a && a->var == v) continue;  // declared by its assignment
                 line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
-                if (ring_[static_cast<std::size_t>(v)]) line(fmt::format("int {} = 0, {} = 0;", companion(var_names_[static_cast<std::size_t>(v)], "slot"), companion(var_names_[static_cast<std::size_t>(v)], "phase")));
+                if (ring_[static_cast<std::size_t>(v)])
+                    line(fmt::format("int {} = 0, {} = 0;", companion(var_names_[static_cast<std::size_t>(v)], "slot"),
+                                     companion(var_names_[static_cast<std::size_t>(v)], "phase")));
                 var_declared_[static_cast<std::size_t>(v)] = true;
             }
         }
@@ -376,13 +397,13 @@ void Printer::for_loop(const ir::For& op) {
     else if (op.unroll >= 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
     open(fmt::format("for (int {0} = {1}{2}; {0} < {3}; {4})", name, expr(op.lo), bounds, end, step));
     if (afresh) line(fmt::format("const int tid = tw::opaque({});", companion(name, "tid")));
-    accumulators_at_end(op.body, in_flight_);   // what the round before may have left
+    accumulators_at_end(op.body, in_flight_);  // what the round before may have left
     region(op.body);
     close();
 }
 
-// Vectors that may lie across the start of their row: which of a thread's elements are inside takes a test each, and all of these would be carried in registers
-// over the rounds of a loop. In a loop that is never unrolled each round makes them again.
+// Vectors that may lie across the start of their row: which of a thread's elements are inside takes a test each, and all of these would be
+// carried in registers over the rounds of a loop. In a loop that is never unrolled each round makes them again.
 bool Printer::takes_ends(const Region& body) const {
     const ir::RowStarts starts(k_);
     bool found = false;
@@ -399,7 +420,7 @@ void Printer::accumulators_at_end(const Region& body, std::vector<std::pair<int,
     ir::for_each_stmt(body, [&](const Stmt& s) {
         if (auto* w = std::get_if<ir::Wgmma>(&s.op)) {
             const bool known = std::any_of(pending.begin(), pending.end(), [&](const auto& f) { return f.first == w->acc; });
-            if (!known) pending.emplace_back(w->acc, commits_ - 1);   // it may be the newest group before the round
+            if (!known) pending.emplace_back(w->acc, commits_ - 1);  // it may be the newest group before the round
         }
         if (auto* w = std::get_if<ir::WgmmaWait>(&s.op); w && w->pending == 0) pending.clear();
     });
@@ -434,7 +455,8 @@ void Printer::roles(const std::vector<const Stmt*>& list) {
     for (const Stmt* s : list) {
         const auto& r = std::get<ir::Role>(s->op);
         const int last = r.first_warp + r.warps_per_instance * r.instances;
-        const std::string test = r.first_warp == 0 ? fmt::format("warp < {}", last) : fmt::format("warp >= {} && warp < {}", r.first_warp, last);
+        const std::string test =
+            r.first_warp == 0 ? fmt::format("warp < {}", last) : fmt::format("warp >= {} && warp < {}", r.first_warp, last);
         if (first) open("if (" + test + ")");
         else {
             --depth_;
@@ -450,12 +472,14 @@ void Printer::roles(const std::vector<const Stmt*>& list) {
         const std::size_t thread_at = out_.size();
         if (r.instance_var >= 0) line(fmt::format("const int {} = {};", var_names_[static_cast<std::size_t>(r.instance_var)], instance));
         group_threads_ = threads;
-        elect_condition_ = k_.arch == "sm_80"  ? "tid == 0"
+        elect_condition_ = k_.arch == "sm_80"          ? "tid == 0"
                            : r.warps_per_instance == 1 ? "tw::elect_one()"
-                           : r.instances == 1 ? fmt::format("warp == {} && tw::elect_one()", r.first_warp)
-                                              : fmt::format("warp % {} == {} && tw::elect_one()", r.warps_per_instance, r.first_warp % r.warps_per_instance);
+                           : r.instances == 1          ? fmt::format("warp == {} && tw::elect_one()", r.first_warp)
+                                                       : fmt::format("warp % {} == {} && tw::elect_one()", r.warps_per_instance,
+                                                                     r.first_warp % r.warps_per_instance);
         region(r.body);
-        if (mentions(out_, thread_at, "tid")) out_.insert(thread_at, std::string(static_cast<std::size_t>(2 * depth_), ' ') + thread + "\n");
+        if (mentions(out_, thread_at, "tid"))
+            out_.insert(thread_at, std::string(static_cast<std::size_t>(2 * depth_), ' ') + thread + "\n");
     }
     close();
     group_threads_ = outer_threads;
@@ -519,7 +543,7 @@ void Printer::stmt(const Stmt& s) {
     else if (auto* x = std::get_if<ir::TeamSend>(&o)) team_send(*x);
     else if (auto* x = std::get_if<ir::TeamReceive>(&o)) team_receive(*x);
     else {
-        out_.resize(before);   // one line that says it all
+        out_.resize(before);  // one line that says it all
         synchronise(s);
     }
 }

@@ -81,13 +81,13 @@ std::string Printer::copies_zero(const ir::Distribution& d) {
 
 Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir::Distribution& d, int per_unit, bool read_only) {
     GlobalUnits g;
-    bool inside = true, before = false;   // can the whole tile be in bounds; may it begin before the tensor
+    bool inside = true, before = false;  // can the whole tile be in bounds; may it begin before the tensor
     g.per_unit = per_unit;
     g.units = std::max(1, d.values() / per_unit);
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
     const auto extents = unit_extents(d, per_unit);
     std::vector<bool> in_view(t.dims.size(), false);
-    std::string start;   // element offset of this thread's first element
+    std::string start;  // element offset of this thread's first element
     std::vector<UnitText> parts;
     for (std::size_t i = 0; i < view.dims.size(); ++i) {
         const auto dim = static_cast<std::size_t>(view.dims[i]);
@@ -116,7 +116,8 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
             const std::string bound = expr(t.dims[dim]);
             // Only indices inside the tensor are read.
             line(fmt::format("const int left{} = {};", i, bound));
-            g.tests.emplace_back([=](const std::string& u) { return fmt::format("tw::u32({}[{}])", name, slot(u)); }, fmt::format("tw::u32(left{})", i));
+            g.tests.emplace_back([=](const std::string& u) { return fmt::format("tw::u32({}[{}])", name, slot(u)); },
+                                 fmt::format("tw::u32(left{})", i));
             if (limited) {
                 line(fmt::format("const int left{}_limit = {} - ({});", i, wrapped(*view.limit[i]), thread));
                 g.tests.emplace_back(along, fmt::format("left{}_limit", i));
@@ -127,21 +128,24 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
         start = plus(start, unit_stride ? fmt::format("at{}", i) : fmt::format("tw::i64(at{}) * {}", i, stride));
         if (moves) {
             if (unit_stride) parts.push_back(along);
-            else parts.push_back([=](const std::string& u) {
-                const std::string text = along(u);
-                return text == "0" ? std::string("0") : fmt::format("tw::i64({}) * {}", text, stride);
-            });
+            else
+                parts.push_back([=](const std::string& u) {
+                    const std::string text = along(u);
+                    return text == "0" ? std::string("0") : fmt::format("tw::i64({}) * {}", text, stride);
+                });
         }
         const bool checked = limited || i >= view.in_bounds.size() || !view.in_bounds[i];
         if (checked) {
             std::string bound = expr(t.dims[dim]);
             const bool whole = limited && whole_vectors(*view.limit[i], view.origin[dim], t.dims[dim], per_unit);
             if (limited) bound = whole ? expr(*view.limit[i]) : fmt::format("min({}, {})", bound, expr(*view.limit[i]));
-            line(fmt::format("const int left{} = {} - at{};", i, bound.find(' ') == std::string::npos || bound.rfind("min(", 0) == 0 ? bound : "(" + bound + ")", i));
+            line(fmt::format("const int left{} = {} - at{};", i,
+                             bound.find(' ') == std::string::npos || bound.rfind("min(", 0) == 0 ? bound : "(" + bound + ")", i));
             const bool inner = i + 1 == view.dims.size();
             if (inner) {
                 g.inner_test = static_cast<int>(g.tests.size());
-                g.straddles = per_unit > 1 && !whole && (limited || std::gcd(multiple(t.dims[dim]), multiple(view.origin[dim])) % per_unit != 0);
+                g.straddles =
+                    per_unit > 1 && !whole && (limited || std::gcd(multiple(t.dims[dim]), multiple(view.origin[dim])) % per_unit != 0);
             }
             g.tests.emplace_back(along, fmt::format("left{}", i));
             if (row_starts_.before(view.origin[dim])) {
@@ -151,17 +155,20 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
                 before = true;
                 g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} >= 0", wrapped(view.origin[dim]));
             }
-            g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} - {} >= {}", bound, wrapped(view.origin[dim]), view.extents[i]);
+            g.whole =
+                (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} - {} >= {}", bound, wrapped(view.origin[dim]), view.extents[i]);
         }
     }
     if (view.gather_dim >= 0 || !inside) g.whole.clear();
     g.two_ways = !g.whole.empty() && (g.straddles || before);
     for (std::size_t dim = 0; dim < t.dims.size(); ++dim) {
         if (in_view[dim] || view.origin[dim].is_constant(0)) continue;
-        start = plus(start, t.strides[dim].is_constant(1) ? expr(view.origin[dim]) : fmt::format("tw::i64({}) * {}", expr(view.origin[dim]), wide(t.strides[dim])));
+        start = plus(start, t.strides[dim].is_constant(1) ? expr(view.origin[dim])
+                                                          : fmt::format("tw::i64({}) * {}", expr(view.origin[dim]), wide(t.strides[dim])));
     }
     if (start.empty()) start = "0";
-    line(fmt::format("{}{}* p = {} + {};", read_only ? "const " : "", dtype_text(t.dtype), tensor_names_[static_cast<std::size_t>(view.tensor)], start));
+    line(fmt::format("{}{}* p = {} + {};", read_only ? "const " : "", dtype_text(t.dtype),
+                     tensor_names_[static_cast<std::size_t>(view.tensor)], start));
     g.offset = [parts](const std::string& u) {
         std::string text;
         for (const UnitText& p : parts) text = plus(text, p(u));
@@ -210,12 +217,17 @@ void Printer::load_global(const ir::LoadGlobal& op) {
     open("");
     const GlobalUnits g = global_units(op.src, d, per_unit, true);
     const bool small = type == DType::E4M3 || type == DType::E5M2;
-    const std::string fill = packed(op.dst) || small ? fmt::format("tw::u{}({})", small ? 8 : 16, target::from_double(op.fill, type)) : number(op.fill, type);
-    const std::string load = fmt::format("tw::load_vector{}<{}>", !read_only ? "" : op.hint == ir::CacheHint::none ? "_nc" : hint_suffix(op.hint), per_unit * size);
+    const std::string fill =
+        packed(op.dst) || small ? fmt::format("tw::u{}({})", small ? 8 : 16, target::from_double(op.fill, type)) : number(op.fill, type);
+    const std::string load = fmt::format("tw::load_vector{}<{}>",
+                                         !read_only                       ? ""
+                                         : op.hint == ir::CacheHint::none ? "_nc"
+                                                                          : hint_suffix(op.hint),
+                                         per_unit * size);
     auto place_of = [&](const std::string& u) { return packed(op.dst) ? times(u, per_unit / 2) : times(u, per_unit); };
     auto loop = [&](bool masked) {
         const std::string u = open_unrolled(g.units);
-        if (!words32) {   // single 16-bit or 64-bit elements
+        if (!words32) {  // single 16-bit or 64-bit elements
             const std::string cond = masked ? condition(g, u, true) : "";
             const std::string one = read_only ? fmt::format("__ldg({})", moved("p", g.offset(u))) : fmt::format("p[{}]", g.offset(u));
             const std::string value = cond.empty() ? one : fmt::format("{} ? {} : {}", cond, one, fill);
@@ -240,14 +252,16 @@ void Printer::load_global(const ir::LoadGlobal& op) {
             line(fmt::format("if ({}) {}(&{}[{}], {});", cond, load, x, place_of(u), moved("p", g.offset(u))));
             const std::uint64_t bits = packed(op.dst) ? target::from_double(op.fill, type) : 0;
             std::string all;
-            for (int i = 0; i < (packed(op.dst) ? per_unit / 2 : per_unit); ++i) all += fmt::format("{}[{}] = ", x, plus(place_of(u), std::to_string(i)));
+            for (int i = 0; i < (packed(op.dst) ? per_unit / 2 : per_unit); ++i)
+                all += fmt::format("{}[{}] = ", x, plus(place_of(u), std::to_string(i)));
             line("else " + all + (packed(op.dst) ? fmt::format("{:#x}u", bits | bits << 16) : fill) + ";");
         }
         close_unrolled(g.units);
         if (!words32 || !masked || g.first.empty()) return;
-        const std::string at_end = open_unrolled(g.units);   // the units at the ends, when the others are on their way
+        const std::string at_end = open_unrolled(g.units);  // the units at the ends, when the others are on their way
         const auto [first, end] = ends(g, at_end);
-        line(fmt::format("if (!({})) tw::load_between<{}>(&{}[{}], {}, {}, {}, {});", whole_unit(g, at_end), per_unit, x, place_of(at_end), moved("p", g.offset(at_end)), first, some(g, at_end, end), fill));
+        line(fmt::format("if (!({})) tw::load_between<{}>(&{}[{}], {}, {}, {}, {});", whole_unit(g, at_end), per_unit, x, place_of(at_end),
+                         moved("p", g.offset(at_end)), first, some(g, at_end, end), fill));
         close_unrolled(g.units);
     };
     if (!failed()) {
@@ -269,17 +283,19 @@ void Printer::load_global(const ir::LoadGlobal& op) {
 void Printer::store_by_quads(const ir::StoreGlobal& op) {
     const ir::Distribution d = ir::normalized(dist(op.src));
     const auto gathered = ir::gathered_by_quads(d);
-    int apart = 1;   // words between a lane's parts of neighbouring runs
+    int apart = 1;  // words between a lane's parts of neighbouring runs
     for (std::size_t i = 1; d.value[i].dim != d.value[0].dim || d.value[i].step != 8; ++i) apart *= d.value[i].extent;
     open("");
     const GlobalUnits g = global_units(op.dst, *gathered, 8, false);
     const std::string u = open_unrolled(g.units), &x = fragment_name(op.src);
     std::string words;
-    for (int q = 0; q < 4; ++q) words += fmt::format("{}{}[{} % {} + ({} / {} * 4 + {}) * {}]", q ? ", " : "", x, u, apart, u, apart, q, apart);
+    for (int q = 0; q < 4; ++q)
+        words += fmt::format("{}{}[{} % {} + ({} / {} * 4 + {}) * {}]", q ? ", " : "", x, u, apart, u, apart, q, apart);
     line(fmt::format("tw::u32 run[4] = {{{}}};", words));
     line("tw::quad_transpose(run, tid);");
     const std::string cond = condition(g, u, true);
-    line(fmt::format("{}tw::store_vector{}<16>({}, run);", cond.empty() ? "" : "if (" + cond + ") ", hint_suffix(op.hint), moved("p", g.offset(u))));
+    line(fmt::format("{}tw::store_vector{}<16>({}, run);", cond.empty() ? "" : "if (" + cond + ") ", hint_suffix(op.hint),
+                     moved("p", g.offset(u))));
     close_unrolled(g.units);
     close();
 }
@@ -301,8 +317,10 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         const std::string u = open_unrolled(g.units);
         if (words32 && masked && !g.first.empty()) {
             const auto [first, end] = ends(g, u);
-            line(fmt::format("if ({}) tw::store_vector{}<{}>({}, &{}[{}]);", whole_unit(g, u), hint_suffix(op.hint), per_unit * size, moved("p", g.offset(u)), x, place_of(u)));
-            line(fmt::format("else tw::store_between<{}>({}, &{}[{}], {}, {});", per_unit, moved("p", g.offset(u)), x, place_of(u), first, some(g, u, end)));
+            line(fmt::format("if ({}) tw::store_vector{}<{}>({}, &{}[{}]);", whole_unit(g, u), hint_suffix(op.hint), per_unit * size,
+                             moved("p", g.offset(u)), x, place_of(u)));
+            line(fmt::format("else tw::store_between<{}>({}, &{}[{}], {}, {});", per_unit, moved("p", g.offset(u)), x, place_of(u), first,
+                             some(g, u, end)));
         } else if (words32 && masked && g.straddles) {
             const std::string others = condition(g, u, false);
             const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
@@ -312,7 +330,9 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         } else {
             const std::string cond = masked ? condition(g, u, true) : "";
             const std::string guard = cond.empty() ? "" : "if (" + cond + ") ";
-            if (words32) line(fmt::format("{}tw::store_vector{}<{}>({}, &{}[{}]);", guard, hint_suffix(op.hint), per_unit * size, moved("p", g.offset(u)), x, place_of(u)));
+            if (words32)
+                line(fmt::format("{}tw::store_vector{}<{}>({}, &{}[{}]);", guard, hint_suffix(op.hint), per_unit * size,
+                                 moved("p", g.offset(u)), x, place_of(u)));
             else if (packed(op.src)) line(fmt::format("{}p[{}] = tw::u16(tw::half_of({}[{} / 2], {} % 2));", guard, g.offset(u), x, u, u));
             else line(fmt::format("{}p[{}] = {}[{}];", guard, g.offset(u), x, u));
         }
@@ -342,7 +362,9 @@ void Printer::atomic_add(const ir::AtomicAdd& op) {
         const std::string u = open_unrolled(g.units);
         const std::string cond = condition(g, u, true);
         const std::string guard = cond.empty() ? "" : "if (" + cond + ") ";
-        if (packed(op.src)) line(fmt::format("{}tw::atomic_add_{}({}, tw::u16(tw::half_of({}[{} / 2], {} % 2)));", guard, dtype(op.src) == DType::BF16 ? "bf16" : "f16", moved("p", g.offset(u)), fragment_name(op.src), u, u));
+        if (packed(op.src))
+            line(fmt::format("{}tw::atomic_add_{}({}, tw::u16(tw::half_of({}[{} / 2], {} % 2)));", guard,
+                             dtype(op.src) == DType::BF16 ? "bf16" : "f16", moved("p", g.offset(u)), fragment_name(op.src), u, u));
         else line(fmt::format("{}atomicAdd({}, {}[{}]);", guard, moved("p", g.offset(u)), fragment_name(op.src), u));
         close_unrolled(g.units);
     }
@@ -394,9 +416,11 @@ std::string Printer::runtime_bytes(const ir::SharedView& view, std::int64_t& div
         } else if (sd.extents.size() == 2 && multiple(view.origin[dim]) % sd.extents[0] == 0) {
             text = plus(text, fmt::format("{} / {} * {}", wrapped(view.origin[dim]), sd.extents[0], sd.strides[1] * size));
             divisor = std::gcd<std::int64_t>(divisor, static_cast<std::int64_t>(sd.strides[1]) * size);
-        } else if (const std::int64_t step = std::gcd<std::int64_t>(multiple(view.origin[dim]), sd.extents[0]); inside_panels && sd.extents.size() == 2 && extent_along(view, static_cast<int>(dim)) <= step) {
-            const std::string origin = wrapped(view.origin[dim]);   // the view stays in the panel where it starts
-            text = plus(text, fmt::format("{} % {} * {} + {} / {} * {}", origin, sd.extents[0], sd.strides[0] * size, origin, sd.extents[0], sd.strides[1] * size));
+        } else if (const std::int64_t step = std::gcd<std::int64_t>(multiple(view.origin[dim]), sd.extents[0]);
+                   inside_panels && sd.extents.size() == 2 && extent_along(view, static_cast<int>(dim)) <= step) {
+            const std::string origin = wrapped(view.origin[dim]);  // the view stays in the panel where it starts
+            text = plus(text, fmt::format("{} % {} * {} + {} / {} * {}", origin, sd.extents[0], sd.strides[0] * size, origin, sd.extents[0],
+                                          sd.strides[1] * size));
             divisor = std::gcd(divisor, std::gcd<std::int64_t>(step * sd.strides[0], sd.strides[1]) * size);
         } else {
             fail(fmt::format("a view of `{}` starts inside a panel at a place that is known only at run time", b.name));
@@ -408,7 +432,8 @@ std::string Printer::runtime_bytes(const ir::SharedView& view, std::int64_t& div
 std::string Printer::shared_origin(const ir::SharedView& view) {
     std::int64_t divisor = 0;
     const std::string varies = runtime_bytes(view, divisor);
-    const int fixed = *constant_bytes(view, std::vector<int>(view.dims.size(), 0)) - k_.buffers[static_cast<std::size_t>(view.buffer)].byte_offset;
+    const int fixed =
+        *constant_bytes(view, std::vector<int>(view.dims.size(), 0)) - k_.buffers[static_cast<std::size_t>(view.buffer)].byte_offset;
     std::string text = "AT_" + buffer_names_[static_cast<std::size_t>(view.buffer)];
     if (fixed) text += " + " + std::to_string(fixed);
     return plus(text, varies);
@@ -427,7 +452,7 @@ UnitText Printer::shared_units(const ir::SharedView& view, const ir::Distributio
     auto bytes = per_unit_table(map->value, per_unit);
     const std::string thread = digit_text(map->thread, "tid");
     std::string varies = runtime_bytes(view, divisor, true);
-    if (b.byte_offset % target::pattern_bytes(b.swizzle) == 0) {   // the buffer's own place is added outside the swizzle
+    if (b.byte_offset % target::pattern_bytes(b.swizzle) == 0) {  // the buffer's own place is added outside the swizzle
         for (int& x : bytes) x -= b.byte_offset;
         varies = plus("AT_" + buffer_names_[static_cast<std::size_t>(view.buffer)], varies);
     }
@@ -448,7 +473,8 @@ UnitText Printer::shared_units(const ir::SharedView& view, const ir::Distributio
         const auto base = static_cast<std::uint32_t>(map->thread.at(t));
         for (std::size_t u = 0; u < bytes.size() && separable; ++u) {
             const std::uint32_t want = target::swizzled(b.swizzle, base + static_cast<std::uint32_t>(bytes[u]));
-            separable = want == (target::swizzled(b.swizzle, base) ^ static_cast<std::uint32_t>(flips[u])) + static_cast<std::uint32_t>(jumps[u]);
+            separable =
+                want == (target::swizzled(b.swizzle, base) ^ static_cast<std::uint32_t>(flips[u])) + static_cast<std::uint32_t>(jumps[u]);
         }
     }
     if (!separable) {
@@ -519,7 +545,8 @@ void Printer::load_shared(const ir::LoadShared& op) {
     if (words32) line(fmt::format("tw::load_vector<{}>(&{}[{}], {} + {});", per_unit * size, x, place_of, arena, at(u)));
     else if (packed(op.dst)) {
         line(fmt::format("const tw::u32 half = *reinterpret_cast<const tw::u16*>({} + {});", arena, at(u)));
-        line(units == 1 ? fmt::format("{}[0] = half;", x) : fmt::format("{0}[{1} / 2] = {1} % 2 ? {0}[{1} / 2] | half << 16 : half;", x, u));
+        line(units == 1 ? fmt::format("{}[0] = half;", x)
+                        : fmt::format("{0}[{1} / 2] = {1} % 2 ? {0}[{1} / 2] | half << 16 : half;", x, u));
     } else line(fmt::format("{}[{}] = *reinterpret_cast<const {}*>({} + {});", x, u, dtype_text(type), arena, at(u)));
     close_unrolled(units);
     close();
@@ -553,41 +580,53 @@ void Printer::store_shared(const ir::StoreShared& op) {
     const std::string u = open_unrolled(units);
     const std::string place_of = packed(op.src) ? times(u, per_unit / 2) : times(u, per_unit);
     if (words32) line(fmt::format("tw::store_vector<{}>({} + {}, &{}[{}]);", per_unit * size, arena, at(u), x, place_of));
-    else if (packed(op.src)) line(fmt::format("*reinterpret_cast<tw::u16*>({} + {}) = tw::u16(tw::half_of({}[{} / 2], {} % 2));", arena, at(u), x, u, u));
+    else if (packed(op.src))
+        line(fmt::format("*reinterpret_cast<tw::u16*>({} + {}) = tw::u16(tw::half_of({}[{} / 2], {} % 2));", arena, at(u), x, u, u));
     else line(fmt::format("*reinterpret_cast<{}*>({} + {}) = {}[{}];", dtype_text(type), arena, at(u), x, u));
     close_unrolled(units);
     close();
 }
 
-// Row i of the tile begins i * pitch elements behind a multiple of the vectors' length, in both memories. A vector is copied where its row is one of the tensor's and it begins
-// before the row's end; of what it has behind the last row nothing is read.
+// Row i of the tile begins i * pitch elements behind a multiple of the vectors' length, in both memories. A vector is copied where its row
+// is one of the tensor's and it begins before the row's end; of what it has behind the last row nothing is read.
 void Printer::cp_async_whole_vectors(const ir::CpAsync& op) {
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(op.dst.buffer)];
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(op.src.tensor)];
-    const int size = target::bytes(b.dtype), run = op.bytes / size, pitch = b.dims[0].strides[0], rows = op.dst.extents[0], width = op.dst.extents[1], threads = op.dist.threads();
+    const int size = target::bytes(b.dtype), run = op.bytes / size, pitch = b.dims[0].strides[0], rows = op.dst.extents[0],
+              width = op.dst.extents[1], threads = op.dist.threads();
     const std::string once = copies_zero(op.dist);
-    auto row_map = split(op.dist, [](const std::vector<int>& c) { return c[0]; }), column_map = split(op.dist, [](const std::vector<int>& c) { return c[1]; });
+    auto row_map = split(op.dist, [](const std::vector<int>&c) { return c[0]; }),
+         column_map = split(op.dist, [](const std::vector<int>&c) { return c[1]; });
     if (!row_map || !column_map) return fail("a tile coordinate is not a sum of digits");
     const auto extents = unit_extents(op.dist, run);
-    UnitText row_along = table_text(per_unit_table(row_map->value, run), extents), column_along = table_text(per_unit_table(column_map->value, run), extents);
+    UnitText row_along = table_text(per_unit_table(row_map->value, run), extents),
+             column_along = table_text(per_unit_table(column_map->value, run), extents);
     const std::string N = expr(t.dims[1]), M = expr(t.dims[0]), row0 = wrapped(op.src.origin[0]), column0 = wrapped(op.src.origin[1]);
     open("");
     line(fmt::format("const int rows = {} - {}, columns = {} - {};", M, row0, N, column0));
-    line(fmt::format("const {}* p = {} + tw::i64({}) * {} + {};", dtype_text(t.dtype), tensor_names_[static_cast<std::size_t>(op.src.tensor)], row0, wide(t.strides[0]), column0));
+    line(fmt::format("const {}* p = {} + tw::i64({}) * {} + {};", dtype_text(t.dtype),
+                     tensor_names_[static_cast<std::size_t>(op.src.tensor)], row0, wide(t.strides[0]), column0));
     auto copy = [&](const std::string& row, const std::string& column, bool masked, bool extra) {
         line(fmt::format("const int i = {}, phase = i % {} * {} % {}, j = {} - phase;", row, run, pitch % run, run, column));
         std::string when = masked ? fmt::format("-{} <= i && i < rows && j < columns", row0) : "";
         if (extra) when += when.empty() ? "phase > 0" : " && phase > 0";
         if (extra && rows % threads) when += fmt::format(" && i < {}", rows);
-        const std::string place = fmt::format("smem + AT_{} + (i * {} + j) * {}", buffer_names_[static_cast<std::size_t>(op.dst.buffer)], pitch, size), from = fmt::format("p + tw::i64(i) * {} + j", wide(t.strides[0]));
-        if (masked) line(fmt::format("if ({}) tw::cp_async_{}_zfill({}, {}, i == rows - 1 ? min((columns - j) * {}, {}) : {});", when, op.bytes, place, from, size, op.bytes, op.bytes));
-        else line(fmt::format("{}tw::cp_async_{}({}, {}{});", when.empty() ? "" : "if (" + when + ") ", op.bytes == 16 ? "16" : "4_zfill", place, from, op.bytes == 16 ? "" : ", 4"));
+        const std::string place = fmt::format("smem + AT_{} + (i * {} + j) * {}", buffer_names_[static_cast<std::size_t>(op.dst.buffer)],
+                                              pitch, size),
+                          from = fmt::format("p + tw::i64(i) * {} + j", wide(t.strides[0]));
+        if (masked)
+            line(fmt::format("if ({}) tw::cp_async_{}_zfill({}, {}, i == rows - 1 ? min((columns - j) * {}, {}) : {});", when, op.bytes,
+                             place, from, size, op.bytes, op.bytes));
+        else
+            line(fmt::format("{}tw::cp_async_{}({}, {}{});", when.empty() ? "" : "if (" + when + ") ", op.bytes == 16 ? "16" : "4_zfill",
+                             place, from, op.bytes == 16 ? "" : ", 4"));
     };
     auto loops = [&](bool masked) {
         if (!once.empty()) open("if (" + once + ")");
         const int units = std::max(1, op.dist.values() / run);
         const std::string u = open_unrolled(units);
-        copy(plus(digit_text(row_map->thread, "tid"), row_along(u)), plus(digit_text(column_map->thread, "tid"), column_along(u)), masked, false);
+        copy(plus(digit_text(row_map->thread, "tid"), row_along(u)), plus(digit_text(column_map->thread, "tid"), column_along(u)), masked,
+             false);
         close_unrolled(units);
         if (!once.empty()) close();
         if (pitch % run == 0) return;
@@ -620,8 +659,10 @@ void Printer::cp_async(const ir::CpAsync& op) {
         const std::string place_of = fmt::format("smem + {}", at(u));
         if (!g.first.empty()) {
             const auto [first, end] = ends(g, u);
-            line(fmt::format("if ({}) tw::cp_async_{}_zfill({}, {}, {});", whole_unit(g, u), op.bytes, place_of, moved("p", g.offset(u)), op.bytes));
-            line(fmt::format("else tw::copy_between<{}>(reinterpret_cast<{}*>(arena + {}), {}, {}, {});", per_unit, dtype_text(b.dtype), at(u), moved("p", g.offset(u)), first, some(g, u, end)));
+            line(fmt::format("if ({}) tw::cp_async_{}_zfill({}, {}, {});", whole_unit(g, u), op.bytes, place_of, moved("p", g.offset(u)),
+                             op.bytes));
+            line(fmt::format("else tw::copy_between<{}>(reinterpret_cast<{}*>(arena + {}), {}, {}, {});", per_unit, dtype_text(b.dtype),
+                             at(u), moved("p", g.offset(u)), first, some(g, u, end)));
             close_unrolled(g.units);
             return close();
         }

@@ -19,9 +19,17 @@ using ir::ElementOp;
 static const char* small_float(DType t) { return t == DType::E4M3 ? "e4m3" : t == DType::E5M2 ? "e5m2" : nullptr; }
 
 // A type's name where it is called like a function.
-static std::string cast_text(DType t) { return t == DType::I8 ? "tw::i8" : t == DType::I16 ? "tw::i16" : t == DType::U8 ? "tw::u8" : t == DType::I64 ? "tw::i64" : t == DType::U32 ? "tw::u32" : "int"; }
+static std::string cast_text(DType t) {
+    return t == DType::I8    ? "tw::i8"
+           : t == DType::I16 ? "tw::i16"
+           : t == DType::U8  ? "tw::u8"
+           : t == DType::I64 ? "tw::i64"
+           : t == DType::U32 ? "tw::u32"
+                             : "int";
+}
 
-// Does it hang on data? Sums of coordinates and uniform integers do not leave 32 bits (a launch has bounds for them), and are printed as they stand.
+// Does it hang on data? Sums of coordinates and uniform integers do not leave 32 bits (a launch has bounds for them), and are printed as
+// they stand.
 static bool has_data(const ir::Element& e) {
     return e->op == ElementOp::fragment || e->op == ElementOp::scalar || std::any_of(e->args.begin(), e->args.end(), has_data);
 }
@@ -30,18 +38,23 @@ static bool has_data(const ir::Element& e) {
 static bool never_negative(const ir::Element& e) {
     if (e->op == ElementOp::coordinate) return true;
     if (e->op == ElementOp::number) return e->number >= 0;
-    const bool keeps = e->op == ElementOp::add || e->op == ElementOp::mul || e->op == ElementOp::div || e->op == ElementOp::mod || e->op == ElementOp::min || e->op == ElementOp::max;
+    const bool keeps = e->op == ElementOp::add || e->op == ElementOp::mul || e->op == ElementOp::div || e->op == ElementOp::mod ||
+                       e->op == ElementOp::min || e->op == ElementOp::max;
     return keeps && e->dtype == DType::I32 && std::all_of(e->args.begin(), e->args.end(), never_negative);
 }
 
 bool Printer::packed(int f) const { return dtype(f) == DType::BF16 || dtype(f) == DType::F16; }
 
-std::optional<std::vector<int>> Printer::slots(int leaf, const std::vector<int>& dims, const ir::Distribution& d, const std::vector<int>& offset) {
+std::optional<std::vector<int>> Printer::slots(int leaf, const std::vector<int>& dims, const ir::Distribution& d,
+                                               const std::vector<int>& offset) {
     const ir::Distribution& from = dist(leaf);
     if (from.threads() != d.threads()) return std::nullopt;
     auto wanted = [&](const std::vector<int>& c) {
         std::vector<int> want(from.shape.size());
-        for (std::size_t i = 0; i < want.size(); ++i) want[i] = from.shape[i] == 1 ? 0 : c[static_cast<std::size_t>(dims.empty() ? static_cast<int>(i) : dims[i])] + (offset.empty() ? 0 : offset[i]);
+        for (std::size_t i = 0; i < want.size(); ++i)
+            want[i] = from.shape[i] == 1
+                          ? 0
+                          : c[static_cast<std::size_t>(dims.empty() ? static_cast<int>(i) : dims[i])] + (offset.empty() ? 0 : offset[i]);
         return want;
     };
     std::map<std::vector<int>, int> held;
@@ -69,7 +82,8 @@ std::string Printer::value_text(int f, const std::string& v) {
 }
 
 std::string Printer::number(double value, DType t) {
-    if (!target::info(t).is_float) return t == DType::Bool ? (value != 0 ? "true" : "false") : fmt::format("{}", static_cast<std::int64_t>(ir::low_bits(value, t)));
+    if (!target::info(t).is_float)
+        return t == DType::Bool ? (value != 0 ? "true" : "false") : fmt::format("{}", static_cast<std::int64_t>(ir::low_bits(value, t)));
     const bool wide = t == DType::F64;
     if (std::isinf(value)) {
         if (wide) return value > 0 ? "__longlong_as_double(0x7ff0000000000000ll)" : "__longlong_as_double(0xfff0000000000000ll)";
@@ -84,7 +98,9 @@ std::string Printer::number(double value, DType t) {
 void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
     if (e->op == ElementOp::fragment) {
         auto table = slots(e->id, e->dims, d, e->offset);
-        if (!table) return fail(fmt::format("a thread does not hold the element of `{}` that it needs", k_.fragments[static_cast<std::size_t>(e->id)].name));
+        if (!table)
+            return fail(fmt::format("a thread does not hold the element of `{}` that it needs",
+                                    k_.fragments[static_cast<std::size_t>(e->id)].name));
         leaf_text_[e.get()] = table_text(*table, extents_of(d.value));
     }
     if (e->op == ElementOp::coordinate) {
@@ -98,7 +114,8 @@ void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
     for (const auto& a : e->args) prepare_leaves(a, d);
     // A bound that cuts between threads, never inside one: the comparison reads the same for all values of a thread, so that it is
     // made once.
-    if ((e->op == ElementOp::lt || e->op == ElementOp::ge) && e->args[0]->op == ElementOp::coordinate && e->args[1]->op == ElementOp::number) {
+    if ((e->op == ElementOp::lt || e->op == ElementOp::ge) && e->args[0]->op == ElementOp::coordinate &&
+        e->args[1]->op == ElementOp::number) {
         const auto dim = static_cast<std::size_t>(e->args[0]->id);
         auto map = split(d, [&](const std::vector<int>& c) { return c[dim]; });
         bool one = map.has_value();
@@ -115,7 +132,9 @@ void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
 
 // The text of x where the product is 0.5 * x * (1 + erf(x / sqrt 2)) with the approximate erf, else "".
 std::string Printer::argument_of_gelu(const ir::ElementNode& product, const ir::Distribution& d, const std::string& v) {
-    auto is = [](const ir::Element& e, double value) { return e->op == ElementOp::number && static_cast<float>(e->number) == static_cast<float>(value); };   // the same f32
+    auto is = [](const ir::Element& e, double value) {
+        return e->op == ElementOp::number && static_cast<float>(e->number) == static_cast<float>(value);
+    };  // the same f32
     // What a sum or product with this constant has beside it.
     auto beside = [&](const ir::Element& e, ElementOp op, double value) -> const ir::Element* {
         if (e->op != op) return nullptr;
@@ -137,7 +156,7 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
     auto arg = [&](std::size_t i) { return element(e->args[i], d, v, false); };
     const bool wide = e->dtype == DType::F64;
     const bool is_float = target::info(e->dtype).is_float;
-    auto round = [&](const std::string& text) {   // arithmetic on 16-bit types is done in f32 and rounded
+    auto round = [&](const std::string& text) {  // arithmetic on 16-bit types is done in f32 and rounded
         if (keep_wide) return text;
         if (e->dtype == DType::BF16) return "tw::round_bf16(" + strip(text) + ")";
         if (e->dtype == DType::F16) return "tw::round_f16(" + strip(text) + ")";
@@ -171,7 +190,8 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
                 const std::string inner = target::info(from).is_float && from != DType::F64 ? arg(0) : "float(" + strip(arg(0)) + ")";
                 return round(inner);
             }
-            if (e->dtype == DType::F32 && e->args[0]->op == ElementOp::coordinate) {   // below 2^20: the sum is exact, and a thread converts once
+            if (e->dtype == DType::F32 &&
+                e->args[0]->op == ElementOp::coordinate) {  // below 2^20: the sum is exact, and a thread converts once
                 const auto& [thread, value] = coordinate_parts_.at(e->args[0].get());
                 return fmt::format("(float({}) + float({}))", strip(thread), strip(value(v)));
             }
@@ -185,8 +205,12 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         case ElementOp::mul:
             if (const std::string x = argument_of_gelu(*e, d, v); !x.empty()) return "tw::gelu_approx(" + strip(x) + ")";
             return wraps ? of_type("mul_bits") : infix("*");
-        case ElementOp::div: return is_float && !wide ? call("tw::div_full", "") : integer && !(never_negative(e->args[0]) && never_negative(e->args[1])) ? of_type("quotient") : infix("/");
-        case ElementOp::neg: return wraps ? fmt::format("tw::sub_bits<{}>(0, {})", cast_text(e->dtype), strip(arg(0))) : "(-" + arg(0) + ")";
+        case ElementOp::div:
+            return is_float && !wide                                                        ? call("tw::div_full", "")
+                   : integer && !(never_negative(e->args[0]) && never_negative(e->args[1])) ? of_type("quotient")
+                                                                                            : infix("/");
+        case ElementOp::neg:
+            return wraps ? fmt::format("tw::sub_bits<{}>(0, {})", cast_text(e->dtype), strip(arg(0))) : "(-" + arg(0) + ")";
         case ElementOp::fma: return call("fmaf", "fma");
         case ElementOp::min: return is_float ? call("fminf", "fmin") : e->dtype == DType::I32 ? call("min", "min") : of_type("least");
         case ElementOp::max: return is_float ? call("fmaxf", "fmax") : e->dtype == DType::I32 ? call("max", "max") : of_type("most");
@@ -201,7 +225,10 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         case ElementOp::log2: return call("log2f", "log2");
         case ElementOp::sqrt: return call("sqrtf", "sqrt");
         case ElementOp::rsqrt: return call("rsqrtf", "rsqrt");
-        case ElementOp::rcp: return wide ? "(1.0 / " + arg(0) + ")" : e->approximate ? call("tw::rcp_approx", "") : round("tw::div_full(1.0f, " + strip(arg(0)) + ")");
+        case ElementOp::rcp:
+            return wide             ? "(1.0 / " + arg(0) + ")"
+                   : e->approximate ? call("tw::rcp_approx", "")
+                                    : round("tw::div_full(1.0f, " + strip(arg(0)) + ")");
         case ElementOp::sin: return call("sinf", "sin");
         case ElementOp::cos: return call("cosf", "cos");
         case ElementOp::tanh: return e->approximate ? call("tw::tanh_approx", "tanh") : call("tanhf", "tanh");
@@ -225,9 +252,12 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
     return "0";
 }
 
-// Is it a bound on the last coordinate that is a multiple of the runs of values a thread has along it, so that it cuts none of them? Their length, or 0.
+// Is it a bound on the last coordinate that is a multiple of the runs of values a thread has along it, so that it cuts none of them? Their
+// length, or 0.
 int Printer::uncut_run(const ir::ElementNode& bound, const ir::Distribution& d) const {
-    if (bound.op != ElementOp::lt || bound.args[0]->op != ElementOp::coordinate || bound.args[0]->id != static_cast<int>(d.shape.size()) - 1) return 0;
+    if (bound.op != ElementOp::lt || bound.args[0]->op != ElementOp::coordinate ||
+        bound.args[0]->id != static_cast<int>(d.shape.size()) - 1)
+        return 0;
     const int run = run_of(d);
     if (run == 0 || bound.args[1]->op != ElementOp::index || !row_starts_.multiple_of(bound.args[1]->index, run)) return 0;
     for (int t = 0; t < d.threads(); ++t) {
@@ -241,10 +271,11 @@ int Printer::uncut_run(const ir::ElementNode& bound, const ir::Distribution& d) 
 // A comparison of sums of coordinates and uniform integers: on the left what depends on the value (a constant once the loop over values is
 // unrolled), on the right the rest, one number per thread. Columns of a mask that stand in registers of their own would be moved out of
 // the loop around it, and take those registers there. Empty where the comparison is of another form.
-std::string Printer::compared_coordinates(const ir::ElementNode& comparison, const ir::Distribution& d, const char* sign, const std::string& v) {
+std::string Printer::compared_coordinates(const ir::ElementNode& comparison, const ir::Distribution& d, const char* sign,
+                                          const std::string& v) {
     std::string values, rest;
     int coordinates = 0;
-    const int run = uncut_run(comparison, d);   // reads the same for all values of a run
+    const int run = uncut_run(comparison, d);  // reads the same for all values of a run
     const std::string place = run > 0 ? fmt::format("(({}) / {} * {})", v, run, run) : v;
     std::function<bool(const ir::Element&, bool)> collect = [&](const ir::Element& e, bool left) -> bool {
         if (e->dtype != DType::I32) return false;
@@ -263,7 +294,8 @@ std::string Printer::compared_coordinates(const ir::ElementNode& comparison, con
             default: return false;
         }
     };
-    const bool simple = comparison.args[1]->op == ElementOp::number && comparison.args[0]->op == ElementOp::coordinate;   // see prepare_leaves
+    const bool simple =
+        comparison.args[1]->op == ElementOp::number && comparison.args[0]->op == ElementOp::coordinate;  // see prepare_leaves
     if (simple || !collect(comparison.args[0], true) || !collect(comparison.args[1], false) || coordinates == 0) return {};
     return fmt::format("(0{} {} 0{})", values, sign, rest);
 }
@@ -271,7 +303,10 @@ std::string Printer::compared_coordinates(const ir::ElementNode& comparison, con
 // The tile, itself or widened; -1 where the value is another.
 static int tile_of(const ir::Element& e) {
     if (e->op == ElementOp::fragment) return e->id;
-    return e->op == ElementOp::cast && e->dtype == DType::F32 && e->args[0]->op == ElementOp::fragment && target::info(e->args[0]->dtype).is_float ? e->args[0]->id : -1;
+    return e->op == ElementOp::cast && e->dtype == DType::F32 && e->args[0]->op == ElementOp::fragment &&
+                   target::info(e->args[0]->dtype).is_float
+               ? e->args[0]->id
+               : -1;
 }
 
 void Printer::compute(const ir::Compute& op) {
@@ -284,7 +319,8 @@ void Printer::compute(const ir::Compute& op) {
         const auto own = own_.find(tile_of((*match)->args[0]));
         if (own != own_.end() && own->second.region == here_ && values(tile_of((*match)->args[1])) == 1) {
             const std::string best = value_text(tile_of((*match)->args[1]), "0");
-            line(fmt::format("const bool {} = {} {} {};   // few threads hold an element that counts", flag, own->second.text, own->second.is_max ? ">=" : "<=", best));
+            line(fmt::format("const bool {} = {} {} {};   // few threads hold an element that counts", flag, own->second.text,
+                             own->second.is_max ? ">=" : "<=", best));
         } else {
             line(fmt::format("bool {} = false;   // few threads hold an element that counts", flag));
             const std::string v = open_unrolled(d.values());
@@ -330,7 +366,8 @@ int Printer::run_of(const ir::Distribution& d) {
     return 0;
 }
 
-// A mask of inequalities between sums of coordinates: where it holds at both ends of a run, it holds between them. So most runs cost two tests instead of one per element.
+// A mask of inequalities between sums of coordinates: where it holds at both ends of a run, it holds between them. So most runs cost two
+// tests instead of one per element.
 void Printer::masked_runs(int dst, const ir::Element& select, int run) {
     const ir::Distribution& d = dist(dst);
     const std::string &name = fragment_name(dst), mask = element(select->args[0], d, "v", false);
@@ -355,13 +392,15 @@ void Printer::masked_runs(int dst, const ir::Element& select, int run) {
 // The least and the largest value of an integer expression of coordinates and uniform integers over a tile, as uniform texts.
 std::optional<std::pair<std::string, std::string>> Printer::extremes(const ir::Element& e, const ir::Distribution& d) {
     switch (e->op) {
-        case ElementOp::coordinate: return std::pair<std::string, std::string>{"0", std::to_string(d.shape[static_cast<std::size_t>(e->id)] - 1)};
+        case ElementOp::coordinate:
+            return std::pair<std::string, std::string>{"0", std::to_string(d.shape[static_cast<std::size_t>(e->id)] - 1)};
         case ElementOp::index: return std::pair{wrapped(e->index), wrapped(e->index)};
         case ElementOp::add:
         case ElementOp::sub: {
             const auto x = extremes(e->args[0], d), y = extremes(e->args[1], d);
             if (!x || !y) return std::nullopt;
-            if (e->op == ElementOp::add) return std::pair{fmt::format("({} + {})", x->first, y->first), fmt::format("({} + {})", x->second, y->second)};
+            if (e->op == ElementOp::add)
+                return std::pair{fmt::format("({} + {})", x->first, y->first), fmt::format("({} + {})", x->second, y->second)};
             return std::pair{fmt::format("({} - {})", x->first, y->second), fmt::format("({} - {})", x->second, y->first)};
         }
         case ElementOp::mul: {
@@ -385,11 +424,15 @@ std::string Printer::holds_everywhere(const ir::Element& condition, const ir::Di
         const std::string x = holds_everywhere(condition->args[0], d), y = holds_everywhere(condition->args[1], d);
         return x.empty() || y.empty() ? std::string() : x + " && " + y;
     }
-    const bool less = condition->op == ElementOp::lt || condition->op == ElementOp::le, more = condition->op == ElementOp::gt || condition->op == ElementOp::ge;
+    const bool less = condition->op == ElementOp::lt || condition->op == ElementOp::le,
+               more = condition->op == ElementOp::gt || condition->op == ElementOp::ge;
     if (!less && !more) return {};
     const auto x = extremes(condition->args[0], d), y = extremes(condition->args[1], d);
     if (!x || !y || (x->first == x->second && y->first == y->second)) return {};
-    const char* sign = condition->op == ElementOp::lt ? "<" : condition->op == ElementOp::le ? "<=" : condition->op == ElementOp::gt ? ">" : ">=";
+    const char* sign = condition->op == ElementOp::lt   ? "<"
+                       : condition->op == ElementOp::le ? "<="
+                       : condition->op == ElementOp::gt ? ">"
+                                                        : ">=";
     return fmt::format("{} {} {}", less ? x->second : x->first, sign, less ? y->first : y->second);
 }
 
@@ -399,7 +442,9 @@ std::string Printer::all_ones(const ir::Compute& op) const {
     const ir::Element& value = op.value;
     if (value->op != ElementOp::mul || dtype(op.dst) != DType::F32 || elected_) return {};
     const ir::Element &x = value->args[0], &f = value->args[1];
-    if (x->op != ElementOp::fragment || f->op != ElementOp::fragment || x->id != op.dst || f->id == op.dst || !x->offset.empty() || !f->offset.empty()) return {};
+    if (x->op != ElementOp::fragment || f->op != ElementOp::fragment || x->id != op.dst || f->id == op.dst || !x->offset.empty() ||
+        !f->offset.empty())
+        return {};
     for (std::size_t i = 0; i < x->dims.size(); ++i) {
         if (x->dims[i] != static_cast<int>(i)) return {};
     }
@@ -409,10 +454,10 @@ std::string Printer::all_ones(const ir::Compute& op) const {
     return text;
 }
 
-// The places of an extreme value, select(x == best and ..., place, inf), of which only the least is asked for: the equality without which a thread
-// has nothing to look for. Null where the statement is something else.
+// The places of an extreme value, select(x == best and ..., place, inf), of which only the least is asked for: the equality without which a
+// thread has nothing to look for. Null where the statement is something else.
 const ir::Element* Printer::seldom(const ir::Compute& op) const {
-    if (votes_ > 0 || dist(op.dst).values() < 8 || dtype(op.dst) != DType::F32) return nullptr;   // inside a vote somebody has one
+    if (votes_ > 0 || dist(op.dst).values() < 8 || dtype(op.dst) != DType::F32) return nullptr;  // inside a vote somebody has one
     int reads = 0, writes = 0, folds = 0;
     ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
         ir::UseVisitor uses;
@@ -444,19 +489,18 @@ const ir::Element* Printer::seldom(const ir::Compute& op) const {
     return nullptr;
 }
 
-// Does a statement behind this one look for the places of a value among the thread's elements that are folded here? A thread whose own extreme falls short of the value
-// has none of them, whatever the value is.
+// Does a statement behind this one look for the places of a value among the thread's elements that are folded here? A thread whose own
+// extreme falls short of the value has none of them, whatever the value is.
 bool Printer::looked_for(const ir::Reduce& op) const {
     if ((op.op != "max" && op.op != "min") || dist(op.dst).values() != 1 || dist(op.src).values() < 8) return false;
     int writes = 0;
-    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
-        ir::visit_uses(s, {.writes = [&](int fragment) { writes += fragment == op.src; }});
-    });
+    ir::for_each_stmt(k_.body,
+                      [&](const ir::Stmt& s) { ir::visit_uses(s, {.writes = [&](int fragment) { writes += fragment == op.src; }}); });
     return writes == 1 && std::any_of(here_->begin(), here_->end(), [&](const ir::Stmt& s) {
-        const auto* c = std::get_if<ir::Compute>(&s.op);
-        const ir::Element* match = c ? seldom(*c) : nullptr;
-        return match && tile_of((*match)->args[0]) == op.src;
-    });
+               const auto* c = std::get_if<ir::Compute>(&s.op);
+               const ir::Element* match = c ? seldom(*c) : nullptr;
+               return match && tile_of((*match)->args[0]) == op.src;
+           });
 }
 
 bool Printer::is_accumulator(int fragment) const {
@@ -467,10 +511,13 @@ bool Printer::is_accumulator(int fragment) const {
     return any;
 }
 
-// Maxima and minima of 16-bit tiles and numbers, of which a thread has whole pairs side by side: the words of the tiles, in the order of the expression.
+// Maxima and minima of 16-bit tiles and numbers, of which a thread has whole pairs side by side: the words of the tiles, in the order of
+// the expression.
 std::optional<std::vector<UnitText>> Printer::pair_leaves(const ir::Element& e, DType type, const ir::Distribution& d) {
     if (e->dtype != type) return std::nullopt;
-    if (e->op == ElementOp::number) return std::vector<UnitText>{[bits = target::from_double(e->number, type)](const std::string&) { return fmt::format("{:#x}u", bits | bits << 16); }};
+    if (e->op == ElementOp::number)
+        return std::vector<UnitText>{
+            [bits = target::from_double(e->number, type)](const std::string&) { return fmt::format("{:#x}u", bits | bits << 16); }};
     if (e->op == ElementOp::fragment) {
         auto table = slots(e->id, e->dims, d, e->offset);
         std::vector<int> words;
@@ -481,7 +528,8 @@ std::optional<std::vector<UnitText>> Printer::pair_leaves(const ir::Element& e, 
         }
         if (words.empty()) return std::nullopt;
         UnitText at = table_text(words, {static_cast<int>(words.size())});
-        return std::vector<UnitText>{[at, name = fragment_name(e->id)](const std::string& v) { return fmt::format("{}[{}]", name, strip(at(v))); }};
+        return std::vector<UnitText>{
+            [at, name = fragment_name(e->id)](const std::string& v) { return fmt::format("{}[{}]", name, strip(at(v))); }};
     }
     if (e->op != ElementOp::max && e->op != ElementOp::min) return std::nullopt;
     auto x = pair_leaves(e->args[0], type, d), y = x ? pair_leaves(e->args[1], type, d) : std::nullopt;
@@ -507,7 +555,8 @@ void Printer::elementwise(int dst, const ir::Element& value) {
         if (const char* small = small_float(dtype(dst))) line(fmt::format("{}[{}] = tw::to_{}({});", name, v, small, text));
         else line(fmt::format("{}[{}] = {};", name, v, text));
         // ptxas serialises the wgmmas when it sees a constant where their accumulator begins.
-        if (value->op == ElementOp::number && is_accumulator(dst)) line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(dst) == DType::I32 ? "_int" : "", name, v));
+        if (value->op == ElementOp::number && is_accumulator(dst))
+            line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(dst) == DType::I32 ? "_int" : "", name, v));
         return close_unrolled(count);
     }
     const bool pairs = value->op == ElementOp::max || value->op == ElementOp::min || value->op == ElementOp::fragment;
@@ -523,7 +572,8 @@ void Printer::elementwise(int dst, const ir::Element& value) {
     if (count == 1) {
         line(fmt::format("{}[0] = tw::pack_{}({}, 0.0f);", name, pack, strip(element(value, d, "0", true))));
     } else {
-        line(fmt::format("{}[{}] = tw::pack_{}({}, {});", name, v, pack, strip(element(value, d, even, true)), strip(element(value, d, odd, true))));
+        line(fmt::format("{}[{}] = tw::pack_{}({}, {});", name, v, pack, strip(element(value, d, even, true)),
+                         strip(element(value, d, odd, true))));
     }
     close_unrolled(words(dst));
 }
@@ -559,7 +609,8 @@ void Printer::mma(const ir::Mma& op) {
     line(fmt::format("tw::mma_m16n8k16_{}(reinterpret_cast<float(&)[4]>({}[{}]),", target::name(type), fragment_name(op.acc), at_acc(v)));
     const std::string i = at_a(v), j = at_b(v);
     auto plus = [](const std::string& t, int n) { return t == "0" ? std::to_string(n) : n ? t + " + " + std::to_string(n) : t; };
-    line(fmt::format("    {0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}], {5}[{6}], {5}[{7}]);", x, i, plus(i, 1), plus(i, 2), plus(i, 3), y, j, plus(j, 1)));
+    line(fmt::format("    {0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}], {5}[{6}], {5}[{7}]);", x, i, plus(i, 1), plus(i, 2), plus(i, 3), y, j,
+                     plus(j, 1)));
     close_unrolled(instructions);
 }
 
@@ -569,17 +620,21 @@ std::string Printer::operand_word(int f, const std::string& first, int word) {
     auto plus = [](const std::string& t, int n) { return t == "0" ? std::to_string(n) : n ? t + " + " + std::to_string(n) : t; };
     if (packed(f)) return fmt::format("{}[{}]", x, plus(first, word));
     if (per_word == 1) return fmt::format("__float_as_uint({}[{}])", x, plus(first, word));
-    return fmt::format("tw::pack_bytes({0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}])", x, plus(first, 4 * word), plus(first, 4 * word + 1), plus(first, 4 * word + 2), plus(first, 4 * word + 3));
+    return fmt::format("tw::pack_bytes({0}[{1}], {0}[{2}], {0}[{3}], {0}[{4}])", x, plus(first, 4 * word), plus(first, 4 * word + 1),
+                       plus(first, 4 * word + 2), plus(first, 4 * word + 3));
 }
 
 // Any row of target's table. The fragments must hold each instruction's operands in neighbouring slots, in the order of its maps.
 void Printer::mma_of_any_type(const ir::Mma& op) {
     const ir::Distribution &acc = dist(op.acc), &a = dist(op.a), &b = dist(op.b);
-    const target::MmaInstruction* best = nullptr;   // as lowering chooses it: the deepest that divides
+    const target::MmaInstruction* best = nullptr;  // as lowering chooses it: the deepest that divides
     for (const target::MmaInstruction& i : target::all_mma()) {
-        if (i.a == dtype(op.a) && i.b == dtype(op.b) && i.c == dtype(op.acc) && i.shape.m == 16 && i.shape.n == 8 && a.shape[1] % i.shape.k == 0 && (!best || i.shape.k > best->shape.k)) best = &i;
+        if (i.a == dtype(op.a) && i.b == dtype(op.b) && i.c == dtype(op.acc) && i.shape.m == 16 && i.shape.n == 8 &&
+            a.shape[1] % i.shape.k == 0 && (!best || i.shape.k > best->shape.k))
+            best = &i;
     }
-    if (!best || (best->c != DType::F32 && best->c != DType::I32)) return fail("mma of these types has no CUDA text: accumulate in f32, integers in i32");
+    if (!best || (best->c != DType::F32 && best->c != DType::I32))
+        return fail("mma of these types has no CUDA text: accumulate in f32, integers in i32");
     auto find = [](const ir::Distribution& d, int row, int column) {
         for (int v = 0; v < d.values(); ++v) {
             const auto c = d.at(0, v);
@@ -587,7 +642,7 @@ void Printer::mma_of_any_type(const ir::Mma& op) {
         }
         return -1;
     };
-    const target::FragmentMap b_map = target::transposed(best->b_map);   // as rows of N
+    const target::FragmentMap b_map = target::transposed(best->b_map);  // as rows of N
     auto fits = [&](const ir::Distribution& d, const target::FragmentMap& map, int row, int column, int first) {
         for (int i = 0; i < map.values(); ++i) {
             const auto c = map.at(0, i);
@@ -601,7 +656,8 @@ void Printer::mma_of_any_type(const ir::Mma& op) {
         const auto c = acc.at(0, v);
         for (int k = 0; k < a.shape[1]; k += best->shape.k) {
             const int av = find(a, c[0], k), bv = find(b, c[1], k);
-            if (!fits(acc, best->c_map, c[0], c[1], v) || !fits(a, best->a_map, c[0], k, av) || !fits(b, b_map, c[1], k, bv)) return fail("the fragments of an mma do not fit");
+            if (!fits(acc, best->c_map, c[0], c[1], v) || !fits(a, best->a_map, c[0], k, av) || !fits(b, b_map, c[1], k, bv))
+                return fail("the fragments of an mma do not fit");
             acc_at.push_back(v);
             a_at.push_back(packed(op.a) ? av / 2 : av);
             b_at.push_back(packed(op.b) ? bv / 2 : bv);
@@ -611,7 +667,8 @@ void Printer::mma_of_any_type(const ir::Mma& op) {
     functions_[function_name(*best)] = function_text(*best);
     UnitText at_acc = table_text(acc_at, {instructions}), at_a = table_text(a_at, {instructions}), at_b = table_text(b_at, {instructions});
     const std::string v = open_unrolled(instructions);
-    std::string text = fmt::format("tw::{}(reinterpret_cast<{}(&)[{}]>({}[{}])", function_name(*best), best->c == DType::I32 ? "int" : "float", values, fragment_name(op.acc), at_acc(v));
+    std::string text = fmt::format("tw::{}(reinterpret_cast<{}(&)[{}]>({}[{}])", function_name(*best),
+                                   best->c == DType::I32 ? "int" : "float", values, fragment_name(op.acc), at_acc(v));
     for (int i = 0; i < best->a_registers(); ++i) text += ", " + operand_word(op.a, at_a(v), i);
     for (int i = 0; i < best->b_registers(); ++i) text += ", " + operand_word(op.b, at_b(v), i);
     line(text + ");");

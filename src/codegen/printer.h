@@ -29,10 +29,10 @@ public:
 private:
     // -- text
     void line(const std::string& text);
-    void open(const std::string& text);            // text + " {"
+    void open(const std::string& text);  // text + " {"
     void close(const std::string& after = "");
-    void comment(const std::string& words);        // of a line of its own; the words may be a user's
-    void place(const ir::Stmt& s, const std::string& what);   // comment with note and source line
+    void comment(const std::string& words);                  // of a line of its own; the words may be a user's
+    void place(const ir::Stmt& s, const std::string& what);  // comment with note and source line
     void fail(const std::string& message);
     bool failed() const { return problem_.has_value(); }
     // A fully unrolled loop over `count` units; the text of the counter ("0" when there is only one).
@@ -42,17 +42,17 @@ private:
     UnitText table_text(const std::vector<int>& table, const std::vector<int>& extents);
 
     // -- integers (print_expr.cpp)
-    std::string expr(const ir::Expr& e);           // no outer parentheses
-    std::string wrapped(const ir::Expr& e);        // in parentheses unless an atom
-    std::string wide(const ir::Expr& e);           // in 64 bits: strides of large tensors
+    std::string expr(const ir::Expr& e);     // no outer parentheses
+    std::string wrapped(const ir::Expr& e);  // in parentheses unless an atom
+    std::string wide(const ir::Expr& e);     // in 64 bits: strides of large tensors
     static bool computed(const ir::Expr& e);
     bool non_negative(const ir::Expr& e) const;
-    std::int64_t multiple(const ir::Expr& e) const;   // a number that divides e; 0: e is 0
+    std::int64_t multiple(const ir::Expr& e) const;  // a number that divides e; 0: e is 0
     bool whole_vectors(const ir::Expr& limit, const ir::Expr& origin, const ir::Expr& end, int width) const;
     void analyse_variables();
     void analyse_ring(int var);
-    std::string dtype_text(ir::DType t);           // element in memory
-    std::string word_text(ir::DType t);            // element of a register array
+    std::string dtype_text(ir::DType t);  // element in memory
+    std::string word_text(ir::DType t);   // element of a register array
 
     // -- names and scopes (print_kernel.cpp)
     void choose_names();
@@ -77,8 +77,9 @@ private:
     const std::string& fragment_name(int f) const { return fragment_names_[static_cast<std::size_t>(f)]; }
     ir::DType dtype(int f) const { return k_.fragments[static_cast<std::size_t>(f)].dtype; }
     // slot of `leaf` per value of the tile with distribution `d`; dims as ElementNode::dims.
-    std::optional<std::vector<int>> slots(int leaf, const std::vector<int>& dims, const ir::Distribution& d, const std::vector<int>& offset = {});
-    std::string value_text(int fragment, const std::string& v);   // as a C++ value (floats for 16-bit types)
+    std::optional<std::vector<int>> slots(int leaf, const std::vector<int>& dims, const ir::Distribution& d,
+                                          const std::vector<int>& offset = {});
+    std::string value_text(int fragment, const std::string& v);  // as a C++ value (floats for 16-bit types)
     std::string element(const ir::Element& e, const ir::Distribution& d, const std::string& v, bool keep_wide);
     std::string number(double value, ir::DType t);
     std::string argument_of_gelu(const ir::ElementNode& product, const ir::Distribution& d, const std::string& v);
@@ -87,7 +88,7 @@ private:
     std::string all_ones(const ir::Compute& op) const;
     const ir::Element* seldom(const ir::Compute& op) const;
     bool looked_for(const ir::Reduce& op) const;
-    bool is_accumulator(int fragment) const;   // of a wgmma
+    bool is_accumulator(int fragment) const;  // of a wgmma
     std::optional<std::pair<std::string, std::string>> extremes(const ir::Element& e, const ir::Distribution& d);
     static int run_of(const ir::Distribution& d);
     void masked_runs(int dst, const ir::Element& select, int run);
@@ -109,13 +110,13 @@ private:
     // -- memory (print_memory.cpp)
     struct GlobalUnits {
         int units = 1, per_unit = 1;
-        UnitText offset;             // elements from `p`
-        std::vector<std::pair<UnitText, std::string>> tests;   // (offset along a checked dimension, name of what is left of it)
-        int inner_test = -1;         // index in tests of the vector's own dimension
+        UnitText offset;                                      // elements from `p`
+        std::vector<std::pair<UnitText, std::string>> tests;  // (offset along a checked dimension, name of what is left of it)
+        int inner_test = -1;                                  // index in tests of the vector's own dimension
         bool straddles = false;
-        std::string first;           // where vectors may lie across the start of their dimension too: how far it is from `p`
-        std::string whole;           // uniform condition: the whole tile is in bounds; "" when always, or never
-        bool two_ways = false;       // worth a text of its own
+        std::string first;      // where vectors may lie across the start of their dimension too: how far it is from `p`
+        std::string whole;      // uniform condition: the whole tile is in bounds; "" when always, or never
+        bool two_ways = false;  // worth a text of its own
     };
     GlobalUnits global_units(const ir::GlobalView& view, const ir::Distribution& d, int per_unit, bool read_only);
     static std::pair<std::string, std::string> ends(const GlobalUnits& g, const std::string& unit);
@@ -129,9 +130,10 @@ private:
     void atomic_add(const ir::AtomicAdd& op);
     std::string arena_of(const ir::SharedView& view);
     UnitText shared_units(const ir::SharedView& view, const ir::Distribution& d, int per_unit);
-    std::string shared_origin(const ir::SharedView& view);   // byte offset of the view's first element, unswizzled
+    std::string shared_origin(const ir::SharedView& view);  // byte offset of the view's first element, unswizzled
     std::optional<int> constant_bytes(const ir::SharedView& view, const std::vector<int>& coordinate) const;
-    std::string runtime_bytes(const ir::SharedView& view, std::int64_t& divisor, bool inside_panels = false);   // part of the origin that varies, "" if none; may it lie inside a panel?
+    std::string runtime_bytes(const ir::SharedView& view, std::int64_t& divisor,
+                              bool inside_panels = false);  // part of the origin that varies, "" if none; may it lie inside a panel?
     void load_shared(const ir::LoadShared& op);
     void store_shared(const ir::StoreShared& op);
     bool matrix_distribution(int fragment, bool transposed, ir::Distribution& out, int& count);
@@ -144,11 +146,11 @@ private:
     void tma_store(const ir::TmaStore& op);
     void wgmma(const ir::Wgmma& op);
     struct Operand {
-        std::string start;           // byte address text of element (0, 0)
-        std::vector<std::vector<int>> offset;   // bytes to element (block, k step)
+        std::string start;                     // byte address text of element (0, 0)
+        std::vector<std::vector<int>> offset;  // bytes to element (block, k step)
         int leading = 16, stride = 1024;
         bool mn_major = false;
-        int swizzle = 0;             // descriptor code
+        int swizzle = 0;  // descriptor code
     };
     void wgmma_of_any_type(const ir::Wgmma& op);
     std::optional<Operand> operand(const ir::SharedView& view, int mn_step, int k_elements);
@@ -165,40 +167,42 @@ private:
     int depth_ = 0;
     int tables_ = 0;
     std::optional<EmitFailure> problem_;
-    std::map<std::string, std::string> functions_;       // printed before the kernel, by name (matrix_text.h)
+    std::map<std::string, std::string> functions_;  // printed before the kernel, by name (matrix_text.h)
     ir::Loc now_;
 
-    std::vector<std::string> fragment_names_, var_names_, tensor_names_, size_names_, scalar_names_, buffer_names_, barrier_names_, team_names_;
+    std::vector<std::string> fragment_names_, var_names_, tensor_names_, size_names_, scalar_names_, buffer_names_, barrier_names_,
+        team_names_;
     std::vector<Argument> arguments_;
     std::vector<bool> pointer_used_;
     std::vector<bool> var_non_negative_;
-    std::vector<std::optional<ir::Expr>> var_value_;     // of scalars that are assigned once
+    std::vector<std::optional<ir::Expr>> var_value_;  // of scalars that are assigned once
     std::vector<int> var_assignments_;
     std::vector<std::optional<ir::Expr>> loop_lo_, loop_step_;
-    std::vector<int> ring_;                              // period of a counter that has slot and phase companions, 0 otherwise
-    std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;   // declared before statement i
+    std::vector<int> ring_;  // period of a counter that has slot and phase companions, 0 otherwise
+    std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;  // declared before statement i
     std::vector<bool> var_declared_;
-    std::vector<std::pair<int, int>> in_flight_;         // accumulators that no wait has completed yet, in text order; commits before their newest wgmma
-    int commits_ = 0;                                    // wgmma groups that the text so far has closed
+    std::vector<std::pair<int, int>>
+        in_flight_;    // accumulators that no wait has completed yet, in text order; commits before their newest wgmma
+    int commits_ = 0;  // wgmma groups that the text so far has closed
     std::map<const ir::ElementNode*, UnitText> leaf_text_;
-    int votes_ = 0;                       // branches around the statement that a warp takes on data
-    const ir::Region* here_ = nullptr;    // whose statements are being printed
+    int votes_ = 0;                     // branches around the statement that a warp takes on data
+    const ir::Region* here_ = nullptr;  // whose statements are being printed
     struct OwnExtreme {
-        std::string text;                 // of the value
+        std::string text;  // of the value
         bool is_max = false;
-        const ir::Region* region = nullptr;   // where it is declared
+        const ir::Region* region = nullptr;  // where it is declared
     };
-    std::map<int, OwnExtreme> own_;       // of a tile, the extreme of what the thread holds
-    std::map<int, std::string> guards_;   // fragments that have values only where this flag is set; elsewhere they are inf (seldom)
-    std::map<const ir::ElementNode*, std::pair<std::string, UnitText>> coordinate_parts_;   // what the thread and what the value contributes
+    std::map<int, OwnExtreme> own_;      // of a tile, the extreme of what the thread holds
+    std::map<int, std::string> guards_;  // fragments that have values only where this flag is set; elsewhere they are inf (seldom)
+    std::map<const ir::ElementNode*, std::pair<std::string, UnitText>> coordinate_parts_;  // what the thread and what the value contributes
 
     // the group that executes
     int group_threads_ = 0;
     std::string elect_condition_;
-    bool elected_ = false;                               // inside the text of one thread
-    ir::Handover handover_ = ir::Handover::nothing;      // how arrivals at other blocks' barriers are printed
+    bool elected_ = false;                           // inside the text of one thread
+    ir::Handover handover_ = ir::Handover::nothing;  // how arrivals at other blocks' barriers are printed
 };
 
-std::string strip(const std::string& text);   // outer parentheses off
+std::string strip(const std::string& text);  // outer parentheses off
 
 }  // namespace tw::codegen

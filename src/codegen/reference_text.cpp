@@ -72,7 +72,9 @@ public:
             case ExprKind::bit_and: return infix("&");
             case ExprKind::shift_left: return infix("<<");
             case ExprKind::shift_right: return infix(">>");
-            case ExprKind::block_index: case ExprKind::grid_size: case ExprKind::cluster_rank: break;
+            case ExprKind::block_index:
+            case ExprKind::grid_size:
+            case ExprKind::cluster_rank: break;
         }
         problem = "an index of `computes` depends on the launch";
         return "0";
@@ -132,7 +134,9 @@ private:
         return true;
     }
     static bool alike(const Term& a, const Term& b, std::map<int, int> names) {
-        if (a->kind != b->kind || a->name != b->name || a->dtype != b->dtype || a->indices.size() != b->indices.size() || a->args.size() != b->args.size()) return false;
+        if (a->kind != b->kind || a->name != b->name || a->dtype != b->dtype || a->indices.size() != b->indices.size() ||
+            a->args.size() != b->args.size())
+            return false;
         if (!(a->number == b->number || (std::isnan(a->number) && std::isnan(b->number)))) return false;
         if (a->kind != TermKind::reduce && a->id != b->id) return false;
         for (std::size_t i = 0; i < a->indices.size(); ++i) {
@@ -145,13 +149,14 @@ private:
         return true;
     }
 
-    // argmax and argmin are written as the least place whose value equals the extreme. Computed twice, the value may be two numbers that differ
-    // in their last bit (multiply-adds are fused here and not there), and then no place has it: where the extreme is that of the very same term,
-    // one loop keeps both. Gives "max" or "min", or nothing.
+    // argmax and argmin are written as the least place whose value equals the extreme. Computed twice, the value may be two numbers that
+    // differ in their last bit (multiply-adds are fused here and not there), and then no place has it: where the extreme is that of the
+    // very same term, one loop keeps both. Gives "max" or "min", or nothing.
     static std::string place_of_extreme(const Term& t) {
         if (t->name != "min" || t->args[0]->kind != TermKind::apply || t->args[0]->name != "select") return "";
         const Term &found = t->args[0]->args[0], &place = t->args[0]->args[1], &nowhere = t->args[0]->args[2];
-        if (found->kind != TermKind::apply || found->name != "eq" || nowhere->kind != TermKind::constant || nowhere->number != INFINITY) return "";
+        if (found->kind != TermKind::apply || found->name != "eq" || nowhere->kind != TermKind::constant || nowhere->number != INFINITY)
+            return "";
         if (place->kind != TermKind::index || place->indices[0].kind() != ExprKind::var || place->indices[0]->id != t->id) return "";
         const Term &here = found->args[0], &best = found->args[1];
         if (best->kind != TermKind::reduce || (best->name != "max" && best->name != "min")) return "";
@@ -166,7 +171,8 @@ private:
         collect_free(t, {}, free);
         const std::size_t home = depth_of(free);
         if (auto known = results_.find(t.get()); known != results_.end() && known->second.first <= home) return known->second.second;
-        std::vector<Scope> inner(std::make_move_iterator(scopes_.begin() + static_cast<std::ptrdiff_t>(home) + 1), std::make_move_iterator(scopes_.end()));
+        std::vector<Scope> inner(std::make_move_iterator(scopes_.begin() + static_cast<std::ptrdiff_t>(home) + 1),
+                                 std::make_move_iterator(scopes_.end()));
         scopes_.resize(home + 1);
         const std::string result = fmt::format("r{}", next_++);
         const std::string& op = t->name;
@@ -179,7 +185,10 @@ private:
         scopes_.push_back({{}, {t->id}});
         const std::string x = term(extreme.empty() ? t->args[0] : t->args[0]->args[0]->args[0]);
         std::string step;
-        if (!extreme.empty()) step = fmt::format("if (const double x = {1}; x {2} {0}_best || ({0} == INFINITY_64 && x == {0}_best)) {0}_best = x, {0} = double(v{3});", result, x, extreme == "max" ? ">" : "<", t->id);
+        if (!extreme.empty())
+            step = fmt::format(
+                "if (const double x = {1}; x {2} {0}_best || ({0} == INFINITY_64 && x == {0}_best)) {0}_best = x, {0} = double(v{3});",
+                result, x, extreme == "max" ? ">" : "<", t->id);
         else if (op == "sum") step = fmt::format("{} += {};", result, x);
         else if (op == "prod") step = fmt::format("{} *= {};", result, x);
         else if (op == "max") step = fmt::format("{0} = most({0}, {1});", result, x);
@@ -208,8 +217,7 @@ private:
                 for (const Expr& e : t->indices) indices.push_back(integer(e));
                 return element(t->id, indices);
             }
-            case TermKind::cast:
-                return cast(t);
+            case TermKind::cast: return cast(t);
             case TermKind::reduce: return reduction(t);
             case TermKind::apply: return apply(t);
         }
@@ -220,11 +228,15 @@ private:
         return ir::type_of(t, [&](int tensor) { return tensors_[static_cast<std::size_t>(tensor)].dtype; });
     }
 
-    // Of an integer the low bits; of a float the whole part within the type's range; a float's rounding where something is decided by it (ir/element_math.h).
+    // Of an integer the low bits; of a float the whole part within the type's range; a float's rounding where something is decided by it
+    // (ir/element_math.h).
     std::string converted(const std::string& x, target::DType from, target::DType to) {
         const target::DTypeInfo& info = target::info(to);
         if (to == target::DType::Bool) return "double(" + x + " != 0)";
-        if (info.is_float) return fmt::format("nearest({}, {}, {}, {})", x, info.fraction_bits, (1 << (info.exponent_bits - 1)) - (to == target::DType::E4M3 ? 0 : 1), to == target::DType::TF32 ? "true" : "false");
+        if (info.is_float)
+            return fmt::format("nearest({}, {}, {}, {})", x, info.fraction_bits,
+                               (1 << (info.exponent_bits - 1)) - (to == target::DType::E4M3 ? 0 : 1),
+                               to == target::DType::TF32 ? "true" : "false");
         const int bits = target::bits(to);
         if (!target::info(from).is_float) return fmt::format("low_bits({}, {}, {})", x, bits, info.is_signed ? "true" : "false");
         return fmt::format("whole({}, {}, {})", x, bits, info.is_signed ? "true" : "false");
@@ -237,11 +249,12 @@ private:
     }
 
     std::string apply(const Term& t) {
-        static const std::map<std::string, const char*> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"}, {"lt", "<"}, {"le", "<="},
-                                                                 {"gt", ">"}, {"ge", ">="}, {"eq", "=="}, {"ne", "!="}};
+        static const std::map<std::string, const char*> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"}, {"lt", "<"},
+                                                                 {"le", "<="}, {"gt", ">"},  {"ge", ">="}, {"eq", "=="}, {"ne", "!="}};
         static const std::map<std::string, const char*> call = {
-            {"min", "least"}, {"max", "most"}, {"abs", "fabs"}, {"pow", "pow"}, {"floor", "floor"}, {"ceil", "ceil"}, {"mod", "modulus"}, {"exp", "exp"},
-            {"exp2", "exp2"}, {"log", "log"}, {"log2", "log2"}, {"sqrt", "sqrt"}, {"sin", "sin"}, {"cos", "cos"}, {"tanh", "tanh"}, {"erf", "erf"}, {"fma", "fma"}};
+            {"min", "least"},   {"max", "most"}, {"abs", "fabs"},  {"pow", "pow"}, {"floor", "floor"}, {"ceil", "ceil"},
+            {"mod", "modulus"}, {"exp", "exp"},  {"exp2", "exp2"}, {"log", "log"}, {"log2", "log2"},   {"sqrt", "sqrt"},
+            {"sin", "sin"},     {"cos", "cos"},  {"tanh", "tanh"}, {"erf", "erf"}, {"fma", "fma"}};
         std::vector<std::string> a;
         for (const Term& arg : t->args) a.push_back(term(arg));
         const std::string& f = t->name;
@@ -317,7 +330,8 @@ __device__ inline double tw_load(const void* from, long long i, int type) {
     return text;
 }
 
-Expected<ReferenceText, std::string> reference_text(const ir::Computes& computes, const std::vector<ir::Tensor>& tensors, std::size_t size_count, std::size_t scalar_count) {
+Expected<ReferenceText, std::string> reference_text(const ir::Computes& computes, const std::vector<ir::Tensor>& tensors,
+                                                    std::size_t size_count, std::size_t scalar_count) {
     ReferenceText out;
     out.source = "// fp64 reference, straight from the equation: " + comment_text(computes.text) + "\n" + element_access_text() + R"(
 template <int type> __device__ inline double tw_read(const void* from, long long i) { return i < 0 ? NAN_64 : tw_load(from, i, type); }
@@ -371,11 +385,13 @@ __device__ inline double modulus(double a, double b) { return a - floor(a / b) *
             const std::string extent = printer.integer(e.output_extents[d]);
             text += fmt::format("    const long long v{0} = rest % {1}; rest /= {1};\n", e.output_vars[d], extent);
             indices[d] = fmt::format("v{}", e.output_vars[d]);
-            if (const ir::Expr start = ir::start_of(e, d); !start.is_constant(0)) indices[d] = fmt::format("({} + {})", printer.integer(start), indices[d]);
+            if (const ir::Expr start = ir::start_of(e, d); !start.is_constant(0))
+                indices[d] = fmt::format("({} + {})", printer.integer(start), indices[d]);
         }
         const std::string body = printer.body();
         const ir::Tensor& t = tensors[static_cast<std::size_t>(e.output)];
-        text += fmt::format("    p.got[n] = tw_read<{}>(p.output, {});\n    if (!want) return;\n", static_cast<int>(t.dtype), printer.offset(e.output, indices));
+        text += fmt::format("    p.got[n] = tw_read<{}>(p.output, {});\n    if (!want) return;\n", static_cast<int>(t.dtype),
+                            printer.offset(e.output, indices));
         text += body + "}\n";
         if (!printer.problem.empty()) return Unexpected{printer.problem};
         out.source += text;

@@ -9,7 +9,8 @@
 //   const long long* sample   which elements, as row-major numbers of the equation's index space; null: 0, 1, 2, ...
 //   long long count           how many of them
 //   double* want, * got       per element: the reference (null: not computed), and what the output tensor holds
-//   const void* output        the equation's output tensor. Where the equation reads its own output, the address among the tensors is that of
+//   const void* output        the equation's output tensor. Where the equation reads its own output, the address among the tensors is that
+//   of
 //                             a copy from before the launch
 #pragma once
 
@@ -23,7 +24,7 @@ namespace tw::codegen {
 
 struct ReferenceText {
     std::string source;
-    std::vector<std::string> entries;   // per equation
+    std::vector<std::string> entries;  // per equation
 };
 
 // Tensors, sizes and scalars are those the equations refer to by number (a kernel's or a program's). The error names what has

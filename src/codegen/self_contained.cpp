@@ -22,19 +22,20 @@ bool starts_with(const std::string& line, const char* prefix) { return line.rfin
 // with a brace in column 0 or on its only line.
 struct Piece {
     std::vector<std::string> lines;
-    std::string function;   // its name; empty: text that is kept
+    std::string function;  // its name; empty: text that is kept
 };
 
 std::string name_before_parenthesis(const std::string& line) {
     const std::size_t end = line.find('(');
     std::size_t begin = end;
-    while (begin != std::string::npos && begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) || line[begin - 1] == '_')) --begin;
+    while (begin != std::string::npos && begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) || line[begin - 1] == '_'))
+        --begin;
     return end == std::string::npos ? "" : line.substr(begin, end - begin);
 }
 
 std::vector<Piece> pieces_of(const std::vector<std::string>& lines) {
     std::vector<Piece> pieces;
-    std::vector<std::string> head;   // comments and template line of what comes next
+    std::vector<std::string> head;  // comments and template line of what comes next
     auto keep = [&](const std::string& line) {
         if (pieces.empty() || !pieces.back().function.empty()) pieces.emplace_back();
         pieces.back().lines.push_back(line);
@@ -113,7 +114,7 @@ std::string self_contained(const std::string& source, const std::function<std::o
     for (std::size_t i = 0; i < pieces.size(); ++i) {
         if (!taken[i]) continue;
         for (const std::string& line : pieces[i].lines) {
-            if (line.empty() && blank) continue;   // what was removed leaves no gaps
+            if (line.empty() && blank) continue;  // what was removed leaves no gaps
             blank = line.empty();
             out += line + "\n";
         }

@@ -16,7 +16,7 @@ constexpr std::size_t longest_comment = 400, longest_name = 48;
 std::string plain_text(std::string_view source) {
     std::string spliced;
     for (std::size_t i = 0; i < source.size(); ++i) {
-        if (source[i] == '\\') {   // a compiler may allow blanks before the line's end
+        if (source[i] == '\\') {  // a compiler may allow blanks before the line's end
             std::size_t end = i + 1;
             while (end < source.size() && (source[end] == ' ' || source[end] == '\t' || source[end] == '\r')) ++end;
             if (end < source.size() && source[end] == '\n') {
@@ -57,15 +57,16 @@ std::vector<std::string> directives(std::string_view source) {
     const std::string plain = plain_text(source);
     for (const auto line : split_lines(plain)) {
         const std::string text = squeezed(line);
-        if (text.rfind('#', 0) == 0 || text.rfind("%:", 0) == 0 || text.rfind("?\?=", 0) == 0 || text.find("_Pragma") != std::string::npos) found.push_back(text);
+        if (text.rfind('#', 0) == 0 || text.rfind("%:", 0) == 0 || text.rfind("?\?=", 0) == 0 || text.find("_Pragma") != std::string::npos)
+            found.push_back(text);
     }
     return found;
 }
 
 bool is_ours(const std::string& directive) {
-    static const std::set<std::string> fixed = {
-        "#include \"tw_tile.cuh\"", "#include \"tw_team.cuh\"", "#pragma unroll",
-        "#define INFINITY_64 __longlong_as_double(0x7ff0000000000000LL)", "#define NAN_64 __longlong_as_double(0x7ff8000000000000LL)"};
+    static const std::set<std::string> fixed = {"#include \"tw_tile.cuh\"", "#include \"tw_team.cuh\"", "#pragma unroll",
+                                                "#define INFINITY_64 __longlong_as_double(0x7ff0000000000000LL)",
+                                                "#define NAN_64 __longlong_as_double(0x7ff8000000000000LL)"};
     constexpr std::string_view unroll = "#pragma unroll ";
     if (fixed.count(directive)) return true;
     return directive.rfind(unroll, 0) == 0 && directive.size() <= unroll.size() + 5 &&
@@ -79,10 +80,10 @@ std::string comment_text(std::string_view words) {
     for (const char c : words) {
         char shown = c;
         if (c == '\n' || c == '\r' || c == '\t' || c == '\v' || c == '\f') shown = ' ';
-        else if (c == '\\') shown = '/';   // at the end of a line it would continue the comment
+        else if (c == '\\') shown = '/';  // at the end of a line it would continue the comment
         else if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) shown = '?';
         if (shown == ' ' && (text.empty() || text.back() == ' ')) continue;
-        if (shown == '?' && !text.empty() && text.back() == '?') continue;   // ??/ is a backslash to old compilers
+        if (shown == '?' && !text.empty() && text.back() == '?') continue;  // ??/ is a backslash to old compilers
         text += shown;
         if (text.size() >= longest_comment) {
             text += "...";

@@ -26,8 +26,8 @@ std::string companion(const std::string& identifier, std::string_view what);
 // The kernel's name as the emitted function's.
 std::string entry_name(std::string_view kernel);
 
-// The first line that is meant for the preprocessor and that we do not print: ours are the includes of our headers, `#pragma unroll`, the two
-// constants of the reference, and the lines of `more`. Comments and spliced lines are read as a compiler reads them.
+// The first line that is meant for the preprocessor and that we do not print: ours are the includes of our headers, `#pragma unroll`, the
+// two constants of the reference, and the lines of `more`. Comments and spliced lines are read as a compiler reads them.
 std::optional<std::string> foreign_directive(std::string_view source, const std::set<std::string>& more = {});
 
 // The lines of a header for the preprocessor, as `more` takes them.

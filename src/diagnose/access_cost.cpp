@@ -72,8 +72,10 @@ private:
     }
 
     void price(const ir::Stmt& s) {
-        if (auto* l = std::get_if<ir::LoadShared>(&s.op)) price_shared(s, l->src, k_.fragments[at(l->dst)].dist, l->vector_bytes, l->matrix, false);
-        if (auto* l = std::get_if<ir::StoreShared>(&s.op)) price_shared(s, l->dst, k_.fragments[at(l->src)].dist, l->vector_bytes, l->matrix, true);
+        if (auto* l = std::get_if<ir::LoadShared>(&s.op))
+            price_shared(s, l->src, k_.fragments[at(l->dst)].dist, l->vector_bytes, l->matrix, false);
+        if (auto* l = std::get_if<ir::StoreShared>(&s.op))
+            price_shared(s, l->dst, k_.fragments[at(l->src)].dist, l->vector_bytes, l->matrix, true);
         if (auto* l = std::get_if<ir::LoadGlobal>(&s.op)) price_global(s, l->src, k_.fragments[at(l->dst)].dist, l->vector_bytes, false);
         if (auto* l = std::get_if<ir::StoreGlobal>(&s.op)) {
             const ir::Distribution& dist = k_.fragments[at(l->src)].dist;
@@ -83,14 +85,15 @@ private:
         if (auto* c = std::get_if<ir::CpAsync>(&s.op)) price_global(s, c->src, c->dist, c->bytes, true);
     }
 
-    void price_shared(const ir::Stmt& s, const ir::SharedView& view, const ir::Distribution& dist, int vector_bytes, bool matrix, bool store) {
+    void price_shared(const ir::Stmt& s, const ir::SharedView& view, const ir::Distribution& dist, int vector_bytes, bool matrix,
+                      bool store) {
         const int size = target::bytes(k_.buffers[at(view.buffer)].dtype);
         const int step = std::max(1, vector_bytes / size), width = std::max(size, vector_bytes);
         ++report_.shared_accesses;
         int cost = 0, ideal = 0;
         for (int first = 0; first < dist.threads(); first += 32) {
             if (matrix) {
-                for (int v = 0; v + 1 < dist.values(); v += 2) {   // register v / 2 of every lane: one 8 x 8 matrix
+                for (int v = 0; v + 1 < dist.values(); v += 2) {  // register v / 2 of every lane: one 8 x 8 matrix
                     std::set<std::uint32_t> rows;
                     for (int t = first; t < std::min(first + 32, dist.threads()); ++t) {
                         for (int half : {0, 1}) {
@@ -115,15 +118,18 @@ private:
         }
         if (cost <= ideal || ideal == 0) return;
         const ir::SharedBuffer& b = k_.buffers[at(view.buffer)];
-        if (b.name.ends_with("_scratch")) return;   // the compiler's own exchange: nothing that a source could change
+        if (b.name.ends_with("_scratch")) return;  // the compiler's own exchange: nothing that a source could change
         AccessRemark r;
         r.code = "TW3001";
         r.unit = "passes";
         const bool even = cost % ideal == 0;
-        r.message = "`" + b.name + "` is " + (store ? "written" : "read") + " in " + std::to_string(cost) + " passes through the banks where " + std::to_string(ideal) + " would do" +
+        r.message = "`" + b.name + "` is " + (store ? "written" : "read") + " in " + std::to_string(cost) +
+                    " passes through the banks where " + std::to_string(ideal) + " would do" +
                     (even ? " (" + std::to_string(cost / ideal) + "-way bank conflict)" : "");
-        r.hint = b.swizzle == target::SwizzleMode::None ? "give the buffer pad=1 (element by element) or swizzle=128 (rows of 16-byte chunks), or another layout= to this access"
-                                                        : "the swizzle does not fit this access: use another width, or another layout= to it";
+        r.hint =
+            b.swizzle == target::SwizzleMode::None
+                ? "give the buffer pad=1 (element by element) or swizzle=128 (rows of 16-byte chunks), or another layout= to this access"
+                : "the swizzle does not fit this access: use another width, or another layout= to it";
         finish(s, std::move(r), cost, ideal);
     }
 
@@ -147,7 +153,9 @@ private:
                     std::int64_t offset = 0;
                     for (std::size_t i = 0; i < view.dims.size(); ++i) {
                         // Gathered rows may lie anywhere: each in a place of its own.
-                        const std::int64_t stride = view.dims[i] == view.gather_dim ? std::max<std::int64_t>(strides[at(view.dims[i])], 4096) : strides[at(view.dims[i])];
+                        const std::int64_t stride = view.dims[i] == view.gather_dim
+                                                        ? std::max<std::int64_t>(strides[at(view.dims[i])], 4096)
+                                                        : strides[at(view.dims[i])];
                         offset += c[i] * stride;
                     }
                     lanes.push_back(static_cast<std::uint64_t>(offset * size));
@@ -160,8 +168,11 @@ private:
         AccessRemark r;
         r.code = "TW3002";
         r.unit = "sectors";
-        r.message = "`" + tensor.name + "` is touched in " + std::to_string(cost) + " sectors of 32 bytes where " + std::to_string(ideal) + " would do";
-        r.hint = "neighbouring threads should take neighbouring elements of the contiguous dimension: layout=tw.blocked(), a wider tile along it, or a way through shared memory";
+        r.message = "`" + tensor.name + "` is touched in " + std::to_string(cost) + " sectors of 32 bytes where " + std::to_string(ideal) +
+                    " would do";
+        r.hint =
+            "neighbouring threads should take neighbouring elements of the contiguous dimension: layout=tw.blocked(), a wider tile along "
+            "it, or a way through shared memory";
         finish(s, std::move(r), cost, ideal);
     }
 
@@ -178,7 +189,7 @@ private:
 
     // Fragments that are live at the same place, in 32-bit registers of one thread; the fullest place counts.
     int registers() {
-        std::map<int, std::pair<int, int>> life;   // fragment: first and last statement
+        std::map<int, std::pair<int, int>> life;  // fragment: first and last statement
         int now = 0;
         std::function<void(const ir::Region&)> walk = [&](const ir::Region& region) {
             for (const ir::Stmt& s : region) {
@@ -206,7 +217,8 @@ private:
             int sum = 0;
             for (const auto& [f, l] : life) {
                 // Dead after this statement: its registers may take the result.
-                if (l.first <= i && (i < l.second || (i == l.second && l.first == l.second))) sum += target::registers_for(k_.fragments[at(f)].dtype, k_.fragments[at(f)].dist.values());
+                if (l.first <= i && (i < l.second || (i == l.second && l.first == l.second)))
+                    sum += target::registers_for(k_.fragments[at(f)].dtype, k_.fragments[at(f)].dist.values());
             }
             most = std::max(most, sum);
         }

@@ -12,19 +12,19 @@
 namespace tw::diagnose {
 
 struct AccessRemark {
-    std::string code;        // TW3001 bank conflict, TW3002 scattered sectors
+    std::string code;  // TW3001 bank conflict, TW3002 scattered sectors
     std::string message;
     std::string hint;
-    std::string statement;   // printed IR
+    std::string statement;  // printed IR
     ir::Loc loc;
-    int cost = 0, ideal = 0; // passes through the banks, or 32-byte sectors, of all of a group's warps together; the fewest possible
-    std::string unit;        // "passes" or "sectors"
+    int cost = 0, ideal = 0;  // passes through the banks, or 32-byte sectors, of all of a group's warps together; the fewest possible
+    std::string unit;         // "passes" or "sectors"
 };
 
 struct AccessReport {
-    std::vector<AccessRemark> remarks;   // in program order
-    int shared_accesses = 0, global_accesses = 0;   // statements that were looked at
-    int registers = 0;                   // per thread, estimated: live fragments of the fullest place and what is always there
+    std::vector<AccessRemark> remarks;             // in program order
+    int shared_accesses = 0, global_accesses = 0;  // statements that were looked at
+    int registers = 0;                             // per thread, estimated: live fragments of the fullest place and what is always there
 };
 
 AccessReport access_report(const ir::Kernel& kernel);

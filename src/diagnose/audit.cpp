@@ -20,14 +20,18 @@ struct Run {
     int resident_blocks = 1;
     AuditData data = AuditData::uniform;
     std::uint64_t seed = 1;
-    bool order_only = false;       // a skeleton run: no values, many more tiles
+    bool order_only = false;  // a skeleton run: no values, many more tiles
     double volume = 0;
 };
 
-// The first runs are small, and each is allowed a little more than the one before, up to a bound: an audit of something slow is not spent on its first run.
-double volume_of(int number, std::size_t sizes) { return std::min(sizes >= 3 ? 600'000.0 : 300'000.0, 6'000.0 * std::pow(1.3, number / 2)); }
+// The first runs are small, and each is allowed a little more than the one before, up to a bound: an audit of something slow is not spent
+// on its first run.
+double volume_of(int number, std::size_t sizes) {
+    return std::min(sizes >= 3 ? 600'000.0 : 300'000.0, 6'000.0 * std::pow(1.3, number / 2));
+}
 
-Run planned(const ir::Kernel& k, const AuditSizes& sizes, const std::vector<emulate::Schedule>& schedules, std::uint64_t seed, int number, bool may_be_order_only) {
+Run planned(const ir::Kernel& k, const AuditSizes& sizes, const std::vector<emulate::Schedule>& schedules, std::uint64_t seed, int number,
+            bool may_be_order_only) {
     std::mt19937_64 random(seed * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(number) * 7919);
     Run r;
     r.order_only = may_be_order_only && number % 4 == 0;
@@ -56,10 +60,12 @@ std::string schedule_text(const ir::Kernel& k, const Run& r) {
     return r.schedule.describe() + ", " + name_of(r.data) + (k.persistent ? fmt::format(", {} resident blocks", r.resident_blocks) : "");
 }
 
-// An index tensor of whose contents nothing is promised may hold anything that a launch gives it: then only order says something of the kernel.
+// An index tensor of whose contents nothing is promised may hold anything that a launch gives it: then only order says something of the
+// kernel.
 bool contents_are_open(const ir::Kernel& k) {
     return std::any_of(k.tensors.begin(), k.tensors.end(), [](const ir::Tensor& t) {
-        return !t.is_output && !target::info(t.dtype).is_float && t.dtype != target::DType::I8 && t.dtype != target::DType::U8 && !t.content_range;
+        return !t.is_output && !target::info(t.dtype).is_float && t.dtype != target::DType::I8 && t.dtype != target::DType::U8 &&
+               !t.content_range;
     });
 }
 
@@ -105,20 +111,29 @@ class Audit {
 public:
     using Trial = std::function<emulate::Trial(const std::vector<std::int64_t>&, const emulate::TrialOptions&)>;
     Audit(const ir::Kernel& signature, std::vector<const ir::Kernel*> kernels, const AuditOptions& options, Trial trial)
-        : k_(signature), kernels_(std::move(kernels)), options_(options), trial_(std::move(trial)), sizes_(signature, kernels_), start_(processor_milliseconds()) {
+        : k_(signature),
+          kernels_(std::move(kernels)),
+          options_(options),
+          trial_(std::move(trial)),
+          sizes_(signature, kernels_),
+          start_(processor_milliseconds()) {
         schedules_ = emulate::hostile_schedules(kernels_.empty() ? signature : *kernels_.front(), 3, options.seed);
         ordered_ = kernels_.empty() && (!signature.buffers.empty() || !signature.barriers.empty());
         open_contents_ = contents_are_open(signature);
-        narrow_ = has_narrow_types(signature) || std::any_of(kernels_.begin(), kernels_.end(), [](const ir::Kernel* k) { return has_narrow_types(*k); });
+        narrow_ = has_narrow_types(signature) ||
+                  std::any_of(kernels_.begin(), kernels_.end(), [](const ir::Kernel* k) { return has_narrow_types(*k); });
         cache_ = emulate::make_skeleton_cache();
     }
 
     AuditResult run() {
-        const int first = options_.only > 0 ? options_.only : 1, last = options_.only > 0 ? options_.only : options_.runs > 0 ? options_.runs : 1'000'000;
+        const int first = options_.only > 0 ? options_.only : 1, last = options_.only > 0   ? options_.only
+                                                                        : options_.runs > 0 ? options_.runs
+                                                                                            : 1'000'000;
         int fruitless = 0;
         for (int number = first; number <= last && fruitless < 200 && (options_.only > 0 || elapsed() < options_.seconds); ++number) {
             Run r = planned(k_, sizes_, schedules_, options_.seed, number, ordered_);
-            if (narrow_ && (r.data == AuditData::huge || r.data == AuditData::tiny || r.data == AuditData::mixed)) r.data = AuditData::uniform;
+            if (narrow_ && (r.data == AuditData::huge || r.data == AuditData::tiny || r.data == AuditData::mixed))
+                r.data = AuditData::uniform;
             if (r.sizes.size() != k_.sizes.size() || (r.volume >= too_long_ && options_.only == 0)) {
                 ++fruitless;
                 continue;
@@ -192,14 +207,14 @@ private:
     }
 
     const ir::Kernel& k_;
-    std::vector<const ir::Kernel*> kernels_;   // of a program
+    std::vector<const ir::Kernel*> kernels_;  // of a program
     AuditOptions options_;
     Trial trial_;
     AuditSizes sizes_;
     std::vector<emulate::Schedule> schedules_;
     std::shared_ptr<emulate::SkeletonCache> cache_;
     bool ordered_ = false, open_contents_ = false, narrow_ = false;
-    double too_long_ = 1e18;                    // a volume that did not fit into the time
+    double too_long_ = 1e18;  // a volume that did not fit into the time
     double start_ = 0;
     AuditResult result_;
 };
@@ -213,7 +228,10 @@ std::string AuditResult::text() const {
 }
 
 AuditResult audit(const ir::Kernel& kernel, const AuditOptions& options) {
-    return Audit(kernel, {}, options, [&](const std::vector<std::int64_t>& sizes, const emulate::TrialOptions& o) { return emulate::run_trial(kernel, sizes, o); }).run();
+    return Audit(
+               kernel, {}, options,
+               [&](const std::vector<std::int64_t>& sizes, const emulate::TrialOptions& o) { return emulate::run_trial(kernel, sizes, o); })
+        .run();
 }
 
 AuditResult audit(const ir::Module& module, const ir::Program& program, const AuditOptions& options) {
@@ -225,7 +243,11 @@ AuditResult audit(const ir::Module& module, const ir::Program& program, const Au
             if (k.name == name && std::find(kernels.begin(), kernels.end(), &k) == kernels.end()) kernels.push_back(&k);
         }
     }
-    return Audit(signature, std::move(kernels), options, [&](const std::vector<std::int64_t>& sizes, const emulate::TrialOptions& o) { return emulate::run_program(module, program, sizes, o); }).run();
+    return Audit(signature, std::move(kernels), options,
+                 [&](const std::vector<std::int64_t>& sizes, const emulate::TrialOptions& o) {
+                     return emulate::run_program(module, program, sizes, o);
+                 })
+        .run();
 }
 
 }  // namespace tw::diagnose

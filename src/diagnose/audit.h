@@ -20,17 +20,17 @@
 namespace tw::diagnose {
 
 struct AuditOptions {
-    double seconds = 1.0;       // of processor time
-    int runs = 0;               // at most so many, 0: as many as there is time for
+    double seconds = 1.0;  // of processor time
+    int runs = 0;          // at most so many, 0: as many as there is time for
     std::uint64_t seed = 1;
-    int only = 0;               // this run alone, with no limit on time; 0: all of them
+    int only = 0;  // this run alone, with no limit on time; 0: all of them
 };
 
 struct AuditResult {
-    int runs = 0;               // that came to an end
-    int unfinished = 0;         // that were stopped: too long for the time
+    int runs = 0;        // that came to an end
+    int unfinished = 0;  // that were stopped: too long for the time
     double seconds = 0;
-    int failing = 0;            // the number of the run that failed, from 1; 0: none did
+    int failing = 0;  // the number of the run that failed, from 1; 0: none did
     std::optional<Counterexample> failure;
 
     // "audited: 12 runs in 0.9 s", or why there was none.
@@ -58,8 +58,8 @@ private:
     bool repair(std::vector<std::int64_t>& sizes) const;
 
     const ir::Kernel& k_;
-    std::vector<std::vector<std::int64_t>> constants_;              // by size: what it is divided by, compared with, tiled by
-    std::vector<std::optional<std::int64_t>> pinned_;               // by size: the one value that the assumptions leave
+    std::vector<std::vector<std::int64_t>> constants_;  // by size: what it is divided by, compared with, tiled by
+    std::vector<std::optional<std::int64_t>> pinned_;   // by size: the one value that the assumptions leave
     double least_volume_ = 0;
 };
 
@@ -69,10 +69,11 @@ const char* name_of(AuditData data);
 // Has it values of a type of little range (f16, fp8, integers that floats become)? Large and tiny data would say nothing there.
 bool has_narrow_types(const ir::Kernel& kernel);
 // Contents for the float inputs of a launch and values for its scalars.
-void put_data(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, AuditData data, std::uint64_t seed, emulate::TrialOptions& options);
+void put_data(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, AuditData data, std::uint64_t seed,
+              emulate::TrialOptions& options);
 
-// Is every wrong value of a trial within what changing the inputs by a rounding error makes of the reference, or an overflow of data chosen to
-// overflow? Then the run says nothing about the kernel.
+// Is every wrong value of a trial within what changing the inputs by a rounding error makes of the reference, or an overflow of data chosen
+// to overflow? Then the run says nothing about the kernel.
 bool explained_by_rounding(const ir::Kernel& kernel, const emulate::Trial& trial, const emulate::TrialOptions& options, AuditData data);
 
 }  // namespace tw::diagnose

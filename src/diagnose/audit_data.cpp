@@ -56,7 +56,9 @@ struct Compared {
     double tolerance = 0;
 };
 
-bool same_shape(const emulate::ReferenceOutput& a, const emulate::ReferenceOutput& b) { return a.tensor == b.tensor && a.values.size() == b.values.size(); }
+bool same_shape(const emulate::ReferenceOutput& a, const emulate::ReferenceOutput& b) {
+    return a.tensor == b.tensor && a.values.size() == b.values.size();
+}
 
 }  // namespace
 
@@ -87,7 +89,8 @@ bool has_narrow_types(const ir::Kernel& k) {
     for (const ir::Equation& e : k.computes.equations) look(e.value);
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         const std::function<void(const ir::Element&)> casts = [&](const ir::Element& e) {
-            found |= e->op == ir::ElementOp::cast && !e->args.empty() && target::info(e->args[0]->dtype).is_float && (narrow(e->dtype) || !target::info(e->dtype).is_float);
+            found |= e->op == ir::ElementOp::cast && !e->args.empty() && target::info(e->args[0]->dtype).is_float &&
+                     (narrow(e->dtype) || !target::info(e->dtype).is_float);
             for (const ir::Element& a : e->args) casts(a);
         };
         if (const auto* c = std::get_if<ir::Compute>(&s.op)) casts(c->value);
@@ -95,9 +98,10 @@ bool has_narrow_types(const ir::Kernel& k) {
     return found;
 }
 
-void put_data(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, AuditData data, std::uint64_t seed, emulate::TrialOptions& options) {
+void put_data(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, AuditData data, std::uint64_t seed,
+              emulate::TrialOptions& options) {
     options.small_integers = data == AuditData::integers;
-    if (data == AuditData::uniform || data == AuditData::integers) return;   // as every trial has them
+    if (data == AuditData::uniform || data == AuditData::integers) return;  // as every trial has them
     for (std::size_t i = 0; i < k.tensors.size(); ++i) {
         const ir::Tensor& t = k.tensors[i];
         if (t.is_output || !target::info(t.dtype).is_float || emulate::input_named(k.tensors, t.name) != &t) continue;
@@ -143,7 +147,9 @@ bool explained_by_rounding(const ir::Kernel& k, const emulate::Trial& trial, con
             flat.dims = flat_wide.dims = {static_cast<std::int64_t>(wide.bytes.size() / 8)};
             flat.strides = flat_wide.strides = {1};
             for (std::int64_t n = 0; n < flat.dims[0]; ++n) {
-                const double u = round == 0 ? 1 : round == 1 ? -1 : std::uniform_real_distribution<double>(-1.0, 1.0)(random);   // all one way finds steps
+                const double u = round == 0   ? 1
+                                 : round == 1 ? -1
+                                              : std::uniform_real_distribution<double>(-1.0, 1.0)(random);  // all one way finds steps
                 flat_wide.set({n}, flat.get({n}) * (1 + unit * u));
             }
             wide.bytes = std::move(flat_wide.bytes);
@@ -162,12 +168,13 @@ bool explained_by_rounding(const ir::Kernel& k, const emulate::Trial& trial, con
         std::vector<std::int64_t> index(r.dims.size());
         for (std::size_t n = 0; n < r.values.size(); ++n) {
             auto rest = static_cast<std::int64_t>(n);
-            for (std::size_t d = index.size(); d-- > 0;) index[d] = rest % r.dims[d] + (d < r.starts.size() ? r.starts[d] : 0), rest /= r.dims[d];
+            for (std::size_t d = index.size(); d-- > 0;)
+                index[d] = rest % r.dims[d] + (d < r.starts.size() ? r.starts[d] : 0), rest /= r.dims[d];
             const double want = r.values[n], got = actual.get(index);
             if (want == got) continue;
-            if (!std::isfinite(want)) continue;                             // the equation itself has no number here
+            if (!std::isfinite(want)) continue;  // the equation itself has no number here
             if (!std::isfinite(got)) {
-                if (of_wide_range(data)) continue;                          // an overflow: not claimed
+                if (of_wide_range(data)) continue;  // an overflow: not claimed
                 return false;
             }
             double spread = 16 * 0x1p-24 * (n < r.rounding.size() && std::isfinite(r.rounding[n]) ? r.rounding[n] : 0.0);

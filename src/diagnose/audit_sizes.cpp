@@ -38,7 +38,7 @@ public:
     explicit Collector(std::size_t sizes) : found_(sizes) {}
 
     void kernel(const ir::Kernel& original) {
-        ir::Kernel k = original;   // expressions_of takes statements that may be changed
+        ir::Kernel k = original;  // expressions_of takes statements that may be changed
         for (const ir::Expr& g : k.grid) together(g);
         for (const ir::Assumption& a : k.assumptions) together(a.condition);
         for (Site& s : sites_of(k)) {
@@ -66,10 +66,12 @@ private:
     void tile(const ir::Kernel& k, int tensor, int dim, int extent) {
         Mentions m;
         look(k.tensors[static_cast<std::size_t>(tensor)].dims[static_cast<std::size_t>(dim)], m);
-        if (extent >= 2) for (int s : m.sizes) add(s, {extent});
+        if (extent >= 2)
+            for (int s : m.sizes) add(s, {extent});
     }
     void add(int size, const std::set<std::int64_t>& constants) {
-        if (static_cast<std::size_t>(size) < found_.size()) found_[static_cast<std::size_t>(size)].insert(constants.begin(), constants.end());
+        if (static_cast<std::size_t>(size) < found_.size())
+            found_[static_cast<std::size_t>(size)].insert(constants.begin(), constants.end());
     }
     std::vector<std::set<std::int64_t>> found_;
 };
@@ -121,7 +123,8 @@ double AuditSizes::volume(const std::vector<std::int64_t>& sizes) const {
 }
 
 bool AuditSizes::admitted(const std::vector<std::int64_t>& sizes) const {
-    return std::all_of(k_.assumptions.begin(), k_.assumptions.end(), [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
+    return std::all_of(k_.assumptions.begin(), k_.assumptions.end(),
+                       [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
 }
 
 // Sizes that break an assumption are moved, one by one, to the nearest value that keeps it: a multiple, a bound, a constant that it names.
@@ -164,7 +167,7 @@ std::int64_t AuditSizes::of_tiles(std::size_t size, int tiles, std::mt19937_64& 
     const std::int64_t c = std::max(list[random() % list.size()], random() % 2 ? list[random() % list.size()] : 0);
     static constexpr std::int64_t ends[] = {0, 0, 1, -1};
     std::int64_t end = ends[random() % 4];
-    if (random() % 4 == 0) end = static_cast<std::int64_t>(random() % 8) + 1 - 8;      // every residue of what is divided by 8
+    if (random() % 4 == 0) end = static_cast<std::int64_t>(random() % 8) + 1 - 8;  // every residue of what is divided by 8
     if (random() % 4 == 0) end = -static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(c));
     return std::max<std::int64_t>(1, c * tiles + end);
 }
@@ -180,12 +183,17 @@ std::vector<std::int64_t> AuditSizes::draw(std::mt19937_64& random, double allow
         const std::size_t high = n ? random() % n : 0;
         for (std::size_t i = 0; i < n; ++i) {
             switch (scheme) {
-                case 0: sizes[i] = random() % 3 ? of_tiles(i, few[random() % std::size(few)], random) : well_known[random() % std::size(well_known)]; break;   // anything
-                case 1:   // one is high, the others have a tile or two
-                    sizes[i] = i == high ? of_tiles(i, many[random() % std::size(many)], random) : random() % 2 ? 1 + static_cast<std::int64_t>(random() % 9) : of_tiles(i, 1 + static_cast<int>(random() % 2), random);
+                case 0:
+                    sizes[i] =
+                        random() % 3 ? of_tiles(i, few[random() % std::size(few)], random) : well_known[random() % std::size(well_known)];
+                    break;  // anything
+                case 1:     // one is high, the others have a tile or two
+                    sizes[i] = i == high      ? of_tiles(i, many[random() % std::size(many)], random)
+                               : random() % 2 ? 1 + static_cast<std::int64_t>(random() % 9)
+                                              : of_tiles(i, 1 + static_cast<int>(random() % 2), random);
                     break;
-                case 2: sizes[i] = of_tiles(i, few[random() % std::size(few)], random); break;                                                                  // several tiles in all
-                default: sizes[i] = 1 + static_cast<std::int64_t>(random() % (i == high ? 100 : 20)); break;                                                    // residues
+                case 2: sizes[i] = of_tiles(i, few[random() % std::size(few)], random); break;                // several tiles in all
+                default: sizes[i] = 1 + static_cast<std::int64_t>(random() % (i == high ? 100 : 20)); break;  // residues
             }
             if (pinned_[i]) sizes[i] = *pinned_[i];
         }

@@ -16,7 +16,8 @@
 namespace tw::diagnose {
 
 bool CheckResult::proved() const {
-    return !violated() && std::all_of(obligations.begin(), obligations.end(), [](const auto& o) { return o.status == verify::Status::proved; });
+    return !violated() &&
+           std::all_of(obligations.begin(), obligations.end(), [](const auto& o) { return o.status == verify::Status::proved; });
 }
 
 std::vector<std::string> CheckResult::used() const {
@@ -36,7 +37,8 @@ AuditOptions audit_options(const CheckOptions& options) {
 }
 
 // Where the search near the edges of tiles and rings finds nothing: the runs of an audit, for part of its time.
-std::optional<Counterexample> beyond_the_cutoff(const CheckOptions& options, const std::function<AuditResult(const AuditOptions&)>& audited) {
+std::optional<Counterexample> beyond_the_cutoff(const CheckOptions& options,
+                                                const std::function<AuditResult(const AuditOptions&)>& audited) {
     AuditOptions a;
     a.seconds = options.search_seconds / 3;
     a.runs = options.search_trials;
@@ -68,7 +70,8 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     for (auto& o : verify::check_strides(kernel)) result.obligations.push_back(std::move(o));
     verify::RoundingResult rounding = verify::check_rounding(kernel, inputs.dependences);
     // Of what no launch can reach nothing is said.
-    const bool reached = std::any_of(result.obligations.begin(), result.obligations.end(), [](const auto& o) { return o.status == verify::Status::proved; });
+    const bool reached =
+        std::any_of(result.obligations.begin(), result.obligations.end(), [](const auto& o) { return o.status == verify::Status::proved; });
     for (auto& o : rounding.obligations) {
         if (!reached) o.status = verify::Status::vacuous, o.reason = "no launch satisfies the assumptions";
         result.obligations.push_back(std::move(o));
@@ -88,9 +91,10 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
     search.trials = options.search_trials;
     search.seed = options.seed;
     search.explain = options.explain;
-    search.repair_seconds = std::max(0.8, options.search_seconds / 4);   // who has time for a long search has it for a hint
+    search.repair_seconds = std::max(0.8, options.search_seconds / 4);  // who has time for a long search has it for a hint
     const double cost = result.milliseconds;
-    search.proves = [cost](const ir::Kernel& changed) -> std::optional<bool> {   // of a change that is to be told; not where proofs take long
+    search.proves =
+        [cost](const ir::Kernel& changed) -> std::optional<bool> {  // of a change that is to be told; not where proofs take long
         CheckOptions only_proof;
         only_proof.search = false;
         if (cost > 600) return std::nullopt;
@@ -110,7 +114,9 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
                 o.status = verify::Status::violated;
                 o.reason = result.counterexample->message + " (" + result.counterexample->sizes_text + ")";
             }
-            if (std::none_of(result.obligations.begin(), result.obligations.end(), [&](const auto& o) { return is_open(o) && o.kind != "expect"; })) return result;
+            if (std::none_of(result.obligations.begin(), result.obligations.end(),
+                             [&](const auto& o) { return is_open(o) && o.kind != "expect"; }))
+                return result;
         }
     }
     if (!order.faults.empty()) search.first.push_back(order.failing.sizes);
@@ -120,11 +126,11 @@ CheckResult check(const ir::Kernel& kernel, const CheckOptions& options) {
         result.counterexample = std::move(failing);
         // The obligation that the instance refutes is violated; one of the same code if there is one, else the first open one.
         const Counterexample& c = *result.counterexample;
-        auto refuted = std::find_if(result.obligations.begin(), result.obligations.end(), [&](const auto& o) {
-            return o.status == verify::Status::not_proved && o.code == c.code;
-        });
+        auto refuted = std::find_if(result.obligations.begin(), result.obligations.end(),
+                                    [&](const auto& o) { return o.status == verify::Status::not_proved && o.code == c.code; });
         if (refuted == result.obligations.end()) {
-            refuted = std::find_if(result.obligations.begin(), result.obligations.end(), [](const auto& o) { return o.status == verify::Status::not_proved; });
+            refuted = std::find_if(result.obligations.begin(), result.obligations.end(),
+                                   [](const auto& o) { return o.status == verify::Status::not_proved; });
         }
         if (refuted != result.obligations.end()) {
             refuted->status = verify::Status::violated;
@@ -186,7 +192,8 @@ CheckResult check_program(const ir::Module& module, const ir::Program& program, 
         result.counterexample = std::move(c);
         break;
     }
-    if (!result.violated()) result.counterexample = beyond_the_cutoff(options, [&](const AuditOptions& a) { return audit(module, program, a); });
+    if (!result.violated())
+        result.counterexample = beyond_the_cutoff(options, [&](const AuditOptions& a) { return audit(module, program, a); });
     for (auto& o : result.obligations) {
         if (!result.violated() || o.status != verify::Status::not_proved) continue;
         o.status = verify::Status::violated;

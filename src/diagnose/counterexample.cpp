@@ -27,7 +27,8 @@ const ir::Stmt* store_of(const ir::Kernel& k, int tensor) {
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         if (auto* st = std::get_if<ir::StoreGlobal>(&s.op); st && st->dst.tensor == tensor) found = &s;
         if (auto* st = std::get_if<ir::AtomicAdd>(&s.op); st && st->dst.tensor == tensor) found = &s;
-        if (auto* st = std::get_if<ir::TmaStore>(&s.op); st && k.tensor_maps[static_cast<std::size_t>(st->map)].tensor == tensor) found = &s;
+        if (auto* st = std::get_if<ir::TmaStore>(&s.op); st && k.tensor_maps[static_cast<std::size_t>(st->map)].tensor == tensor)
+            found = &s;
     });
     return found;
 }
@@ -44,7 +45,7 @@ struct Conditions {
     emulate::Schedule schedule;
     std::uint64_t seed = 1;
     bool small_integers = false;
-    int resident_blocks = 2;   // of a persistent kernel: one goes through all tiles, several may collide
+    int resident_blocks = 2;  // of a persistent kernel: one goes through all tiles, several may collide
 };
 
 emulate::TrialOptions trial_options(const Conditions& c) {
@@ -60,7 +61,8 @@ emulate::TrialOptions trial_options(const Conditions& c) {
 }
 
 // What the replay tells: see diagnose/explain.h.
-void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& replay, const emulate::TrialOptions& options, const emulate::OutputError* wrong, Suspects& suspects) {
+void explain(Counterexample& c, const ir::Kernel& k, const emulate::Trial& replay, const emulate::TrialOptions& options,
+             const emulate::OutputError* wrong, Suspects& suspects) {
     const std::vector<emulate::TensorData> inputs = emulate::random_inputs(k, c.sizes, options.seed, options.small_integers);
     const std::vector<double> scalars = emulate::random_scalars(k.scalars, options.seed);
     const Replay r{k, c.sizes, inputs, scalars, *options.emulator.history};
@@ -118,7 +120,9 @@ std::vector<std::vector<std::int64_t>> search_instances(const ir::Kernel& k) {
     std::stable_sort(list.begin(), list.end(), [&](const auto& a, const auto& b) { return cost(k, a) < cost(k, b); });
     // Some short rows, each of which begins in its own way: one element that is left out at an end is much of what they have.
     const std::vector<std::int64_t> short_rows(k.sizes.size(), 11);
-    const bool allowed = std::all_of(k.assumptions.begin(), k.assumptions.end(), [&](const ir::Assumption& a) { return emulate::size_value(a.condition, short_rows).value_or(0) != 0; });
+    const bool allowed = std::all_of(k.assumptions.begin(), k.assumptions.end(), [&](const ir::Assumption& a) {
+        return emulate::size_value(a.condition, short_rows).value_or(0) != 0;
+    });
     if (allowed && !k.sizes.empty() && std::find(list.begin(), list.end(), short_rows) == list.end()) list.push_back(short_rows);
     return list;
 }
@@ -139,7 +143,8 @@ public:
         // about the kernel, only order does.
         const auto is_index = emulate::index_tensors(k.tensors, k.computes, {&k});
         const auto places = emulate::indexed_extents(k.tensors, k.computes, std::vector<std::int64_t>(k.sizes.size(), 1));
-        for (std::size_t i = 0; i < k.tensors.size(); ++i) open_contents_ |= is_index[i] && !ir::has_promise(k.tensors[i]) && places[i] == 0;
+        for (std::size_t i = 0; i < k.tensors.size(); ++i)
+            open_contents_ |= is_index[i] && !ir::has_promise(k.tensors[i]) && places[i] == 0;
     }
 
     std::optional<Counterexample> run() {
@@ -153,7 +158,7 @@ public:
         Counterexample c = described(*found);
         // Replay: the same instance once more, from scratch, and with a history where it is to be explained.
         emulate::TrialOptions again = trial_options(found->conditions);
-        again.expected = expected_of(*found, again);   // asked for several times below
+        again.expected = expected_of(*found, again);  // asked for several times below
         if (options_.explain) again.emulator.history = std::make_shared<emulate::History>();
         const emulate::Trial replay = emulate::run_trial(k_, found->sizes, again);
         c.confirmed = replay.failed();
@@ -197,7 +202,8 @@ private:
     }
 
     bool allowed(const std::vector<std::int64_t>& sizes) const {
-        return std::all_of(k_.assumptions.begin(), k_.assumptions.end(), [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
+        return std::all_of(k_.assumptions.begin(), k_.assumptions.end(),
+                           [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
     }
 
     // Does the order of events fail? Without values and global traffic, so orders of magnitude faster than a trial.
@@ -245,9 +251,10 @@ private:
         std::stable_sort(schedules.begin(), schedules.end(), [](const auto& a, const auto& b) { return a.lazy > b.lazy; });
         for (std::size_t round = 0; round < schedules.size(); ++round) {
             for (std::size_t n = 0; n < instances.size(); ++n) {
-                // Other data in every round: a slip that one set of numbers hides, another shows. Both kinds from the start: large scores move a
-                // running maximum, small ones do not.
-                const Conditions c{schedules[round], options_.seed + round, (round + n) % 2 == 1, 1 + static_cast<int>((round + n / 2 + 1) % 2)};
+                // Other data in every round: a slip that one set of numbers hides, another shows. Both kinds from the start: large scores
+                // move a running maximum, small ones do not.
+                const Conditions c{schedules[round], options_.seed + round, (round + n) % 2 == 1,
+                                   1 + static_cast<int>((round + n / 2 + 1) % 2)};
                 if (spent() > options_.seconds || (options_.trials > 0 && tried_ >= options_.trials)) return std::nullopt;
                 Failure f{instances[n], c, attempt(instances[n], c)};
                 if (fails(f.trial)) return f;
@@ -261,12 +268,13 @@ private:
         const double begin = processor_seconds();
         const double most = std::max(std::min(0.5, options_.seconds), options_.seconds / 6);
         const bool by_order = !f.trial.outcome.clean() && order_fails(f.sizes, f.conditions);
-        Failure quick = f;   // by runs without values: believed only after a trial
+        Failure quick = f;  // by runs without values: believed only after a trial
         bool shrunk = true;
         while (shrunk) {
             shrunk = false;
             for (std::size_t i = 0; i < quick.sizes.size(); ++i) {
-                for (std::int64_t n : std::set<std::int64_t>{1, quick.sizes[i] / 4, quick.sizes[i] / 2, quick.sizes[i] - 8, quick.sizes[i] - 1}) {
+                for (std::int64_t n :
+                     std::set<std::int64_t>{1, quick.sizes[i] / 4, quick.sizes[i] / 2, quick.sizes[i] - 8, quick.sizes[i] - 1}) {
                     if (n < 1 || n >= quick.sizes[i] || seconds_since(begin) + (by_order ? 0 : 0.7 * quick.trial.seconds) > most) continue;
                     std::vector<std::int64_t> smaller = quick.sizes;
                     smaller[i] = n;
@@ -338,9 +346,12 @@ private:
     }
 
     // A change after which this instance passes, and others: the one hint that is known to be right.
-    void repair(Counterexample& c, const Failure& f, const std::vector<std::int64_t>& before, const Suspects& suspects, std::shared_ptr<const std::vector<emulate::ReferenceOutput>> expected) {
+    void repair(Counterexample& c, const Failure& f, const std::vector<std::int64_t>& before, const Suspects& suspects,
+                std::shared_ptr<const std::vector<emulate::ReferenceOutput>> expected) {
         std::vector<RepairTrial> trials;
-        auto add = [&](const std::vector<std::int64_t>& sizes, const Conditions& conditions) { trials.push_back({sizes, trial_options(conditions)}); };
+        auto add = [&](const std::vector<std::int64_t>& sizes, const Conditions& conditions) {
+            trials.push_back({sizes, trial_options(conditions)});
+        };
         add(f.sizes, f.conditions);
         trials.front().options.expected = std::move(expected);
         Conditions other = f.conditions;

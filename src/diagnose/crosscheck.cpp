@@ -19,7 +19,7 @@ CrossResult cross_check(const RandomKernel& random, const CrossOptions& options)
         }
     };
     r.proved = true;
-    if (random.module) {   // a program is proved with all its kernels
+    if (random.module) {  // a program is proved with all its kernels
         for (const ir::Kernel& k : random.module->kernels) take(check(k, check_options));
         take(check_program(*random.module, random.module->programs[0], check_options));
     } else {
@@ -35,7 +35,8 @@ CrossResult cross_check(const RandomKernel& random, const CrossOptions& options)
         for (const std::string& name : random.kernel.sizes) sizes.push_back(shape.at(name));
         search.first.push_back(std::move(sizes));
     }
-    r.failure = random.module ? failing_program_trial(*random.module, random.module->programs[0], search) : failing_trial(random.kernel, search);
+    r.failure =
+        random.module ? failing_program_trial(*random.module, random.module->programs[0], search) : failing_trial(random.kernel, search);
     if (!r.failure.empty()) return r;
     // Near the edges of tiles nothing fails: then beyond the cut-off.
     AuditOptions beyond;

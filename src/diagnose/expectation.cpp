@@ -17,8 +17,8 @@ using ir::Expect;
 using ir::Expr;
 using Index = std::vector<std::int64_t>;
 
-constexpr std::size_t most_values = 600;         // of a field: each costs a run
-constexpr std::int64_t most_tests = 4'000'000;   // of a relation, in one execution
+constexpr std::size_t most_values = 600;        // of a field: each costs a run
+constexpr std::int64_t most_tests = 4'000'000;  // of a relation, in one execution
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -48,7 +48,7 @@ std::optional<Expr> settled(const Expr& e, const std::set<int>& own, const Expec
 
 ir::Term settled(const ir::Term& t, std::set<int> own, const ExpectSeen& seen, bool& ok) {
     auto node = std::make_shared<ir::TermNode>(*t);
-    for (Expr& e : node->indices) {   // a reduction's bounds lie outside its variable
+    for (Expr& e : node->indices) {  // a reduction's bounds lie outside its variable
         auto x = settled(e, own, seen);
         ok = ok && x;
         if (x) e = *x;
@@ -63,19 +63,21 @@ struct Execution {
     const ir::Stmt* stmt = nullptr;
     int block[3] = {0, 0, 0};
     int warp = 0;
-    std::vector<std::map<Index, double>> tiles;   // per field; one for `fresh` and for terms
+    std::vector<std::map<Index, double>> tiles;  // per field; one for `fresh` and for terms
     std::optional<Expr> condition;
-    std::vector<std::vector<Expr>> places;        // per field: its coordinates
+    std::vector<std::vector<Expr>> places;  // per field: its coordinates
     std::vector<std::optional<std::int64_t>> range;
     ir::Term term;
     bool usable = true;
 };
-using Key = std::tuple<const ir::Stmt*, std::array<int, 3>, std::vector<std::int64_t>, int>;   // statement, block, instances, how many times before
+using Key =
+    std::tuple<const ir::Stmt*, std::array<int, 3>, std::vector<std::int64_t>, int>;  // statement, block, instances, how many times before
 using Executions = std::map<Key, Execution>;
 
 class Runs {
 public:
-    Runs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const std::set<int>& lines, std::uint64_t seed) : k_(k), sizes_(sizes), lines_(lines) {
+    Runs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const std::set<int>& lines, std::uint64_t seed)
+        : k_(k), sizes_(sizes), lines_(lines) {
         inputs = emulate::random_inputs(k, sizes, seed, false);
         scalars = emulate::random_scalars(k.scalars, seed);
     }
@@ -118,7 +120,8 @@ private:
             x.warp = s.warp;
             std::set<int> own(e.coordinate_vars.begin(), e.coordinate_vars.end());
             for (const ir::Field& f : e.fields) own.insert(f.var);
-            if (e.home == Expect::Home::condition || e.home == Expect::Home::fields) x.condition = settled(e.condition, own, s), x.usable &= x.condition.has_value();
+            if (e.home == Expect::Home::condition || e.home == Expect::Home::fields)
+                x.condition = settled(e.condition, own, s), x.usable &= x.condition.has_value();
             for (const ir::Field& f : e.fields) {
                 x.places.emplace_back();
                 for (const Expr& p : f.at) {
@@ -157,18 +160,20 @@ struct Refuted {
 };
 
 // All elements of a tensor with one value of the field; nothing where the tensor's elements cannot be changed freely.
-std::map<std::int64_t, std::vector<Index>> classes_of(const ir::FieldSource& source, const TensorData& t, const std::vector<std::int64_t>& sizes) {
+std::map<std::int64_t, std::vector<Index>> classes_of(const ir::FieldSource& source, const TensorData& t,
+                                                      const std::vector<std::int64_t>& sizes) {
     std::map<std::int64_t, std::vector<Index>> classes;
     if (!target::info(t.dtype).is_float || t.elements() == 0 || t.elements() > 1 << 18) return classes;
     Index index(t.dims.size(), 0);
     for (;;) {
-        const auto value = ir::evaluate(source.value, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
-            if (n.kind == ir::ExprKind::size) return sizes[at(n.id)];
-            for (std::size_t d = 0; d < source.index_vars.size(); ++d) {
-                if (n.kind == ir::ExprKind::var && n.id == source.index_vars[d]) return index[d];
-            }
-            return std::nullopt;
-        });
+        const auto value =
+            ir::evaluate(source.value, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
+                if (n.kind == ir::ExprKind::size) return sizes[at(n.id)];
+                for (std::size_t d = 0; d < source.index_vars.size(); ++d) {
+                    if (n.kind == ir::ExprKind::var && n.id == source.index_vars[d]) return index[d];
+                }
+                return std::nullopt;
+            });
         if (value) classes[*value].push_back(index);
         std::size_t d = index.size();
         while (d > 0 && ++index[d - 1] >= t.dims[d - 1]) index[--d] = 0;
@@ -188,7 +193,8 @@ public:
         for (const auto& [key, x] : base_) {
             if (!x.usable) continue;
             const auto& e = std::get<Expect>(x.stmt->op);
-            if (e.home == Expect::Home::condition && x.condition->as_constant() == 0) return Refuted{&x, "`" + e.text + "` is false here", "", ""};
+            if (e.home == Expect::Home::condition && x.condition->as_constant() == 0)
+                return Refuted{&x, "`" + e.text + "` is false here", "", ""};
             if (e.home == Expect::Home::fragment || e.home == Expect::Home::shared) {
                 if (auto r = wrong_term(x, e)) return r;
             }
@@ -210,7 +216,7 @@ private:
     std::optional<Refuted> wrong_term(const Execution& x, const Expect& e) {
         if (x.tiles[0].empty()) return std::nullopt;
         ir::Equation q;
-        q.output = static_cast<int>(runs_.inputs.size());   // no tensor: only values are asked for
+        q.output = static_cast<int>(runs_.inputs.size());  // no tensor: only values are asked for
         q.index_names.assign(k_.vars.size(), "");
         q.output_vars = e.coordinate_vars;
         const auto& shape = e.home == Expect::Home::fragment ? k_.fragments[at(e.fragment)].dist.shape : e.view.extents;
@@ -221,7 +227,7 @@ private:
         emulate::ReferenceOptions limits;
         limits.operation_limit = 50'000'000;
         const auto want = emulate::reference(one, sizes_, runs_.scalars, runs_.inputs, limits);
-        if (!want) return std::nullopt;   // for example a term that has no value at masked elements
+        if (!want) return std::nullopt;  // for example a term that has no value at masked elements
         const auto& r = want->front();
         double square = 0;
         for (double v : r.values) square += std::isfinite(v) ? v * v : 0;
@@ -234,9 +240,13 @@ private:
             std::int64_t n = 0;
             for (std::size_t d = 0; d < c.size(); ++d) n = n * shape[d] + c[d];
             const double expected = r.values[static_cast<std::size_t>(n)];
-            const double slack = 8 * unit * std::max(std::fabs(expected), rms) + 16 * 0x1p-24 * (std::isfinite(r.rounding[static_cast<std::size_t>(n)]) ? r.rounding[static_cast<std::size_t>(n)] : 0);
+            const double slack =
+                8 * unit * std::max(std::fabs(expected), rms) +
+                16 * 0x1p-24 * (std::isfinite(r.rounding[static_cast<std::size_t>(n)]) ? r.rounding[static_cast<std::size_t>(n)] : 0);
             if (got == expected || (std::isnan(got) && std::isnan(expected)) || std::fabs(got - expected) <= slack) continue;
-            return Refuted{&x, "element " + place_text(c) + " is " + std::to_string(got) + ", but `" + e.text + "` is " + std::to_string(expected), place_text(c), std::to_string(got)};
+            return Refuted{
+                &x, "element " + place_text(c) + " is " + std::to_string(got) + ", but `" + e.text + "` is " + std::to_string(expected),
+                place_text(c), std::to_string(got)};
         }
         return std::nullopt;
     }
@@ -295,7 +305,8 @@ private:
                 for (std::size_t t = 0; t < x.tiles.size(); ++t) {
                     for (const auto& [c, v] : x.tiles[t]) {
                         auto old = before->second.tiles[t].find(c);
-                        if (old == before->second.tiles[t].end() || old->second == v || (std::isnan(old->second) && std::isnan(v))) continue;
+                        if (old == before->second.tiles[t].end() || old->second == v || (std::isnan(old->second) && std::isnan(v)))
+                            continue;
                         measured_[key][t][name][c].insert(value);
                     }
                 }
@@ -337,10 +348,11 @@ private:
             if (found || tests > most_tests) return;
             if (i == e.fields.size()) {
                 ++tests;
-                const auto holds = ir::evaluate(*x.condition, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
-                    auto it = env.find(n.id);
-                    return n.kind == ir::ExprKind::var && it != env.end() ? std::optional(it->second) : std::nullopt;
-                });
+                const auto holds =
+                    ir::evaluate(*x.condition, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
+                        auto it = env.find(n.id);
+                        return n.kind == ir::ExprKind::var && it != env.end() ? std::optional(it->second) : std::nullopt;
+                    });
                 if (!holds || *holds) return;
                 std::string values, where;
                 for (std::size_t f = 0; f < e.fields.size(); ++f) {
@@ -354,7 +366,9 @@ private:
             std::vector<int> open;
             for (std::size_t c = 0; c < e.coordinate_vars.size(); ++c) {
                 const int var = e.coordinate_vars[c];
-                if (!env.count(var) && std::any_of(x.places[i].begin(), x.places[i].end(), [&](const Expr& p) { return ir::mentions_var(p, var); })) open.push_back(static_cast<int>(c));
+                if (!env.count(var) &&
+                    std::any_of(x.places[i].begin(), x.places[i].end(), [&](const Expr& p) { return ir::mentions_var(p, var); }))
+                    open.push_back(static_cast<int>(c));
             }
             std::function<void(std::size_t)> coordinate = [&](std::size_t j) {
                 if (found || tests > most_tests) return;
@@ -388,15 +402,20 @@ private:
             const auto* values = values_of(key, 0, e.fields[0].name, c);
             const std::string name = home_name(e.fields[0]) + place_text(c);
             auto refuted = [&](std::string what) { return Refuted{&x, "`" + e.text + "` does not hold: " + name + what, name, what}; };
-            if (!values) {   // nothing at all: a masked place, unless the whole tile is like that
-                if (lo < hi && measured_[key][0][e.fields[0].name].empty()) return refuted(" is made of no element that has a field " + e.fields[0].name);
+            if (!values) {  // nothing at all: a masked place, unless the whole tile is like that
+                if (lo < hi && measured_[key][0][e.fields[0].name].empty())
+                    return refuted(" is made of no element that has a field " + e.fields[0].name);
                 continue;
             }
             for (std::int64_t v : *values) {
-                if (v < lo || v >= hi) return refuted(" also has " + e.fields[0].name + " = " + std::to_string(v) + ", outside " + std::to_string(lo) + " .. " + std::to_string(hi));
+                if (v < lo || v >= hi)
+                    return refuted(" also has " + e.fields[0].name + " = " + std::to_string(v) + ", outside " + std::to_string(lo) +
+                                   " .. " + std::to_string(hi));
             }
             for (std::int64_t v = lo; v < hi; ++v) {
-                if (!values->count(v)) return refuted(" lacks " + e.fields[0].name + " = " + std::to_string(v) + " of " + std::to_string(lo) + " .. " + std::to_string(hi));
+                if (!values->count(v))
+                    return refuted(" lacks " + e.fields[0].name + " = " + std::to_string(v) + " of " + std::to_string(lo) + " .. " +
+                                   std::to_string(hi));
             }
         }
         return std::nullopt;
@@ -409,7 +428,9 @@ private:
         return Refuted{&x, "element " + place_text(c) + " changes with the inputs", place_text(c), ""};
     }
 
-    std::string home_name(const ir::Field& f) const { return f.fragment >= 0 ? k_.fragments[at(f.fragment)].name : k_.buffers[at(f.view.buffer)].name; }
+    std::string home_name(const ir::Field& f) const {
+        return f.fragment >= 0 ? k_.fragments[at(f.fragment)].name : k_.buffers[at(f.view.buffer)].name;
+    }
 
     const ir::Kernel& k_;
     const std::vector<std::int64_t>& sizes_;
@@ -417,7 +438,7 @@ private:
     double until_;
     Executions base_;
     std::map<Key, std::map<std::size_t, std::map<std::string, std::map<Index, std::set<std::int64_t>>>>> measured_;
-    std::set<std::string> incomplete_;   // fields of which not every value was tried
+    std::set<std::string> incomplete_;  // fields of which not every value was tried
 };
 
 }  // namespace

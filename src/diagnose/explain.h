@@ -13,7 +13,7 @@ namespace tw::diagnose {
 struct Replay {
     const ir::Kernel& kernel;
     const std::vector<std::int64_t>& sizes;
-    const std::vector<emulate::TensorData>& inputs;   // as the launch found them
+    const std::vector<emulate::TensorData>& inputs;  // as the launch found them
     const std::vector<double>& scalars;
     const emulate::History& history;
 };
@@ -35,6 +35,7 @@ std::string source_name(const ir::Kernel& kernel, int variable);
 // cell holds what a straight or transposed copy would hold. `tensor`: of two operands the one that comes from it; -1: the only one.
 TilePicture tile_picture(const Replay& replay, std::uint32_t event, int tensor = -1);
 // The output around an element: which input element each cell is, where outputs are copies; otherwise which cells are wrong.
-TilePicture output_picture(const Replay& replay, int tensor, const std::vector<std::int64_t>& where, const std::vector<std::vector<std::int64_t>>& wrong);
+TilePicture output_picture(const Replay& replay, int tensor, const std::vector<std::int64_t>& where,
+                           const std::vector<std::vector<std::int64_t>>& wrong);
 
 }  // namespace tw::diagnose

@@ -25,7 +25,8 @@ std::string arena_text(const ir::Kernel& k, std::int64_t address, int buffer) {
     for (int d = 0; d < best->rank(); ++d) count *= best->extent(d);
     for (std::int64_t n = 0; n < count && best->rank() > 1; ++n) {
         std::int64_t rest = n;
-        for (std::size_t d = at.size(); d-- > 0;) at[d] = static_cast<int>(rest % best->extent(static_cast<int>(d))), rest /= best->extent(static_cast<int>(d));
+        for (std::size_t d = at.size(); d-- > 0;)
+            at[d] = static_cast<int>(rest % best->extent(static_cast<int>(d))), rest /= best->extent(static_cast<int>(d));
         const int here = ir::shared_address(*best, at);
         if (address < here || address >= here + size) continue;
         text += " (";
@@ -39,7 +40,8 @@ std::string source_name(const ir::Kernel& k, int variable) {
     const std::string& name = k.vars[static_cast<std::size_t>(variable)].name;
     // Two loops over `kt` are kt and kt_2 in the IR.
     const auto at = name.rfind('_');
-    if (at == std::string::npos || at == 0 || at + 1 == name.size() || name.find_first_not_of("0123456789", at + 1) != std::string::npos) return name;
+    if (at == std::string::npos || at == 0 || at + 1 == name.size() || name.find_first_not_of("0123456789", at + 1) != std::string::npos)
+        return name;
     const std::string base = name.substr(0, at);
     for (const ir::Variable& v : k.vars) {
         if (v.name == base) return base;
@@ -99,18 +101,28 @@ const char* words(Touch t) {
         default: return "touches";
     }
 }
-bool writes(Touch t) { return t == Touch::store || t == Touch::cp_async || t == Touch::tma_load || t == Touch::global_store || t == Touch::atomic; }
+bool writes(Touch t) {
+    return t == Touch::store || t == Touch::cp_async || t == Touch::tma_load || t == Touch::global_store || t == Touch::atomic;
+}
 
 // Two accesses to shared memory without an order between them, `before` first in this run: what is known, and no more.
 std::string unordered(Touch before, Touch now, const Event& first, const Event& second) {
-    const std::string lines = first.stmt->loc.line == second.stmt->loc.line ? fmt::format("the two executions of line {}", first.stmt->loc.line)
-                                                                             : fmt::format("line {} and line {}", first.stmt->loc.line, second.stmt->loc.line);
+    const std::string lines = first.stmt->loc.line == second.stmt->loc.line
+                                  ? fmt::format("the two executions of line {}", first.stmt->loc.line)
+                                  : fmt::format("line {} and line {}", first.stmt->loc.line, second.stmt->loc.line);
     if (first.rank != second.rank) return fmt::format("nothing that orders {}, which run in two blocks of the cluster", lines);
-    if (before == Touch::tma_load && now == Touch::tma_load) return fmt::format("a wait between {} that says that the place is free again", lines);
-    if (before == Touch::wgmma) return fmt::format("a wait for the wgmma of line {} that comes before line {}", first.stmt->loc.line, second.stmt->loc.line);
-    if (before == Touch::tma_store) return fmt::format("a wait for the TMA store of line {} that thread and barriers carry to line {}", first.stmt->loc.line, second.stmt->loc.line);
-    if (before == Touch::cp_async) return fmt::format("a wait for the copy of line {}, or a barrier after it, before line {}", first.stmt->loc.line, second.stmt->loc.line);
-    if (before == Touch::tma_load && now != Touch::tma_load) return fmt::format("a wait for the phase in which line {} lands, before line {}", first.stmt->loc.line, second.stmt->loc.line);
+    if (before == Touch::tma_load && now == Touch::tma_load)
+        return fmt::format("a wait between {} that says that the place is free again", lines);
+    if (before == Touch::wgmma)
+        return fmt::format("a wait for the wgmma of line {} that comes before line {}", first.stmt->loc.line, second.stmt->loc.line);
+    if (before == Touch::tma_store)
+        return fmt::format("a wait for the TMA store of line {} that thread and barriers carry to line {}", first.stmt->loc.line,
+                           second.stmt->loc.line);
+    if (before == Touch::cp_async)
+        return fmt::format("a wait for the copy of line {}, or a barrier after it, before line {}", first.stmt->loc.line,
+                           second.stmt->loc.line);
+    if (before == Touch::tma_load && now != Touch::tma_load)
+        return fmt::format("a wait for the phase in which line {} lands, before line {}", first.stmt->loc.line, second.stmt->loc.line);
     if (first.warp == second.warp) return fmt::format("a barrier of the warp's lanes between {}", lines);
     return fmt::format("a barrier, or an arrival and a wait, between {}", lines);
 }
@@ -166,16 +178,21 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
             const int score = w.bytes != 0 && !w.arrivals ? 3 : got > 0 && w.arrivals ? 2 : 1;
             if (score > worst_score) worst = &w, worst_score = score;
         } else if (w.named >= 0) {
-            s.action = w.named == 0 && std::holds_alternative<ir::BlockSync>(w.stmt->op) ? "waits at the block's barrier:" : fmt::format("waits at named barrier {}:", w.named);
+            s.action = w.named == 0 && std::holds_alternative<ir::BlockSync>(w.stmt->op)
+                           ? "waits at the block's barrier:"
+                           : fmt::format("waits at named barrier {}:", w.named);
             s.detail = fmt::format("{} of {} threads are there", w.arrived, w.expected);
             if (worst_score < 2) worst = &w, worst_score = 2;
         } else {
-            s.action = std::holds_alternative<ir::ClusterWait>(w.stmt->op) ? "waits for the cluster" : std::holds_alternative<ir::WgmmaWait>(w.stmt->op) ? "waits for the warpgroup's wgmma" : "waits";
+            s.action = std::holds_alternative<ir::ClusterWait>(w.stmt->op) ? "waits for the cluster"
+                       : std::holds_alternative<ir::WgmmaWait>(w.stmt->op) ? "waits for the warpgroup's wgmma"
+                                                                           : "waits";
             if (worst_score < 0) worst = &w, worst_score = 0;
         }
         if (w.warps > 1) s.who = fmt::format("{} warps of {}", w.warps, role_of(k, e)) + (s.iteration.empty() ? "" : ", ");
         else s.who = fmt::format("1 warp of {}", role_of(k, e)) + (s.iteration.empty() ? "" : ", ");
-        for (std::size_t i = 0; i < s.iteration.size(); ++i) s.who += fmt::format("{}{}={}", i ? ", " : "", s.iteration[i].first, s.iteration[i].second);
+        for (std::size_t i = 0; i < s.iteration.size(); ++i)
+            s.who += fmt::format("{}{}={}", i ? ", " : "", s.iteration[i].first, s.iteration[i].second);
         c.trace.push_back(std::move(s));
     }
     if (!worst) return;
@@ -191,12 +208,17 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
         for (const ir::Stmt* s : arrivers(k, worst->barrier)) lines += (lines.empty() ? "line " : ", line ") + std::to_string(s->loc.line);
         if (worst->bytes > 0 && !worst->arrivals) {
             c.missing = fmt::format("all arrivals of this phase came, but {} of the announced bytes never land", worst->bytes);
-            c.hint = fmt::format("the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase: rows * columns * bytes per element of every box, out-of-bounds parts included", lines);
+            c.hint = fmt::format(
+                "the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase: rows * columns * "
+                "bytes per element of every box, out-of-bounds parts included",
+                lines);
         } else if (worst->bytes < 0 && !worst->arrivals) {
             c.missing = fmt::format("{} bytes more landed than were announced, so the count never reaches zero", -worst->bytes);
-            c.hint = fmt::format("the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase", lines);
+            c.hint = fmt::format("the bytes that are announced ({}) must be those of the copies that complete on the barrier in one phase",
+                                 lines);
         } else {
-            const auto log = r.history.arrivals.find({worst->rank, base[static_cast<std::size_t>(worst->barrier)] + static_cast<int>(worst->slot)});
+            const auto log =
+                r.history.arrivals.find({worst->rank, base[static_cast<std::size_t>(worst->barrier)] + static_cast<int>(worst->slot)});
             int got = 0, all = 0;
             if (log != r.history.arrivals.end()) {
                 for (const emulate::Arrival& a : log->second) all += a.arrivals, got += a.phase == worst->phase ? a.arrivals : 0;
@@ -205,9 +227,18 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
                 c.missing = "no statement of the kernel ever arrives at it";
             } else if (got > 0) {
                 c.missing = fmt::format("it expects {} arrivals a phase and gets {}", b.arrivals, got);
-                if (f.stuck.size() == 1) c.hint = fmt::format("the barrier's count (arrivals={}) and the arrivals of one phase, made at {}, must be equal: nobody is left who could arrive", b.arrivals, lines);
-            } else if (worst->phase >= 2 && all > 0 && worst->phase > static_cast<std::uint64_t>(std::max<std::int64_t>(1, e.loops.empty() ? 1 : e.loops.back().second / std::max(1, b.slots)))) {
-                c.missing = fmt::format("the barrier has already completed {} phases: it got more arrivals than rounds were run, so the parity that is waited for is not the next one", worst->phase);
+                if (f.stuck.size() == 1)
+                    c.hint = fmt::format(
+                        "the barrier's count (arrivals={}) and the arrivals of one phase, made at {}, must be equal: nobody is left who "
+                        "could arrive",
+                        b.arrivals, lines);
+            } else if (worst->phase >= 2 && all > 0 &&
+                       worst->phase > static_cast<std::uint64_t>(
+                                          std::max<std::int64_t>(1, e.loops.empty() ? 1 : e.loops.back().second / std::max(1, b.slots)))) {
+                c.missing = fmt::format(
+                    "the barrier has already completed {} phases: it got more arrivals than rounds were run, so the parity that is waited "
+                    "for is not the next one",
+                    worst->phase);
             } else {
                 bool ended = true;
                 std::string who;
@@ -226,10 +257,14 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
         for (const emulate::StuckWarps& w : f.stuck) {
             const std::string here = role_of(k, r.history.events[worst->event]), there = role_of(k, r.history.events[w.event]);
             if (w.named != worst->named || w.rank != worst->rank || here == there || worst->named == 0) continue;
-            c.hint = fmt::format("{} and {} both count at named barrier {}, so that one group's threads complete the other's round: each group needs a number of its own", here, there, worst->named);
+            c.hint = fmt::format(
+                "{} and {} both count at named barrier {}, so that one group's threads complete the other's round: each group needs a "
+                "number of its own",
+                here, there, worst->named);
             return;
         }
-        if (std::holds_alternative<ir::BlockSync>(worst->stmt->op)) c.hint = "tw.sync() counts every thread of the block, and some of them have ended or wait elsewhere";
+        if (std::holds_alternative<ir::BlockSync>(worst->stmt->op))
+            c.hint = "tw.sync() counts every thread of the block, and some of them have ended or wait elsewhere";
         else c.hint = fmt::format("the barrier counts {} threads, and only {} come", worst->expected, worst->arrived);
     }
 }
@@ -238,7 +273,8 @@ void explain_deadlock(Counterexample& c, const Replay& r, const Fault& f) {
 void unwritten(Counterexample& c, const Replay& r, const Event& now, Suspects& suspects) {
     const ir::Kernel& k = r.kernel;
     const auto quote = c.element.find('`', 1);
-    const std::string name = c.element.empty() || c.element[0] != '`' || quote == std::string::npos ? std::string() : c.element.substr(1, quote - 1);
+    const std::string name =
+        c.element.empty() || c.element[0] != '`' || quote == std::string::npos ? std::string() : c.element.substr(1, quote - 1);
     auto in_place = [&](int buffer) {
         const ir::SharedBuffer& b = k.buffers[static_cast<std::size_t>(buffer)];
         return b.name == name || (b.overlay_of >= 0 && k.buffers[static_cast<std::size_t>(b.overlay_of)].name == name);
@@ -258,18 +294,22 @@ void unwritten(Counterexample& c, const Replay& r, const Event& now, Suspects& s
     suspects.first = writers.front();
     const auto* peer = std::get_if<ir::LoadShared>(&now.stmt->op);
     if (peer && peer->src.cluster_rank) {
-        c.missing = fmt::format("nothing that orders the write of the other block of the cluster (line {}) before this read", writers.front()->loc.line);
+        c.missing = fmt::format("nothing that orders the write of the other block of the cluster (line {}) before this read",
+                                writers.front()->loc.line);
         return;
     }
     std::string run, waiting;
     for (const ir::Stmt* w : writers) {
-        const bool ran = std::any_of(r.history.events.begin(), r.history.events.end(), [&](const Event& e) { return e.stmt == w && e.rank == now.rank; });
+        const bool ran = std::any_of(r.history.events.begin(), r.history.events.end(),
+                                     [&](const Event& e) { return e.stmt == w && e.rank == now.rank; });
         const std::string line = std::to_string(w->loc.line);
         std::string& lines = ran ? run : waiting;
         if ((", " + lines + ",").find(", " + line + ",") == std::string::npos) lines += (lines.empty() ? "" : ", ") + line;
     }
     if (run.empty()) c.missing = fmt::format("line {}, which writes this buffer, has not run yet in this block", waiting);
-    else c.missing = fmt::format("line {} writes this buffer and has run, but nothing says that this place was written for this reader", run);
+    else
+        c.missing =
+            fmt::format("line {} writes this buffer and has run, but nothing says that this place was written for this reader", run);
 }
 
 }  // namespace
@@ -290,7 +330,10 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
     const Touch touch = touch_of(now.stmt), touched = touch_of(before.stmt);
     suspects.first = before.stmt;
     suspects.second = now.stmt;
-    const int now_thread = late ? f.other_thread : f.by_engine ? -1 : f.thread, before_thread = late ? (f.by_engine ? -1 : f.thread) : f.other_thread;
+    const int now_thread = late          ? f.other_thread
+                           : f.by_engine ? -1
+                                         : f.thread,
+              before_thread = late ? (f.by_engine ? -1 : f.thread) : f.other_thread;
     if (late) {
         std::swap(c.loc, c.other);
         std::swap(c.statement, c.other_statement);
@@ -299,7 +342,8 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
     if (const auto byte = c.element.find("` byte "); byte != std::string::npos && c.element[0] == '`') {
         const std::string name = c.element.substr(1, byte - 1);
         for (std::size_t i = 0; i < k.buffers.size(); ++i) {
-            if (k.buffers[i].name == name) c.element = arena_text(k, k.buffers[i].byte_offset + std::stoll(c.element.substr(byte + 7)), static_cast<int>(i));
+            if (k.buffers[i].name == name)
+                c.element = arena_text(k, k.buffers[i].byte_offset + std::stoll(c.element.substr(byte + 7)), static_cast<int>(i));
         }
     }
     if (f.other_event) {
@@ -310,18 +354,23 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
     }
     if (f.event) {
         TraceStep s = step_of(k, now, now_thread, now_thread < 0 && asynchronous(touch));
-        s.action = touch == Touch::tma_store && f.kind == FaultKind::in_flight ? "TMA store is issued" : f.kind == FaultKind::in_flight ? "touches it" : touch == Touch::other ? "arrives" : words(touch);
-        if (f.kind == FaultKind::in_flight && f.other_event) c.trace.back().action = "wgmma takes the registers of its accumulator and operands";
+        s.action = touch == Touch::tma_store && f.kind == FaultKind::in_flight ? "TMA store is issued"
+                   : f.kind == FaultKind::in_flight                            ? "touches it"
+                   : touch == Touch::other                                     ? "arrives"
+                                                                               : words(touch);
+        if (f.kind == FaultKind::in_flight && f.other_event)
+            c.trace.back().action = "wgmma takes the registers of its accumulator and operands";
         s.detail = c.element;
         c.trace.push_back(std::move(s));
     }
     if (f.kind == FaultKind::race && f.other_event) {
-        const bool global = touch == Touch::global_load || touch == Touch::global_store || touch == Touch::atomic || touched == Touch::global_load || touched == Touch::global_store ||
-                            (c.element.find('[') != std::string::npos);
+        const bool global = touch == Touch::global_load || touch == Touch::global_store || touch == Touch::atomic ||
+                            touched == Touch::global_load || touched == Touch::global_store || (c.element.find('[') != std::string::npos);
         const bool blocks = now.rank != before.rank || !std::equal(now.block, now.block + 3, before.block);
         if (global && blocks) {
             c.message = fmt::format("two blocks touch {} and at least one writes it", c.element);
-            c.missing = fmt::format("blocks ({}, {}, {}) and ({}, {}, {}) of one launch have no order", before.block[0], before.block[1], before.block[2], now.block[0], now.block[1], now.block[2]);
+            c.missing = fmt::format("blocks ({}, {}, {}) and ({}, {}, {}) of one launch have no order", before.block[0], before.block[1],
+                                    before.block[2], now.block[0], now.block[1], now.block[2]);
             c.hint = writes(touch) && writes(touched)
                          ? "two blocks store one element: their tiles overlap, or both have a part in it and must add (tw.atomic_add)"
                          : "a block cannot read what another block of the same launch writes";
@@ -331,8 +380,13 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
             c.missing = "no barrier orders the two";
             return;
         }
-        c.message = fmt::format("{} {} while {} {} it, and nothing orders the two", c.element, touch == Touch::tma_load || touch == Touch::cp_async || touch == Touch::store ? "is written" : "is read",
-                                touched == Touch::tma_load || touched == Touch::tma_store ? "TMA" : touched == Touch::wgmma ? "wgmma" : touched == Touch::cp_async ? "cp.async" : "another access", writes(touched) ? "writes" : "reads");
+        c.message = fmt::format("{} {} while {} {} it, and nothing orders the two", c.element,
+                                touch == Touch::tma_load || touch == Touch::cp_async || touch == Touch::store ? "is written" : "is read",
+                                touched == Touch::tma_load || touched == Touch::tma_store ? "TMA"
+                                : touched == Touch::wgmma                                 ? "wgmma"
+                                : touched == Touch::cp_async                              ? "cp.async"
+                                                                                          : "another access",
+                                writes(touched) ? "writes" : "reads");
         c.missing = unordered(touched, touch, before, now);
         return;
     }
@@ -347,7 +401,8 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
     }
     if (f.kind == FaultKind::proxy) {
         const bool init = f.message.find("initialis") != std::string::npos;
-        c.missing = init ? "the fence that makes the initialisation visible to the asynchronous proxy" : "a proxy fence by the threads that wrote, after their stores and before the barrier";
+        c.missing = init ? "the fence that makes the initialisation visible to the asynchronous proxy"
+                         : "a proxy fence by the threads that wrote, after their stores and before the barrier";
         return;
     }
     if (f.kind == FaultKind::in_flight) {
@@ -372,14 +427,19 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
         unwritten(c, r, now, suspects);
         return;
     }
-    if (f.kind == FaultKind::uninitialised && f.message.starts_with("the expression ")) c.missing = "a value for a divisor, or for a variable, at these sizes";
+    if (f.kind == FaultKind::uninitialised && f.message.starts_with("the expression "))
+        c.missing = "a value for a divisor, or for a variable, at these sizes";
     if (f.kind == FaultKind::byte_count) {
         c.missing = "all arrivals of this phase came, and fewer bytes were announced than its copies bring";
-        c.hint = "the bytes that are announced must be those of the copies that complete on the barrier in one phase: rows * columns * bytes per element of every box, out-of-bounds parts included";
+        c.hint =
+            "the bytes that are announced must be those of the copies that complete on the barrier in one phase: rows * columns * bytes "
+            "per element of every box, out-of-bounds parts included";
     }
     if (f.kind == FaultKind::barrier && f.message.find("cluster barrier") != std::string::npos) {
         c.missing = "every thread arrives once and waits once for each meeting of the cluster";
-        c.hint = "tw.cluster_arrive() and tw.cluster_wait() come in pairs, in this order, in every thread of every block; tw.cluster_sync() is both";
+        c.hint =
+            "tw.cluster_arrive() and tw.cluster_wait() come in pairs, in this order, in every thread of every block; tw.cluster_sync() is "
+            "both";
     }
     if (f.kind == FaultKind::barrier && f.message.find("more arrivals") != std::string::npos) {
         c.missing = "the barrier's phase was complete, and somebody arrived once more before it was waited for";

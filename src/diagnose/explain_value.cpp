@@ -80,7 +80,8 @@ public:
             if (m.kind == Made::Kind::fill) value = fmt::format("the fill {:g}", m.number);
             if (!m.event || m.kind == Made::Kind::row) continue;
             const ir::Operation& op = r_.history.events[m.event].stmt->op;
-            if (m.kind == Made::Kind::function && (std::holds_alternative<ir::AtomicAdd>(op) || std::holds_alternative<ir::TmaStore>(op))) continue;   // its move says it
+            if (m.kind == Made::Kind::function && (std::holds_alternative<ir::AtomicAdd>(op) || std::holds_alternative<ir::TmaStore>(op)))
+                continue;  // its move says it
             if (m.kind == Made::Kind::fill) continue;
             TraceStep s = step(m, value);
             // A reduction goes through a buffer of its own and ends in arithmetic: one step.
@@ -93,7 +94,9 @@ public:
                 if (steps.back().iteration != s.iteration) {
                     // An accumulator that goes through several iterations.
                     const std::string first = steps.back().detail;
-                    steps.back().detail = first.empty() ? "and stays in it until " + last_of(s) : first.substr(0, first.find(", and stays")) + ", and stays in it until " + last_of(s);
+                    steps.back().detail = first.empty()
+                                              ? "and stays in it until " + last_of(s)
+                                              : first.substr(0, first.find(", and stays")) + ", and stays in it until " + last_of(s);
                 }
                 continue;
             }
@@ -102,7 +105,8 @@ public:
         return steps;
     }
 
-    // How much of each statement's fills is below `top`; not `any`: without factors of matrix products and without infinities, which change no sum.
+    // How much of each statement's fills is below `top`; not `any`: without factors of matrix products and without infinities, which change
+    // no sum.
     std::map<const ir::Stmt*, std::pair<int, double>> fills_below(MadeId top, bool any = true) const {
         std::map<const ir::Stmt*, std::pair<int, double>> fills;
         std::vector<char> seen(r_.history.nodes.size(), 0);
@@ -136,7 +140,8 @@ private:
 
     TraceStep step(const Made& m, const std::string& value) {
         const emulate::Event& e = r_.history.events[m.event];
-        TraceStep s = step_of(r_.kernel, e, m.thread == Made::engine ? -1 : m.thread, m.thread == Made::engine && m.kind == Made::Kind::move);
+        TraceStep s =
+            step_of(r_.kernel, e, m.thread == Made::engine ? -1 : m.thread, m.thread == Made::engine && m.kind == Made::Kind::move);
         const ir::Operation& op = e.stmt->op;
         auto arena = [&] {
             int buffer = -1;
@@ -163,16 +168,20 @@ private:
         if (std::holds_alternative<ir::LoadGlobal>(op)) s.action = masked ? "masked load:" : "load", s.detail = value + " -> registers";
         else if (std::holds_alternative<ir::CpAsync>(op)) s.action = "cp.async", s.detail = value + " -> " + arena();
         else if (std::holds_alternative<ir::TmaLoad>(op)) s.action = "TMA load", s.detail = value + " -> " + arena();
-        else if (auto* st = std::get_if<ir::StoreShared>(&op)) s.action = st->matrix ? "stmatrix" : "store to shared memory", s.detail = "registers -> " + arena();
-        else if (auto* ld = std::get_if<ir::LoadShared>(&op)) s.action = ld->matrix ? "ldmatrix" : "load from shared memory", s.detail = arena() + " -> registers";
+        else if (auto* st = std::get_if<ir::StoreShared>(&op))
+            s.action = st->matrix ? "stmatrix" : "store to shared memory", s.detail = "registers -> " + arena();
+        else if (auto* ld = std::get_if<ir::LoadShared>(&op))
+            s.action = ld->matrix ? "ldmatrix" : "load from shared memory", s.detail = arena() + " -> registers";
         else if (std::holds_alternative<ir::Wgmma>(op)) s.action = "wgmma reads its operand", s.detail = "from " + arena();
         else if (std::holds_alternative<ir::Shuffle>(op)) s.action = "shuffle", s.detail = fmt::format("from thread {}", m.at);
         else if (auto* ts = std::get_if<ir::TmaStore>(&op)) {
             s.action = "TMA store";
             const int tensor = r_.kernel.tensor_maps[static_cast<std::size_t>(ts->map)].tensor;
             s.detail = m.cell[0] >= 0 ? "reads " + arena() : "-> " + forms_.element_text(tensor, m.at);
-        } else if (auto* sg = std::get_if<ir::StoreGlobal>(&op)) s.action = "store", s.detail = "-> " + forms_.element_text(sg->dst.tensor, m.at);
-        else if (auto* at = std::get_if<ir::AtomicAdd>(&op)) s.action = "atomic add", s.detail = "-> " + forms_.element_text(at->dst.tensor, m.at);
+        } else if (auto* sg = std::get_if<ir::StoreGlobal>(&op))
+            s.action = "store", s.detail = "-> " + forms_.element_text(sg->dst.tensor, m.at);
+        else if (auto* at = std::get_if<ir::AtomicAdd>(&op))
+            s.action = "atomic add", s.detail = "-> " + forms_.element_text(at->dst.tensor, m.at);
         return s;
     }
 
@@ -197,7 +206,8 @@ std::string box_of(const ir::Kernel& k, const Forms& forms, int tensor, const st
 std::string tensor_of_load(const ir::Kernel& k, const ir::Stmt& s) {
     if (auto* l = std::get_if<ir::LoadGlobal>(&s.op)) return k.tensors[static_cast<std::size_t>(l->src.tensor)].name;
     if (auto* l = std::get_if<ir::CpAsync>(&s.op)) return k.tensors[static_cast<std::size_t>(l->src.tensor)].name;
-    if (auto* l = std::get_if<ir::TmaLoad>(&s.op)) return k.tensors[static_cast<std::size_t>(k.tensor_maps[static_cast<std::size_t>(l->map)].tensor)].name;
+    if (auto* l = std::get_if<ir::TmaLoad>(&s.op))
+        return k.tensors[static_cast<std::size_t>(k.tensor_maps[static_cast<std::size_t>(l->map)].tensor)].name;
     return "its tensor";
 }
 
@@ -251,7 +261,8 @@ std::set<const ir::Stmt*> slice_below(const emulate::History& h, MadeId top) {
 // One wrong element: what it should be made of, what it is made of, and how that came about.
 class ValueStory {
 public:
-    ValueStory(Counterexample& c, const Replay& r, int tensor) : c_(c), r_(r), k_(r.kernel), tensor_(tensor), forms_(k_, r.sizes, r.inputs, r.scalars), tracer_(r, forms_) {}
+    ValueStory(Counterexample& c, const Replay& r, int tensor)
+        : c_(c), r_(r), k_(r.kernel), tensor_(tensor), forms_(k_, r.sizes, r.inputs, r.scalars), tracer_(r, forms_) {}
 
     void tell(const ir::Equation& equation, const std::vector<std::int64_t>& where, Suspects& suspects);
 
@@ -281,11 +292,11 @@ private:
     FormId expected_ = 0, actual_ = 0;
     Findings found_;
     std::map<const ir::Stmt*, std::pair<int, double>> fills_;
-    std::string fill_place_;                        // of fills that do take part
+    std::string fill_place_;  // of fills that do take part
     const ir::Stmt* fill_ = nullptr;
     Elements want_, have_;
-    int traced_ = -1;                               // the tensor of the element that is followed
-    const emulate::Event* dropped_at_ = nullptr;    // a contribution that goes no further: who had it last
+    int traced_ = -1;                             // the tensor of the element that is followed
+    const emulate::Event* dropped_at_ = nullptr;  // a contribution that goes no further: who had it last
 };
 
 void ValueStory::never_stored() {
@@ -307,7 +318,7 @@ bool ValueStory::trace_dead_end(const std::vector<std::vector<char>>& reach, con
         if (std::all_of(reach.begin(), reach.end(), [&](const auto& v) { return v[i] != 0; })) from = static_cast<MadeId>(i);
     }
     if (from) return true;
-    for (std::size_t n = 0; n < reach.size(); ++n) {   // never together: is one of them read at all?
+    for (std::size_t n = 0; n < reach.size(); ++n) {  // never together: is one of them read at all?
         if (std::count(reach[n].begin(), reach[n].end(), 1) > 1) continue;
         const auto& [t, at] = below[n];
         found_.put(Kind::missing, forms_.element_text(t, at) + " is never read");
@@ -325,14 +336,18 @@ void ValueStory::note_end(MadeId from) {
     const Made* stored = top_ ? &r_.history.nodes[top_] : nullptr;
     std::string note = "and goes no further";
     const ir::Operation& at_end = r_.history.events[last.event].stmt->op;
-    const bool elsewhere = std::holds_alternative<ir::StoreGlobal>(at_end) || std::holds_alternative<ir::AtomicAdd>(at_end) || std::holds_alternative<ir::TmaStore>(at_end);
+    const bool elsewhere = std::holds_alternative<ir::StoreGlobal>(at_end) || std::holds_alternative<ir::AtomicAdd>(at_end) ||
+                           std::holds_alternative<ir::TmaStore>(at_end);
     if (elsewhere) {
         note = "but never to " + c_.element;
-    } else if (stored && last.cell[0] >= 0 && stored->cell[0] >= 0 && (last.cell[0] != stored->cell[0] || last.cell[1] != stored->cell[1])) {
+    } else if (stored && last.cell[0] >= 0 && stored->cell[0] >= 0 &&
+               (last.cell[0] != stored->cell[0] || last.cell[1] != stored->cell[1])) {
         found_.misplaced = true;
         found_.swapped = found_.swapped || (last.cell[0] == stored->cell[1] && last.cell[1] == stored->cell[0] && last.cell[1] >= 0);
-        note = fmt::format("as cell ({}, {}) of the tile; what is stored here is cell ({}, {})", last.cell[0], last.cell[1], stored->cell[0], stored->cell[1]);
-        if (last.cell[1] < 0) note = fmt::format("as element {} of the tile; what is stored here is element {}", last.cell[0], stored->cell[0]);
+        note = fmt::format("as cell ({}, {}) of the tile; what is stored here is cell ({}, {})", last.cell[0], last.cell[1],
+                           stored->cell[0], stored->cell[1]);
+        if (last.cell[1] < 0)
+            note = fmt::format("as element {} of the tile; what is stored here is element {}", last.cell[0], stored->cell[0]);
     }
     c_.trace.back().detail += std::string(c_.trace.back().detail.empty() ? "" : ", ") + note;
     if (!elsewhere) dropped_at_ = &r_.history.events[last.event];
@@ -340,7 +355,7 @@ void ValueStory::note_end(MadeId from) {
 
 // The way of one element that tells what happened.
 bool ValueStory::trace_elements(const std::vector<Monomial>& terms, bool dead_end) {
-    Elements common;   // what the other side has too tells less: it is followed last
+    Elements common;  // what the other side has too tells less: it is followed last
     forms_.elements(dead_end ? found_.foreign : found_.missing, common);
     for (const Monomial& m : terms) {
         Elements all;
@@ -368,7 +383,9 @@ bool ValueStory::trace_elements(const std::vector<Monomial>& terms, bool dead_en
 }
 
 void ValueStory::trace_fill() {
-    c_.trace = tracer_.way(top_, tracer_.reach_of([&](const Made& m) { return m.kind == Made::Kind::fill && (!fill_ || r_.history.events[m.event].stmt == fill_); }));
+    c_.trace = tracer_.way(top_, tracer_.reach_of([&](const Made& m) {
+        return m.kind == Made::Kind::fill && (!fill_ || r_.history.events[m.event].stmt == fill_);
+    }));
 }
 
 // Which fills are the constant that takes part: in a maximum those of its value, elsewhere any that is a number. A fill of -inf is none.
@@ -378,7 +395,8 @@ void ValueStory::look_for_fills() {
         if (fill_ || !found_.constant || !std::isfinite(f.second)) continue;
         if (found_.in_extremum && !found_.constants.count(f.second)) continue;
         fill_ = stmt;
-        fill_place_ = fmt::format("line {} ({} of value {:g})", stmt->loc.line, how_many(static_cast<std::size_t>(f.first), "fill"), f.second);
+        fill_place_ =
+            fmt::format("line {} ({} of value {:g})", stmt->loc.line, how_many(static_cast<std::size_t>(f.first), "fill"), f.second);
     }
 }
 
@@ -405,13 +423,16 @@ std::string ValueStory::disagreement() const {
     std::string text;
     for (std::size_t i = 1; i < c_.trace.size() && (found_.has(Kind::foreign) || found_.misplaced); ++i) {
         auto place = [](const std::string& t) {
-            const auto at = t.find("` byte "), open = t.find(" (", at == std::string::npos ? 0 : at), close = t.find(')', open == std::string::npos ? 0 : open);
-            if (at == std::string::npos || open == std::string::npos || close == std::string::npos) return std::pair<std::string, std::string>();
+            const auto at = t.find("` byte "), open = t.find(" (", at == std::string::npos ? 0 : at),
+                       close = t.find(')', open == std::string::npos ? 0 : open);
+            if (at == std::string::npos || open == std::string::npos || close == std::string::npos)
+                return std::pair<std::string, std::string>();
             return std::pair(t.substr(at + 7, open - at - 7), t.substr(open + 1, close - open));
         };
         const auto put = place(c_.trace[i - 1].detail), taken = place(c_.trace[i].detail);
         if (!put.first.empty() && put.first == taken.first && put.second != taken.second) {
-            text = fmt::format("line {} puts it as element {}, line {} takes the same byte for {}", c_.trace[i - 1].loc.line, put.second, c_.trace[i].loc.line, taken.second);
+            text = fmt::format("line {} puts it as element {}, line {} takes the same byte for {}", c_.trace[i - 1].loc.line, put.second,
+                               c_.trace[i].loc.line, taken.second);
         }
     }
     return text;
@@ -420,18 +441,22 @@ std::string ValueStory::disagreement() const {
 std::string ValueStory::hint_of_missing() {
     const ir::Stmt* masked = nullptr;
     for (const auto& [stmt, f] : fills_) {
-        if (found_.never_read >= 0 && tensor_of_load(k_, *stmt) == k_.tensors[static_cast<std::size_t>(found_.never_read)].name) masked = stmt;
+        if (found_.never_read >= 0 && tensor_of_load(k_, *stmt) == k_.tensors[static_cast<std::size_t>(found_.never_read)].name)
+            masked = stmt;
     }
     if (dropped_at_ || found_.cancels || !masked || found_.has(Kind::foreign)) return {};
-    c_.trace = tracer_.way(top_, tracer_.reach_of([&](const Made& m) { return m.kind == Made::Kind::fill && r_.history.events[m.event].stmt == masked; }));
-    return fmt::format("only fills arrive: the load at line {} reads beyond the bounds of `{}`", masked->loc.line, tensor_of_load(k_, *masked));
+    c_.trace = tracer_.way(
+        top_, tracer_.reach_of([&](const Made& m) { return m.kind == Made::Kind::fill && r_.history.events[m.event].stmt == masked; }));
+    return fmt::format("only fills arrive: the load at line {} reads beyond the bounds of `{}`", masked->loc.line,
+                       tensor_of_load(k_, *masked));
 }
 
 // What the run itself shows; what it does not show is left to changes that are tried (diagnose/repair.h).
 std::string ValueStory::hint() {
     if (const std::string d = disagreement(); !d.empty()) return "writer and reader see the buffer differently: " + d;
     if (found_.has(Kind::relative)) {
-        return "parts that are relative to different maxima are added: each must be multiplied once by exp(old maximum - new maximum) when the maximum changes";
+        return "parts that are relative to different maxima are added: each must be multiplied once by exp(old maximum - new maximum) when "
+               "the maximum changes";
     }
     if (found_.has(Kind::never_written)) {
         const bool added = std::any_of(c_.trace.begin(), c_.trace.end(), [](const TraceStep& s) { return s.action == "atomic add"; });
@@ -439,19 +464,22 @@ std::string ValueStory::hint() {
                      : "an output holds garbage until this launch stores it: it is read before that";
     }
     if (!found_.shift.empty() && !fill_) return found_.shift;
-    if (found_.has(Kind::rounding) && !std::isnan(c_.actual)) return "movement is right: what differs is rounding, a cast, or a value that is too large for its type";
+    if (found_.has(Kind::rounding) && !std::isnan(c_.actual))
+        return "movement is right: what differs is rounding, a cast, or a value that is too large for its type";
     return hint_of_missing();
 }
 
 // Forms that are long, or that were not written out, differ in many terms: which elements have a part tells more.
 void ValueStory::name_elements() {
-    const bool unreadable = forms_.folded() || std::any_of(found_.list.begin(), found_.list.end(), [](const TagDifference& d) { return d.text.find("parts together") != std::string::npos; });
+    const bool unreadable = forms_.folded() || std::any_of(found_.list.begin(), found_.list.end(), [](const TagDifference& d) {
+                                return d.text.find("parts together") != std::string::npos;
+                            });
     Elements missing, foreign;
     std::set_difference(want_.begin(), want_.end(), have_.begin(), have_.end(), std::inserter(missing, missing.end()));
     std::set_difference(have_.begin(), have_.end(), want_.begin(), want_.end(), std::inserter(foreign, foreign.end()));
     const bool told = found_.has(Kind::relative) || found_.has(Kind::never_written) || found_.has(Kind::repeated);
     if (!unreadable && (told || (missing.empty() && foreign.empty()) || !(found_.has(Kind::missing) && found_.has(Kind::foreign)))) return;
-    if (!unreadable && found_.list.size() == 2 && found_.list[0].text.size() + found_.list[1].text.size() < 120) return;   // says it already
+    if (!unreadable && found_.list.size() == 2 && found_.list[0].text.size() + found_.list[1].text.size() < 120) return;  // says it already
     std::vector<TagDifference> list;
     auto add = [&](const Elements& set, Kind kind) {
         if (!set.empty()) list.push_back({kind, elements_text(forms_, k_, set)});
@@ -465,7 +493,8 @@ void ValueStory::name_elements() {
 // One line that says it all: value, and the first difference.
 void ValueStory::message() {
     if (fill_) {
-        c_.message = fmt::format("{} is not what `computes` says: elements beyond the edge take part in it, filled at {}", c_.element, fill_place_);
+        c_.message =
+            fmt::format("{} is not what `computes` says: elements beyond the edge take part in it, filled at {}", c_.element, fill_place_);
         return;
     }
     // What is there and should not be says more than what it replaced.
@@ -539,7 +568,7 @@ void ValueStory::tell(const ir::Equation& equation, const std::vector<std::int64
 
 void explain_value(Counterexample& c, const Replay& r, int tensor, const std::vector<std::int64_t>& where, Suspects& suspects) {
     const ir::Equation* equation = nullptr;
-    for (const ir::Equation& e : r.kernel.computes.equations) {   // of the part of the output that the place lies in
+    for (const ir::Equation& e : r.kernel.computes.equations) {  // of the part of the output that the place lies in
         if (e.output != tensor) continue;
         bool inside = true;
         for (std::size_t d = 0; d < where.size() && d < e.output_extents.size(); ++d) {

@@ -58,7 +58,8 @@ std::string failing_program_trial(const ir::Module& module, const ir::Program& p
             o.emulator.schedule.lazy = round == 0;
             if (round == 1) o.emulator.schedule.order = emulate::Schedule::Order::reverse;
             const emulate::Trial t = emulate::run_program(module, program, sizes, o);
-            if (t.refused.empty() && t.failed()) return sizes_text(signature, sizes) + ", " + o.emulator.schedule.describe() + ": " + t.summary(signature);
+            if (t.refused.empty() && t.failed())
+                return sizes_text(signature, sizes) + ", " + o.emulator.schedule.describe() + ": " + t.summary(signature);
         }
     }
     return {};

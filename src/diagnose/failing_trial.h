@@ -10,10 +10,11 @@
 namespace tw::diagnose {
 
 struct TrialSearch {
-    double seconds = 1.0;       // of processor time: a busy machine must not change the answer
-    int trials = 0;             // at most so many, 0: as many as there is time for. With a number, and time enough, the answer is the same on every machine
+    double seconds = 1.0;  // of processor time: a busy machine must not change the answer
+    int trials =
+        0;  // at most so many, 0: as many as there is time for. With a number, and time enough, the answer is the same on every machine
     std::uint64_t seed = 1;
-    std::vector<std::vector<std::int64_t>> first;   // sizes to try before those near the edges of tiles and rings
+    std::vector<std::vector<std::int64_t>> first;  // sizes to try before those near the edges of tiles and rings
 };
 
 // The first failing trial in one line (sizes, schedule, what went wrong); empty when none was found.

@@ -138,7 +138,8 @@ bool find_scope(const ir::Region& region, const ir::Stmt* wanted, SiteContext& c
         }
         context.variables.resize(before);
         if (const auto* a = std::get_if<ir::Assign>(&s.op)) {
-            if (std::find(context.variables.begin(), context.variables.end(), a->var) == context.variables.end()) context.variables.push_back(a->var);
+            if (std::find(context.variables.begin(), context.variables.end(), a->var) == context.variables.end())
+                context.variables.push_back(a->var);
         }
     }
     context.variables.resize(outside);
@@ -238,7 +239,8 @@ std::vector<Mutant> mutants_of(const ir::Kernel& kernel, const std::string& oper
     std::vector<Mutant> mutants = list.take();
     std::map<std::string, std::size_t> rank;
     for (std::size_t i = 0; i < mutation_operators().size(); ++i) rank[mutation_operators()[i].name] = i;
-    std::stable_sort(mutants.begin(), mutants.end(), [&](const Mutant& a, const Mutant& b) { return rank[a.operation] < rank[b.operation]; });
+    std::stable_sort(mutants.begin(), mutants.end(),
+                     [&](const Mutant& a, const Mutant& b) { return rank[a.operation] < rank[b.operation]; });
     return mutants;
 }
 
@@ -337,7 +339,8 @@ std::vector<ir::Expr> rewrites(const ir::Expr& e, const std::function<std::vecto
         for (const ir::Expr& inner : rewrites(e->args[i], options)) {
             std::vector<ir::Expr> args = e->args;
             args[i] = inner;
-            results.push_back(e.kind() == ir::ExprKind::element ? ir::element_expr(e->id, std::move(args)) : ir::make_expr(e.kind(), std::move(args)));
+            results.push_back(e.kind() == ir::ExprKind::element ? ir::element_expr(e->id, std::move(args))
+                                                                : ir::make_expr(e.kind(), std::move(args)));
         }
     }
     std::erase_if(results, [&](const ir::Expr& r) { return ir::same(r, e); });

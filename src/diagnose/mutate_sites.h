@@ -45,7 +45,21 @@ private:
 // Every statement, outer before inner, in program order.
 std::vector<Site> sites_of(ir::Kernel& kernel);
 
-enum class ExprRole : std::uint8_t { bound, condition, assigned, origin, shared_origin, coordinate, slot, parity, bytes, rank, mask, id, accumulate };
+enum class ExprRole : std::uint8_t {
+    bound,
+    condition,
+    assigned,
+    origin,
+    shared_origin,
+    coordinate,
+    slot,
+    parity,
+    bytes,
+    rank,
+    mask,
+    id,
+    accumulate
+};
 struct ExprPlace {
     ExprRole role;
     ir::Expr* expr;
@@ -61,11 +75,11 @@ std::vector<ir::Expr> rewrites(const ir::Expr& e, const std::function<std::vecto
 std::vector<ir::Element> rewrites(const ir::Element& e, const std::function<std::vector<ir::Element>(const ir::Element&)>& options);
 
 struct SiteContext {
-    bool last_arrive = false;      // no BarrierArrive comes after this one in the text
-    int instance_var = -1;         // of the role around the statement, when it has several instances
-    int loop_var = -1;             // of the innermost loop around the statement
-    std::vector<int> loops;        // the variables of all loops around it, outermost first
-    std::vector<int> variables;    // that have a value there
+    bool last_arrive = false;    // no BarrierArrive comes after this one in the text
+    int instance_var = -1;       // of the role around the statement, when it has several instances
+    int loop_var = -1;           // of the innermost loop around the statement
+    std::vector<int> loops;      // the variables of all loops around it, outermost first
+    std::vector<int> variables;  // that have a value there
 };
 
 // Changes around a statement.

@@ -15,8 +15,14 @@ void swap_with_next(Site& s) { std::swap(s.region[s.at], s.region[s.at + 1]); }
 void swap_with_previous(Site& s) { std::swap(s.region[s.at], s.region[s.at - 1]); }
 
 // Past the rest of its region, or before all of it.
-void move_to_end(Site& s) { std::rotate(s.region.begin() + static_cast<std::ptrdiff_t>(s.at), s.region.begin() + static_cast<std::ptrdiff_t>(s.at) + 1, s.region.end()); }
-void move_to_front(Site& s) { std::rotate(s.region.begin(), s.region.begin() + static_cast<std::ptrdiff_t>(s.at), s.region.begin() + static_cast<std::ptrdiff_t>(s.at) + 1); }
+void move_to_end(Site& s) {
+    std::rotate(s.region.begin() + static_cast<std::ptrdiff_t>(s.at), s.region.begin() + static_cast<std::ptrdiff_t>(s.at) + 1,
+                s.region.end());
+}
+void move_to_front(Site& s) {
+    std::rotate(s.region.begin(), s.region.begin() + static_cast<std::ptrdiff_t>(s.at),
+                s.region.begin() + static_cast<std::ptrdiff_t>(s.at) + 1);
+}
 
 void wrap_in_elect(Site& s) {
     ir::Stmt wrapped;
@@ -38,23 +44,24 @@ void rings(MutantList& list, const ir::Stmt& stmt) {
         const ir::Expr e = *places[i].expr;
         if (role == ExprRole::assigned || role == ExprRole::slot || role == ExprRole::parity || role == ExprRole::shared_origin) {
             replace("pipeline/stages", rewrites(e, [](const ir::Expr& n) -> std::vector<ir::Expr> {
-                if (n.kind() != ir::ExprKind::mod && n.kind() != ir::ExprKind::floor_div) return {};
-                const auto c = n->args[1].as_constant();
-                if (!c || *c < 2 || *c > 16) return {};   // rings, not tiles
-                return {ir::make_expr(n.kind(), {n->args[0], *c - 1}), ir::make_expr(n.kind(), {n->args[0], *c + 1})};
-            }));
+                        if (n.kind() != ir::ExprKind::mod && n.kind() != ir::ExprKind::floor_div) return {};
+                        const auto c = n->args[1].as_constant();
+                        if (!c || *c < 2 || *c > 16) return {};  // rings, not tiles
+                        return {ir::make_expr(n.kind(), {n->args[0], *c - 1}), ir::make_expr(n.kind(), {n->args[0], *c + 1})};
+                    }));
         }
         if (role == ExprRole::assigned || role == ExprRole::slot || role == ExprRole::shared_origin) {
             replace("pipeline/slot", rewrites(e, [](const ir::Expr& n) -> std::vector<ir::Expr> {
-                if (n.kind() != ir::ExprKind::mod && n.kind() != ir::ExprKind::floor_div) return {};
-                const auto c = n->args[1].as_constant();
-                if (!c || *c < 2 || *c > 16) return {};
-                return {ir::make_expr(n.kind(), {n->args[0] + 1, *c}), ir::make_expr(n.kind(), {n->args[0] + (*c - 1), *c})};
-            }));
+                        if (n.kind() != ir::ExprKind::mod && n.kind() != ir::ExprKind::floor_div) return {};
+                        const auto c = n->args[1].as_constant();
+                        if (!c || *c < 2 || *c > 16) return {};
+                        return {ir::make_expr(n.kind(), {n->args[0] + 1, *c}), ir::make_expr(n.kind(), {n->args[0] + (*c - 1), *c})};
+                    }));
         }
         if (role == ExprRole::parity) replace("sync/parity", {(e + 1) % 2, ir::Expr(0), ir::Expr(1)});
         if (role == ExprRole::bytes) replace("sync/bytes", {e + 16, e - 16, e / 2});
-        if (role == ExprRole::mask) replace("cluster/mask", {ir::Expr(1), ir::make_expr(ir::ExprKind::shift_left, {1, ir::cluster_rank()})});
+        if (role == ExprRole::mask)
+            replace("cluster/mask", {ir::Expr(1), ir::make_expr(ir::ExprKind::shift_left, {1, ir::cluster_rank()})});
         if (role == ExprRole::rank) {
             const auto& c = list.kernel().cluster;
             replace("cluster/rank", {ir::cluster_rank(), ir::Expr(0), ir::Expr(1), (e + 1) % (c[0] * c[1] * c[2])});
@@ -62,13 +69,15 @@ void rings(MutantList& list, const ir::Stmt& stmt) {
         if (role == ExprRole::id) replace("sync/named", {e + 1});
         if (role == ExprRole::condition) {
             replace("pipeline/guard", rewrites(e, [](const ir::Expr& n) -> std::vector<ir::Expr> {
-                if (n.kind() == ir::ExprKind::lt) return {ir::make_expr(ir::ExprKind::le, n->args), ir::make_expr(ir::ExprKind::lt, {n->args[0] + 1, n->args[1]}), ir::Expr(1)};
-                if (n.kind() == ir::ExprKind::le) return {ir::make_expr(ir::ExprKind::lt, n->args)};
-                if (n.kind() == ir::ExprKind::eq) return {ir::make_expr(ir::ExprKind::ne, n->args)};
-                if (n.kind() == ir::ExprKind::ne) return {ir::make_expr(ir::ExprKind::eq, n->args)};
-                if (n.kind() == ir::ExprKind::logic_and || n.kind() == ir::ExprKind::logic_or) return {n->args[0], n->args[1]};
-                return {};
-            }));
+                        if (n.kind() == ir::ExprKind::lt)
+                            return {ir::make_expr(ir::ExprKind::le, n->args), ir::make_expr(ir::ExprKind::lt, {n->args[0] + 1, n->args[1]}),
+                                    ir::Expr(1)};
+                        if (n.kind() == ir::ExprKind::le) return {ir::make_expr(ir::ExprKind::lt, n->args)};
+                        if (n.kind() == ir::ExprKind::eq) return {ir::make_expr(ir::ExprKind::ne, n->args)};
+                        if (n.kind() == ir::ExprKind::ne) return {ir::make_expr(ir::ExprKind::eq, n->args)};
+                        if (n.kind() == ir::ExprKind::logic_and || n.kind() == ir::ExprKind::logic_or) return {n->args[0], n->args[1]};
+                        return {};
+                    }));
         }
     }
 }
@@ -78,7 +87,8 @@ void rings(MutantList& list, const ir::Stmt& stmt) {
 void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Region& region, std::size_t at, const SiteContext& context) {
     using namespace ir;
     rings(list, stmt);
-    if (is_any<BarrierWait, BlockSync, NamedSync, NamedArrive, WarpSync, CpAsyncArrive, BarrierExpect>(stmt)) list.edit("sync/drop", "dropped", drop);
+    if (is_any<BarrierWait, BlockSync, NamedSync, NamedArrive, WarpSync, CpAsyncArrive, BarrierExpect>(stmt))
+        list.edit("sync/drop", "dropped", drop);
     if (is_any<BarrierInit, BarrierInitFence>(stmt)) list.edit("sync/init", "dropped", drop);
     if (is_any<CpAsyncCommit, WgmmaCommit, BulkCommit, WgmmaFence>(stmt)) list.edit("pipeline/groups", "dropped", drop);
     if (is_any<CpAsyncCommit, WgmmaCommit, BulkCommit>(stmt)) list.edit("pipeline/groups", "doubled", double_statement);
@@ -94,10 +104,15 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
         list.edit(context.last_arrive ? "pipeline/final_arrive" : "pipeline/arrive", "dropped", drop);
         list.edit("sync/arrivals", "doubled", double_statement);
         list.change("sync/arrivals", [](Stmt& s) { ++std::get<BarrierArrive>(s.op).count; });
-        if (std::get<BarrierArrive>(stmt.op).barrier.cluster_rank) list.change("cluster/scope", [](Stmt& s) { std::get<BarrierArrive>(s.op).barrier.cluster_rank.reset(); });
+        if (std::get<BarrierArrive>(stmt.op).barrier.cluster_rank)
+            list.change("cluster/scope", [](Stmt& s) { std::get<BarrierArrive>(s.op).barrier.cluster_rank.reset(); });
     }
     if (is_any<BarrierExpect, CpAsyncArrive, NamedArrive>(stmt)) list.edit("sync/arrivals", "doubled", double_statement);
-    if (is_any<CpAsyncArrive>(stmt)) list.change("sync/arrivals", [](Stmt& s) { auto& a = std::get<CpAsyncArrive>(s.op); a.noinc = !a.noinc; });
+    if (is_any<CpAsyncArrive>(stmt))
+        list.change("sync/arrivals", [](Stmt& s) {
+            auto& a = std::get<CpAsyncArrive>(s.op);
+            a.noinc = !a.noinc;
+        });
     if (is_any<BarrierInit>(stmt)) {
         for (int by : {-1, 1}) list.change("sync/arrivals", [by](Stmt& s) { std::get<BarrierInit>(s.op).arrivals += by; });
     }
@@ -114,7 +129,9 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
         list.edit("cluster/exit", "the other blocks of the cluster leave out", [](Site& s) { put_under(s, equal(cluster_rank(), 0)); });
     }
     if (is_any<ClusterArrive>(stmt) && at + 1 < region.size() && is_any<ClusterWait>(region[at + 1])) {
-        list.edit("cluster/exit", "the whole barrier dropped at", [](Site& s) { s.region.erase(s.region.begin() + static_cast<std::ptrdiff_t>(s.at), s.region.begin() + static_cast<std::ptrdiff_t>(s.at) + 2); });
+        list.edit("cluster/exit", "the whole barrier dropped at", [](Site& s) {
+            s.region.erase(s.region.begin() + static_cast<std::ptrdiff_t>(s.at), s.region.begin() + static_cast<std::ptrdiff_t>(s.at) + 2);
+        });
         list.edit("cluster/scope", "a barrier of the block alone instead of", [](Site& s) {
             s.region.erase(s.region.begin() + static_cast<std::ptrdiff_t>(s.at) + 1);
             s.stmt().op = BlockSync{};
@@ -125,14 +142,16 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i]->cluster_rank) list.change("cluster/scope", [i](Stmt& s) { shared_views_of(s)[i]->cluster_rank.reset(); });
     }
-    if (const auto* t = std::get_if<TmaLoad>(&stmt.op); t && t->multicast_mask) list.change("cluster/scope", [](Stmt& s) { std::get<TmaLoad>(s.op).multicast_mask.reset(); });
+    if (const auto* t = std::get_if<TmaLoad>(&stmt.op); t && t->multicast_mask)
+        list.change("cluster/scope", [](Stmt& s) { std::get<TmaLoad>(s.op).multicast_mask.reset(); });
     if (is_any<BlockSync, NamedSync>(stmt)) {
         list.edit("sync/weaker", "a barrier of each warp alone instead of", [](Site& s) { s.stmt().op = WarpSync{}; });
     }
     if (const auto* n = std::get_if<NamedSync>(&stmt.op)) {
         list.change("sync/weaker", [&](Stmt& s) { s.op = NamedArrive{n->id, n->threads}; });
     }
-    if (const auto* w = std::get_if<BulkWait>(&stmt.op); w && !w->read) list.change("sync/weaker", [](Stmt& s) { std::get<BulkWait>(s.op).read = true; });
+    if (const auto* w = std::get_if<BulkWait>(&stmt.op); w && !w->read)
+        list.change("sync/weaker", [](Stmt& s) { std::get<BulkWait>(s.op).read = true; });
     if (const auto* e = std::get_if<Elect>(&stmt.op)) {
         list.edit("collective/unelected", "every thread does what is in", [&](Site& s) {
             Region body = e->body;
@@ -140,12 +159,20 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
             s.region.insert(s.region.begin() + static_cast<std::ptrdiff_t>(s.at), body.begin(), body.end());
         });
     }
-    if (context.loop_var >= 0 && is_any<BarrierWait, BlockSync, NamedSync, NamedArrive, WarpSync, CpAsyncWait, WgmmaWait, BulkWait, BarrierArrive, BarrierExpect, ProxyFence>(stmt)) {
-        list.edit("sync/skip", "not when the loop's variable is 0:", [&](Site& s) { put_under(s, not_equal(var_expr(context.loop_var), 0)); });
-        list.edit("sync/skip", "only when the loop's variable is even:", [&](Site& s) { put_under(s, equal(var_expr(context.loop_var) % 2, 0)); });
+    if (context.loop_var >= 0 && is_any<BarrierWait, BlockSync, NamedSync, NamedArrive, WarpSync, CpAsyncWait, WgmmaWait, BulkWait,
+                                        BarrierArrive, BarrierExpect, ProxyFence>(stmt)) {
+        list.edit("sync/skip",
+                  "not when the loop's variable is 0:", [&](Site& s) { put_under(s, not_equal(var_expr(context.loop_var), 0)); });
+        list.edit("sync/skip",
+                  "only when the loop's variable is even:", [&](Site& s) { put_under(s, equal(var_expr(context.loop_var) % 2, 0)); });
     }
-    if (is_any<ClusterArrive>(stmt)) list.change("cluster/barrier", [](Stmt& s) { auto& a = std::get<ClusterArrive>(s.op); a.relaxed = !a.relaxed; });
-    if (is_any<BarrierWait, BlockSync, NamedSync, CpAsyncWait, WgmmaWait, BulkWait, BarrierArrive, BarrierInitFence, WgmmaFence, WgmmaCommit, CpAsyncCommit, BulkCommit>(stmt)) {
+    if (is_any<ClusterArrive>(stmt))
+        list.change("cluster/barrier", [](Stmt& s) {
+            auto& a = std::get<ClusterArrive>(s.op);
+            a.relaxed = !a.relaxed;
+        });
+    if (is_any<BarrierWait, BlockSync, NamedSync, CpAsyncWait, WgmmaWait, BulkWait, BarrierArrive, BarrierInitFence, WgmmaFence,
+               WgmmaCommit, CpAsyncCommit, BulkCommit>(stmt)) {
         if (at + 1 < region.size()) list.edit("sync/move", "moved one statement down:", swap_with_next);
         if (at > 0) list.edit("sync/move", "moved one statement up:", swap_with_previous);
         if (at + 2 < region.size()) list.edit("sync/far", "moved to the end of its region:", move_to_end);
@@ -168,7 +195,11 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
     for (const BarrierRef* b : barriers_of(copy)) {
         const auto& arrays = list.kernel().barriers;
         const int slots = arrays[static_cast<std::size_t>(b->array)].slots;
-        if (slots > 1) list.change("sync/barrier", [&](Stmt& s) { BarrierRef* r = barriers_of(s)[0]; r->slot = (r->slot + 1) % slots; });
+        if (slots > 1)
+            list.change("sync/barrier", [&](Stmt& s) {
+                BarrierRef* r = barriers_of(s)[0];
+                r->slot = (r->slot + 1) % slots;
+            });
         for (std::size_t other = 0; other < arrays.size(); ++other) {
             if (static_cast<int>(other) == b->array || arrays[other].slots != slots || is_any<BarrierInit>(stmt)) continue;
             list.change("sync/barrier", [&](Stmt& s) { barriers_of(s)[0]->array = static_cast<int>(other); });
@@ -176,7 +207,10 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
     }
     if (const auto* a = std::get_if<Assign>(&stmt.op); a && mentions_var(a->value, a->var)) {
         list.edit("pipeline/counter", "dropped", drop);
-        list.change("pipeline/counter", [](Stmt& s) { auto& x = std::get<Assign>(s.op); x.value = x.value + 1; });
+        list.change("pipeline/counter", [](Stmt& s) {
+            auto& x = std::get<Assign>(s.op);
+            x.value = x.value + 1;
+        });
     }
 }
 

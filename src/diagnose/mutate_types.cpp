@@ -37,7 +37,8 @@ bool is_i32(const Element& e) { return e->dtype == DType::I32; }
 std::vector<Element> casts(const Element& e) {
     auto through = [&](DType narrow) { return operation(ElementOp::cast, e->dtype, {operation(ElementOp::cast, narrow, {e})}); };
     std::vector<Element> others;
-    if (e->op == ElementOp::cast && !e->args.empty() && e->args[0]->op == ElementOp::cast && e->args[0]->args[0]->dtype == e->dtype) others.push_back(e->args[0]->args[0]);
+    if (e->op == ElementOp::cast && !e->args.empty() && e->args[0]->op == ElementOp::cast && e->args[0]->args[0]->dtype == e->dtype)
+        others.push_back(e->args[0]->args[0]);
     if (e->op == ElementOp::number || !is_value(e)) return others;
     if (is_f32(e)) others.insert(others.end(), {through(DType::BF16), through(DType::I32), through(DType::F16)});
     if (is_i32(e)) others.insert(others.end(), {through(DType::I8), through(DType::BF16), through(DType::U8)});
@@ -63,9 +64,12 @@ std::vector<Element> integers(const Element& e) {
     if (!is_i32(e)) return {};
     auto other = [&](ElementOp op) { return operation(op, e->dtype, e->args); };
     switch (e->op) {
-        case ElementOp::div: return {other(ElementOp::mod), operation(ElementOp::neg, e->dtype, {operation(ElementOp::div, e->dtype, {operation(ElementOp::neg, e->dtype, {e->args[0]}), e->args[1]})})};
+        case ElementOp::div:
+            return {other(ElementOp::mod),
+                    operation(ElementOp::neg, e->dtype,
+                              {operation(ElementOp::div, e->dtype, {operation(ElementOp::neg, e->dtype, {e->args[0]}), e->args[1]})})};
         case ElementOp::mod: return {other(ElementOp::div), e->args[0]};
-        case ElementOp::sub: return {operation(ElementOp::max, e->dtype, {e, number(e->dtype, 0)})};   // a difference that is never negative
+        case ElementOp::sub: return {operation(ElementOp::max, e->dtype, {e, number(e->dtype, 0)})};  // a difference that is never negative
         case ElementOp::mul: return {operation(ElementOp::mod, e->dtype, {e, number(e->dtype, 65536)})};
         default: return {};
     }
@@ -85,22 +89,29 @@ std::vector<Expr> bits(const Expr& n) {
     auto made = [&](ExprKind kind, std::int64_t v) { return ir::make_expr(kind, {n->args[0], Expr(v)}); };
     std::vector<Expr> others;
     if (n.kind() == ExprKind::mod) {
-        others = {made(ExprKind::bit_and, next_power(*c) == *c ? 2 * *c - 1 : next_power(*c) - 1), made(ExprKind::bit_and, *c), ir::make_expr(ExprKind::mod, {made(ExprKind::bit_xor, 1), Expr(*c)})};
+        others = {made(ExprKind::bit_and, next_power(*c) == *c ? 2 * *c - 1 : next_power(*c) - 1), made(ExprKind::bit_and, *c),
+                  ir::make_expr(ExprKind::mod, {made(ExprKind::bit_xor, 1), Expr(*c)})};
     }
-    if (n.kind() == ExprKind::floor_div) others = {made(ExprKind::shift_right, next_power(*c)), made(ExprKind::shift_right, std::max(1, static_cast<int>(std::log2(static_cast<double>(*c))) - 1))};
-    if (n.kind() == ExprKind::bit_and) others = {made(ExprKind::bit_and, 2 * *c + 1), made(ExprKind::bit_and, *c / 2), made(ExprKind::mod, *c)};
+    if (n.kind() == ExprKind::floor_div)
+        others = {made(ExprKind::shift_right, next_power(*c)),
+                  made(ExprKind::shift_right, std::max(1, static_cast<int>(std::log2(static_cast<double>(*c))) - 1))};
+    if (n.kind() == ExprKind::bit_and)
+        others = {made(ExprKind::bit_and, 2 * *c + 1), made(ExprKind::bit_and, *c / 2), made(ExprKind::mod, *c)};
     if (n.kind() == ExprKind::shift_right) others = {made(ExprKind::shift_right, *c + 1), made(ExprKind::shift_right, *c - 1)};
     if (n.kind() == ExprKind::bit_xor) others = {n->args[0], made(ExprKind::bit_xor, *c + 1)};
     return others;
 }
 
 bool synchronises(const ir::Stmt& s) {
-    return std::holds_alternative<ir::BarrierWait>(s.op) || std::holds_alternative<ir::BlockSync>(s.op) || std::holds_alternative<ir::NamedSync>(s.op) || std::holds_alternative<ir::WarpSync>(s.op) ||
-           std::holds_alternative<ir::CpAsyncWait>(s.op) || std::holds_alternative<ir::WgmmaWait>(s.op) || std::holds_alternative<ir::BulkWait>(s.op) || std::holds_alternative<ir::ProxyFence>(s.op);
+    return std::holds_alternative<ir::BarrierWait>(s.op) || std::holds_alternative<ir::BlockSync>(s.op) ||
+           std::holds_alternative<ir::NamedSync>(s.op) || std::holds_alternative<ir::WarpSync>(s.op) ||
+           std::holds_alternative<ir::CpAsyncWait>(s.op) || std::holds_alternative<ir::WgmmaWait>(s.op) ||
+           std::holds_alternative<ir::BulkWait>(s.op) || std::holds_alternative<ir::ProxyFence>(s.op);
 }
 
 bool moves_data(const ir::Stmt& s) {
-    return std::holds_alternative<ir::LoadGlobal>(s.op) || std::holds_alternative<ir::StoreGlobal>(s.op) || std::holds_alternative<ir::StoreShared>(s.op) || std::holds_alternative<ir::CpAsync>(s.op);
+    return std::holds_alternative<ir::LoadGlobal>(s.op) || std::holds_alternative<ir::StoreGlobal>(s.op) ||
+           std::holds_alternative<ir::StoreShared>(s.op) || std::holds_alternative<ir::CpAsync>(s.op);
 }
 
 void rare_iterations(MutantList& list, const ir::Stmt& stmt, const SiteContext& context) {
@@ -110,7 +121,8 @@ void rare_iterations(MutantList& list, const ir::Stmt& stmt, const SiteContext& 
             const std::pair<const char*, Expr> when[] = {
                 {"not in every sixteenth iteration:", ir::not_equal(ir::make_expr(ExprKind::bit_and, {var, 15}), 15)},
                 {"not in iteration 5 of every six:", ir::not_equal(var % 6, 5)},
-                {"only while bit 2 of the loop's variable is 0:", ir::equal(ir::make_expr(ExprKind::bit_and, {ir::make_expr(ExprKind::shift_right, {var, 2}), 1}), 0)},
+                {"only while bit 2 of the loop's variable is 0:",
+                 ir::equal(ir::make_expr(ExprKind::bit_and, {ir::make_expr(ExprKind::shift_right, {var, 2}), 1}), 0)},
             };
             for (const auto& [verb, condition] : when) list.edit("sync/rare", verb, [&](Site& s) { put_under(s, condition); });
         }
@@ -124,8 +136,10 @@ void rare_iterations(MutantList& list, const ir::Stmt& stmt, const SiteContext& 
     const ir::Kernel& k = list.kernel();
     for (int n = 0; n < static_cast<int>(k.sizes.size()); ++n) {
         const std::string& name = k.sizes[static_cast<std::size_t>(n)];
-        list.edit("index/residue", "not where " + name + " % 8 is 5:", [&](Site& s) { put_under(s, ir::not_equal(ir::size_expr(n) % 8, 5)); });
-        list.edit("index/residue", "not where " + name + " % 16 is 8:", [&](Site& s) { put_under(s, ir::not_equal(ir::size_expr(n) % 16, 8)); });
+        list.edit("index/residue",
+                  "not where " + name + " % 8 is 5:", [&](Site& s) { put_under(s, ir::not_equal(ir::size_expr(n) % 8, 5)); });
+        list.edit("index/residue",
+                  "not where " + name + " % 16 is 8:", [&](Site& s) { put_under(s, ir::not_equal(ir::size_expr(n) % 16, 8)); });
         list.edit("index/large", "not where " + name + " is over 130:", [&](Site& s) { put_under(s, ir::size_expr(n) <= 130); });
     }
 }
@@ -143,15 +157,16 @@ void phases(MutantList& list, const ir::Stmt& stmt, const SiteContext& context) 
         if (role != ExprRole::slot && role != ExprRole::parity && role != ExprRole::shared_origin && role != ExprRole::assigned) continue;
         // Counts from the wrong place: the tile's number, an outer loop's, the block's.
         replace("pipeline/joint", rewrites(e, [&](const Expr& n) -> std::vector<Expr> {
-            if (n.kind() != ExprKind::mod) return {};
-            const auto c = n->args[1].as_constant();
-            if (!c || *c < 2 || *c > 16) return {};
-            std::vector<Expr> others;
-            for (int v : context.loops) others.push_back(ir::make_expr(ExprKind::mod, {n->args[0] + ir::var_expr(v), *c}));
-            if (list.kernel().persistent) others.push_back(ir::make_expr(ExprKind::mod, {n->args[0] + ir::block_index(0), *c}));
-            for (int s = 0; s < static_cast<int>(list.kernel().sizes.size()); ++s) others.push_back(ir::make_expr(ExprKind::mod, {n->args[0] + ir::size_expr(s) % 8, *c}));
-            return others;
-        }));
+                    if (n.kind() != ExprKind::mod) return {};
+                    const auto c = n->args[1].as_constant();
+                    if (!c || *c < 2 || *c > 16) return {};
+                    std::vector<Expr> others;
+                    for (int v : context.loops) others.push_back(ir::make_expr(ExprKind::mod, {n->args[0] + ir::var_expr(v), *c}));
+                    if (list.kernel().persistent) others.push_back(ir::make_expr(ExprKind::mod, {n->args[0] + ir::block_index(0), *c}));
+                    for (int s = 0; s < static_cast<int>(list.kernel().sizes.size()); ++s)
+                        others.push_back(ir::make_expr(ExprKind::mod, {n->args[0] + ir::size_expr(s) % 8, *c}));
+                    return others;
+                }));
     }
 }
 

@@ -26,7 +26,9 @@ Element with_number(const Element& e, double value) {
 std::vector<Element> factors(const Element& e) {
     if (e->op == ElementOp::mul) return {e->args[0], e->args[1], with_args(e, ElementOp::mul, {e, e->args[1]})};
     if (e->op == ElementOp::div) return {e->args[0], with_args(e, ElementOp::div, {e, e->args[1]})};
-    if (e->op == ElementOp::fma) return {with_args(e, ElementOp::add, {e->args[0], e->args[2]}), with_args(e, ElementOp::add, {e->args[1], e->args[2]}), with_args(e, ElementOp::mul, {e, e->args[1]})};
+    if (e->op == ElementOp::fma)
+        return {with_args(e, ElementOp::add, {e->args[0], e->args[2]}), with_args(e, ElementOp::add, {e->args[1], e->args[2]}),
+                with_args(e, ElementOp::mul, {e, e->args[1]})};
     return {};
 }
 
@@ -67,10 +69,15 @@ std::vector<Element> functions(const Element& e) {
         case ElementOp::exp2: return {with_number(e, 1), with_args(e, ElementOp::exp, e->args)};
         case ElementOp::rsqrt: return {with_args(e, ElementOp::sqrt, e->args), e->args[0]};
         case ElementOp::sqrt: return {e->args[0]};
-        case ElementOp::rcp: case ElementOp::tanh: case ElementOp::erf: case ElementOp::sigmoid: return {e->args[0]};
+        case ElementOp::rcp:
+        case ElementOp::tanh:
+        case ElementOp::erf:
+        case ElementOp::sigmoid: return {e->args[0]};
         case ElementOp::log: return {with_args(e, ElementOp::log2, e->args), e->args[0]};
         case ElementOp::log2: return {with_args(e, ElementOp::log, e->args), e->args[0]};
-        case ElementOp::abs: case ElementOp::floor: case ElementOp::ceil: return {e->args[0]};
+        case ElementOp::abs:
+        case ElementOp::floor:
+        case ElementOp::ceil: return {e->args[0]};
         case ElementOp::sin: return {with_args(e, ElementOp::cos, e->args)};
         case ElementOp::cos: return {with_args(e, ElementOp::sin, e->args)};
         case ElementOp::select: return {with_args(e, ElementOp::select, {e->args[0], e->args[2], e->args[1]}), e->args[1]};
@@ -113,76 +120,80 @@ void mutate_values(MutantList& list, const ir::Stmt& stmt) {
         replace("values/function", rewrites(c->value, functions));
         replace("values/predicate", rewrites(c->value, predicates));
         replace("index/coordinate", rewrites(c->value, [&](const Element& e) -> std::vector<Element> {
-            std::vector<Element> others;
-            if (e->op == ElementOp::coordinate) {
-                const int rank = static_cast<int>(k.fragments[static_cast<std::size_t>(c->dst)].dist.shape.size());
-                auto one_more = std::make_shared<ElementNode>();
-                one_more->dtype = e->dtype;
-                one_more->number = 1;
-                others.push_back(with_args(e, ElementOp::add, {e, one_more}));
-                if (rank > 1) {
-                    auto node = std::make_shared<ElementNode>(*e);
-                    node->id = (e->id + 1) % rank;
-                    others.push_back(std::move(node));
-                }
-            }
-            if (e->op == ElementOp::index) {
-                auto node = std::make_shared<ElementNode>(*e);
-                node->index = e->index + 1;
-                others.push_back(std::move(node));
-            }
-            return others;
-        }));
+                    std::vector<Element> others;
+                    if (e->op == ElementOp::coordinate) {
+                        const int rank = static_cast<int>(k.fragments[static_cast<std::size_t>(c->dst)].dist.shape.size());
+                        auto one_more = std::make_shared<ElementNode>();
+                        one_more->dtype = e->dtype;
+                        one_more->number = 1;
+                        others.push_back(with_args(e, ElementOp::add, {e, one_more}));
+                        if (rank > 1) {
+                            auto node = std::make_shared<ElementNode>(*e);
+                            node->id = (e->id + 1) % rank;
+                            others.push_back(std::move(node));
+                        }
+                    }
+                    if (e->op == ElementOp::index) {
+                        auto node = std::make_shared<ElementNode>(*e);
+                        node->index = e->index + 1;
+                        others.push_back(std::move(node));
+                    }
+                    return others;
+                }));
         replace("index/operands", rewrites(c->value, [](const Element& e) -> std::vector<Element> {
-            if (e->op != ElementOp::sub && e->op != ElementOp::div) return {};
-            return {with_args(e, e->op, {e->args[1], e->args[0]})};
-        }));
+                    if (e->op != ElementOp::sub && e->op != ElementOp::div) return {};
+                    return {with_args(e, e->op, {e->args[1], e->args[0]})};
+                }));
         replace("values/fragment", rewrites(c->value, [&](const Element& e) -> std::vector<Element> {
-            if (e->op != ElementOp::fragment) return {};
-            std::vector<Element> others;
-            const Fragment& f = k.fragments[static_cast<std::size_t>(e->id)];
-            for (std::size_t i = 0; i < k.fragments.size(); ++i) {
-                if (static_cast<int>(i) == e->id || k.fragments[i].dtype != f.dtype || !(k.fragments[i].dist == f.dist)) continue;
-                auto node = std::make_shared<ElementNode>(*e);
-                node->id = static_cast<int>(i);
-                others.push_back(std::move(node));
-            }
-            return others;
-        }));
+                    if (e->op != ElementOp::fragment) return {};
+                    std::vector<Element> others;
+                    const Fragment& f = k.fragments[static_cast<std::size_t>(e->id)];
+                    for (std::size_t i = 0; i < k.fragments.size(); ++i) {
+                        if (static_cast<int>(i) == e->id || k.fragments[i].dtype != f.dtype || !(k.fragments[i].dist == f.dist)) continue;
+                        auto node = std::make_shared<ElementNode>(*e);
+                        node->id = static_cast<int>(i);
+                        others.push_back(std::move(node));
+                    }
+                    return others;
+                }));
         replace("index/tile", rewrites(c->value, [&](const Element& e) -> std::vector<Element> {
-            if (e->op != ElementOp::fragment) return {};
-            std::vector<Element> others;
-            const auto& whole = k.fragments[static_cast<std::size_t>(e->id)].dist.shape;
-            const auto& part = k.fragments[static_cast<std::size_t>(c->dst)].dist.shape;
-            for (std::size_t i = 0; i < e->offset.size(); ++i) {
-                const int extent = part[static_cast<std::size_t>(e->dims[i])];
-                if (extent >= whole[i]) continue;
-                auto node = std::make_shared<ElementNode>(*e);
-                node->offset[i] = (node->offset[i] + extent) % whole[i];
-                others.push_back(std::move(node));
-            }
-            return others;
-        }));
+                    if (e->op != ElementOp::fragment) return {};
+                    std::vector<Element> others;
+                    const auto& whole = k.fragments[static_cast<std::size_t>(e->id)].dist.shape;
+                    const auto& part = k.fragments[static_cast<std::size_t>(c->dst)].dist.shape;
+                    for (std::size_t i = 0; i < e->offset.size(); ++i) {
+                        const int extent = part[static_cast<std::size_t>(e->dims[i])];
+                        if (extent >= whole[i]) continue;
+                        auto node = std::make_shared<ElementNode>(*e);
+                        node->offset[i] = (node->offset[i] + extent) % whole[i];
+                        others.push_back(std::move(node));
+                    }
+                    return others;
+                }));
         list.edit("values/drop", "dropped", drop);
     }
     if (const auto* r = std::get_if<Reduce>(&stmt.op)) {
         list.change("values/reduce", [&](Stmt& s) { std::get<Reduce>(s.op).op = r->op == "sum" ? "max" : "sum"; });
-        if (r->op == "max" || r->op == "min") list.change("values/reduce", [&](Stmt& s) { std::get<Reduce>(s.op).op = r->op == "max" ? "min" : "max"; });
+        if (r->op == "max" || r->op == "min")
+            list.change("values/reduce", [&](Stmt& s) { std::get<Reduce>(s.op).op = r->op == "max" ? "min" : "max"; });
         list.edit("values/drop", "dropped", drop);
     }
     if (const auto* r = std::get_if<Scan>(&stmt.op)) {
         list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).reverse = !r->reverse; });
         list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).op = r->op == "sum" ? "max" : "sum"; });
-        if (k.fragments[static_cast<std::size_t>(r->src)].dist.shape.size() > 1) list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).dim = r->dim == 0 ? 1 : 0; });
+        if (k.fragments[static_cast<std::size_t>(r->src)].dist.shape.size() > 1)
+            list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).dim = r->dim == 0 ? 1 : 0; });
         list.edit("values/drop", "dropped", drop);
     }
     if (const auto* w = std::get_if<Wgmma>(&stmt.op)) {
-        list.change("values/accumulate", [&](Stmt& s) { std::get<Wgmma>(s.op).accumulate = w->accumulate.is_constant(1) ? Expr(0) : Expr(1); });
+        list.change("values/accumulate",
+                    [&](Stmt& s) { std::get<Wgmma>(s.op).accumulate = w->accumulate.is_constant(1) ? Expr(0) : Expr(1); });
         list.edit("values/accumulate", "dropped", drop);
         list.edit("values/accumulate", "done twice:", double_statement);
     }
     if (const auto* x = std::get_if<Shuffle>(&stmt.op)) {
-        for (int by : {1, -1}) list.change("values/shuffle", [&](Stmt& s) { std::get<Shuffle>(s.op).lane_arg = (x->lane_arg + by + 32) % 32; });
+        for (int by : {1, -1})
+            list.change("values/shuffle", [&](Stmt& s) { std::get<Shuffle>(s.op).lane_arg = (x->lane_arg + by + 32) % 32; });
         for (const char* mode : {"idx", "up", "down", "bfly"}) {
             if (x->mode != mode) list.change("values/shuffle", [&](Stmt& s) { std::get<Shuffle>(s.op).mode = mode; });
         }
@@ -192,7 +203,8 @@ void mutate_values(MutantList& list, const ir::Stmt& stmt) {
         list.change("values/atomic", [&](Stmt& s) { s.op = StoreGlobal{a->dst, a->src, a->vector_bytes, CacheHint::none}; });
         list.edit("values/atomic", "done twice:", double_statement);
     }
-    if (const auto* t = std::get_if<TmaStore>(&stmt.op)) list.change("values/atomic", [&](Stmt& s) { std::get<TmaStore>(s.op).reduce_add = !t->reduce_add; });
+    if (const auto* t = std::get_if<TmaStore>(&stmt.op))
+        list.change("values/atomic", [&](Stmt& s) { std::get<TmaStore>(s.op).reduce_add = !t->reduce_add; });
     // A register tile for another: what is read, and where it is put.
     Stmt copy = stmt;
     const std::vector<int*> named = fragments_of(copy);

@@ -13,7 +13,7 @@ namespace {
 
 using emulate::Made;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr std::size_t most_terms = 6000;   // of a product written out
+constexpr std::size_t most_terms = 6000;  // of a product written out
 
 void collect_names(const ir::Term& t, const ir::Equation& e, std::vector<std::string>& names) {
     if (t->kind == ir::TermKind::reduce && t->id >= 0 && t->id < static_cast<int>(e.index_names.size())) {
@@ -25,7 +25,8 @@ void collect_names(const ir::Term& t, const ir::Equation& e, std::vector<std::st
 
 }  // namespace
 
-Forms::Forms(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<emulate::TensorData>& inputs, const std::vector<double>& scalars)
+Forms::Forms(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<emulate::TensorData>& inputs,
+             const std::vector<double>& scalars)
     : k_(kernel), sizes_(sizes), inputs_(inputs), scalars_(scalars) {}
 
 double Forms::snapped(double x) {
@@ -123,7 +124,7 @@ FormId Forms::multiply(FormId a, FormId b) {
             s.args = {id};
             return intern({{Monomial{{atom_of(std::move(s)), 1.0}}, 1.0}});
         };
-        if (form(a).size() > 64) b = folded(b);   // the square of a long sum, and there may be as many of them
+        if (form(a).size() > 64) b = folded(b);  // the square of a long sum, and there may be as many of them
         a = folded(a);
     }
     const Form left = form(a), right = form(b);
@@ -261,7 +262,7 @@ FormId Forms::extremum(const std::string& op, const std::vector<FormId>& args) {
             if (!monomial.empty()) scale = std::max(scale, std::fabs(c));
         }
     }
-    if (scale == 0) {   // constants only
+    if (scale == 0) {  // constants only
         double best = identity;
         for (FormId m : members) {
             const double c = form(m).empty() ? 0 : form(m).begin()->second;
@@ -431,7 +432,8 @@ FormId Forms::expected(const ir::Equation& equation, const std::vector<std::int6
     collect_names(equation.value, equation, names_);
     bound_.clear();
     folds_.clear();
-    for (std::size_t d = 0; d < where.size() && d < equation.output_vars.size(); ++d) bound_[equation.output_vars[d]] = where[d] - emulate::size_value(ir::start_of(equation, d), sizes_).value_or(0);
+    for (std::size_t d = 0; d < where.size() && d < equation.output_vars.size(); ++d)
+        bound_[equation.output_vars[d]] = where[d] - emulate::size_value(ir::start_of(equation, d), sizes_).value_or(0);
     return of_term(equation.value);
 }
 
@@ -530,7 +532,7 @@ FormId Forms::actual(const emulate::History& h, emulate::MadeId id) {
 // ------------------------------------------------------------------------------------------------------------- elements
 
 void Forms::collect(const Monomial& m, std::set<std::pair<int, std::int64_t>>& out, std::set<int>& seen, std::size_t most) const {
-    std::vector<int> left;   // atoms; parts are shared
+    std::vector<int> left;  // atoms; parts are shared
     auto add = [&](const Monomial& factors) {
         for (const auto& [id, p] : factors) {
             if (seen.insert(id).second) left.push_back(id);

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "emulate/history.h"
 #include "emulate/emulator.h"
+#include "emulate/history.h"
 
 namespace tw::diagnose {
 
@@ -22,17 +22,17 @@ using FormId = int;
 
 struct FormAtom {
     enum class Kind : std::uint8_t { element, scalar, nothing, function, exponential, extremum, sum } kind = Kind::nothing;
-    int id = 0;                     // tensor, scalar
-    std::int64_t offset = 0;        // element
-    std::string name;               // function; "max" or "min"
-    std::vector<FormId> args;       // function: arguments; exponential: what exp is taken of; extremum: the set; sum: the sum
+    int id = 0;                // tensor, scalar
+    std::int64_t offset = 0;   // element
+    std::string name;          // function; "max" or "min"
+    std::vector<FormId> args;  // function: arguments; exponential: what exp is taken of; extremum: the set; sum: the sum
     friend bool operator<(const FormAtom& a, const FormAtom& b) {
         return std::tie(a.kind, a.id, a.offset, a.name, a.args) < std::tie(b.kind, b.id, b.offset, b.name, b.args);
     }
 };
 
-using Monomial = std::vector<std::pair<int, double>>;   // (atom, power), sorted by atom; empty: a constant
-using Form = std::map<Monomial, double>;                // coefficient of each; no zeros
+using Monomial = std::vector<std::pair<int, double>>;  // (atom, power), sorted by atom; empty: a constant
+using Form = std::map<Monomial, double>;               // coefficient of each; no zeros
 
 class Forms {
 public:
@@ -91,9 +91,9 @@ private:
     Shape shape(const Monomial& m, double coefficient, int depth, bool& negative);
     const Shape& shape_of_atom(int atom, int depth);
     Shape made_shape(int atom, int depth);
-    std::map<std::pair<int, int>, Shape> shapes_;   // by atom and depth
+    std::map<std::pair<int, int>, Shape> shapes_;  // by atom and depth
     double parts(const Form& f);
-    std::map<int, double> parts_;                   // by atom
+    std::map<int, double> parts_;  // by atom
     Shape folded_list(const std::string& op, std::vector<Shape> items, int depth, bool prefix_sum);
     void collect(const Monomial& m, std::set<std::pair<int, std::int64_t>>& out, std::set<int>& seen, std::size_t most) const;
     double snapped(double x);
@@ -113,10 +113,11 @@ private:
     std::map<FormAtom, int> atom_ids_;
     std::set<double> coefficients_;
     std::map<emulate::MadeId, FormId> made_;
-    std::map<int, std::int64_t> bound_;      // index variables of `computes`
+    std::map<int, std::int64_t> bound_;  // index variables of `computes`
     std::map<const ir::TermNode*, std::set<int>> variables_;
-    std::map<std::pair<const ir::TermNode*, std::vector<std::int64_t>>, FormId> folds_;   // of the present equation, by the indices around them
-    std::vector<std::string> names_;         // of the reduction variables, outermost first
+    std::map<std::pair<const ir::TermNode*, std::vector<std::int64_t>>, FormId>
+        folds_;                       // of the present equation, by the indices around them
+    std::vector<std::string> names_;  // of the reduction variables, outermost first
     bool folded_ = false;
 };
 

@@ -112,7 +112,8 @@ Forms::Shape Forms::shape(const Monomial& m, double c, int depth, bool& negative
     if (c != 1 || m.empty()) {
         // 1 / 128 reads better than 0.0078125.
         const double inverse = 1 / c;
-        if (c < 1 && std::fabs(inverse - std::round(inverse)) < 1e-4 * inverse && !m.empty()) below.put(number_text(std::round(inverse))), ++lower;
+        if (c < 1 && std::fabs(inverse - std::round(inverse)) < 1e-4 * inverse && !m.empty())
+            below.put(number_text(std::round(inverse))), ++lower;
         else above.put(number_text(c)), ++upper;
     }
     // Elements in the order of the parameters, whatever was met first.
@@ -127,7 +128,7 @@ Forms::Shape Forms::shape(const Monomial& m, double c, int depth, bool& negative
         int& count = p > 0 ? upper : lower;
         if (count++) side.put(" * ");
         const double q = std::fabs(p);
-        if (atom(id).kind == FormAtom::Kind::exponential && q != 1) {   // exp(x)^q is exp(q * x)
+        if (atom(id).kind == FormAtom::Kind::exponential && q != 1) {  // exp(x)^q is exp(q * x)
             side.put("exp(" + number_text(q) + " * (");
             side.put(shape(form(atom(id).args[0]), depth));
             side.put("))");
@@ -158,7 +159,8 @@ Forms::Shape Forms::folded_list(const std::string& op, std::vector<Shape> items,
         it->members.push_back(std::move(s));
     }
     static const std::vector<std::string> spare = {"i", "j", "l", "q"};
-    const std::string name = static_cast<std::size_t>(depth) < names_.size() ? names_[static_cast<std::size_t>(depth)] : spare[static_cast<std::size_t>(depth) % spare.size()];
+    const std::string name = static_cast<std::size_t>(depth) < names_.size() ? names_[static_cast<std::size_t>(depth)]
+                                                                             : spare[static_cast<std::size_t>(depth) % spare.size()];
     std::vector<Shape> pieces;
     std::vector<bool> is_fold;
     for (Group& g : groups) {
@@ -169,7 +171,8 @@ Forms::Shape Forms::folded_list(const std::string& op, std::vector<Shape> items,
             std::size_t to = from + 1;
             std::vector<std::int64_t> step;
             if (to < g.members.size()) {
-                for (std::size_t i = 0; i < g.members[from].numbers.size(); ++i) step.push_back(g.members[to].numbers[i] - g.members[from].numbers[i]);
+                for (std::size_t i = 0; i < g.members[from].numbers.size(); ++i)
+                    step.push_back(g.members[to].numbers[i] - g.members[from].numbers[i]);
                 bool unit = false;
                 std::int64_t smallest = 0;
                 for (std::int64_t d : step) {
@@ -291,7 +294,7 @@ double Forms::parts(const Form& f) {
 }
 
 std::string Forms::text(const Form& f, std::size_t limit) {
-    constexpr double most = 30'000;   // beyond it nobody reads it, and writing it takes minutes
+    constexpr double most = 30'000;  // beyond it nobody reads it, and writing it takes minutes
     if (const double n = parts(f); n > most) return fmt::format("{} terms of {:.0f} parts together", f.size(), n);
     std::string s = shape(f, 0).str();
     if (s.size() > limit) s = s.substr(0, limit * 2 / 3) + " ... " + s.substr(s.size() - limit / 4);

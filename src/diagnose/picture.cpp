@@ -46,7 +46,8 @@ TilePicture tile_picture(const Replay& r, std::uint32_t event, int wanted) {
     const emulate::Event& e = h.events[event];
     // All cells of the statement in this iteration, whichever warp moved them.
     auto same = [&](const emulate::Event& o) {
-        return o.stmt == e.stmt && o.loops == e.loops && o.rank == e.rank && std::equal(o.block, o.block + 3, e.block) && o.role == e.role && o.instance == e.instance;
+        return o.stmt == e.stmt && o.loops == e.loops && o.rank == e.rank && std::equal(o.block, o.block + 3, e.block) &&
+               o.role == e.role && o.instance == e.instance;
     };
     std::vector<char> belongs(h.events.size(), 0);
     for (std::size_t i = 1; i < h.events.size(); ++i) belongs[i] = same(h.events[i]);
@@ -57,13 +58,14 @@ TilePicture tile_picture(const Replay& r, std::uint32_t event, int wanted) {
         const auto from = copied_from(h, h.parts_of(m)[0]);
         if (!from || (wanted >= 0 && from->first != wanted)) continue;
         rank_two = rank_two || m.cell[1] >= 0;
-        const auto key = m.cell[1] >= 0 ? std::pair<std::int64_t, std::int64_t>(m.cell[0], m.cell[1]) : std::pair<std::int64_t, std::int64_t>(0, m.cell[0]);
+        const auto key = m.cell[1] >= 0 ? std::pair<std::int64_t, std::int64_t>(m.cell[0], m.cell[1])
+                                        : std::pair<std::int64_t, std::int64_t>(0, m.cell[0]);
         cells[key] = {from->first, index_of(r.inputs[static_cast<std::size_t>(from->first)], from->second)};
     }
     if (cells.size() < 4) return {};
     const int tensor = cells.begin()->second.tensor;
     for (const auto& [at, c] : cells) {
-        if (c.tensor != tensor) return {};   // operands of a matrix product, mixed
+        if (c.tensor != tensor) return {};  // operands of a matrix product, mixed
     }
     const std::size_t rank = cells.begin()->second.index.size();
     if (rank == 0) return {};
@@ -149,13 +151,16 @@ TilePicture tile_picture(const Replay& r, std::uint32_t event, int wanted) {
     p.clipped = rows > most_rows || columns > most_columns * run;
     const std::string name = r.kernel.tensors[static_cast<std::size_t>(tensor)].name;
     const bool transposed = chosen.row == d_column && rank_two && rank > 1;
-    p.title = fmt::format("the {} x {} tile at line {}, `{}`: the element of `{}` in each cell{}", rows, columns, e.stmt->loc.line, ir::kind_name(e.stmt->op), name, transposed ? " (read transposed)" : "");
-    p.legend = fmt::format("row, column of `{}`{}; * marks a cell that a plain copy would fill otherwise ({} of {})", name, run > 1 ? fmt::format(", every {}th column (between them neighbours stay neighbours)", run) : "",
+    p.title = fmt::format("the {} x {} tile at line {}, `{}`: the element of `{}` in each cell{}", rows, columns, e.stmt->loc.line,
+                          ir::kind_name(e.stmt->op), name, transposed ? " (read transposed)" : "");
+    p.legend = fmt::format("row, column of `{}`{}; * marks a cell that a plain copy would fill otherwise ({} of {})", name,
+                           run > 1 ? fmt::format(", every {}th column (between them neighbours stay neighbours)", run) : "",
                            cells.size() - best, cells.size());
     return p;
 }
 
-TilePicture output_picture(const Replay& r, int tensor, const std::vector<std::int64_t>& where, const std::vector<std::vector<std::int64_t>>& wrong) {
+TilePicture output_picture(const Replay& r, int tensor, const std::vector<std::int64_t>& where,
+                           const std::vector<std::vector<std::int64_t>>& wrong) {
     TilePicture p;
     const emulate::TensorData& t = r.inputs[static_cast<std::size_t>(tensor)];
     const std::size_t rank = t.dims.size();
@@ -163,7 +168,8 @@ TilePicture output_picture(const Replay& r, int tensor, const std::vector<std::i
     const std::int64_t rows = rank > 1 ? t.dims[rank - 2] : 1, columns = t.dims[rank - 1];
     if (rows * columns < 4 || static_cast<std::int64_t>(wrong.size()) >= rows * columns) return p;
     const std::int64_t at_row = rank > 1 ? where[rank - 2] : 0, at_column = where[rank - 1];
-    const std::int64_t row0 = std::max<std::int64_t>(0, std::min(at_row - 2, rows - most_rows)), column0 = std::max<std::int64_t>(0, std::min(at_column - 4, columns - 2 * most_columns));
+    const std::int64_t row0 = std::max<std::int64_t>(0, std::min(at_row - 2, rows - most_rows)),
+                       column0 = std::max<std::int64_t>(0, std::min(at_column - 4, columns - 2 * most_columns));
     std::set<std::vector<std::int64_t>> bad(wrong.begin(), wrong.end());
     for (std::int64_t row = row0; row < rows && row < row0 + most_rows; ++row) {
         p.rows.push_back(row);

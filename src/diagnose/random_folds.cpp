@@ -28,13 +28,13 @@ std::string rows(RandomWriter& w) {
     if (whole) {
         fetch("0:BN");
         w.line(fmt::format("r = tw.{}({}, axis=1)", op, e));
-    } else if (kind == 1) {   // a carry per row
+    } else if (kind == 1) {  // a carry per row
         w.line(fmt::format("r = tw.full(f32, (BM,), {})", fill));
         w.open("for c in tw.range(tw.cdiv(N, BN)):");
         fetch("c * BN : c * BN + BN");
         w.line(op == "sum" ? fmt::format("r = r + tw.sum({}, axis=1)", e) : fmt::format("r = tw.{}imum(r, tw.{}({}, axis=1))", op, op, e));
         w.close();
-    } else {   // a partial tile, folded once
+    } else {  // a partial tile, folded once
         w.line(fmt::format("p = tw.full(f32, (BM, BN), {}{})", fill, w.chance(50) ? ", layout=tw.warp_rows()" : ""));
         w.open("for c in tw.range(tw.cdiv(N, BN)):");
         fetch("c * BN : c * BN + BN");
@@ -135,7 +135,7 @@ std::string triangle(RandomWriter& w) {
 std::string online(RandomWriter& w) {
     if (w.exact()) return rows(w);
     const int BM = w.pick({1, 2, 4}), BN = w.pick({32, 64});
-    const int kind = w.below(3);   // log-sum-exp, softmax, weighted average
+    const int kind = w.below(3);  // log-sum-exp, softmax, weighted average
     for (const char* s : {"M", "N"}) w.size(s);
     w.parameter("X: tw.Tensor(f32, M, N)");
     if (kind == 2) w.parameter("V: tw.Tensor(f32, N)");

@@ -13,7 +13,10 @@ Twin of_places(RandomWriter& w, const Twin& place, int steps) {
         switch (w.below(7)) {
             case 0: p = {fmt::format("({} // {})", p.code, c), fmt::format("({} // {})", p.spec, c)}; break;
             case 1: p = {fmt::format("({} % {})", p.code, c), fmt::format("({} % {})", p.spec, c)}; break;
-            case 2: p = {fmt::format("tw.where({} % {} == {}, {}, {})", p.code, c, r, p.code, c), fmt::format("where({} % {} == {}, {}, {})", p.spec, c, r, p.spec, c)}; break;
+            case 2:
+                p = {fmt::format("tw.where({} % {} == {}, {}, {})", p.code, c, r, p.code, c),
+                     fmt::format("where({} % {} == {}, {}, {})", p.spec, c, r, p.spec, c)};
+                break;
             case 3: p = {fmt::format("({} + {})", p.code, c), fmt::format("({} + {})", p.spec, c)}; break;
             case 4: p = {fmt::format("tw.minimum({}, {})", p.code, c * 10), fmt::format("minimum({}, {})", p.spec, c * 10)}; break;
             case 5: p = {fmt::format("({} % {}).to(tw.i8).to(i32)", p.code, c), fmt::format("({} % {})", p.spec, c)}; break;
@@ -60,7 +63,8 @@ std::string integers(RandomWriter& w) {
         case 1: y = {fmt::format("({} - {})", p.code, x.code), fmt::format("({} - {})", p.spec, x.spec)}; break;
         case 2: {
             const int c = w.pick({3, 16, 33, 100});
-            y = {fmt::format("tw.where({} < {}, {}, {})", p.code, c, x.code, p.code), fmt::format("where({} < {}, {}, {})", p.spec, c, x.spec, p.spec)};
+            y = {fmt::format("tw.where({} < {}, {}, {})", p.code, c, x.code, p.code),
+                 fmt::format("where({} < {}, {}, {})", p.spec, c, x.spec, p.spec)};
             break;
         }
         case 3: y = {fmt::format("tw.maximum({}, {})", x.code, p.code), fmt::format("maximum({}, {})", x.spec, p.spec)}; break;
@@ -76,7 +80,8 @@ std::string norms(RandomWriter& w) {
     if (w.exact()) return integers(w);
     const int BM = w.pick({1, 2, 4}), BN = w.pick({64, 128, 256});
     const std::string t = w.word({"f32", "f32", "bf16"});
-    const std::string eps = w.word({"1e-12", "1e-8", "1e-6", "1e-5", "5e-8", "0.001"}), factor = w.word({"5e-8", "1e-7", "3e-6", "0.125", "2.0", "-3.0", "1000000.0"});
+    const std::string eps = w.word({"1e-12", "1e-8", "1e-6", "1e-5", "5e-8", "0.001"}),
+                      factor = w.word({"5e-8", "1e-7", "3e-6", "0.125", "2.0", "-3.0", "1000000.0"});
     for (const char* s : {"M", "N"}) w.size(s);
     const int kind = w.below(5);
     w.parameter(fmt::format("X: tw.Tensor({}, M, N)", t));
@@ -132,7 +137,11 @@ std::string places(RandomWriter& w) {
     w.line("tw.assume(1 <= N and N <= BN)");
     w.line("m = tw.grid(tw.cdiv(M, BM)) * BM");
     const bool limit = w.chance(50);
-    w.line(fmt::format("x = tw.load(X[m : m + BM, 0:BN], fill={}){}", limit ? "0.0" : least ? "float(\"inf\")" : "float(\"-inf\")", t == "f32" ? "" : ".to(f32)"));
+    w.line(fmt::format("x = tw.load(X[m : m + BM, 0:BN], fill={}){}",
+                       limit   ? "0.0"
+                       : least ? "float(\"inf\")"
+                               : "float(\"-inf\")",
+                       t == "f32" ? "" : ".to(f32)"));
     w.line(fmt::format("best = tw.{}(x, axis=1{})", op, limit ? ", limit=N" : ""));
     std::string spec;
     if (kind == 0) {
@@ -141,7 +150,8 @@ std::string places(RandomWriter& w) {
     } else {
         const char* chosen = kind == 1 ? "0.0, x" : "x, 0.0";
         w.line(fmt::format("tw.store(Y[m : m + BM, 0:BN], tw.where(tw.coord(x, 1) == best[:, None], {}))", chosen));
-        spec = fmt::format("let best[m] = {}(k, f32(X[m, k]))\nY[m, n] = where(n == best[m], {})", op, kind == 1 ? "0.0, f32(X[m, n])" : "f32(X[m, n]), 0.0");
+        spec = fmt::format("let best[m] = {}(k, f32(X[m, k]))\nY[m, n] = where(n == best[m], {})", op,
+                           kind == 1 ? "0.0, f32(X[m, n])" : "f32(X[m, n]), 0.0");
     }
     return w.file("sm_80", spec, fmt::format("threads={}", w.pick({32, 64, 128})));
 }
@@ -204,14 +214,27 @@ std::string functions(RandomWriter& w) {
     w.line("i = tw.grid(tw.cdiv(N, BN)) * BN");
     w.line("x = tw.load(X[i : i + BN], fill=0.0)");
     w.line("h = tw.full(f32, (BN,), 0.5)");
-    static const Twin list[] = {
-        {"tw.exp2(tw.minimum(x, 3.0))", "exp2(minimum(X[n], 3.0))"}, {"tw.log(tw.abs(x) + 1.0)", "log(abs(X[n]) + 1.0)"}, {"tw.log2(x * x + 2.0)", "log2(X[n] * X[n] + 2.0)"},
-        {"tw.sqrt(x * x + 1.0)", "sqrt(X[n] * X[n] + 1.0)"}, {"tw.rcp(x * x + 1.0)", "1.0 / (X[n] * X[n] + 1.0)"}, {"tw.sin(x)", "sin(X[n])"}, {"tw.cos(x)", "cos(X[n])"},
-        {"tw.erf(x)", "erf(X[n])"}, {"tw.floor(x)", "floor(X[n])"}, {"tw.ceil(x * 3.0)", "ceil(X[n] * 3.0)"}, {"tw.pow(tw.abs(x) + 1.0, 2.0)", "(abs(X[n]) + 1.0) ** 2"},
-        {"tw.fma(x, s, h)", "(X[n] * s + 0.5)"}, {"tw.max(x * s, -x)", "maximum(X[n] * s, -X[n])"}, {"tw.min(x, x * x)", "minimum(X[n], X[n] * X[n])"}, {"tw.sqrt(x * x)", "abs(X[n])"},
-        {"tw.exp(2.0 * tw.log(tw.abs(x) + 1.0))", "(abs(X[n]) + 1.0) ** 2"}, {"tw.where((x > 0.0) & (x < 2.0), x, h)", "where(X[n] > 0.0 and X[n] < 2.0, X[n], 0.5)"},
-        {"tw.where(~(x > 0.25) | (x == s), h, x)", "where(not (X[n] > 0.25) or X[n] == s, 0.5, X[n])"}, {"x.to(tw.tf32).to(f32)", "f32(tf32(X[n]))"}, {"x ** 2", "X[n] ** 2"},
-        {"tw.where(x != 0.5, x, -h)", "where(X[n] != 0.5, X[n], -0.5)"}};
+    static const Twin list[] = {{"tw.exp2(tw.minimum(x, 3.0))", "exp2(minimum(X[n], 3.0))"},
+                                {"tw.log(tw.abs(x) + 1.0)", "log(abs(X[n]) + 1.0)"},
+                                {"tw.log2(x * x + 2.0)", "log2(X[n] * X[n] + 2.0)"},
+                                {"tw.sqrt(x * x + 1.0)", "sqrt(X[n] * X[n] + 1.0)"},
+                                {"tw.rcp(x * x + 1.0)", "1.0 / (X[n] * X[n] + 1.0)"},
+                                {"tw.sin(x)", "sin(X[n])"},
+                                {"tw.cos(x)", "cos(X[n])"},
+                                {"tw.erf(x)", "erf(X[n])"},
+                                {"tw.floor(x)", "floor(X[n])"},
+                                {"tw.ceil(x * 3.0)", "ceil(X[n] * 3.0)"},
+                                {"tw.pow(tw.abs(x) + 1.0, 2.0)", "(abs(X[n]) + 1.0) ** 2"},
+                                {"tw.fma(x, s, h)", "(X[n] * s + 0.5)"},
+                                {"tw.max(x * s, -x)", "maximum(X[n] * s, -X[n])"},
+                                {"tw.min(x, x * x)", "minimum(X[n], X[n] * X[n])"},
+                                {"tw.sqrt(x * x)", "abs(X[n])"},
+                                {"tw.exp(2.0 * tw.log(tw.abs(x) + 1.0))", "(abs(X[n]) + 1.0) ** 2"},
+                                {"tw.where((x > 0.0) & (x < 2.0), x, h)", "where(X[n] > 0.0 and X[n] < 2.0, X[n], 0.5)"},
+                                {"tw.where(~(x > 0.25) | (x == s), h, x)", "where(not (X[n] > 0.25) or X[n] == s, 0.5, X[n])"},
+                                {"x.to(tw.tf32).to(f32)", "f32(tf32(X[n]))"},
+                                {"x ** 2", "X[n] ** 2"},
+                                {"tw.where(x != 0.5, x, -h)", "where(X[n] != 0.5, X[n], -0.5)"}};
     Twin y = list[w.below(static_cast<int>(std::size(list)))];
     for (int more = w.below(3); more > 0; --more) {
         const Twin& z = list[w.below(static_cast<int>(std::size(list)))];

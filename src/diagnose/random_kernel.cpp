@@ -58,7 +58,9 @@ std::string break_kernel(ir::Kernel& kernel, std::mt19937_64& random) {
     return {};
 }
 
-void break_kernel(ir::Module& module, std::mt19937_64& random, std::string& slip) { slip = break_kernel(module.kernels[random() % module.kernels.size()], random); }
+void break_kernel(ir::Module& module, std::mt19937_64& random, std::string& slip) {
+    slip = break_kernel(module.kernels[random() % module.kernels.size()], random);
+}
 
 std::vector<std::map<std::string, std::int64_t>> random_shapes(const ir::Kernel& k, std::mt19937_64& random, int count) {
     std::vector<std::map<std::string, std::int64_t>> shapes;

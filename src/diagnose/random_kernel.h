@@ -28,13 +28,13 @@ struct RandomKernel {
     std::string slip;                  // what was broken, empty when nothing was
     ir::Kernel kernel;                 // its last form, with the slip; of a program: its parameters and what it computes
     std::optional<ir::Module> module;  // of a program: its kernels and launches
-    std::vector<std::map<std::string, std::int64_t>> shapes;   // sizes to try, by name: ragged, tiny, several tiles
+    std::vector<std::map<std::string, std::int64_t>> shapes;  // sizes to try, by name: ragged, tiny, several tiles
 };
 
 struct RandomOptions {
-    double broken = 0.45;              // probability of a slip
-    bool exact = false;                // only operations that are exact on small integers
-    std::string family;                // only this one
+    double broken = 0.45;  // probability of a slip
+    bool exact = false;    // only operations that are exact on small integers
+    std::string family;    // only this one
 };
 
 const std::vector<std::string>& random_families();

@@ -28,7 +28,7 @@ std::string nested(RandomWriter& w) {
     w.parameter(transposed ? fmt::format("Y: tw.Tensor({}, N, M)", t) : fmt::format("Y: tw.Tensor({}, M, N)", t));
     w.parameter(fmt::format("T: tw.const = {}", B));
     w.line(fmt::format("s = tw.shared({}, ({}, T, T), pad=1)", t, stages));
-    const int outer = w.below(3);   // one block for all, a persistent loop, a loop of chunks
+    const int outer = w.below(3);  // one block for all, a persistent loop, a loop of chunks
     if (outer == 0) w.line("tw.grid(1)");
     if (outer == 2) w.line("first = tw.grid(tw.cdiv(M, 2 * T)) * 2");
     const bool counted = w.chance(60);
@@ -45,7 +45,8 @@ std::string nested(RandomWriter& w) {
     if (!joint || stages == 1) w.line("tw.sync()");
     w.line(fmt::format("tw.store(s[slot], tw.load(X[m * T : m * T + T, c * T : c * T + T], fill={}))", RandomWriter::zero(t)));
     w.line("tw.sync()");
-    w.line(transposed ? "tw.store(Y[c * T : c * T + T, m * T : m * T + T], tw.load(s[slot].T))" : "tw.store(Y[m * T : m * T + T, c * T : c * T + T], tw.load(s[slot]))");
+    w.line(transposed ? "tw.store(Y[c * T : c * T + T, m * T : m * T + T], tw.load(s[slot].T))"
+                      : "tw.store(Y[m * T : m * T + T, c * T : c * T + T], tw.load(s[slot]))");
     if (counted) w.line("count = count + 1");
     w.close();
     w.close();
@@ -55,7 +56,7 @@ std::string nested(RandomWriter& w) {
 // A persistent loop of a producer and a consumer with raw mbarriers: phases count the rounds of this block, not the tiles of all.
 std::string persistent_phases(RandomWriter& w) {
     const int stages = w.pick({1, 1, 2, 3, 4}), BM = w.pick({16, 32});
-    const bool inner = w.chance(50);   // chunks of columns inside each tile
+    const bool inner = w.chance(50);  // chunks of columns inside each tile
     for (const char* s : {"M", "N"}) w.size(s);
     w.parameter("X: tw.Tensor(f32, M, N)");
     w.parameter("Y: tw.Tensor(f32, M, N)");
@@ -101,7 +102,7 @@ std::string persistent_phases(RandomWriter& w) {
 std::string arrivals(RandomWriter& w) {
     const int BN = w.pick({128, 256, 512}), threads = w.pick({32, 64, 128});
     w.size("N");
-    const bool each = w.chance(60);   // every copy counts as an arrival; or none does, and one thread arrives after all have asked
+    const bool each = w.chance(60);  // every copy counts as an arrival; or none does, and one thread arrives after all have asked
     w.parameter("X: tw.Tensor(f32, N)");
     w.parameter("Y: tw.Tensor(f32, N)");
     w.line("tw.assume(N % 4 == 0)");
@@ -189,7 +190,7 @@ std::string team(RandomWriter& w) {
 // Sums through TMA, a batch of products, windows of an accumulator.
 std::string batches(RandomWriter& w) {
     const int kind = w.below(3);
-    if (kind == 0) {   // tiles added to their place by TMA
+    if (kind == 0) {  // tiles added to their place by TMA
         for (const char* s : {"M", "N"}) w.size(s);
         w.parameter("X: tw.Tensor(f32, M, N)");
         w.parameter("Y: tw.Tensor(f32, 16, N, zeroed=True)");
@@ -202,7 +203,8 @@ std::string batches(RandomWriter& w) {
         w.line("tw.tma_reduce_add(Y[0, bn * 32], s)");
         w.line("tw.tma_store_commit()");
         w.line("tw.tma_store_wait(0)");
-        return w.file("sm_90a", "Y[r, n] = sum(t in 0:(M + 15) // 16, where(t * 16 + r < M, X[minimum(t * 16 + r, M - 1), n], 0.0))", "threads=128");
+        return w.file("sm_90a", "Y[r, n] = sum(t in 0:(M + 15) // 16, where(t * 16 + r < M, X[minimum(t * 16 + r, M - 1), n], 0.0))",
+                      "threads=128");
     }
     for (const char* s : {"M", "N", "K"}) w.size(s);
     w.parameter("A: tw.Tensor(bf16, M, K)");
@@ -265,7 +267,8 @@ std::string warps(RandomWriter& w) {
 }  // namespace
 
 std::vector<NamedFamily> order_families() {
-    return {{"nested", nested, 12}, {"phases", persistent_phases, 8}, {"arrivals", arrivals, 4}, {"cluster_sums", cluster_sums, 4}, {"team", team, 3}, {"batches", batches, 3}, {"warps", warps, 2}};
+    return {{"nested", nested, 12}, {"phases", persistent_phases, 8}, {"arrivals", arrivals, 4}, {"cluster_sums", cluster_sums, 4},
+            {"team", team, 3},      {"batches", batches, 3},          {"warps", warps, 2}};
 }
 
 }  // namespace tw::diagnose

@@ -74,11 +74,14 @@ std::string mma(RandomWriter& w) {
     w.line("bm, bn = tw.grid(tw.cdiv(M, BM), tw.cdiv(N, BN))");
     const std::string lead = stages > 1 ? fmt::format("{}, ", stages) : "";
     const std::string a_swizzle = BK == 32 ? w.word({", swizzle=64", ", swizzle=32", ""}) : w.word({", swizzle=32", ""});
-    const std::string b_swizzle = columns_of_b ? (BN == 64 ? w.word({", swizzle=128", ", swizzle=64", ""}) : w.word({", swizzle=64", ""})) : a_swizzle;
+    const std::string b_swizzle =
+        columns_of_b ? (BN == 64 ? w.word({", swizzle=128", ", swizzle=64", ""}) : w.word({", swizzle=64", ""})) : a_swizzle;
     w.line(fmt::format("sA = tw.shared({}, ({}BM, BK){})", t, lead, a_swizzle));
     w.line(fmt::format("sB = tw.shared({}, ({}{}){})", t, lead, columns_of_b ? "BK, BN" : "BN, BK", b_swizzle));
     w.line(fmt::format("acc = tw.zeros(f32, (BM, BN){})", w.chance(60) ? ", layout=tw.mma_c(warps=(2, 2))" : ""));
-    auto b_of = [&](const std::string& k) { return columns_of_b ? fmt::format("B[{} * BK, bn * BN]", k) : fmt::format("B[bn * BN, {} * BK]", k); };
+    auto b_of = [&](const std::string& k) {
+        return columns_of_b ? fmt::format("B[{} * BK, bn * BN]", k) : fmt::format("B[bn * BN, {} * BK]", k);
+    };
     auto product = [&](const std::string& slot) {
         w.open("for kk in tw.unroll(BK // 16):");
         w.line(fmt::format("a = tw.load(sA[{}:, kk * 16 : kk * 16 + 16], layout=tw.mma_a())", slot));
@@ -135,8 +138,6 @@ std::string mma(RandomWriter& w) {
 
 }  // namespace
 
-std::vector<NamedFamily> copy_families() {
-    return {{"cp_ring", cp_ring, 8}, {"mma", mma, 7}};
-}
+std::vector<NamedFamily> copy_families() { return {{"cp_ring", cp_ring, 8}, {"mma", mma, 7}}; }
 
 }  // namespace tw::diagnose

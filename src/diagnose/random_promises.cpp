@@ -1,4 +1,5 @@
-// Families of random kernels that lean on what is promised or stated: contents of index tensors, strides, invariants, branches on data, rows that start anywhere.
+// Families of random kernels that lean on what is promised or stated: contents of index tensors, strides, invariants, branches on data,
+// rows that start anywhere.
 #include "diagnose/random_writer.h"
 
 namespace tw::diagnose {
@@ -9,7 +10,7 @@ std::string groups(RandomWriter& w) {
     const int BM = w.pick({8, 16}), BN = w.pick({16, 32});
     const int kind = w.below(4);
     const std::string f = RandomWriter::zero("f32");
-    if (kind == 0) {   // every group by itself
+    if (kind == 0) {  // every group by itself
         for (const char* s : {"P", "E", "N"}) w.size(s);
         w.parameter("X: tw.Tensor(f32, P, N)");
         w.parameter("W: tw.Tensor(f32, E, N)");
@@ -26,7 +27,7 @@ std::string groups(RandomWriter& w) {
         w.close();
         return w.file("sm_80", "Y[p, n] = X[p, n] * W[expert[p], n]", fmt::format("threads={}", w.pick({32, 64, 128})));
     }
-    if (kind == 1) {   // to their places, which are a permutation
+    if (kind == 1) {  // to their places, which are a permutation
         for (const char* s : {"P", "N"}) w.size(s);
         w.parameter("X: tw.Tensor(f32, P, N)");
         w.parameter("to: tw.Tensor(i32, P)");
@@ -38,7 +39,7 @@ std::string groups(RandomWriter& w) {
         w.line(fmt::format("tw.store(Y[place, bn * {} : bn * {} + {}], x)", BN, BN, BN));
         return w.file("sm_80", "Y[i, n] = X[source[i], n]", "threads=64");
     }
-    if (kind == 2) {   // by a table of tiles
+    if (kind == 2) {  // by a table of tiles
         for (const char* s : {"P", "E", "N", "TILES"}) w.size(s);
         w.parameter("X: tw.Tensor(f32, P, N)");
         w.parameter("W: tw.Tensor(f32, E, N)");
@@ -59,7 +60,8 @@ std::string groups(RandomWriter& w) {
     w.parameter("Y: tw.Tensor(f32, P, N)");
     w.line("tw.assume(T >= 1)");
     w.line(fmt::format("bn, bp = tw.grid(tw.cdiv(N, {}), tw.cdiv(P, {}))", BN, BM));
-    w.line(fmt::format("x = tw.load(X[tw.load(rows[bp * {} : bp * {} + {}], fill=0), bn * {} : bn * {} + {}], fill=0.0)", BM, BM, BM, BN, BN, BN));
+    w.line(fmt::format("x = tw.load(X[tw.load(rows[bp * {} : bp * {} + {}], fill=0), bn * {} : bn * {} + {}], fill=0.0)", BM, BM, BM, BN,
+                       BN, BN));
     w.line(fmt::format("tw.store(Y[bp * {}, bn * {}], x + 1.0)", BM, BN));
     return w.file("sm_80", "Y[p, n] = X[rows[p], n] + 1.0", "threads=64");
 }
@@ -73,17 +75,19 @@ std::string strided(RandomWriter& w) {
         w.parameter(fmt::format("X: tw.Tensor(f32, M, N, strides=(N + {}, 1))", apart));
         w.parameter(fmt::format("Y: tw.Tensor(f32, M, N, strides=({}, 1))", w.word({"N + 1", "2 * N", "N + 4"})));
         w.line(fmt::format("bn, m = tw.grid(tw.cdiv(N, {}), M)", BN));
-        w.line(fmt::format("tw.store(Y[m, bn * {} : bn * {} + {}], tw.load(X[m, bn * {} : bn * {} + {}], fill=0.0) + 1.0)", BN, BN, BN, BN, BN, BN));
+        w.line(fmt::format("tw.store(Y[m, bn * {} : bn * {} + {}], tw.load(X[m, bn * {} : bn * {} + {}], fill=0.0) + 1.0)", BN, BN, BN, BN,
+                           BN, BN));
         return w.file("sm_80", "Y[m, n] = X[m, n] + 1.0", "threads=32");
     }
-    if (kind == 1) {   // by columns
+    if (kind == 1) {  // by columns
         w.parameter("X: tw.Tensor(f32, M, N, strides=(1, M))");
         w.parameter("Y: tw.Tensor(f32, N, M)");
         w.line(fmt::format("bm, n = tw.grid(tw.cdiv(M, {}), N)", BN));
-        w.line(fmt::format("tw.store(Y[n, bm * {} : bm * {} + {}], tw.load(X[bm * {} : bm * {} + {}, n], fill=0.0))", BN, BN, BN, BN, BN, BN));
+        w.line(
+            fmt::format("tw.store(Y[n, bm * {} : bm * {} + {}], tw.load(X[bm * {} : bm * {} + {}, n], fill=0.0))", BN, BN, BN, BN, BN, BN));
         return w.file("sm_80", "Y[n, m] = X[m, n]", "threads=32");
     }
-    if (kind == 2) {   // one number
+    if (kind == 2) {  // one number
         w.parameter("X: tw.Tensor(f32, M, N)");
         w.parameter("L: tw.Tensor(f32, zeroed=True)");
         w.line(fmt::format("bn, m = tw.grid(tw.cdiv(N, {}), M)", BN));
@@ -104,7 +108,7 @@ std::string strided(RandomWriter& w) {
 // What a reader states beside the code, and branches that change nothing.
 std::string stated(RandomWriter& w) {
     const int kind = w.below(4);
-    if (kind == 0) {   // a product with its invariants
+    if (kind == 0) {  // a product with its invariants
         for (const char* s : {"M", "N", "K"}) w.size(s);
         w.parameter("A: tw.Tensor(bf16, M, K)");
         w.parameter("B: tw.Tensor(bf16, N, K)");
@@ -148,7 +152,7 @@ std::string stated(RandomWriter& w) {
     for (const char* s : {"M", "N"}) w.size(s);
     w.parameter("X: tw.Tensor(f32, M, N)");
     w.parameter("S: tw.Tensor(f32, M)");
-    if (kind == 2 && !w.exact()) {   // a sum relative to the first element, again where it leaves the range
+    if (kind == 2 && !w.exact()) {  // a sum relative to the first element, again where it leaves the range
         w.line("tw.assume(1 <= N and N <= 64)");
         w.line("m = tw.grid(tw.cdiv(M, 4)) * 4");
         w.line("x = tw.load(X[m : m + 4, 0:64], fill=float(\"-inf\"), layout=tw.warp_rows(vector=2))");
@@ -162,7 +166,7 @@ std::string stated(RandomWriter& w) {
         w.line("tw.store(S[m : m + 4], s)");
         return w.file("sm_80", "S[m] = logsumexp(n, X[m, n])", "threads=128");
     }
-    w.line("m = tw.grid(tw.cdiv(M, 4)) * 4");   // a running maximum, asked first
+    w.line("m = tw.grid(tw.cdiv(M, 4)) * 4");  // a running maximum, asked first
     w.line("top = tw.full(f32, (4,), float(\"-inf\"))");
     w.open("for c in tw.range(tw.cdiv(N, 64)):");
     w.line("x = tw.load(X[m : m + 4, c * 64 : c * 64 + 64], fill=float(\"-inf\"), layout=tw.warp_rows(vector=2))");
@@ -202,7 +206,7 @@ std::string odd_rows(RandomWriter& w) {
         w.line("tw.store(Y[m, n : n + 128], x + x)");
         return w.file("sm_80", "Y[m, n] = X[m, n] + X[m, n]", "threads=32");
     }
-    const int modulus = w.pick({4, 8, 16});   // a place in shared memory that depends on a residue of the size
+    const int modulus = w.pick({4, 8, 16});  // a place in shared memory that depends on a residue of the size
     w.line("m, bn = tw.grid(M, tw.cdiv(N, 64))");
     w.line(fmt::format("shift = N % {}", modulus));
     w.line(fmt::format("s = tw.shared(bf16, ({},))", 64 + modulus));

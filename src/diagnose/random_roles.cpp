@@ -14,7 +14,7 @@ std::string ring(RandomWriter& w, bool raw) {
     const int stages = w.pick({1, 2, 3, 4}), BM = w.pick({16, 32, 64}), BN = w.pick({32, 64});
     const int consumers = raw ? 1 : w.pick({1, 1, 2});
     const bool tiles = !raw && w.chance(40), fold = t != "i32" && !tiles && w.chance(25);
-    const bool by_stores = !raw && w.chance(25);   // the producer writes with ordinary stores
+    const bool by_stores = !raw && w.chance(25);  // the producer writes with ordinary stores
     const bool tma_out = !fold && w.chance(35);
     for (const char* s : {"M", "N"}) w.size(s);
     w.parameter(fmt::format("X: tw.Tensor({}, M, N)", t));
@@ -69,8 +69,9 @@ std::string ring(RandomWriter& w, bool raw) {
     const std::string slot = raw ? "c % STAGES" : "slot";
     if (raw) w.line("full[c % STAGES].wait(c // STAGES % 2)");
     else w.line("slot = ring.wait()");
-    w.line(instance ? fmt::format("x = tw.load(s[{}, w * {} : w * {} + {}, :])", slot, per, per, per) : fmt::format("x = tw.load(s[{}])", slot));
-    w.line("met.sync()");   // all warps have read, before one thread says so
+    w.line(instance ? fmt::format("x = tw.load(s[{}, w * {} : w * {} + {}, :])", slot, per, per, per)
+                    : fmt::format("x = tw.load(s[{}])", slot));
+    w.line("met.sync()");  // all warps have read, before one thread says so
     w.line(raw ? "empty[c % STAGES].arrive()" : "ring.release()");
     std::string spec;
     if (fold) {
@@ -129,7 +130,8 @@ std::string wgmma(RandomWriter& w) {
     w.open("for kt in tw.range(tw.cdiv(K, 64)):");
     w.line("slot = ring.acquire()");
     w.line(fmt::format("tw.tma_load(sA[slot], A[bm * {}, kt * 64], on=ring.full(slot))", BM));
-    w.line(columns_of_b ? "tw.tma_load(sB[slot], B[kt * 64, bn * BN], on=ring.full(slot))" : "tw.tma_load(sB[slot], B[bn * BN, kt * 64], on=ring.full(slot))");
+    w.line(columns_of_b ? "tw.tma_load(sB[slot], B[kt * 64, bn * BN], on=ring.full(slot))"
+                        : "tw.tma_load(sB[slot], B[bn * BN, kt * 64], on=ring.full(slot))");
     w.close();
     if (tiles) w.close();
     w.close();
@@ -138,7 +140,8 @@ std::string wgmma(RandomWriter& w) {
     w.line("acc = tw.zeros(f32, (64, BN))");
     w.open("for kt in tw.range(tw.cdiv(K, 64)):");
     w.line("slot = ring.wait()");
-    w.line(fmt::format("tw.wgmma(acc, {}, sB[slot]{})", consumers == 2 ? "sA[slot, w * 64 : w * 64 + 64, :]" : "sA[slot]", columns_of_b ? "" : ".T"));
+    w.line(fmt::format("tw.wgmma(acc, {}, sB[slot]{})", consumers == 2 ? "sA[slot, w * 64 : w * 64 + 64, :]" : "sA[slot]",
+                       columns_of_b ? "" : ".T"));
     w.line(late ? "tw.wgmma_wait(1)" : "tw.wgmma_wait(0)");
     w.line(late ? "ring.release(keep=1)" : "ring.release()");
     w.close();
@@ -230,7 +233,8 @@ std::string cluster(RandomWriter& w) {
 }  // namespace
 
 std::vector<NamedFamily> role_families() {
-    return {{"tma_ring", tma_ring, 9}, {"raw_ring", raw_ring, 6}, {"wgmma", wgmma, 5}, {"ping_pong", ping_pong, 5}, {"cluster", cluster, 2}};
+    return {
+        {"tma_ring", tma_ring, 9}, {"raw_ring", raw_ring, 6}, {"wgmma", wgmma, 5}, {"ping_pong", ping_pong, 5}, {"cluster", cluster, 2}};
 }
 
 }  // namespace tw::diagnose

@@ -38,12 +38,14 @@ struct Rewrite {
 
 const Rewrite rewrites[] = {
     // numbers: counts, offsets, bounds, stages, widths
-    {R"(\b(\d+)\b(?!\.))", [](const std::smatch& m, std::mt19937_64& r) {
+    {R"(\b(\d+)\b(?!\.))",
+     [](const std::smatch& m, std::mt19937_64& r) {
          const long v = std::stol(m[1]);
          const long options[] = {v + 1, v - 1, v * 2, v / 2, v + 8};
          return std::to_string(options[r() % 5]);
      }},
-    {R"#(fill=(float\("-?inf"\)|[0-9.]+))#", [](const std::smatch& m, std::mt19937_64& r) {
+    {R"#(fill=(float\("-?inf"\)|[0-9.]+))#",
+     [](const std::smatch& m, std::mt19937_64& r) {
          const std::string had = m[0];
          if (had.find("0.0") != std::string::npos) return std::string(r() % 2 ? "fill=1.0" : "fill=-1.0");
          if (had.find("inf") != std::string::npos) return std::string("fill=0.0");
@@ -53,40 +55,54 @@ const Rewrite rewrites[] = {
     {R"(b([mn]) \*)", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "m" ? "bn *" : "bm *"); }},
     {R"(axis=(\d))", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "1" ? "axis=0" : "axis=1"); }},
     {R"(\.T\b)", [](const std::smatch&, std::mt19937_64&) { return std::string(); }},
-    {R"(tw\.cdiv\(([A-Z]), ([A-Z]+)\))", [](const std::smatch& m, std::mt19937_64& r) { return fmt::format("({} // {}{})", m[1].str(), m[2].str(), r() % 2 ? "" : " + 1"); }},
+    {R"(tw\.cdiv\(([A-Z]), ([A-Z]+)\))",
+     [](const std::smatch& m, std::mt19937_64& r) { return fmt::format("({} // {}{})", m[1].str(), m[2].str(), r() % 2 ? "" : " + 1"); }},
     {R"( < )", [](const std::smatch&, std::mt19937_64&) { return std::string(" <= "); }},
     {R"( <= )", [](const std::smatch&, std::mt19937_64&) { return std::string(" < "); }},
     {R"( >= )", [](const std::smatch&, std::mt19937_64&) { return std::string(" > "); }},
     {R"( % (\w+))", [](const std::smatch&, std::mt19937_64&) { return std::string(" % 1"); }},
     {R"( // (\w+))", [](const std::smatch& m, std::mt19937_64&) { return fmt::format(" % {}", m[1].str()); }},
-    {R"(tw\.(maximum|minimum)\()", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "maximum" ? "tw.minimum(" : "tw.maximum("); }},
+    {R"(tw\.(maximum|minimum)\()",
+     [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "maximum" ? "tw.minimum(" : "tw.maximum("); }},
     {R"(tw\.(sum|max|min)\()", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "sum" ? "tw.max(" : "tw.sum("); }},
-    {R"((X\d?|A|B|V|Y|C|S)\[([a-z]+ \* [A-Z0-9]+))", [](const std::smatch& m, std::mt19937_64& r) { return fmt::format("{}[{} + {}", m[1].str(), m[2].str(), 1 + r() % 8); }},
-    {R"(, swizzle=(\d+))", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "64" ? ", swizzle=32" : ", swizzle=64"); }},
+    {R"((X\d?|A|B|V|Y|C|S)\[([a-z]+ \* [A-Z0-9]+))",
+     [](const std::smatch& m, std::mt19937_64& r) { return fmt::format("{}[{} + {}", m[1].str(), m[2].str(), 1 + r() % 8); }},
+    {R"(, swizzle=(\d+))",
+     [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "64" ? ", swizzle=32" : ", swizzle=64"); }},
     {R"(\b(\w) - (\w))", [](const std::smatch& m, std::mt19937_64&) { return fmt::format("{} + {}", m[1].str(), m[2].str()); }},
     {R"( \+ )", [](const std::smatch&, std::mt19937_64&) { return std::string(" - "); }},
     {R"(read=True)", [](const std::smatch&, std::mt19937_64&) { return std::string("read=False"); }},
     {R"(tw\.atomic_add\()", [](const std::smatch&, std::mt19937_64&) { return std::string("tw.store("); }},
     {R"(, zeroed=True)", [](const std::smatch&, std::mt19937_64&) { return std::string(); }},
     // what a proof over the reals, or over short loops, would not see
-    {R"((\d+(\.\d+)?e-\d+))", [](const std::smatch& m, std::mt19937_64& r) { return r() % 2 ? std::string("0.0") : fmt::format("{:g}", 1.4 * std::stod(m[1])); }},
-    {R"( & (\d+))", [](const std::smatch& m, std::mt19937_64& r) { return fmt::format(" & {}", r() % 2 ? 2 * std::stol(m[1]) + 1 : std::stol(m[1]) + 1); }},
+    {R"((\d+(\.\d+)?e-\d+))",
+     [](const std::smatch& m, std::mt19937_64& r) { return r() % 2 ? std::string("0.0") : fmt::format("{:g}", 1.4 * std::stod(m[1])); }},
+    {R"( & (\d+))", [](const std::smatch& m,
+                       std::mt19937_64& r) { return fmt::format(" & {}", r() % 2 ? 2 * std::stol(m[1]) + 1 : std::stol(m[1]) + 1); }},
     {R"( >> (\d+))", [](const std::smatch& m, std::mt19937_64&) { return fmt::format(" >> {}", std::stol(m[1]) + 1); }},
     {R"( \^ (\d+))", [](const std::smatch& m, std::mt19937_64&) { return fmt::format(" ^ {}", std::stol(m[1]) + 1); }},
-    {R"( % (\d+))", [](const std::smatch& m, std::mt19937_64&) {
+    {R"( % (\d+))",
+     [](const std::smatch& m, std::mt19937_64&) {
          long mask = 1;
          while (mask < std::stol(m[1])) mask *= 2;
          return fmt::format(" & {}", mask - 1);
      }},
-    {R"(\bcount\b)", [](const std::smatch&, std::mt19937_64& r) { return std::string(r() % 3 == 0 ? "c" : r() % 2 ? "(m + c)" : "(bm + bn)"); }},
+    {R"(\bcount\b)",
+     [](const std::smatch&, std::mt19937_64& r) {
+         return std::string(r() % 3 == 0 ? "c" : r() % 2 ? "(m + c)" : "(bm + bn)");
+     }},
     {R"(\bn\b)", [](const std::smatch&, std::mt19937_64& r) { return std::string(r() % 2 ? "t" : "(t + c)"); }},
-    {R"(\.to\((f32|i32)\))", [](const std::smatch& m, std::mt19937_64& r) {
+    {R"(\.to\((f32|i32)\))",
+     [](const std::smatch& m, std::mt19937_64& r) {
          if (m[1] == "f32") return std::string(r() % 2 ? ".to(bf16).to(f32)" : ".to(i32).to(f32)");
          return std::string(r() % 2 ? ".to(tw.i8).to(i32)" : ".to(bf16).to(i32)");
      }},
-    {R"(\bp\b)", [](const std::smatch&, std::mt19937_64& r) { return std::string(r() % 2 ? "p.to(tw.i8).to(i32)" : "p.to(bf16).to(i32)"); }},
-    {R"(tw\.(sqrt|abs|floor)\()", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "abs" ? "tw.sqrt(" : "tw.abs("); }},
-    {R"(strides=\(([^,]+), 1\))", [](const std::smatch& m, std::mt19937_64& r) { return fmt::format("strides=({} - {}, 1)", m[1].str(), 1 + r() % 4); }},
+    {R"(\bp\b)",
+     [](const std::smatch&, std::mt19937_64& r) { return std::string(r() % 2 ? "p.to(tw.i8).to(i32)" : "p.to(bf16).to(i32)"); }},
+    {R"(tw\.(sqrt|abs|floor)\()",
+     [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "abs" ? "tw.sqrt(" : "tw.abs("); }},
+    {R"(strides=\(([^,]+), 1\))",
+     [](const std::smatch& m, std::mt19937_64& r) { return fmt::format("strides=({} - {}, 1)", m[1].str(), 1 + r() % 4); }},
     {R"(, (range|sorted|offsets_of|inverse_of)=[^,)]+)", [](const std::smatch&, std::mt19937_64&) { return std::string(); }},
     {R"(noinc=True)", [](const std::smatch&, std::mt19937_64&) { return std::string("noinc=False"); }},
     {R"(tw\.(min|max)\()", [](const std::smatch& m, std::mt19937_64&) { return std::string(m[1] == "min" ? "tw.max(" : "tw.min("); }},
@@ -95,7 +111,8 @@ const Rewrite rewrites[] = {
 };
 
 bool synchronises(const std::string& line) {
-    for (const char* word : {"sync(", "syncwarp", "cp_async_wait", "cp_async_commit", "fence_async", "store_wait", "store_commit", ".wait(", ".arrive(", ".release(", ".expect(", ".commit(", "wgmma_wait"}) {
+    for (const char* word : {"sync(", "syncwarp", "cp_async_wait", "cp_async_commit", "fence_async", "store_wait", "store_commit", ".wait(",
+                             ".arrive(", ".release(", ".expect(", ".commit(", "wgmma_wait"}) {
         if (line.find(word) != std::string::npos) return true;
     }
     return false;
@@ -112,7 +129,8 @@ std::optional<TextSlip> slip_in_text(const std::string& source, std::mt19937_64&
         std::vector<std::size_t> at;
         for (std::size_t i = first + 1; i < lines.size(); ++i) {
             const std::string text = bare(lines[i]);
-            const bool statement = !text.empty() && text[0] != '@' && !text.starts_with("def ") && text.find("tw.assume") == std::string::npos;
+            const bool statement =
+                !text.empty() && text[0] != '@' && !text.starts_with("def ") && text.find("tw.assume") == std::string::npos;
             if (statement && wanted(i)) at.push_back(i);
         }
         return at;
@@ -121,7 +139,7 @@ std::optional<TextSlip> slip_in_text(const std::string& source, std::mt19937_64&
     auto done = [&](std::string what) -> std::optional<TextSlip> { return TextSlip{joined(lines), std::move(what)}; };
     switch (random() % 8) {
         case 0:
-        case 1: {   // synchronisation is forgotten
+        case 1: {  // synchronisation is forgotten
             const auto at = body([&](std::size_t i) { return synchronises(lines[i]) && !opens(lines[i]); });
             if (at.empty()) return std::nullopt;
             const std::size_t i = one_of(at);
@@ -129,7 +147,7 @@ std::optional<TextSlip> slip_in_text(const std::string& source, std::mt19937_64&
             lines[i] = std::string(indent_of(lines[i]), ' ') + "pass";
             return done(std::move(what));
         }
-        case 2: {   // any statement is forgotten, or done twice
+        case 2: {  // any statement is forgotten, or done twice
             const auto at = body([&](std::size_t i) { return !opens(lines[i]); });
             if (at.empty()) return std::nullopt;
             const std::size_t i = one_of(at);
@@ -142,16 +160,17 @@ std::optional<TextSlip> slip_in_text(const std::string& source, std::mt19937_64&
             lines[i] = std::string(indent_of(lines[i]), ' ') + "pass";
             return done(std::move(what));
         }
-        case 3: {   // two neighbours trade places
+        case 3: {  // two neighbours trade places
             const auto at = body([&](std::size_t i) {
-                return i + 1 < lines.size() && !bare(lines[i + 1]).empty() && !opens(lines[i]) && !opens(lines[i + 1]) && indent_of(lines[i]) == indent_of(lines[i + 1]) && (synchronises(lines[i]) || synchronises(lines[i + 1]));
+                return i + 1 < lines.size() && !bare(lines[i + 1]).empty() && !opens(lines[i]) && !opens(lines[i + 1]) &&
+                       indent_of(lines[i]) == indent_of(lines[i + 1]) && (synchronises(lines[i]) || synchronises(lines[i + 1]));
             });
             if (at.empty()) return std::nullopt;
             const std::size_t i = one_of(at);
             std::swap(lines[i], lines[i + 1]);
             return done(fmt::format("lines {} and {} trade places: {} / {}", i + 1, i + 2, bare(lines[i + 1]), bare(lines[i])));
         }
-        default: {   // something in a line is written wrongly
+        default: {  // something in a line is written wrongly
             const Rewrite& rewrite = rewrites[random() % std::size(rewrites)];
             const std::regex pattern(rewrite.pattern);
             struct Place {
@@ -160,18 +179,21 @@ std::optional<TextSlip> slip_in_text(const std::string& source, std::mt19937_64&
             };
             std::vector<Place> places;
             for (std::size_t i : body([](std::size_t) { return true; })) {
-                for (auto it = std::sregex_iterator(lines[i].begin(), lines[i].end(), pattern); it != std::sregex_iterator(); ++it) places.push_back({i, *it});
+                for (auto it = std::sregex_iterator(lines[i].begin(), lines[i].end(), pattern); it != std::sregex_iterator(); ++it)
+                    places.push_back({i, *it});
             }
             if (places.empty()) {
                 // Parameters have constants and options too.
-                for (auto it = std::sregex_iterator(lines[first].begin(), lines[first].end(), pattern); it != std::sregex_iterator(); ++it) places.push_back({first, *it});
+                for (auto it = std::sregex_iterator(lines[first].begin(), lines[first].end(), pattern); it != std::sregex_iterator(); ++it)
+                    places.push_back({first, *it});
             }
             if (places.empty()) return std::nullopt;
             const Place& p = places[random() % places.size()];
             std::string& line = lines[p.line];
             const std::string before = bare(line);
             const std::string change = rewrite.change(p.match, random);
-            line = line.substr(0, static_cast<std::size_t>(p.match.position())) + change + line.substr(static_cast<std::size_t>(p.match.position() + p.match.length()));
+            line = line.substr(0, static_cast<std::size_t>(p.match.position())) + change +
+                   line.substr(static_cast<std::size_t>(p.match.position() + p.match.length()));
             if (bare(line) == before) return std::nullopt;
             return done(fmt::format("line {}: `{}` became `{}`", p.line + 1, before, bare(line)));
         }

@@ -23,13 +23,14 @@ std::optional<std::int64_t> pinned(const ir::Expr& e, int size) {
 }  // namespace
 
 std::vector<std::int64_t> random_sizes(const ir::Kernel& k, std::mt19937_64& random) {
-    static constexpr std::int64_t values[] = {1, 2, 3, 7, 8, 9, 15, 16, 24, 31, 32, 33, 40, 48, 63, 64, 65, 72, 96, 100, 128, 130, 136, 192, 200, 264};
+    static constexpr std::int64_t values[] = {1,  2,  3,  7,  8,  9,  15,  16,  24,  31,  32,  33,  40,
+                                              48, 63, 64, 65, 72, 96, 100, 128, 130, 136, 192, 200, 264};
     for (int tries = 0; tries < 400; ++tries) {
         std::vector<std::int64_t> sizes;
         double volume = 1;
         for (std::size_t i = 0; i < k.sizes.size(); ++i) {
             std::int64_t v = values[random() % std::size(values)];
-            if (random() % 2) v = (v + 7) / 8 * 8;   // most assumptions are about multiples of 8
+            if (random() % 2) v = (v + 7) / 8 * 8;  // most assumptions are about multiples of 8
             bool fixed = false;
             for (const ir::Assumption& a : k.assumptions) {
                 if (auto only = pinned(a.condition, static_cast<int>(i))) v = *only, fixed = true;

@@ -13,9 +13,9 @@ namespace tw::diagnose {
 std::vector<std::int64_t> random_sizes(const ir::Kernel& kernel, std::mt19937_64& random);
 
 struct RandomTests {
-    int trials = 5;           // each with its own shape and data
-    bool hostile = false;     // false: one fair schedule, copies land at once, nobody looks at races or proxies.
-                              // true: another hostile schedule in every trial, with the race detector
+    int trials = 5;        // each with its own shape and data
+    bool hostile = false;  // false: one fair schedule, copies land at once, nobody looks at races or proxies.
+                           // true: another hostile schedule in every trial, with the race detector
     std::uint64_t seed = 1;
 };
 

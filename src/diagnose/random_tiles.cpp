@@ -20,8 +20,12 @@ struct Walk {
 Walk walk_tiles(RandomWriter& w, bool batch) {
     Walk k;
     switch (batch ? w.below(2) : w.below(6)) {
-        case 0: w.line(batch ? "bn, bm, z = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM), B)" : "bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))"); break;
-        case 1: w.line(batch ? "bm, bn, z = tw.grid(tw.cdiv(M, BM), tw.cdiv(N, BN), B)" : "bm, bn = tw.grid(tw.cdiv(M, BM), tw.cdiv(N, BN))"); break;
+        case 0:
+            w.line(batch ? "bn, bm, z = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM), B)" : "bn, bm = tw.grid(tw.cdiv(N, BN), tw.cdiv(M, BM))");
+            break;
+        case 1:
+            w.line(batch ? "bm, bn, z = tw.grid(tw.cdiv(M, BM), tw.cdiv(N, BN), B)" : "bm, bn = tw.grid(tw.cdiv(M, BM), tw.cdiv(N, BN))");
+            break;
         case 2:
             w.line("count = 0");
             w.open(fmt::format("for bm, bn in tw.tiles(M, N, BM, BN, group={}):", w.pick({1, 2, 4, 8})));
@@ -78,7 +82,7 @@ std::string elementwise(RandomWriter& w) {
         in.path = static_cast<Path>(w.below(hopper && !batch ? 4 : 3));
         if (in.kind == transposed && in.path == direct) in.path = shared;
         if (in.kind >= row) in.path = direct;
-        if (in.path == copied && RandomWriter::bytes(t) == 2) {   // cp.async moves 4 bytes at least
+        if (in.path == copied && RandomWriter::bytes(t) == 2) {  // cp.async moves 4 bytes at least
             aligned = true;
             threads = std::min(threads, BM * BN / 2);
         }
@@ -100,8 +104,12 @@ std::string elementwise(RandomWriter& w) {
     for (const Input& in : list) {
         if (in.path == direct) continue;
         const int rows = in.kind == transposed ? BN : BM, columns = in.kind == transposed ? BM : BN;
-        w.line(fmt::format("s{} = tw.shared({}, ({}, {}){})", in.name, t, in.kind == transposed ? "BN" : "BM", in.kind == transposed ? "BM" : "BN",
-                           w.buffer_options(t, rows, columns, in.path == tma ? Filled::by_tma : in.path == copied ? Filled::by_copies : Filled::by_stores)));
+        w.line(fmt::format("s{} = tw.shared({}, ({}, {}){})", in.name, t, in.kind == transposed ? "BN" : "BM",
+                           in.kind == transposed ? "BM" : "BN",
+                           w.buffer_options(t, rows, columns,
+                                            in.path == tma      ? Filled::by_tma
+                                            : in.path == copied ? Filled::by_copies
+                                                                : Filled::by_stores)));
         any_tma |= in.path == tma;
     }
     if (any_tma) w.line("arrived = tw.mbarrier(1)");
@@ -124,7 +132,8 @@ std::string elementwise(RandomWriter& w) {
     for (const Input& in : list) {
         const std::string origin = in.kind == transposed ? fmt::format("{}[{}bn * BN : bn * BN + BN, bm * BM : bm * BM + BM]", in.name, z)
                                                          : fmt::format("{}[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN]", in.name, z);
-        if (in.path == shared) w.line(fmt::format("tw.store(s{}, tw.load({}, fill={}))", in.name, origin, RandomWriter::zero(t))), meets = true;
+        if (in.path == shared)
+            w.line(fmt::format("tw.store(s{}, tw.load({}, fill={}))", in.name, origin, RandomWriter::zero(t))), meets = true;
         if (in.path == copied) w.line(fmt::format("tw.cp_async(s{}, {})", in.name, origin)), copies = meets = true;
         if (in.path == tma) {
             const std::string corner = in.kind == transposed ? "bn * BN, bm * BM" : "bm * BM, bn * BN";
@@ -140,7 +149,8 @@ std::string elementwise(RandomWriter& w) {
         Twin raw;
         switch (in.kind) {
             case matrix:
-                w.line(in.path == direct ? fmt::format("{} = tw.load({}[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={})", x, in.name, z, RandomWriter::zero(t))
+                w.line(in.path == direct ? fmt::format("{} = tw.load({}[{}bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={})", x,
+                                                       in.name, z, RandomWriter::zero(t))
                                          : fmt::format("{} = tw.load(s{})", x, in.name));
                 raw = {x, fmt::format("{}[{}m, n]", in.name, zs)};
                 break;
@@ -160,7 +170,7 @@ std::string elementwise(RandomWriter& w) {
         Twin up = w.up(raw, t);
         if (in.kind == row) up.code += "[None, :]";
         if (in.kind == column) up.code += "[:, None]";
-        if (in.kind >= row && c != t) {   // the conversion binds before the index
+        if (in.kind >= row && c != t) {  // the conversion binds before the index
             w.line(fmt::format("v{} = {}.to(f32)", n, x));
             up.code = fmt::format("v{}{}", n, in.kind == row ? "[None, :]" : "[:, None]");
         }
@@ -194,12 +204,14 @@ std::string vector(RandomWriter& w) {
     if (walk == 2) w.line("start = tw.grid(tw.cdiv(N, 2 * BN)) * (2 * BN)"), w.open("for j in tw.unroll(2):"), w.line("i = start + j * BN");
     std::vector<Twin> operands;
     for (int i = 0; i < inputs; ++i) {
-        if (i == 0 && shift) {   // X0[n + by], nothing past the end
+        if (i == 0 && shift) {  // X0[n + by], nothing past the end
             w.line(fmt::format("x0 = tw.load(X0[i + {} : i + {} + BN], fill={})", by, by, RandomWriter::zero(t)));
-            operands.push_back(w.up({"x0", fmt::format("where(n + {} < N, X0[minimum(n + {}, N - 1)], {})", by, by, RandomWriter::zero(t))}, t));
+            operands.push_back(
+                w.up({"x0", fmt::format("where(n + {} < N, X0[minimum(n + {}, N - 1)], {})", by, by, RandomWriter::zero(t))}, t));
             continue;
         }
-        w.line(fmt::format("x{} = tw.load(X{}[i : i + BN], fill={}{})", i, i, RandomWriter::zero(t), w.chance(20) ? ", hint=\"evict_first\"" : ""));
+        w.line(fmt::format("x{} = tw.load(X{}[i : i + BN], fill={}{})", i, i, RandomWriter::zero(t),
+                           w.chance(20) ? ", hint=\"evict_first\"" : ""));
         operands.push_back(w.up({fmt::format("x{}", i), fmt::format("X{}[n]", i)}, t));
     }
     const Twin y = w.down(w.elementwise(operands, c, w.below(4)), t);
@@ -229,13 +241,13 @@ std::string views(RandomWriter& w) {
     w.line(fmt::format("{} = tw.grid({})", "bn, bm", "tw.cdiv(N, BN), tw.cdiv(M, BM)"));
     const std::string load = fmt::format("tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={})", RandomWriter::zero(t));
     switch (kind) {
-        case 0:   // transpose as a whole
+        case 0:  // transpose as a whole
             w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_stores)));
             w.line(fmt::format("tw.store(s, {})", load));
             w.line("tw.sync()");
             w.line("tw.store(Y[bn * BN, bm * BM], tw.load(s.T))");
             break;
-        case 1: {   // transpose in parts
+        case 1: {  // transpose in parts
             const int parts = w.pick({2, 4});
             w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_stores)));
             w.line(fmt::format("tw.store(s, {})", load));
@@ -246,7 +258,7 @@ std::string views(RandomWriter& w) {
             w.close();
             break;
         }
-        case 2: {   // rows handed around: two stages
+        case 2: {  // rows handed around: two stages
             w.line(fmt::format("s = tw.shared({}, (2, BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_stores)));
             w.line(fmt::format("x = {}", load));
             w.line("tw.store(s[1], x)");
@@ -256,7 +268,7 @@ std::string views(RandomWriter& w) {
             w.line("tw.store(Y[bm * BM, bn * BN], tw.load(s[0]))");
             break;
         }
-        case 3: {   // the same bytes twice, one after the other
+        case 3: {  // the same bytes twice, one after the other
             w.line(fmt::format("s = tw.shared({}, (BM, BN){})", t, w.buffer_options(t, BM, BN, Filled::by_stores)));
             w.line(fmt::format("o = tw.overlay(s, {}, (BM, BN))", t));
             w.line(fmt::format("tw.store(s, {})", load));
@@ -268,24 +280,31 @@ std::string views(RandomWriter& w) {
             w.line("tw.store(Y[bm * BM, bn * BN], tw.load(o))");
             break;
         }
-        case 4:   // half by half, with and without a transpose
+        case 4:  // half by half, with and without a transpose
             w.line(fmt::format("s = tw.shared({}, (2, BM // 2, BN){})", t, w.buffer_options(t, BM / 2, BN, Filled::by_stores)));
             w.open("for h in tw.unroll(2):");
-            w.line(fmt::format("tw.store(s[h], tw.load(X[bm * BM + h * (BM // 2) : bm * BM + h * (BM // 2) + BM // 2, bn * BN : bn * BN + BN], fill={}))", RandomWriter::zero(t)));
+            w.line(fmt::format(
+                "tw.store(s[h], tw.load(X[bm * BM + h * (BM // 2) : bm * BM + h * (BM // 2) + BM // 2, bn * BN : bn * BN + BN], fill={}))",
+                RandomWriter::zero(t)));
             w.close();
             w.line("tw.sync()");
             w.open("for h in tw.unroll(2):");
             w.line("tw.store(Y[bn * BN, bm * BM + h * (BM // 2)], tw.load(s[h].T))");
             w.close();
             break;
-        default:   // registers: another distribution, or windows
-            w.line(fmt::format("x = tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={}, layout=tw.{})", RandomWriter::zero(t), w.word({"rows()", "blocked(vector=1)", "warp_rows(vector=1)"})));
+        default:  // registers: another distribution, or windows
+            w.line(fmt::format("x = tw.load(X[bm * BM : bm * BM + BM, bn * BN : bn * BN + BN], fill={}, layout=tw.{})",
+                               RandomWriter::zero(t), w.word({"rows()", "blocked(vector=1)", "warp_rows(vector=1)"})));
             w.line(fmt::format("y = tw.relayout(x, tw.{})", w.word({"rows()", "blocked(vector=1)", "blocked(vector=2)"})));
             if (w.chance(40)) w.line("y = tw.zeros(y.dtype, y.shape, layout=tw.like(y)) + y");
             w.line("tw.store(Y[bm * BM, bn * BN], y)");
             break;
     }
-    return w.file("sm_80", transposed ? "Y[n, m] = X[m, n]" : kind == 3 ? "Y[m, n] = X[m, n] + X[m, n]" : "Y[m, n] = X[m, n]", fmt::format("threads={}", threads));
+    return w.file("sm_80",
+                  transposed  ? "Y[n, m] = X[m, n]"
+                  : kind == 3 ? "Y[m, n] = X[m, n] + X[m, n]"
+                              : "Y[m, n] = X[m, n]",
+                  fmt::format("threads={}", threads));
 }
 
 // Rows from anywhere: the index tile is clamped, so that any contents are safe.
@@ -334,7 +353,8 @@ std::string one_warp(RandomWriter& w) {
 }  // namespace
 
 std::vector<NamedFamily> tile_families() {
-    return {{"elementwise", elementwise, 22}, {"vector", vector, 8}, {"views", views, 10}, {"gather", gather, 2}, {"one_warp", one_warp, 4}};
+    return {
+        {"elementwise", elementwise, 22}, {"vector", vector, 8}, {"views", views, 10}, {"gather", gather, 2}, {"one_warp", one_warp, 4}};
 }
 
 }  // namespace tw::diagnose

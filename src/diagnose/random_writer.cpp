@@ -24,7 +24,10 @@ Twin RandomWriter::elementwise(std::vector<Twin> operands, const std::string& dt
             case 0: x = {fmt::format("({} * {})", x.code, c), fmt::format("({} * {})", x.spec, c)}; break;
             case 1: x = {fmt::format("({} + {})", x.code, c), fmt::format("({} + {})", x.spec, c)}; break;
             case 2: x = {fmt::format("({} - {})", c, x.code), fmt::format("({} - {})", c, x.spec)}; break;
-            case 3: x = {fmt::format("tw.where({} < {}, {}, {})", a.code, c, x.code, a.code), fmt::format("where({} < {}, {}, {})", a.spec, c, x.spec, a.spec)}; break;
+            case 3:
+                x = {fmt::format("tw.where({} < {}, {}, {})", a.code, c, x.code, a.code),
+                     fmt::format("where({} < {}, {}, {})", a.spec, c, x.spec, a.spec)};
+                break;
             case 4: x = {fmt::format("(-{})", x.code), fmt::format("(-{})", x.spec)}; break;
             case 5: x = {fmt::format("tw.maximum({}, {})", x.code, literal(0)), fmt::format("maximum({}, {})", x.spec, literal(0))}; break;
             case 6: x = {fmt::format("tw.exp(tw.minimum({}, 4.0))", x.code), fmt::format("exp(minimum({}, 4.0))", x.spec)}; break;

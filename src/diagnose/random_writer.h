@@ -25,7 +25,9 @@ public:
     int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
     bool chance(int percent) { return below(100) < percent; }
     template <class T>
-    T pick(std::initializer_list<T> list) { return *(list.begin() + below(static_cast<int>(list.size()))); }
+    T pick(std::initializer_list<T> list) {
+        return *(list.begin() + below(static_cast<int>(list.size())));
+    }
     std::string word(std::initializer_list<const char*> list) { return *(list.begin() + below(static_cast<int>(list.size()))); }
 
     void line(const std::string& text) { body_ += std::string(static_cast<std::size_t>(4 * indent_), ' ') + text + "\n"; }
@@ -40,8 +42,10 @@ public:
         for (const std::string& s : sizes_) names += (names.empty() ? "" : " ") + s, list += (list.empty() ? "" : ", ") + s;
         std::string parameters;
         for (const std::string& p : parameters_) parameters += (parameters.empty() ? "" : ", ") + p;
-        return fmt::format("import tilewright as tw\nfrom tilewright import bf16, f16, f32, i32\n\n{} = tw.sizes(\"{}\")\n\n\n@tw.kernel(target=\"{}\", computes=\"\"\"{}\"\"\"{}{})\ndef k({}):\n{}", list,
-                           names, target, computes, options.empty() ? "" : ", ", options, parameters, body_);
+        return fmt::format(
+            "import tilewright as tw\nfrom tilewright import bf16, f16, f32, i32\n\n{} = tw.sizes(\"{}\")\n\n\n@tw.kernel(target=\"{}\", "
+            "computes=\"\"\"{}\"\"\"{}{})\ndef k({}):\n{}",
+            list, names, target, computes, options.empty() ? "" : ", ", options, parameters, body_);
     }
 
     // An elementwise function of the operands (all of one dtype, f32 or i32), each used at least once.
@@ -79,14 +83,14 @@ struct NamedFamily {
     RandomFamily write;
     int weight;
 };
-std::vector<NamedFamily> tile_families();      // random_tiles.cpp
-std::vector<NamedFamily> fold_families();      // random_folds.cpp
-std::vector<NamedFamily> copy_families();      // random_products.cpp
-std::vector<NamedFamily> role_families();      // random_roles.cpp
-std::vector<NamedFamily> number_families();    // random_integers.cpp
-std::vector<NamedFamily> order_families();     // random_nested.cpp
-std::vector<NamedFamily> promise_families();   // random_promises.cpp
-std::vector<NamedFamily> program_families();   // random_programs.cpp
+std::vector<NamedFamily> tile_families();     // random_tiles.cpp
+std::vector<NamedFamily> fold_families();     // random_folds.cpp
+std::vector<NamedFamily> copy_families();     // random_products.cpp
+std::vector<NamedFamily> role_families();     // random_roles.cpp
+std::vector<NamedFamily> number_families();   // random_integers.cpp
+std::vector<NamedFamily> order_families();    // random_nested.cpp
+std::vector<NamedFamily> promise_families();  // random_promises.cpp
+std::vector<NamedFamily> program_families();  // random_programs.cpp
 const std::vector<NamedFamily>& random_family_table();
 
 }  // namespace tw::diagnose

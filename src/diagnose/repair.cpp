@@ -10,7 +10,9 @@
 
 namespace tw::diagnose {
 
-CandidateList::CandidateList(const ir::Kernel& kernel, const Suspects& suspects) : k_(kernel), suspects_(suspects) { collect(kernel.body, -1, nullptr, false); }
+CandidateList::CandidateList(const ir::Kernel& kernel, const Suspects& suspects) : k_(kernel), suspects_(suspects) {
+    collect(kernel.body, -1, nullptr, false);
+}
 
 void CandidateList::collect(const ir::Region& region, int parent, const ir::Role* role, bool elected) {
     for (std::size_t i = 0; i < region.size(); ++i) {
@@ -50,21 +52,21 @@ void CandidateList::declare(int rank, ir::Loc loc, std::string text, std::functi
 void CandidateList::insert(int rank, int place, bool after, const std::string& text, const std::vector<ir::Operation>& operations) {
     const ir::Stmt& named = *places_[static_cast<std::size_t>(place)].stmt;
     if (!named.loc.line) return;
-    std::vector<std::pair<int, std::size_t>> spots;   // a statement of the region, and where in it
+    std::vector<std::pair<int, std::size_t>> spots;  // a statement of the region, and where in it
     std::set<std::pair<const ir::Region*, std::size_t>> taken;
     for (std::size_t i = 0; i < places_.size(); ++i) {
         const Place& p = places_[i];
         if (p.elected || p.stmt->loc.line != named.loc.line || p.stmt->op.index() != named.op.index()) continue;
         std::size_t at = after ? p.at + 1 : p.at;
         if (after) {
-            while (at < p.region->size() && (*p.region)[at].loc.line == named.loc.line) ++at;   // all that one line became
+            while (at < p.region->size() && (*p.region)[at].loc.line == named.loc.line) ++at;  // all that one line became
         } else {
             while (at > 0 && (*p.region)[at - 1].loc.line == named.loc.line) --at;
         }
         if (taken.emplace(p.region, at).second) spots.emplace_back(static_cast<int>(i), at);
     }
     list_.push_back({rank, named.loc, text, [spots, operations, loc = named.loc](ir::Kernel& k) {
-                         for (auto spot = spots.rbegin(); spot != spots.rend(); ++spot) {   // from the last: those before keep their numbers
+                         for (auto spot = spots.rbegin(); spot != spots.rend(); ++spot) {  // from the last: those before keep their numbers
                              Site site = sites_of(k)[static_cast<std::size_t>(spot->first)];
                              std::vector<ir::Stmt> fresh;
                              for (const ir::Operation& op : operations) {
@@ -72,21 +74,25 @@ void CandidateList::insert(int rank, int place, bool after, const std::string& t
                                  fresh.back().op = op;
                                  fresh.back().loc = loc;
                              }
-                             site.region.insert(site.region.begin() + static_cast<std::ptrdiff_t>(spot->second), fresh.begin(), fresh.end());
+                             site.region.insert(site.region.begin() + static_cast<std::ptrdiff_t>(spot->second), fresh.begin(),
+                                                fresh.end());
                          }
                      }});
 }
 
 void CandidateList::insert_before(int rank, int place, const std::string& what, const std::vector<ir::Operation>& operations) {
     while (place >= 0 && places_[static_cast<std::size_t>(place)].elected) place = places_[static_cast<std::size_t>(place)].parent;
-    if (place >= 0) insert(rank, place, false, fmt::format("{} before line {}", what, places_[static_cast<std::size_t>(place)].stmt->loc.line), operations);
+    if (place >= 0)
+        insert(rank, place, false, fmt::format("{} before line {}", what, places_[static_cast<std::size_t>(place)].stmt->loc.line),
+               operations);
 }
 
 void CandidateList::insert_after(int rank, int place, const std::string& what, const std::vector<ir::Operation>& operations) {
     while (place >= 0 && places_[static_cast<std::size_t>(place)].elected) place = places_[static_cast<std::size_t>(place)].parent;
     if (place < 0) return;
     const ir::Stmt& s = *places_[static_cast<std::size_t>(place)].stmt;
-    insert(rank, place, true, fmt::format("{} after {}line {}", what, std::holds_alternative<ir::For>(s.op) ? "the loop of " : "", s.loc.line), operations);
+    insert(rank, place, true,
+           fmt::format("{} after {}line {}", what, std::holds_alternative<ir::For>(s.op) ? "the loop of " : "", s.loc.line), operations);
 }
 
 std::vector<Candidate> repair_candidates(const ir::Kernel& kernel, const Suspects& suspects) {
@@ -136,11 +142,11 @@ std::optional<Repair> find_repair(const ir::Kernel& kernel, const Suspects& susp
         proofs += proved.has_value();
         repair.proved = proved.value_or(false);
         if (proved && !repair.proved) continue;
-        if (repair.proved) return repair;   // for all sizes: more trials would add nothing
+        if (repair.proved) return repair;  // for all sizes: more trials would add nothing
         bool all = true;
         const double confirming = spent();
         for (std::size_t i = 1; i < trials.size() && all && spent() < confirming + 0.4 * seconds; ++i) {
-            const auto right = passes(changed, trials[i]);   // what is refused is no evidence either way
+            const auto right = passes(changed, trials[i]);  // what is refused is no evidence either way
             all = right.value_or(true);
             repair.passed += right.has_value();
         }

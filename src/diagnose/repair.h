@@ -19,20 +19,20 @@ namespace tw::diagnose {
 
 // What the failing run points at; from explain_value and explain_fault.
 struct Suspects {
-    bool order = false;                         // a fault of synchronisation, not of values
-    bool proxy = false;                         // ... that a fence is for
-    const ir::Stmt* first = nullptr;            // the two accesses, in the order of their issue; a deadlock: the wait
+    bool order = false;               // a fault of synchronisation, not of values
+    bool proxy = false;               // ... that a fence is for
+    const ir::Stmt* first = nullptr;  // the two accesses, in the order of their issue; a deadlock: the wait
     const ir::Stmt* second = nullptr;
-    std::set<const ir::Stmt*> slice;            // values: the statements that had a part in the wrong element
-    bool fill = false;                          // a constant takes part
-    bool scaled = false, relative = false;      // as TagDifference::Kind
+    std::set<const ir::Stmt*> slice;        // values: the statements that had a part in the wrong element
+    bool fill = false;                      // a constant takes part
+    bool scaled = false, relative = false;  // as TagDifference::Kind
 };
 
 struct Repair {
     ir::Loc loc;
-    std::string text;                           // what to change, with the line
-    int passed = 0;                             // trials that pass with it, the failing one among them
-    bool proved = false;                        // with it the whole kernel is proved
+    std::string text;     // what to change, with the line
+    int passed = 0;       // trials that pass with it, the failing one among them
+    bool proved = false;  // with it the whole kernel is proved
 };
 
 // A change that could be meant. Lower ranks are tried first.

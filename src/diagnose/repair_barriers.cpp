@@ -44,12 +44,15 @@ void own_numbers(CandidateList& list) {
         };
         if (p.role->instances > 1 && p.role->instance_var >= 0) {
             const int var = p.role->instance_var;
-            list.declare(0, p.stmt->loc,
-                         fmt::format("the {} instances of `{}` share named barrier {} ({}): give each its own number, tw.named_barrier({} + {}, {})", p.role->instances, p.role->name, *id, lines_text(lines), *id,
-                                     source_name(k, var), n->threads),
-                         [=](ir::Kernel& x) { renumber(x, Expr(*id) + ir::var_expr(var)); });
+            list.declare(
+                0, p.stmt->loc,
+                fmt::format("the {} instances of `{}` share named barrier {} ({}): give each its own number, tw.named_barrier({} + {}, {})",
+                            p.role->instances, p.role->name, *id, lines_text(lines), *id, source_name(k, var), n->threads),
+                [=](ir::Kernel& x) { renumber(x, Expr(*id) + ir::var_expr(var)); });
         }
-        list.declare(3, p.stmt->loc, fmt::format("a number of its own for the named barrier of `{}`: {} is used by another group too ({})", p.role->name, *id, lines_text(lines)),
+        list.declare(3, p.stmt->loc,
+                     fmt::format("a number of its own for the named barrier of `{}`: {} is used by another group too ({})", p.role->name,
+                                 *id, lines_text(lines)),
                      [=](ir::Kernel& x) { renumber(x, Expr(15)); });
     }
 }
@@ -79,11 +82,15 @@ void counts(CandidateList& list) {
         if (!n || !seen.emplace(source_text(k, n->id), n->threads).second) continue;
         for (int threads : groups) {
             if (threads == n->threads) continue;
-            list.declare(2, p.stmt->loc, fmt::format("{} threads meet at named barrier {}, not {}: tw.named_barrier({}, {})", threads, source_text(k, n->id), n->threads, source_text(k, n->id), threads),
+            list.declare(2, p.stmt->loc,
+                         fmt::format("{} threads meet at named barrier {}, not {}: tw.named_barrier({}, {})", threads,
+                                     source_text(k, n->id), n->threads, source_text(k, n->id), threads),
                          [id = n->id, had = n->threads, threads](ir::Kernel& x) {
                              ir::for_each_stmt(x.body, [&](ir::Stmt& s) {
-                                 if (auto* m = std::get_if<ir::NamedSync>(&s.op); m && m->threads == had && ir::same(m->id, id)) m->threads = threads;
-                                 if (auto* m = std::get_if<ir::NamedArrive>(&s.op); m && m->threads == had && ir::same(m->id, id)) m->threads = threads;
+                                 if (auto* m = std::get_if<ir::NamedSync>(&s.op); m && m->threads == had && ir::same(m->id, id))
+                                     m->threads = threads;
+                                 if (auto* m = std::get_if<ir::NamedArrive>(&s.op); m && m->threads == had && ir::same(m->id, id))
+                                     m->threads = threads;
                              });
                          });
         }
@@ -97,12 +104,14 @@ void counts(CandidateList& list) {
         for (int n = 1; n <= 4; ++n) wanted.insert(n);
         for (int n : wanted) {
             if (n < 1 || n == b.arrivals) continue;
-            list.declare(2, b.loc, fmt::format("`{}` gets {} arrival{} a phase, not {}", b.name, n, n == 1 ? "" : "s", b.arrivals), [i, n](ir::Kernel& x) {
-                x.barriers[i].arrivals = n;
-                ir::for_each_stmt(x.body, [&](ir::Stmt& s) {
-                    if (auto* init = std::get_if<ir::BarrierInit>(&s.op); init && init->barrier.array == static_cast<int>(i)) init->arrivals = n;
-                });
-            });
+            list.declare(2, b.loc, fmt::format("`{}` gets {} arrival{} a phase, not {}", b.name, n, n == 1 ? "" : "s", b.arrivals),
+                         [i, n](ir::Kernel& x) {
+                             x.barriers[i].arrivals = n;
+                             ir::for_each_stmt(x.body, [&](ir::Stmt& s) {
+                                 if (auto* init = std::get_if<ir::BarrierInit>(&s.op); init && init->barrier.array == static_cast<int>(i))
+                                     init->arrivals = n;
+                             });
+                         });
         }
     }
 }
@@ -146,7 +155,9 @@ void phases(CandidateList& list) {
             }
             parities.push_back((w->parity + 1) % 2);
             for (const Expr& e : parities) {
-                if (!ir::same(e, w->parity)) list.change(1, place, "the parity of the wait: " + instead_text(k, w->parity, e), [e](ir::Stmt& x) { std::get<ir::BarrierWait>(x.op).parity = e; });
+                if (!ir::same(e, w->parity))
+                    list.change(1, place, "the parity of the wait: " + instead_text(k, w->parity, e),
+                                [e](ir::Stmt& x) { std::get<ir::BarrierWait>(x.op).parity = e; });
             }
         }
         if (auto* e = std::get_if<ir::BarrierExpect>(&s.op)) {
@@ -155,14 +166,18 @@ void phases(CandidateList& list) {
             if (p.role) wanted.insert(bytes_on(k, p.role->body, e->barrier.array));
             if (auto c = e->bytes.as_constant()) wanted.insert(*c * 2), wanted.insert(*c / 2);
             for (std::int64_t n : wanted) {
-                if (n > 0 && !e->bytes.is_constant(n)) list.change(1, place, fmt::format("announce {} bytes, not {}: so many do the copies bring", n, source_text(k, e->bytes)), [n](ir::Stmt& x) { std::get<ir::BarrierExpect>(x.op).bytes = Expr(n); });
+                if (n > 0 && !e->bytes.is_constant(n))
+                    list.change(1, place,
+                                fmt::format("announce {} bytes, not {}: so many do the copies bring", n, source_text(k, e->bytes)),
+                                [n](ir::Stmt& x) { std::get<ir::BarrierExpect>(x.op).bytes = Expr(n); });
             }
         }
         if (auto* t = std::get_if<ir::TmaLoad>(&s.op); t && t->multicast_mask) {
             const int blocks = k.cluster[0] * k.cluster[1] * k.cluster[2];
             const Expr everyone = (std::int64_t{1} << blocks) - 1;
             if (!ir::same(everyone, *t->multicast_mask)) {
-                const std::string text = fmt::format("multicast={} (all {} blocks) instead of multicast={}", source_text(k, everyone), blocks, source_text(k, *t->multicast_mask));
+                const std::string text = fmt::format("multicast={} (all {} blocks) instead of multicast={}", source_text(k, everyone),
+                                                     blocks, source_text(k, *t->multicast_mask));
                 list.edit(1, place, text, [everyone](Site& x) {
                     auto& load = std::get<ir::TmaLoad>(x.stmt().op);
                     const Expr had = *load.multicast_mask;
@@ -170,26 +185,36 @@ void phases(CandidateList& list) {
                     load.multicast_mask = everyone;
                     // What a ring announces is counted from the mask: everybody now gets it.
                     ir::for_each_stmt(x.kernel.body, [&](ir::Stmt& s) {
-                        if (auto* e = std::get_if<ir::BarrierExpect>(&s.op); e && e->barrier.array == array) e->bytes = reached(e->bytes, had);
+                        if (auto* e = std::get_if<ir::BarrierExpect>(&s.op); e && e->barrier.array == array)
+                            e->bytes = reached(e->bytes, had);
                     });
                 });
             }
-            list.change(3, place, "no multicast: every block loads what it reads", [](ir::Stmt& x) { std::get<ir::TmaLoad>(x.op).multicast_mask.reset(); });
+            list.change(3, place, "no multicast: every block loads what it reads",
+                        [](ir::Stmt& x) { std::get<ir::TmaLoad>(x.op).multicast_mask.reset(); });
         }
-        const bool twice = std::holds_alternative<ir::BarrierArrive>(s.op) || std::holds_alternative<ir::CpAsync>(s.op) || std::holds_alternative<ir::BarrierWait>(s.op) || std::holds_alternative<ir::TmaLoad>(s.op) ||
+        const bool twice = std::holds_alternative<ir::BarrierArrive>(s.op) || std::holds_alternative<ir::CpAsync>(s.op) ||
+                           std::holds_alternative<ir::BarrierWait>(s.op) || std::holds_alternative<ir::TmaLoad>(s.op) ||
                            std::holds_alternative<ir::CpAsyncArrive>(s.op);
         if (twice && list.suspects().order) {
-            const char* what = std::holds_alternative<ir::BarrierArrive>(s.op) ? "this arrival" : std::holds_alternative<ir::BarrierWait>(s.op) ? "this wait" : "this copy";
+            const char* what = std::holds_alternative<ir::BarrierArrive>(s.op) ? "this arrival"
+                               : std::holds_alternative<ir::BarrierWait>(s.op) ? "this wait"
+                                                                               : "this copy";
             // Two in one region are the likelier to be one too many.
             int alike = 0;
             for (const ir::Stmt& other : *p.region) alike += other.op.index() == s.op.index();
-            list.edit(alike > 1 && std::holds_alternative<ir::BarrierArrive>(s.op) ? 1 : 32, place, fmt::format("leave {} out: there is one too many", what), drop);
+            list.edit(alike > 1 && std::holds_alternative<ir::BarrierArrive>(s.op) ? 1 : 32, place,
+                      fmt::format("leave {} out: there is one too many", what), drop);
         }
         if (auto* a = std::get_if<ir::BarrierArrive>(&s.op)) {
             if (a->count != 1) list.change(3, place, "arrive once", [](ir::Stmt& x) { std::get<ir::BarrierArrive>(x.op).count = 1; });
         }
         if (auto* a = std::get_if<ir::CpAsyncArrive>(&s.op)) {
-            list.change(3, place, a->noinc ? "`noinc=False`" : "`noinc=True`: the arrival of the copies is one that the barrier counts", [](ir::Stmt& x) { auto& y = std::get<ir::CpAsyncArrive>(x.op); y.noinc = !y.noinc; });
+            list.change(3, place, a->noinc ? "`noinc=False`" : "`noinc=True`: the arrival of the copies is one that the barrier counts",
+                        [](ir::Stmt& x) {
+                            auto& y = std::get<ir::CpAsyncArrive>(x.op);
+                            y.noinc = !y.noinc;
+                        });
         }
     }
 }

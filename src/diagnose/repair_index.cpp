@@ -133,7 +133,8 @@ private:
         const auto places = expressions_of(copy);
         // Of two loops that do not run alike, that of the one who waits is looked at first.
         bool waits = false;
-        for (int up = list_.number_of(list_.suspects().second); up >= 0; up = list_.places()[static_cast<std::size_t>(up)].parent) waits |= up == place_;
+        for (int up = list_.number_of(list_.suspects().second); up >= 0; up = list_.places()[static_cast<std::size_t>(up)].parent)
+            waits |= up == place_;
         const int rank = !list_.suspects().order ? 8 : waits ? 38 : 40;
         for (std::size_t i = 0; i < places.size(); ++i) {
             const Expr e = *places[i].expr;
@@ -145,13 +146,17 @@ private:
                     continue;
                 }
                 replace(rank, i, what, roundings(e));
-                replace(rank, i, what, loop_end ? std::vector<Expr>{moved(e, -1), moved(e, 1)} : e.as_constant() ? std::vector<Expr>{Expr(0)} : std::vector<Expr>{moved(e, -1), moved(e, 1), Expr(0)});
+                replace(rank, i, what,
+                        loop_end          ? std::vector<Expr>{moved(e, -1), moved(e, 1)}
+                        : e.as_constant() ? std::vector<Expr>{Expr(0)}
+                                          : std::vector<Expr>{moved(e, -1), moved(e, 1), Expr(0)});
                 replace(rank + 3, i, what, neighbours(k_, e, variables_around(list_, place_)));
             }
             if (places[i].role == ExprRole::condition) {
                 replace(rank, i, "the condition: ", comparisons(e));
                 replace(rank + 3, i, "the condition: ", neighbours(k_, e, {}));
-                list_.change(rank + 5, place_, "without the condition `" + source_text(k_, e) + "`", [](ir::Stmt& s) { std::get<ir::If>(s.op).condition = Expr(1); });
+                list_.change(rank + 5, place_, "without the condition `" + source_text(k_, e) + "`",
+                             [](ir::Stmt& s) { std::get<ir::If>(s.op).condition = Expr(1); });
             }
             if (places[i].role == ExprRole::assigned) {
                 replace(rank + 2, i, "", roundings(e));
@@ -172,24 +177,38 @@ private:
                 }
                 for (int by : {1, -1}) {
                     const Expr l = moved(*v->limit[d], by);
-                    list_.change(rank - 3, place_, fmt::format("the limit on `{}`: {}", name, instead_text(k_, *v->limit[d], l)), [d, l](ir::Stmt& s) { global_view_of(s)->limit[d] = l; });
+                    list_.change(rank - 3, place_, fmt::format("the limit on `{}`: {}", name, instead_text(k_, *v->limit[d], l)),
+                                 [d, l](ir::Stmt& s) { global_view_of(s)->limit[d] = l; });
                 }
                 for (const Expr& l : neighbours(k_, *v->limit[d], {})) {
-                    list_.change(rank, place_, fmt::format("the limit on `{}`: {}", name, instead_text(k_, *v->limit[d], l)), [d, l](ir::Stmt& s) { global_view_of(s)->limit[d] = l; });
+                    list_.change(rank, place_, fmt::format("the limit on `{}`: {}", name, instead_text(k_, *v->limit[d], l)),
+                                 [d, l](ir::Stmt& s) { global_view_of(s)->limit[d] = l; });
                 }
-                list_.change(rank, place_, fmt::format("without the limit `{}` on `{}`", source_text(k_, *v->limit[d]), name), [d](ir::Stmt& s) { global_view_of(s)->limit[d].reset(); });
+                list_.change(rank, place_, fmt::format("without the limit `{}` on `{}`", source_text(k_, *v->limit[d]), name),
+                             [d](ir::Stmt& s) { global_view_of(s)->limit[d].reset(); });
             }
             if (v->dims.size() == 2 && v->extents[0] == v->extents[1]) {
-                list_.change(rank + 1, place_, fmt::format("rows and columns of the tile of `{}` trade places", name), [](ir::Stmt& s) { auto& g = *global_view_of(s); std::swap(g.dims[0], g.dims[1]); });
+                list_.change(rank + 1, place_, fmt::format("rows and columns of the tile of `{}` trade places", name), [](ir::Stmt& s) {
+                    auto& g = *global_view_of(s);
+                    std::swap(g.dims[0], g.dims[1]);
+                });
             }
             if (v->origin.size() == 2) {
-                list_.change(rank + 1, place_, fmt::format("`{}[{}, {}]` instead of `{}[{}, {}]`", name, source_text(k_, v->origin[1]), source_text(k_, v->origin[0]), name, source_text(k_, v->origin[0]), source_text(k_, v->origin[1])),
-                             [](ir::Stmt& s) { auto& g = *global_view_of(s); std::swap(g.origin[0], g.origin[1]); });
+                list_.change(rank + 1, place_,
+                             fmt::format("`{}[{}, {}]` instead of `{}[{}, {}]`", name, source_text(k_, v->origin[1]),
+                                         source_text(k_, v->origin[0]), name, source_text(k_, v->origin[0]), source_text(k_, v->origin[1])),
+                             [](ir::Stmt& s) {
+                                 auto& g = *global_view_of(s);
+                                 std::swap(g.origin[0], g.origin[1]);
+                             });
             }
             for (std::size_t f = 0; f < k_.fragments.size() && v->gather_dim >= 0; ++f) {
                 const ir::Fragment& rows = k_.fragments[static_cast<std::size_t>(v->gather_fragment)];
-                if (static_cast<int>(f) == v->gather_fragment || k_.fragments[f].dtype != rows.dtype || k_.fragments[f].dist.shape != rows.dist.shape) continue;
-                list_.change(rank, place_, fmt::format("rows of `{}` by `{}` instead of `{}`", name, k_.fragments[f].name, rows.name), [f](ir::Stmt& s) { global_view_of(s)->gather_fragment = static_cast<int>(f); });
+                if (static_cast<int>(f) == v->gather_fragment || k_.fragments[f].dtype != rows.dtype ||
+                    k_.fragments[f].dist.shape != rows.dist.shape)
+                    continue;
+                list_.change(rank, place_, fmt::format("rows of `{}` by `{}` instead of `{}`", name, k_.fragments[f].name, rows.name),
+                             [f](ir::Stmt& s) { global_view_of(s)->gather_fragment = static_cast<int>(f); });
             }
         }
         const auto places = expressions_of(copy);
@@ -207,7 +226,10 @@ private:
             const ir::SharedView& v = *shared[n];
             const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(v.buffer)];
             if (v.dims.size() >= 2 && v.extents[0] == v.extents[1]) {
-                list_.change(rank, place_, fmt::format("`{}` with rows and columns exchanged (.T)", b.name), [n](ir::Stmt& s) { auto& w = *shared_views_of(s)[n]; std::swap(w.dims[0], w.dims[1]); });
+                list_.change(rank, place_, fmt::format("`{}` with rows and columns exchanged (.T)", b.name), [n](ir::Stmt& s) {
+                    auto& w = *shared_views_of(s)[n];
+                    std::swap(w.dims[0], w.dims[1]);
+                });
             }
             for (std::size_t d = 0; d < v.origin.size(); ++d) {
                 int tile = 1;
@@ -225,7 +247,8 @@ private:
                 }
                 for (const Expr& e : others) {
                     if (ir::same(e, v.origin[d]) || !told.insert(source_text(k_, e)).second) continue;
-                    list_.change(rank, place_, fmt::format("the part of `{}`: {}", b.name, instead_text(k_, v.origin[d], e)), [n, d, e](ir::Stmt& s) { shared_views_of(s)[n]->origin[d] = e; });
+                    list_.change(rank, place_, fmt::format("the part of `{}`: {}", b.name, instead_text(k_, v.origin[d], e)),
+                                 [n, d, e](ir::Stmt& s) { shared_views_of(s)[n]->origin[d] = e; });
                 }
             }
         }
@@ -245,13 +268,15 @@ private:
         }
         for (std::size_t i = 0; i < places.size(); ++i) {
             const ExprRole role = places[i].role;
-            if (role != ExprRole::assigned && role != ExprRole::slot && role != ExprRole::parity && role != ExprRole::shared_origin) continue;
+            if (role != ExprRole::assigned && role != ExprRole::slot && role != ExprRole::parity && role != ExprRole::shared_origin)
+                continue;
             replace(rank, i, "the ring: ", rewrites(*places[i].expr, [&](const Expr& n) -> std::vector<Expr> {
                         if (n.kind() != ExprKind::mod && n.kind() != ExprKind::floor_div) return {};
                         const auto c = n->args[1].as_constant();
                         if (!c || *c < 2 || *c > 16) return {};
                         std::vector<Expr> others;
-                        if (n->args[0].kind() == ExprKind::add && n->args[0]->args[1].as_constant()) others.push_back(ir::make_expr(n.kind(), {n->args[0]->args[0], *c}));
+                        if (n->args[0].kind() == ExprKind::add && n->args[0]->args[1].as_constant())
+                            others.push_back(ir::make_expr(n.kind(), {n->args[0]->args[0], *c}));
                         for (int s : slots) {
                             if (s != *c) others.push_back(ir::make_expr(n.kind(), {n->args[0], s}));
                         }
@@ -274,28 +299,38 @@ private:
             if (b.overlay_of >= 0) {
                 const ir::SharedBuffer& base = k_.buffers[static_cast<std::size_t>(b.overlay_of)];
                 if (b.byte_offset != base.byte_offset) {
-                    list_.declare(rank - 8, b.loc, fmt::format("offset_bytes=0 instead of {}: `{}` then begins where `{}` begins", b.byte_offset - base.byte_offset, b.name, base.name),
+                    list_.declare(rank - 8, b.loc,
+                                  fmt::format("offset_bytes=0 instead of {}: `{}` then begins where `{}` begins",
+                                              b.byte_offset - base.byte_offset, b.name, base.name),
                                   [i, at = base.byte_offset](ir::Kernel& x) { x.buffers[i].byte_offset = at; });
                 }
                 if (b.swizzle != base.swizzle) {
-                    list_.declare(rank - 8, b.loc, fmt::format("`{}` with the swizzle of `{}` (swizzle={})", b.name, base.name, base.swizzle == target::SwizzleMode::None ? 0 : target::span_bytes(base.swizzle)),
+                    list_.declare(rank - 8, b.loc,
+                                  fmt::format("`{}` with the swizzle of `{}` (swizzle={})", b.name, base.name,
+                                              base.swizzle == target::SwizzleMode::None ? 0 : target::span_bytes(base.swizzle)),
                                   [i, m = base.swizzle](ir::Kernel& x) { x.buffers[i].swizzle = m; });
                 }
             }
             for (target::SwizzleMode m : target::all_swizzles) {
-                if (m != b.swizzle) list_.declare(rank, b.loc, fmt::format("`{}` with swizzle={}", b.name, m == target::SwizzleMode::None ? 0 : target::span_bytes(m)), [i, m](ir::Kernel& x) { x.buffers[i].swizzle = m; });
+                if (m != b.swizzle)
+                    list_.declare(rank, b.loc,
+                                  fmt::format("`{}` with swizzle={}", b.name, m == target::SwizzleMode::None ? 0 : target::span_bytes(m)),
+                                  [i, m](ir::Kernel& x) { x.buffers[i].swizzle = m; });
             }
         }
         for (int axis = 0; axis < 3; ++axis) {
             for (const Expr& e : roundings(k_.grid[axis])) {
-                list_.declare(rank - 6, k_.loc, fmt::format("the grid along axis {}: {}", axis, instead_text(k_, k_.grid[axis], e)), [axis, e](ir::Kernel& x) { x.grid[axis] = e; });
+                list_.declare(rank - 6, k_.loc, fmt::format("the grid along axis {}: {}", axis, instead_text(k_, k_.grid[axis], e)),
+                              [axis, e](ir::Kernel& x) { x.grid[axis] = e; });
             }
             if (k_.grid[axis].is_constant(1)) continue;
-            list_.declare(rank - 4, k_.loc, fmt::format("the grid along axis {}: one block more", axis), [axis](ir::Kernel& x) { x.grid[axis] = x.grid[axis] + 1; });
+            list_.declare(rank - 4, k_.loc, fmt::format("the grid along axis {}: one block more", axis),
+                          [axis](ir::Kernel& x) { x.grid[axis] = x.grid[axis] + 1; });
         }
         for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
             if (k_.tensors[i].is_output && !k_.tensors[i].zero_initialised) {
-                list_.declare(rank - 8, k_.loc, fmt::format("`{}` must start at zero: declare it with zeroed=True", k_.tensors[i].name), [i](ir::Kernel& x) { x.tensors[i].zero_initialised = true; });
+                list_.declare(rank - 8, k_.loc, fmt::format("`{}` must start at zero: declare it with zeroed=True", k_.tensors[i].name),
+                              [i](ir::Kernel& x) { x.tensors[i].zero_initialised = true; });
             }
         }
     }

@@ -13,7 +13,7 @@ public:
     // A statement and what stands around it. `at`: its index in its region.
     struct Place {
         const ir::Stmt* stmt = nullptr;
-        int parent = -1;                        // number of the statement whose region it stands in; -1: the kernel's body
+        int parent = -1;  // number of the statement whose region it stands in; -1: the kernel's body
         const ir::Region* region = nullptr;
         std::size_t at = 0;
         const ir::Role* role = nullptr;
@@ -27,7 +27,9 @@ public:
     const std::vector<Place>& places() const { return places_; }
     int number_of(const ir::Stmt* stmt) const;
     // Had it a part in what failed, as far as is known?
-    bool suspected(int place) const { return suspects_.slice.empty() || suspects_.slice.count(places_[static_cast<std::size_t>(place)].stmt) > 0; }
+    bool suspected(int place) const {
+        return suspects_.slice.empty() || suspects_.slice.count(places_[static_cast<std::size_t>(place)].stmt) > 0;
+    }
 
     void change(int rank, int place, std::string text, std::function<void(ir::Stmt&)> apply);
     void edit(int rank, int place, std::string text, std::function<void(Site&)> apply);

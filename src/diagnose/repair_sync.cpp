@@ -38,7 +38,7 @@ struct Meeting {
 Meeting meeting_of(const ir::Kernel& k, const ir::Role* role) {
     if (!role) return {"tw.sync()", {ir::BlockSync{}}};
     const int id = free_barrier(k), threads = threads_of(k, role);
-    if (id + role->instances > 16) return {};   // there are sixteen
+    if (id + role->instances > 16) return {};  // there are sixteen
     ir::Expr number = id;
     std::string text = fmt::format("tw.named_barrier({}, {}).sync()", id, threads);
     if (role->instances > 1 && role->instance_var >= 0) {
@@ -103,29 +103,32 @@ void add_meetings(CandidateList& list, int first, int second) {
             ir::Elect one;
             one.body.emplace_back();
             one.body.back().op = ir::BulkWait{0, read};
-            if (!read && second >= 0) {   // at the end of what issued it, by the thread that did
+            if (!read && second >= 0) {  // at the end of what issued it, by the thread that did
                 list.insert_after(25, second, "add tw.tma_store_wait(0)", {one});
                 ir::Elect committed = one;
                 committed.body.insert(committed.body.begin(), ir::Stmt{});
                 committed.body.front().op = ir::BulkCommit{};
                 list.insert_after(26, second, "add tw.tma_store_commit() and tw.tma_store_wait(0)", {committed});
                 for (std::size_t i = 0; i < list.places().size(); ++i) {
-                    if (std::holds_alternative<ir::BulkCommit>(list.places()[i].stmt->op)) list.insert_after(25, static_cast<int>(i), "add tw.tma_store_wait(0)", {one});
+                    if (std::holds_alternative<ir::BulkCommit>(list.places()[i].stmt->op))
+                        list.insert_after(25, static_cast<int>(i), "add tw.tma_store_wait(0)", {one});
                 }
             }
             waits(26, read ? "tw.tma_store_wait(0, read=True)" : "tw.tma_store_wait(0)", {one});
         }
     }
     if (list.suspects().proxy) {
-        for (std::size_t i = 0; i < list.places().size(); ++i) {   // the writers are not always known: cp.async writes too
+        for (std::size_t i = 0; i < list.places().size(); ++i) {  // the writers are not always known: cp.async writes too
             const ir::Operation& op = list.places()[i].stmt->op;
-            if (std::holds_alternative<ir::StoreShared>(op) || std::holds_alternative<ir::CpAsyncWait>(op)) list.insert_after(-1, static_cast<int>(i), "add tw.fence_async()", {ir::ProxyFence{}});
+            if (std::holds_alternative<ir::StoreShared>(op) || std::holds_alternative<ir::CpAsyncWait>(op))
+                list.insert_after(-1, static_cast<int>(i), "add tw.fence_async()", {ir::ProxyFence{}});
         }
     }
-    for (std::size_t i = 0; i < list.places().size(); ++i) {   // what a wait waited for, others see after a barrier
+    for (std::size_t i = 0; i < list.places().size(); ++i) {  // what a wait waited for, others see after a barrier
         const ir::Operation& op = list.places()[i].stmt->op;
         const Meeting m = meeting_of(k, list.places()[i].role);
-        const bool waits = std::holds_alternative<ir::CpAsyncWait>(op) || std::holds_alternative<ir::BulkWait>(op) || std::holds_alternative<ir::WgmmaWait>(op);
+        const bool waits = std::holds_alternative<ir::CpAsyncWait>(op) || std::holds_alternative<ir::BulkWait>(op) ||
+                           std::holds_alternative<ir::WgmmaWait>(op);
         if (waits && !m.operations.empty()) list.insert_after(23, static_cast<int>(i), "add " + m.what, m.operations);
     }
     if (first >= 0 && list.suspects().proxy) {
@@ -158,13 +161,19 @@ void waits_that_are_there(CandidateList& list) {
         const ir::Stmt& s = *list.places()[i].stmt;
         const int place = static_cast<int>(i);
         auto fewer = [&](const char* name, int pending, auto set) {
-            for (int n = pending - 1; n >= 0; --n) list.change(4, place, fmt::format("`{}({})` instead of `{}({})`", name, n, name, pending), [set, n](ir::Stmt& x) { set(x, n); });
+            for (int n = pending - 1; n >= 0; --n)
+                list.change(4, place, fmt::format("`{}({})` instead of `{}({})`", name, n, name, pending),
+                            [set, n](ir::Stmt& x) { set(x, n); });
         };
-        if (auto* w = std::get_if<ir::CpAsyncWait>(&s.op)) fewer("tw.cp_async_wait", w->pending, [](ir::Stmt& x, int n) { std::get<ir::CpAsyncWait>(x.op).pending = n; });
-        if (auto* w = std::get_if<ir::WgmmaWait>(&s.op)) fewer("tw.wgmma_wait", w->pending, [](ir::Stmt& x, int n) { std::get<ir::WgmmaWait>(x.op).pending = n; });
+        if (auto* w = std::get_if<ir::CpAsyncWait>(&s.op))
+            fewer("tw.cp_async_wait", w->pending, [](ir::Stmt& x, int n) { std::get<ir::CpAsyncWait>(x.op).pending = n; });
+        if (auto* w = std::get_if<ir::WgmmaWait>(&s.op))
+            fewer("tw.wgmma_wait", w->pending, [](ir::Stmt& x, int n) { std::get<ir::WgmmaWait>(x.op).pending = n; });
         if (auto* w = std::get_if<ir::BulkWait>(&s.op)) {
             fewer("tw.tma_store_wait", w->pending, [](ir::Stmt& x, int n) { std::get<ir::BulkWait>(x.op).pending = n; });
-            if (w->read) list.change(5, place, fmt::format("`tw.tma_store_wait({})` without `read=True`", w->pending), [](ir::Stmt& x) { std::get<ir::BulkWait>(x.op).read = false; });
+            if (w->read)
+                list.change(5, place, fmt::format("`tw.tma_store_wait({})` without `read=True`", w->pending),
+                            [](ir::Stmt& x) { std::get<ir::BulkWait>(x.op).read = false; });
         }
         if (std::holds_alternative<ir::BlockSync>(s.op) && s.loc.line) {
             if (k.cluster[0] * k.cluster[1] * k.cluster[2] > 1) {
@@ -181,9 +190,11 @@ void waits_that_are_there(CandidateList& list) {
         if (std::holds_alternative<ir::NamedSync>(s.op) && s.loc.line) move_within(list, place, "the barrier");
         if (std::holds_alternative<ir::WarpSync>(s.op) && s.loc.line) {
             const Meeting all = meeting_of(k, list.places()[i].role);
-            if (!all.operations.empty()) list.change(7, place, all.what + " instead of tw.syncwarp()", [op = all.operations[0]](ir::Stmt& x) { x.op = op; });
+            if (!all.operations.empty())
+                list.change(7, place, all.what + " instead of tw.syncwarp()", [op = all.operations[0]](ir::Stmt& x) { x.op = op; });
         }
-        if (auto* c = std::get_if<ir::ClusterArrive>(&s.op); c && c->relaxed) list.change(5, place, "an arrival that is not relaxed", [](ir::Stmt& x) { std::get<ir::ClusterArrive>(x.op).relaxed = false; });
+        if (auto* c = std::get_if<ir::ClusterArrive>(&s.op); c && c->relaxed)
+            list.change(5, place, "an arrival that is not relaxed", [](ir::Stmt& x) { std::get<ir::ClusterArrive>(x.op).relaxed = false; });
     }
 }
 
@@ -196,7 +207,8 @@ void repair_synchronisation(CandidateList& list) {
     // Another order of the two: what was issued first may be a loop's next iteration.
     if (s.first && s.second) {
         const Meeting m = meeting_of(list.kernel(), at(list, list.number_of(s.first)).role);
-        if (at(list, list.number_of(s.first)).role == at(list, list.number_of(s.second)).role) between(list, 30, list.number_of(s.second), list.number_of(s.first), m, true);
+        if (at(list, list.number_of(s.first)).role == at(list, list.number_of(s.second)).role)
+            between(list, 30, list.number_of(s.second), list.number_of(s.first), m, true);
     }
 }
 

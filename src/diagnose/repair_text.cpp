@@ -41,10 +41,19 @@ const char* sign_of(ElementOp op) {
 // Binds tighter: higher.
 int tightness(ElementOp op) {
     switch (op) {
-        case ElementOp::logic_and: case ElementOp::logic_or: return 1;
-        case ElementOp::lt: case ElementOp::le: case ElementOp::gt: case ElementOp::ge: case ElementOp::eq: case ElementOp::ne: return 2;
-        case ElementOp::add: case ElementOp::sub: return 3;
-        case ElementOp::mul: case ElementOp::div: case ElementOp::mod: return 4;
+        case ElementOp::logic_and:
+        case ElementOp::logic_or: return 1;
+        case ElementOp::lt:
+        case ElementOp::le:
+        case ElementOp::gt:
+        case ElementOp::ge:
+        case ElementOp::eq:
+        case ElementOp::ne: return 2;
+        case ElementOp::add:
+        case ElementOp::sub: return 3;
+        case ElementOp::mul:
+        case ElementOp::div:
+        case ElementOp::mod: return 4;
         default: return 9;
     }
 }
@@ -66,7 +75,8 @@ std::string bare(std::string s) {
 std::string fragment_name(const ir::Kernel& k, int id) {
     const std::string& name = k.fragments[static_cast<std::size_t>(id)].name;
     const auto at = name.rfind('_');
-    if (at == std::string::npos || at == 0 || at + 1 == name.size() || name.find_first_not_of("0123456789", at + 1) != std::string::npos) return name;
+    if (at == std::string::npos || at == 0 || at + 1 == name.size() || name.find_first_not_of("0123456789", at + 1) != std::string::npos)
+        return name;
     const std::string base = name.substr(0, at);
     const bool twice = std::any_of(k.fragments.begin(), k.fragments.end(), [&](const ir::Fragment& f) { return f.name == base; });
     return twice ? base : name;
@@ -90,10 +100,14 @@ std::string text_of(const ir::Kernel& k, const Element& e, int outside) {
         if (e->op == ElementOp::add && e->args[1]->op == ElementOp::number && e->args[1]->number < 0) {
             return text_of(k, e->args[0], own) + " - " + number_text(-e->args[1]->number);
         }
-        const std::string s = text_of(k, e->args[0], own) + " " + sign + " " + text_of(k, e->args[1], own + (e->op == ElementOp::sub || e->op == ElementOp::div));
+        const std::string s = text_of(k, e->args[0], own) + " " + sign + " " +
+                              text_of(k, e->args[1], own + (e->op == ElementOp::sub || e->op == ElementOp::div));
         return own < outside || (own <= 2 && outside > 0) ? "(" + s + ")" : s;
     }
-    std::string s = e->op == ElementOp::select ? "tw.where(" : e->op == ElementOp::max ? "tw.maximum(" : e->op == ElementOp::min ? "tw.minimum(" : std::string(ir::name_of(e->op)) + "(";
+    std::string s = e->op == ElementOp::select ? "tw.where("
+                    : e->op == ElementOp::max  ? "tw.maximum("
+                    : e->op == ElementOp::min  ? "tw.minimum("
+                                               : std::string(ir::name_of(e->op)) + "(";
     if (e->op == ElementOp::neg) return "-" + text_of(k, e->args[0], 9);
     for (std::size_t i = 0; i < e->args.size(); ++i) s += (i ? ", " : "") + text_of(k, e->args[i], 0);
     return s + ")";
@@ -118,7 +132,9 @@ std::string source_text(const ir::Kernel& k, const Expr& e) {
 
 std::string source_text(const ir::Kernel& k, const Element& e) { return text_of(k, e, 0); }
 
-std::string instead_text(const ir::Kernel& k, const Expr& before, const Expr& after) { return instead(source_text(k, before), source_text(k, after)); }
+std::string instead_text(const ir::Kernel& k, const Expr& before, const Expr& after) {
+    return instead(source_text(k, before), source_text(k, after));
+}
 
 std::string instead_text(const ir::Kernel& k, const Element& before, const Element& after) {
     Element a = before, b = after, above_a = before, above_b = after;

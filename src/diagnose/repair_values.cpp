@@ -52,15 +52,21 @@ std::vector<Element> masks(const Element& e) {
 // One further off, the other way round, half of a condition.
 std::vector<Element> other_masks(const Element& e) {
     if (is_comparison(e->op)) {
-        const ElementOp turned = e->op == ElementOp::lt ? ElementOp::gt : e->op == ElementOp::le ? ElementOp::ge : e->op == ElementOp::gt ? ElementOp::lt : ElementOp::le;
+        const ElementOp turned = e->op == ElementOp::lt   ? ElementOp::gt
+                                 : e->op == ElementOp::le ? ElementOp::ge
+                                 : e->op == ElementOp::gt ? ElementOp::lt
+                                                          : ElementOp::le;
         std::vector<Element> all = {with_args(e, turned, e->args)};
-        for (double by : {1.0, -1.0}) all.push_back(with_args(e, e->op, {e->args[0], with_args(e->args[1], ElementOp::add, {e->args[1], number_like(e->args[1], by)})}));
+        for (double by : {1.0, -1.0})
+            all.push_back(
+                with_args(e, e->op, {e->args[0], with_args(e->args[1], ElementOp::add, {e->args[1], number_like(e->args[1], by)})}));
         return all;
     }
     if (e->op == ElementOp::logic_and || e->op == ElementOp::logic_or) {
         return {with_args(e, e->op == ElementOp::logic_and ? ElementOp::logic_or : ElementOp::logic_and, e->args), e->args[0], e->args[1]};
     }
-    if (e->op == ElementOp::eq) return {with_args(e, ElementOp::ne, e->args), with_args(e, ElementOp::le, e->args), with_args(e, ElementOp::ge, e->args)};
+    if (e->op == ElementOp::eq)
+        return {with_args(e, ElementOp::ne, e->args), with_args(e, ElementOp::le, e->args), with_args(e, ElementOp::ge, e->args)};
     if (e->op == ElementOp::ne) return {with_args(e, ElementOp::eq, e->args)};
     if (e->op == ElementOp::select) return {e->args[1], with_args(e, ElementOp::select, {e->args[0], e->args[2], e->args[1]})};
     if (e->op == ElementOp::coordinate) {
@@ -79,7 +85,8 @@ std::vector<Element> operations(const Element& e) {
         case ElementOp::sub: return {with_args(e, ElementOp::sub, {e->args[1], e->args[0]}), with_args(e, ElementOp::add, e->args)};
         case ElementOp::add: return {with_args(e, ElementOp::sub, e->args), with_args(e, ElementOp::mul, e->args), e->args[0], e->args[1]};
         case ElementOp::mul: return {e->args[0], e->args[1], with_args(e, ElementOp::div, e->args), with_args(e, ElementOp::add, e->args)};
-        case ElementOp::div: return {with_args(e, ElementOp::div, {e->args[1], e->args[0]}), e->args[0], with_args(e, ElementOp::mul, e->args)};
+        case ElementOp::div:
+            return {with_args(e, ElementOp::div, {e->args[1], e->args[0]}), e->args[0], with_args(e, ElementOp::mul, e->args)};
         case ElementOp::neg: return {e->args[0]};
         case ElementOp::max: return {with_args(e, ElementOp::min, e->args)};
         case ElementOp::min: return {with_args(e, ElementOp::max, e->args)};
@@ -91,7 +98,9 @@ std::vector<Element> operations(const Element& e) {
         case ElementOp::sqrt: return {with_args(e, ElementOp::rsqrt, e->args), e->args[0]};
         case ElementOp::sin: return {with_args(e, ElementOp::cos, e->args)};
         case ElementOp::cos: return {with_args(e, ElementOp::sin, e->args)};
-        case ElementOp::abs: case ElementOp::floor: case ElementOp::ceil: return {e->args[0]};
+        case ElementOp::abs:
+        case ElementOp::floor:
+        case ElementOp::ceil: return {e->args[0]};
         default: return {};
     }
 }
@@ -124,7 +133,8 @@ private:
     int later() const { return list_.suspected(place_) ? 0 : 12; }
 
     void replace(int rank, const ir::Compute& c, const std::vector<Element>& with) {
-        for (const Element& e : with) list_.change(rank + later(), place_, instead_text(k_, c.value, e), [e](ir::Stmt& s) { std::get<ir::Compute>(s.op).value = e; });
+        for (const Element& e : with)
+            list_.change(rank + later(), place_, instead_text(k_, c.value, e), [e](ir::Stmt& s) { std::get<ir::Compute>(s.op).value = e; });
     }
 
     void elements(const ir::Compute& c) {
@@ -144,7 +154,8 @@ private:
     std::vector<Element> sizes(const Element& e) const {
         std::vector<Element> all;
         if (e->op == ElementOp::index) {
-            if (e->index.kind() == ir::ExprKind::add || e->index.kind() == ir::ExprKind::sub) all.push_back(index_like(e, e->index->args[0]));
+            if (e->index.kind() == ir::ExprKind::add || e->index.kind() == ir::ExprKind::sub)
+                all.push_back(index_like(e, e->index->args[0]));
             for (int by : {1, -1}) all.push_back(index_like(e, e->index + by));
             if (e->index.kind() == ir::ExprKind::size) {
                 for (int v = 0; v < static_cast<int>(k_.sizes.size()); ++v) {
@@ -173,7 +184,8 @@ private:
             return all;
         }
         if (e->op != ElementOp::number) return {};
-        std::set<double> wanted = {0, 1, -infinity, infinity, -1e30, -e->number, e->number + 1, e->number - 1, 2 * e->number, e->number / 2};
+        std::set<double> wanted = {
+            0, 1, -infinity, infinity, -1e30, -e->number, e->number + 1, e->number - 1, 2 * e->number, e->number / 2};
         wanted.insert(stated_.begin(), stated_.end());
         if (e->number != 0) wanted.insert({1 / e->number, 10 * e->number, e->number / 10});
         wanted.insert({1 / std::log(2.0), std::log(2.0)});
@@ -262,40 +274,64 @@ private:
     void fills(const ir::LoadGlobal& l) {
         for (double to : {-infinity, 0.0, infinity, 1.0}) {
             if (to == l.fill) continue;
-            auto text = [](double x) { return std::isinf(x) ? x < 0 ? std::string("float(\"-inf\")") : std::string("float(\"inf\")") : fmt::format("{:.1f}", x); };
-            list_.change(list_.suspects().fill ? 2 : 4, place_, fmt::format("fill={} instead of fill={}", text(to), text(l.fill)), [to](ir::Stmt& s) { std::get<ir::LoadGlobal>(s.op).fill = to; });
+            auto text = [](double x) {
+                return std::isinf(x) ? x < 0 ? std::string("float(\"-inf\")") : std::string("float(\"inf\")") : fmt::format("{:.1f}", x);
+            };
+            list_.change(list_.suspects().fill ? 2 : 4, place_, fmt::format("fill={} instead of fill={}", text(to), text(l.fill)),
+                         [to](ir::Stmt& s) { std::get<ir::LoadGlobal>(s.op).fill = to; });
         }
     }
 
     void folds(const ir::Reduce& r) {
         for (const char* op : {"sum", "max", "min", "prod"}) {
-            if (r.op != op) list_.change(5 + later(), place_, fmt::format("tw.{} instead of tw.{}", op, r.op), [op](ir::Stmt& s) { std::get<ir::Reduce>(s.op).op = op; });
+            if (r.op != op)
+                list_.change(5 + later(), place_, fmt::format("tw.{} instead of tw.{}", op, r.op),
+                             [op](ir::Stmt& s) { std::get<ir::Reduce>(s.op).op = op; });
         }
     }
 
     void shuffles(const ir::Shuffle& x) {
         for (int lane : {1, 2, 4, 8, 16}) {
-            if (lane != x.lane_arg) list_.change(3, place_, fmt::format("the shuffle by {} instead of {}", lane, x.lane_arg), [lane](ir::Stmt& s) { std::get<ir::Shuffle>(s.op).lane_arg = lane; });
+            if (lane != x.lane_arg)
+                list_.change(3, place_, fmt::format("the shuffle by {} instead of {}", lane, x.lane_arg),
+                             [lane](ir::Stmt& s) { std::get<ir::Shuffle>(s.op).lane_arg = lane; });
         }
-        if (x.mode != "bfly") list_.change(2, place_, fmt::format("`xor={}`: with `{}` lanes at the end have no partner and keep their own value", x.lane_arg, x.mode), [](ir::Stmt& s) { std::get<ir::Shuffle>(s.op).mode = "bfly"; });
+        if (x.mode != "bfly")
+            list_.change(2, place_,
+                         fmt::format("`xor={}`: with `{}` lanes at the end have no partner and keep their own value", x.lane_arg, x.mode),
+                         [](ir::Stmt& s) { std::get<ir::Shuffle>(s.op).mode = "bfly"; });
     }
 
     void products(const ir::Stmt& s) {
         if (auto* w = std::get_if<ir::Wgmma>(&s.op)) {
-            if (!w->accumulate.is_constant(1)) list_.change(2, place_, "the wgmma adds to what is there (without zero=)", [](ir::Stmt& x) { std::get<ir::Wgmma>(x.op).accumulate = ir::Expr(1); });
+            if (!w->accumulate.is_constant(1))
+                list_.change(2, place_, "the wgmma adds to what is there (without zero=)",
+                             [](ir::Stmt& x) { std::get<ir::Wgmma>(x.op).accumulate = ir::Expr(1); });
             if (const auto* a = std::get_if<ir::SharedView>(&w->a); a && a->extents == w->b.extents) {
-                list_.change(7, place_, "the operands trade places", [](ir::Stmt& x) { auto& y = std::get<ir::Wgmma>(x.op); std::swap(std::get<ir::SharedView>(y.a), y.b); });
+                list_.change(7, place_, "the operands trade places", [](ir::Stmt& x) {
+                    auto& y = std::get<ir::Wgmma>(x.op);
+                    std::swap(std::get<ir::SharedView>(y.a), y.b);
+                });
             }
         }
-        if (auto* m = std::get_if<ir::Mma>(&s.op); m && k_.fragments[static_cast<std::size_t>(m->a)].dist.shape == k_.fragments[static_cast<std::size_t>(m->b)].dist.shape) {
-            list_.change(7, place_, "the operands trade places", [](ir::Stmt& x) { auto& y = std::get<ir::Mma>(x.op); std::swap(y.a, y.b); });
+        if (auto* m = std::get_if<ir::Mma>(&s.op);
+            m && k_.fragments[static_cast<std::size_t>(m->a)].dist.shape == k_.fragments[static_cast<std::size_t>(m->b)].dist.shape) {
+            list_.change(7, place_, "the operands trade places", [](ir::Stmt& x) {
+                auto& y = std::get<ir::Mma>(x.op);
+                std::swap(y.a, y.b);
+            });
         }
         if (auto* st = std::get_if<ir::StoreGlobal>(&s.op); st && k_.tensors[static_cast<std::size_t>(st->dst.tensor)].zero_initialised) {
-            list_.change(3, place_, "tw.atomic_add instead of tw.store: several blocks have a part in it", [](ir::Stmt& x) { const auto y = std::get<ir::StoreGlobal>(x.op); x.op = ir::AtomicAdd{y.dst, y.src, y.vector_bytes}; });
+            list_.change(3, place_, "tw.atomic_add instead of tw.store: several blocks have a part in it", [](ir::Stmt& x) {
+                const auto y = std::get<ir::StoreGlobal>(x.op);
+                x.op = ir::AtomicAdd{y.dst, y.src, y.vector_bytes};
+            });
         }
         // A start value inside a loop forgets what was accumulated; one outside keeps the tile before.
         if (auto* c = std::get_if<ir::Compute>(&s.op); c && c->value->op == ElementOp::number) start_inside(*c);
-        if (auto* c = std::get_if<ir::Compute>(&s.op); c && c->value->op == ElementOp::number && list_.places()[static_cast<std::size_t>(place_)].parent >= 0) start_before(*c);
+        if (auto* c = std::get_if<ir::Compute>(&s.op);
+            c && c->value->op == ElementOp::number && list_.places()[static_cast<std::size_t>(place_)].parent >= 0)
+            start_before(*c);
     }
 
     // The start value of an accumulator that a loop over tiles uses: in every iteration, instead of once before the loop.
@@ -305,7 +341,8 @@ private:
             const auto* loop = std::get_if<ir::For>(&(*here.region)[i].op);
             if (!loop) continue;
             const int number = list_.number_of(&(*here.region)[i]);
-            const std::string text = fmt::format("`{}` keeps what the round before left: set it in every round of the loop of line {}", k_.fragments[static_cast<std::size_t>(c.dst)].name, (*here.region)[i].loc.line);
+            const std::string text = fmt::format("`{}` keeps what the round before left: set it in every round of the loop of line {}",
+                                                 k_.fragments[static_cast<std::size_t>(c.dst)].name, (*here.region)[i].loc.line);
             list_.edit(4, place_, text, [number](Site& s) {
                 const ir::Stmt start = s.stmt();
                 Site target = sites_of(s.kernel)[static_cast<std::size_t>(number)];
@@ -318,15 +355,19 @@ private:
     // The start value of an accumulator: before the loop it stands in, instead of in it.
     void start_before(const ir::Compute& c) {
         int up = list_.places()[static_cast<std::size_t>(place_)].parent;
-        while (up >= 0 && !std::holds_alternative<ir::For>(list_.places()[static_cast<std::size_t>(up)].stmt->op)) up = list_.places()[static_cast<std::size_t>(up)].parent;
+        while (up >= 0 && !std::holds_alternative<ir::For>(list_.places()[static_cast<std::size_t>(up)].stmt->op))
+            up = list_.places()[static_cast<std::size_t>(up)].parent;
         if (up < 0) return;
         const int line = list_.places()[static_cast<std::size_t>(up)].stmt->loc.line;
-        list_.edit(4, place_, fmt::format("`{}` starts anew in every iteration: set it before the loop of line {}", k_.fragments[static_cast<std::size_t>(c.dst)].name, line), [up](Site& s) {
-            ir::Stmt start = s.stmt();
-            drop(s);
-            Site loop = sites_of(s.kernel)[static_cast<std::size_t>(up)];
-            loop.region.insert(loop.region.begin() + static_cast<std::ptrdiff_t>(loop.at), start);
-        });
+        list_.edit(4, place_,
+                   fmt::format("`{}` starts anew in every iteration: set it before the loop of line {}",
+                               k_.fragments[static_cast<std::size_t>(c.dst)].name, line),
+                   [up](Site& s) {
+                       ir::Stmt start = s.stmt();
+                       drop(s);
+                       Site loop = sites_of(s.kernel)[static_cast<std::size_t>(up)];
+                       loop.region.insert(loop.region.begin() + static_cast<std::ptrdiff_t>(loop.at), start);
+                   });
     }
 
     // A factor that what is accumulated in a loop lacks, or has twice: every tile of the loop that multiplies another.
@@ -371,7 +412,8 @@ private:
                 product->op = ElementOp::mul;
                 product->dtype = sum.dtype;
                 product->args = {leaf(acc, sum.dist.shape.size()), leaf(f, factor.dist.shape.size())};
-                list_.insert_before(list_.suspects().relative ? 1 : 8, place, fmt::format("multiply `{}` by `{}`", sum.name, factor.name), {ir::Compute{acc, product}});
+                list_.insert_before(list_.suspects().relative ? 1 : 8, place, fmt::format("multiply `{}` by `{}`", sum.name, factor.name),
+                                    {ir::Compute{acc, product}});
             }
         }
     }

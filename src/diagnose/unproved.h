@@ -9,9 +9,9 @@
 namespace tw::diagnose {
 
 struct UnprovedReason {
-    std::string phrase;    // as it stands in the reason of an obligation
-    std::string meaning;   // what could not be followed, and why; {} is the name that follows the phrase
-    std::string passes;    // the form that is proved
+    std::string phrase;   // as it stands in the reason of an obligation
+    std::string meaning;  // what could not be followed, and why; {} is the name that follows the phrase
+    std::string passes;   // the form that is proved
 };
 const std::vector<UnprovedReason>& unproved_reasons();
 

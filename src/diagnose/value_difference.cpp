@@ -37,12 +37,15 @@ public:
         }
         if (a.size() == 1 && a.begin()->first.empty() && (std::isinf(a.begin()->second) || std::isnan(a.begin()->second))) {
             found_.infinite = true;
-            found_.put(Kind::other, context + "it is infinite on these data, whatever the inputs: something is divided by 0, or an empty maximum (-inf) takes part");
+            found_.put(
+                Kind::other,
+                context +
+                    "it is infinite on these data, whatever the inputs: something is divided by 0, or an empty maximum (-inf) takes part");
             return;
         }
         auto is_number = [](const Form& f) { return f.empty() || (f.size() == 1 && f.begin()->first.empty()); };
         auto number = [](const Form& f) { return f.empty() ? 0.0 : f.begin()->second; };
-        if (is_number(e) && is_number(a)) {   // a place or a count: which elements it was found from, a difference of numbers does not show
+        if (is_number(e) && is_number(a)) {  // a place or a count: which elements it was found from, a difference of numbers does not show
             found_.place = true;
             found_.put(Kind::other, fmt::format("{}{:.6g} instead of {:.6g}", context, number(a), number(e)));
             return;
@@ -50,9 +53,11 @@ public:
         // The same terms with one common factor: the whole is scaled.
         if (missing.empty() && foreign.empty() && ratios.size() == 1 && repeated.size() + scaled.size() == e.size()) {
             const double r = *ratios.begin();
-            found_.factor = r == -1 ? "the sign is turned" : fmt::format("{:.6g} times too {}", r < 1 && r > 0 ? 1 / r : r, r < 1 && r > 0 ? "small" : "large");
+            found_.factor = r == -1 ? "the sign is turned"
+                                    : fmt::format("{:.6g} times too {}", r < 1 && r > 0 ? 1 / r : r, r < 1 && r > 0 ? "small" : "large");
             found_.put(Kind::scaled, context + "the right elements, but " + found_.factor);
-            if (e.size() > 1 && !repeated.empty()) found_.put(Kind::repeated, fmt::format("{}every contribution counts {:.6g} times", context, r));
+            if (e.size() > 1 && !repeated.empty())
+                found_.put(Kind::repeated, fmt::format("{}every contribution counts {:.6g} times", context, r));
             return;
         }
         const std::size_t total = e.size();
@@ -66,7 +71,8 @@ public:
             Form once;
             std::set<double> times;
             for (const auto& [m, r] : repeated) once.emplace(m, e.at(m)), times.insert(std::round(r)), found_.repeated.push_back(m);
-            found_.put(Kind::repeated, fmt::format("{}{} counts {} times", context, forms_.text(once), times.size() == 1 ? fmt::format("{:g}", *times.begin()) : "several"));
+            found_.put(Kind::repeated, fmt::format("{}{} counts {} times", context, forms_.text(once),
+                                                   times.size() == 1 ? fmt::format("{:g}", *times.begin()) : "several"));
         }
         if (!scaled.empty()) {
             Form is;
@@ -78,9 +84,11 @@ public:
             Elements inside;
             const std::size_t before = found_.foreign.size();
             for (const auto& [m, c] : foreign) found_.foreign.push_back(m);
-            forms_.elements(std::vector<Monomial>(found_.foreign.begin() + static_cast<std::ptrdiff_t>(before), found_.foreign.end()), inside);
+            forms_.elements(std::vector<Monomial>(found_.foreign.begin() + static_cast<std::ptrdiff_t>(before), found_.foreign.end()),
+                            inside);
             bool constant = false, nothing = false, outputs = false;
-            const bool meant = std::any_of(e.begin(), e.end(), [&](const auto& term) { return hides_constant(term.first); });   // the 1 of a sigmoid is no fill
+            const bool meant = std::any_of(e.begin(), e.end(),
+                                           [&](const auto& term) { return hides_constant(term.first); });  // the 1 of a sigmoid is no fill
             for (const auto& [m, c] : foreign) {
                 Elements own;
                 forms_.elements(m, own, 0);
@@ -164,7 +172,7 @@ private:
         for (const auto& [m, c] : missing) left[split_shift(m).first] += c;
         for (const auto& [m, c] : foreign) right[split_shift(m).first] += c;
         if (left != right) return false;
-        std::map<Monomial, Form> actual;    // by what it is relative to
+        std::map<Monomial, Form> actual;  // by what it is relative to
         for (const auto& [m, c] : a) {
             auto [rest, shift] = split_shift(m);
             actual[shift][rest] += c;
@@ -176,7 +184,8 @@ private:
         if (actual.size() == 2 && actual.count({})) {
             // What both parts share was divided out: only the factor between them is known.
             const auto& [shift, part] = *std::next(actual.begin());
-            text += fmt::format("against `{}`, `{}` carries the factor exp({})", forms_.text(actual.begin()->second, 90), forms_.text(part, 90), relative_to(powered_inverse(shift)));
+            text += fmt::format("against `{}`, `{}` carries the factor exp({})", forms_.text(actual.begin()->second, 90),
+                                forms_.text(part, 90), relative_to(powered_inverse(shift)));
         } else {
             for (const auto& [shift, part] : actual) {
                 text += fmt::format("{}`{}` is relative to {}", first ? "" : "; ", forms_.text(part, 90), relative_to(shift));
@@ -208,12 +217,14 @@ private:
             return 0.0;
         };
         // What a quotient is relative to as a whole cancels against its denominator, if that is all relative to the same.
-        auto without_shifts = [&](Monomial& m) { m.erase(std::remove_if(m.begin(), m.end(), [&](const auto& f) { return is_shift(f.first); }), m.end()); };
+        auto without_shifts = [&](Monomial& m) {
+            m.erase(std::remove_if(m.begin(), m.end(), [&](const auto& f) { return is_shift(f.first); }), m.end());
+        };
         if (le.size() + la.size() > 2) without_shifts(le), without_shifts(la);
         if (le.size() != 1 || la.size() != 1) return false;
         int x = le[0].first, y = la[0].first;
         double p = power_in(e.first, x), q = power_in(a.first, y);
-        if (p == 0 && q == 0) {   // both in the denominators: le came from the actual side
+        if (p == 0 && q == 0) {  // both in the denominators: le came from the actual side
             std::swap(x, y);
             p = power_in(e.first, x), q = power_in(a.first, y);
         }
@@ -248,8 +259,8 @@ private:
             f[m.begin()->first] += m.begin()->second;
             return;
         }
-        if (m.empty()) {   // the number 0
-            f[Monomial{}] += 0.5;   // shown as a constant: found_.constant says what it is
+        if (m.empty()) {           // the number 0
+            f[Monomial{}] += 0.5;  // shown as a constant: found_.constant says what it is
             return;
         }
         FormAtom s;
@@ -271,7 +282,7 @@ private:
         elements_of(foreign, have);
         std::size_t compared = 0;
         for (const auto& [t, offset] : want) {
-            if (have.count({t, offset})) continue;   // a factor that both have is where it should be
+            if (have.count({t, offset})) continue;  // a factor that both have is where it should be
             if (++compared > 16) break;
             const auto expected = forms_.index_of(t, offset);
             for (const auto& [u, other] : have) {
@@ -281,13 +292,14 @@ private:
                 for (std::size_t d = 0; d < actual.size(); ++d) {
                     if (actual[d] != expected[d]) moved.push_back(d);
                 }
-                if (moved.size() == 2 && actual[moved[0]] == expected[moved[1]] && actual[moved[1]] == expected[moved[0]]) found_.swapped = true;
+                if (moved.size() == 2 && actual[moved[0]] == expected[moved[1]] && actual[moved[1]] == expected[moved[0]])
+                    found_.swapped = true;
                 if (moved.size() == 1 && found_.shift.empty()) {
                     found_.shift = forms_.element_text(u, other) + " is taken where " + forms_.element_text(t, offset) + " is expected";
                 }
             }
         }
-        if (!found_.shift.empty()) found_.swapped = false;   // one step along one dimension says more
+        if (!found_.shift.empty()) found_.swapped = false;  // one step along one dimension says more
     }
 
     Forms& forms_;
@@ -297,6 +309,8 @@ private:
 
 }  // namespace
 
-void compare_values(Forms& forms, const ir::Kernel& kernel, FormId expected, FormId actual, Findings& found) { Comparison(forms, kernel, found).compare(expected, actual, ""); }
+void compare_values(Forms& forms, const ir::Kernel& kernel, FormId expected, FormId actual, Findings& found) {
+    Comparison(forms, kernel, found).compare(expected, actual, "");
+}
 
 }  // namespace tw::diagnose

@@ -12,7 +12,8 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 FragmentTable whole_vectors(const ir::Kernel& k, const ir::CpAsync& copy) {
     const FragmentTable vectors = tabulate(copy.dist);
-    const int rows = copy.dst.extents[0], width = copy.dst.extents[1], run = copy.bytes / target::bytes(k.buffers[at(copy.dst.buffer)].dtype);
+    const int rows = copy.dst.extents[0], width = copy.dst.extents[1],
+              run = copy.bytes / target::bytes(k.buffers[at(copy.dst.buffer)].dtype);
     FragmentTable out{vectors.threads, vectors.values + (rows + vectors.threads - 1) / vectors.threads * run, 2, {}};
     out.coordinates.assign(at(out.threads * out.values * 2), -1);
     for (int t = 0; t < out.threads; ++t) {
@@ -21,7 +22,8 @@ FragmentTable whole_vectors(const ir::Kernel& k, const ir::CpAsync& copy) {
             if (column >= 0 && column < width) to[0] = row, to[1] = column;
             to += 2;
         };
-        for (int v = 0; v < vectors.values; ++v) put(vectors.at(t, v)[0], vectors.at(t, v)[1] - ir::row_phase(k, copy, vectors.at(t, v)[0]));
+        for (int v = 0; v < vectors.values; ++v)
+            put(vectors.at(t, v)[0], vectors.at(t, v)[1] - ir::row_phase(k, copy, vectors.at(t, v)[0]));
         for (int row = t; row < rows; row += vectors.threads) {
             for (int i = 0; i < run; ++i) put(row, width - ir::row_phase(k, copy, row) + i);
         }
@@ -49,7 +51,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
     task.stmt = &s;
     task.first_thread = first;
     task.at_issue = w.knows;
-    tick(w);   // what the warp does from here on, the copy may overtake
+    tick(w);  // what the warp does from here on, the copy may overtake
     task.time = ++w.copy_time;
     task.waited = w.own_copies;
     task.lanes_clock = w.lanes_clock;
@@ -92,19 +94,26 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
             }
             bool oob = false;
             auto offset = global_offset(op.src, origin, limits, c, gathered, oob, s, w);
-            std::vector<std::uint8_t> bytes(at(size), op.whole_vectors ? 0xff : 0);   // anything: as a float, NaN
+            std::vector<std::uint8_t> bytes(at(size), op.whole_vectors ? 0xff : 0);  // anything: as a float, NaN
             if (offset) {
                 if (op.whole_vectors && (*offset * size - address) % op.bytes != 0) {
-                    fault(FaultKind::out_of_bounds, "a row of " + std::to_string(op.bytes) + "-byte vectors lies otherwise in global (byte " + std::to_string(*offset * size) + ") than in shared memory (byte " + std::to_string(address) + ")", &w, t % 32, s);
+                    fault(FaultKind::out_of_bounds,
+                          "a row of " + std::to_string(op.bytes) + "-byte vectors lies otherwise in global (byte " +
+                              std::to_string(*offset * size) + ") than in shared memory (byte " + std::to_string(address) + ")",
+                          &w, t % 32, s);
                     return;
                 }
                 if (!op.whole_vectors && v % per_copy == 0 && ((*offset * size) % op.bytes != 0 || address % op.bytes != 0)) {
-                    fault(FaultKind::out_of_bounds, "a " + std::to_string(op.bytes) + "-byte cp.async is misaligned (global byte " + std::to_string(*offset * size) + ", shared byte " + std::to_string(address) + ")", &w, t % 32, s);
+                    fault(FaultKind::out_of_bounds,
+                          "a " + std::to_string(op.bytes) + "-byte cp.async is misaligned (global byte " + std::to_string(*offset * size) +
+                              ", shared byte " + std::to_string(address) + ")",
+                          &w, t % 32, s);
                     return;
                 }
                 std::memcpy(bytes.data(), &tensor.bytes[static_cast<std::size_t>(*offset * size)], at(size));
             } else if (!op.zero_fill && !op.whole_vectors) {
-                fault(FaultKind::out_of_bounds, "a cp.async beyond the bounds of `" + k_.tensors[at(op.src.tensor)].name + "` has no fill", &w, t % 32, s);
+                fault(FaultKind::out_of_bounds, "a cp.async beyond the bounds of `" + k_.tensors[at(op.src.tensor)].name + "` has no fill",
+                      &w, t % 32, s);
                 return;
             }
             if (options_.history) {
@@ -159,7 +168,8 @@ void Machine::land_copies(Warp& w, std::vector<CopyTask>& tasks, const Knowledge
         }
         for (std::size_t i = 0; i < t.pieces.size(); ++i) {
             a.lane = t.lanes[i];
-            if (!shared_touch(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), true, a, t.at_issue, &w, *t.stmt)) break;
+            if (!shared_touch(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), true, a, t.at_issue, &w, *t.stmt))
+                break;
             std::memcpy(&blocks_[at(w.block)].arena[at(t.pieces[i].first)], t.pieces[i].second.data(), t.pieces[i].second.size());
             if (options_.history) put_in_arena(w.block, t.pieces[i].first, static_cast<int>(t.pieces[i].second.size()), t.made[i]);
         }
@@ -173,9 +183,9 @@ void Machine::tma_issue(Warp& w, const Stmt& s) {
     t.block = w.block;
     t.warp = w.number;
     t.at_issue = known_to_one_thread(w);
-    tick(w);   // what the warp does from here on, the copy may overtake
+    tick(w);  // what the warp does from here on, the copy may overtake
     t.snapshot = options_.values ? w.event : snapshot_of(w);
-    const int copies = w.single ? 1 : 32;   // a TMA statement outside `elect` is issued by every lane: shown as what it is
+    const int copies = w.single ? 1 : 32;  // a TMA statement outside `elect` is issued by every lane: shown as what it is
     if (copies != 1) {
         fault(FaultKind::divergence, "a TMA instruction is issued by all threads of the group; it must be elected", &w, 0, s);
         return;
@@ -196,7 +206,10 @@ void Machine::tma_issue(Warp& w, const Stmt& s) {
                 // The same barrier of every block that receives is completed on: it must be known to be there.
                 const BarrierSlot& slot = blocks_[at(r)].barriers[at(t.barrier)];
                 if (r != w.block && (!slot.initialised || w.knows.order[at(slot.initialiser)] < slot.init_time)) {
-                    fault(FaultKind::barrier, "the multicast completes on an mbarrier of block " + std::to_string(r) + " of the cluster that is not known to be initialised", &w, 0, s);
+                    fault(FaultKind::barrier,
+                          "the multicast completes on an mbarrier of block " + std::to_string(r) +
+                              " of the cluster that is not known to be initialised",
+                          &w, 0, s);
                     return;
                 }
             }
@@ -252,7 +265,7 @@ int chunk_in_order(Schedule::Order order, int n, int count) {
         case Schedule::Order::round_robin: return n;
         case Schedule::Order::reverse: return count - 1 - n;
         case Schedule::Order::random: return (n + count / 2) % count;
-        case Schedule::Order::starve: {   // every other one first
+        case Schedule::Order::starve: {  // every other one first
             const int even = (count + 1) / 2;
             return n < even ? 2 * n : 2 * (n - even) + 1;
         }
@@ -284,7 +297,8 @@ void Machine::tma_load_piece(TmaTask& t) {
     const ir::SharedBuffer& buffer = k_.buffers[at(op.dst.buffer)];
     for (std::size_t d = 0; d < t.origin.size(); ++d) {
         if (leaves_buffer(buffer, op.dst, t.origin, d)) {
-            fault(FaultKind::out_of_bounds, "a TMA load writes outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0, *t.stmt);
+            fault(FaultKind::out_of_bounds, "a TMA load writes outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0,
+                  *t.stmt);
             t.done = true;
             return;
         }
@@ -310,8 +324,9 @@ void Machine::tma_load_piece(TmaTask& t) {
         // Once, not for every piece.
         if (outcome_.faults.empty() || outcome_.faults.back().kind != FaultKind::byte_count) {
             fault(FaultKind::byte_count,
-                  "mbarrier `" + k_.barriers[at(array)].name + "[" + std::to_string(t.barrier - barrier_base_[at(array)]) + "]` waits for " + std::to_string(slot.tx) +
-                      " bytes more, and this load brings " + std::to_string(all - t.landed[which]) + ": the phase ends, and its waiters go on, while the rest is still on its way",
+                  "mbarrier `" + k_.barriers[at(array)].name + "[" + std::to_string(t.barrier - barrier_base_[at(array)]) +
+                      "]` waits for " + std::to_string(slot.tx) + " bytes more, and this load brings " +
+                      std::to_string(all - t.landed[which]) + ": the phase ends, and its waiters go on, while the rest is still on its way",
                   &warps_[at(t.warp)], 0, *t.stmt);
         }
         bytes = std::min<int>(bytes, static_cast<int>(slot.tx));
@@ -324,10 +339,10 @@ void Machine::tma_load_piece(TmaTask& t) {
     slot.tx -= bytes;
     slot.gathering.order.resize(at(actors_), 0);
     slot.gathering.order[a.actor] = std::max(slot.gathering.order[a.actor], a.time);
-    join(slot.gathering.waits, t.at_issue.waits);   // no order of memory, but the issuing thread was there
+    join(slot.gathering.waits, t.at_issue.waits);  // no order of memory, but the issuing thread was there
     complete_phase_if_ready(rank, t.barrier);
     t.done = stopped() || std::all_of(t.landed.begin(), t.landed.end(), [&](int landed) { return landed >= all; });
-    if (t.done) t.at_issue = {};   // there may be very many boxes in one launch
+    if (t.done) t.at_issue = {};  // there may be very many boxes in one launch
 }
 
 // Bytes [from, from + bytes) of the box in the order of arrival, in whole chunks of the 16 bytes that swizzles keep together; how
@@ -360,10 +375,14 @@ int Machine::land_box_part(TmaTask& t, int rank, int from, int bytes, const Acce
         const std::int64_t extent = tensor.dims[at(map.dims[0])], stride = tensor.strides[at(map.dims[0])];
         for (int e = 0; options_.history && e < elements; ++e) {
             const bool there = inside && inner + e >= 0 && inner + e < extent;
-            const MadeId made = there ? made_in_tensor(map.tensor, offset + e * stride) : options_.history->fill(map.nan_fill ? std::nan("") : 0.0, t.snapshot);
+            const MadeId made = there ? made_in_tensor(map.tensor, offset + e * stride)
+                                      : options_.history->fill(map.nan_fill ? std::nan("") : 0.0, t.snapshot);
             const int n_th = place * elements + e;
-            const int cell[2] = {map.box.size() > 1 ? n_th / map.box[0] % map.box[1] : 0, n_th % map.box[0]};   // as rows: the box's innermost dimension is the column
-            put_in_arena(rank, address + e * size, size, options_.history->move(made, t.snapshot, -1, address + e * size, map.box.size() > 1 ? cell : cell + 1, std::min<std::size_t>(map.box.size(), 2)));
+            const int cell[2] = {map.box.size() > 1 ? n_th / map.box[0] % map.box[1] : 0,
+                                 n_th % map.box[0]};  // as rows: the box's innermost dimension is the column
+            put_in_arena(rank, address + e * size, size,
+                         options_.history->move(made, t.snapshot, -1, address + e * size, map.box.size() > 1 ? cell : cell + 1,
+                                                std::min<std::size_t>(map.box.size(), 2)));
         }
         if (inside && stride == 1 && inner >= 0 && inner + elements <= extent) {
             std::memcpy(arena + address, &tensor.bytes[static_cast<std::size_t>(offset * size)], at(chunk));
@@ -371,7 +390,8 @@ int Machine::land_box_part(TmaTask& t, int rank, int from, int bytes, const Acce
         }
         for (int e = 0; e < elements; ++e) {
             std::uint8_t* to = arena + address + e * size;
-            if (inside && inner + e >= 0 && inner + e < extent) std::memcpy(to, &tensor.bytes[static_cast<std::size_t>((offset + e * stride) * size)], at(size));
+            if (inside && inner + e >= 0 && inner + e < extent)
+                std::memcpy(to, &tensor.bytes[static_cast<std::size_t>((offset + e * stride) * size)], at(size));
             else store_value(to, tensor.dtype, map.nan_fill ? std::nan("") : 0.0);
         }
     }
@@ -392,7 +412,8 @@ void Machine::tma_store_read(TmaTask& t) {
     for (std::size_t d = 0; d < t.origin.size(); ++d) {
         origin.push_back(static_cast<int>(t.origin[d]));
         if (leaves_buffer(buffer, op.src, t.origin, d)) {
-            fault(FaultKind::out_of_bounds, "a TMA store reads outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0, *t.stmt);
+            fault(FaultKind::out_of_bounds, "a TMA store reads outside shared buffer `" + buffer.name + "`", &warps_[at(t.warp)], 0,
+                  *t.stmt);
             return;
         }
     }
@@ -429,7 +450,8 @@ void Machine::tma_store_read(TmaTask& t) {
         store_value(place, tensor.dtype, op.reduce_add ? rounded(load_value(place, tensor.dtype) + x, tensor.dtype) : x);
         if (!options_.history) return;
         const int cell[2] = {index.size() > 1 ? index[1] : index[0], index[0]};
-        const MadeId read = options_.history->move(made_in_arena(t.block, address, size), t.snapshot, -1, address, index.size() > 1 ? cell : cell + 1, std::min<std::size_t>(index.size(), 2));
+        const MadeId read = options_.history->move(made_in_arena(t.block, address, size), t.snapshot, -1, address,
+                                                   index.size() > 1 ? cell : cell + 1, std::min<std::size_t>(index.size(), 2));
         put_in_tensor(map.tensor, offset, read, op.reduce_add, t.snapshot, -1, nullptr, 0);
     });
 }
@@ -452,14 +474,18 @@ void Machine::issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op) {
         return;
     }
     if (acc.touched[i]) {
-        fault(FaultKind::in_flight, "fragment `" + name + "` was changed by ordinary instructions and no wgmma fence follows before the wgmma", &w, 0, s);
+        fault(FaultKind::in_flight,
+              "fragment `" + name + "` was changed by ordinary instructions and no wgmma fence follows before the wgmma", &w, 0, s);
         return;
     }
     if (const int* a = std::get_if<int>(&op.a)) {
         FragmentState& f = fragment(g, *a);
         if (!readable(w, s, *a)) return;
         if (f.touched[i]) {
-            fault(FaultKind::in_flight, "fragment `" + k_.fragments[at(*a)].name + "` was changed by ordinary instructions and no wgmma fence follows before the wgmma", &w, 0, s);
+            fault(FaultKind::in_flight,
+                  "fragment `" + k_.fragments[at(*a)].name +
+                      "` was changed by ordinary instructions and no wgmma fence follows before the wgmma",
+                  &w, 0, s);
             return;
         }
         ++f.in_flight[i];

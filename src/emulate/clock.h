@@ -76,8 +76,8 @@ struct Knowledge {
 };
 
 // Who of an actor accesses: a lane of a warp, or one of these.
-inline constexpr std::uint8_t several_lanes = 0xfe;   // two lanes at least: ordered with nobody of the warp but by a warp-level barrier
-inline constexpr std::uint8_t no_lane = 0xff;         // asynchronous work, or the warp as one
+inline constexpr std::uint8_t several_lanes = 0xfe;  // two lanes at least: ordered with nobody of the warp but by a warp-level barrier
+inline constexpr std::uint8_t no_lane = 0xff;        // asynchronous work, or the warp as one
 
 struct Access {
     std::uint16_t actor = 0xffff;
@@ -89,18 +89,19 @@ struct Access {
     std::uint32_t lanes_clock = 0;  // the warp's clock up to which every lane of it knows what the others did
     std::uint64_t serial = 0;       // which execution of a statement: lanes that write copies of one value together do not collide
     const ir::Stmt* stmt = nullptr;
-    std::uint16_t issuer = 0xffff;  // of a copy that each lane issues for itself: the warp. A lane knows its own accesses before the issue, not the other lanes'
+    std::uint16_t issuer = 0xffff;  // of a copy that each lane issues for itself: the warp. A lane knows its own accesses before the issue,
+                                    // not the other lanes'
     // A thread's cp.async wait covers its own copies; those of the warp's other lanes need a warp-level barrier after it.
     std::uint16_t copies_actor = 0xffff;
-    std::uint32_t own_copies = 0;   // the accessing thread has waited for its copies up to this time
-    std::uint32_t snapshot = 0;     // loop variables at that time (skeleton runs), or the event (with a history)
+    std::uint32_t own_copies = 0;  // the accessing thread has waited for its copies up to this time
+    std::uint32_t snapshot = 0;    // loop variables at that time (skeleton runs), or the event (with a history)
 };
 
 struct Granule {
     Access write;
-    std::vector<Access> reads;      // at most one per (actor, lane class)
+    std::vector<Access> reads;  // at most one per (actor, lane class)
     bool initialised = false;
-    bool atomic = false;            // last write was an atomic add
+    bool atomic = false;  // last write was an atomic add
 };
 
 enum class Conflict : std::uint8_t { none, race, proxy };
@@ -125,7 +126,8 @@ inline bool ordered(const Access& before, const Access& now, const Knowledge& k)
         if (before.actor >= k.order.size() || k.order[before.actor] < before.time) return false;
         return (before.lane == now.lane && now.lane != several_lanes) || before.lane == no_lane || before.time <= now.lanes_clock;
     }
-    if (before.actor == now.copies_actor && before.lane == now.lane && now.lane != several_lanes && before.time <= now.own_copies) return true;
+    if (before.actor == now.copies_actor && before.lane == now.lane && now.lane != several_lanes && before.time <= now.own_copies)
+        return true;
     return before.actor < k.order.size() && k.order[before.actor] >= before.time;
 }
 
@@ -216,8 +218,8 @@ public:
     }
 
 private:
-    std::vector<int> page_of_;            // -1: untouched
-    std::vector<Shadow> pages_;           // the first `used_` are in use, the others keep their memory
+    std::vector<int> page_of_;   // -1: untouched
+    std::vector<Shadow> pages_;  // the first `used_` are in use, the others keep their memory
     std::size_t used_ = 0;
     std::vector<std::size_t> touched_;
 };

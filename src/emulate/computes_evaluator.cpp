@@ -27,34 +27,43 @@ void collect_vars(const ir::Expr& e, std::vector<int>& vars) {
 
 void collect_free(const Term& t, std::vector<int> bound, std::vector<int>& free) {
     std::vector<int> mentioned;
-    for (const ir::Expr& e : t->indices) collect_vars(e, mentioned);   // a reduction's bounds lie outside its variable
+    for (const ir::Expr& e : t->indices) collect_vars(e, mentioned);  // a reduction's bounds lie outside its variable
     for (int v : mentioned) {
-        if (std::find(bound.begin(), bound.end(), v) == bound.end() && std::find(free.begin(), free.end(), v) == free.end()) free.push_back(v);
+        if (std::find(bound.begin(), bound.end(), v) == bound.end() && std::find(free.begin(), free.end(), v) == free.end())
+            free.push_back(v);
     }
     if (t->kind == TermKind::reduce) bound.push_back(t->id);
     for (const Term& a : t->args) collect_free(a, bound, free);
 }
 
-constexpr std::size_t most_remembered = 1 << 16;   // values of a reduction; some megabytes
+constexpr std::size_t most_remembered = 1 << 16;  // values of a reduction; some megabytes
 
 }  // namespace
 
-ComputesEvaluator::ComputesEvaluator(const ir::Equation& equation, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
-                                     const std::vector<TensorData>& tensors, const ReferenceOptions& options)
-    : sizes_(sizes), scalars_(scalars), tensors_(tensors), options_(options), vars_(equation.index_names.size(), 0), bound_(equation.index_names.size(), 0) {
+ComputesEvaluator::ComputesEvaluator(const ir::Equation& equation, const std::vector<std::int64_t>& sizes,
+                                     const std::vector<double>& scalars, const std::vector<TensorData>& tensors,
+                                     const ReferenceOptions& options)
+    : sizes_(sizes),
+      scalars_(scalars),
+      tensors_(tensors),
+      options_(options),
+      vars_(equation.index_names.size(), 0),
+      bound_(equation.index_names.size(), 0) {
     decisive_ = ir::decisive_terms(equation.value);
     root_ = compile(equation.value);
 }
 
 ComputesEvaluator::Function ComputesEvaluator::function_named(const std::string& name) {
     static const std::map<std::string, Function> names = {
-        {"add", Function::add}, {"sub", Function::sub}, {"mul", Function::mul}, {"div", Function::div}, {"neg", Function::neg},
-        {"fma", Function::fma}, {"min", Function::min}, {"max", Function::max}, {"abs", Function::abs}, {"pow", Function::pow},
-        {"floor", Function::floor}, {"ceil", Function::ceil}, {"mod", Function::mod}, {"exp", Function::exp}, {"exp2", Function::exp2},
-        {"log", Function::log}, {"log2", Function::log2}, {"sqrt", Function::sqrt}, {"rsqrt", Function::rsqrt}, {"rcp", Function::rcp},
-        {"sin", Function::sin}, {"cos", Function::cos}, {"tanh", Function::tanh}, {"erf", Function::erf}, {"sigmoid", Function::sigmoid},
-        {"lt", Function::lt}, {"le", Function::le}, {"gt", Function::gt}, {"ge", Function::ge}, {"eq", Function::eq}, {"ne", Function::ne},
-        {"and", Function::logic_and}, {"or", Function::logic_or}, {"not", Function::logic_not}, {"select", Function::select},
+        {"add", Function::add},         {"sub", Function::sub},       {"mul", Function::mul},       {"div", Function::div},
+        {"neg", Function::neg},         {"fma", Function::fma},       {"min", Function::min},       {"max", Function::max},
+        {"abs", Function::abs},         {"pow", Function::pow},       {"floor", Function::floor},   {"ceil", Function::ceil},
+        {"mod", Function::mod},         {"exp", Function::exp},       {"exp2", Function::exp2},     {"log", Function::log},
+        {"log2", Function::log2},       {"sqrt", Function::sqrt},     {"rsqrt", Function::rsqrt},   {"rcp", Function::rcp},
+        {"sin", Function::sin},         {"cos", Function::cos},       {"tanh", Function::tanh},     {"erf", Function::erf},
+        {"sigmoid", Function::sigmoid}, {"lt", Function::lt},         {"le", Function::le},         {"gt", Function::gt},
+        {"ge", Function::ge},           {"eq", Function::eq},         {"ne", Function::ne},         {"and", Function::logic_and},
+        {"or", Function::logic_or},     {"not", Function::logic_not}, {"select", Function::select},
     };
     auto found = names.find(name);
     return found == names.end() ? Function::unknown : found->second;
@@ -78,7 +87,8 @@ int ComputesEvaluator::compile(const Term& term) {
     }
     if (term->kind == TermKind::apply) n.function = function_named(term->name);
     if (term->kind == TermKind::reduce) {
-        static const std::map<std::string, Fold> folds = {{"sum", Fold::sum}, {"prod", Fold::prod}, {"max", Fold::max}, {"min", Fold::min}, {"any", Fold::any}};
+        static const std::map<std::string, Fold> folds = {
+            {"sum", Fold::sum}, {"prod", Fold::prod}, {"max", Fold::max}, {"min", Fold::min}, {"any", Fold::any}};
         auto found = folds.find(term->name);
         n.fold = found == folds.end() ? Fold::unknown : found->second;
         collect_free(term, {}, n.free);
@@ -151,7 +161,8 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
                 const std::int64_t index = var >= 0 && bound_[at(var)] ? vars_[at(var)] : must(n.indices[i].expr);
                 if (!error.empty()) return {};
                 if (index < 0 || index >= tensor.dims[i]) {
-                    error = "`computes` reads index " + std::to_string(index) + " of a dimension with extent " + std::to_string(tensor.dims[i]);
+                    error =
+                        "`computes` reads index " + std::to_string(index) + " of a dimension with extent " + std::to_string(tensor.dims[i]);
                     return {};
                 }
                 offset += index * tensor.strides[i];
@@ -165,7 +176,8 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
         }
         case TermKind::reduce: return remembered_fold(node);
         case TermKind::apply: {
-            if (n.function == Function::select) return value(n.args[value(n.args[0]).value != 0 ? 1 : 2]);   // only the taken side need be defined
+            if (n.function == Function::select)
+                return value(n.args[value(n.args[0]).value != 0 ? 1 : 2]);  // only the taken side need be defined
             Scalar a[3];
             for (std::size_t i = 0; i < n.args.size() && i < 3; ++i) a[i] = value(n.args[i]);
             if (n.function == Function::unknown && error.empty()) error = "unknown function `" + t.name + "` in `computes`";
@@ -184,7 +196,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::settled(Scalar x) const {
 // A reduction whose free variables have values they had before has its value from then: the mean of a row is computed
 // once a row, not once an element; a score of attention once, not once for every column of the output.
 ComputesEvaluator::Scalar ComputesEvaluator::remembered_fold(int node) {
-    if (node == root_) return computed_fold(node);   // every element of the output once
+    if (node == root_) return computed_fold(node);  // every element of the output once
     Node& n = nodes_[at(node)];
     std::vector<std::int64_t> now;
     for (int v : n.free) now.push_back(vars_[at(v)]);
@@ -217,7 +229,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::computed_fold(int node) {
             switch (n.fold) {
                 case Fold::sum:
                     acc = single ? static_cast<float>(acc + x) : acc + x;
-                    bound += rounding + std::fabs(x);   // in any order of the additions, up to their depth
+                    bound += rounding + std::fabs(x);  // in any order of the additions, up to their depth
                     break;
                 case Fold::prod:
                     bound = bound * std::fabs(x) + rounding * std::fabs(acc) + std::fabs(acc * x);
@@ -254,7 +266,7 @@ void ComputesEvaluator::element_strip(const Node& n, int var, std::int64_t first
     for (std::size_t i = 0; i < n.indices.size(); ++i) {
         const Index& index = n.indices[i];
         const bool moves = std::find(index.vars.begin(), index.vars.end(), var) != index.vars.end();
-        if (moves && index.var < 0) {   // more than the variable itself: no constant step
+        if (moves && index.var < 0) {  // more than the variable itself: no constant step
             for (int k = 0; k < count && error.empty(); ++k) {
                 bind(var, first + k);
                 out.value[at(k)] = value(static_cast<int>(&n - nodes_.data())).value;
@@ -265,7 +277,8 @@ void ComputesEvaluator::element_strip(const Node& n, int var, std::int64_t first
         if (!error.empty()) return;
         const std::int64_t high = moves ? low + count - 1 : low;
         if (low < 0 || high >= tensor.dims[i]) {
-            error = "`computes` reads index " + std::to_string(low < 0 ? low : std::max(low, tensor.dims[i])) + " of a dimension with extent " + std::to_string(tensor.dims[i]);
+            error = "`computes` reads index " + std::to_string(low < 0 ? low : std::max(low, tensor.dims[i])) +
+                    " of a dimension with extent " + std::to_string(tensor.dims[i]);
             return;
         }
         offset += low * tensor.strides[i];
@@ -287,7 +300,8 @@ void ComputesEvaluator::element_strip(const Node& n, int var, std::int64_t first
                 return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16));
             });
         default:
-            return gather(offset, step, count, out.value.data(), [&](std::int64_t o) { return load_value(bytes + o * size, tensor.dtype); });
+            return gather(offset, step, count, out.value.data(),
+                          [&](std::int64_t o) { return load_value(bytes + o * size, tensor.dtype); });
     }
 }
 
@@ -328,7 +342,7 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
                 for (int i = 0; i < count; ++i) out.value[at(i)] = ir::converted(out.value[at(i)], n.from, t.dtype);
             }
             return;
-        case TermKind::reduce: return;   // by_element
+        case TermKind::reduce: return;  // by_element
         case TermKind::apply: break;
     }
     if (n.function == Function::unknown) {
@@ -342,7 +356,7 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
         strip(n.args[i], var, first, count, *args[i]);
     }
     strips_used_ -= arity;
-    if (n.function == Function::mul || n.function == Function::add) {   // the loops that matter, without a decision inside
+    if (n.function == Function::mul || n.function == Function::add) {  // the loops that matter, without a decision inside
         const Strip &a = *args[0], &b = *args[1];
         for (std::size_t i = 0; i < at(count); ++i) {
             const bool product = n.function == Function::mul;
@@ -366,15 +380,18 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
 
 namespace {
 
-// The bound is of first order: it holds while what the argument may lose is small beside the argument itself. 2^-20: sixteen roundings of f32.
-double unless_it_vanishes(double bound, double argument, double lost) { return 0x1p-20 * lost >= std::fabs(argument) ? std::numeric_limits<double>::infinity() : bound; }
+// The bound is of first order: it holds while what the argument may lose is small beside the argument itself. 2^-20: sixteen roundings of
+// f32.
+double unless_it_vanishes(double bound, double argument, double lost) {
+    return 0x1p-20 * lost >= std::fabs(argument) ? std::numeric_limits<double>::infinity() : bound;
+}
 
 }  // namespace
 
 // The value, and its error: that of the arguments, times how steep the function is there, and one rounding of its own.
 ComputesEvaluator::Scalar ComputesEvaluator::applied(Function f, const Scalar* args) {
     const double a = args[0].value, b = args[1].value, ea = args[0].rounding, eb = args[1].rounding, ec = args[2].rounding;
-    const auto flat = [&](double r) { return Scalar{r, ea + eb + ec + std::fabs(r)}; };   // slopes of at most one
+    const auto flat = [&](double r) { return Scalar{r, ea + eb + ec + std::fabs(r)}; };  // slopes of at most one
     const auto steep = [&](double r, double slope, double more = 0) { return Scalar{r, std::fabs(slope) * ea + std::fabs(r) + more}; };
     const auto chosen = [&](double r) { return Scalar{r, std::max(ea, eb)}; };
     switch (f) {
@@ -390,7 +407,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::applied(Function f, const Scalar* a
             const double r = a * b + args[2].value;
             return {r, ea * std::fabs(b) + eb * std::fabs(a) + ec + std::fabs(r)};
         }
-        case Function::min: return chosen(std::fmin(a, b));   // a NaN loses, as in fminf
+        case Function::min: return chosen(std::fmin(a, b));  // a NaN loses, as in fminf
         case Function::max: return chosen(std::fmax(a, b));
         case Function::abs: return chosen(std::fabs(a));
         case Function::pow: {

@@ -24,7 +24,8 @@ public:
 
     void bind(int var, std::int64_t value);
     // The equation's value for `var` = first ... first + count - 1, all other variables as bound; and for each a first-order bound of its
-    // rounding error, in units of the type's. `var` -1: the one value of an equation for a number. On failure `error` is set and the values mean nothing.
+    // rounding error, in units of the type's. `var` -1: the one value of an equation for a number. On failure `error` is set and the values
+    // mean nothing.
     void evaluate(int var, std::int64_t first, std::int64_t count, double* values, double* rounding);
     std::string error;
 
@@ -39,25 +40,59 @@ private:
     // An index of an element: nearly always a variable or something that does not move along the strip.
     struct Index {
         ir::Expr expr;
-        int var = -1;              // the expression is this variable
-        std::vector<int> vars;     // all it mentions
+        int var = -1;           // the expression is this variable
+        std::vector<int> vars;  // all it mentions
     };
     enum class Function : std::uint8_t {
-        add, sub, mul, div, neg, fma, min, max, abs, pow, floor, ceil, mod, exp, exp2, log, log2, sqrt, rsqrt, rcp, sin, cos, tanh, erf,
-        sigmoid, lt, le, gt, ge, eq, ne, logic_and, logic_or, logic_not, select, unknown,
+        add,
+        sub,
+        mul,
+        div,
+        neg,
+        fma,
+        min,
+        max,
+        abs,
+        pow,
+        floor,
+        ceil,
+        mod,
+        exp,
+        exp2,
+        log,
+        log2,
+        sqrt,
+        rsqrt,
+        rcp,
+        sin,
+        cos,
+        tanh,
+        erf,
+        sigmoid,
+        lt,
+        le,
+        gt,
+        ge,
+        eq,
+        ne,
+        logic_and,
+        logic_or,
+        logic_not,
+        select,
+        unknown,
     };
     enum class Fold : std::uint8_t { sum, prod, max, min, any, unknown };
     struct Node {
         ir::Term term;
         Function function = Function::unknown;
         Fold fold = Fold::unknown;
-        bool by_element = false;   // cannot be evaluated in strips: it reduces or chooses somewhere below
+        bool by_element = false;  // cannot be evaluated in strips: it reduces or chooses somewhere below
         std::vector<Index> indices;
-        std::vector<int> args;     // node numbers
-        target::DType from{};      // cast: the type of what it converts
-        bool exact = false;        // cast: the value is what it makes of it, not up to rounding
-        std::vector<int> free;     // variables of a reduction that are bound outside it
-        std::map<std::vector<std::int64_t>, Scalar> known;   // values of a reduction by those of `free`
+        std::vector<int> args;                              // node numbers
+        target::DType from{};                               // cast: the type of what it converts
+        bool exact = false;                                 // cast: the value is what it makes of it, not up to rounding
+        std::vector<int> free;                              // variables of a reduction that are bound outside it
+        std::map<std::vector<std::int64_t>, Scalar> known;  // values of a reduction by those of `free`
     };
 
     int compile(const ir::Term& term);
@@ -72,7 +107,7 @@ private:
     void strip(int node, int var, std::int64_t first, int count, Strip& out);
     void element_strip(const Node& n, int var, std::int64_t first, int count, Strip& out);
     static Scalar applied(Function f, const Scalar* args);
-    Scalar settled(Scalar x) const;   // as the precision has it; what is infinite is exact
+    Scalar settled(Scalar x) const;  // as the precision has it; what is infinite is exact
     Strip& spare(std::size_t depth);
 
     const std::vector<std::int64_t>& sizes_;
@@ -86,7 +121,7 @@ private:
     std::set<const ir::TermNode*> decisive_;
     int root_ = 0;
     std::int64_t operations_ = 0;
-    std::vector<std::unique_ptr<Strip>> strips_;   // in use: the first `strips_used_`
+    std::vector<std::unique_ptr<Strip>> strips_;  // in use: the first `strips_used_`
     std::size_t strips_used_ = 0;
 };
 

@@ -40,17 +40,19 @@ std::vector<std::int64_t> group_numbers(std::int64_t rows, std::int64_t groups, 
 
 // A table of tiles as freely as the promise allows: groups are cut at every height in turn while the tiles suffice, and the order is
 // mixed, the empty tiles with the others. Pre: `first` and `end` hold a table of the fewest tiles, at most `tiles`.
-void cut_and_shuffle(std::vector<std::int64_t>& first, std::vector<std::int64_t>& end, std::int64_t tiles, std::int64_t width, std::mt19937_64& random) {
-    constexpr std::int64_t heights = 16;   // every sixteenth of the width
+void cut_and_shuffle(std::vector<std::int64_t>& first, std::vector<std::int64_t>& end, std::int64_t tiles, std::int64_t width,
+                     std::mt19937_64& random) {
+    constexpr std::int64_t heights = 16;  // every sixteenth of the width
     auto fewest = [&](std::int64_t rows) { return (rows + width - 1) / width; };
     std::int64_t spare = tiles - static_cast<std::int64_t>(first.size()), cut = 0;
     std::vector<std::pair<std::int64_t, std::int64_t>> table;
     for (std::size_t n = 0; n < first.size();) {
-        const std::int64_t stop = end[n];   // of the group
+        const std::int64_t stop = end[n];  // of the group
         std::int64_t p = first[n];
         while (n < first.size() && end[n] == stop) ++n;
         while (p < stop) {
-            const std::int64_t height = std::min(stop - p, std::max<std::int64_t>(1, width * (cut * 7 % heights + 1) / heights - static_cast<std::int64_t>(random() % 2)));
+            const std::int64_t height = std::min(
+                stop - p, std::max<std::int64_t>(1, width * (cut * 7 % heights + 1) / heights - static_cast<std::int64_t>(random() % 2)));
             const std::int64_t more = 1 + fewest(stop - p - height) - fewest(stop - p);
             const std::int64_t taken = more <= spare ? height : std::min(stop - p, width);
             if (more <= spare) spare -= more, ++cut;
@@ -67,11 +69,12 @@ void cut_and_shuffle(std::vector<std::int64_t>& first, std::vector<std::int64_t>
 
 }  // namespace
 
-std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes, Spread spread, std::uint64_t seed) {
+std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
+                                                         Spread spread, std::uint64_t seed) {
     std::vector<std::vector<std::int64_t>> contents(tensors.size());
     std::mt19937_64 random(seed * 2654435761u + 17);
     std::vector<bool> made(tensors.size(), false);
-    for (std::size_t i = 0; i < tensors.size(); ++i) {   // pairs first
+    for (std::size_t i = 0; i < tensors.size(); ++i) {  // pairs first
         const ir::Tensor& t = tensors[i];
         if (t.offsets_of >= 0) {
             const std::int64_t groups = elements_of(t, sizes) - 1;
@@ -91,13 +94,14 @@ std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::T
             made[i] = made[at(t.inverse_of)] = true;
         }
     }
-    for (std::size_t i = 0; i < tensors.size(); ++i) {   // tables of tiles, of groups that are there or made now
+    for (std::size_t i = 0; i < tensors.size(); ++i) {  // tables of tiles, of groups that are there or made now
         const ir::Tensor& t = tensors[i];
         if (!t.tile_ends) continue;
         auto &first = contents[at(t.tile_ends->starts)], &groups = contents[at(t.tile_ends->groups)];
         const std::int64_t tiles = elements_of(t, sizes), rows = elements_of(tensors[at(t.tile_ends->groups)], sizes);
         const auto& range = tensors[at(t.tile_ends->groups)].content_range;
-        const std::int64_t least = range ? size_value(range->first, sizes).value_or(0) : 0, end = range ? size_value(range->second, sizes).value_or(1) : 8;
+        const std::int64_t least = range ? size_value(range->first, sizes).value_or(0) : 0,
+                           end = range ? size_value(range->second, sizes).value_or(1) : 8;
         const bool given = made[at(t.tile_ends->groups)];
         // As many tiles as there are must do: else all rows go to one group. If they still do not, no contents keep the promise.
         for (Spread attempt : {spread, Spread::lowest}) {
@@ -115,7 +119,8 @@ std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::T
             }
             if (static_cast<std::int64_t>(first.size()) <= tiles) break;
         }
-        if ((spread == Spread::random || spread == Spread::ragged) && static_cast<std::int64_t>(first.size()) <= tiles) cut_and_shuffle(first, contents[i], tiles, t.tile_ends->width, random);
+        if ((spread == Spread::random || spread == Spread::ragged) && static_cast<std::int64_t>(first.size()) <= tiles)
+            cut_and_shuffle(first, contents[i], tiles, t.tile_ends->width, random);
         first.resize(at(tiles), 0);
         contents[i].resize(at(tiles), 0);
         made[i] = made[at(t.tile_ends->starts)] = made[at(t.tile_ends->groups)] = true;
@@ -144,12 +149,14 @@ std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::T
     return contents;
 }
 
-std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes, const std::function<std::int64_t(int, std::int64_t)>& element) {
+std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
+                                          const std::function<std::int64_t(int, std::int64_t)>& element) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const ir::Tensor& t = tensors[i];
         if (!ir::has_promise(t)) continue;
         const int id = static_cast<int>(i);
-        const std::int64_t n = elements_of(t, sizes), row = t.dims.empty() ? 1 : std::max<std::int64_t>(1, size_value(t.dims.back(), sizes).value_or(1));
+        const std::int64_t n = elements_of(t, sizes),
+                           row = t.dims.empty() ? 1 : std::max<std::int64_t>(1, size_value(t.dims.back(), sizes).value_or(1));
         auto place = [&](std::int64_t k) {
             std::string text;
             for (std::size_t d = t.dims.size(); d-- > 0;) {
@@ -170,35 +177,44 @@ std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors
                     if (p < 0 || p >= rows) return tile + " reaches row " + std::to_string(p) + " of " + std::to_string(rows);
                     if (covered[at(p)]) return "row " + std::to_string(p) + " lies in " + tile + " and in an earlier one";
                     covered[at(p)] = true;
-                    if (element(t.tile_ends->groups, p) != element(t.tile_ends->groups, from)) return tile + " has rows of two groups: " + groups.name + "[" + std::to_string(p) + "] differs from " + groups.name + "[" + std::to_string(from) + "]";
+                    if (element(t.tile_ends->groups, p) != element(t.tile_ends->groups, from))
+                        return tile + " has rows of two groups: " + groups.name + "[" + std::to_string(p) + "] differs from " +
+                               groups.name + "[" + std::to_string(from) + "]";
                 }
             }
             for (std::int64_t p = 0; p < rows; ++p) {
                 if (!covered[at(p)]) return "row " + std::to_string(p) + " lies in no tile of " + first.name + " and " + t.name;
             }
         }
-        std::int64_t before = 0, below = 0;   // below: how many group numbers are less than the element's index (offsets_of)
+        std::int64_t before = 0, below = 0;  // below: how many group numbers are less than the element's index (offsets_of)
         for (std::int64_t k = 0; k < n; ++k) {
             const std::int64_t v = element(id, k);
             const std::string said = place(k) + " is " + std::to_string(v);
             if (t.offsets_of >= 0) {
                 const std::int64_t rows = elements_of(tensors[at(t.offsets_of)], sizes);
                 while (below < rows && element(t.offsets_of, below) < k) ++below;
-                if (v != below) return said + ", but " + std::to_string(below) + " elements of " + tensors[at(t.offsets_of)].name + " are below " + std::to_string(k) + " (it is sorted, and " + t.name + " holds its offsets)";
+                if (v != below)
+                    return said + ", but " + std::to_string(below) + " elements of " + tensors[at(t.offsets_of)].name + " are below " +
+                           std::to_string(k) + " (it is sorted, and " + t.name + " holds its offsets)";
             }
             if (t.content_range) {
-                const std::int64_t lo = size_value(t.content_range->first, sizes).value_or(0), hi = size_value(t.content_range->second, sizes).value_or(0);
-                if (v < lo || v >= hi) return said + ", outside the promised range [" + std::to_string(lo) + ", " + std::to_string(hi) + ")";
+                const std::int64_t lo = size_value(t.content_range->first, sizes).value_or(0),
+                                   hi = size_value(t.content_range->second, sizes).value_or(0);
+                if (v < lo || v >= hi)
+                    return said + ", outside the promised range [" + std::to_string(lo) + ", " + std::to_string(hi) + ")";
             }
-            if (t.content_sorted && k % row != 0 && v < before) return said + " after " + std::to_string(before) + ", but " + t.name + " is promised to be sorted";
-            if (t.inverse_of >= 0 && (v < 0 || v >= n || element(t.inverse_of, v) != k)) return said + ", but " + t.name + " is promised to be the inverse of " + tensors[at(t.inverse_of)].name;
+            if (t.content_sorted && k % row != 0 && v < before)
+                return said + " after " + std::to_string(before) + ", but " + t.name + " is promised to be sorted";
+            if (t.inverse_of >= 0 && (v < 0 || v >= n || element(t.inverse_of, v) != k))
+                return said + ", but " + t.name + " is promised to be the inverse of " + tensors[at(t.inverse_of)].name;
             before = v;
         }
     }
     return std::nullopt;
 }
 
-std::optional<std::string> broken_promise(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<TensorData>& tensors) {
+std::optional<std::string> broken_promise(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes,
+                                          const std::vector<TensorData>& tensors) {
     return broken_promise(kernel.tensors, sizes, [&](int tensor, std::int64_t n) {
         const TensorData& data = tensors[at(tensor)];
         std::int64_t place = 0;

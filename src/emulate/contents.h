@@ -12,20 +12,23 @@ namespace tw::emulate {
 
 // How the values are spread within what is promised. Rows over groups (offsets_of), and values over a range, in the same spirit.
 enum class Spread : std::uint8_t {
-    lowest,      // all rows in the first group; the least values
-    highest,     // all rows in the last group; the greatest values
+    lowest,   // all rows in the first group; the least values
+    highest,  // all rows in the last group; the greatest values
     random,
-    single,      // one row a group, the rest in the last one; values that count upwards
-    ragged,      // every other group empty, one with nearly all rows
+    single,  // one row a group, the rest in the last one; values that count upwards
+    ragged,  // every other group empty, one with nearly all rows
 };
 inline constexpr int spreads = 5;
 
 // The values of every integer tensor with a promise, row by row, over `sizes`; tensors without one are left empty.
-std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes, Spread spread, std::uint64_t seed);
+std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
+                                                         Spread spread, std::uint64_t seed);
 
 // The first promise that contents break, in words, with the argument and the index: "starts[3] is 40, but 37 elements of expert
 // are below 3". `element(tensor, n)` is the n-th element of a tensor, row by row. Nothing where all are kept.
-std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes, const std::function<std::int64_t(int tensor, std::int64_t n)>& element);
-std::optional<std::string> broken_promise(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes, const std::vector<TensorData>& tensors);
+std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
+                                          const std::function<std::int64_t(int tensor, std::int64_t n)>& element);
+std::optional<std::string> broken_promise(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes,
+                                          const std::vector<TensorData>& tensors);
 
 }  // namespace tw::emulate

@@ -29,7 +29,10 @@ std::optional<std::int64_t> Machine::value(const Warp& w, const ir::Expr& e, con
                 std::int64_t offset = 0;
                 for (std::size_t i = 0; i < args.size(); ++i) {
                     if (args[i] < 0 || args[i] >= t.dims[i]) {
-                        fault(FaultKind::out_of_bounds, "index " + std::to_string(args[i]) + " of `" + k_.tensors[static_cast<std::size_t>(n.id)].name + "` is outside [0, " + std::to_string(t.dims[i]) + ")", &w, 0, s);
+                        fault(FaultKind::out_of_bounds,
+                              "index " + std::to_string(args[i]) + " of `" + k_.tensors[static_cast<std::size_t>(n.id)].name +
+                                  "` is outside [0, " + std::to_string(t.dims[i]) + ")",
+                              &w, 0, s);
                         return std::nullopt;
                     }
                     offset += args[i] * t.strides[i];
@@ -46,7 +49,9 @@ std::int64_t Machine::must(const Warp& w, const ir::Expr& e, const Stmt& s) {
     auto v = value(w, e, s);
     if (v) return *v;
     if (outcome_.faults.size() == before) {
-        fault(FaultKind::uninitialised, "the expression " + ir::to_string(e, ir::names_of(k_)) + " has no value here (unset variable, division by zero or overflow)", &w, 0, s);
+        fault(FaultKind::uninitialised,
+              "the expression " + ir::to_string(e, ir::names_of(k_)) + " has no value here (unset variable, division by zero or overflow)",
+              &w, 0, s);
     }
     return 0;
 }
@@ -54,7 +59,9 @@ std::int64_t Machine::must(const Warp& w, const ir::Expr& e, const Stmt& s) {
 bool Machine::step(Warp& w) {
     if (w.done) return false;
     if (++outcome_.steps > options_.step_limit) {
-        if (!limit_hit_) fault(FaultKind::limit, "more than " + std::to_string(options_.step_limit) + " statements executed; the emulator gives up", &w, 0, k_.body.front());
+        if (!limit_hit_)
+            fault(FaultKind::limit, "more than " + std::to_string(options_.step_limit) + " statements executed; the emulator gives up", &w,
+                  0, k_.body.front());
         limit_hit_ = true;
         return false;
     }
@@ -114,14 +121,20 @@ bool Machine::step(Warp& w) {
         frame.in_step = options_.in_step.count(f) != 0;
         if (frame.in_step && frame.index >= frame.hi) w.rounds = std::numeric_limits<std::int64_t>::max();
         // In the branch of a vote nothing has a part in the order of events: one iteration shows the registers that it touches.
-        if (!options_.values && frame.index < frame.hi && std::any_of(w.frames.begin(), w.frames.end(), [](const Frame& f) { return f.voted; })) frame.hi = frame.index + 1;
-        const std::uint64_t trips = frame.index < frame.hi ? (distance(frame.index, frame.hi) - 1) / static_cast<std::uint64_t>(frame.step) + 1 : 0;
+        if (!options_.values && frame.index < frame.hi &&
+            std::any_of(w.frames.begin(), w.frames.end(), [](const Frame& f) { return f.voted; }))
+            frame.hi = frame.index + 1;
+        const std::uint64_t trips =
+            frame.index < frame.hi ? (distance(frame.index, frame.hi) - 1) / static_cast<std::uint64_t>(frame.step) + 1 : 0;
         if (!options_.values) {
             Coverage& c = outcome_.coverage[&s];
-            c.most_trips = std::max(c.most_trips, static_cast<std::int64_t>(std::min<std::uint64_t>(trips, std::numeric_limits<std::int64_t>::max())));
+            c.most_trips =
+                std::max(c.most_trips, static_cast<std::int64_t>(std::min<std::uint64_t>(trips, std::numeric_limits<std::int64_t>::max())));
         }
         if (trips > 0) {
-            if (f->body.empty()) frame.index += static_cast<std::int64_t>((trips - 1) * static_cast<std::uint64_t>(frame.step));   // at once: there may be very many
+            if (f->body.empty())
+                frame.index +=
+                    static_cast<std::int64_t>((trips - 1) * static_cast<std::uint64_t>(frame.step));  // at once: there may be very many
             w.vars[static_cast<std::size_t>(f->var)] = frame.index;
             w.var_set[static_cast<std::size_t>(f->var)] = 1;
             if (!f->body.empty()) w.frames.push_back(frame);
@@ -207,10 +220,16 @@ bool Machine::execute(Warp& w, const Stmt& s) {
         bool operator()(const ir::If&) { return true; }
         bool operator()(const ir::Role&) { return true; }
         bool operator()(const ir::Elect&) { return true; }
-        bool operator()(const ir::Expect& e) { m.expect(w, s, e); return true; }
-        bool operator()(const ir::Sugar&) { m.fault(FaultKind::launch, "not the last form: a sugar statement is left", &w, 0, s); return true; }
+        bool operator()(const ir::Expect& e) {
+            m.expect(w, s, e);
+            return true;
+        }
+        bool operator()(const ir::Sugar&) {
+            m.fault(FaultKind::launch, "not the last form: a sugar statement is left", &w, 0, s);
+            return true;
+        }
         bool operator()(const ir::SetMaxRegisters&) { return true; }
-        bool operator()(const ir::GridWait&) { return true; }     // one launch is emulated: nothing runs before it
+        bool operator()(const ir::GridWait&) { return true; }  // one launch is emulated: nothing runs before it
         bool operator()(const ir::GridLaunch&) { return true; }
         bool operator()(const ir::Assign& a) {
             const std::int64_t v = m.must(w, a.value, s);
@@ -218,19 +237,58 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             w.var_set[static_cast<std::size_t>(a.var)] = 1;
             return true;
         }
-        bool operator()(const ir::TeamSend& op) { m.team_send(w, s, op); return true; }
-        bool operator()(const ir::TeamReceive& op) { m.team_receive(w, s, op); return true; }
-        bool operator()(const ir::Compute& op) { m.compute(w, s, op); return true; }
-        bool operator()(const ir::Reduce& op) { m.reduce(w, s, op); return true; }
-        bool operator()(const ir::Scan& op) { m.scan(w, s, op); return true; }
-        bool operator()(const ir::Shuffle& op) { m.shuffle(w, s, op); return true; }
-        bool operator()(const ir::LoadGlobal& op) { m.load_global(w, s, op); return true; }
-        bool operator()(const ir::StoreGlobal& op) { m.store_global(w, s, op.dst, op.src, op.vector_bytes, false); return true; }
-        bool operator()(const ir::AtomicAdd& op) { m.store_global(w, s, op.dst, op.src, op.vector_bytes, true); return true; }
-        bool operator()(const ir::LoadShared& op) { m.load_shared(w, s, op); return true; }
-        bool operator()(const ir::StoreShared& op) { m.store_shared(w, s, op); return true; }
-        bool operator()(const ir::Mma& op) { m.mma(w, s, op); return true; }
-        bool operator()(const ir::CpAsync& op) { m.cp_async(w, s, op); return true; }
+        bool operator()(const ir::TeamSend& op) {
+            m.team_send(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::TeamReceive& op) {
+            m.team_receive(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::Compute& op) {
+            m.compute(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::Reduce& op) {
+            m.reduce(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::Scan& op) {
+            m.scan(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::Shuffle& op) {
+            m.shuffle(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::LoadGlobal& op) {
+            m.load_global(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::StoreGlobal& op) {
+            m.store_global(w, s, op.dst, op.src, op.vector_bytes, false);
+            return true;
+        }
+        bool operator()(const ir::AtomicAdd& op) {
+            m.store_global(w, s, op.dst, op.src, op.vector_bytes, true);
+            return true;
+        }
+        bool operator()(const ir::LoadShared& op) {
+            m.load_shared(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::StoreShared& op) {
+            m.store_shared(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::Mma& op) {
+            m.mma(w, s, op);
+            return true;
+        }
+        bool operator()(const ir::CpAsync& op) {
+            m.cp_async(w, s, op);
+            return true;
+        }
         bool operator()(const ir::CpAsyncCommit&) {
             w.copy_groups.push_back(std::move(w.copies_open));
             w.copies_open.clear();
@@ -255,13 +313,20 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             BarrierSlot& slot = m.blocks_[static_cast<std::size_t>(place->first)].barriers[static_cast<std::size_t>(place->second)];
             Knowledge copies = w.knows;
             copies.order[static_cast<std::size_t>(m.actor_copies(w.number))] = w.copy_time;
-            if (!op.noinc && !m.options_.values) slot.uncounted.emplace_back(w.number, w.knows.order[static_cast<std::size_t>(w.number)], &s);
+            if (!op.noinc && !m.options_.values)
+                slot.uncounted.emplace_back(w.number, w.knows.order[static_cast<std::size_t>(w.number)], &s);
             slot.gathering.join_from(copies);
             m.barrier_arrive(w, s, op.barrier, op.noinc ? 1 : 0, 0);
             return true;
         }
-        bool operator()(const ir::TmaLoad&) { m.tma_issue(w, s); return true; }
-        bool operator()(const ir::TmaStore&) { m.tma_issue(w, s); return true; }
+        bool operator()(const ir::TmaLoad&) {
+            m.tma_issue(w, s);
+            return true;
+        }
+        bool operator()(const ir::TmaStore&) {
+            m.tma_issue(w, s);
+            return true;
+        }
         bool operator()(const ir::BulkCommit&) {
             w.bulk_groups.push_back(std::move(w.bulk_open));
             w.bulk_open.clear();
@@ -303,12 +368,19 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             w.knows.fenced[static_cast<std::size_t>(w.number)] = w.knows.order[static_cast<std::size_t>(w.number)];
             return true;
         }
-        bool operator()(const ir::BarrierArrive& op) { m.barrier_arrive(w, s, op.barrier, op.count, 0); return true; }
-        bool operator()(const ir::BarrierExpect& op) { m.barrier_arrive(w, s, op.barrier, 1, m.must(w, op.bytes, s)); return true; }
+        bool operator()(const ir::BarrierArrive& op) {
+            m.barrier_arrive(w, s, op.barrier, op.count, 0);
+            return true;
+        }
+        bool operator()(const ir::BarrierExpect& op) {
+            m.barrier_arrive(w, s, op.barrier, 1, m.must(w, op.bytes, s));
+            return true;
+        }
         bool operator()(const ir::BarrierWait& op) { return m.barrier_wait(w, s, op); }
         bool operator()(const ir::BlockSync&) {
             if (w.single) {
-                m.fault(FaultKind::divergence, "one elected thread cannot take part in a block-wide barrier: the others never arrive", &w, 0, s);
+                m.fault(FaultKind::divergence, "one elected thread cannot take part in a block-wide barrier: the others never arrive", &w,
+                        0, s);
                 return true;
             }
             return m.named_sync(w, s, 0, 32 * m.k_.warps, true);
@@ -324,7 +396,10 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             m.share_own_copies(w);
             const Stmt* before = std::exchange(w.at_cluster_barrier, &s);
             if (before) {
-                m.fault(FaultKind::barrier, s.loc.line ? "this is the second arrival at the cluster barrier with no wait between" : "the wait for this arrival at the cluster barrier is missing: the kernel's end arrives there too", &w, 0, s.loc.line ? s : *before);
+                m.fault(FaultKind::barrier,
+                        s.loc.line ? "this is the second arrival at the cluster barrier with no wait between"
+                                   : "the wait for this arrival at the cluster barrier is missing: the kernel's end arrives there too",
+                        &w, 0, s.loc.line ? s : *before);
                 return true;
             }
             m.count_arrival(w, s, m.cluster_barrier_.released);
@@ -368,7 +443,10 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             m.tick(w);
             return true;
         }
-        bool operator()(const ir::Wgmma& op) { m.issue_wgmma(w, s, op); return true; }
+        bool operator()(const ir::Wgmma& op) {
+            m.issue_wgmma(w, s, op);
+            return true;
+        }
         bool operator()(const ir::WgmmaFence&) {
             const int i = m.warp_in_group(w);
             for (FragmentState& f : m.group_of(w).fragments) {
@@ -403,7 +481,7 @@ bool Machine::execute(Warp& w, const Stmt& s) {
                 for (WgmmaTask& t : peer.wgmma_open) {
                     if (t.time <= last) m.finish_wgmma(peer, t);
                 }
-                if (!m.options_.values) {   // the peer took part, so it was past its waits by then
+                if (!m.options_.values) {  // the peer took part, so it was past its waits by then
                     auto& passed = w.knows.waits[static_cast<std::size_t>(peer.number)];
                     passed = std::max(passed, peer.waits_at_wgmma[last - 1]);
                 }
@@ -441,7 +519,7 @@ void Machine::enter_elect(Warp& w) {
 void Machine::leave_elect(Warp& w) {
     w.single = false;
     const auto n = static_cast<std::size_t>(w.number);
-    w.outside.order[n] = w.knows.order[n];   // the clock is the warp's
+    w.outside.order[n] = w.knows.order[n];  // the clock is the warp's
     if (!w.knows.waits.empty()) w.outside.waits[n] = w.knows.waits[n];
     w.lane0 = std::move(w.knows);
     w.knows = std::move(w.outside);

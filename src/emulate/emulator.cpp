@@ -28,7 +28,8 @@ const char* name_of(FaultKind kind) {
 
 std::optional<std::int64_t> size_value(const ir::Expr& e, const std::vector<std::int64_t>& sizes) {
     return ir::evaluate(e, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
-        if (n.kind == ir::ExprKind::size && n.id >= 0 && n.id < static_cast<int>(sizes.size())) return sizes[static_cast<std::size_t>(n.id)];
+        if (n.kind == ir::ExprKind::size && n.id >= 0 && n.id < static_cast<int>(sizes.size()))
+            return sizes[static_cast<std::size_t>(n.id)];
         return std::nullopt;
     });
 }
@@ -50,9 +51,14 @@ bool Machine::prepare() {
         fault(FaultKind::launch, std::move(why), nullptr, -1, nowhere);
         return false;
     };
-    if (sizes_.size() != k_.sizes.size()) return refuse("the launch gives " + std::to_string(sizes_.size()) + " sizes, the kernel has " + std::to_string(k_.sizes.size()));
-    if (tensors_.size() != k_.tensors.size()) return refuse("the launch gives " + std::to_string(tensors_.size()) + " tensors, the kernel has " + std::to_string(k_.tensors.size()));
-    if (scalars_.size() != k_.scalars.size()) return refuse("the launch gives " + std::to_string(scalars_.size()) + " scalars, the kernel has " + std::to_string(k_.scalars.size()));
+    if (sizes_.size() != k_.sizes.size())
+        return refuse("the launch gives " + std::to_string(sizes_.size()) + " sizes, the kernel has " + std::to_string(k_.sizes.size()));
+    if (tensors_.size() != k_.tensors.size())
+        return refuse("the launch gives " + std::to_string(tensors_.size()) + " tensors, the kernel has " +
+                      std::to_string(k_.tensors.size()));
+    if (scalars_.size() != k_.scalars.size())
+        return refuse("the launch gives " + std::to_string(scalars_.size()) + " scalars, the kernel has " +
+                      std::to_string(k_.scalars.size()));
     for (const ir::Assumption& a : k_.assumptions) {
         auto v = size_value(a.condition, sizes_);
         if (!v || *v == 0) return refuse("the launch does not satisfy `assume " + a.text + "`");
@@ -62,8 +68,12 @@ bool Machine::prepare() {
         if (!v || *v < 0) return refuse("the grid has no valid size along axis " + std::to_string(i));
         // As the driver: a launch beyond this fails.
         const std::int64_t most = i == 0 ? 2147483647 : 65535;
-        if (*v > most) return refuse("the grid has " + std::to_string(*v) + " blocks along axis " + std::to_string(i) + "; a launch may have " + std::to_string(most));
-        if (!k_.persistent && *v % k_.cluster[i] != 0) return refuse("the grid has " + std::to_string(*v) + " blocks along axis " + std::to_string(i) + ", which is no whole number of clusters of " + std::to_string(k_.cluster[i]) + ": such a launch does not start");
+        if (*v > most)
+            return refuse("the grid has " + std::to_string(*v) + " blocks along axis " + std::to_string(i) + "; a launch may have " +
+                          std::to_string(most));
+        if (!k_.persistent && *v % k_.cluster[i] != 0)
+            return refuse("the grid has " + std::to_string(*v) + " blocks along axis " + std::to_string(i) +
+                          ", which is no whole number of clusters of " + std::to_string(k_.cluster[i]) + ": such a launch does not start");
         grid_[i] = *v;
     }
     cluster_size_ = k_.cluster[0] * k_.cluster[1] * k_.cluster[2];
@@ -75,7 +85,8 @@ bool Machine::prepare() {
         std::vector<std::int64_t> dims, strides;
         for (const ir::Expr& e : k_.tensors[i].dims) dims.push_back(size_value(e, sizes_).value_or(-1));
         for (const ir::Expr& e : k_.tensors[i].strides) strides.push_back(size_value(e, sizes_).value_or(-1));
-        if (options_.values && dims != tensors_[i].dims) return refuse("argument `" + k_.tensors[i].name + "` does not have the declared shape");
+        if (options_.values && dims != tensors_[i].dims)
+            return refuse("argument `" + k_.tensors[i].name + "` does not have the declared shape");
         dims_.push_back(std::move(dims));
         strides_.push_back(std::move(strides));
     }
@@ -87,7 +98,8 @@ bool Machine::prepare() {
     ir::for_each_stmt(k_.body, [&](const Stmt& s) {
         if (auto* st = std::get_if<ir::StoreGlobal>(&s.op)) tracked_[static_cast<std::size_t>(st->dst.tensor)] = true;
         if (auto* st = std::get_if<ir::AtomicAdd>(&s.op)) tracked_[static_cast<std::size_t>(st->dst.tensor)] = true;
-        if (auto* st = std::get_if<ir::TmaStore>(&s.op)) tracked_[static_cast<std::size_t>(k_.tensor_maps[static_cast<std::size_t>(st->map)].tensor)] = true;
+        if (auto* st = std::get_if<ir::TmaStore>(&s.op))
+            tracked_[static_cast<std::size_t>(k_.tensor_maps[static_cast<std::size_t>(st->map)].tensor)] = true;
         if (auto* c = std::get_if<ir::CpAsync>(&s.op)) {
             auto [it, fresh] = options_.cache->copies.try_emplace(c);
             if (fresh) it->second = c->whole_vectors ? whole_vectors(k_, *c) : tabulate(c->dist);
@@ -122,7 +134,10 @@ bool Machine::prepare() {
 
 void Machine::report_progress(std::int64_t clusters_done) {
     if (!options_.progress || limit_hit_ || options_.progress({clusters_done, clusters_, outcome_.steps})) return;
-    fault(FaultKind::limit, "stopped after " + std::to_string(clusters_done * cluster_size_) + " of " + std::to_string(outcome_.blocks) + " blocks, " + std::to_string(outcome_.steps) + " statements", nullptr, -1, k_.body.front());
+    fault(FaultKind::limit,
+          "stopped after " + std::to_string(clusters_done * cluster_size_) + " of " + std::to_string(outcome_.blocks) + " blocks, " +
+              std::to_string(outcome_.steps) + " statements",
+          nullptr, -1, k_.body.front());
     limit_hit_ = true;
 }
 
@@ -150,7 +165,8 @@ void Machine::run_clusters() {
     }
 }
 
-void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other, std::string element, const Access* now, const Access* before) {
+void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other, std::string element,
+                    const Access* now, const Access* before) {
     if (outcome_.faults.size() >= options_.fault_limit) return;
     Fault f;
     f.kind = kind;
@@ -163,7 +179,7 @@ void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane
     }
     if (w) {
         f.warp = w->index;
-        f.thread = w->index * 32 + (lane >= 0 && lane < 32 ? lane : 0);   // the engines have no lane: the warp's first stands for them
+        f.thread = w->index * 32 + (lane >= 0 && lane < 32 ? lane : 0);  // the engines have no lane: the warp's first stands for them
         for (int i = 0; i < 3; ++i) f.block[i] = static_cast<int>(blocks_[static_cast<std::size_t>(w->block)].index[i]);
     }
     f.element = std::move(element);
@@ -180,7 +196,8 @@ void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane
         } else if (other && w) {
             // The warp's last execution of that statement.
             for (std::size_t i = events.size(); i-- > 1 && !f.other_event;) {
-                if (events[i].stmt == other && events[i].warp == w->index && events[i].rank == w->block) f.other_event = static_cast<std::uint32_t>(i);
+                if (events[i].stmt == other && events[i].warp == w->index && events[i].rank == w->block)
+                    f.other_event = static_cast<std::uint32_t>(i);
             }
         }
     }

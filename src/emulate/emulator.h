@@ -40,7 +40,7 @@ namespace tw::emulate {
 struct TensorData {
     target::DType dtype = target::DType::F32;
     std::vector<std::int64_t> dims;
-    std::vector<std::int64_t> strides;   // elements
+    std::vector<std::int64_t> strides;  // elements
     std::vector<std::uint8_t> bytes;
 
     double get(const std::vector<std::int64_t>& index) const;
@@ -50,7 +50,18 @@ struct TensorData {
 TensorData make_tensor(target::DType dtype, std::vector<std::int64_t> dims, std::vector<std::int64_t> strides);
 
 enum class FaultKind : std::uint8_t {
-    race, deadlock, out_of_bounds, uninitialised, phase, byte_count, proxy, in_flight, barrier, divergence, launch, limit,
+    race,
+    deadlock,
+    out_of_bounds,
+    uninitialised,
+    phase,
+    byte_count,
+    proxy,
+    in_flight,
+    barrier,
+    divergence,
+    launch,
+    limit,
 };
 const char* name_of(FaultKind kind);
 
@@ -58,14 +69,14 @@ const char* name_of(FaultKind kind);
 struct StuckWarps {
     const ir::Stmt* stmt = nullptr;
     int warps = 0;
-    int first_warp = 0;                // in its block
+    int first_warp = 0;  // in its block
     int rank = 0;
-    std::uint32_t event = 0;           // with Options::history only
-    int barrier = -1;                  // an mbarrier: its array, slot, and what the phase still lacks; -1: no mbarrier
+    std::uint32_t event = 0;  // with Options::history only
+    int barrier = -1;         // an mbarrier: its array, slot, and what the phase still lacks; -1: no mbarrier
     std::int64_t slot = 0, parity = 0, bytes = 0;
     int arrivals = 0;
-    std::uint64_t phase = 0;           // phases completed
-    std::int64_t named = -1;           // a named barrier (0: the block's): its number, threads there and threads expected
+    std::uint64_t phase = 0;  // phases completed
+    std::int64_t named = -1;  // a named barrier (0: the block's): its number, threads there and threads expected
     int arrived = 0, expected = 0;
 };
 
@@ -73,24 +84,24 @@ struct StuckWarps {
 struct Fault {
     FaultKind kind = FaultKind::launch;
     std::string message;
-    ir::Loc loc;              // of the statement that noticed
-    ir::Loc other;            // of the statement it collides with, line 0 if none
-    std::string statement;    // printed IR
+    ir::Loc loc;            // of the statement that noticed
+    ir::Loc other;          // of the statement it collides with, line 0 if none
+    std::string statement;  // printed IR
     std::string other_statement;
     int block[3] = {0, 0, 0};
     int warp = -1, thread = -1;
-    std::string element;      // "sA byte 4096 (slot 1, row 3, column 0)" or "C[5, 7]"
+    std::string element;  // "sA byte 4096 (slot 1, row 3, column 0)" or "C[5, 7]"
     // With Options::history only: which executions collide (History::events), and the other's thread (-1: an engine, or several).
     std::uint32_t event = 0, other_event = 0;
     int other_thread = -1;
-    bool by_engine = false;   // the copy engine or the tensor cores noticed, not the thread that issued the work
-    std::vector<StuckWarps> stuck;   // of a deadlock: who waits where
+    bool by_engine = false;         // the copy engine or the tensor cores noticed, not the thread that issued the work
+    std::vector<StuckWarps> stuck;  // of a deadlock: who waits where
 };
 
 struct Schedule {
     enum class Order : std::uint8_t { round_robin, reverse, random, starve } order = Order::round_robin;
-    int victim = 0;           // starve: this warp runs only when nothing else can
-    bool lazy = false;        // asynchronous work happens as late as it may
+    int victim = 0;     // starve: this warp runs only when nothing else can
+    bool lazy = false;  // asynchronous work happens as late as it may
     std::uint64_t seed = 1;
     std::string describe() const;
 };
@@ -102,15 +113,15 @@ std::vector<Schedule> hostile_schedules(const ir::Kernel& kernel, int random_cou
 struct ExpectSeen {
     const ir::Stmt* stmt = nullptr;
     int block[3] = {0, 0, 0};
-    int warp = 0;                                                               // in the block
-    std::function<std::optional<std::int64_t>(const ir::Expr&)> integer;        // over what is in scope there
+    int warp = 0;                                                         // in the block
+    std::function<std::optional<std::int64_t>(const ir::Expr&)> integer;  // over what is in scope there
     // Calls `take(coordinate, value)` for the warp's own elements of a fragment (none while a wgmma owns them), or all of a shared view.
     using Take = std::function<void(const std::vector<std::int64_t>&, double)>;
     std::function<void(int fragment, const Take&)> fragment;
     std::function<void(const ir::SharedView&, const Take&)> shared;
 };
 
-struct SkeletonCache;   // footprints that several skeleton runs of one kernel share
+struct SkeletonCache;  // footprints that several skeleton runs of one kernel share
 std::shared_ptr<SkeletonCache> make_skeleton_cache();
 
 // How far a run is: told after every cluster and every 1024 statements.
@@ -120,29 +131,30 @@ struct Progress {
 
 struct Options {
     Schedule schedule;
-    std::function<bool(const Progress&)> progress;   // optional; false: the run gives up (a fault of kind `limit`)
+    std::function<bool(const Progress&)> progress;  // optional; false: the run gives up (a fault of kind `limit`)
     std::int64_t step_limit = 50'000'000;
-    int resident_blocks = 4;          // grid of a persistent kernel: min(grid, this)
-    std::size_t fault_limit = 4;      // stop after so many
+    int resident_blocks = 4;      // grid of a persistent kernel: min(grid, this)
+    std::size_t fault_limit = 4;  // stop after so many
     bool detect_races = true;
     // false: the skeleton only. No values, no global traffic; shared memory in granules of whole vectors. Order, phases,
     // deadlock, proxies and registers in flight are checked as usual, orders of magnitude faster (verify/order uses this).
     bool values = true;
-    std::shared_ptr<SkeletonCache> cache;   // optional; only for runs of the same kernel object, all with the same `whole_warps`
+    std::shared_ptr<SkeletonCache> cache;  // optional; only for runs of the same kernel object, all with the same `whole_warps`
     // Skeleton runs: lanes are not told apart, so an access is after another of its warp only with a warp-level barrier between them.
     // Faster, and never too lenient: a race that such a run shows may be none, one that it does not show is none.
     bool whole_warps = false;
-    bool one_cluster = false;               // only the first cluster of the grid
+    bool one_cluster = false;  // only the first cluster of the grid
     // Skeleton runs, optional: is this cluster to run? It has these blocks, in the order of their ranks, of this grid.
     std::function<bool(const std::vector<std::array<std::int64_t, 3>>& blocks, const std::array<std::int64_t, 3>& grid)> wanted;
-    std::shared_ptr<History> history;       // optional, value runs only: records what every value is made of
-    std::function<void(const ExpectSeen&)> on_expect;   // called at every tw.expect, in runs with values
-    // Skeleton runs: no warp begins an iteration of one of these loops before every other has ended the one before. All schedules of an instance have the
-    // same order of events, so this decides it as any other; and where it gets through, so do all that leave these loops earlier.
+    std::shared_ptr<History> history;                  // optional, value runs only: records what every value is made of
+    std::function<void(const ExpectSeen&)> on_expect;  // called at every tw.expect, in runs with values
+    // Skeleton runs: no warp begins an iteration of one of these loops before every other has ended the one before. All schedules of an
+    // instance have the same order of events, so this decides it as any other; and where it gets through, so do all that leave these loops
+    // earlier.
     std::set<const ir::For*> in_step;
     // Skeleton runs, optional: how often a loop runs, given the iteration of the loop of `in_step` around it.
     std::function<std::optional<std::int64_t>(const ir::For& loop, std::int64_t round)> trips;
-    std::vector<std::pair<ir::Expr, bool>> forced;   // branches on exactly these conditions go this way, whatever they evaluate to
+    std::vector<std::pair<ir::Expr, bool>> forced;  // branches on exactly these conditions go this way, whatever they evaluate to
 };
 
 // Seen in a skeleton run: a read of shared memory found what this write had put there. `at_read` and `at_write` are the
@@ -155,14 +167,15 @@ struct DependenceSample {
     std::vector<std::pair<int, std::int64_t>> at_read, at_write;
     std::vector<std::int64_t> write_ends;
     friend bool operator<(const DependenceSample& a, const DependenceSample& b) {
-        return std::tie(a.read, a.write, a.at_read, a.at_write, a.write_ends) < std::tie(b.read, b.write, b.at_read, b.at_write, b.write_ends);
+        return std::tie(a.read, a.write, a.at_read, a.at_write, a.write_ends) <
+               std::tie(b.read, b.write, b.at_read, b.at_write, b.write_ends);
     }
 };
 
 // How a loop or a branch was reached in a skeleton run.
 struct Coverage {
-    std::int64_t most_trips = -1;          // of a loop; -1: never reached
-    bool taken = false, passed = false;    // of a branch: its condition was true, was false
+    std::int64_t most_trips = -1;        // of a loop; -1: never reached
+    bool taken = false, passed = false;  // of a branch: its condition was true, was false
     void join(const Coverage& c) {
         most_trips = most_trips > c.most_trips ? most_trips : c.most_trips;
         taken |= c.taken;
@@ -175,9 +188,10 @@ struct Outcome {
     std::vector<Fault> faults;
     std::int64_t steps = 0;
     std::int64_t blocks = 0;
-    std::set<DependenceSample> dependences;   // skeleton runs only
-    CoverageMap coverage;                     // skeleton runs only
-    bool out_of_step = false;                 // an iteration of Options::in_step waits for a later one, or leaves something on its way: shorter runs are not decided
+    std::set<DependenceSample> dependences;  // skeleton runs only
+    CoverageMap coverage;                    // skeleton runs only
+    bool out_of_step =
+        false;  // an iteration of Options::in_step waits for a later one, or leaves something on its way: shorter runs are not decided
     bool clean() const { return faults.empty(); }
 };
 

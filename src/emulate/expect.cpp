@@ -26,7 +26,8 @@ void Machine::expect(Warp& w, const Stmt& s, const ir::Expect& op) {
     for (const ir::Field& f : op.fields) {
         if (f.fragment < 0) views.push_back(&f.view);
     }
-    auto address_of = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, const std::vector<std::int64_t>& c) -> std::optional<int> {
+    auto address_of = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin,
+                          const std::vector<std::int64_t>& c) -> std::optional<int> {
         const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
         std::vector<int> place(origin.begin(), origin.end());
         for (std::size_t i = 0; i < view.dims.size(); ++i) place[at(view.dims[i])] += static_cast<int>(c[i]);
@@ -59,7 +60,9 @@ void Machine::expect(Warp& w, const Stmt& s, const ir::Expect& op) {
         for_each_coordinate(view.extents, [&](const std::vector<std::int64_t>& c) {
             if (!ok) return;
             const auto address = address_of(view, origin, c);
-            if (!address) fault(FaultKind::out_of_bounds, "an expectation outside shared buffer `" + k_.buffers[at(view.buffer)].name + "`", &w, 0, s);
+            if (!address)
+                fault(FaultKind::out_of_bounds, "an expectation outside shared buffer `" + k_.buffers[at(view.buffer)].name + "`", &w, 0,
+                      s);
             ok = address && shared_touch(block, *address, size, false, access, w.knows, &w, s);
         });
         if (!ok) return;
@@ -90,7 +93,8 @@ void Machine::expect(Warp& w, const Stmt& s, const ir::Expect& op) {
         if (block < 0) return;
         const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
         for_each_coordinate(view.extents, [&](const std::vector<std::int64_t>& c) {
-            if (const auto address = address_of(view, origin, c)) take(c, load_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype));
+            if (const auto address = address_of(view, origin, c))
+                take(c, load_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype));
         });
     };
     options_.on_expect(seen);

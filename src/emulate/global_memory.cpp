@@ -36,15 +36,21 @@ std::optional<std::int64_t> Machine::global_offset(const ir::GlobalView& view, c
         const std::size_t d = at(view.dims[i]);
         const bool outside = index[d] < 0 || index[d] >= dims[d];
         if (outside && !masked && i < view.in_bounds.size() && view.in_bounds[i]) {
-            fault(FaultKind::out_of_bounds, "index " + std::to_string(index[d]) + " of `" + k_.tensors[at(view.tensor)].name + "` (extent " + std::to_string(dims[d]) + ") was claimed to be in bounds", &w, 0, s);
+            fault(FaultKind::out_of_bounds,
+                  "index " + std::to_string(index[d]) + " of `" + k_.tensors[at(view.tensor)].name + "` (extent " +
+                      std::to_string(dims[d]) + ") was claimed to be in bounds",
+                  &w, 0, s);
         }
     }
     if (oob) {
         for (std::size_t d = 0; d < dims.size(); ++d) {
             const bool tile_dim = std::find(view.dims.begin(), view.dims.end(), static_cast<int>(d)) != view.dims.end();
-            if (view.gather_dim == static_cast<int>(d)) continue;   // compared as an unsigned number: masked on both sides
+            if (view.gather_dim == static_cast<int>(d)) continue;  // compared as an unsigned number: masked on both sides
             if ((index[d] < 0 || (!tile_dim && index[d] >= dims[d])) && !masked) {
-                fault(FaultKind::out_of_bounds, "index " + std::to_string(index[d]) + " of `" + k_.tensors[at(view.tensor)].name + "`, dimension " + std::to_string(d) + ", is outside [0, " + std::to_string(dims[d]) + ")", &w, 0, s);
+                fault(FaultKind::out_of_bounds,
+                      "index " + std::to_string(index[d]) + " of `" + k_.tensors[at(view.tensor)].name + "`, dimension " +
+                          std::to_string(d) + ", is outside [0, " + std::to_string(dims[d]) + ")",
+                      &w, 0, s);
             }
         }
     }
@@ -92,14 +98,18 @@ void Machine::global_touch(int tensor, std::int64_t offset, bool is_write, bool 
         const bool other_writer = cell.writer >= 0 && cell.writer != me && !(atomic && cell.atomic);
         const bool other_reader = cell.reader >= 0 && cell.reader != me;
         if (other_writer || other_reader) {
-            fault(FaultKind::race, std::string("two blocks touch one output element and at least one writes it (") + (other_writer ? "both write" : "one reads") + ")", &w, lane, s, nullptr, place(), &access, other_writer ? last_writer(tensor, offset) : nullptr);
+            fault(FaultKind::race,
+                  std::string("two blocks touch one output element and at least one writes it (") +
+                      (other_writer ? "both write" : "one reads") + ")",
+                  &w, lane, s, nullptr, place(), &access, other_writer ? last_writer(tensor, offset) : nullptr);
             return;
         }
         cell.writer = me;
         cell.atomic = atomic;
     } else {
         if (cell.writer >= 0 && cell.writer != me) {
-            fault(FaultKind::race, "a block reads an element that another block of the same launch writes", &w, lane, s, nullptr, place(), &access, last_writer(tensor, offset));
+            fault(FaultKind::race, "a block reads an element that another block of the same launch writes", &w, lane, s, nullptr, place(),
+                  &access, last_writer(tensor, offset));
             return;
         }
         cell.reader = me;
@@ -109,7 +119,8 @@ void Machine::global_touch(int tensor, std::int64_t offset, bool is_write, bool 
     if (atomic && shadow.at(granule).atomic) return;
     const Finding f = is_write ? shadow.write(granule, access, k) : shadow.read(granule, access, k);
     if (f.conflict != Conflict::none) {
-        fault(f.conflict == Conflict::race ? FaultKind::race : FaultKind::proxy, "two accesses to one element of global memory are not ordered", &w, lane, s, f.other.stmt, place(), &access, &f.other);
+        fault(f.conflict == Conflict::race ? FaultKind::race : FaultKind::proxy,
+              "two accesses to one element of global memory are not ordered", &w, lane, s, f.other.stmt, place(), &access, &f.other);
     } else if (atomic) {
         shadow.at(granule).atomic = true;
     }
@@ -151,7 +162,8 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
                     fault(FaultKind::divergence, "thread does not hold the row index it needs", &w, t % 32, s);
                     return;
                 }
-                gathered = static_cast<std::int64_t>(g.fragments[at(op.src.gather_fragment)].values[at(t * tables_[at(op.src.gather_fragment)].values + slot)]);
+                gathered = static_cast<std::int64_t>(
+                    g.fragments[at(op.src.gather_fragment)].values[at(t * tables_[at(op.src.gather_fragment)].values + slot)]);
             }
             bool oob = false;
             auto offset = global_offset(op.src, o.origin, o.limits, table.at(t, v), gathered, oob, s, w);
@@ -161,13 +173,15 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
                 global_touch(op.src.tensor, *offset, false, false, w, t % 32, s, access_of(w, t % 32, s), w.knows);
                 x = load_value(&tensor.bytes[static_cast<std::size_t>(*offset * size)], tensor.dtype);
             } else if (!op.has_fill) {
-                fault(FaultKind::out_of_bounds, "a load beyond the bounds of `" + k_.tensors[at(op.src.tensor)].name + "` has no fill value", &w, t % 32, s);
+                fault(FaultKind::out_of_bounds,
+                      "a load beyond the bounds of `" + k_.tensors[at(op.src.tensor)].name + "` has no fill value", &w, t % 32, s);
                 return;
             }
             dst.values[at(t * table.values + v)] = rounded(x, k_.fragments[at(op.dst)].dtype);
             if (options_.history) {
                 const MadeId made = offset ? made_in_tensor(op.src.tensor, *offset) : options_.history->fill(x, w.event);
-                dst.made[at(t * table.values + v)] = options_.history->move(made, w.event, thread_of(w, t), offset.value_or(-1), table.at(t, v), at(table.rank));
+                dst.made[at(t * table.values + v)] =
+                    options_.history->move(made, w.event, thread_of(w, t), offset.value_or(-1), table.at(t, v), at(table.rank));
             }
         }
     }
@@ -175,18 +189,25 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
 }
 
 // One access takes `per_vector` values from a thread's slots on: they must lie side by side, from a multiple of its width on.
-bool Machine::vector_fits(std::optional<std::int64_t> offset, int v, int per_vector, int bytes, int tensor, std::optional<std::int64_t>& start, const Warp& w, int lane, const Stmt& s) {
+bool Machine::vector_fits(std::optional<std::int64_t> offset, int v, int per_vector, int bytes, int tensor,
+                          std::optional<std::int64_t>& start, const Warp& w, int lane, const Stmt& s) {
     if (per_vector <= 1) return true;
     const int at_slot = v % per_vector;
     if (at_slot == 0) start = offset;
     if (!offset || !start) return true;
     const int size = target::bytes(tensors_[at(tensor)].dtype);
     if (at_slot == 0 && (*offset * size) % bytes != 0) {
-        fault(FaultKind::out_of_bounds, "a " + std::to_string(bytes) + "-byte access at byte " + std::to_string(*offset * size) + " of `" + k_.tensors[at(tensor)].name + "` is misaligned", &w, lane, s);
+        fault(FaultKind::out_of_bounds,
+              "a " + std::to_string(bytes) + "-byte access at byte " + std::to_string(*offset * size) + " of `" +
+                  k_.tensors[at(tensor)].name + "` is misaligned",
+              &w, lane, s);
         return false;
     }
     if (*offset != *start + at_slot) {
-        fault(FaultKind::out_of_bounds, "a " + std::to_string(bytes) + "-byte access to `" + k_.tensors[at(tensor)].name + "` takes values that do not lie side by side", &w, lane, s);
+        fault(FaultKind::out_of_bounds,
+              "a " + std::to_string(bytes) + "-byte access to `" + k_.tensors[at(tensor)].name +
+                  "` takes values that do not lie side by side",
+              &w, lane, s);
         return false;
     }
     return true;
@@ -222,7 +243,8 @@ void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, i
                     fault(FaultKind::divergence, "thread does not hold the row index it needs", &w, t % 32, s);
                     return;
                 }
-                gathered = static_cast<std::int64_t>(g.fragments[at(view.gather_fragment)].values[at(t * tables_[at(view.gather_fragment)].values + slot)]);
+                gathered = static_cast<std::int64_t>(
+                    g.fragments[at(view.gather_fragment)].values[at(t * tables_[at(view.gather_fragment)].values + slot)]);
             }
             bool oob = false;
             auto offset = global_offset(view, o.origin, o.limits, table.at(t, v), gathered, oob, s, w);
@@ -231,7 +253,9 @@ void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, i
             global_touch(view.tensor, *offset, true, atomic, w, t % 32, s, access_of(w, t % 32, s), w.knows);
             std::uint8_t* place = &tensor.bytes[static_cast<std::size_t>(*offset * size)];
             const double x = values.values[at(t * table.values + v)];
-            if (options_.history) put_in_tensor(view.tensor, *offset, values.made[at(t * table.values + v)], atomic, w.event, thread_of(w, t), table.at(t, v), at(table.rank));
+            if (options_.history)
+                put_in_tensor(view.tensor, *offset, values.made[at(t * table.values + v)], atomic, w.event, thread_of(w, t), table.at(t, v),
+                              at(table.rank));
             store_value(place, tensor.dtype, atomic ? rounded(load_value(place, tensor.dtype) + x, tensor.dtype) : x);
         }
     }

@@ -77,10 +77,11 @@ MadeId Machine::made_in_tensor(int tensor, std::int64_t offset) {
     if (const MadeId id = h.tensors[at(tensor)][static_cast<std::size_t>(offset)]) return id;
     const ir::Tensor& t = k_.tensors[at(tensor)];
     if (t.is_output && t.zero_initialised) return h.number(0);
-    return h.source(tensor, offset);   // of an output: the garbage that the launch found there
+    return h.source(tensor, offset);  // of an output: the garbage that the launch found there
 }
 
-void Machine::put_in_tensor(int tensor, std::int64_t offset, MadeId made, bool atomic, std::uint32_t event, int thread, const int* cell, std::size_t rank) {
+void Machine::put_in_tensor(int tensor, std::int64_t offset, MadeId made, bool atomic, std::uint32_t event, int thread, const int* cell,
+                            std::size_t rank) {
     History& h = *options_.history;
     if (atomic) {
         const MadeId before = made_in_tensor(tensor, offset);

@@ -12,48 +12,48 @@
 
 namespace tw::emulate {
 
-using MadeId = std::uint32_t;   // 0: never written
+using MadeId = std::uint32_t;  // 0: never written
 
 // One execution of a statement by one warp (or issued by it).
 struct Event {
     const ir::Stmt* stmt = nullptr;
     std::int64_t block[3] = {0, 0, 0};
-    int rank = 0;                                       // in the cluster
-    int warp = 0;                                       // in the block
-    bool elected = false;                               // one thread of the warp
+    int rank = 0;          // in the cluster
+    int warp = 0;          // in the block
+    bool elected = false;  // one thread of the warp
     const ir::Role* role = nullptr;
     int instance = 0;
-    std::vector<std::pair<int, std::int64_t>> loops;    // variable, value; outermost first
+    std::vector<std::pair<int, std::int64_t>> loops;  // variable, value; outermost first
 };
 
 struct Made {
     enum class Kind : std::uint8_t {
-        nothing,    // never written, or bytes of different elements
-        source,     // element `at` of tensor `id` as the launch found it
-        scalar,     // scalar parameter `id`
-        number,     // a constant, a loop index, a coordinate
-        fill,       // what a masked load, or a load beyond the bounds, puts there
-        function,   // `op` of the parts
-        fold,       // `op` (add, mul, max, min, logic_or) over the parts
-        row,        // a list, part of `products`
-        products,   // parts: accumulator (0: none), a row, a column; accumulator + sum of products
-        move,       // the one part, in a new place
+        nothing,   // never written, or bytes of different elements
+        source,    // element `at` of tensor `id` as the launch found it
+        scalar,    // scalar parameter `id`
+        number,    // a constant, a loop index, a coordinate
+        fill,      // what a masked load, or a load beyond the bounds, puts there
+        function,  // `op` of the parts
+        fold,      // `op` (add, mul, max, min, logic_or) over the parts
+        row,       // a list, part of `products`
+        products,  // parts: accumulator (0: none), a row, a column; accumulator + sum of products
+        move,      // the one part, in a new place
     } kind = Kind::nothing;
     ir::ElementOp op = ir::ElementOp::number;
-    std::uint16_t thread = engine;      // of the block
+    std::uint16_t thread = engine;  // of the block
     std::int32_t id = -1;
-    std::int64_t at = -1;               // source: offset in elements; move: byte of the arena, or offset in a tensor
-    std::int32_t cell[2] = {-1, -1};    // move: coordinate in the view that was read or written, where it has two dimensions or one
+    std::int64_t at = -1;             // source: offset in elements; move: byte of the arena, or offset in a tensor
+    std::int32_t cell[2] = {-1, -1};  // move: coordinate in the view that was read or written, where it has two dimensions or one
     double number = 0;
     std::uint32_t event = 0;
-    std::uint32_t first = 0, count = 0; // of History::parts
-    static constexpr std::uint16_t engine = 0xffff;   // the copy engine or the tensor cores
+    std::uint32_t first = 0, count = 0;              // of History::parts
+    static constexpr std::uint16_t engine = 0xffff;  // the copy engine or the tensor cores
 };
 
 // What completes a phase of an mbarrier.
 struct Arrival {
     std::uint32_t event = 0;
-    std::uint64_t phase = 0;            // phases completed before it
+    std::uint64_t phase = 0;  // phases completed before it
     int arrivals = 0;
     std::int64_t expected_bytes = 0, landed_bytes = 0;
 };
@@ -66,11 +66,11 @@ public:
         parts.reserve(1024);
     }
 
-    std::vector<Event> events;          // 0: none
-    std::vector<Made> nodes;            // 0: nothing
+    std::vector<Event> events;  // 0: none
+    std::vector<Made> nodes;    // 0: nothing
     std::vector<MadeId> parts;
-    std::vector<std::vector<MadeId>> tensors;   // per tensor and element: what the launch left there; 0: as it was found
-    std::map<std::pair<int, int>, std::vector<Arrival>> arrivals;   // by rank and slot number, of the last cluster that ran
+    std::vector<std::vector<MadeId>> tensors;                      // per tensor and element: what the launch left there; 0: as it was found
+    std::map<std::pair<int, int>, std::vector<Arrival>> arrivals;  // by rank and slot number, of the last cluster that ran
 
     bool full() const { return nodes.size() >= limit_ || parts.size() >= 4 * limit_; }
     std::uint32_t begin(Event e) {

@@ -20,7 +20,8 @@ void for_each_term(const ir::Computes& computes, const TermVisit& visit) {
 
 }  // namespace
 
-std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes, const std::vector<const ir::Kernel*>& kernels) {
+std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes,
+                                const std::vector<const ir::Kernel*>& kernels) {
     std::vector<bool> used(tensors.size());
     auto mark = [&](std::size_t id) {
         if (id < used.size()) used[id] = true;
@@ -38,7 +39,8 @@ std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir
     for (const ir::Kernel* k : kernels) {
         auto mark_named = [&](int id) {
             for (std::size_t i = 0; i < tensors.size(); ++i) {
-                if (id >= 0 && id < static_cast<int>(k->tensors.size()) && tensors[i].name == k->tensors[static_cast<std::size_t>(id)].name) used[i] = true;
+                if (id >= 0 && id < static_cast<int>(k->tensors.size()) && tensors[i].name == k->tensors[static_cast<std::size_t>(id)].name)
+                    used[i] = true;
             }
         };
         std::vector<int> gathered;
@@ -56,7 +58,8 @@ std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir
         for (const ir::TensorMap& m : k->tensor_maps) loaded[static_cast<std::size_t>(m.tensor)] = true;
         ir::for_each_stmt(k->body, [&](const ir::Stmt& s) {
             const auto* load = std::get_if<ir::LoadGlobal>(&s.op);
-            if (load && load->dst >= 0 && std::find(gathered.begin(), gathered.end(), load->dst) != gathered.end()) mark_named(load->src.tensor);
+            if (load && load->dst >= 0 && std::find(gathered.begin(), gathered.end(), load->dst) != gathered.end())
+                mark_named(load->src.tensor);
         });
         // What is never loaded as data is read by index expressions only: bounds of tiles, ends of groups.
         for (std::size_t i = 0; i < loaded.size(); ++i) {
@@ -80,14 +83,15 @@ std::vector<bool> read_tensors(const std::vector<ir::Tensor>& tensors, const ir:
     return read;
 }
 
-std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes, const std::vector<std::int64_t>& sizes) {
+std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes,
+                                          const std::vector<std::int64_t>& sizes) {
     constexpr std::int64_t unused = -1;
     std::vector<std::int64_t> extents(tensors.size(), unused);
     const auto use = [&](const ir::Expr& index, std::int64_t extent) {
         std::int64_t& known = extents[static_cast<std::size_t>(index->id)];
         known = known == unused ? extent : std::min(known, extent);
     };
-    const std::function<void(const ir::Expr&)> otherwise = [&](const ir::Expr& e) {   // part of a larger expression: its range is not known
+    const std::function<void(const ir::Expr&)> otherwise = [&](const ir::Expr& e) {  // part of a larger expression: its range is not known
         if (e.kind() == ir::ExprKind::element) use(e, 0);
         for (const ir::Expr& a : e->args) otherwise(a);
     };
@@ -103,7 +107,7 @@ std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors
     };
     for_each_term(computes, [&](const ir::Term& t) {
         if (t->kind == ir::TermKind::element) return indices_of(t->id, t->indices);
-        if (t->kind == ir::TermKind::index && t->indices[0].kind() == ir::ExprKind::element) return;   // its value is data
+        if (t->kind == ir::TermKind::index && t->indices[0].kind() == ir::ExprKind::element) return;  // its value is data
         for (const ir::Expr& e : t->indices) otherwise(e);
     });
     for (std::int64_t& e : extents) e = std::max<std::int64_t>(e, 0);

@@ -10,13 +10,15 @@
 namespace tw::emulate {
 
 // Integer inputs that are read to find a place: by `computes`, by an index expression of a kernel, or by a gather.
-std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes, const std::vector<const ir::Kernel*>& kernels);
+std::vector<bool> index_tensors(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes,
+                                const std::vector<const ir::Kernel*>& kernels);
 
 // Tensors that `computes` reads.
 std::vector<bool> read_tensors(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes);
 
 // How many places an index tensor chooses among, where `computes` says it: the extent of the dimension that its elements index by
 // themselves (the least of them), with these sizes. 0: it is not known.
-std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes, const std::vector<std::int64_t>& sizes);
+std::vector<std::int64_t> indexed_extents(const std::vector<ir::Tensor>& tensors, const ir::Computes& computes,
+                                          const std::vector<std::int64_t>& sizes);
 
 }  // namespace tw::emulate

@@ -24,11 +24,11 @@ using ir::Stmt;
 // A distribution as a table, so that the inner loops only add.
 struct FragmentTable {
     int threads = 1, values = 1, rank = 0;
-    std::vector<int> coordinates;   // [thread][value][dim]
-    const int* at(int t, int v) const { return coordinates.data() + static_cast<std::size_t>((t * values + v) * rank); }   // also of rank 0
+    std::vector<int> coordinates;  // [thread][value][dim]
+    const int* at(int t, int v) const { return coordinates.data() + static_cast<std::size_t>((t * values + v) * rank); }  // also of rank 0
 };
 FragmentTable tabulate(const ir::Distribution& d);
-FragmentTable whole_vectors(const ir::Kernel& k, const ir::CpAsync& copy);   // of the tile; -1: an element beside it
+FragmentTable whole_vectors(const ir::Kernel& k, const ir::CpAsync& copy);  // of the tile; -1: an element beside it
 
 struct Frame {
     const ir::Region* region = nullptr;
@@ -36,82 +36,82 @@ struct Frame {
     const ir::For* loop = nullptr;
     std::int64_t index = 0, hi = 0, step = 1;
     bool leaves_role = false, leaves_elect = false;
-    bool voted = false;   // the branch of a vote
-    bool in_step = false; // Options::in_step
+    bool voted = false;    // the branch of a vote
+    bool in_step = false;  // Options::in_step
     std::int64_t round = 0;
 };
 
 // Registers of one group instance: values of a fragment, [thread][value], as doubles that are exact in the fragment's type.
 struct FragmentState {
     std::vector<double> values;
-    std::vector<MadeId> made;         // with a history: what each value is made of
-    std::vector<char> written;        // per warp of the group: has a defined value
-    std::vector<int> in_flight;       // per warp: wgmmas that own it (as accumulator or A operand)
-    std::vector<char> touched;        // per warp: changed by ordinary instructions since the last wgmma fence
-    const Stmt* owner = nullptr;      // the wgmma that took it last
+    std::vector<MadeId> made;     // with a history: what each value is made of
+    std::vector<char> written;    // per warp of the group: has a defined value
+    std::vector<int> in_flight;   // per warp: wgmmas that own it (as accumulator or A operand)
+    std::vector<char> touched;    // per warp: changed by ordinary instructions since the last wgmma fence
+    const Stmt* owner = nullptr;  // the wgmma that took it last
 };
 
-struct Group {                        // the threads that execute a region together
-    int block = 0;                    // rank in the cluster
-    int first_warp = 0, warps = 0;    // within the block
+struct Group {                      // the threads that execute a region together
+    int block = 0;                  // rank in the cluster
+    int first_warp = 0, warps = 0;  // within the block
     int instance = 0;
-    const void* region = nullptr;     // the role's statement, null for the whole block
+    const void* region = nullptr;  // the role's statement, null for the whole block
     std::vector<FragmentState> fragments;
 };
 
-struct WgmmaTask {                    // one warp's share: its rows of the accumulator
+struct WgmmaTask {  // one warp's share: its rows of the accumulator
     const Stmt* stmt = nullptr;
     bool accumulate = true;
     std::vector<std::int64_t> a_origin, b_origin;
     Group* group = nullptr;
     Knowledge at_issue;
     std::uint32_t time = 0;
-    std::uint32_t snapshot = 0;       // loops (skeleton runs), or the event of the issue (with a history)
+    std::uint32_t snapshot = 0;  // loops (skeleton runs), or the event of the issue (with a history)
     bool done = false;
 };
 
-struct CopyTask {                     // one warp's share of a CpAsync
-    int first_thread = 0;             // of its warp in the group that issued it
+struct CopyTask {          // one warp's share of a CpAsync
+    int first_thread = 0;  // of its warp in the group that issued it
     const Stmt* stmt = nullptr;
-    std::vector<std::pair<int, std::vector<std::uint8_t>>> pieces;   // arena byte address, bytes (read at issue: sources are read-only)
+    std::vector<std::pair<int, std::vector<std::uint8_t>>> pieces;  // arena byte address, bytes (read at issue: sources are read-only)
     std::vector<std::uint8_t> lanes;
-    std::vector<MadeId> made;                 // of each piece, with a history
-    std::vector<std::int64_t> origin;         // of the shared view (skeleton runs)
+    std::vector<MadeId> made;          // of each piece, with a history
+    std::vector<std::int64_t> origin;  // of the shared view (skeleton runs)
     std::uint32_t snapshot = 0;
     bool landed = false;
     std::uint32_t time = 0;
-    std::uint32_t waited = 0;                 // up to which time its thread had waited for its own copies when it issued this
-    std::uint32_t lanes_clock = 0;            // of its warp, at the issue
+    std::uint32_t waited = 0;       // up to which time its thread had waited for its own copies when it issued this
+    std::uint32_t lanes_clock = 0;  // of its warp, at the issue
     Knowledge at_issue;
 };
 
 struct BarrierSlot {
-    int arrivals = 0;                 // per phase
+    int arrivals = 0;  // per phase
     int pending = 0;
     std::int64_t tx = 0;
-    std::uint64_t phase = 0;          // completed phases
+    std::uint64_t phase = 0;  // completed phases
     bool initialised = false;
-    Knowledge gathering, released;    // of this phase; of the last completed one
-    std::map<int, std::pair<std::uint32_t, const Stmt*>> waited;   // warp -> its last wait for the last completed phase (skeleton runs)
-    std::uint32_t tma_time = 0;       // clock component of loads bound to this slot
-    // Copies' arrivals that count for nothing (cp.async.mbarrier.arrive without .noinc): they hold the phase up only if it cannot end before they
-    // are issued, so an arrival that counts must know of each. Warp, its clock, statement; and what those arrivals know.
+    Knowledge gathering, released;                                // of this phase; of the last completed one
+    std::map<int, std::pair<std::uint32_t, const Stmt*>> waited;  // warp -> its last wait for the last completed phase (skeleton runs)
+    std::uint32_t tma_time = 0;                                   // clock component of loads bound to this slot
+    // Copies' arrivals that count for nothing (cp.async.mbarrier.arrive without .noinc): they hold the phase up only if it cannot end
+    // before they are issued, so an arrival that counts must know of each. Warp, its clock, statement; and what those arrivals know.
     std::vector<std::tuple<int, std::uint32_t, const Stmt*>> uncounted;
     Clock counted;
-    int initialiser = -1;             // warp number, and its clock then: others must have synchronised with it
+    int initialiser = -1;  // warp number, and its clock then: others must have synchronised with it
     std::uint32_t init_time = 0;
 };
 
 struct TmaTask {
     enum class Kind : std::uint8_t { load, store } kind = Kind::load;
     const Stmt* stmt = nullptr;
-    int block = 0;                    // issuing rank
-    int warp = 0;                     // global warp number
+    int block = 0;  // issuing rank
+    int warp = 0;   // global warp number
     std::vector<std::int64_t> coordinates;
-    std::vector<std::int64_t> origin;         // of the shared view
-    std::vector<int> targets;                 // ranks that receive (multicast)
-    std::vector<int> landed;                  // per target: bytes that have arrived
-    int barrier = -1;                         // slot number inside a block's barrier table
+    std::vector<std::int64_t> origin;  // of the shared view
+    std::vector<int> targets;          // ranks that receive (multicast)
+    std::vector<int> landed;           // per target: bytes that have arrived
+    int barrier = -1;                  // slot number inside a block's barrier table
     int barrier_block = 0;
     Knowledge at_issue;
     std::uint32_t time = 0;
@@ -126,31 +126,33 @@ struct NamedBarrier {
 };
 
 struct Warp {
-    int block = 0, index = 0, number = 0;     // rank in cluster, warp in block, number in the cluster
+    int block = 0, index = 0, number = 0;  // rank in cluster, warp in block, number in the cluster
     std::vector<Frame> frames;
     std::vector<std::int64_t> vars;
     std::vector<char> var_set;
-    std::optional<std::uint32_t> snapshot;    // of the loops it is in, while they stay where they are (skeleton runs)
+    std::optional<std::uint32_t> snapshot;  // of the loops it is in, while they stay where they are (skeleton runs)
     std::vector<Group*> groups;
-    bool single = false;                      // inside Elect
-    std::uint32_t event = 0;                  // with a history: the statement being executed
-    bool event_open = false;                  // it is tried again: no new event
+    bool single = false;      // inside Elect
+    std::uint32_t event = 0;  // with a history: the statement being executed
+    bool event_open = false;  // it is tried again: no new event
     bool done = false;
-    std::int64_t rounds = 0;                  // of a loop of Options::in_step that it has behind it
+    std::int64_t rounds = 0;  // of a loop of Options::in_step that it has behind it
     // waiting
     const Stmt* waiting_at = nullptr;
     std::uint64_t wait_generation = 0;
-    bool joined = false;                      // already counted at the barrier it waits for
-    const Stmt* at_cluster_barrier = nullptr; // its arrival there that it has not yet waited for
-    Knowledge knows;                          // inside Elect: lane 0's
-    Knowledge outside, lane0;                 // inside Elect: what the other lanes know; outside: what lane 0 learnt there, theirs with the next barrier of the warp
+    bool joined = false;                       // already counted at the barrier it waits for
+    const Stmt* at_cluster_barrier = nullptr;  // its arrival there that it has not yet waited for
+    Knowledge knows;                           // inside Elect: lane 0's
+    Knowledge outside,
+        lane0;  // inside Elect: what the other lanes know; outside: what lane 0 learnt there, theirs with the next barrier of the warp
     bool lane0_ahead = false;
-    std::uint32_t epoch = 0;                  // warp-level barriers passed
-    std::uint32_t lanes_clock = 0;            // own clock up to which each lane knows what the others did: when the last of them was passed, or an arrival of all lanes came back through an mbarrier
-    bool touched_shared = false;              // ordinary shared accesses since then
-    std::uint32_t own_copies = 0;             // time up to which each lane has waited for its own copies
+    std::uint32_t epoch = 0;        // warp-level barriers passed
+    std::uint32_t lanes_clock = 0;  // own clock up to which each lane knows what the others did: when the last of them was passed, or an
+                                    // arrival of all lanes came back through an mbarrier
+    bool touched_shared = false;    // ordinary shared accesses since then
+    std::uint32_t own_copies = 0;   // time up to which each lane has waited for its own copies
     std::uint64_t serial = 0;
-    std::vector<std::pair<std::int64_t, std::int64_t>> messages;   // per team: how many it has sent and received
+    std::vector<std::pair<std::int64_t, std::int64_t>> messages;  // per team: how many it has sent and received
     // cp.async
     std::vector<CopyTask> copies_open;
     std::deque<std::vector<CopyTask>> copy_groups;
@@ -158,7 +160,7 @@ struct Warp {
     std::vector<WgmmaTask> wgmma_open;
     std::deque<std::vector<WgmmaTask>> wgmma_groups;
     std::uint32_t wgmma_time = 0;
-    std::vector<std::uint32_t> waits_at_wgmma;   // its own mbarrier waits when it issued each (skeleton runs)
+    std::vector<std::uint32_t> waits_at_wgmma;  // its own mbarrier waits when it issued each (skeleton runs)
     std::uint32_t copy_time = 0, bulk_time = 0;
     // bulk stores
     std::vector<int> bulk_open;
@@ -168,21 +170,21 @@ struct Warp {
 struct Block {
     std::array<std::int64_t, 3> index = {0, 0, 0};
     std::vector<std::uint8_t> arena;
-    std::vector<MadeId> made;                 // per byte, with a history
+    std::vector<MadeId> made;  // per byte, with a history
     Shadow shadow;
     std::vector<BarrierSlot> barriers;
-    std::map<std::int64_t, NamedBarrier> named;   // -1: the whole block
+    std::map<std::int64_t, NamedBarrier> named;  // -1: the whole block
     struct Visit {
         std::uint32_t time = 0;
         const Stmt* stmt = nullptr;
         int warp = 0;
     };
-    std::map<int, Visit> visits;   // by actor: the last time a peer or the copy engine reached into this block's shared memory
+    std::map<int, Visit> visits;  // by actor: the last time a peer or the copy engine reached into this block's shared memory
 };
 
 // Which cluster touched a global element first; more than one is a race unless all were atomic adds.
 struct GlobalCell {
-    std::int32_t writer = -1, reader = -1;     // cluster numbers
+    std::int32_t writer = -1, reader = -1;  // cluster numbers
     bool atomic = false;
 };
 
@@ -199,8 +201,8 @@ struct SkeletonCache {
     std::map<std::tuple<const Stmt*, int, int, std::vector<std::int64_t>>, Footprint> footprints;
     std::vector<FragmentTable> tables;
     std::map<const ir::CpAsync*, FragmentTable> copies;
-    Places places;                        // of shared memory, alike in all blocks; a Shadow of a skeleton run has one record each
-    std::vector<Shadow> shadows;          // to be used again by the next cluster or run
+    Places places;                // of shared memory, alike in all blocks; a Shadow of a skeleton run has one record each
+    std::vector<Shadow> shadows;  // to be used again by the next cluster or run
 };
 
 class Machine {
@@ -220,8 +222,8 @@ private:
     void report_progress(std::int64_t clusters_done);
 
     // control
-    bool step(Warp& w);                               // false: blocked
-    bool execute(Warp& w, const Stmt& s);             // false: blocked, to be tried again
+    bool step(Warp& w);                    // false: blocked
+    bool execute(Warp& w, const Stmt& s);  // false: blocked, to be tried again
     std::optional<std::int64_t> value(const Warp& w, const ir::Expr& e, const Stmt& s);
     std::int64_t must(const Warp& w, const ir::Expr& e, const Stmt& s);
     Group& group_of(Warp& w) { return *w.groups.back(); }
@@ -232,18 +234,20 @@ private:
     void reduce(Warp& w, const Stmt& s, const ir::Reduce& op);
     void scan(Warp& w, const Stmt& s, const ir::Scan& op);
     void shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op);
-    bool vote(Warp& w, const Stmt& s, int fragment);   // a true element in this warp; without values: yes, the branch has all the events
+    bool vote(Warp& w, const Stmt& s, int fragment);  // a true element in this warp; without values: yes, the branch has all the events
     void load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op);
     void store_global(Warp& w, const Stmt& s, const ir::GlobalView& dst, int src, int vector_bytes, bool atomic);
-    bool vector_fits(std::optional<std::int64_t> offset, int v, int per_vector, int bytes, int tensor, std::optional<std::int64_t>& start, const Warp& w, int lane, const Stmt& s);
-    bool shared_vector_fits(int address, int v, int size, int bytes, int& start, const ir::SharedBuffer& buffer, const Warp& w, int lane, const Stmt& s);
+    bool vector_fits(std::optional<std::int64_t> offset, int v, int per_vector, int bytes, int tensor, std::optional<std::int64_t>& start,
+                     const Warp& w, int lane, const Stmt& s);
+    bool shared_vector_fits(int address, int v, int size, int bytes, int& start, const ir::SharedBuffer& buffer, const Warp& w, int lane,
+                            const Stmt& s);
     // The block whose shared memory a view means; -1 when its rank does not exist (reported).
     int block_of(Warp& w, const ir::SharedView& view, const Stmt& s);
     // A peer's block is reached: it must have started, and must not have ended (checked at the end, by `check_exits`).
     void visit_peer(int block, Warp& w, std::uint32_t time, const Stmt& s);
     void check_exits();
     bool known_in_block(std::size_t block, int actor, std::uint32_t time) const;
-    bool all_ended(std::int64_t round);               // every warp has ended this iteration (Options::in_step)
+    bool all_ended(std::int64_t round);  // every warp has ended this iteration (Options::in_step)
     void load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op);
     void store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op);
     void cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op);
@@ -256,12 +260,13 @@ private:
     MadeId made_in_arena(int block, int address, int bytes) const;
     void put_in_arena(int block, int address, int bytes, MadeId made);
     MadeId made_in_tensor(int tensor, std::int64_t offset);
-    void put_in_tensor(int tensor, std::int64_t offset, MadeId made, bool atomic, std::uint32_t event, int thread, const int* cell, std::size_t rank);
+    void put_in_tensor(int tensor, std::int64_t offset, MadeId made, bool atomic, std::uint32_t event, int thread, const int* cell,
+                       std::size_t rank);
     int thread_of(const Warp& w, int t) const { return 32 * w.groups.back()->first_warp + t; }
     void note_arrival(int rank, int slot, std::uint32_t event, int arrivals, std::int64_t expected_bytes, std::int64_t landed_bytes);
     StuckWarps stuck_at(const Warp& w);
     const Access* last_writer(int tensor, std::int64_t offset);
-    std::string tensor_place(int tensor, std::int64_t offset) const;   // "C[5, 7]"
+    std::string tensor_place(int tensor, std::int64_t offset) const;  // "C[5, 7]"
     void expect(Warp& w, const Stmt& s, const ir::Expect& op);
     const std::vector<int>& slot_table(int leaf, const std::vector<int>& dims, int dst, const std::vector<int>& offset = {});
     void check_leaves(Warp& w, const Stmt& s, const ir::ElementNode& e, bool& ok);
@@ -282,7 +287,7 @@ private:
     void issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op);
     void release_fragments(Warp& w, const WgmmaTask& task);
     void tma_issue(Warp& w, const Stmt& s);
-    void tma_load_piece(TmaTask& t);                  // the next piece of the box arrives in one of the blocks that receive it
+    void tma_load_piece(TmaTask& t);  // the next piece of the box arrives in one of the blocks that receive it
     int land_box_part(TmaTask& t, int rank, int from, int bytes, const Access& a);
     void tma_store_read(TmaTask& t);
     void complete_phase_if_ready(int block, int slot);
@@ -299,16 +304,18 @@ private:
     bool named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, bool wait);
     bool barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op);
     void barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, int count, std::int64_t bytes);
-    std::optional<std::pair<int, int>> barrier_slot(Warp& w, const Stmt& s, const ir::BarrierRef& ref);   // block, slot
+    std::optional<std::pair<int, int>> barrier_slot(Warp& w, const Stmt& s, const ir::BarrierRef& ref);  // block, slot
 
     // memory access with checks
-    bool shared_touch(int block, int address, int bytes, bool is_write, const Access& access, const Knowledge& k, const Warp* w, const Stmt& s);
+    bool shared_touch(int block, int address, int bytes, bool is_write, const Access& access, const Knowledge& k, const Warp* w,
+                      const Stmt& s);
     std::optional<std::int64_t> global_offset(const ir::GlobalView& view, const std::vector<std::int64_t>& origin,
                                               const std::vector<std::optional<std::int64_t>>& limits, const int* coordinate,
                                               std::int64_t gathered, bool& oob, const ir::Stmt& s, const Warp& w);
-    void global_touch(int tensor, std::int64_t offset, bool is_write, bool atomic, const Warp& w, int thread, const Stmt& s, const Access& access, const Knowledge& k);
+    void global_touch(int tensor, std::int64_t offset, bool is_write, bool atomic, const Warp& w, int thread, const Stmt& s,
+                      const Access& access, const Knowledge& k);
     FragmentState& fragment(Group& g, int id);
-    bool readable(Warp& w, const Stmt& s, int id);     // initialised and not in flight
+    bool readable(Warp& w, const Stmt& s, int id);  // initialised and not in flight
     void written(Warp& w, const Stmt& s, int id);
     // At a barrier of whole warps: what every lane waited for by itself is now known to all.
     void share_own_copies(Warp& w) const {
@@ -316,7 +323,7 @@ private:
         c = std::max(c, w.own_copies);
     }
     Access access_of(const Warp& w, int lane, const Stmt& s) const;
-    void warp_barrier(Warp& w);                        // lanes are ordered: a new epoch
+    void warp_barrier(Warp& w);  // lanes are ordered: a new epoch
     void enter_elect(Warp& w);
     void leave_elect(Warp& w);
     // What an arrival of all lanes passes on: also what lane 0 alone has learnt.
@@ -326,14 +333,15 @@ private:
     }
     // What one elected thread may pass on: not what the other lanes did since the last warp-level barrier.
     Knowledge known_to_one_thread(const Warp& w) const;
-    void tick(Warp& w);                                // the warp's own component advances
+    void tick(Warp& w);  // the warp's own component advances
 
-    void fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr, std::string element = {}, const Access* now = nullptr, const Access* before = nullptr);
+    void fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr,
+               std::string element = {}, const Access* now = nullptr, const Access* before = nullptr);
     std::string arena_place(int address) const;
     bool stopped() const { return outcome_.faults.size() >= options_.fault_limit || limit_hit_; }
 
     const ir::Kernel& k_;
-    const ir::Handover handover_{ir::handover_of(k_)};   // what arrivals at other blocks' barriers pass on
+    const ir::Handover handover_{ir::handover_of(k_)};  // what arrivals at other blocks' barriers pass on
     const ir::RowStarts row_starts_{k_};
     const std::vector<std::int64_t>& sizes_;
     const std::vector<double>& scalars_;
@@ -343,18 +351,18 @@ private:
     bool limit_hit_ = false;
     std::int64_t clusters_ = 0;
 
-    std::span<const FragmentTable> tables_;                      // those of the cache
+    std::span<const FragmentTable> tables_;  // those of the cache
     std::map<std::tuple<int, int, std::vector<int>, std::vector<int>>, std::vector<int>> slot_tables_;
-    std::map<const void*, std::vector<std::vector<std::pair<int, int>>>> fold_tables_;   // per reduce/scan: per (t, v) of dst
+    std::map<const void*, std::vector<std::vector<std::pair<int, int>>>> fold_tables_;  // per reduce/scan: per (t, v) of dst
     std::map<const ir::CpAsync*, const FragmentTable*> copy_table_;
-    std::vector<int> barrier_base_;       // first slot number of each array
+    std::vector<int> barrier_base_;  // first slot number of each array
     int slots_ = 0;
     int granule_ = 2;
     int cluster_size_ = 1;
     std::int64_t grid_[3] = {1, 1, 1};
-    std::vector<std::vector<std::int64_t>> dims_;   // of each tensor
+    std::vector<std::vector<std::int64_t>> dims_;  // of each tensor
     std::vector<std::vector<std::int64_t>> strides_;
-    std::vector<bool> tracked_;                     // tensors that this launch stores to
+    std::vector<bool> tracked_;  // tensors that this launch stores to
     std::vector<std::vector<GlobalCell>> cells_;
     std::vector<PagedShadow> global_shadow_;
 
@@ -376,17 +384,17 @@ private:
     std::vector<Warp> warps_;
     std::vector<std::unique_ptr<Group>> groups_;
     std::vector<TmaTask> tma_;
-    std::vector<int> open_loads_;         // of tma_: boxes that have not arrived
-    std::optional<std::pair<int, const Stmt*>> mixed_;     // a warp, and its arrival at a barrier that is in no order with the round before
-    std::optional<std::pair<int, const Stmt*>> uncounted_;   // a warp, and its arrival of count 0 that a phase may not wait for
-    std::optional<std::pair<int, const Stmt*>> overrun_;   // a warp, and its wait that a phase may overtake
-    std::set<std::tuple<const Stmt*, const Stmt*, std::uint32_t, std::uint32_t>> seen_dependences_;   // by the numbers of their snapshots
+    std::vector<int> open_loads_;                       // of tma_: boxes that have not arrived
+    std::optional<std::pair<int, const Stmt*>> mixed_;  // a warp, and its arrival at a barrier that is in no order with the round before
+    std::optional<std::pair<int, const Stmt*>> uncounted_;  // a warp, and its arrival of count 0 that a phase may not wait for
+    std::optional<std::pair<int, const Stmt*>> overrun_;    // a warp, and its wait that a phase may overtake
+    std::set<std::tuple<const Stmt*, const Stmt*, std::uint32_t, std::uint32_t>> seen_dependences_;  // by the numbers of their snapshots
     NamedBarrier cluster_barrier_;
     int actors_ = 0;
     std::mt19937_64 random_;
     std::size_t turn_ = 0;
-    std::int64_t rounds_ended_ = 0;       // by all warps
-    Access writer_;                       // what last_writer() points to
+    std::int64_t rounds_ended_ = 0;  // by all warps
+    Access writer_;                  // what last_writer() points to
 
     int actor_copies(int warp) const { return static_cast<int>(warps_.size()) + warp; }
     int actor_bulk(int warp) const { return 2 * static_cast<int>(warps_.size()) + warp; }
@@ -399,11 +407,12 @@ private:
 struct MatrixOperand {
     target::DType type = target::DType::BF16;
     std::vector<double> values;
-    std::vector<target::MatrixFactor> factors;   // empty: no rule for the type
+    std::vector<target::MatrixFactor> factors;  // empty: no rule for the type
     MatrixOperand() = default;
     MatrixOperand(target::DType t, std::vector<double> v);
 };
-double product_sum(target::MatrixUnit unit, const MatrixOperand& a, std::size_t a_first, const MatrixOperand& b, std::size_t b_first, std::size_t count, double c, target::DType acc);
+double product_sum(target::MatrixUnit unit, const MatrixOperand& a, std::size_t a_first, const MatrixOperand& b, std::size_t b_first,
+                   std::size_t count, double c, target::DType acc);
 
 double load_value(const std::uint8_t* bytes, target::DType type);
 void store_value(std::uint8_t* bytes, target::DType type, double value);

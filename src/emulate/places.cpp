@@ -16,11 +16,12 @@ Places::Places(int granules) : place_of_(static_cast<std::size_t>(granules), 0),
 
 void Places::settle(Footprint& f) {
     auto& touches = f.touches;
-    std::sort(touches.begin(), touches.end(), [](const auto& a, const auto& b) { return std::tie(a.second, a.first) < std::tie(b.second, b.first); });
+    std::sort(touches.begin(), touches.end(),
+              [](const auto& a, const auto& b) { return std::tie(a.second, a.first) < std::tie(b.second, b.first); });
     touches.erase(std::unique(touches.begin(), touches.end()), touches.end());
     if (!touches.empty() && (touches.front().second < 0 || touches.back().second >= granules())) f.outside_memory = true;
     if (f.outside || f.outside_memory) return;
-    std::map<std::uint8_t, std::vector<int>> alike;   // by the lane that touches them
+    std::map<std::uint8_t, std::vector<int>> alike;  // by the lane that touches them
     for (std::size_t i = 0; i < touches.size();) {
         const auto [lane, granule] = touches[i];
         const std::size_t first = i;
@@ -46,7 +47,8 @@ void Places::settle(Footprint& f) {
             touches.emplace_back(lane, place);
         }
     }
-    std::sort(touches.begin(), touches.end(), [](const auto& a, const auto& b) { return std::tie(a.second, a.first) < std::tie(b.second, b.first); });
+    std::sort(touches.begin(), touches.end(),
+              [](const auto& a, const auto& b) { return std::tie(a.second, a.first) < std::tie(b.second, b.first); });
     f.places = size();
 }
 

@@ -14,10 +14,10 @@ namespace tw::emulate {
 
 // What one execution of a statement touches: (lane, granule) while it is made, (lane, place) sorted by place once it is settled.
 struct Footprint {
-    std::vector<std::pair<std::uint8_t, int>> touches;   // who: a lane, `several_lanes` or `no_lane` (clock.h)
-    bool outside = false;                                // leaves its buffer
-    bool outside_memory = false;                         // leaves the block's memory
-    std::size_t places = 0;                              // how many places there were when `touches` was brought up to date
+    std::vector<std::pair<std::uint8_t, int>> touches;  // who: a lane, `several_lanes` or `no_lane` (clock.h)
+    bool outside = false;                               // leaves its buffer
+    bool outside_memory = false;                        // leaves the block's memory
+    std::size_t places = 0;                             // how many places there were when `touches` was brought up to date
 };
 
 class Places {
@@ -36,8 +36,8 @@ public:
     void follow(Footprint& f) const;
 
 private:
-    std::vector<int> place_of_;               // by granule
-    std::vector<std::vector<int>> members_;   // by place, sorted
+    std::vector<int> place_of_;              // by granule
+    std::vector<std::vector<int>> members_;  // by place, sorted
     std::vector<int> from_;
 };
 

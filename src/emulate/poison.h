@@ -15,7 +15,8 @@ inline std::uint64_t bits_at(const TensorData& t, const std::vector<std::int64_t
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < index.size(); ++i) offset += index[i] * t.strides[i];
     std::uint64_t bits = 0;
-    std::memcpy(&bits, &t.bytes[static_cast<std::size_t>(offset * target::bytes(t.dtype))], static_cast<std::size_t>(target::bytes(t.dtype)));
+    std::memcpy(&bits, &t.bytes[static_cast<std::size_t>(offset * target::bytes(t.dtype))],
+                static_cast<std::size_t>(target::bytes(t.dtype)));
     return bits;
 }
 

@@ -16,9 +16,10 @@ bool admits(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
     return true;
 }
 
-// A variant's own sizes from the tensors that it is given: variants number their sizes as each of them first uses them. `named` has those of the kernel
-// that the program names, for sizes that are no whole dimension.
-std::optional<std::vector<std::int64_t>> sizes_of(const ir::Kernel& k, const ir::Kernel& named, const std::vector<std::int64_t>& own, const ir::Launch& launch, const std::vector<TensorData>& tensors) {
+// A variant's own sizes from the tensors that it is given: variants number their sizes as each of them first uses them. `named` has those
+// of the kernel that the program names, for sizes that are no whole dimension.
+std::optional<std::vector<std::int64_t>> sizes_of(const ir::Kernel& k, const ir::Kernel& named, const std::vector<std::int64_t>& own,
+                                                  const ir::Launch& launch, const std::vector<TensorData>& tensors) {
     std::vector<std::optional<std::int64_t>> found(k.sizes.size());
     for (std::size_t i = 0; i < k.sizes.size(); ++i) {
         const auto same = std::find(named.sizes.begin(), named.sizes.end(), k.sizes[i]);
@@ -69,7 +70,8 @@ ir::Kernel signature_of(const ir::Program& program) {
     return k;
 }
 
-Trial run_program(const ir::Module& module, const ir::Program& program, const std::vector<std::int64_t>& sizes, const TrialOptions& options) {
+Trial run_program(const ir::Module& module, const ir::Program& program, const std::vector<std::int64_t>& sizes,
+                  const TrialOptions& options) {
     const ir::Kernel signature = signature_of(program);
     Trial trial;
     trial.sizes = sizes;

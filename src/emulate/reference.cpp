@@ -12,8 +12,7 @@
 namespace tw::emulate {
 
 Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes& computes, const std::vector<std::int64_t>& sizes,
-                                                              const std::vector<double>& scalars,
-                                                              const std::vector<TensorData>& tensors,
+                                                              const std::vector<double>& scalars, const std::vector<TensorData>& tensors,
                                                               const ReferenceOptions& options) {
     std::vector<ReferenceOutput> outputs;
     for (const ir::Equation& e : computes.equations) {
@@ -23,7 +22,7 @@ Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes
         for (const ir::Expr& extent : e.output_extents) {
             auto v = size_value(extent, sizes);
             if (!v) return Unexpected{std::string("an output extent of `computes` has no value")};
-            out.dims.push_back(std::max<std::int64_t>(0, *v));   // n in 4:N is empty where N is less
+            out.dims.push_back(std::max<std::int64_t>(0, *v));  // n in 4:N is empty where N is less
             if (__builtin_mul_overflow(total, out.dims.back(), &total)) total = std::numeric_limits<std::int64_t>::max();
         }
         for (const ir::Expr& start : e.output_starts) {
@@ -31,10 +30,12 @@ Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes
             if (!v || *v < 0) return Unexpected{std::string("the start of an output range of `computes` has no value")};
             out.starts.push_back(*v);
         }
-        if (static_cast<std::size_t>(e.output) < tensors.size() && tensors[static_cast<std::size_t>(e.output)].dims.size() == out.dims.size()) {
+        if (static_cast<std::size_t>(e.output) < tensors.size() &&
+            tensors[static_cast<std::size_t>(e.output)].dims.size() == out.dims.size()) {
             for (std::size_t d = 0; d < out.dims.size(); ++d) {
                 const std::int64_t end = out.dims[d] + (d < out.starts.size() ? out.starts[d] : 0);
-                if (total > 0 && end > tensors[static_cast<std::size_t>(e.output)].dims[d]) return Unexpected{std::string("an output range of `computes` ends beyond the tensor")};
+                if (total > 0 && end > tensors[static_cast<std::size_t>(e.output)].dims[d])
+                    return Unexpected{std::string("an output range of `computes` ends beyond the tensor")};
             }
         }
         if (total > options.operation_limit) return Unexpected{std::string("the output is too large for the CPU reference")};
@@ -47,10 +48,14 @@ Expected<std::vector<ReferenceOutput>, std::string> reference(const ir::Computes
         std::vector<std::int64_t> index(out.dims.size(), 0);
         for (std::int64_t n = 0; n < total; n += row) {
             for (std::size_t d = 0; d + 1 < index.size(); ++d) evaluator.bind(e.output_vars[d], index[d]);
-            evaluator.evaluate(is_number ? -1 : e.output_vars.back(), 0, row, &out.values[static_cast<std::size_t>(n)], &out.rounding[static_cast<std::size_t>(n)]);
+            evaluator.evaluate(is_number ? -1 : e.output_vars.back(), 0, row, &out.values[static_cast<std::size_t>(n)],
+                               &out.rounding[static_cast<std::size_t>(n)]);
             if (!evaluator.error.empty()) return Unexpected{evaluator.error};
-            if (static_cast<std::size_t>(e.output) < tensors.size() && !target::info(tensors[static_cast<std::size_t>(e.output)].dtype).is_float) {
-                for (std::int64_t i = n; i < n + row; ++i) out.values[static_cast<std::size_t>(i)] = ir::converted(out.values[static_cast<std::size_t>(i)], from, tensors[static_cast<std::size_t>(e.output)].dtype);
+            if (static_cast<std::size_t>(e.output) < tensors.size() &&
+                !target::info(tensors[static_cast<std::size_t>(e.output)].dtype).is_float) {
+                for (std::int64_t i = n; i < n + row; ++i)
+                    out.values[static_cast<std::size_t>(i)] =
+                        ir::converted(out.values[static_cast<std::size_t>(i)], from, tensors[static_cast<std::size_t>(e.output)].dtype);
             }
             for (std::size_t d = index.size() - (is_number ? 0 : 1); d-- > 0;) {
                 if (++index[d] < out.dims[d]) break;
@@ -103,8 +108,10 @@ ErrorSummary compare(const ReferenceOutput& reference, const TensorData& actual,
             const double d = std::fabs(got - want);
             difference += d * d;
             // What f32 arithmetic may lose on the way is no error: results that cancel are as exact as their parts.
-            double allowed = 16 * 0x1p-24 * (n < reference.rounding.size() && std::isfinite(reference.rounding[n]) ? reference.rounding[n] : 0.0);
-            if (sensitivity.single && std::isfinite(sensitivity.single->values[n])) allowed = std::max(allowed, 4 * std::fabs(sensitivity.single->values[n] - want));
+            double allowed =
+                16 * 0x1p-24 * (n < reference.rounding.size() && std::isfinite(reference.rounding[n]) ? reference.rounding[n] : 0.0);
+            if (sensitivity.single && std::isfinite(sensitivity.single->values[n]))
+                allowed = std::max(allowed, 4 * std::fabs(sensitivity.single->values[n] - want));
             error = std::max(0.0, d - allowed) / std::max(std::fabs(want), rms > 0 ? rms : 1.0);
         }
         if (error > 0 && !left && target::info(actual.dtype).is_float && says_too_little(reference, n, sensitivity)) {

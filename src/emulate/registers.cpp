@@ -15,7 +15,11 @@ namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 ElementOp fold_op(const std::string& op) {
-    return op == "sum" ? ElementOp::add : op == "prod" ? ElementOp::mul : op == "max" ? ElementOp::max : op == "min" ? ElementOp::min : ElementOp::logic_or;
+    return op == "sum"    ? ElementOp::add
+           : op == "prod" ? ElementOp::mul
+           : op == "max"  ? ElementOp::max
+           : op == "min"  ? ElementOp::min
+                          : ElementOp::logic_or;
 }
 
 double fold(const std::string& op, double a, double b, target::DType type) {
@@ -43,7 +47,9 @@ bool Machine::readable(Warp& w, const Stmt& s, int id) {
     const std::size_t i = at(warp_in_group(w));
     const std::string& name = k_.fragments[at(id)].name;
     if (f.in_flight[i]) {
-        fault(FaultKind::in_flight, "fragment `" + name + "` is read while a wgmma still owns its registers; wait for the group first (tw.wgmma_wait)", &w, 0, s, f.owner);
+        fault(FaultKind::in_flight,
+              "fragment `" + name + "` is read while a wgmma still owns its registers; wait for the group first (tw.wgmma_wait)", &w, 0, s,
+              f.owner);
         return false;
     }
     if (!f.written[i]) {
@@ -57,7 +63,8 @@ void Machine::written(Warp& w, const Stmt& s, int id) {
     FragmentState& f = fragment(group_of(w), id);
     const std::size_t i = at(warp_in_group(w));
     if (f.in_flight[i]) {
-        fault(FaultKind::in_flight, "fragment `" + k_.fragments[at(id)].name + "` is written while a wgmma still owns its registers", &w, 0, s, f.owner);
+        fault(FaultKind::in_flight, "fragment `" + k_.fragments[at(id)].name + "` is written while a wgmma still owns its registers", &w, 0,
+              s, f.owner);
     }
     f.written[i] = 1;
     f.touched[i] = 1;
@@ -100,7 +107,9 @@ double Machine::element(Warp& w, const Stmt& s, const ir::ElementNode& e, int ds
             const std::vector<int>& slots = slot_table(e.id, e.dims, dst, e.offset);
             const int slot = slots[at(t * tables_[at(dst)].values + v)];
             if (slot < 0) {
-                fault(FaultKind::divergence, "thread does not hold the element of `" + k_.fragments[at(e.id)].name + "` that it needs: the layouts do not fit", &w, t % 32, s);
+                fault(FaultKind::divergence,
+                      "thread does not hold the element of `" + k_.fragments[at(e.id)].name + "` that it needs: the layouts do not fit", &w,
+                      t % 32, s);
                 return std::nan("");
             }
             return group_of(w).fragments[at(e.id)].values[at(t * tables_[at(e.id)].values + slot)];
@@ -151,7 +160,7 @@ void Machine::reduce(Warp& w, const Stmt& s, const ir::Reduce& op) {
     const FragmentTable& from = tables_[at(op.src)];
     const FragmentTable& to = tables_[at(op.dst)];
     auto& folds = fold_tables_[&op];
-    if (folds.empty()) {   // per (thread, value) of dst: the elements its warp holds that agree with it but along dim
+    if (folds.empty()) {  // per (thread, value) of dst: the elements its warp holds that agree with it but along dim
         folds.resize(at(to.threads * to.values));
         for (int warp = 0; warp * 32 < to.threads; ++warp) {
             std::map<std::vector<int>, std::vector<std::pair<int, int>>> held;
@@ -261,7 +270,9 @@ void Machine::shuffle(Warp& w, const Stmt& s, const ir::Shuffle& op) {
         const int from = ir::shuffle_source(op, lane);
         for (int v = 0; v < values; ++v) {
             out[at(lane * values + v)] = src.values[at((first + from) * values + v)];
-            if (options_.history) made[at(lane * values + v)] = options_.history->move(src.made[at((first + from) * values + v)], w.event, thread_of(w, first + lane), thread_of(w, first + from));
+            if (options_.history)
+                made[at(lane * values + v)] = options_.history->move(src.made[at((first + from) * values + v)], w.event,
+                                                                     thread_of(w, first + lane), thread_of(w, first + from));
         }
     }
     if (options_.history) std::copy(made.begin(), made.end(), dst.made.begin() + first * values);

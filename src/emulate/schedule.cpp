@@ -40,7 +40,8 @@ std::vector<Schedule> hostile_schedules(const ir::Kernel& kernel, int random_cou
 
 std::array<std::int64_t, 3> Machine::block_index(std::int64_t cluster, int rank) const {
     const std::int64_t clusters_x = grid_[0] / k_.cluster[0], clusters_y = grid_[1] / k_.cluster[1];
-    return {cluster % clusters_x * k_.cluster[0] + rank % k_.cluster[0], cluster / clusters_x % clusters_y * k_.cluster[1] + rank / k_.cluster[0] % k_.cluster[1],
+    return {cluster % clusters_x * k_.cluster[0] + rank % k_.cluster[0],
+            cluster / clusters_x % clusters_y * k_.cluster[1] + rank / k_.cluster[0] % k_.cluster[1],
             cluster / clusters_x / clusters_y * k_.cluster[2] + rank / k_.cluster[0] / k_.cluster[1]};
 }
 
@@ -65,7 +66,7 @@ void Machine::start_cluster(std::int64_t cluster) {
         if (options_.history) b.made.assign(static_cast<std::size_t>(k_.shared_bytes), 0);
         const auto granules = static_cast<std::size_t>(k_.shared_bytes / granule_ + 1);
         if (options_.values) {
-            b.arena.assign(static_cast<std::size_t>(k_.shared_bytes), 0xff);   // 0xff.. is NaN in every float type
+            b.arena.assign(static_cast<std::size_t>(k_.shared_bytes), 0xff);  // 0xff.. is NaN in every float type
         }
         if (!spare.empty()) {
             b.shadow = std::move(spare.back());
@@ -95,7 +96,7 @@ void Machine::start_cluster(std::int64_t cluster) {
             w.knows.order.assign(static_cast<std::size_t>(actors_), 0);
             w.knows.fenced.assign(static_cast<std::size_t>(actors_), 0);
             if (!options_.values) w.knows.waits.assign(static_cast<std::size_t>(actors_), 0);
-            w.knows.order[static_cast<std::size_t>(w.number)] = 2;   // 1: it has started
+            w.knows.order[static_cast<std::size_t>(w.number)] = 2;  // 1: it has started
             warps_.push_back(std::move(w));
         }
         groups_.push_back(std::move(group));
@@ -121,7 +122,8 @@ StuckWarps Machine::stuck_at(const Warp& w) {
         const auto slot = value(w, bw->barrier.slot, *w.waiting_at);
         const ir::BarrierArray& array = k_.barriers[static_cast<std::size_t>(bw->barrier.array)];
         if (slot && *slot >= 0 && *slot < array.slots) {
-            const BarrierSlot& b = block.barriers[static_cast<std::size_t>(barrier_base_[static_cast<std::size_t>(bw->barrier.array)] + static_cast<int>(*slot))];
+            const BarrierSlot& b = block.barriers[static_cast<std::size_t>(barrier_base_[static_cast<std::size_t>(bw->barrier.array)] +
+                                                                           static_cast<int>(*slot))];
             here.barrier = bw->barrier.array;
             here.slot = *slot;
             here.parity = value(w, bw->parity, *w.waiting_at).value_or(0);
@@ -155,7 +157,7 @@ void Machine::run_cluster() {
                 for (int i = 0; i < n; ++i) moved |= try_warp(i, 8);
                 break;
             case Schedule::Order::reverse:
-                for (int i = n - 1; i >= 0; --i) moved |= try_warp(i, 1 << 20);   // runs until it blocks
+                for (int i = n - 1; i >= 0; --i) moved |= try_warp(i, 1 << 20);  // runs until it blocks
                 break;
             case Schedule::Order::random: {
                 const int i = static_cast<int>(random_() % static_cast<std::uint64_t>(n));
@@ -193,17 +195,19 @@ void Machine::run_cluster() {
             if (!first) first = &w;
             const StuckWarps here = stuck_at(w);
             auto same = std::find_if(stuck.begin(), stuck.end(), [&](const StuckWarps& t) {
-                return t.stmt == here.stmt && t.rank == here.rank && t.slot == here.slot && t.parity == here.parity && w.groups.back() == warps_[static_cast<std::size_t>(t.rank * k_.warps + t.first_warp)].groups.back();
+                return t.stmt == here.stmt && t.rank == here.rank && t.slot == here.slot && t.parity == here.parity &&
+                       w.groups.back() == warps_[static_cast<std::size_t>(t.rank * k_.warps + t.first_warp)].groups.back();
             });
             if (same == stuck.end()) stuck.push_back(here);
             else ++same->warps;
         }
         std::string where;
         for (const StuckWarps& t : stuck) {
-            where += "\n    " + std::to_string(t.warps) + " warp(s) wait at line " + std::to_string(t.stmt->loc.line) + ": " + ir::print(k_, *t.stmt);
+            where += "\n    " + std::to_string(t.warps) + " warp(s) wait at line " + std::to_string(t.stmt->loc.line) + ": " +
+                     ir::print(k_, *t.stmt);
             if (t.barrier >= 0) {
-                where += " (slot " + std::to_string(t.slot) + ": " + std::to_string(t.phase) + " phases done, " + std::to_string(t.arrivals) +
-                         " arrivals and " + std::to_string(t.bytes) + " bytes outstanding)";
+                where += " (slot " + std::to_string(t.slot) + ": " + std::to_string(t.phase) + " phases done, " +
+                         std::to_string(t.arrivals) + " arrivals and " + std::to_string(t.bytes) + " bytes outstanding)";
             }
         }
         fault(FaultKind::deadlock, "no warp can go on:" + where, first, 0, first ? *first->waiting_at : k_.body.front());
@@ -212,13 +216,18 @@ void Machine::run_cluster() {
     }
     if (stopped()) return;
     if (mixed_ && outcome_.faults.empty()) {
-        fault(FaultKind::barrier, "this arrival may come before one of the barrier's round before, and be counted in its place: nothing orders the two", &warps_[static_cast<std::size_t>(mixed_->first)], 0, *mixed_->second);
+        fault(FaultKind::barrier,
+              "this arrival may come before one of the barrier's round before, and be counted in its place: nothing orders the two",
+              &warps_[static_cast<std::size_t>(mixed_->first)], 0, *mixed_->second);
     }
     if (uncounted_ && outcome_.faults.empty()) {
-        fault(FaultKind::barrier, "the mbarrier's phase may end before this is issued: it counts for nothing, and no arrival that counts knows of it", &warps_[static_cast<std::size_t>(uncounted_->first)], 0, *uncounted_->second);
+        fault(FaultKind::barrier,
+              "the mbarrier's phase may end before this is issued: it counts for nothing, and no arrival that counts knows of it",
+              &warps_[static_cast<std::size_t>(uncounted_->first)], 0, *uncounted_->second);
     }
     if (overrun_ && outcome_.faults.empty()) {
-        fault(FaultKind::phase, "an mbarrier's next phase may end before this wait has seen the one before: nothing orders the two", &warps_[static_cast<std::size_t>(overrun_->first)], 0, *overrun_->second);
+        fault(FaultKind::phase, "an mbarrier's next phase may end before this wait has seen the one before: nothing orders the two",
+              &warps_[static_cast<std::size_t>(overrun_->first)], 0, *overrun_->second);
     }
     // A block may not end while the copy engine still reads or writes its shared memory.
     for (const TmaTask& t : tma_) {
@@ -227,7 +236,8 @@ void Machine::run_cluster() {
             issue.lane = no_lane;
             issue.snapshot = t.snapshot;
             issue.stmt = t.stmt;
-            fault(FaultKind::in_flight, "the block ends while a bulk store may still read its shared memory; wait for it (tma_store_wait(0))",
+            fault(FaultKind::in_flight,
+                  "the block ends while a bulk store may still read its shared memory; wait for it (tma_store_wait(0))",
                   &warps_[static_cast<std::size_t>(t.warp)], 0, *t.stmt, nullptr, {}, &issue);
         }
     }
@@ -237,7 +247,8 @@ void Machine::run_cluster() {
 bool Machine::known_in_block(std::size_t block, int actor, std::uint32_t time) const {
     const auto a = static_cast<std::size_t>(actor);
     return std::any_of(warps_.begin(), warps_.end(), [&](const Warp& w) {
-        return static_cast<std::size_t>(w.block) == block && (w.knows.order[a] >= time || (w.lane0_ahead && a < w.lane0.order.size() && w.lane0.order[a] >= time));
+        return static_cast<std::size_t>(w.block) == block &&
+               (w.knows.order[a] >= time || (w.lane0_ahead && a < w.lane0.order.size() && w.lane0.order[a] >= time));
     });
 }
 
@@ -245,10 +256,15 @@ bool Machine::all_ended(std::int64_t round) {
     if (round <= rounds_ended_) return true;
     // Warps without such a loop are done, or wait where the blocks of a cluster meet at the end.
     const Stmt* end = std::holds_alternative<ir::ClusterWait>(k_.body.back().op) ? &k_.body.back() : nullptr;
-    if (!std::all_of(warps_.begin(), warps_.end(), [&](const Warp& w) { return w.done || w.rounds >= round || (end && w.waiting_at == end); })) return false;
+    if (!std::all_of(warps_.begin(), warps_.end(),
+                     [&](const Warp& w) { return w.done || w.rounds >= round || (end && w.waiting_at == end); }))
+        return false;
     rounds_ended_ = round;
-    // A launch of so many iterations would end here. Where the blocks of a cluster meet before they end, all that their threads did is over then.
-    const bool meet = cluster_size_ > 1 && std::any_of(k_.body.begin(), k_.body.end(), [&](const Stmt& s) { return std::holds_alternative<ir::ClusterWait>(s.op) && &s + 2 >= &k_.body.back(); });
+    // A launch of so many iterations would end here. Where the blocks of a cluster meet before they end, all that their threads did is over
+    // then.
+    const bool meet = cluster_size_ > 1 && std::any_of(k_.body.begin(), k_.body.end(), [&](const Stmt& s) {
+                          return std::holds_alternative<ir::ClusterWait>(s.op) && &s + 2 >= &k_.body.back();
+                      });
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
         for (const auto& [actor, visit] : blocks_[b].visits) {
             const bool by_thread = actor < static_cast<int>(warps_.size());
@@ -267,7 +283,9 @@ void Machine::check_exits() {
             const bool by_load = std::holds_alternative<ir::TmaLoad>(visit.stmt->op);
             fault(FaultKind::in_flight,
                   by_load ? "the block ends while a TMA load may still write to its shared memory; wait for its mbarrier first"
-                          : "block " + std::to_string(b) + " of the cluster may end while this still reaches into its shared memory; a cluster barrier must follow before the block ends",
+                          : "block " + std::to_string(b) +
+                                " of the cluster may end while this still reaches into its shared memory; a cluster barrier must follow "
+                                "before the block ends",
                   &warps_[static_cast<std::size_t>(visit.warp)], 0, *visit.stmt);
             break;
         }
@@ -277,7 +295,8 @@ void Machine::check_exits() {
 // Lands pieces of boxes that are on their way: of one chosen at random, or, when nobody can go on without them, of each, and in
 // a reversed schedule of the youngest only (loads on different barriers may overtake each other).
 bool Machine::progress_async(bool all) {
-    open_loads_.erase(std::remove_if(open_loads_.begin(), open_loads_.end(), [&](int i) { return tma_[static_cast<std::size_t>(i)].done; }), open_loads_.end());
+    open_loads_.erase(std::remove_if(open_loads_.begin(), open_loads_.end(), [&](int i) { return tma_[static_cast<std::size_t>(i)].done; }),
+                      open_loads_.end());
     if (open_loads_.empty()) return false;
     if (!all) {
         tma_load_piece(tma_[static_cast<std::size_t>(open_loads_[random_() % open_loads_.size()])]);

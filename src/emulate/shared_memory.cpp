@@ -19,15 +19,19 @@ std::string Machine::arena_place(int address) const {
     return "shared byte " + std::to_string(address);
 }
 
-bool Machine::shared_touch(int block, int address, int bytes, bool is_write, const Access& access, const Knowledge& k, const Warp* w, const Stmt& s) {
+bool Machine::shared_touch(int block, int address, int bytes, bool is_write, const Access& access, const Knowledge& k, const Warp* w,
+                           const Stmt& s) {
     Block& b = blocks_[at(block)];
     if (address < 0 || address + bytes > static_cast<int>(b.arena.size())) {
-        fault(FaultKind::out_of_bounds, "shared byte " + std::to_string(address) + " is outside the block's " + std::to_string(b.arena.size()) + " bytes", w, access.lane, s);
+        fault(FaultKind::out_of_bounds,
+              "shared byte " + std::to_string(address) + " is outside the block's " + std::to_string(b.arena.size()) + " bytes", w,
+              access.lane, s);
         return false;
     }
     for (int g = address / granule_; g <= (address + bytes - 1) / granule_; ++g) {
         if (!is_write && !b.shadow.at(at(g)).initialised) {
-            fault(FaultKind::uninitialised, "shared memory is read before anything was written there", w, access.lane, s, nullptr, arena_place(address), &access);
+            fault(FaultKind::uninitialised, "shared memory is read before anything was written there", w, access.lane, s, nullptr,
+                  arena_place(address), &access);
             return false;
         }
         if (!options_.detect_races) {
@@ -36,11 +40,15 @@ bool Machine::shared_touch(int block, int address, int bytes, bool is_write, con
         }
         const Finding f = is_write ? b.shadow.write(at(g), access, k) : b.shadow.read(at(g), access, k);
         if (f.conflict == Conflict::race) {
-            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", w, access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
+            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", w,
+                  access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
             return false;
         }
         if (f.conflict == Conflict::proxy) {
-            fault(FaultKind::proxy, "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between (tw.fence_async() after the stores, before the barrier)", w, access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
+            fault(FaultKind::proxy,
+                  "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between "
+                  "(tw.fence_async() after the stores, before the barrier)",
+                  w, access.lane, s, f.other.stmt, arena_place(address), &access, &f.other);
             return false;
         }
     }
@@ -50,7 +58,8 @@ bool Machine::shared_touch(int block, int address, int bytes, bool is_write, con
 namespace {
 
 // Address of a view element; nothing when it lies outside the buffer.
-std::optional<int> view_address(const ir::SharedBuffer& buffer, const ir::SharedView& view, const std::vector<std::int64_t>& origin, const int* coordinate) {
+std::optional<int> view_address(const ir::SharedBuffer& buffer, const ir::SharedView& view, const std::vector<std::int64_t>& origin,
+                                const int* coordinate) {
     std::vector<int> c(buffer.dims.size());
     for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);
     for (std::size_t i = 0; i < view.dims.size(); ++i) c[at(view.dims[i])] += coordinate[i];
@@ -90,19 +99,28 @@ int Machine::block_of(Warp& w, const ir::SharedView& view, const Stmt& s) {
 
 void Machine::visit_peer(int block, Warp& w, std::uint32_t time, const Stmt& s) {
     const auto first = static_cast<std::size_t>(block) * at(k_.warps);
-    const bool started = std::any_of(w.knows.order.begin() + static_cast<std::ptrdiff_t>(first), w.knows.order.begin() + static_cast<std::ptrdiff_t>(first) + k_.warps, [](std::uint32_t t) { return t > 0; });
+    const bool started =
+        std::any_of(w.knows.order.begin() + static_cast<std::ptrdiff_t>(first),
+                    w.knows.order.begin() + static_cast<std::ptrdiff_t>(first) + k_.warps, [](std::uint32_t t) { return t > 0; });
     if (!started) {
-        fault(FaultKind::race, "the shared memory of block " + std::to_string(block) + " of the cluster is reached before that block is known to have started; a cluster barrier must come first", &w, 0, s);
+        fault(FaultKind::race,
+              "the shared memory of block " + std::to_string(block) +
+                  " of the cluster is reached before that block is known to have started; a cluster barrier must come first",
+              &w, 0, s);
     }
     blocks_[at(block)].visits[w.number] = {time, &s, w.number};
 }
 
-bool Machine::shared_vector_fits(int address, int v, int size, int bytes, int& start, const ir::SharedBuffer& buffer, const Warp& w, int lane, const Stmt& s) {
+bool Machine::shared_vector_fits(int address, int v, int size, int bytes, int& start, const ir::SharedBuffer& buffer, const Warp& w,
+                                 int lane, const Stmt& s) {
     const int per_vector = bytes / size;
     if (per_vector <= 1) return true;
     if (v % per_vector == 0) start = address;
     if (v % per_vector == 0 ? address % bytes == 0 : address == start + v % per_vector * size) return true;
-    fault(FaultKind::out_of_bounds, "a " + std::to_string(bytes) + "-byte access to shared buffer `" + buffer.name + "` is misaligned or takes values that do not lie side by side", &w, lane, s);
+    fault(FaultKind::out_of_bounds,
+          "a " + std::to_string(bytes) + "-byte access to shared buffer `" + buffer.name +
+              "` is misaligned or takes values that do not lie side by side",
+          &w, lane, s);
     return false;
 }
 
@@ -132,7 +150,9 @@ void Machine::load_shared(Warp& w, const Stmt& s, const ir::LoadShared& op) {
             if (!op.matrix && !shared_vector_fits(*address, v, size, op.vector_bytes, start, buffer, w, t % 32, s)) return;
             if (!shared_touch(block, *address, size, false, access_of(w, op.matrix ? several_lanes : t % 32, s), w.knows, &w, s)) return;
             dst.values[at(t * table.values + v)] = load_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype);
-            if (options_.history) dst.made[at(t * table.values + v)] = options_.history->move(made_in_arena(block, *address, size), w.event, thread_of(w, t), *address, c, at(table.rank));
+            if (options_.history)
+                dst.made[at(t * table.values + v)] =
+                    options_.history->move(made_in_arena(block, *address, size), w.event, thread_of(w, t), *address, c, at(table.rank));
         }
     }
     written(w, s, op.dst);
@@ -165,7 +185,10 @@ void Machine::store_shared(Warp& w, const Stmt& s, const ir::StoreShared& op) {
             if (!op.matrix && !shared_vector_fits(*address, v, size, op.vector_bytes, start, buffer, w, t % 32, s)) return;
             if (!shared_touch(block, *address, size, true, access_of(w, op.matrix ? several_lanes : t % 32, s), w.knows, &w, s)) return;
             store_value(&blocks_[at(block)].arena[at(*address)], buffer.dtype, src.values[at(t * table.values + v)]);
-            if (options_.history) put_in_arena(block, *address, size, options_.history->move(src.made[at(t * table.values + v)], w.event, thread_of(w, t), *address, c, at(table.rank)));
+            if (options_.history)
+                put_in_arena(
+                    block, *address, size,
+                    options_.history->move(src.made[at(t * table.values + v)], w.event, thread_of(w, t), *address, c, at(table.rank)));
         }
     }
 }

@@ -22,7 +22,8 @@ int Machine::choose_granule() const {
     ir::for_each_stmt(k_.body, [&](const Stmt& s) {
         if (auto* l = std::get_if<ir::LoadShared>(&s.op)) narrow(l->src.buffer, l->vector_bytes, l->matrix);
         if (auto* l = std::get_if<ir::StoreShared>(&s.op)) narrow(l->dst.buffer, l->vector_bytes, l->matrix);
-        if (auto* c = std::get_if<ir::CpAsync>(&s.op)) granule = std::min(granule, c->whole_vectors ? target::bytes(k_.buffers[at(c->dst.buffer)].dtype) : c->bytes);
+        if (auto* c = std::get_if<ir::CpAsync>(&s.op))
+            granule = std::min(granule, c->whole_vectors ? target::bytes(k_.buffers[at(c->dst.buffer)].dtype) : c->bytes);
     });
     return std::max(granule, 1);
 }
@@ -49,7 +50,7 @@ std::uint32_t Machine::snapshot_of(Warp& w) {
 }
 
 const Footprint& Machine::footprint(const Warp& w, const Stmt& s, const std::vector<std::int64_t>& origin, int which,
-                                             const std::function<void(Footprint&)>& make) {
+                                    const std::function<void(Footprint&)>& make) {
     auto key = std::make_tuple(&s, warp_in_group(w), which, origin);
     auto& known = options_.cache->footprints;
     auto found = known.find(key);
@@ -80,35 +81,42 @@ void Machine::touch(int block, const Footprint& f, bool is_write, Access access,
     while (shadow.size() < places.size()) shadow.split(at(places.split_from(shadow.size())));
     const Stmt* writer = nullptr;
     std::uint32_t written_at = 0;
-    int unwritten = -1;   // a place that is read before anything was written there
+    int unwritten = -1;  // a place that is read before anything was written there
     const auto place_name = [&](int place) { return arena_place(places.first_granule(place) * granule_); };
     for (const auto& [lane, place] : f.touches) {
         access.lane = lane;
         const int told = lane < 32 ? lane : 0;
         const Granule& cell = shadow.at(at(place));
         if (!is_write) {
-            if (!cell.initialised) {   // told at the end: a race says more of what is missing
+            if (!cell.initialised) {  // told at the end: a race says more of what is missing
                 if (unwritten < 0) unwritten = place;
                 continue;
             }
-            const bool as_before = cell.write.stmt == writer && cell.write.snapshot == written_at;   // neighbours mostly come from one write
+            const bool as_before = cell.write.stmt == writer && cell.write.snapshot == written_at;  // neighbours mostly come from one write
             writer = cell.write.stmt, written_at = cell.write.snapshot;
-            if (cell.write.stmt && !as_before && seen_dependences_.emplace(&s, cell.write.stmt, access.snapshot, cell.write.snapshot).second) {
+            if (cell.write.stmt && !as_before &&
+                seen_dependences_.emplace(&s, cell.write.stmt, access.snapshot, cell.write.snapshot).second) {
                 const Snapshot &at_read = snapshots_[access.snapshot], &at_write = snapshots_[cell.write.snapshot];
                 outcome_.dependences.insert({&s, cell.write.stmt, at_read.values, at_write.values, at_write.ends});
             }
         }
         const Finding found = is_write ? shadow.write(at(place), access, k) : shadow.read(at(place), access, k);
         if (found.conflict == Conflict::race) {
-            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", &w, told, s, found.other.stmt, place_name(place));
+            fault(FaultKind::race, "two accesses to one place in shared memory are not ordered by any barrier, and one of them writes", &w,
+                  told, s, found.other.stmt, place_name(place));
             return;
         }
         if (found.conflict == Conflict::proxy) {
-            fault(FaultKind::proxy, "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between (tw.fence_async() after the stores, before the barrier)", &w, told, s, found.other.stmt, place_name(place));
+            fault(FaultKind::proxy,
+                  "ordinary stores to shared memory are followed by the copy engine or tensor cores with no proxy fence between "
+                  "(tw.fence_async() after the stores, before the barrier)",
+                  &w, told, s, found.other.stmt, place_name(place));
             return;
         }
     }
-    if (unwritten >= 0) fault(FaultKind::uninitialised, "shared memory is read before anything was written there", &w, 0, s, nullptr, place_name(unwritten));
+    if (unwritten >= 0)
+        fault(FaultKind::uninitialised, "shared memory is read before anything was written there", &w, 0, s, nullptr,
+              place_name(unwritten));
 }
 
 void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, int id, bool is_write) {
@@ -123,7 +131,8 @@ void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, 
         const int first = 32 * warp_in_group(w);
         const auto* load = std::get_if<ir::LoadShared>(&s.op);
         const auto* store = std::get_if<ir::StoreShared>(&s.op);
-        const bool together = (load && load->matrix) || (store && store->matrix);   // ldmatrix and stmatrix: a lane's elements are moved for it by others
+        const bool together =
+            (load && load->matrix) || (store && store->matrix);  // ldmatrix and stmatrix: a lane's elements are moved for it by others
         for (int t = first; t < first + 32 && t < table.threads; ++t) {
             if (is_write && holds_a_copy(k_.fragments[at(id)].dist, t)) continue;
             for (int v = 0; v < table.values; ++v) {
@@ -132,7 +141,8 @@ void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, 
                 for (std::size_t i = 0; i < view.dims.size(); ++i) c[at(view.dims[i])] += table.at(t, v)[i];
                 for (std::size_t d = 0; d < c.size(); ++d) out.outside |= c[d] < 0 || c[d] >= buffer.extent(static_cast<int>(d));
                 if (out.outside) return;
-                out.touches.emplace_back(together ? several_lanes : static_cast<std::uint8_t>(t % 32), ir::shared_address(buffer, c) / granule_);
+                out.touches.emplace_back(together ? several_lanes : static_cast<std::uint8_t>(t % 32),
+                                         ir::shared_address(buffer, c) / granule_);
             }
         }
     });
@@ -143,7 +153,8 @@ void Machine::skeleton_move(Warp& w, const Stmt& s, const ir::SharedView& view, 
     if (!is_write) written(w, s, id);
 }
 
-void Machine::skeleton_box(TmaTask& t, int rank, const ir::SharedView& view, const ir::TensorMap& map, bool is_write, const Access& access) {
+void Machine::skeleton_box(TmaTask& t, int rank, const ir::SharedView& view, const ir::TensorMap& map, bool is_write,
+                           const Access& access) {
     const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
     const Warp& w = warps_[at(t.warp)];
     const Footprint& f = footprint(w, *t.stmt, t.origin, 1, [&](Footprint& out) {
@@ -169,7 +180,8 @@ void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
     a.stmt = t.stmt;
     a.snapshot = t.snapshot;
     const int depth = op.b.extents[1];
-    auto read = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, int which, const std::function<std::vector<int>()>& rows) {
+    auto read = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, int which,
+                    const std::function<std::vector<int>()>& rows) {
         const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
         const Footprint& f = footprint(w, *t.stmt, origin, which, [&](Footprint& out) {
             // Neighbours along the contiguous dimension share granules: step over them.
@@ -197,7 +209,7 @@ void Machine::skeleton_wgmma(Warp& w, WgmmaTask& t) {
         return all;
     });
     if (auto* view = std::get_if<ir::SharedView>(&op.a)) {
-        read(*view, t.a_origin, 3, [&] {   // the rows of this warp
+        read(*view, t.a_origin, 3, [&] {  // the rows of this warp
             const FragmentTable& table = tables_[at(op.acc)];
             const int first = 32 * (w.index - t.group->first_warp);
             std::set<int> rows;

@@ -10,7 +10,10 @@ std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s,
     const std::int64_t slot = must(w, ref.slot, s);
     const ir::BarrierArray& array = k_.barriers[at(ref.array)];
     if (slot < 0 || slot >= array.slots) {
-        fault(FaultKind::out_of_bounds, "slot " + std::to_string(slot) + " of mbarrier array `" + array.name + "` does not exist (it has " + std::to_string(array.slots) + ")", &w, 0, s);
+        fault(FaultKind::out_of_bounds,
+              "slot " + std::to_string(slot) + " of mbarrier array `" + array.name + "` does not exist (it has " +
+                  std::to_string(array.slots) + ")",
+              &w, 0, s);
         return std::nullopt;
     }
     int block = w.block;
@@ -26,20 +29,23 @@ std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s,
     const BarrierSlot& b = blocks_[at(block)].barriers[at(number)];
     if (!std::holds_alternative<ir::BarrierInit>(s.op)) {
         if (!b.initialised) {
-            fault(FaultKind::barrier, "mbarrier `" + array.name + "[" + std::to_string(slot) + "]` is used before it is initialised", &w, 0, s);
+            fault(FaultKind::barrier, "mbarrier `" + array.name + "[" + std::to_string(slot) + "]` is used before it is initialised", &w, 0,
+                  s);
             return std::nullopt;
         }
         if (b.initialiser != w.number) {
             const auto who = static_cast<std::size_t>(b.initialiser);
             if (w.knows.order[who] < b.init_time) {
-                fault(FaultKind::race, "the initialisation of mbarrier `" + array.name + "` is not ordered before its use (a barrier is missing)", &w, 0, s);
+                fault(FaultKind::race,
+                      "the initialisation of mbarrier `" + array.name + "` is not ordered before its use (a barrier is missing)", &w, 0, s);
                 return std::nullopt;
             }
         }
         // The copy engine completes on it from another proxy, whoever initialised it.
         if (b.initialiser != w.number || std::holds_alternative<ir::TmaLoad>(s.op)) {
             if (w.knows.fenced[static_cast<std::size_t>(b.initialiser)] < b.init_time) {
-                fault(FaultKind::proxy, "the initialisation of mbarrier `" + array.name + "` was not fenced (fence.mbarrier_init) before its use", &w, 0, s);
+                fault(FaultKind::proxy,
+                      "the initialisation of mbarrier `" + array.name + "` was not fenced (fence.mbarrier_init) before its use", &w, 0, s);
                 return std::nullopt;
             }
         }
@@ -50,7 +56,7 @@ std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s,
 // An arrival that may come before one of the round before would be counted in that one's place: who meets whom would hang on the schedule.
 void Machine::count_arrival(Warp& w, const Stmt& s, const Knowledge& round_before) {
     if (options_.values) return;
-    if (!mixed_ && !covers(w.knows.waits, round_before.waits)) mixed_ = {w.number, &s};   // told at the end, where nothing worse was found
+    if (!mixed_ && !covers(w.knows.waits, round_before.waits)) mixed_ = {w.number, &s};  // told at the end, where nothing worse was found
     ++w.knows.waits[at(w.number)];
 }
 
@@ -62,7 +68,7 @@ void Machine::complete_phase_if_ready(int block, int number) {
     for (const auto& [warp, wait] : b.waited) {
         const auto n = static_cast<std::size_t>(warp);
         if (n < b.gathering.waits.size() && b.gathering.waits[n] >= wait.first) continue;
-        if (!overrun_) overrun_ = {warp, wait.second};   // told at the end, where nothing worse was found
+        if (!overrun_) overrun_ = {warp, wait.second};  // told at the end, where nothing worse was found
         break;
     }
     b.waited.clear();
@@ -103,7 +109,10 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     tick(w);
     for (int i = 0; i < count * copies; ++i) {
         if (b.pending == 0) {
-            fault(FaultKind::barrier, "mbarrier `" + k_.barriers[at(ref.array)].name + "` gets more arrivals in a phase than the " + std::to_string(b.arrivals) + " it expects", &w, 0, s);
+            fault(FaultKind::barrier,
+                  "mbarrier `" + k_.barriers[at(ref.array)].name + "` gets more arrivals in a phase than the " +
+                      std::to_string(b.arrivals) + " it expects",
+                  &w, 0, s);
             return;
         }
         --b.pending;
@@ -148,7 +157,10 @@ bool Machine::named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, b
         return true;
     }
     if (b.arrived > 0 && b.expected != threads) {
-        fault(FaultKind::barrier, "named barrier " + std::to_string(id) + " is used with " + std::to_string(threads) + " and " + std::to_string(b.expected) + " threads at the same time", &w, 0, s);
+        fault(FaultKind::barrier,
+              "named barrier " + std::to_string(id) + " is used with " + std::to_string(threads) + " and " + std::to_string(b.expected) +
+                  " threads at the same time",
+              &w, 0, s);
         return true;
     }
     count_arrival(w, s, b.released);
@@ -158,7 +170,8 @@ bool Machine::named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, b
     tick(w);
     w.wait_generation = b.generation;
     if (b.arrived > threads) {
-        fault(FaultKind::barrier, "named barrier " + std::to_string(id) + " gets more threads than the " + std::to_string(threads) + " it expects", &w, 0, s);
+        fault(FaultKind::barrier,
+              "named barrier " + std::to_string(id) + " gets more threads than the " + std::to_string(threads) + " it expects", &w, 0, s);
         return true;
     }
     if (b.arrived == threads) {

@@ -3,8 +3,8 @@
 // Which messages a warp sends and receives, and in which order, is checked warp by warp: these rules (docs/verifier.md, "Teams") say that
 // no block waits for ever and that no mailbox is overwritten while it is needed, whatever the other blocks do. What is received is a
 // function of what all blocks sent, not of the schedule. So the blocks run one after another, and the launch is repeated: what was sent in
-// one pass is received in the next, until a pass sends what it was given. A message can depend only on messages that were received before it
-// was sent, so each pass settles at least one more, and what no pass changes is what the blocks would have sent together.
+// one pass is received in the next, until a pass sends what it was given. A message can depend only on messages that were received before
+// it was sent, so each pass settles at least one more, and what no pass changes is what the blocks would have sent together.
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -20,7 +20,8 @@ struct TeamFold {
     const ir::Team& team;
     double* numbers;
     TeamFold(const ir::Team& t, double* n) : team(t), numbers(n) {
-        for (int i = 0; i < team.words(); ++i) numbers[i] = team.fold == ir::Team::Fold::exp_sum && i % 2 == 0 ? -std::numeric_limits<double>::max() : 0;
+        for (int i = 0; i < team.words(); ++i)
+            numbers[i] = team.fold == ir::Team::Fold::exp_sum && i % 2 == 0 ? -std::numeric_limits<double>::max() : 0;
     }
     void add(int row, const double* element) {
         double* into = numbers + row * team.numbers;
@@ -55,7 +56,7 @@ bool Machine::same_messages() const {
     for (const auto& [message, numbers] : sent_) {
         const auto before = received_.find(message);
         if (before == received_.end()) return false;
-        for (std::size_t i = 0; i < numbers.size(); ++i) {   // NaN is NaN
+        for (std::size_t i = 0; i < numbers.size(); ++i) {  // NaN is NaN
             if (numbers[i] != before->second[i] && !(std::isnan(numbers[i]) && std::isnan(before->second[i]))) return false;
         }
     }
@@ -66,8 +67,16 @@ void Machine::team_send(Warp& w, const Stmt& s, const ir::TeamSend& op) {
     const ir::Team& team = k_.teams[at(op.team)];
     const std::int64_t message = must(w, op.message, s);
     auto& [sent, received] = w.messages[at(op.team)];
-    if (message != sent) return fault(FaultKind::barrier, "message " + std::to_string(message) + " of `" + team.name + "` is sent where message " + std::to_string(sent) + " is next: they are sent in the order of their numbers", &w, 0, s);
-    if (sent - received >= team.depth) return fault(FaultKind::barrier, "message " + std::to_string(message) + " of `" + team.name + "` is sent while " + std::to_string(sent - received) + " before it are not yet received; its depth is " + std::to_string(team.depth), &w, 0, s);
+    if (message != sent)
+        return fault(FaultKind::barrier,
+                     "message " + std::to_string(message) + " of `" + team.name + "` is sent where message " + std::to_string(sent) +
+                         " is next: they are sent in the order of their numbers",
+                     &w, 0, s);
+    if (sent - received >= team.depth)
+        return fault(FaultKind::barrier,
+                     "message " + std::to_string(message) + " of `" + team.name + "` is sent while " + std::to_string(sent - received) +
+                         " before it are not yet received; its depth is " + std::to_string(team.depth),
+                     &w, 0, s);
     ++sent;
     for (int f : op.src) {
         if (!readable(w, s, f)) return;
@@ -77,7 +86,7 @@ void Machine::team_send(Warp& w, const Stmt& s, const ir::TeamSend& op) {
     given.resize(at(outcome_.blocks * k_.warps * team.words()), std::nan(""));
     double* mine = &given[at((cluster_ * k_.warps + w.index) * team.words())];
     TeamFold fold(team, mine);
-    const FragmentTable& table = tables_[at(op.src[0])];   // the tiles of a message lie alike
+    const FragmentTable& table = tables_[at(op.src[0])];  // the tiles of a message lie alike
     const int first = 32 * w.index;
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         if (holds_a_copy(k_.fragments[at(op.src[0])].dist, t)) continue;
@@ -93,8 +102,16 @@ void Machine::team_receive(Warp& w, const Stmt& s, const ir::TeamReceive& op) {
     const ir::Team& team = k_.teams[at(op.team)];
     const std::int64_t message = must(w, op.message, s);
     auto& [sent, received] = w.messages[at(op.team)];
-    if (message != received) return fault(FaultKind::barrier, "message " + std::to_string(message) + " of `" + team.name + "` is received where message " + std::to_string(received) + " is next: they are received in the order of their numbers", &w, 0, s);
-    if (received >= sent) return fault(FaultKind::deadlock, "message " + std::to_string(message) + " of `" + team.name + "` is waited for before this block has sent it: every block waits for ever", &w, 0, s);
+    if (message != received)
+        return fault(FaultKind::barrier,
+                     "message " + std::to_string(message) + " of `" + team.name + "` is received where message " +
+                         std::to_string(received) + " is next: they are received in the order of their numbers",
+                     &w, 0, s);
+    if (received >= sent)
+        return fault(FaultKind::deadlock,
+                     "message " + std::to_string(message) + " of `" + team.name +
+                         "` is waited for before this block has sent it: every block waits for ever",
+                     &w, 0, s);
     ++received;
     std::vector<double> result(at(team.words()), std::nan(""));
     if (const auto found = received_.find({op.team, message}); options_.values && found != received_.end()) {
@@ -126,7 +143,10 @@ void Machine::check_messages(const Warp& w) {
         const std::int64_t messages = must(w, team.messages, here);
         const auto [sent, received] = w.messages[t];
         if (sent == messages && received == messages) continue;
-        fault(FaultKind::barrier, "the block ends after it has sent " + std::to_string(sent) + " and received " + std::to_string(received) + " of the " + std::to_string(messages) + " messages of `" + team.name + "`", &w, 0, here);
+        fault(FaultKind::barrier,
+              "the block ends after it has sent " + std::to_string(sent) + " and received " + std::to_string(received) + " of the " +
+                  std::to_string(messages) + " messages of `" + team.name + "`",
+              &w, 0, here);
         return;
     }
 }

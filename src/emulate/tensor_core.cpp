@@ -25,7 +25,8 @@ MatrixOperand::MatrixOperand(target::DType t, std::vector<double> v) : type(t), 
     }
 }
 
-double product_sum(target::MatrixUnit unit, const MatrixOperand& a, std::size_t a_first, const MatrixOperand& b, std::size_t b_first, std::size_t count, double c, target::DType acc) {
+double product_sum(target::MatrixUnit unit, const MatrixOperand& a, std::size_t a_first, const MatrixOperand& b, std::size_t b_first,
+                   std::size_t count, double c, target::DType acc) {
     if (a.factors.empty() || b.factors.empty() || acc != target::DType::F32 || count > 64) {
         double part = 0;
         for (std::size_t i = 0; i < count; ++i) part += a.values[a_first + i] * b.values[b_first + i];
@@ -34,7 +35,8 @@ double product_sum(target::MatrixUnit unit, const MatrixOperand& a, std::size_t 
     const float before = static_cast<float>(c);
     std::uint32_t bits = 0;
     std::memcpy(&bits, &before, sizeof bits);
-    bits = target::matrix_sum(unit, a.type, b.type, acc, std::span(a.factors).subspan(a_first, count), std::span(b.factors).subspan(b_first, count), bits);
+    bits = target::matrix_sum(unit, a.type, b.type, acc, std::span(a.factors).subspan(a_first, count),
+                              std::span(b.factors).subspan(b_first, count), bits);
     float after = 0;
     std::memcpy(&after, &bits, sizeof after);
     return after;
@@ -61,7 +63,8 @@ void Machine::mma(Warp& w, const Stmt& s, const ir::Mma& op) {
         }
         std::map<int, MatrixOperand> operands;
         for (auto& [row, content] : rows) {
-            if (std::find(content.second.begin(), content.second.end(), 0) == content.second.end()) operands.emplace(row, MatrixOperand(k_.fragments[at(id)].dtype, std::move(content.first)));
+            if (std::find(content.second.begin(), content.second.end(), 0) == content.second.end())
+                operands.emplace(row, MatrixOperand(k_.fragments[at(id)].dtype, std::move(content.first)));
         }
         return operands;
     };
@@ -83,7 +86,7 @@ void Machine::mma(Warp& w, const Stmt& s, const ir::Mma& op) {
     auto a_made = rows_made(op.a), b_made = rows_made(op.b);
     const FragmentTable& table = tables_[at(op.acc)];
     FragmentState& acc = fragment(g, op.acc);
-    const int step = std::max(1, 32 / target::bytes(k_.fragments[at(op.a)].dtype));   // elements one instruction sums
+    const int step = std::max(1, 32 / target::bytes(k_.fragments[at(op.a)].dtype));  // elements one instruction sums
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         for (int v = 0; v < table.values; ++v) {
             const auto x = a.find(table.at(t, v)[0]), y = b.find(table.at(t, v)[1]);
@@ -98,7 +101,8 @@ void Machine::mma(Warp& w, const Stmt& s, const ir::Mma& op) {
             }
             double& sum = acc.values[at(t * table.values + v)];
             for (int k = 0; k < depth; k += step) {
-                sum = product_sum(target::MatrixUnit::MmaSync, x->second, at(k), y->second, at(k), at(std::min(step, depth - k)), sum, k_.fragments[at(op.acc)].dtype);
+                sum = product_sum(target::MatrixUnit::MmaSync, x->second, at(k), y->second, at(k), at(std::min(step, depth - k)), sum,
+                                  k_.fragments[at(op.acc)].dtype);
             }
         }
     }
@@ -121,7 +125,8 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
     a.time = t.time;
     a.stmt = t.stmt;
     a.snapshot = t.snapshot;
-    auto fetch = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, int row, int k, double& out, std::vector<MadeId>& made) {
+    auto fetch = [&](const ir::SharedView& view, const std::vector<std::int64_t>& origin, int row, int k, double& out,
+                     std::vector<MadeId>& made) {
         const ir::SharedBuffer& buffer = k_.buffers[at(view.buffer)];
         std::vector<int> c(buffer.dims.size());
         for (std::size_t d = 0; d < c.size(); ++d) c[d] = static_cast<int>(origin[d]);
@@ -137,7 +142,9 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
         if (!shared_touch(w.block, address, target::bytes(buffer.dtype), false, a, t.at_issue, &w, *t.stmt)) return false;
         out = load_value(&blocks_[at(w.block)].arena[at(address)], buffer.dtype);
         const int cell[2] = {row, k};
-        if (options_.history) made.push_back(options_.history->move(made_in_arena(w.block, address, target::bytes(buffer.dtype)), t.snapshot, -1, address, cell, 2));
+        if (options_.history)
+            made.push_back(
+                options_.history->move(made_in_arena(w.block, address, target::bytes(buffer.dtype)), t.snapshot, -1, address, cell, 2));
         return true;
     };
     std::map<int, MadeId> a_made, b_made;
@@ -150,7 +157,7 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
         if (options_.history) b_made[n] = options_.history->row(line);
         line.clear();
     }
-    std::map<int, std::vector<double>> rows;   // rows of A this warp needs
+    std::map<int, std::vector<double>> rows;  // rows of A this warp needs
     target::DType a_type = target::DType::BF16;
     if (const int* frag = std::get_if<int>(&op.a)) {
         const FragmentTable& from = tables_[at(*frag)];
@@ -208,7 +215,8 @@ void Machine::finish_wgmma(Warp& w, WgmmaTask& t) {
             double& out = acc.values[at(th * table.values + v)];
             double sum = t.accumulate ? out : 0.0;
             for (int k = 0; k < depth; k += step) {
-                sum = product_sum(target::MatrixUnit::Wgmma, row->second, at(k), columns_of_b, at(c[1] * depth + k), at(std::min(step, depth - k)), sum, acc_type);
+                sum = product_sum(target::MatrixUnit::Wgmma, row->second, at(k), columns_of_b, at(c[1] * depth + k),
+                                  at(std::min(step, depth - k)), sum, acc_type);
             }
             out = sum;
         }

@@ -61,7 +61,8 @@ Spread spread_of(std::uint64_t seed) {
 
 }  // namespace
 
-std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, std::uint64_t seed, bool small_integers) {
+std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, std::uint64_t seed,
+                                      bool small_integers) {
     std::vector<TensorData> tensors;
     const auto promised = promised_contents(k.tensors, sizes, spread_of(seed), seed);
     const auto is_index = index_tensors(k.tensors, k.computes, {&k}), is_read = read_tensors(k.tensors, k.computes);
@@ -74,13 +75,15 @@ std::vector<TensorData> random_inputs(const ir::Kernel& k, const std::vector<std
         std::vector<double> values(static_cast<std::size_t>(count));
         const bool is_float = target::info(t.dtype).is_float;
         for (double& v : values) {
-            // With no promise about an index tensor's contents places that `computes` reads are meant, or zero: anything else could be a false alarm.
+            // With no promise about an index tensor's contents places that `computes` reads are meant, or zero: anything else could be a
+            // false alarm.
             if (!is_float && is_index[i]) v = places[i] > 0 ? static_cast<double>(random() % static_cast<std::uint64_t>(places[i])) : 0;
             else if (!is_float) v = drawn_integer(t.dtype, small_integers, random);
             else if (small_integers) v = static_cast<double>(static_cast<int>(random() % 7) - 3);
             else v = std::uniform_real_distribution<double>(-1.0, 1.0)(random);
         }
-        if (!promised[i].empty()) scatter(data, promised[i], [&](std::size_t place, std::int64_t v) { values[place] = static_cast<double>(v); });
+        if (!promised[i].empty())
+            scatter(data, promised[i], [&](std::size_t place, std::int64_t v) { values[place] = static_cast<double>(v); });
         for (std::int64_t n = 0; n < count; ++n) {
             store_value(&data.bytes[static_cast<std::size_t>(n * target::bytes(t.dtype))], t.dtype, values[static_cast<std::size_t>(n)]);
         }
@@ -103,7 +106,8 @@ std::vector<TensorData> index_contents(const ir::Kernel& k, const std::vector<st
         data.strides = values_of(t.strides, sizes);
         if (!target::info(t.dtype).is_float) data = make_tensor(t.dtype, data.dims, data.strides);
         const std::size_t size = static_cast<std::size_t>(target::bytes(t.dtype));
-        scatter(data, promised[i], [&](std::size_t place, std::int64_t v) { store_value(&data.bytes[place * size], t.dtype, static_cast<double>(v)); });
+        scatter(data, promised[i],
+                [&](std::size_t place, std::int64_t v) { store_value(&data.bytes[place * size], t.dtype, static_cast<double>(v)); });
         result.push_back(std::move(data));
     }
     return result;
@@ -116,7 +120,7 @@ std::int64_t memory_needed(const ir::Kernel& k, const std::vector<std::int64_t>&
         double elements = 1;
         for (std::size_t d = 0; d < t.dims.size(); ++d) {
             const auto extent = size_value(t.dims[d], sizes), stride = size_value(t.strides[d], sizes);
-            if (!extent || !stride) return most;   // overflow: more than anybody has
+            if (!extent || !stride) return most;  // overflow: more than anybody has
             if (*extent <= 0) elements = 0;
             else if (elements > 0) elements += static_cast<double>(*extent - 1) * static_cast<double>(std::max<std::int64_t>(*stride, 0));
         }
@@ -129,16 +133,20 @@ std::int64_t memory_needed(const ir::Kernel& k, const std::vector<std::int64_t>&
 std::string too_large(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, std::int64_t memory_limit) {
     for (const ir::Tensor& t : k.tensors) {
         for (const ir::Expr& e : t.dims) {
-            if (const auto extent = size_value(e, sizes); extent && *extent < 0) return "with these sizes `" + t.name + "` has a dimension of " + std::to_string(*extent);
+            if (const auto extent = size_value(e, sizes); extent && *extent < 0)
+                return "with these sizes `" + t.name + "` has a dimension of " + std::to_string(*extent);
         }
-        for (std::size_t d = 0; d < t.strides.size(); ++d) {   // elements before the first have no memory
-            if (const auto stride = size_value(t.strides[d], sizes); stride && *stride < 0 && size_value(t.dims[d], sizes).value_or(0) > 1) return "with these sizes `" + t.name + "` has a stride of " + std::to_string(*stride);
+        for (std::size_t d = 0; d < t.strides.size(); ++d) {  // elements before the first have no memory
+            if (const auto stride = size_value(t.strides[d], sizes); stride && *stride < 0 && size_value(t.dims[d], sizes).value_or(0) > 1)
+                return "with these sizes `" + t.name + "` has a stride of " + std::to_string(*stride);
         }
     }
     const std::int64_t bytes = memory_needed(k, sizes);
     if (bytes <= memory_limit) return {};
     const auto mebibytes = [](std::int64_t b) { return std::to_string(b >> 20) + " MiB"; };
-    return "these sizes need " + (bytes == std::numeric_limits<std::int64_t>::max() ? "more memory than can be counted" : mebibytes(bytes)) + " on the emulator; the limit is " + mebibytes(memory_limit);
+    return "these sizes need " +
+           (bytes == std::numeric_limits<std::int64_t>::max() ? "more memory than can be counted" : mebibytes(bytes)) +
+           " on the emulator; the limit is " + mebibytes(memory_limit);
 }
 
 void note_refusal(Trial& trial) {
@@ -151,8 +159,8 @@ void note_refusal(Trial& trial) {
 double stated_tolerance(const ir::Computes& computes, const std::vector<ir::Tensor>& tensors, int tensor) {
     const target::DType type = tensors[static_cast<std::size_t>(tensor)].dtype;
     if (!target::info(type).is_float) return 0;
-    // The reference rounds nowhere, so that what the equation rounds, f32(tf32(x)), is allowed for here. The same for all shapes, because errors are
-    // taken relative to the output's root mean square.
+    // The reference rounds nowhere, so that what the equation rounds, f32(tf32(x)), is allowed for here. The same for all shapes, because
+    // errors are taken relative to the output's root mean square.
     double u = unit(type);
     const std::function<void(const ir::Term&)> look = [&](const ir::Term& t) {
         if (t->kind == ir::TermKind::cast) u = std::max(u, unit(t->dtype));
@@ -164,7 +172,8 @@ double stated_tolerance(const ir::Computes& computes, const std::vector<ir::Tens
     return std::max(4.0 * u, 1e-5);
 }
 
-std::vector<double> random_scalars(const std::vector<ir::ScalarParam>& params, std::uint64_t seed, const std::map<std::string, double>& given) {
+std::vector<double> random_scalars(const std::vector<ir::ScalarParam>& params, std::uint64_t seed,
+                                   const std::map<std::string, double>& given) {
     std::vector<double> scalars;
     std::mt19937_64 random(seed ^ 0x5bd1e995);
     for (const ir::ScalarParam& p : params) {
@@ -189,7 +198,8 @@ std::string unknown_scalar(const std::vector<ir::ScalarParam>& params, const std
 
 std::string broken_scalar(const std::vector<ir::ScalarParam>& params, const std::vector<double>& values) {
     for (std::size_t i = 0; i < params.size(); ++i) {
-        if (params[i].positive && !(values[i] > 0)) return params[i].name + " is promised to be positive, and is " + std::to_string(values[i]);
+        if (params[i].positive && !(values[i] > 0))
+            return params[i].name + " is promised to be positive, and is " + std::to_string(values[i]);
     }
     return {};
 }
@@ -198,7 +208,8 @@ Start starting_values(const ir::Kernel& k, const std::vector<std::int64_t>& size
     Start start;
     start.refused = too_large(k, sizes, options.memory_limit);
     if (!start.refused.empty()) return start;
-    if (const std::string name = unknown_scalar(k.scalars, options.scalars); !name.empty()) start.refused = k.name + " has no scalar parameter named '" + name + "'";
+    if (const std::string name = unknown_scalar(k.scalars, options.scalars); !name.empty())
+        start.refused = k.name + " has no scalar parameter named '" + name + "'";
     start.scalars = random_scalars(k.scalars, options.seed, options.scalars);
     if (const std::string why = broken_scalar(k.scalars, start.scalars); start.refused.empty()) start.refused = why;
     start.tensors = random_inputs(k, sizes, options.seed, options.small_integers);
@@ -211,7 +222,8 @@ Start starting_values(const ir::Kernel& k, const std::vector<std::int64_t>& size
         TensorData& data = start.tensors[static_cast<std::size_t>(t - k.tensors.data())];
         const auto width = static_cast<std::size_t>(target::bytes(data.dtype));
         if (values.size() * width != data.bytes.size()) {
-            start.refused = name + " has " + std::to_string(data.bytes.size() / width) + " elements; " + std::to_string(values.size()) + " values were given";
+            start.refused = name + " has " + std::to_string(data.bytes.size() / width) + " elements; " + std::to_string(values.size()) +
+                            " values were given";
             continue;
         }
         for (std::size_t n = 0; n < values.size(); ++n) store_value(&data.bytes[n * width], data.dtype, values[n]);
@@ -219,14 +231,15 @@ Start starting_values(const ir::Kernel& k, const std::vector<std::int64_t>& size
     return start;
 }
 
-void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorData>& inputs, const std::vector<double>& scalars, const TrialOptions& options) {
+void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorData>& inputs, const std::vector<double>& scalars,
+                   const TrialOptions& options) {
     if (!trial.outcome.clean() || k.computes.empty()) return;
     auto expected = options.expected ? *options.expected : reference(k.computes, trial.sizes, scalars, inputs);
     if (!expected) {
         trial.refused = expected.error();
         return;
     }
-    std::optional<std::vector<ReferenceOutput>> single;   // made for outputs that differ: see Sensitivity
+    std::optional<std::vector<ReferenceOutput>> single;  // made for outputs that differ: see Sensitivity
     for (std::size_t q = 0; q < expected->size(); ++q) {
         ReferenceOutput& r = (*expected)[q];
         OutputError e;
@@ -237,7 +250,10 @@ void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorDa
         e.error = compare(r, actual);
         const bool integer = !target::info(actual.dtype).is_float;
         const auto given = options.tolerances.find(k.tensors[static_cast<std::size_t>(r.tensor)].name);
-        e.tolerance = integer ? 0.0 : given != options.tolerances.end() ? given->second : options.tolerance > 0 ? options.tolerance : stated_tolerance(k.computes, k.tensors, r.tensor);
+        e.tolerance = integer                             ? 0.0
+                      : given != options.tolerances.end() ? given->second
+                      : options.tolerance > 0             ? options.tolerance
+                                                          : stated_tolerance(k.computes, k.tensors, r.tensor);
         e.wrong = !(e.error.worst <= e.tolerance);
         if (e.wrong && !integer) {
             ReferenceOptions in_f32;
@@ -246,9 +262,11 @@ void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorDa
                 auto made = reference(k.computes, trial.sizes, scalars, inputs, in_f32);
                 if (made) single = *std::move(made);
             }
-            e.error = compare(r, actual, {single ? &(*single)[q] : nullptr, options.own_data, names_an_infinity(k.computes.equations[q].value)});
+            e.error =
+                compare(r, actual, {single ? &(*single)[q] : nullptr, options.own_data, names_an_infinity(k.computes.equations[q].value)});
             e.wrong = !(e.error.worst <= e.tolerance);
-            if (!e.wrong && e.error.excused == static_cast<std::int64_t>(r.values.size())) trial.refused = "`computes` is not defined on these inputs";
+            if (!e.wrong && e.error.excused == static_cast<std::int64_t>(r.values.size()))
+                trial.refused = "`computes` is not defined on these inputs";
         }
         e.unwritten = e.error.has_nan;
         trial.outputs.push_back(e);
@@ -276,10 +294,11 @@ void judge_outputs(Trial& trial, const ir::Kernel& k, const std::vector<TensorDa
             if (r.tensor != static_cast<int>(t)) continue;
             is_output = true;
             if (r.starts.empty() && r.dims == before.dims) std::fill(said.begin(), said.end(), 1);
-            else for_each(r.dims, [&](std::vector<std::int64_t> index) {
-                for (std::size_t d = 0; d < r.starts.size(); ++d) index[d] += r.starts[d];
-                said[number(index)] = 1;
-            });
+            else
+                for_each(r.dims, [&](std::vector<std::int64_t> index) {
+                    for (std::size_t d = 0; d < r.starts.size(); ++d) index[d] += r.starts[d];
+                    said[number(index)] = 1;
+                });
         }
         if (!is_output || std::all_of(said.begin(), said.end(), [](char c) { return c != 0; })) continue;
         OutputError e;

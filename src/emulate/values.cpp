@@ -58,12 +58,13 @@ double rounded(double value, DType type) {
         case DType::F64: return value;
         case DType::F32: return static_cast<float>(value);
         case DType::BF16:
-            return std::bit_cast<float>(static_cast<std::uint32_t>(target::f32_to_bf16(std::bit_cast<std::uint32_t>(static_cast<float>(value)))) << 16);
+            return std::bit_cast<float>(
+                static_cast<std::uint32_t>(target::f32_to_bf16(std::bit_cast<std::uint32_t>(static_cast<float>(value)))) << 16);
         case DType::F16:
         case DType::TF32:
         case DType::E4M3:
         case DType::E5M2: return target::to_double(target::from_double(value, type), type);
-        default: return ir::low_bits(value, type);   // of a sum or a product: integers keep their low bits
+        default: return ir::low_bits(value, type);  // of a sum or a product: integers keep their low bits
     }
 }
 

@@ -95,7 +95,7 @@ bool covers_exactly(const Distribution& d) {
     };
     const int threads = d.threads(), values = d.values();
     const std::vector<int> of_thread = table(d.thread, threads), of_value = table(d.value, values);
-    std::vector<int> holder(static_cast<std::size_t>(d.elements()), -1);   // the last thread seen with the element
+    std::vector<int> holder(static_cast<std::size_t>(d.elements()), -1);  // the last thread seen with the element
     int covered = 0;
     for (int t = 0; t < threads; ++t) {
         for (int v = 0; v < values; ++v) {
@@ -146,7 +146,7 @@ std::optional<Distribution> windowed(const Distribution& d, int dim, int extent)
         }
         if (digit.step >= extent) {
             if (digit.step % extent != 0) return std::nullopt;
-            continue;   // chooses the window
+            continue;  // chooses the window
         }
         if (extent % digit.step != 0 || digit.extent % (extent / digit.step) != 0) return std::nullopt;
         digit.extent = extent / digit.step;
@@ -217,7 +217,7 @@ std::optional<Distribution> blocked(const std::vector<int>& shape, int threads, 
     for (int dim = last; dim >= 0; --dim) {
         int step = dim == last ? vector : 1;
         int units = shape[static_cast<std::size_t>(dim)] / step;
-        int across = 1;   // the largest divisor of both: units that different threads take
+        int across = 1;  // the largest divisor of both: units that different threads take
         for (int c = std::min(units, left); c >= 1; --c) {
             if (units % c == 0 && left % c == 0) {
                 across = c;

@@ -31,13 +31,13 @@ struct DistDigit {
 };
 
 struct Distribution {
-    std::vector<int> shape;          // the tile's extents
-    std::vector<DistDigit> thread;   // least significant first; product of extents = threads of the group
-    std::vector<DistDigit> value;    // least significant first; product of extents = elements per thread
+    std::vector<int> shape;         // the tile's extents
+    std::vector<DistDigit> thread;  // least significant first; product of extents = threads of the group
+    std::vector<DistDigit> value;   // least significant first; product of extents = elements per thread
 
     int threads() const;
     int values() const;
-    int elements() const;            // product of the shape
+    int elements() const;  // product of the shape
     // Pre: 0 <= t < threads(), 0 <= v < values(). Post: 0 <= result[d] < shape[d] when covers_exactly() holds.
     std::vector<int> at(int t, int v) const;
     // All (thread, value) pairs that hold the element, in increasing order; several where threads hold copies.
@@ -58,8 +58,8 @@ Distribution sliced(const Distribution& d, int dim);
 // The distribution of a window of `extent` elements along `dim` that starts at a multiple of `extent`: which windows there are is
 // chosen by value digits alone. Nothing when a thread digit or a straddling digit decides it (then elements would move).
 std::optional<Distribution> windowed(const Distribution& d, int dim, int extent);
-// A matrix fragment, in which four neighbouring lanes hold a pair each of every run of eight 16-bit elements along the last dimension, after these
-// lanes have exchanged: each holds every fourth run whole, in the order of the values. Nothing when d is no such fragment.
+// A matrix fragment, in which four neighbouring lanes hold a pair each of every run of eight 16-bit elements along the last dimension,
+// after these lanes have exchanged: each holds every fourth run whole, in the order of the values. Nothing when d is no such fragment.
 std::optional<Distribution> gathered_by_quads(const Distribution& d);
 // The same map with a dimension of extent 1 inserted at `dim`.
 Distribution with_unit_dim(const Distribution& d, int dim);

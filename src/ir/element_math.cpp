@@ -58,7 +58,9 @@ double of_floats(ElementOp op, DType type, const double* a) {
         case ElementOp::div: return a[0] / a[1];
         case ElementOp::neg: return -a[0];
         case ElementOp::abs: return std::fabs(a[0]);
-        case ElementOp::fma: return type == DType::F64 ? std::fma(a[0], a[1], a[2]) : std::fma(static_cast<float>(a[0]), static_cast<float>(a[1]), static_cast<float>(a[2]));
+        case ElementOp::fma:
+            return type == DType::F64 ? std::fma(a[0], a[1], a[2])
+                                      : std::fma(static_cast<float>(a[0]), static_cast<float>(a[1]), static_cast<float>(a[2]));
         case ElementOp::pow: return std::pow(a[0], a[1]);
         case ElementOp::floor: return std::floor(a[0]);
         case ElementOp::ceil: return std::ceil(a[0]);

@@ -1,10 +1,11 @@
-// What each operation on elements is, for each type: the one definition. The emulator evaluates it, the fp64 reference takes its conversions from it, the prover's
-// tags follow it (verify/value_types.cpp), the generator prints it (codegen/print_registers.cpp, codegen/cuda/tw_tile.cuh), and
-// bench/probes/probe_elements.py compares all of them on a GPU over edge values.
+// What each operation on elements is, for each type: the one definition. The emulator evaluates it, the fp64 reference takes its
+// conversions from it, the prover's tags follow it (verify/value_types.cpp), the generator prints it (codegen/print_registers.cpp,
+// codegen/cuda/tw_tile.cuh), and bench/probes/probe_elements.py compares all of them on a GPU over edge values.
 //
-//   integers   + - * and unary - keep the low bits of their type (two's complement); // rounds down and % has the sign of the divisor, as in Python; division by 0 has no value.
-//   floats     f64 and f32 round to nearest even after every operation; bf16 and f16 compute in f32 and round again. max and min drop a NaN.
-//   casts      integer to integer: the low bits. Float to integer: towards zero, the least or largest value of the type where it is beyond, 0 for NaN (f32 to i64: the
+//   integers   + - * and unary - keep the low bits of their type (two's complement); // rounds down and % has the sign of the divisor, as
+//   in Python; division by 0 has no value. floats     f64 and f32 round to nearest even after every operation; bf16 and f16 compute in f32
+//   and round again. max and min drop a NaN. casts      integer to integer: the low bits. Float to integer: towards zero, the least or
+//   largest value of the type where it is beyond, 0 for NaN (f32 to i64: the
 //              least value). To a float: to nearest even; bf16, f16, tf32 and the 8-bit floats by way of f32. To bool: is it not 0.
 // Values are doubles, which hold every value of every type but 64-bit integers beyond 2^53.
 #pragma once
@@ -13,8 +14,9 @@
 
 namespace tw::ir {
 
-double low_bits(double v, DType type);                          // Pre: an integer type
+double low_bits(double v, DType type);  // Pre: an integer type
 double converted(double v, DType from, DType to);
-double computed(ElementOp op, DType type, const double* args);  // every operation but leaves and casts; `type` is the result's, and the operands' but for comparisons
+double computed(ElementOp op, DType type,
+                const double* args);  // every operation but leaves and casts; `type` is the result's, and the operands' but for comparisons
 
 }  // namespace tw::ir

@@ -6,9 +6,7 @@
 namespace tw::ir {
 namespace {
 
-std::size_t mix(std::size_t seed, std::size_t value) {
-    return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
-}
+std::size_t mix(std::size_t seed, std::size_t value) { return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2)); }
 
 Expr make_node(ExprKind kind, std::int64_t value, int id, std::vector<Expr> args) {
     auto node = std::make_shared<ExprNode>();
@@ -84,9 +82,7 @@ Expr var_expr(int id) { return make_node(ExprKind::var, 0, id, {}); }
 Expr block_index(int axis) { return make_node(ExprKind::block_index, 0, axis, {}); }
 Expr grid_size(int axis) { return make_node(ExprKind::grid_size, 0, axis, {}); }
 Expr cluster_rank() { return make_node(ExprKind::cluster_rank, 0, 0, {}); }
-Expr element_expr(int tensor, std::vector<Expr> indices) {
-    return make_node(ExprKind::element, 0, tensor, std::move(indices));
-}
+Expr element_expr(int tensor, std::vector<Expr> indices) { return make_node(ExprKind::element, 0, tensor, std::move(indices)); }
 
 Expr make_expr(ExprKind kind, std::vector<Expr> args) {
     std::vector<std::int64_t> values;
@@ -156,8 +152,7 @@ Expr ceil_div(const Expr& a, const Expr& b) { return (a + (b - Expr(1))) / b; }
 
 bool same(const Expr& a, const Expr& b) {
     if (&a.node() == &b.node()) return true;
-    if (a->hash != b->hash || a->kind != b->kind || a->value != b->value || a->id != b->id ||
-        a->args.size() != b->args.size()) {
+    if (a->hash != b->hash || a->kind != b->kind || a->value != b->value || a->id != b->id || a->args.size() != b->args.size()) {
         return false;
     }
     for (std::size_t i = 0; i < a->args.size(); ++i) {
@@ -185,7 +180,7 @@ Expr substitute(const Expr& e, const std::function<std::optional<Expr>(const Exp
 std::optional<std::int64_t> evaluate(const Expr& e, const LeafValue& leaf) {
     switch (e.kind()) {
         case ExprKind::constant: return e->value;
-        case ExprKind::select: {   // only the taken side need have a value
+        case ExprKind::select: {  // only the taken side need have a value
             auto c = evaluate(e->args[0], leaf);
             if (!c) return std::nullopt;
             return evaluate(e->args[*c ? 1 : 2], leaf);
@@ -220,7 +215,7 @@ std::optional<std::int64_t> evaluate(const Expr& e, const LeafValue& leaf) {
         }
         default: break;
     }
-    std::int64_t values[3];   // no operator has more operands
+    std::int64_t values[3];  // no operator has more operands
     if (e->args.size() > std::size(values)) return std::nullopt;
     for (std::size_t i = 0; i < e->args.size(); ++i) {
         const auto v = evaluate(e->args[i], leaf);

@@ -26,19 +26,33 @@ enum class ExprKind : std::uint8_t {
     grid_size,     // gridDim along axis `id`
     cluster_rank,  // rank of this block in its cluster
     element,       // args = indices into read-only integer tensor number `id` (the same element read twice is the same value)
-    add, sub, mul, floor_div, mod, min, max,
-    lt, le, eq, ne,
-    logic_and, logic_or, logic_not,
-    select,        // args = condition, then, otherwise
-    bit_xor, bit_and, shift_left, shift_right,
+    add,
+    sub,
+    mul,
+    floor_div,
+    mod,
+    min,
+    max,
+    lt,
+    le,
+    eq,
+    ne,
+    logic_and,
+    logic_or,
+    logic_not,
+    select,  // args = condition, then, otherwise
+    bit_xor,
+    bit_and,
+    shift_left,
+    shift_right,
 };
 
 struct ExprNode;
 
 class Expr {
 public:
-    Expr();                         // the constant 0
-    Expr(std::int64_t value);       // NOLINT: integers are expressions
+    Expr();                                                      // the constant 0
+    Expr(std::int64_t value);                                    // NOLINT: integers are expressions
     Expr(int value) : Expr(static_cast<std::int64_t>(value)) {}  // NOLINT
     explicit Expr(std::shared_ptr<const ExprNode> node) : node_(std::move(node)) {}
 
@@ -54,8 +68,8 @@ private:
 
 struct ExprNode {
     ExprKind kind = ExprKind::constant;
-    std::int64_t value = 0;   // constant
-    int id = 0;               // size, var, axis or tensor number
+    std::int64_t value = 0;  // constant
+    int id = 0;              // size, var, axis or tensor number
     std::vector<Expr> args;
     std::size_t hash = 0;
 };
@@ -66,12 +80,12 @@ Expr block_index(int axis);
 Expr grid_size(int axis);
 Expr cluster_rank();
 Expr element_expr(int tensor, std::vector<Expr> indices);
-Expr make_expr(ExprKind kind, std::vector<Expr> args);   // an operator node, folded
+Expr make_expr(ExprKind kind, std::vector<Expr> args);  // an operator node, folded
 
 Expr operator+(const Expr& a, const Expr& b);
 Expr operator-(const Expr& a, const Expr& b);
 Expr operator*(const Expr& a, const Expr& b);
-Expr operator/(const Expr& a, const Expr& b);   // floor division
+Expr operator/(const Expr& a, const Expr& b);  // floor division
 Expr operator%(const Expr& a, const Expr& b);
 Expr operator<(const Expr& a, const Expr& b);
 Expr operator<=(const Expr& a, const Expr& b);
@@ -84,12 +98,16 @@ Expr logic_not(const Expr& a);
 Expr select(const Expr& condition, const Expr& then, const Expr& otherwise);
 Expr min(const Expr& a, const Expr& b);
 Expr max(const Expr& a, const Expr& b);
-Expr ceil_div(const Expr& a, const Expr& b);    // (a + b - 1) / b
+Expr ceil_div(const Expr& a, const Expr& b);  // (a + b - 1) / b
 
 // Structural equality and hash (not semantic equality).
 bool same(const Expr& a, const Expr& b);
-struct ExprHash { std::size_t operator()(const Expr& e) const { return e->hash; } };
-struct ExprSame { bool operator()(const Expr& a, const Expr& b) const { return same(a, b); } };
+struct ExprHash {
+    std::size_t operator()(const Expr& e) const { return e->hash; }
+};
+struct ExprSame {
+    bool operator()(const Expr& a, const Expr& b) const { return same(a, b); }
+};
 
 // Replaces variables; `map` returns nothing to leave a variable alone.
 Expr substitute(const Expr& e, const std::function<std::optional<Expr>(const ExprNode&)>& leaf);

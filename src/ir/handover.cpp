@@ -6,7 +6,7 @@
 namespace tw::ir {
 
 Handover handover_of(const Kernel& k) {
-    std::vector<int> ordinary, multicast;   // buffers
+    std::vector<int> ordinary, multicast;  // buffers
     std::vector<bool> read(k.tensors.size()), written(k.tensors.size());
     bool reaches_peer = false;
     auto view = [&](const SharedView& v, std::vector<int>* into) {

@@ -77,7 +77,7 @@ bool touches_unstable_tensor(const Kernel& k, const Stmt& s) {
 }
 
 const Stmt* unfit_for_vote(const Kernel& k, const If& branch) {
-    std::map<int, int> assigned, inside;   // a variable that is assigned elsewhere too would differ from warp to warp afterwards
+    std::map<int, int> assigned, inside;  // a variable that is assigned elsewhere too would differ from warp to warp afterwards
     auto count = [](const Region& region, std::map<int, int>& into) {
         for_each_stmt(region, [&](const Stmt& s) {
             if (auto* a = std::get_if<Assign>(&s.op)) ++into[a->var];
@@ -106,15 +106,21 @@ public:
     std::vector<LegalityViolation> run() {
         if (legality_table().size() != std::variant_size_v<Operation>) fail("the legality table does not cover every operation", {});
         for (const SharedBuffer& b : k_.buffers) {
-            if (b.byte_offset < 0 || b.byte_offset + b.bytes > k_.shared_bytes) fail("buffer " + b.name + " is not inside the arena", b.loc);
-            if (b.swizzle != target::SwizzleMode::None && b.byte_offset % 1024) fail("swizzled buffer " + b.name + " is not aligned to its pattern", b.loc);
+            if (b.byte_offset < 0 || b.byte_offset + b.bytes > k_.shared_bytes)
+                fail("buffer " + b.name + " is not inside the arena", b.loc);
+            if (b.swizzle != target::SwizzleMode::None && b.byte_offset % 1024)
+                fail("swizzled buffer " + b.name + " is not aligned to its pattern", b.loc);
         }
         for (const BarrierArray& b : k_.barriers) {
-            if (b.byte_offset < 0 || b.byte_offset % 8 || b.byte_offset + 8 * b.slots > k_.shared_bytes) fail("mbarriers " + b.name + " are not inside the arena", b.loc);
+            if (b.byte_offset < 0 || b.byte_offset % 8 || b.byte_offset + 8 * b.slots > k_.shared_bytes)
+                fail("mbarriers " + b.name + " are not inside the arena", b.loc);
         }
         for (const Team& t : k_.teams) {
-            if (t.byte_offset < 0 || t.byte_offset % 8 || t.byte_offset + t.bytes > k_.shared_bytes) fail("the mailboxes of " + t.name + " are not inside the arena", t.loc);
-            if (k_.persistent || !k_.grid[0].as_constant() || !k_.grid[1].is_constant(1) || !k_.grid[2].is_constant(1) || k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1) fail("a team in a grid that is not one row of a constant number of blocks", t.loc);
+            if (t.byte_offset < 0 || t.byte_offset % 8 || t.byte_offset + t.bytes > k_.shared_bytes)
+                fail("the mailboxes of " + t.name + " are not inside the arena", t.loc);
+            if (k_.persistent || !k_.grid[0].as_constant() || !k_.grid[1].is_constant(1) || !k_.grid[2].is_constant(1) ||
+                k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1)
+                fail("a team in a grid that is not one row of a constant number of blocks", t.loc);
         }
         region(k_.body, 32 * k_.warps, false, false);
         if (k_.dependent_launch) waits_for_grid(k_.body, false);
@@ -130,9 +136,12 @@ private:
         if (f < 0 || f >= static_cast<int>(k_.fragments.size())) return fail("a fragment that does not exist", s.loc);
         const Fragment& fragment = k_.fragments[static_cast<std::size_t>(f)];
         if (fragment.dist.threads() != threads) {
-            return fail("fragment " + fragment.name + " is spread over " + std::to_string(fragment.dist.threads()) + " threads, executed by " + std::to_string(threads), s.loc);
+            return fail("fragment " + fragment.name + " is spread over " + std::to_string(fragment.dist.threads()) +
+                            " threads, executed by " + std::to_string(threads),
+                        s.loc);
         }
-        if (checked_.insert(f).second && !covers_exactly(fragment.dist)) fail("the distribution of " + fragment.name + " does not cover its shape exactly", fragment.loc);
+        if (checked_.insert(f).second && !covers_exactly(fragment.dist))
+            fail("the distribution of " + fragment.name + " does not cover its shape exactly", fragment.loc);
     }
 
     // Each leaf of an elementwise statement is the result's distribution with the dimensions it does not have sliced away.
@@ -146,7 +155,10 @@ private:
                 for (int x : e->dims) kept |= x == dim;
                 if (!kept) d = sliced(d, dim);
             }
-            if (!same_map(d, k_.fragments[static_cast<std::size_t>(e->id)].dist)) fail("fragment " + k_.fragments[static_cast<std::size_t>(e->id)].name + " does not lie as " + k_.fragments[static_cast<std::size_t>(dst)].name + " needs it", s.loc);
+            if (!same_map(d, k_.fragments[static_cast<std::size_t>(e->id)].dist))
+                fail("fragment " + k_.fragments[static_cast<std::size_t>(e->id)].name + " does not lie as " +
+                         k_.fragments[static_cast<std::size_t>(dst)].name + " needs it",
+                     s.loc);
         }
         for (const Element& a : e->args) element(a, dst, s, threads);
     }
@@ -164,7 +176,8 @@ private:
             if (leaf.offset[i] % extent || leaf.offset[i] + extent > shape[i]) return fail("a window that is not aligned", s.loc);
             part = windowed(*part, static_cast<int>(i), extent);
         }
-        if (!part || !same_map(*part, wanted)) fail("a window of " + k_.fragments[static_cast<std::size_t>(leaf.id)].name + " does not lie as it is needed", s.loc);
+        if (!part || !same_map(*part, wanted))
+            fail("a window of " + k_.fragments[static_cast<std::size_t>(leaf.id)].name + " does not lie as it is needed", s.loc);
     }
 
     void view(const SharedView& v, const Stmt& s) {
@@ -175,7 +188,9 @@ private:
     void view(const GlobalView& v, const Stmt& s) {
         if (v.tensor < 0 || v.tensor >= static_cast<int>(k_.tensors.size())) return fail("a tensor that does not exist", s.loc);
         const Tensor& t = k_.tensors[static_cast<std::size_t>(v.tensor)];
-        if (v.origin.size() != t.dims.size() || v.dims.size() != v.extents.size() || v.limit.size() != v.dims.size() || v.in_bounds.size() != v.dims.size()) fail("a malformed view of " + t.name, s.loc);
+        if (v.origin.size() != t.dims.size() || v.dims.size() != v.extents.size() || v.limit.size() != v.dims.size() ||
+            v.in_bounds.size() != v.dims.size())
+            fail("a malformed view of " + t.name, s.loc);
     }
 
     void statement(const Stmt& s, int threads, bool role, bool elected) {
@@ -195,7 +210,9 @@ private:
         if (auto* x = std::get_if<Shuffle>(&s.op)) {
             fragment(x->dst, threads, s), fragment(x->src, threads, s);
             if (!shuffle_mode(x->mode) || x->lane_arg < 0 || x->lane_arg > 31) fail("a shuffle from no lane", s.loc);
-            else if (found_.empty() && !same_map(k_.fragments[static_cast<std::size_t>(x->dst)].dist, k_.fragments[static_cast<std::size_t>(x->src)].dist)) fail("a shuffle between tiles that lie differently", s.loc);
+            else if (found_.empty() &&
+                     !same_map(k_.fragments[static_cast<std::size_t>(x->dst)].dist, k_.fragments[static_cast<std::size_t>(x->src)].dist))
+                fail("a shuffle between tiles that lie differently", s.loc);
         }
         if (auto* l = std::get_if<LoadGlobal>(&s.op)) {
             fragment(l->dst, threads, s);
@@ -230,7 +247,8 @@ private:
         }
         auto map = [&](int m, std::size_t coordinates) {
             if (m < 0 || m >= static_cast<int>(k_.tensor_maps.size())) return fail("a tensor map that does not exist", s.loc);
-            if (k_.tensor_maps[static_cast<std::size_t>(m)].dims.size() != coordinates) fail("a TMA copy with the wrong number of coordinates", s.loc);
+            if (k_.tensor_maps[static_cast<std::size_t>(m)].dims.size() != coordinates)
+                fail("a TMA copy with the wrong number of coordinates", s.loc);
         };
         if (auto* t = std::get_if<TmaLoad>(&s.op)) map(t->map, t->coordinates.size()), view(t->dst, s);
         if (auto* t = std::get_if<TmaStore>(&s.op)) map(t->map, t->coordinates.size()), view(t->src, s);
@@ -242,7 +260,9 @@ private:
             if (threads % 128) fail("wgmma in a group that is no warpgroup", s.loc);
         }
         auto team = [&](int t, const std::vector<int>& numbers) {
-            if (t < 0 || t >= static_cast<int>(k_.teams.size()) || static_cast<int>(numbers.size()) != k_.teams[static_cast<std::size_t>(t)].numbers) return fail("a message of no team, or of another length", s.loc);
+            if (t < 0 || t >= static_cast<int>(k_.teams.size()) ||
+                static_cast<int>(numbers.size()) != k_.teams[static_cast<std::size_t>(t)].numbers)
+                return fail("a message of no team, or of another length", s.loc);
             for (int f : numbers) fragment(f, threads, s);
         };
         if (auto* t = std::get_if<TeamSend>(&s.op)) team(t->team, t->src);
@@ -250,8 +270,10 @@ private:
         if (auto* m = std::get_if<Mma>(&s.op)) fragment(m->acc, threads, s), fragment(m->a, threads, s), fragment(m->b, threads, s);
         if (auto* i = std::get_if<If>(&s.op); i && i->vote >= 0) {
             fragment(i->vote, threads, s);
-            if (!i->condition.is_constant(1) || !i->otherwise.empty() || elected) fail("a vote with a condition, with another side or of one thread", s.loc);
-            if (const Stmt* unfit = unfit_for_vote(k_, *i)) fail(std::string(kind_name(unfit->op)) + " stands in a branch that warps take for themselves", unfit->loc);
+            if (!i->condition.is_constant(1) || !i->otherwise.empty() || elected)
+                fail("a vote with a condition, with another side or of one thread", s.loc);
+            if (const Stmt* unfit = unfit_for_vote(k_, *i))
+                fail(std::string(kind_name(unfit->op)) + " stands in a branch that warps take for themselves", unfit->loc);
         }
     }
 

@@ -21,7 +21,7 @@ struct LegalityViolation {
 enum class Executor : std::uint8_t { anyone, group, one_thread, block_only };
 
 struct LegalityRule {
-    std::string_view kind;     // as kind_name()
+    std::string_view kind;  // as kind_name()
     Executor executor;
     std::string_view meaning;  // one line, for docs/ir.md
 };

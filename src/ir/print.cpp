@@ -1,8 +1,8 @@
 // The IR printer: stable text, one statement a line, close to the source language so that it can be read beside it.
 #include <cstdio>
 
-#include "ir/promise.h"
 #include "ir/ir.h"
+#include "ir/promise.h"
 
 namespace tw::ir {
 namespace {
@@ -169,10 +169,12 @@ private:
         if (f.unroll) s += " unroll=" + std::to_string(f.unroll);
         return s + ":";
     }
-    std::string text(const If& i) const { return i.vote >= 0 ? "if any(" + k_.fragments[static_cast<std::size_t>(i.vote)].name + "):" : "if " + expr(i.condition) + ":"; }
+    std::string text(const If& i) const {
+        return i.vote >= 0 ? "if any(" + k_.fragments[static_cast<std::size_t>(i.vote)].name + "):" : "if " + expr(i.condition) + ":";
+    }
     std::string text(const Role& r) const {
-        std::string s = "role " + r.name + " warps " + std::to_string(r.first_warp) + "..+" +
-                        std::to_string(r.warps_per_instance) + " x" + std::to_string(r.instances);
+        std::string s = "role " + r.name + " warps " + std::to_string(r.first_warp) + "..+" + std::to_string(r.warps_per_instance) + " x" +
+                        std::to_string(r.instances);
         if (r.instance_var >= 0) s += " as " + names_.var(r.instance_var);
         if (r.registers) s += " regs=" + std::to_string(r.registers);
         return s + ":";
@@ -191,33 +193,48 @@ private:
         return frag(r.dst) + " = shuffle." + r.mode + " " + frag(r.src) + ", " + std::to_string(r.lane_arg);
     }
     std::string text(const LoadGlobal& l) const {
-        return frag(l.dst) + " = load " + global(l.src) + (l.has_fill ? " fill=" + number_text(l.fill) : "") +
-               vec(l.vector_bytes) + hint(l.hint);
+        return frag(l.dst) + " = load " + global(l.src) + (l.has_fill ? " fill=" + number_text(l.fill) : "") + vec(l.vector_bytes) +
+               hint(l.hint);
     }
-    std::string text(const StoreGlobal& s) const { return "store " + global(s.dst) + " = " + frag(s.src) + vec(s.vector_bytes) + (s.by_quads ? " by quads" : "") + hint(s.hint); }
+    std::string text(const StoreGlobal& s) const {
+        return "store " + global(s.dst) + " = " + frag(s.src) + vec(s.vector_bytes) + (s.by_quads ? " by quads" : "") + hint(s.hint);
+    }
     std::string text(const AtomicAdd& s) const { return "atomic_add " + global(s.dst) + " += " + frag(s.src) + vec(s.vector_bytes); }
-    std::string text(const LoadShared& l) const { return frag(l.dst) + " = load_shared " + shared(l.src) + vec(l.vector_bytes, l.matrix, l.matrix_transposed); }
-    std::string text(const StoreShared& s) const { return "store_shared " + shared(s.dst) + " = " + frag(s.src) + vec(s.vector_bytes, s.matrix, s.matrix_transposed); }
+    std::string text(const LoadShared& l) const {
+        return frag(l.dst) + " = load_shared " + shared(l.src) + vec(l.vector_bytes, l.matrix, l.matrix_transposed);
+    }
+    std::string text(const StoreShared& s) const {
+        return "store_shared " + shared(s.dst) + " = " + frag(s.src) + vec(s.vector_bytes, s.matrix, s.matrix_transposed);
+    }
     std::string text(const CpAsync& c) const {
         return "cp_async " + shared(c.dst) + " = " + global(c.src) + " bytes=" + std::to_string(c.bytes) +
-               (c.whole_vectors ? " whole" : c.zero_fill ? " zfill" : "") + " dist=" + to_string(c.dist);
+               (c.whole_vectors ? " whole"
+                : c.zero_fill   ? " zfill"
+                                : "") +
+               " dist=" + to_string(c.dist);
     }
     std::string text(const CpAsyncCommit&) const { return "cp_async_commit"; }
     std::string text(const CpAsyncWait& w) const { return "cp_async_wait " + std::to_string(w.pending); }
-    std::string text(const CpAsyncArrive& a) const { return std::string("cp_async_arrive") + (a.noinc ? ".noinc " : " ") + barrier(a.barrier); }
+    std::string text(const CpAsyncArrive& a) const {
+        return std::string("cp_async_arrive") + (a.noinc ? ".noinc " : " ") + barrier(a.barrier);
+    }
     std::string text(const TmaLoad& t) const {
-        return "tma_load " + shared(t.dst) + " = map" + std::to_string(t.map) + "(" + exprs(t.coordinates) + ") on " +
-               barrier(t.barrier) + (t.multicast_mask ? " multicast " + expr(*t.multicast_mask) : "") + hint(t.hint);
+        return "tma_load " + shared(t.dst) + " = map" + std::to_string(t.map) + "(" + exprs(t.coordinates) + ") on " + barrier(t.barrier) +
+               (t.multicast_mask ? " multicast " + expr(*t.multicast_mask) : "") + hint(t.hint);
     }
     std::string text(const TmaStore& t) const {
-        return std::string(t.reduce_add ? "tma_reduce_add" : "tma_store") + " map" + std::to_string(t.map) + "(" +
-               exprs(t.coordinates) + ") = " + shared(t.src) + hint(t.hint);
+        return std::string(t.reduce_add ? "tma_reduce_add" : "tma_store") + " map" + std::to_string(t.map) + "(" + exprs(t.coordinates) +
+               ") = " + shared(t.src) + hint(t.hint);
     }
     std::string text(const BulkCommit&) const { return "bulk_commit"; }
     std::string text(const BulkWait& w) const { return std::string("bulk_wait") + (w.read ? ".read " : " ") + std::to_string(w.pending); }
-    std::string text(const BarrierInit& b) const { return "mbarrier_init " + barrier(b.barrier) + " arrivals=" + std::to_string(b.arrivals); }
+    std::string text(const BarrierInit& b) const {
+        return "mbarrier_init " + barrier(b.barrier) + " arrivals=" + std::to_string(b.arrivals);
+    }
     std::string text(const BarrierInitFence&) const { return "fence_mbarrier_init"; }
-    std::string text(const BarrierArrive& b) const { return "mbarrier_arrive " + barrier(b.barrier) + (b.count != 1 ? " count=" + std::to_string(b.count) : ""); }
+    std::string text(const BarrierArrive& b) const {
+        return "mbarrier_arrive " + barrier(b.barrier) + (b.count != 1 ? " count=" + std::to_string(b.count) : "");
+    }
     std::string text(const BarrierExpect& b) const { return "mbarrier_arrive_expect " + barrier(b.barrier) + " bytes=" + expr(b.bytes); }
     std::string text(const BarrierWait& b) const { return "mbarrier_wait " + barrier(b.barrier) + " parity=" + expr(b.parity); }
     std::string text(const BlockSync&) const { return "block_sync"; }
@@ -227,7 +244,9 @@ private:
     std::string text(const ClusterArrive& c) const { return c.relaxed ? "cluster_arrive.relaxed" : "cluster_arrive"; }
     std::string text(const ClusterWait&) const { return "cluster_wait"; }
     std::string text(const ProxyFence&) const { return "fence_proxy_async"; }
-    std::string text(const SetMaxRegisters& r) const { return std::string("setmaxnreg.") + (r.increase ? "inc " : "dec ") + std::to_string(r.count); }
+    std::string text(const SetMaxRegisters& r) const {
+        return std::string("setmaxnreg.") + (r.increase ? "inc " : "dec ") + std::to_string(r.count);
+    }
     std::string text(const GridWait&) const { return "grid_wait"; }
     std::string text(const GridLaunch&) const { return "grid_launch"; }
     std::string text(const TeamSend& t) const {
@@ -242,7 +261,8 @@ private:
     }
     std::string text(const Wgmma& w) const {
         std::string a = std::holds_alternative<int>(w.a) ? frag(std::get<int>(w.a)) : shared(std::get<SharedView>(w.a));
-        return "wgmma " + frag(w.acc) + " += " + a + " * " + shared(w.b) + (w.accumulate.is_constant(1) ? "" : " accumulate=" + expr(w.accumulate));
+        return "wgmma " + frag(w.acc) + " += " + a + " * " + shared(w.b) +
+               (w.accumulate.is_constant(1) ? "" : " accumulate=" + expr(w.accumulate));
     }
     std::string text(const WgmmaFence&) const { return "wgmma_fence"; }
     std::string text(const WgmmaCommit&) const { return "wgmma_commit"; }
@@ -258,12 +278,52 @@ private:
 }  // namespace
 
 const char* kind_name(const Operation& op) {
-    static constexpr const char* names[] = {
-        "for", "if", "role", "elect", "assign", "compute", "reduce", "scan", "shuffle", "load", "store", "atomic_add",
-        "load_shared", "store_shared", "cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive", "tma_load", "tma_store",
-        "bulk_commit", "bulk_wait", "mbarrier_init", "fence_mbarrier_init", "mbarrier_arrive", "mbarrier_expect", "mbarrier_wait",
-        "block_sync", "named_sync", "named_arrive", "warp_sync", "cluster_arrive", "cluster_wait", "fence_proxy_async",
-        "setmaxnreg", "grid_wait", "grid_launch", "team_send", "team_receive", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait", "mma", "expect", "sugar"};
+    static constexpr const char* names[] = {"for",
+                                            "if",
+                                            "role",
+                                            "elect",
+                                            "assign",
+                                            "compute",
+                                            "reduce",
+                                            "scan",
+                                            "shuffle",
+                                            "load",
+                                            "store",
+                                            "atomic_add",
+                                            "load_shared",
+                                            "store_shared",
+                                            "cp_async",
+                                            "cp_async_commit",
+                                            "cp_async_wait",
+                                            "cp_async_arrive",
+                                            "tma_load",
+                                            "tma_store",
+                                            "bulk_commit",
+                                            "bulk_wait",
+                                            "mbarrier_init",
+                                            "fence_mbarrier_init",
+                                            "mbarrier_arrive",
+                                            "mbarrier_expect",
+                                            "mbarrier_wait",
+                                            "block_sync",
+                                            "named_sync",
+                                            "named_arrive",
+                                            "warp_sync",
+                                            "cluster_arrive",
+                                            "cluster_wait",
+                                            "fence_proxy_async",
+                                            "setmaxnreg",
+                                            "grid_wait",
+                                            "grid_launch",
+                                            "team_send",
+                                            "team_receive",
+                                            "wgmma",
+                                            "wgmma_fence",
+                                            "wgmma_commit",
+                                            "wgmma_wait",
+                                            "mma",
+                                            "expect",
+                                            "sugar"};
     static_assert(std::size(names) == std::variant_size_v<Operation>);
     return names[op.index()];
 }
@@ -273,18 +333,20 @@ std::string print(const Kernel& kernel, const Stmt& stmt) { return Printer(kerne
 std::string print(const Kernel& k) {
     const Printer p(k);
     std::string out = "kernel " + k.name + " target=" + k.arch + " threads=" + std::to_string(32 * k.warps) + " grid=(" +
-                      p.expr(k.grid[0]) + ", " + p.expr(k.grid[1]) + ", " + p.expr(k.grid[2]) + ")" +
-                      (k.persistent ? " persistent" : "") + (k.dependent_launch ? " dependent_launch" : "");
+                      p.expr(k.grid[0]) + ", " + p.expr(k.grid[1]) + ", " + p.expr(k.grid[2]) + ")" + (k.persistent ? " persistent" : "") +
+                      (k.dependent_launch ? " dependent_launch" : "");
     if (k.cluster[0] * k.cluster[1] * k.cluster[2] > 1) {
         out += " cluster=(" + std::to_string(k.cluster[0]) + "," + std::to_string(k.cluster[1]) + "," + std::to_string(k.cluster[2]) + ")";
     }
     out += " shared=" + std::to_string(k.shared_bytes) + "\n";
     for (const Tensor& t : k.tensors) {
         out += "  tensor " + t.name + ": " + std::string(target::name(t.dtype)) + "[" + p.exprs(t.dims) + "] strides (" +
-               p.exprs(t.strides) + ")" + (t.is_output ? " output" : "") + (t.zero_initialised ? " zeroed" : "") + (t.stable ? " stable" : "") + "\n";
+               p.exprs(t.strides) + ")" + (t.is_output ? " output" : "") + (t.zero_initialised ? " zeroed" : "") +
+               (t.stable ? " stable" : "") + "\n";
     }
     for (const std::string& promise : promises(k.tensors, names_of(k))) out += "  promise " + promise + "\n";
-    for (const ScalarParam& s : k.scalars) out += "  scalar " + s.name + ": " + std::string(target::name(s.dtype)) + (s.positive ? " positive" : "") + "\n";
+    for (const ScalarParam& s : k.scalars)
+        out += "  scalar " + s.name + ": " + std::string(target::name(s.dtype)) + (s.positive ? " positive" : "") + "\n";
     for (const Assumption& a : k.assumptions) out += "  assume " + p.expr(a.condition) + "\n";
     for (std::size_t i = 0; i < k.tensor_maps.size(); ++i) {
         const TensorMap& m = k.tensor_maps[i];
@@ -298,25 +360,30 @@ std::string print(const Kernel& k) {
         out += "  shared " + b.name + ": " + std::string(target::name(b.dtype)) + " ";
         for (const SharedDim& d : b.dims) {
             out += "(";
-            for (std::size_t i = 0; i < d.extents.size(); ++i) out += (i ? "," : "") + std::to_string(d.extents[i]) + ":" + std::to_string(d.strides[i]);
+            for (std::size_t i = 0; i < d.extents.size(); ++i)
+                out += (i ? "," : "") + std::to_string(d.extents[i]) + ":" + std::to_string(d.strides[i]);
             out += ")";
         }
-        out += " swizzle " + std::string(target::name(b.swizzle)) + " at " + std::to_string(b.byte_offset) + " bytes " + std::to_string(b.bytes) +
-               (b.overlay_of >= 0 ? " overlay of " + Printer::named(k.buffers, b.overlay_of, "buffer") : "") + "\n";
+        out += " swizzle " + std::string(target::name(b.swizzle)) + " at " + std::to_string(b.byte_offset) + " bytes " +
+               std::to_string(b.bytes) + (b.overlay_of >= 0 ? " overlay of " + Printer::named(k.buffers, b.overlay_of, "buffer") : "") +
+               "\n";
     }
     for (const BarrierArray& b : k.barriers) {
         out += "  mbarrier " + b.name + "[" + std::to_string(b.slots) + "] arrivals " + std::to_string(b.arrivals) + " at " +
                std::to_string(b.byte_offset) + "\n";
     }
     for (const Team& t : k.teams) {
-        out += "  team " + t.name + " of " + std::to_string(t.rows) + " x " + std::to_string(t.numbers) + (t.fold == Team::Fold::sum ? " sums" : " exp_sums") + ", messages " + p.expr(t.messages) + " depth " + std::to_string(t.depth) + " at " + std::to_string(t.byte_offset) + "\n";
+        out += "  team " + t.name + " of " + std::to_string(t.rows) + " x " + std::to_string(t.numbers) +
+               (t.fold == Team::Fold::sum ? " sums" : " exp_sums") + ", messages " + p.expr(t.messages) + " depth " +
+               std::to_string(t.depth) + " at " + std::to_string(t.byte_offset) + "\n";
     }
     for (const Fragment& f : k.fragments) {
         out += "  fragment %" + f.name + ": " + std::string(target::name(f.dtype)) + " " + to_string(f.dist) + "\n";
     }
     for (const Equation& e : k.computes.equations) {
         auto var = [&](int id) {
-            return id >= 0 && id < static_cast<int>(e.index_names.size()) ? e.index_names[static_cast<std::size_t>(id)] : "?" + std::to_string(id);
+            return id >= 0 && id < static_cast<int>(e.index_names.size()) ? e.index_names[static_cast<std::size_t>(id)]
+                                                                          : "?" + std::to_string(id);
         };
         out += "  computes " + Printer::named(k.tensors, e.output, "tensor") + "[";
         for (std::size_t i = 0; i < e.output_vars.size(); ++i) out += (i ? ", " : "") + var(e.output_vars[i]);

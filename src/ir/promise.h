@@ -15,7 +15,9 @@
 
 namespace tw::ir {
 
-inline bool has_promise(const Tensor& t) { return t.content_range || t.content_sorted || t.offsets_of >= 0 || t.inverse_of >= 0 || t.tile_ends; }
+inline bool has_promise(const Tensor& t) {
+    return t.content_range || t.content_sorted || t.offsets_of >= 0 || t.inverse_of >= 0 || t.tile_ends;
+}
 
 // One sentence per promise, in the order of the tensors; what another promise says already is not repeated.
 std::vector<std::string> promises(const std::vector<Tensor>& tensors, const ExprNames& names);

@@ -112,7 +112,7 @@ bool RowStarts::multiple_of(const GlobalView& view, std::int64_t n) const {
 bool RowStarts::multiple_of(const Expr& e, std::int64_t n) const { return Residues(n).vanishes(expanded(e)); }
 
 bool RowStarts::multiple_as_assumed(const Expr& e, std::int64_t n) const {
-    std::vector<std::optional<Expr>> rest(kernel_.sizes.size());   // of sizes: size % c == r
+    std::vector<std::optional<Expr>> rest(kernel_.sizes.size());  // of sizes: size % c == r
     std::function<void(const Expr&)> read = [&](const Expr& is) {
         if (is.kind() == ExprKind::logic_and) return read(is->args[0]), read(is->args[1]);
         if (is.kind() != ExprKind::eq || is->args[0].kind() != ExprKind::mod || is->args[0]->args[0].kind() != ExprKind::size) return;
@@ -120,7 +120,9 @@ bool RowStarts::multiple_as_assumed(const Expr& e, std::int64_t n) const {
         if (c && r && *c > 0 && *c % n == 0) rest[static_cast<std::size_t>(is->args[0]->args[0]->id)] = *r;
     };
     for (const Assumption& a : kernel_.assumptions) read(a.condition);
-    const Expr known = substitute(expanded(e), [&](const ExprNode& leaf) { return leaf.kind == ExprKind::size ? rest[static_cast<std::size_t>(leaf.id)] : std::nullopt; });
+    const Expr known = substitute(expanded(e), [&](const ExprNode& leaf) {
+        return leaf.kind == ExprKind::size ? rest[static_cast<std::size_t>(leaf.id)] : std::nullopt;
+    });
     return Residues(n).vanishes(known);
 }
 
@@ -129,22 +131,30 @@ std::string RowStarts::unlike(const CpAsync& copy, std::int64_t n) const {
     const SharedView& to = copy.dst;
     const Tensor& tensor = kernel_.tensors[static_cast<std::size_t>(from.tensor)];
     const SharedBuffer& buffer = kernel_.buffers[static_cast<std::size_t>(to.buffer)];
-    if (tensor.dims.size() != 2 || from.dims != std::vector{0, 1} || from.gather_dim >= 0) return "whole vectors are copied of rows of a matrix";
-    if (std::any_of(from.limit.begin(), from.limit.end(), [](const auto& limit) { return limit.has_value(); })) return "whole vectors reach beyond a limit";
-    if (!tensor.strides[1].is_constant(1) || !same(tensor.strides[0], tensor.dims[1])) return "between the rows of `" + tensor.name + "` may lie what is not of it";
+    if (tensor.dims.size() != 2 || from.dims != std::vector{0, 1} || from.gather_dim >= 0)
+        return "whole vectors are copied of rows of a matrix";
+    if (std::any_of(from.limit.begin(), from.limit.end(), [](const auto& limit) { return limit.has_value(); }))
+        return "whole vectors reach beyond a limit";
+    if (!tensor.strides[1].is_constant(1) || !same(tensor.strides[0], tensor.dims[1]))
+        return "between the rows of `" + tensor.name + "` may lie what is not of it";
     if (tensor.is_output) return "`" + tensor.name + "` is written, and vectors read beside the rows of the tile";
     if (before(from.origin[1])) return "the tile may begin before the rows of `" + tensor.name + "`";
-    const bool all = buffer.dims.size() == 2 && to.dims == std::vector{0, 1} && !to.cluster_rank && to.origin[0].is_constant(0) && to.origin[1].is_constant(0) &&
-                     to.extents[0] == buffer.extent(0) && to.extents[1] == buffer.extent(1);
+    const bool all = buffer.dims.size() == 2 && to.dims == std::vector{0, 1} && !to.cluster_rank && to.origin[0].is_constant(0) &&
+                     to.origin[1].is_constant(0) && to.extents[0] == buffer.extent(0) && to.extents[1] == buffer.extent(1);
     if (!all || buffer.swizzle != target::SwizzleMode::None) return "whole vectors are copied to all rows of a buffer that has no swizzle";
-    const bool shared = buffer.overlay_of >= 0 || std::any_of(kernel_.buffers.begin(), kernel_.buffers.end(), [&](const SharedBuffer& b) { return b.overlay_of == to.buffer; });
+    const bool shared = buffer.overlay_of >= 0 || std::any_of(kernel_.buffers.begin(), kernel_.buffers.end(),
+                                                              [&](const SharedBuffer& b) { return b.overlay_of == to.buffer; });
     if (shared) return "another buffer may have what lies between the rows of `" + buffer.name + "`";
     const int pitch = buffer.dims[0].strides[0], width = to.extents[1];
-    if (buffer.dims[1].strides[0] != 1 || width % n != 0 || pitch < width + n) return "between the rows of `" + buffer.name + "` there is no room for a vector";
+    if (buffer.dims[1].strides[0] != 1 || width % n != 0 || pitch < width + n)
+        return "between the rows of `" + buffer.name + "` there is no room for a vector";
     const int size = target::bytes(buffer.dtype);
-    if (buffer.bytes < buffer.extent(0) * pitch * size || (buffer.byte_offset >= 0 && buffer.byte_offset % (n * size) != 0)) return "`" + buffer.name + "` does not hold whole vectors";
-    if (!multiple_as_assumed(tensor.strides[0] - Expr(pitch), n)) return "the rows of `" + tensor.name + "` and of `" + buffer.name + "` may begin at different places of a vector";
-    if (!multiple_as_assumed(from.origin[0] * tensor.strides[0] + from.origin[1], n)) return "the tile's first row may begin beside a multiple of a vector";
+    if (buffer.bytes < buffer.extent(0) * pitch * size || (buffer.byte_offset >= 0 && buffer.byte_offset % (n * size) != 0))
+        return "`" + buffer.name + "` does not hold whole vectors";
+    if (!multiple_as_assumed(tensor.strides[0] - Expr(pitch), n))
+        return "the rows of `" + tensor.name + "` and of `" + buffer.name + "` may begin at different places of a vector";
+    if (!multiple_as_assumed(from.origin[0] * tensor.strides[0] + from.origin[1], n))
+        return "the tile's first row may begin beside a multiple of a vector";
     return {};
 }
 

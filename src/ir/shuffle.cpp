@@ -15,7 +15,8 @@ std::optional<target::ShuffleMode> shuffle_mode(const std::string& name) {
 int shuffle_source(const Shuffle& op, int t) {
     const auto mode = shuffle_mode(op.mode);
     if (!mode) return t;
-    return t / 32 * 32 + target::shuffle_source(*mode, t % 32, static_cast<std::uint32_t>(op.lane_arg), target::shuffle_clamp(*mode, 32)).lane;
+    return t / 32 * 32 +
+           target::shuffle_source(*mode, t % 32, static_cast<std::uint32_t>(op.lane_arg), target::shuffle_clamp(*mode, 32)).lane;
 }
 
 bool keeps_copies(const Distribution& d, const Shuffle& op) {
@@ -47,7 +48,8 @@ std::optional<std::vector<LaneDigit>> lane_digits(const Distribution& d) {
         for (int v = 0; v < d.values(); ++v) {
             const std::vector<int> c = d.at(t, v);
             for (const LaneDigit& l : digits) {
-                if (l.dim >= 0 && c[static_cast<std::size_t>(l.dim)] / l.step % l.extent != t % 32 / l.place % l.extent) return std::nullopt;
+                if (l.dim >= 0 && c[static_cast<std::size_t>(l.dim)] / l.step % l.extent != t % 32 / l.place % l.extent)
+                    return std::nullopt;
             }
         }
     }

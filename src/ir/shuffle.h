@@ -1,5 +1,6 @@
-// What a Shuffle does to a register tile. Every value slot of a thread receives the same slot of another lane of its warp; the tile keeps its
-// distribution, so an element of the result is an element of the source at another coordinate: the one that the other lane holds in that slot.
+// What a Shuffle does to a register tile. Every value slot of a thread receives the same slot of another lane of its warp; the tile keeps
+// its distribution, so an element of the result is an element of the source at another coordinate: the one that the other lane holds in
+// that slot.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,7 @@
 
 namespace tw::ir {
 
-std::optional<target::ShuffleMode> shuffle_mode(const std::string& name);   // the names of target::name(ShuffleMode)
+std::optional<target::ShuffleMode> shuffle_mode(const std::string& name);  // the names of target::name(ShuffleMode)
 
 // The thread of the group whose values thread `t` receives.
 int shuffle_source(const Shuffle& op, int t);

@@ -17,14 +17,14 @@
 namespace tw::ir {
 
 enum class TermKind : std::uint8_t {
-    element,    // tensor `id` at `indices`
-    scalar,     // run-time scalar parameter `id`
-    constant,   // `number`
-    index,      // the integer expression indices[0] as a value
-    apply,      // function `name` over args: add sub mul div neg exp exp2 log log2 tanh erf sqrt rsqrt abs min max pow floor
-                // ceil sin cos sigmoid select(c,a,b) lt le eq ne and or not fma ... (the names of ir::ElementOp)
-    cast,       // args[0] as `dtype`
-    reduce,     // fold `name` (sum, prod, max, min, any) over variable `id` in [indices[0], indices[1]) of args[0]
+    element,   // tensor `id` at `indices`
+    scalar,    // run-time scalar parameter `id`
+    constant,  // `number`
+    index,     // the integer expression indices[0] as a value
+    apply,     // function `name` over args: add sub mul div neg exp exp2 log log2 tanh erf sqrt rsqrt abs min max pow floor
+               // ceil sin cos sigmoid select(c,a,b) lt le eq ne and or not fma ... (the names of ir::ElementOp)
+    cast,      // args[0] as `dtype`
+    reduce,    // fold `name` (sum, prod, max, min, any) over variable `id` in [indices[0], indices[1]) of args[0]
 };
 
 struct TermNode;
@@ -50,20 +50,20 @@ Term reduce_term(std::string op, int var, Expr lo, Expr hi, Term body);
 
 // output[indices...] = value, for all index variables in their ranges.
 struct Equation {
-    int output = 0;                          // tensor number
-    std::vector<std::string> index_names;    // index variables by id (reduction variables included)
-    std::vector<int> output_vars;            // per output dimension: the variable that runs over it
-    std::vector<Expr> output_extents;        // per output dimension: the range of that variable is [0, extent)
-    std::vector<Expr> output_starts;         // per output dimension: the tensor's index is start + variable; empty: starts of 0
+    int output = 0;                        // tensor number
+    std::vector<std::string> index_names;  // index variables by id (reduction variables included)
+    std::vector<int> output_vars;          // per output dimension: the variable that runs over it
+    std::vector<Expr> output_extents;      // per output dimension: the range of that variable is [0, extent)
+    std::vector<Expr> output_starts;       // per output dimension: the tensor's index is start + variable; empty: starts of 0
     Term value;
 };
-// Where the equation's part of its output begins along a dimension. An output may have several parts (C[m in 0:8] = ...; C[m in 8:M] = ...),
-// and elements in none of them are not written.
+// Where the equation's part of its output begins along a dimension. An output may have several parts (C[m in 0:8] = ...; C[m in 8:M] =
+// ...), and elements in none of them are not written.
 inline Expr start_of(const Equation& e, std::size_t dim) { return dim < e.output_starts.size() ? e.output_starts[dim] : Expr(0); }
 
 struct Computes {
     std::vector<Equation> equations;
-    std::string text;                        // as the user wrote it
+    std::string text;  // as the user wrote it
     bool empty() const { return equations.empty(); }
 };
 

@@ -14,7 +14,8 @@ const TermNode* floor_divided(const TermNode& t) {
 target::DType type_of(const Term& t, const std::function<target::DType(int)>& tensor) {
     using target::DType;
     const auto integers = [&](const TermNode& n, std::size_t first) {
-        return std::all_of(n.args.begin() + static_cast<std::ptrdiff_t>(first), n.args.end(), [&](const Term& a) { return !target::info(type_of(a, tensor)).is_float; });
+        return std::all_of(n.args.begin() + static_cast<std::ptrdiff_t>(first), n.args.end(),
+                           [&](const Term& a) { return !target::info(type_of(a, tensor)).is_float; });
     };
     switch (t->kind) {
         case TermKind::constant: return t->number == std::floor(t->number) && std::fabs(t->number) < 0x1p53 ? DType::I64 : DType::F32;
@@ -25,7 +26,8 @@ target::DType type_of(const Term& t, const std::function<target::DType(int)>& te
         case TermKind::reduce: return t->name == "any" ? DType::Bool : integers(*t, 0) ? DType::I64 : DType::F32;
         case TermKind::apply: break;
     }
-    static const std::set<std::string> ring = {"add", "sub", "mul", "neg", "min", "max", "abs", "mod"}, conditions = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"};
+    static const std::set<std::string> ring = {"add", "sub", "mul", "neg", "min", "max", "abs", "mod"},
+                                       conditions = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"};
     if (conditions.count(t->name)) return DType::Bool;
     if (t->name == "select") return integers(*t, 1) ? DType::I64 : DType::F32;
     if (const TermNode* quotient = floor_divided(*t)) return integers(*quotient, 0) ? DType::I64 : DType::F32;
@@ -42,7 +44,8 @@ void mark(const Term& t, std::set<const TermNode*>& marked) {
 void find_decisions(const Term& t, std::set<const TermNode*>& seen, std::set<const TermNode*>& marked) {
     if (!seen.insert(t.get()).second) return;
     static const std::set<std::string> steps = {"lt", "le", "gt", "ge", "eq", "ne", "floor", "ceil", "mod"};
-    const bool decides = t->kind == TermKind::apply ? steps.count(t->name) > 0 : t->kind == TermKind::cast && !target::info(t->dtype).is_float;
+    const bool decides =
+        t->kind == TermKind::apply ? steps.count(t->name) > 0 : t->kind == TermKind::cast && !target::info(t->dtype).is_float;
     for (const Term& a : t->args) {
         if (decides) mark(a, marked);
         find_decisions(a, seen, marked);

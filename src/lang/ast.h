@@ -180,9 +180,8 @@ struct Lambda {
     ExprId body;
 };
 
-using ExprNode =
-    std::variant<InvalidExpr, Name, IntLiteral, FloatLiteral, StringLiteral, BoolLiteral, NoneLiteral, EllipsisLiteral, Tuple,
-                 List, Dict, Attribute, Call, Subscript, Slice, Unary, Binary, Compare, Logical, Conditional, Lambda>;
+using ExprNode = std::variant<InvalidExpr, Name, IntLiteral, FloatLiteral, StringLiteral, BoolLiteral, NoneLiteral, EllipsisLiteral, Tuple,
+                              List, Dict, Attribute, Call, Subscript, Slice, Unary, Binary, Compare, Logical, Conditional, Lambda>;
 
 struct Expr {
     Span span;                // parentheses around an expression are not part of it; a Tuple's own are
@@ -268,8 +267,8 @@ struct ExprStmt {  // a call, or a docstring
     ExprId value;
 };
 
-using StmtNode = std::variant<ImportModule, ImportNames, Assign, AnnotatedAssign, AugmentedAssign, FunctionDef, For, While, If,
-                              With, Return, Pass, Break, Continue, Assert, ExprStmt>;
+using StmtNode = std::variant<ImportModule, ImportNames, Assign, AnnotatedAssign, AugmentedAssign, FunctionDef, For, While, If, With,
+                              Return, Pass, Break, Continue, Assert, ExprStmt>;
 
 struct Stmt {
     Span span;    // the whole statement, blocks and decorators included

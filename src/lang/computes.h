@@ -171,7 +171,8 @@ struct ComputesText {
     std::string_view text;
     FileId file = kNoFile;
     std::vector<StringPiece> pieces;  // as in StringLiteral
-    std::function<std::optional<target::DType>(std::string_view)> dtype;   // further names of dtypes: `T` of a kernel with T: tw.each(bf16, f16)
+    std::function<std::optional<target::DType>(std::string_view)>
+        dtype;  // further names of dtypes: `T` of a kernel with T: tw.each(bf16, f16)
     Span span(std::size_t begin, std::size_t end) const;
 };
 ComputesText computes_text(const Module& module, ExprId literal);  // `literal` is a StringLiteral

@@ -7,14 +7,13 @@ namespace tw::lang {
 namespace {
 
 constexpr ElementwiseFunction kElementwise[] = {
-    {"exp", 1, false},    {"exp2", 1, false},   {"expm1", 1, false},     {"log", 1, false},   {"log2", 1, false},
-    {"log10", 1, false},  {"log1p", 1, false},  {"tanh", 1, false},      {"sinh", 1, false},  {"cosh", 1, false},
-    {"sin", 1, false},    {"cos", 1, false},    {"tan", 1, false},       {"atan", 1, false},  {"erf", 1, false},
-    {"erfc", 1, false},   {"sqrt", 1, false},   {"rsqrt", 1, false},     {"recip", 1, false}, {"sigmoid", 1, false},
-    {"relu", 1, true},    {"gelu", 1, false},   {"gelu_tanh", 1, false}, {"silu", 1, false},  {"softplus", 1, false},
-    {"floor", 1, false},  {"ceil", 1, false},   {"round", 1, false},     {"trunc", 1, false}, {"isnan", 1, false},
-    {"isinf", 1, false},  {"abs", 1, true},     {"sign", 1, true},       {"pow", 2, false},   {"atan2", 2, false},
-    {"minimum", 2, true}, {"maximum", 2, true}, {"where", 3, true},      {"clamp", 3, true},  {"fma", 3, false},
+    {"exp", 1, false},      {"exp2", 1, false},    {"expm1", 1, false}, {"log", 1, false},   {"log2", 1, false},      {"log10", 1, false},
+    {"log1p", 1, false},    {"tanh", 1, false},    {"sinh", 1, false},  {"cosh", 1, false},  {"sin", 1, false},       {"cos", 1, false},
+    {"tan", 1, false},      {"atan", 1, false},    {"erf", 1, false},   {"erfc", 1, false},  {"sqrt", 1, false},      {"rsqrt", 1, false},
+    {"recip", 1, false},    {"sigmoid", 1, false}, {"relu", 1, true},   {"gelu", 1, false},  {"gelu_tanh", 1, false}, {"silu", 1, false},
+    {"softplus", 1, false}, {"floor", 1, false},   {"ceil", 1, false},  {"round", 1, false}, {"trunc", 1, false},     {"isnan", 1, false},
+    {"isinf", 1, false},    {"abs", 1, true},      {"sign", 1, true},   {"pow", 2, false},   {"atan2", 2, false},     {"minimum", 2, true},
+    {"maximum", 2, true},   {"where", 3, true},    {"clamp", 3, true},  {"fma", 3, false},
 };
 
 constexpr int kReductions = static_cast<int>(ReductionKind::softmax) + 1;

@@ -89,8 +89,7 @@ private:
             ++at_;
             while (is_digit(peek())) ++at_;
         }
-        if ((peek() == 'e' || peek() == 'E') &&
-            (is_digit(peek(1)) || ((peek(1) == '+' || peek(1) == '-') && is_digit(peek(2))))) {
+        if ((peek() == 'e' || peek() == 'E') && (is_digit(peek(1)) || ((peek(1) == '+' || peek(1) == '-') && is_digit(peek(2))))) {
             floating = true;
             at_ += 2;
             while (is_digit(peek())) ++at_;

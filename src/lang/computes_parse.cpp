@@ -15,8 +15,7 @@ using Kind = ComputesTokenKind;
 
 class Parser {
 public:
-    Parser(const ComputesText& text, DiagnosticSink& sink)
-        : source_(text), tokens_(tokenize_computes(text, sink)), sink_(sink) {}
+    Parser(const ComputesText& text, DiagnosticSink& sink) : source_(text), tokens_(tokenize_computes(text, sink)), sink_(sink) {}
 
     ComputesSpec run() {
         bool output = false, error = false;
@@ -43,9 +42,7 @@ private:
     public:
         explicit Nested(Parser& parser) : parser_(parser) {
             if (++parser_.nesting_ > kMaxNesting) {
-                parser_
-                    .fail(Code::computes_too_deep, parser_.here(),
-                          fmt::format("more than {} levels are nested here", kMaxNesting))
+                parser_.fail(Code::computes_too_deep, parser_.here(), fmt::format("more than {} levels are nested here", kMaxNesting))
                     .with_hint("name parts with 'let'");
             }
         }
@@ -77,8 +74,7 @@ private:
         if (panicking_) return false;
         if (accept(wanted)) return true;
         if (at(Kind::colon) && (wanted == Kind::comma || wanted == Kind::right_bracket || wanted == Kind::right_paren)) {
-            fail(Code::computes_bare_range, here(), "a range stands where an index is expected")
-                .with_hint("name the index: j in low:high");
+            fail(Code::computes_bare_range, here(), "a range stands where an index is expected").with_hint("name the index: j in low:high");
         } else {
             fail(Code::computes_expected_token, here(), fmt::format("expected {} {}, {}", describe(wanted), where, found()));
         }
@@ -202,8 +198,7 @@ private:
         binding.variable = std::string(name);
         binding.span = here();
         if (!rebinds && bound(name)) {
-            fail(Code::computes_duplicate_index, here(), fmt::format("'{}' is already bound", name))
-                .with_hint("choose another name");
+            fail(Code::computes_duplicate_index, here(), fmt::format("'{}' is already bound", name)).with_hint("choose another name");
         }
         if (rebinds && !bound(name)) {
             fail(Code::computes_softmax_variable, here(), fmt::format("'{}' is not bound around this softmax", name))
@@ -282,8 +277,7 @@ private:
         advance();
         const TermId right = parse_sum();
         if (!panicking_ && comparison(kind())) {
-            fail(Code::computes_chained_comparison, here(), "comparisons are not chained here")
-                .with_hint("write a < b and b < c");
+            fail(Code::computes_chained_comparison, here(), "comparisons are not chained here").with_hint("write a < b and b < c");
         }
         return make(since(begin), Operation{*op, left, right});
     }
@@ -369,9 +363,7 @@ private:
                 fail(Code::computes_bare_range, here(), "a range stands where an expression is expected")
                     .with_hint("name the index: j in low:high");
                 return nothing();
-            default:
-                fail(Code::computes_expected_expression, here(), fmt::format("expected an expression, {}", found()));
-                return nothing();
+            default: fail(Code::computes_expected_expression, here(), fmt::format("expected an expression, {}", found())); return nothing();
         }
     }
 
@@ -460,8 +452,7 @@ private:
             }
         }
         if (const auto* apply = std::get_if<Apply>(&node)) {
-            if (!find_elementwise(apply->function)->integer_valued)
-                return refuse(fmt::format("the result of {}", apply->function));
+            if (!find_elementwise(apply->function)->integer_valued) return refuse(fmt::format("the result of {}", apply->function));
             const bool is_where = apply->function == "where";
             for (std::size_t i = is_where ? 1 : 0; i < apply->arguments.size(); ++i) {
                 if (!check_integer(apply->arguments[i])) return false;
@@ -547,8 +538,8 @@ private:
         } else {
             fail(Code::computes_reduction_variable, first,
                  fmt::format("the first argument of {} is the variable it runs over", spelling(reduction)))
-                .with_hint(fmt::format("write {}(k, expression) or {}(k in low:high, expression)", spelling(reduction),
-                                       spelling(reduction)));
+                .with_hint(
+                    fmt::format("write {}(k, expression) or {}(k in low:high, expression)", spelling(reduction), spelling(reduction)));
         }
         const bool single = reduction == ReductionKind::argmax || reduction == ReductionKind::argmin;
         if (!panicking_ && single && node.over.size() > 1) {
@@ -593,9 +584,7 @@ ComputesText computes_text(const Module& module, ExprId literal) {
     return {string->value, module[literal].span.file, string->pieces};
 }
 
-ComputesText computes_text(const SourceMap& sources, FileId file) {
-    return {sources.file(file).text(), file, {StringPiece{0, 0}}};
-}
+ComputesText computes_text(const SourceMap& sources, FileId file) { return {sources.file(file).text(), file, {StringPiece{0, 0}}}; }
 
 ComputesSpec parse_computes(const ComputesText& text, DiagnosticSink& sink) { return Parser(text, sink).run(); }
 

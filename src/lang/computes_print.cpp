@@ -242,8 +242,8 @@ private:
             if (b.low) {
                 for (const bool lower : {true, false}) {
                     // The condition is about the outer variables, so it is written with the renamings from outside.
-                    std::vector<std::pair<std::string, std::string>> own(
-                        renames_.begin() + static_cast<std::ptrdiff_t>(outer_renames), renames_.end());
+                    std::vector<std::pair<std::string, std::string>> own(renames_.begin() + static_cast<std::ptrdiff_t>(outer_renames),
+                                                                         renames_.end());
                     renames_.resize(outer_renames);
                     const TermId variable = add(span, Variable{renamed(b.variable)});
                     const TermId limit = copy(lower ? b.low : b.high);
@@ -266,8 +266,7 @@ private:
         const TermId value = add(span, Apply{"exp", {difference}});
         if (inside.empty()) return value;
         TermId condition = inside[0];
-        for (std::size_t i = 1; i < inside.size(); ++i)
-            condition = add(span, Operation{ComputesOp::logical_and, condition, inside[i]});
+        for (std::size_t i = 1; i < inside.size(); ++i) condition = add(span, Operation{ComputesOp::logical_and, condition, inside[i]});
         const TermId zero = add(span, Number{0.0, false, 0});
         return add(span, Apply{"where", {condition, value, zero}});
     }

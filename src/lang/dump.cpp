@@ -35,8 +35,8 @@ private:
     void expr(std::string_view role, ExprId id) {
         if (!id) return;
         const Expr& e = module_[id];
-        line(fmt::format("{}{}{}{}", role, role.empty() ? "" : ": ",
-                         std::visit([&](const auto& n) { return label(n); }, e.node), place(e.span)));
+        line(fmt::format("{}{}{}{}", role, role.empty() ? "" : ": ", std::visit([&](const auto& n) { return label(n); }, e.node),
+                         place(e.span)));
         ++indent_;
         std::visit([&](const auto& n) { children(n); }, e.node);
         --indent_;

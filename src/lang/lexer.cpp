@@ -60,8 +60,7 @@ bool starts_statement_only(TokenKind kind) {
 
 class Lexer {
 public:
-    Lexer(const SourceMap& sources, FileId file, DiagnosticSink& sink)
-        : text_(sources.file(file).text()), file_(file), sink_(sink) {}
+    Lexer(const SourceMap& sources, FileId file, DiagnosticSink& sink) : text_(sources.file(file).text()), file_(file), sink_(sink) {}
 
     TokenStream run() {
         if (!acceptable_text()) {
@@ -216,8 +215,7 @@ private:
     }
 
     void too_deep(std::string_view what) {
-        sink_.error(Code::nesting_too_deep, span(at_, at_ + 1),
-                    fmt::format("more than {} {} are nested here", kMaxNesting, what));
+        sink_.error(Code::nesting_too_deep, span(at_, at_ + 1), fmt::format("more than {} {} are nested here", kMaxNesting, what));
         stream_.usable = false;
     }
 
@@ -255,20 +253,16 @@ private:
         const std::size_t begin = at_++;
         if (const std::size_t length = line_end_length(at_)) {
             const bool first_on_line = stream_.tokens.empty() || stream_.tokens.back().kind == TokenKind::newline ||
-                                       stream_.tokens.back().kind == TokenKind::indent ||
-                                       stream_.tokens.back().kind == TokenKind::dedent;
+                                       stream_.tokens.back().kind == TokenKind::indent || stream_.tokens.back().kind == TokenKind::dedent;
             at_ += length;
             if (first_on_line || at_ >= text_.size()) {
                 sink_.error(Code::bad_line_continuation, span(begin, begin + 1),
-                            first_on_line ? "a line cannot start with a backslash"
-                                          : "the backslash continues into the end of the file");
+                            first_on_line ? "a line cannot start with a backslash" : "the backslash continues into the end of the file");
                 if (!first_on_line) push(TokenKind::error, begin, begin + 1);
             }
             return;
         }
-        sink_
-            .error(Code::bad_line_continuation, span(begin, begin + 1),
-                   "a backslash continues a line only as its last character")
+        sink_.error(Code::bad_line_continuation, span(begin, begin + 1), "a backslash continues a line only as its last character")
             .with_hint("remove what follows, or use brackets to continue the line");
         while (at_ < text_.size() && line_end_length(at_) == 0) ++at_;
         at_ += line_end_length(at_);  // the intention was to continue
@@ -296,9 +290,7 @@ private:
             const OpenBracket open = brackets_.back();
             brackets_.pop_back();
             const Token& token = stream_.tokens[open.token];
-            sink_
-                .error(Code::unclosed_bracket, span(token.begin, token.end),
-                       fmt::format("{} is never closed", describe(token.kind)))
+            sink_.error(Code::unclosed_bracket, span(token.begin, token.end), fmt::format("{} is never closed", describe(token.kind)))
                 .with_hint(fmt::format("close it with {}", describe(open.closer)));
             stream_.unclosed.push_back(open.token);
             const std::size_t end = stream_.tokens.back().end;
@@ -325,9 +317,7 @@ private:
         }
         const std::string_view text = std::string_view(text_).substr(begin, at_ - begin);
         if (!ascii) {
-            sink_
-                .error(Code::non_ascii_name, span(begin, at_),
-                       fmt::format("the name '{}' has letters outside ASCII", text.substr(0, 80)))
+            sink_.error(Code::non_ascii_name, span(begin, at_), fmt::format("the name '{}' has letters outside ASCII", text.substr(0, 80)))
                 .with_hint("use ASCII letters, digits and underscores; comments and strings may hold any text");
             push(TokenKind::name, begin, at_);
             return;
@@ -353,10 +343,9 @@ private:
         const std::string_view text = std::string_view(text_).substr(begin, at_ - begin);
         auto& report = sink_.error(Code::unexpected_character, span(begin, at_), fmt::format("'{}' means nothing here", text));
         constexpr std::pair<std::string_view, std::string_view> kLookAlikes[] = {
-            {"\xE2\x80\x98", "'"},  {"\xE2\x80\x99", "'"}, {"\xE2\x80\x9C", "\""}, {"\xE2\x80\x9D", "\""},
-            {"\xE2\x88\x92", "-"},  {"\xE2\x80\x93", "-"}, {"\xE2\x80\x94", "-"},  {"\xC3\x97", "*"},
-            {"\xC2\xB7", "*"},      {"\xC3\xB7", "/"},     {"\xE2\x89\xA4", "<="}, {"\xE2\x89\xA5", ">="},
-            {"\xE2\x89\xA0", "!="}, {"\xC2\xA0", " "}};
+            {"\xE2\x80\x98", "'"},  {"\xE2\x80\x99", "'"},  {"\xE2\x80\x9C", "\""}, {"\xE2\x80\x9D", "\""}, {"\xE2\x88\x92", "-"},
+            {"\xE2\x80\x93", "-"},  {"\xE2\x80\x94", "-"},  {"\xC3\x97", "*"},      {"\xC2\xB7", "*"},      {"\xC3\xB7", "/"},
+            {"\xE2\x89\xA4", "<="}, {"\xE2\x89\xA5", ">="}, {"\xE2\x89\xA0", "!="}, {"\xC2\xA0", " "}};
         for (const auto& [foreign, plain] : kLookAlikes) {
             if (text == foreign) report.with_hint(fmt::format("write '{}'", plain));
         }
@@ -384,8 +373,7 @@ private:
         }
         if (prefix.size() > 2) return false;
         if (format) {
-            sink_.error(Code::f_string, span(begin, at_ + 1), "f-strings are not in the language")
-                .with_hint("write a plain string");
+            sink_.error(Code::f_string, span(begin, at_ + 1), "f-strings are not in the language").with_hint("write a plain string");
         } else if (other) {
             sink_.error(Code::string_prefix, span(begin, at_ + 1), fmt::format("'{}' strings are not in the language", prefix))
                 .with_hint("write a plain string");
@@ -405,8 +393,8 @@ private:
             if (c == '\\' && at_ + 1 < text_.size()) {
                 ++at_;
                 at_ += std::max<std::size_t>(line_end_length(at_), 1);
-            } else if (c == quote && (!triple || (peek(1) == static_cast<unsigned char>(quote) &&
-                                                  peek(2) == static_cast<unsigned char>(quote)))) {
+            } else if (c == quote &&
+                       (!triple || (peek(1) == static_cast<unsigned char>(quote) && peek(2) == static_cast<unsigned char>(quote)))) {
                 at_ += triple ? 3 : 1;
                 push(kind, begin, at_);
                 return;
@@ -465,8 +453,7 @@ private:
                 good = digits(is_digit) && good;
             }
             const std::string_view whole = std::string_view(text_).substr(begin, integer_end - begin);
-            if (good && !floating && whole.size() > 1 && whole[0] == '0' &&
-                whole.find_first_not_of("0_") != std::string_view::npos) {
+            if (good && !floating && whole.size() > 1 && whole[0] == '0' && whole.find_first_not_of("0_") != std::string_view::npos) {
                 good = false;
                 reason = "a decimal integer cannot start with 0";
                 hint = "write 0o for octal, or remove the zeros";
@@ -513,8 +500,7 @@ private:
     void punctuation() {
         const std::size_t begin = at_;
         TokenKind kind = TokenKind::error;
-        for (std::size_t length = std::min<std::size_t>(3, text_.size() - at_); length > 0 && kind == TokenKind::error;
-             --length) {
+        for (std::size_t length = std::min<std::size_t>(3, text_.size() - at_); length > 0 && kind == TokenKind::error; --length) {
             kind = sign_kind(std::string_view(text_).substr(at_, length));
             if (kind != TokenKind::error) at_ += length;
         }
@@ -566,8 +552,7 @@ private:
         report.with_note(span(open.begin, open.end), "the bracket that is open");
         report.with_hint(fmt::format("write {}", describe(brackets_.back().closer)));
         // f(a[1) closes the '(' with one ']' forgotten; f(a] closes the '(' with the wrong sign.
-        const bool closes_outer =
-            std::any_of(brackets_.begin(), brackets_.end(), [&](const OpenBracket& b) { return b.closer == kind; });
+        const bool closes_outer = std::any_of(brackets_.begin(), brackets_.end(), [&](const OpenBracket& b) { return b.closer == kind; });
         while (closes_outer && brackets_.back().closer != kind) {
             push(brackets_.back().closer, begin, begin);
             brackets_.pop_back();

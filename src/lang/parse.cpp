@@ -14,8 +14,7 @@ std::optional<FileId> load_source(SourceMap& sources, const std::string& path, D
     };
     auto text = read_input(path, kMaxFileBytes);
     if (!text && text.error().too_large) {
-        return refuse(Code::file_too_large,
-                      fmt::format("'{}' is larger than the {} bytes a kernel file may have", path, kMaxFileBytes));
+        return refuse(Code::file_too_large, fmt::format("'{}' is larger than the {} bytes a kernel file may have", path, kMaxFileBytes));
     }
     if (!text) return refuse(Code::cannot_read_file, text.error().text);
     return sources.add(path, std::move(*text));

@@ -102,8 +102,7 @@ ExprId Parser::parse_element() {
     }
     const ExprId value = parse_expr();
     if (!panicking_ && at(TokenKind::walrus)) {
-        fail(Code::no_walrus, here(), "':=' is not in the language")
-            .with_hint("assign in a statement of its own, before this one");
+        fail(Code::no_walrus, here(), "':=' is not in the language").with_hint("assign in a statement of its own, before this one");
     }
     return value;
 }
@@ -270,8 +269,7 @@ ExprId Parser::parse_atom() {
             fail(Code::no_yield, span, "'yield' is not in the language").with_hint("use tw.range or tw.tiles for loops");
             return invalid(span);
         case TokenKind::kw_await:
-            fail(Code::no_async, span, "'await' is not in the language")
-                .with_hint("wait on a barrier or a pipeline slot instead");
+            fail(Code::no_async, span, "'await' is not in the language").with_hint("wait on a barrier or a pipeline slot instead");
             return invalid(span);
         case TokenKind::kw_lambda:
             fail(Code::expected_expression, span, "a lambda here needs parentheses").with_hint("write (lambda x: ...)");
@@ -281,9 +279,7 @@ ExprId Parser::parse_atom() {
             fail(Code::no_star_expression, span, fmt::format("'{}' unpacking is not in the language", text(token())))
                 .with_hint("write the elements one by one");
             return invalid(span);
-        default:
-            fail(Code::expected_expression, span, fmt::format("expected an expression, {}", found()));
-            return invalid(span);
+        default: fail(Code::expected_expression, span, fmt::format("expected an expression, {}", found())); return invalid(span);
     }
 }
 
@@ -333,8 +329,7 @@ ExprId Parser::parse_float() {
     if (result.ec == std::errc::result_out_of_range) {
         // Too small rounds to zero, as in Python; too large is an error.
         if (std::strtod(digits.c_str(), nullptr) > 1) {
-            complain(Code::float_too_large, span, "this number is outside the range of a double")
-                .with_hint("write float('inf')");
+            complain(Code::float_too_large, span, "this number is outside the range of a double").with_hint("write float('inf')");
             return invalid(span);
         }
         value = 0;
@@ -390,8 +385,7 @@ void Parser::parse_elements(TokenKind closer, std::vector<ExprId>& elements, boo
             trailing_comma = true;
         } else if (!panicking_ && !at(closer)) {
             if (at(TokenKind::assign)) {
-                fail(Code::assignment_in_expression, here(), "'=' cannot stand in an expression")
-                    .with_hint("write '==' to compare");
+                fail(Code::assignment_in_expression, here(), "'=' cannot stand in an expression").with_hint("write '==' to compare");
             } else {
                 fail(Code::expected_token, here(), fmt::format("expected ',' or {}, {}", describe(closer), found()));
             }
@@ -402,8 +396,7 @@ void Parser::parse_elements(TokenKind closer, std::vector<ExprId>& elements, boo
 // After an element: reports a comprehension and skips it up to (not including) its closing bracket.
 bool Parser::reject_comprehension(TokenKind closer) {
     if (panicking_ || !(at(TokenKind::kw_for) || (at(TokenKind::kw_async) && kind(1) == TokenKind::kw_for))) return false;
-    complain(Code::no_comprehension, here(), "comprehensions are not in the language")
-        .with_hint("write the elements, or a loop");
+    complain(Code::no_comprehension, here(), "comprehensions are not in the language").with_hint("write the elements, or a loop");
     skip_to_closer(closer);
     return true;
 }
@@ -481,11 +474,9 @@ ExprId Parser::parse_call(ExprId callee, std::uint32_t begin) {
             const std::uint32_t argument_begin = token().begin;
             argument.value = parse_element();
             if (!panicking_ && at(TokenKind::assign)) {
-                fail(Code::bad_keyword, since(argument_begin), "a keyword argument is 'name=value'")
-                    .with_hint("write '==' to compare");
+                fail(Code::bad_keyword, since(argument_begin), "a keyword argument is 'name=value'").with_hint("write '==' to compare");
             } else if (!panicking_ && !unpacking && !keywords.empty()) {
-                complain(Code::positional_after_keyword, since(argument_begin),
-                         "a positional argument follows a keyword argument");
+                complain(Code::positional_after_keyword, since(argument_begin), "a positional argument follows a keyword argument");
             }
         }
         node.arguments.push_back(std::move(argument));
@@ -538,8 +529,7 @@ std::vector<Parameter> Parser::parse_parameters(TokenKind closer, bool annotated
     while (!panicking_ && !at(closer)) {
         if (at(TokenKind::star) || at(TokenKind::double_star) || at(TokenKind::slash)) {
             const bool marker = kind(1) == TokenKind::comma || kind(1) == closer;
-            complain(Code::no_star_parameter, here(),
-                     fmt::format("'{}' in a parameter list is not in the language", text(token())))
+            complain(Code::no_star_parameter, here(), fmt::format("'{}' in a parameter list is not in the language", text(token())))
                 .with_hint("name each parameter");
             advance();
             if (marker) {

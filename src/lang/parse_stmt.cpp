@@ -57,8 +57,7 @@ void Parser::parse_statement(std::vector<StmtId>& body) {
             advance();
             return;
         case TokenKind::indent:
-            complain(Code::unexpected_indent, span_of(token(1)),
-                     "this line is indented, but the statement before opens no block")
+            complain(Code::unexpected_indent, span_of(token(1)), "this line is indented, but the statement before opens no block")
                 .with_hint("line it up with the statement before");
             advance();
             parse_indented(body);
@@ -81,8 +80,7 @@ void Parser::parse_statement(std::vector<StmtId>& body) {
                             "state launch preconditions with tw.assume(...)");
             return;
         case TokenKind::kw_async:
-            reject_compound(Code::no_async, "'async' is not in the language",
-                            "asynchronous copies are explicit: tw.tma_load, pipelines");
+            reject_compound(Code::no_async, "'async' is not in the language", "asynchronous copies are explicit: tw.tma_load, pipelines");
             return;
         default:
             if (looks_like_match()) {
@@ -209,8 +207,7 @@ void Parser::parse_simple(std::vector<StmtId>& body) {
         case TokenKind::kw_break:
         case TokenKind::kw_continue: {
             const bool is_break = at(TokenKind::kw_break);
-            if (loops_ == 0)
-                complain(Code::break_outside_loop, span, fmt::format("{} stands outside a loop", describe(kind())));
+            if (loops_ == 0) complain(Code::break_outside_loop, span, fmt::format("{} stands outside a loop", describe(kind())));
             advance();
             body.push_back(is_break ? add(span, Break{}) : add(span, Continue{}));
             return;
@@ -233,8 +230,7 @@ void Parser::parse_simple(std::vector<StmtId>& body) {
             return;
         }
         case TokenKind::kw_raise:
-            fail(Code::no_exceptions, span, "'raise' is not in the language")
-                .with_hint("state launch preconditions with tw.assume(...)");
+            fail(Code::no_exceptions, span, "'raise' is not in the language").with_hint("state launch preconditions with tw.assume(...)");
             return;
         case TokenKind::kw_global:
         case TokenKind::kw_nonlocal:
@@ -326,8 +322,7 @@ void Parser::parse_from_import(std::vector<StmtId>& body) {
     const std::uint32_t begin = token().begin;
     advance();
     if (at(TokenKind::dot) || at(TokenKind::ellipsis)) {
-        fail(Code::no_relative_import, here(), "relative imports are not in the language")
-            .with_hint("write the full module name");
+        fail(Code::no_relative_import, here(), "relative imports are not in the language").with_hint("write the full module name");
         return;
     }
     ImportNames node;
@@ -374,8 +369,7 @@ void Parser::parse_decorated(std::vector<StmtId>& body) {
         advance();
         decorators.push_back(parse_expr());
         if (!panicking_ && !at(TokenKind::newline)) {
-            fail(Code::expected_end_of_statement, here(),
-                 fmt::format("expected the end of the line after the decorator, {}", found()));
+            fail(Code::expected_end_of_statement, here(), fmt::format("expected the end of the line after the decorator, {}", found()));
         }
         if (panicking_) return;
         advance();
@@ -455,8 +449,7 @@ void Parser::parse_while(std::vector<StmtId>& body) {
 void Parser::reject_loop_else() {
     if (!at(TokenKind::kw_else)) return;
     statement_begin_ = next_;
-    complain(Code::no_loop_else, here(), "'else' on a loop is not in the language")
-        .with_hint("put the statements after the loop");
+    complain(Code::no_loop_else, here(), "'else' on a loop is not in the language").with_hint("put the statements after the loop");
     advance();
     parse_block("after 'else'");
 }

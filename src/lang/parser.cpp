@@ -19,9 +19,7 @@ Parser::Nested::Nested(Parser& parser) : parser_(parser) {
 
 // ---- tokens and errors -----------------------------------------------------------------------------------------------
 
-const Token& Parser::token(std::size_t ahead) const {
-    return stream_.tokens[std::min(next_ + ahead, stream_.tokens.size() - 1)];
-}
+const Token& Parser::token(std::size_t ahead) const { return stream_.tokens[std::min(next_ + ahead, stream_.tokens.size() - 1)]; }
 
 void Parser::advance() {
     const Token& current = token();
@@ -47,8 +45,7 @@ bool Parser::expect(TokenKind wanted, std::string_view where) {
     if (at(TokenKind::assign)) {
         fail(Code::assignment_in_expression, here(), "'=' cannot stand in an expression").with_hint("write '==' to compare");
     } else if (at(TokenKind::walrus)) {
-        fail(Code::no_walrus, here(), "':=' is not in the language")
-            .with_hint("assign in a statement of its own, before this one");
+        fail(Code::no_walrus, here(), "':=' is not in the language").with_hint("assign in a statement of its own, before this one");
     } else {
         fail(Code::expected_token, here(), fmt::format("expected {} {}, {}", describe(wanted), where, found()));
     }

@@ -97,8 +97,7 @@ bool Parser::decode_string(const Token& token, StringLiteral& literal) {
                     if (digit < 0) return bad_escape(2 + k, fmt::format("needs {} hexadecimal digits", digits));
                     point = point << 4 | static_cast<std::uint32_t>(digit);
                 }
-                if (point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF))
-                    return bad_escape(2 + digits, "is not a character");
+                if (point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return bad_escape(2 + digits, "is not a character");
                 append_utf8(literal.value, point);
                 length = 2 + digits;
                 break;

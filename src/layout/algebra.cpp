@@ -88,9 +88,7 @@ struct ShapeAndStride {
 };
 
 // "1.0" for leaf number `leaf` of B, in words.
-std::string name_of_leaf(const Layout& b, int leaf) {
-    return b.shape().is_leaf() ? "B" : describe_leaf(b, leaf) + " of B";
-}
+std::string name_of_leaf(const Layout& b, int leaf) { return b.shape().is_leaf() ? "B" : describe_leaf(b, leaf) + " of B"; }
 
 // Each leaf of B becomes what it selects from A; the tree around the leaves stays. `leaf` counts them, for messages.
 Result<ShapeAndStride> compose_tree(const Layout& whole_a, const FlatModes& a, const Layout& whole_b, IntTupleView shape,
@@ -98,9 +96,10 @@ Result<ShapeAndStride> compose_tree(const Layout& whole_a, const FlatModes& a, c
     if (shape.is_leaf()) {
         const int this_leaf = leaf++;
         TW_LAYOUT_TRY(modes, compose_leaf(a, shape.value(), stride.value(), [&](std::size_t i, const std::string& text) {
-            return fmt::format("composition of {} with {}: {} does not divide mode {} ({}:{}) of coalesced A: {}", to_string(whole_a),
-                               to_string(whole_b), name_of_leaf(whole_b, this_leaf), i, a[i].shape, a[i].stride, text);
-        }));
+                          return fmt::format("composition of {} with {}: {} does not divide mode {} ({}:{}) of coalesced A: {}",
+                                             to_string(whole_a), to_string(whole_b), name_of_leaf(whole_b, this_leaf), i, a[i].shape,
+                                             a[i].stride, text);
+                      }));
         FlatInts extents, strides;
         for (const Mode& m : modes) {
             extents.push_back(m.shape);
@@ -181,13 +180,16 @@ Result<Layout> composition(const Layout& a, const Layout& b) {
     TW_LAYOUT_TRY(result, Layout::make(std::move(composed.shape), std::move(composed.stride)));
     if (b.shape().is_leaf() || never_carries(modes, b.modes())) return std::move(result);
     if (b.size() > kListLimit)
-        return fail(fmt::format("composition of {} with {}: B's modes may carry into each other inside A, and {} offsets are too many to list",
-                                to_string(a), to_string(b), b.size()));
+        return fail(
+            fmt::format("composition of {} with {}: B's modes may carry into each other inside A, and {} offsets are too many to list",
+                        to_string(a), to_string(b), b.size()));
     for (std::int64_t i = 0; i < b.size(); ++i) {
         TW_LAYOUT_TRY(offset, evaluate_running(modes, b(i)));
         if (offset != result(i))
-            return fail(fmt::format("composition of {} with {}: B's modes carry into each other inside A: B({}) = {} is at {} in A, the "
-                                    "sum of its parts at {}", to_string(a), to_string(b), i, b(i), offset, result(i)));
+            return fail(
+                fmt::format("composition of {} with {}: B's modes carry into each other inside A: B({}) = {} is at {} in A, the "
+                            "sum of its parts at {}",
+                            to_string(a), to_string(b), i, b(i), offset, result(i)));
     }
     return std::move(result);
 }
@@ -231,8 +233,8 @@ Result<Layout> complement(const Layout& a, std::int64_t max) {
         if (r.mode.stride < 0)
             return fail(fmt::format("complement: {} of {} has a negative stride", describe_leaf(a, r.leaf), to_string(a)));
         if (r.mode.stride < filled)
-            return fail(fmt::format("complement: {} of {} starts inside {}, which reaches to {}", describe_leaf(a, r.leaf),
-                                    to_string(a), describe_leaf(a, below), filled));
+            return fail(fmt::format("complement: {} of {} starts inside {}, which reaches to {}", describe_leaf(a, r.leaf), to_string(a),
+                                    describe_leaf(a, below), filled));
         out.push_back({r.mode.stride / filled, filled});
         filled = r.mode.shape * r.mode.stride;
         below = r.leaf;
@@ -265,8 +267,8 @@ Result<Layout> left_inverse(const Layout& layout) {
     }
     const std::vector<RankedMode> ranked = ranked_modes(layout);
     FlatModes out;
-    std::int64_t reached = 1;             // one past what the modes so far undo
-    std::int64_t fresh = layout.size();   // the first value that no coordinate has: where gaps are sent
+    std::int64_t reached = 1;            // one past what the modes so far undo
+    std::int64_t fresh = layout.size();  // the first value that no coordinate has: where gaps are sent
     const auto gap = [&](std::int64_t times) {
         out.push_back({times, fresh});
         fresh = checked_mul(fresh, times).value_or(kMaxExtent);

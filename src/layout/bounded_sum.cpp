@@ -29,8 +29,8 @@ std::int64_t multiply_modulo(std::int64_t a, std::int64_t b, std::int64_t m) {
 }
 
 struct Search {
-    std::vector<BoundedTerm> terms;       // by descending stride
-    std::vector<int> original;            // where each came from
+    std::vector<BoundedTerm> terms;        // by descending stride
+    std::vector<int> original;             // where each came from
     std::vector<std::int64_t> span_below;  // largest sum of the terms after i
     std::vector<std::int64_t> gcd_below;   // of their strides; 0 if there are none
     std::vector<std::int64_t> solution;    // in the original order

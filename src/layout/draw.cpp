@@ -53,7 +53,8 @@ std::string escape(const std::string& text) {
 }
 
 std::string svg(const Grid& grid, const std::string& title, int cell_width, const CellAt& cell_at) {
-    const std::int64_t width = std::max<std::int64_t>(kMargin + grid.columns * cell_width + 6, 8 + static_cast<std::int64_t>(title.size()) * 15 / 2);
+    const std::int64_t width =
+        std::max<std::int64_t>(kMargin + grid.columns * cell_width + 6, 8 + static_cast<std::int64_t>(title.size()) * 15 / 2);
     const std::int64_t height = kMargin + 16 + grid.rows * kCellHeight + 6;
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
@@ -83,7 +84,8 @@ std::string svg(const Grid& grid, const std::string& title, int cell_width, cons
 
 Result<bool> check_cells(const Grid& grid, const DrawOptions& options) {
     if (grid.rows > options.max_cells || grid.columns > options.max_cells || grid.rows * grid.columns > options.max_cells)
-        return fail(fmt::format("a picture of {} x {} cells is too large; the limit is {} cells", grid.rows, grid.columns, options.max_cells));
+        return fail(
+            fmt::format("a picture of {} x {} cells is too large; the limit is {} cells", grid.rows, grid.columns, options.max_cells));
     return true;
 }
 
@@ -94,7 +96,8 @@ std::string owners_text(const std::vector<Owner>& owners) {
     return text;
 }
 
-std::string text_table(const Grid& grid, std::int64_t max_rows, std::int64_t max_columns, const std::function<std::string(std::int64_t)>& cell_at) {
+std::string text_table(const Grid& grid, std::int64_t max_rows, std::int64_t max_columns,
+                       const std::function<std::string(std::int64_t)>& cell_at) {
     const std::int64_t rows = std::min(grid.rows, max_rows);
     const std::int64_t columns = std::min(grid.columns, max_columns);
     std::size_t width = 0;
@@ -140,8 +143,9 @@ Result<std::string> draw_svg(const ComposedLayout& layout, const DrawOptions& op
         largest = std::max(largest, layout(i));
         digits = std::max(digits, std::to_string(layout(i)).size());
     }
-    return svg(grid, title, std::max(26, 8 + 6 * static_cast<int>(digits)),
-               [&](std::int64_t i) { return Cell{std::to_string(layout(i)), offset_colour(layout(i), largest + 1)}; });
+    return svg(grid, title, std::max(26, 8 + 6 * static_cast<int>(digits)), [&](std::int64_t i) {
+        return Cell{std::to_string(layout(i)), offset_colour(layout(i), largest + 1)};
+    });
 }
 
 Result<std::string> draw_svg(const ThreadValueLayout& tv, const DrawOptions& options) {

@@ -9,9 +9,9 @@
 namespace tw::layout {
 
 struct DrawOptions {
-    std::string title;         // shown above; the layout itself if empty
-    bool banks = false;        // cells show and are coloured by bank
-    int element_bytes = 2;     // for the bank view
+    std::string title;      // shown above; the layout itself if empty
+    bool banks = false;     // cells show and are coloured by bank
+    int element_bytes = 2;  // for the bank view
     std::int64_t max_cells = 128 * 128;
 };
 

@@ -17,7 +17,8 @@ namespace {
 using Arguments = std::vector<Value>;
 
 std::string kind_of(const Value& v) {
-    static const char* const kinds[] = {"a tuple of integers", "a layout", "a tiler", "a swizzle", "a thread-value layout", "a truth value", "text"};
+    static const char* const kinds[] = {"a tuple of integers",   "a layout",      "a tiler", "a swizzle",
+                                        "a thread-value layout", "a truth value", "text"};
     return fmt::format("{} ({})", to_string(v).substr(0, 60), kinds[v.index()]);
 }
 
@@ -267,8 +268,8 @@ Result<Value> idx2crd_of(Arguments& a) {
 Result<Value> linear_of(Arguments& a) {
     TW_LAYOUT_TRY(layout, as_composed(a[0]));
     TW_LAYOUT_TRY(map, affine_map(layout));
-    return Value(fmt::format("{} coordinate bits -> {} offset bits, rank {}, constant {}\n{}", map.linear.in_bits(),
-                             map.linear.out_bits(), map.linear.rank(), map.constant, to_string(map.linear)));
+    return Value(fmt::format("{} coordinate bits -> {} offset bits, rank {}, constant {}\n{}", map.linear.in_bits(), map.linear.out_bits(),
+                             map.linear.rank(), map.constant, to_string(map.linear)));
 }
 
 Result<Value> size_of(Arguments& a) {
@@ -378,8 +379,7 @@ Result<Value> evaluate(std::string_view expression) {
                 return fail(fmt::format("{}({}) was given {} arguments", f.name, f.arguments, count));
             auto result = f.apply(arguments);
             // Many messages name the operation already.
-            if (!result && result.error().message.rfind(f.name, 0) != 0)
-                return fail(fmt::format("{}: {}", f.name, result.error().message));
+            if (!result && result.error().message.rfind(f.name, 0) != 0) return fail(fmt::format("{}: {}", f.name, result.error().message));
             return result;
         }
         return fail(fmt::format("there is no function `{}`", name.substr(0, 40)));

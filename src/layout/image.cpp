@@ -70,8 +70,7 @@ ImageAnswer inner_is_injective(const Layout& layout, const ImageLimits& limits) 
         return !trivial;
     });
     if (end == SearchEnd::none) return yes("bounded-sum search");
-    if (end == SearchEnd::found)
-        return no("bounded-sum search", join_coordinate(modes, first), join_coordinate(modes, second));
+    if (end == SearchEnd::found) return no("bounded-sum search", join_coordinate(modes, first), join_coordinate(modes, second));
     if (layout.size() > layout.cosize()) return no("more coordinates than offsets");
     if (layout.size() > limits.enumeration || layout.cosize() > limits.enumeration * 16)
         return too_large(fmt::format("more than {} search steps and {} offsets", limits.search_steps, limits.enumeration));
@@ -90,7 +89,10 @@ ImageAnswer inner_is_injective(const Layout& layout, const ImageLimits& limits) 
 // Terms of a bounded sum for `sign * layout`, with the target moved so that all strides are positive.
 struct SignedTerms {
     std::vector<BoundedTerm> terms;
-    struct Source { std::size_t mode; bool reflected; };
+    struct Source {
+        std::size_t mode;
+        bool reflected;
+    };
     std::vector<Source> sources;
     std::int64_t target = 0;
 
@@ -160,8 +162,7 @@ ImageAnswer is_bijective_onto(const ComposedLayout& layout, std::int64_t n, cons
         if (n % block == 0) return yes(injective.how + ", and the swizzle permutes each block of " + std::to_string(block));
     }
     if (const auto map = affine_map(layout)) {
-        return map->max_value() < static_cast<std::uint64_t>(n) ? yes(injective.how + ", GF(2) maximum")
-                                                                : no("GF(2) maximum is outside");
+        return map->max_value() < static_cast<std::uint64_t>(n) ? yes(injective.how + ", GF(2) maximum") : no("GF(2) maximum is outside");
     }
     if (n > limits.enumeration) return too_large(fmt::format("{} offsets to list", n));
     for (std::int64_t i = 0; i < n; ++i)

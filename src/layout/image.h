@@ -28,8 +28,8 @@ struct ImageAnswer {
 };
 
 struct ImageLimits {
-    std::int64_t search_steps = std::int64_t{1} << 20;   // of the bounded-sum search
-    std::int64_t enumeration = std::int64_t{1} << 22;    // offsets listed
+    std::int64_t search_steps = std::int64_t{1} << 20;  // of the bounded-sum search
+    std::int64_t enumeration = std::int64_t{1} << 22;   // offsets listed
 };
 
 // Do different coordinates have different offsets? The witness of `no`: two coordinates with the same offset.

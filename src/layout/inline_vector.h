@@ -45,13 +45,22 @@ public:
     T* end() { return data() + size_; }
     const T* begin() const { return data(); }
     const T* end() const { return data() + size_; }
-    T& operator[](std::size_t i) { assert(i < size_); return data()[i]; }
-    const T& operator[](std::size_t i) const { assert(i < size_); return data()[i]; }
+    T& operator[](std::size_t i) {
+        assert(i < size_);
+        return data()[i];
+    }
+    const T& operator[](std::size_t i) const {
+        assert(i < size_);
+        return data()[i];
+    }
     T& back() { return (*this)[size_ - 1]; }
     const T& back() const { return (*this)[size_ - 1]; }
 
     void clear() { size_ = 0; }
-    void pop_back() { assert(size_ > 0); --size_; }
+    void pop_back() {
+        assert(size_ > 0);
+        --size_;
+    }
     void push_back(T value) {
         reserve(size_ + 1);
         data()[size_++] = value;

@@ -26,9 +26,9 @@ inline constexpr std::int64_t kUnderscore = std::numeric_limits<std::int64_t>::m
 inline constexpr int kMaxDepth = 48;
 
 struct IntTupleNode {
-    std::int64_t value = 0;  // leaves only; 0 for tuples
-    std::int32_t arity = -1; // -1: a leaf
-    std::int32_t nodes = 1;  // in this subtree, itself included
+    std::int64_t value = 0;   // leaves only; 0 for tuples
+    std::int32_t arity = -1;  // -1: a leaf
+    std::int32_t nodes = 1;   // in this subtree, itself included
 
     bool operator==(const IntTupleNode&) const = default;
 };
@@ -41,7 +41,10 @@ public:
     bool is_tuple() const { return node_->arity >= 0; }
     bool is_underscore() const { return is_leaf() && node_->value == kUnderscore; }
     // Pre-condition: is_leaf().
-    std::int64_t value() const { assert(is_leaf()); return node_->value; }
+    std::int64_t value() const {
+        assert(is_leaf());
+        return node_->value;
+    }
     // The number of modes; 1 for a leaf.
     int rank() const { return is_leaf() ? 1 : node_->arity; }
     // 0 for a leaf, 1 + the deepest child's for a tuple.
@@ -55,8 +58,12 @@ public:
     public:
         explicit Iterator(const IntTupleNode* node) : node_(node) {}
         IntTupleView operator*() const { return IntTupleView(node_); }
-        Iterator& operator++() { node_ += node_->nodes; return *this; }
+        Iterator& operator++() {
+            node_ += node_->nodes;
+            return *this;
+        }
         bool operator!=(const Iterator& other) const { return node_ != other.node_; }
+
     private:
         const IntTupleNode* node_;
     };

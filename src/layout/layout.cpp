@@ -37,8 +37,7 @@ std::string first_difference(IntTupleView shape, IntTupleView stride, const std:
     if (shape.rank() != stride.rank())
         return fmt::format("{} the shape has {} modes and the stride has {}", where, shape.rank(), stride.rank());
     for (int i = 0; i < shape.rank(); ++i) {
-        const std::string found =
-            first_difference(shape[i], stride[i], path.empty() ? std::to_string(i) : fmt::format("{}.{}", path, i));
+        const std::string found = first_difference(shape[i], stride[i], path.empty() ? std::to_string(i) : fmt::format("{}.{}", path, i));
         if (!found.empty()) return found;
     }
     return {};
@@ -69,12 +68,10 @@ Result<Layout> Layout::make(IntTuple shape, IntTuple stride) {
         if (shapes[i] == kUnderscore || strides[i] == kUnderscore)
             return fail(fmt::format("{} of {}:{} is `_`, which is not a number", where(), to_string(shape), to_string(stride)));
         if (shapes[i] < 1)
-            return fail(fmt::format("{} of shape {} has extent {}; extents must be at least 1", where(), to_string(shape),
-                                    shapes[i]));
+            return fail(fmt::format("{} of shape {} has extent {}; extents must be at least 1", where(), to_string(shape), shapes[i]));
         const auto size = checked_mul(result.size_, shapes[i]);
         const auto span = checked_mul(shapes[i] - 1, strides[i]);
-        if (!size || *size >= kMaxExtent)
-            return fail(fmt::format("shape {} has 2^61 elements or more at {}", to_string(shape), where()));
+        if (!size || *size >= kMaxExtent) return fail(fmt::format("shape {} has 2^61 elements or more at {}", to_string(shape), where()));
         const bool stride_fits = strides[i] < kMaxExtent && strides[i] > -kMaxExtent;
         if (!stride_fits || !span || *span >= kMaxExtent || *span <= -kMaxExtent)
             return fail(fmt::format("{} ({}:{}) reaches an offset of 2^61 or more", where(), shapes[i], strides[i]));
@@ -179,8 +176,7 @@ Result<Layout> row_major(IntTuple shape) {
 Result<Layout> make_ordered_layout(IntTuple shape, IntTupleView order) {
     FlatInts keys;
     if (!spread_order(shape, order, keys))
-        return fail(fmt::format("order {} does not fit shape {}: it must have a number for each mode", to_string(order),
-                                to_string(shape)));
+        return fail(fmt::format("order {} does not fit shape {}: it must have a number for each mode", to_string(order), to_string(shape)));
     std::vector<int> ranked(keys.size());
     std::iota(ranked.begin(), ranked.end(), 0);
     std::stable_sort(ranked.begin(), ranked.end(), [&](int a, int b) { return keys[a] < keys[b]; });
@@ -194,8 +190,8 @@ Result<std::int64_t> crd2idx(IntTupleView coordinate, IntTupleView shape, IntTup
     if (coordinate.is_leaf()) {
         const std::int64_t c = coordinate.value();
         if (c < 0 || c >= layout.size())
-            return fail(fmt::format("coordinate {} is outside shape {} (0 .. {})", to_string(coordinate), to_string(shape),
-                                    layout.size() - 1));
+            return fail(
+                fmt::format("coordinate {} is outside shape {} (0 .. {})", to_string(coordinate), to_string(shape), layout.size() - 1));
         return layout(c);
     }
     if (shape.is_leaf() || coordinate.rank() != shape.rank())
@@ -226,8 +222,7 @@ Result<IntTuple> idx2crd(std::int64_t offset, IntTupleView shape, IntTupleView s
     FlatInts coordinate;
     const FlatModes modes = layout.modes();
     for (std::size_t i = 0; i < modes.size(); ++i) {
-        if (modes[i].stride < 0)
-            return fail(fmt::format("idx2crd: {} has a negative stride", describe_leaf(layout, static_cast<int>(i))));
+        if (modes[i].stride < 0) return fail(fmt::format("idx2crd: {} has a negative stride", describe_leaf(layout, static_cast<int>(i))));
         coordinate.push_back(modes[i].stride == 0 ? 0 : offset / modes[i].stride % modes[i].shape);
     }
     return unflatten(coordinate, shape);
@@ -255,8 +250,8 @@ template <class Each>
 Result<Layout> by_profile(const Layout& layout, IntTupleView profile, const char* operation, const Each& each) {
     if (profile.is_leaf()) return each(layout);
     if (profile.rank() > layout.rank())
-        return fail(fmt::format("{}: the profile {} has {} modes, the layout {} has {}", operation, to_string(profile),
-                                profile.rank(), to_string(layout), layout.rank()));
+        return fail(fmt::format("{}: the profile {} has {} modes, the layout {} has {}", operation, to_string(profile), profile.rank(),
+                                to_string(layout), layout.rank()));
     std::vector<Layout> modes;
     for (int i = 0; i < layout.rank(); ++i) {
         if (i >= profile.rank()) {
@@ -304,8 +299,7 @@ namespace {
 
 Result<bool> check_mode_range(const Layout& layout, int begin, int end, const char* operation) {
     if (begin < 0 || end < begin || end > layout.rank())
-        return fail(fmt::format("{}: modes {} .. {} of {}, which has {} modes", operation, begin, end, to_string(layout),
-                                layout.rank()));
+        return fail(fmt::format("{}: modes {} .. {} of {}, which has {} modes", operation, begin, end, to_string(layout), layout.rank()));
     return true;
 }
 
@@ -368,8 +362,8 @@ Layout wrap(const Layout& layout) { return layout.shape().is_tuple() ? layout : 
 
 namespace {
 
-Result<bool> slice_into(IntTupleView coordinate, IntTupleView shape, IntTupleView stride, IntTuple& kept_shape,
-                        IntTuple& kept_stride, std::int64_t& offset) {
+Result<bool> slice_into(IntTupleView coordinate, IntTupleView shape, IntTupleView stride, IntTuple& kept_shape, IntTuple& kept_stride,
+                        std::int64_t& offset) {
     if (coordinate.is_underscore()) {
         kept_shape.push_back(shape);
         kept_stride.push_back(stride);
@@ -421,13 +415,15 @@ Result<Layout> layout_from_table(std::span<const std::int64_t> offsets) {
             if (!expected || offsets[run * step] != *expected) break;
         }
         if (n % run != 0)
-            return fail(fmt::format("no layout has this table: the progression with stride {} ends at index {}, and {} is not a "
-                                    "multiple of {}", stride, run * step, n, run));
+            return fail(
+                fmt::format("no layout has this table: the progression with stride {} ends at index {}, and {} is not a "
+                            "multiple of {}",
+                            stride, run * step, n, run));
         for (std::int64_t j = run; j < n; ++j) {
             const auto expected = checked_add(offsets[(j - j % run) * step], j % run * stride);
             if (!expected || offsets[j * step] != *expected)
-                return fail(fmt::format("no layout has this table: index {} should be {} more than index {}", j * step,
-                                        j % run * stride, (j - j % run) * step));
+                return fail(fmt::format("no layout has this table: index {} should be {} more than index {}", j * step, j % run * stride,
+                                        (j - j % run) * step));
         }
         modes.push_back({run, stride});
         step *= run;

@@ -15,7 +15,7 @@ struct Echelon {
         std::uint64_t vector = 0;
         std::uint64_t combination = 0;
     };
-    std::vector<Entry> basis;            // leading bits all different
+    std::vector<Entry> basis;              // leading bits all different
     std::vector<std::uint64_t> relations;  // combinations that give zero
 
     explicit Echelon(const LinearMap& map) {

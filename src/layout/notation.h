@@ -32,7 +32,7 @@ Result<Value> parse_value(std::string_view text, const CallHandler& call = {});
 
 // Post: parse(to_string(x)) == x.
 Result<IntTuple> parse_int_tuple(std::string_view text);
-Result<Layout> parse_layout(std::string_view text);            // a bare shape is its col_major layout
+Result<Layout> parse_layout(std::string_view text);  // a bare shape is its col_major layout
 Result<ComposedLayout> parse_composed(std::string_view text);
 
 }  // namespace tw::layout

@@ -48,7 +48,7 @@ inline int log2_exact(std::int64_t v) { return __builtin_ctzll(static_cast<unsig
 }  // namespace tw::layout
 
 // Gives `name` the value of a Result expression, or returns its error from the enclosing function.
-#define TW_LAYOUT_TRY(name, expression)                                        \
-    auto name##_or_error = (expression);                                      \
-    if (!name##_or_error) return std::move(name##_or_error).propagate();      \
+#define TW_LAYOUT_TRY(name, expression)                                  \
+    auto name##_or_error = (expression);                                 \
+    if (!name##_or_error) return std::move(name##_or_error).propagate(); \
     auto& name = *name##_or_error

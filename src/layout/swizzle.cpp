@@ -77,7 +77,8 @@ Result<ComposedLayout> right_inverse(const ComposedLayout& a) {
         TW_LAYOUT_TRY(plain, right_inverse(a.layout()));
         return ComposedLayout(std::move(plain));
     }
-    if (a.offset() != 0) return fail(fmt::format("right_inverse: {} never reaches offset 0 first: its offset is {}", to_string(a), a.offset()));
+    if (a.offset() != 0)
+        return fail(fmt::format("right_inverse: {} never reaches offset 0 first: its offset is {}", to_string(a), a.offset()));
     // L(R(i)) = i and the swizzle is its own inverse, so Sw o L has the right inverse R o Sw = (R o Sw o R^-1) o R. What stands
     // in brackets permutes the image of R; if it is a swizzle there, that is the answer.
     TW_LAYOUT_TRY(inverse, right_inverse(a.layout()));
@@ -109,7 +110,9 @@ Result<Layout> upcast(const Layout& layout, std::int64_t n) {
     const FlatModes modes = layout.modes();
     for (std::size_t i = 0; i < modes.size(); ++i) {
         const Mode m = modes[i];
-        const auto where = [&] { return fmt::format("upcast of {} by {}: {}", to_string(layout), n, describe_leaf(layout, static_cast<int>(i))); };
+        const auto where = [&] {
+            return fmt::format("upcast of {} by {}: {}", to_string(layout), n, describe_leaf(layout, static_cast<int>(i)));
+        };
         if (m.stride < 0) return fail(where() + " has a negative stride");
         if (m.stride == 0) {
             shape.push_back(m.shape);
@@ -133,8 +136,8 @@ Result<Layout> upcast(const Layout& layout, std::int64_t n) {
         }
     }
     if (inside >= n)
-        return fail(fmt::format("upcast of {} by {}: its modes below stride {} add up to {}, past the end of an element",
-                                to_string(layout), n, n, inside));
+        return fail(fmt::format("upcast of {} by {}: its modes below stride {} add up to {}, past the end of an element", to_string(layout),
+                                n, n, inside));
     return Layout::make(unflatten(shape, layout.shape()), unflatten(stride, layout.shape()));
 }
 
@@ -173,7 +176,8 @@ Result<ComposedLayout> upcast(const ComposedLayout& a, std::int64_t n) {
     if (a.offset() % n != 0) return fail(fmt::format("upcast of {}: {} does not divide the offset", to_string(a), n));
     Swizzle swizzle;
     if (!a.swizzle().is_identity()) {
-        if (!is_power_of_two(n)) return fail(fmt::format("upcast of {} by {}: behind a swizzle it must be a power of two", to_string(a), n));
+        if (!is_power_of_two(n))
+            return fail(fmt::format("upcast of {} by {}: behind a swizzle it must be a power of two", to_string(a), n));
         if (log2_exact(n) > a.swizzle().base())
             return fail(fmt::format("upcast of {} by {}: the swizzle moves parts of a wide element apart (it keeps only {} together)",
                                     to_string(a), n, std::int64_t{1} << a.swizzle().base()));
@@ -187,7 +191,8 @@ Result<ComposedLayout> downcast(const ComposedLayout& a, std::int64_t n) {
     TW_LAYOUT_TRY(inner, downcast(a.layout(), n));
     Swizzle swizzle;
     if (!a.swizzle().is_identity()) {
-        if (!is_power_of_two(n)) return fail(fmt::format("downcast of {} by {}: behind a swizzle it must be a power of two", to_string(a), n));
+        if (!is_power_of_two(n))
+            return fail(fmt::format("downcast of {} by {}: behind a swizzle it must be a power of two", to_string(a), n));
         TW_LAYOUT_TRY(moved, Swizzle::make(a.swizzle().bits(), a.swizzle().base() + log2_exact(n), a.swizzle().shift()));
         swizzle = moved;
     }

@@ -40,9 +40,7 @@ public:
     std::int64_t zzz_mask() const { return field() << (base_ + (shift_ < 0 ? -shift_ : 0)); }
 
     // Equal as functions: all identities are equal.
-    bool operator==(const Swizzle& o) const {
-        return bits_ == o.bits_ && (bits_ == 0 || (base_ == o.base_ && shift_ == o.shift_));
-    }
+    bool operator==(const Swizzle& o) const { return bits_ == o.bits_ && (bits_ == 0 || (base_ == o.base_ && shift_ == o.shift_)); }
 
 private:
     std::int64_t field() const { return (std::int64_t{1} << bits_) - 1; }
@@ -72,9 +70,7 @@ public:
     Result<std::int64_t> at(IntTupleView coordinate) const;
 
     // Equal as written; for functions see image.h.
-    bool operator==(const ComposedLayout& o) const {
-        return swizzle_ == o.swizzle_ && offset_ == o.offset_ && layout_ == o.layout_;
-    }
+    bool operator==(const ComposedLayout& o) const { return swizzle_ == o.swizzle_ && offset_ == o.offset_ && layout_ == o.layout_; }
 
 private:
     std::int64_t transform(std::int64_t x) const { return swizzle_.is_identity() ? x : swizzle_(x); }
@@ -84,8 +80,8 @@ private:
     Layout layout_;
 };
 
-std::string to_string(const Swizzle& swizzle);          // Sw<3,4,3>
-std::string to_string(const ComposedLayout& layout);    // Sw<3,4,3> o 0 o (8,64):(64,1); plain layouts print plainly
+std::string to_string(const Swizzle& swizzle);        // Sw<3,4,3>
+std::string to_string(const ComposedLayout& layout);  // Sw<3,4,3> o 0 o (8,64):(64,1); plain layouts print plainly
 
 // Rearranging coordinates never touches what happens after the inner layout, so composition, divides, coalesce, group and
 // their kin act on it alone: op(Sw o k o L, ...) == Sw o k o op(L, ...). Post: as op's, with every offset x replaced by

@@ -11,8 +11,8 @@ Result<ThreadValueLayout> ThreadValueLayout::make(Layout map, IntTuple tile) {
         return fail(fmt::format("a thread-value layout has two modes, (threads, values); {} has {}", to_string(map), map.rank()));
     TW_LAYOUT_TRY(elements, col_major(tile));
     if (map.min_offset() < 0 || map.max_offset() >= elements.size())
-        return fail(fmt::format("thread-value layout {} reaches element {} of a tile {} with {} elements", to_string(map),
-                                map.max_offset(), to_string(tile), elements.size()));
+        return fail(fmt::format("thread-value layout {} reaches element {} of a tile {} with {} elements", to_string(map), map.max_offset(),
+                                to_string(tile), elements.size()));
     return ThreadValueLayout(std::move(map), std::move(tile));
 }
 
@@ -20,7 +20,8 @@ Result<ThreadValueLayout> make_thread_value(const Layout& threads, const Layout&
     for (const auto& [layout, name] : {std::pair{&threads, "thread"}, std::pair{&values, "value"}}) {
         const ImageAnswer onto = is_bijective_onto(*layout, layout->size());
         if (onto.verdict != Verdict::yes)
-            return fail(fmt::format("the {} layout {} does not number 0 .. {}: {}", name, to_string(*layout), layout->size() - 1, onto.how));
+            return fail(
+                fmt::format("the {} layout {} does not number 0 .. {}: {}", name, to_string(*layout), layout->size() - 1, onto.how));
     }
     // Raked over the value block, the thread layout says for each tile coordinate which thread + threads*value has it.
     TW_LAYOUT_TRY(owner, raked_product(threads, values));
@@ -36,8 +37,7 @@ Result<Layout> owner_layout(const ThreadValueLayout& tv) { return left_inverse(t
 Result<std::vector<std::vector<Owner>>> owners_of(const ThreadValueLayout& tv) {
     constexpr std::int64_t kLimit = std::int64_t{1} << 20;
     TW_LAYOUT_TRY(elements, product(tv.tile()));
-    if (elements > kLimit || tv.map().size() > kLimit)
-        return fail(fmt::format("{} has too many elements to list", to_string(tv)));
+    if (elements > kLimit || tv.map().size() > kLimit) return fail(fmt::format("{} has too many elements to list", to_string(tv)));
     std::vector<std::vector<Owner>> owners(static_cast<std::size_t>(elements));
     for (std::int64_t i = 0; i < tv.map().size(); ++i)
         owners[static_cast<std::size_t>(tv.map()(i))].push_back({i % tv.threads(), i / tv.threads()});

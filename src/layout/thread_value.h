@@ -23,8 +23,8 @@ public:
     // Error unless `map` has two modes (threads, values) and stays inside the tile.
     static Result<ThreadValueLayout> make(Layout map, IntTuple tile);
 
-    const Layout& map() const { return map_; }       // (thread, value) -> integer coordinate in the tile
-    const IntTuple& tile() const { return tile_; }   // its shape
+    const Layout& map() const { return map_; }      // (thread, value) -> integer coordinate in the tile
+    const IntTuple& tile() const { return tile_; }  // its shape
     std::int64_t threads() const { return map_[0].size(); }
     std::int64_t values() const { return map_[1].size(); }
 

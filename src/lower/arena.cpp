@@ -47,7 +47,7 @@ void place_arena(Draft& draft, const Context& context) {
         at += b.bytes;
         if (at > (1 << 28)) break;
     }
-    for (std::size_t i = 0; i < k.buffers.size(); ++i) {   // overlays were made after what they lie in
+    for (std::size_t i = 0; i < k.buffers.size(); ++i) {  // overlays were made after what they lie in
         ir::SharedBuffer& b = k.buffers[i];
         if (b.overlay_of >= 0) b.byte_offset += k.buffers[static_cast<std::size_t>(b.overlay_of)].byte_offset;
     }
@@ -68,7 +68,9 @@ void place_arena(Draft& draft, const Context& context) {
         for (const ir::SharedBuffer& b : k.buffers) {
             if (b.overlay_of < 0) detail += fmt::format("{}{} {}", detail.empty() ? "" : ", ", b.name, b.bytes);
         }
-        auto& diagnostic = context.error(Code::shared_memory_size, k.loc, fmt::format("the kernel needs {} bytes of shared memory, {} has {} per block", at, arch.name, arch.max_shared_bytes_per_block));
+        auto& diagnostic = context.error(
+            Code::shared_memory_size, k.loc,
+            fmt::format("the kernel needs {} bytes of shared memory, {} has {} per block", at, arch.name, arch.max_shared_bytes_per_block));
         diagnostic.with_note({}, "bytes by buffer: " + detail);
         diagnostic.with_hint("use fewer stages or smaller tiles, or overlay buffers that are not used together");
     }

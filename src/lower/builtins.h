@@ -10,10 +10,10 @@ namespace tw::lower {
 struct Builtins {
     Resolver& r;
 
-    std::optional<Value> scalars(const std::string& name, const CallArgs& args);    // cdiv, min, grid, block, assume ...
-    std::optional<Value> tiles(const std::string& name, const CallArgs& args);      // zeros, exp, sum, layouts ...
-    std::optional<Value> memory(const std::string& name, const CallArgs& args);     // shared, load, store, cp_async, tma ...
-    std::optional<Value> sync(const std::string& name, const CallArgs& args);       // barriers, pipelines, wgmma, mma ...
+    std::optional<Value> scalars(const std::string& name, const CallArgs& args);  // cdiv, min, grid, block, assume ...
+    std::optional<Value> tiles(const std::string& name, const CallArgs& args);    // zeros, exp, sum, layouts ...
+    std::optional<Value> memory(const std::string& name, const CallArgs& args);   // shared, load, store, cp_async, tma ...
+    std::optional<Value> sync(const std::string& name, const CallArgs& args);     // barriers, pipelines, wgmma, mma ...
     std::optional<Value> method(const Value& receiver, const std::string& name, const CallArgs& args);
 
     // shared by the families
@@ -27,9 +27,9 @@ struct Builtins {
     Value team_send(int team, const CallArgs& args);
     Value team_receive(int team, const CallArgs& args);
     Value tma(const std::string& name, const CallArgs& args);
-    bool peer_of(const Bound& b, ir::SharedView& view);   // rank=: another block's shared memory; false: reported
+    bool peer_of(const Bound& b, ir::SharedView& view);  // rank=: another block's shared memory; false: reported
     bool filled_from(const Value& limit, const Value& tile, std::size_t axis, double identity);
-    Value extreme_index(const std::string& op, const Bound& b, Span span);   // tw.argmax, tw.argmin
+    Value extreme_index(const std::string& op, const Bound& b, Span span);  // tw.argmax, tw.argmin
     Value shuffle(const Bound& b, Span span);
     Value load(const CallArgs& args);
     Value store(const std::string& name, const CallArgs& args);

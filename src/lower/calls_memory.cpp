@@ -32,7 +32,8 @@ std::optional<std::vector<std::optional<ir::Expr>>> Builtins::limits_of(const Bo
     const Value& v = b.at("limit");
     std::vector<Value> items = v.is(K::sequence) ? v.items : std::vector<Value>{v};
     if (items.size() != rank) {
-        r.error(Code::shape_mismatch, b.where("limit"), fmt::format("limit has {} entries for a tile of {} dimensions", items.size(), rank), "write None where there is no limit");
+        r.error(Code::shape_mismatch, b.where("limit"), fmt::format("limit has {} entries for a tile of {} dimensions", items.size(), rank),
+                "write None where there is no limit");
         return std::nullopt;
     }
     for (std::size_t i = 0; i < rank; ++i) {
@@ -47,8 +48,11 @@ std::optional<std::vector<std::optional<ir::Expr>>> Builtins::limits_of(const Bo
 Value Builtins::shared(const CallArgs& args) {
     auto b = r.bind(args, "tw.shared", "dtype shape swizzle= pad= align=");
     if (!b) return {};
-    if (r.group_ != 0) return r.error(Code::role_placement, args.span, "shared memory is allocated inside a role", "allocate it at the top of the kernel");
-    if (!b->at("dtype").is(K::dtype)) return r.error(Code::type_mismatch, b->where("dtype"), fmt::format("a dtype is needed, such as bf16, not {}", describe(b->at("dtype"))));
+    if (r.group_ != 0)
+        return r.error(Code::role_placement, args.span, "shared memory is allocated inside a role", "allocate it at the top of the kernel");
+    if (!b->at("dtype").is(K::dtype))
+        return r.error(Code::type_mismatch, b->where("dtype"),
+                       fmt::format("a dtype is needed, such as bf16, not {}", describe(b->at("dtype"))));
     auto shape = r.shape_of(b->at("shape"), b->where("shape"), 1 << 24);
     if (!shape) return {};
     if (shape->empty()) return r.error(Code::bad_index_count, b->where("shape"), "a shared buffer has at least one dimension");
@@ -57,7 +61,8 @@ Value Builtins::shared(const CallArgs& args) {
     if (b->has("swizzle")) {
         auto s = r.constant_int(b->at("swizzle"), b->where("swizzle"), "the swizzle");
         if (!s) return {};
-        if (*s != 0 && *s != 32 && *s != 64 && *s != 128) return r.error(Code::bad_swizzle, b->where("swizzle"), fmt::format("swizzle={}", *s), "it is 0, 32, 64 or 128 (bytes)");
+        if (*s != 0 && *s != 32 && *s != 64 && *s != 128)
+            return r.error(Code::bad_swizzle, b->where("swizzle"), fmt::format("swizzle={}", *s), "it is 0, 32, 64 or 128 (bytes)");
         span_bytes = static_cast<int>(*s);
     }
     if (b->has("pad")) {
@@ -70,19 +75,24 @@ Value Builtins::shared(const CallArgs& args) {
         const int panel = span_bytes / target::bytes(dtype);
         if (shape->size() < 2) return r.error(Code::bad_swizzle, b->where("swizzle"), "a swizzled buffer has at least two dimensions");
         if (shape->back() % panel != 0) {
-            return r.error(Code::bad_swizzle, b->where("swizzle"), fmt::format("swizzle={} cuts rows into panels of {} {} elements, which does not divide {}", span_bytes, panel, target::name(dtype), shape->back()));
+            return r.error(Code::bad_swizzle, b->where("swizzle"),
+                           fmt::format("swizzle={} cuts rows into panels of {} {} elements, which does not divide {}", span_bytes, panel,
+                                       target::name(dtype), shape->back()));
         }
         if ((*shape)[shape->size() - 2] % 8 != 0) {
-            return r.error(Code::bad_swizzle, b->where("swizzle"), fmt::format("a swizzled buffer has a multiple of 8 rows, not {}", (*shape)[shape->size() - 2]));
+            return r.error(Code::bad_swizzle, b->where("swizzle"),
+                           fmt::format("a swizzled buffer has a multiple of 8 rows, not {}", (*shape)[shape->size() - 2]));
         }
     }
     std::optional<int> align = 16;
     if (b->has("align")) {
         align = r.small_int(b->at("align"), b->where("align"), "the alignment", 1, 1024);
         if (!align) return {};
-        if (*align & (*align - 1)) return r.error(Code::value_out_of_range, b->where("align"), fmt::format("align={} is not a power of two", *align));
+        if (*align & (*align - 1))
+            return r.error(Code::value_out_of_range, b->where("align"), fmt::format("align={} is not a power of two", *align));
     }
-    const int id = r.d.add_buffer(r.assigning_.empty() ? "buffer" : r.assigning_, dtype, *shape, *target::swizzle_from_bytes(span_bytes), pad, r.loc(args.span));
+    const int id = r.d.add_buffer(r.assigning_.empty() ? "buffer" : r.assigning_, dtype, *shape, *target::swizzle_from_bytes(span_bytes),
+                                  pad, r.loc(args.span));
     if (*align > 16) r.d.alignments[id] = *align;
     Value v;
     v.kind = K::shared;
@@ -120,15 +130,18 @@ Value Builtins::overlay(const CallArgs& args) {
         offset = *o;
     }
     const int alignment = made.swizzle == target::SwizzleMode::None ? 16 : 1024;
-    if (offset % alignment) return r.error(Code::value_out_of_range, b->where("offset_bytes"), fmt::format("offset_bytes={} is not a multiple of {}", offset, alignment));
+    if (offset % alignment)
+        return r.error(Code::value_out_of_range, b->where("offset_bytes"),
+                       fmt::format("offset_bytes={} is not a multiple of {}", offset, alignment));
     if (made.swizzle != target::SwizzleMode::None && old.swizzle == target::SwizzleMode::None) {
         // The base must then be aligned like a swizzled buffer; the arena step looks at overlays.
     }
     if (offset + made.bytes > old.bytes) {
-        return r.error(Code::value_out_of_range, args.span, fmt::format("{} bytes at offset {} do not fit the {} bytes of {}", made.bytes, offset, old.bytes, old.name));
+        return r.error(Code::value_out_of_range, args.span,
+                       fmt::format("{} bytes at offset {} do not fit the {} bytes of {}", made.bytes, offset, old.bytes, old.name));
     }
     made.overlay_of = base->buffer;
-    made.byte_offset = offset;   // relative until the arena step
+    made.byte_offset = offset;  // relative until the arena step
     return v;
 }
 
@@ -155,7 +168,9 @@ Value Builtins::load(const CallArgs& args) {
     if (!layout || !hint) return {};
     const Value& src = b->at("src");
     if (src.is(K::shared)) {
-        if (b->has("fill") || b->has("limit") || b->has("hint")) return r.error(Code::unknown_keyword, args.span, "shared memory has no edges and no cache: fill=, limit= and hint= are for tensors");
+        if (b->has("fill") || b->has("limit") || b->has("hint"))
+            return r.error(Code::unknown_keyword, args.span,
+                           "shared memory has no edges and no cache: fill=, limit= and hint= are for tensors");
         ir::SharedView view = *src.shared;
         if (!peer_of(*b, view)) return {};
         const auto& buffer = r.d.kernel.buffers[static_cast<std::size_t>(view.buffer)];
@@ -178,11 +193,13 @@ Value Builtins::load(const CallArgs& args) {
         if (fill.is(K::integer) || fill.is(K::boolean)) load.fill = static_cast<double>(fill.integer);
         else if (fill.is(K::real)) load.fill = fill.real;
         else return r.error(Code::not_constant, b->where("fill"), fmt::format("fill must be a constant, not {}", describe(fill)));
-        if (fill.is(K::real) && !target::info(tensor.dtype).is_float) return r.error(Code::mixed_dtypes, b->where("fill"), fmt::format("a float fill for {} elements", target::name(tensor.dtype)));
+        if (fill.is(K::real) && !target::info(tensor.dtype).is_float)
+            return r.error(Code::mixed_dtypes, b->where("fill"), fmt::format("a float fill for {} elements", target::name(tensor.dtype)));
         load.has_fill = true;
     }
     if (view->gather_fragment >= 0) {
-        if (r.d.notes[static_cast<std::size_t>(view->gather_fragment)].group != r.group_) return r.error(Code::foreign_fragment, b->where("src"), "the index tile lives in other threads");
+        if (r.d.notes[static_cast<std::size_t>(view->gather_fragment)].group != r.group_)
+            return r.error(Code::foreign_fragment, b->where("src"), "the index tile lives in other threads");
     }
     long long elements = 1;
     for (int e : view->extents) elements *= e;
@@ -208,7 +225,8 @@ Value Builtins::store(const std::string& name, const CallArgs& args) {
     std::optional<ir::GlobalView> global;
     DType wanted = DType::F32;
     std::vector<int> shape;
-    if (!to_shared && b->has("rank")) return r.error(Code::unknown_keyword, b->where("rank"), "rank= is for shared memory: tensors belong to no block");
+    if (!to_shared && b->has("rank"))
+        return r.error(Code::unknown_keyword, b->where("rank"), "rank= is for shared memory: tensors belong to no block");
     if (to_shared) {
         if (atomic) return r.error(Code::type_mismatch, b->where("dst"), "tw.atomic_add adds to a tensor");
         if (b->has("limit")) return r.error(Code::unknown_keyword, b->where("limit"), "shared memory has no edges: limit= is for tensors");
@@ -216,11 +234,13 @@ Value Builtins::store(const std::string& name, const CallArgs& args) {
         wanted = r.d.kernel.buffers[static_cast<std::size_t>(dst.shared->buffer)].dtype;
         shape = dst.shared->extents;
     } else {
-        if (!dst.is(K::global)) return r.error(Code::type_mismatch, b->where("dst"), fmt::format("a store writes to X[...] or to a shared-memory view, not to {}", describe(dst)));
+        if (!dst.is(K::global))
+            return r.error(Code::type_mismatch, b->where("dst"),
+                           fmt::format("a store writes to X[...] or to a shared-memory view, not to {}", describe(dst)));
         bool scalar = true;
         for (const Index& i : dst.global->indices) scalar &= i.kind == Index::Kind::scalar;
         wanted = r.d.kernel.tensors[static_cast<std::size_t>(dst.global->tensor)].dtype;
-        if (t->weak && !scalar) {   // a constant spreads over the slices
+        if (t->weak && !scalar) {  // a constant spreads over the slices
             global = r.global_view(dst, nullptr, b->where("dst"), "what a store writes");
             if (global) shape = global->extents;
         } else {
@@ -240,11 +260,16 @@ Value Builtins::store(const std::string& name, const CallArgs& args) {
     }
     if (t->weak) t = r.cast(*t, wanted);
     for (char s : t->spread) {
-        if (s) return r.error(Code::shape_mismatch, b->where("x"), "the stored tile has a dimension made by None", "store a tile with the shape of its destination");
+        if (s)
+            return r.error(Code::shape_mismatch, b->where("x"), "the stored tile has a dimension made by None",
+                           "store a tile with the shape of its destination");
     }
-    if (t->shape != shape) return r.error(Code::shape_mismatch, args.span, fmt::format("a tile of shape {} is stored to a view of shape {}", shape_text(t->shape), shape_text(shape)));
+    if (t->shape != shape)
+        return r.error(Code::shape_mismatch, args.span,
+                       fmt::format("a tile of shape {} is stored to a view of shape {}", shape_text(t->shape), shape_text(shape)));
     if (t->dtype != wanted) {
-        return r.error(Code::store_dtype, b->where("x"), fmt::format("a {} tile is stored to {} elements", target::name(t->dtype), target::name(wanted)),
+        return r.error(Code::store_dtype, b->where("x"),
+                       fmt::format("a {} tile is stored to {} elements", target::name(t->dtype), target::name(wanted)),
                        fmt::format("convert it: x.to({})", target::name(wanted)));
     }
     const int f = r.materialize(*t, "stored", args.span);
@@ -258,7 +283,12 @@ Value Builtins::store(const std::string& name, const CallArgs& args) {
     r.d.kernel.tensors[static_cast<std::size_t>(global->tensor)].is_output = true;
     if (atomic) {
         switch (wanted) {
-            case DType::F32: case DType::F64: case DType::I32: case DType::U32: case DType::F16: case DType::BF16: break;
+            case DType::F32:
+            case DType::F64:
+            case DType::I32:
+            case DType::U32:
+            case DType::F16:
+            case DType::BF16: break;
             default: return r.error(Code::bad_atomic, args.span, fmt::format("there is no atomic add of {}", target::name(wanted)));
         }
         r.emit(ir::AtomicAdd{std::move(*global), f, 0}, args.span);
@@ -280,20 +310,26 @@ Value Builtins::cp_async(const CallArgs& args) {
     if (b->has("fill")) {
         const Value& fill = b->at("fill");
         const bool zero = (fill.is(K::integer) && fill.integer == 0) || (fill.is(K::real) && fill.real == 0);
-        if (!zero) return r.error(Code::bad_choice, b->where("fill"), "cp.async fills with zero only", "load through registers for another fill: tw.store(s, tw.load(X[...], fill=v))");
+        if (!zero)
+            return r.error(Code::bad_choice, b->where("fill"), "cp.async fills with zero only",
+                           "load through registers for another fill: tw.store(s, tw.load(X[...], fill=v))");
     }
     auto limits = limits_of(*b, src->dims.size());
     if (!limits) return {};
     src->limit = *limits;
-    const DType a = r.d.kernel.buffers[static_cast<std::size_t>(dst->buffer)].dtype, c = r.d.kernel.tensors[static_cast<std::size_t>(src->tensor)].dtype;
-    if (a != c) return r.error(Code::store_dtype, args.span, fmt::format("cp.async copies bytes: {} elements to a {} buffer", target::name(c), target::name(a)));
+    const DType a = r.d.kernel.buffers[static_cast<std::size_t>(dst->buffer)].dtype,
+                c = r.d.kernel.tensors[static_cast<std::size_t>(src->tensor)].dtype;
+    if (a != c)
+        return r.error(Code::store_dtype, args.span,
+                       fmt::format("cp.async copies bytes: {} elements to a {} buffer", target::name(c), target::name(a)));
     ir::CpAsync copy;
     copy.dst = std::move(*dst);
     copy.src = std::move(*src);
     copy.dist.shape = copy.dst.extents;
     copy.bytes = 0;
     copy.whole_vectors = b->has("whole_vectors") && b->at("whole_vectors").integer != 0;
-    if (copy.whole_vectors && b->has("fill")) return r.error(Code::bad_choice, b->where("fill"), "what whole vectors have outside the tensor is anything: there is no fill");
+    if (copy.whole_vectors && b->has("fill"))
+        return r.error(Code::bad_choice, b->where("fill"), "what whole vectors have outside the tensor is anything: there is no fill");
     r.emit(std::move(copy), args.span);
     return done();
 }
@@ -310,11 +346,15 @@ Value Builtins::tma(const std::string& name, const CallArgs& args) {
     if (!view || !hint) return {};
     auto global = r.global_view(b->at(global_key), &view->extents, b->where(global_key), "the global side of a TMA copy");
     if (!global) return {};
-    if (global->gather_dim >= 0) return r.error(Code::unsupported_expression, b->where(global_key), "TMA copies boxes: rows cannot be gathered", "use tw.cp_async for gathered rows");
+    if (global->gather_dim >= 0)
+        return r.error(Code::unsupported_expression, b->where(global_key), "TMA copies boxes: rows cannot be gathered",
+                       "use tw.cp_async for gathered rows");
     const auto& buffer = r.d.kernel.buffers[static_cast<std::size_t>(view->buffer)];
     auto& tensor = r.d.kernel.tensors[static_cast<std::size_t>(global->tensor)];
     if (buffer.dtype != tensor.dtype) {
-        return r.error(Code::store_dtype, args.span, fmt::format("TMA copies bytes: {} elements of {} and a {} buffer", target::name(tensor.dtype), tensor.name, target::name(buffer.dtype)));
+        return r.error(Code::store_dtype, args.span,
+                       fmt::format("TMA copies bytes: {} elements of {} and a {} buffer", target::name(tensor.dtype), tensor.name,
+                                   target::name(buffer.dtype)));
     }
     const std::string text = r.d.kernel.buffers[static_cast<std::size_t>(view->buffer)].name;
     if (load) {
@@ -327,7 +367,8 @@ Value Builtins::tma(const std::string& name, const CallArgs& args) {
             if (!mask) return {};
             const int c = r.d.kernel.cluster[0] * r.d.kernel.cluster[1] * r.d.kernel.cluster[2];
             if (auto m = mask->as_constant(); m && (*m <= 0 || *m >= (std::int64_t{1} << c))) {
-                return r.error(Code::bad_cluster, b->where("multicast"), fmt::format("the mask {} names blocks that a cluster of {} does not have", *m, c));
+                return r.error(Code::bad_cluster, b->where("multicast"),
+                               fmt::format("the mask {} names blocks that a cluster of {} does not have", *m, c));
             }
             op.multicast = *mask;
             for (Ring& ring : r.d.rings) ring.multicast |= ring.full == barrier->array;
@@ -346,7 +387,9 @@ std::optional<Value> Builtins::memory(const std::string& name, const CallArgs& a
     if (name == "store" || name == "atomic_add") return store(name, args);
     if (name == "cp_async") return cp_async(args);
     if (name == "tma_load" || name == "tma_store" || name == "tma_reduce_add") return tma(name, args);
-    auto pending = [&](const char* what, const Bound& b) { return b.has("pending") ? r.small_int(b.at("pending"), b.where("pending"), what, 0, 63) : std::optional<int>(0); };
+    auto pending = [&](const char* what, const Bound& b) {
+        return b.has("pending") ? r.small_int(b.at("pending"), b.where("pending"), what, 0, 63) : std::optional<int>(0);
+    };
     if (name == "cp_async_commit") {
         if (!r.bind(args, "tw.cp_async_commit", "")) return Value{};
         r.emit(ir::CpAsyncCommit{}, args.span);

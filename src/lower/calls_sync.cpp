@@ -11,7 +11,8 @@ using K = Value::Kind;
 
 bool Resolver::needs(target::Feature feature, Span span, const char* what) {
     if (!arch_ || arch_->has(feature)) return true;
-    error(Code::not_on_target, span, fmt::format("{} has no {}", arch_->name, what), "write a variant for another target, @tw.kernel(target=\"sm_90a\")");
+    error(Code::not_on_target, span, fmt::format("{} has no {}", arch_->name, what),
+          "write a variant for another target, @tw.kernel(target=\"sm_90a\")");
     return false;
 }
 
@@ -21,14 +22,17 @@ Value Builtins::wgmma(const CallArgs& args) {
     if (!r.can_hold_tiles(args.span, "tw.wgmma")) return {};
     if (!r.needs(target::Feature::Wgmma, args.span, "wgmma")) return {};
     const Value& acc = b->at("acc");
-    if (!acc.is(K::tile) || acc.tile->element->op != ir::ElementOp::fragment || !acc.tile->element->offset.empty() || acc.tile->shape.size() != 2) {
-        return r.error(Code::type_mismatch, b->where("acc"), fmt::format("the accumulator is the name of a two-dimensional register tile, not {}", describe(acc)));
+    if (!acc.is(K::tile) || acc.tile->element->op != ir::ElementOp::fragment || !acc.tile->element->offset.empty() ||
+        acc.tile->shape.size() != 2) {
+        return r.error(Code::type_mismatch, b->where("acc"),
+                       fmt::format("the accumulator is the name of a two-dimensional register tile, not {}", describe(acc)));
     }
     ir::Wgmma op;
     op.acc = acc.tile->element->id;
     auto view = r.shared_view(b->at("b"), b->where("b"), "the second operand of tw.wgmma");
     if (!view) return {};
-    if (view->dims.size() != 2) return r.error(Code::shape_mismatch, b->where("b"), "the second operand of tw.wgmma has two dimensions (K, N)");
+    if (view->dims.size() != 2)
+        return r.error(Code::shape_mismatch, b->where("b"), "the second operand of tw.wgmma has two dimensions (K, N)");
     const int k = view->extents[0], n = view->extents[1];
     // The IR has b as N x K.
     std::swap(view->dims[0], view->dims[1]);
@@ -49,8 +53,11 @@ Value Builtins::wgmma(const CallArgs& args) {
     }
     const std::vector<int>& shape = acc.tile->shape;
     if (a_shape.size() != 2 || a_shape[1] != k || shape[0] != a_shape[0] || shape[1] != n) {
-        return r.error(Code::shape_mismatch, args.span, fmt::format("{} += {} @ {} does not fit", shape_text(shape), shape_text(a_shape), shape_text({k, n})),
-                       a_shape.size() == 2 && a_shape[1] == n && shape[1] == k ? "transpose the second operand: sB[slot].T is (K, N) for a buffer of (N, K)" : "");
+        return r.error(Code::shape_mismatch, args.span,
+                       fmt::format("{} += {} @ {} does not fit", shape_text(shape), shape_text(a_shape), shape_text({k, n})),
+                       a_shape.size() == 2 && a_shape[1] == n && shape[1] == k
+                           ? "transpose the second operand: sB[slot].T is (K, N) for a buffer of (N, K)"
+                           : "");
     }
     if (b->has("zero")) {
         auto z = r.as_expr(b->at("zero"), b->where("zero"), "zero");
@@ -66,14 +73,19 @@ Value Builtins::mma(const CallArgs& args) {
     if (!b) return {};
     if (!r.can_hold_tiles(args.span, "tw.mma")) return {};
     const Value& acc = b->at("acc");
-    if (!acc.is(K::tile) || acc.tile->element->op != ir::ElementOp::fragment || !acc.tile->element->offset.empty() || acc.tile->shape.size() != 2) {
-        return r.error(Code::type_mismatch, b->where("acc"), fmt::format("the accumulator is the name of a two-dimensional register tile, not {}", describe(acc)));
+    if (!acc.is(K::tile) || acc.tile->element->op != ir::ElementOp::fragment || !acc.tile->element->offset.empty() ||
+        acc.tile->shape.size() != 2) {
+        return r.error(Code::type_mismatch, b->where("acc"),
+                       fmt::format("the accumulator is the name of a two-dimensional register tile, not {}", describe(acc)));
     }
-    auto ta = r.as_tile(b->at("a"), b->where("a"), "the first operand of tw.mma"), tb = r.as_tile(b->at("b"), b->where("b"), "the second operand of tw.mma");
+    auto ta = r.as_tile(b->at("a"), b->where("a"), "the first operand of tw.mma"),
+         tb = r.as_tile(b->at("b"), b->where("b"), "the second operand of tw.mma");
     if (!ta || !tb) return {};
     const std::vector<int>& shape = acc.tile->shape;
-    if (ta->shape.size() != 2 || tb->shape.size() != 2 || ta->shape[1] != tb->shape[1] || shape[0] != ta->shape[0] || shape[1] != tb->shape[0]) {
-        return r.error(Code::shape_mismatch, args.span, fmt::format("{} += {} x {} does not fit", shape_text(shape), shape_text(ta->shape), shape_text(tb->shape)),
+    if (ta->shape.size() != 2 || tb->shape.size() != 2 || ta->shape[1] != tb->shape[1] || shape[0] != ta->shape[0] ||
+        shape[1] != tb->shape[0]) {
+        return r.error(Code::shape_mismatch, args.span,
+                       fmt::format("{} += {} x {} does not fit", shape_text(shape), shape_text(ta->shape), shape_text(tb->shape)),
                        "tw.mma(acc, a, b): a is (M, K), b is (N, K)");
     }
     const int a = r.materialize(*ta, "a", args.span), bb = r.materialize(*tb, "b", args.span);
@@ -87,7 +99,9 @@ Value Builtins::team(const CallArgs& args) {
     if (!b || !r.needs(target::Feature::Mbarrier, args.span, "mbarrier")) return {};
     if (r.group_ != 0) return r.error(Code::role_placement, args.span, "a team is made inside a role", "make it at the top of the kernel");
     for (const char* needed : {"messages", "depth"}) {
-        if (!b->has(needed)) return r.error(Code::argument_count, args.span, fmt::format("tw.team needs the argument '{}'", needed), "tw.team(2, messages=M, depth=16)");
+        if (!b->has(needed))
+            return r.error(Code::argument_count, args.span, fmt::format("tw.team needs the argument '{}'", needed),
+                           "tw.team(2, messages=M, depth=16)");
     }
     auto numbers = r.small_int(b->at("numbers"), b->where("numbers"), "the numbers of a message", 1, 16);
     auto depth = r.small_int(b->at("depth"), b->where("depth"), "the depth", 1, 64);
@@ -95,19 +109,28 @@ Value Builtins::team(const CallArgs& args) {
     auto rows = b->has("rows") ? r.small_int(b->at("rows"), b->where("rows"), "the rows of a message", 1, 16) : std::optional<int>(1);
     if (!numbers || !depth || !messages || !rows) return {};
     bool of_sizes = true;
-    ir::visit_leaves(*messages, [&](int) { of_sizes = false; }, [&](int) { of_sizes = false; });
-    if (!of_sizes) return r.error(Code::type_mismatch, b->where("messages"), "the number of messages is made of sizes alone: it is known before the kernel begins");
-    if (*numbers * *rows > 16) return r.error(Code::value_out_of_range, args.span, fmt::format("a message of {} numbers; it may have 16", *numbers * *rows));
+    ir::visit_leaves(
+        *messages, [&](int) { of_sizes = false; }, [&](int) { of_sizes = false; });
+    if (!of_sizes)
+        return r.error(Code::type_mismatch, b->where("messages"),
+                       "the number of messages is made of sizes alone: it is known before the kernel begins");
+    if (*numbers * *rows > 16)
+        return r.error(Code::value_out_of_range, args.span, fmt::format("a message of {} numbers; it may have 16", *numbers * *rows));
     ir::Team made;
     if (b->has("fold")) {
         const Value& fold = b->at("fold");
-        if (!fold.is(K::string) || (fold.text != "sum" && fold.text != "exp_sum")) return r.error(Code::type_mismatch, b->where("fold"), "fold is \"sum\" or \"exp_sum\"");
+        if (!fold.is(K::string) || (fold.text != "sum" && fold.text != "exp_sum"))
+            return r.error(Code::type_mismatch, b->where("fold"), "fold is \"sum\" or \"exp_sum\"");
         if (fold.text == "exp_sum") made.fold = ir::Team::Fold::exp_sum;
-        if (fold.text == "exp_sum" && *numbers != 2) return r.error(Code::argument_count, b->where("fold"), "exp_sum has two numbers: the largest, and the sum relative to it");
+        if (fold.text == "exp_sum" && *numbers != 2)
+            return r.error(Code::argument_count, b->where("fold"), "exp_sum has two numbers: the largest, and the sum relative to it");
     }
     const ir::Kernel& k = r.d.kernel;
-    if (k.persistent || !k.grid[0].as_constant() || !k.grid[1].is_constant(1) || !k.grid[2].is_constant(1) || k.cluster[0] * k.cluster[1] * k.cluster[2] > 1) {
-        return r.error(Code::role_placement, args.span, "all blocks of the grid are one team: the grid must be a constant number of blocks, without clusters", "rank = tw.grid(132) before tw.team(...)");
+    if (k.persistent || !k.grid[0].as_constant() || !k.grid[1].is_constant(1) || !k.grid[2].is_constant(1) ||
+        k.cluster[0] * k.cluster[1] * k.cluster[2] > 1) {
+        return r.error(Code::role_placement, args.span,
+                       "all blocks of the grid are one team: the grid must be a constant number of blocks, without clusters",
+                       "rank = tw.grid(132) before tw.team(...)");
     }
     made.name = r.d.unique(r.assigning_.empty() ? "team" : r.assigning_);
     made.numbers = *numbers, made.rows = *rows, made.depth = *depth;
@@ -118,9 +141,12 @@ Value Builtins::team(const CallArgs& args) {
 }
 
 Value Builtins::team_send(int team, const CallArgs& args) {
-    const int numbers = r.d.kernel.teams[static_cast<std::size_t>(team)].numbers, rows = r.d.kernel.teams[static_cast<std::size_t>(team)].rows;
+    const int numbers = r.d.kernel.teams[static_cast<std::size_t>(team)].numbers,
+              rows = r.d.kernel.teams[static_cast<std::size_t>(team)].rows;
     if (r.group_ != 0) return r.error(Code::role_placement, args.span, "a message is sent by the whole block", "send it outside of roles");
-    if (!args.keyword.empty() || static_cast<int>(args.positional.size()) != numbers + 1) return r.error(Code::argument_count, args.span, fmt::format("send takes the number of the message and {} tile{}", numbers, numbers == 1 ? "" : "s"));
+    if (!args.keyword.empty() || static_cast<int>(args.positional.size()) != numbers + 1)
+        return r.error(Code::argument_count, args.span,
+                       fmt::format("send takes the number of the message and {} tile{}", numbers, numbers == 1 ? "" : "s"));
     auto message = r.as_expr(args.positional[0], args.positional_spans[0], "the message's number");
     if (!message) return {};
     ir::TeamSend op{team, *message, {}};
@@ -128,7 +154,10 @@ Value Builtins::team_send(int team, const CallArgs& args) {
         auto t = r.as_tile(args.positional[i], args.positional_spans[i], "a number of the message");
         if (!t) return {};
         const bool fits = rows == 1 ? t->shape.size() == 1 : t->shape.size() == 2 && t->shape[0] == rows;
-        if (t->dtype != DType::F32 || !fits) return r.error(Code::type_mismatch, args.positional_spans[i], rows == 1 ? "a number of a message is made from an f32 tile of one dimension" : fmt::format("the numbers of a message are made from f32 tiles of {} rows", rows));
+        if (t->dtype != DType::F32 || !fits)
+            return r.error(Code::type_mismatch, args.positional_spans[i],
+                           rows == 1 ? "a number of a message is made from an f32 tile of one dimension"
+                                     : fmt::format("the numbers of a message are made from f32 tiles of {} rows", rows));
         op.src.push_back(r.materialize(*t, "sent", args.span));
         if (op.src.back() < 0) return {};
     }
@@ -139,12 +168,15 @@ Value Builtins::team_send(int team, const CallArgs& args) {
 Value Builtins::team_receive(int team, const CallArgs& args) {
     auto b = r.bind(args, "receive", "message");
     if (!b) return {};
-    if (r.group_ != 0) return r.error(Code::role_placement, args.span, "a message is received by the whole block", "receive it outside of roles");
+    if (r.group_ != 0)
+        return r.error(Code::role_placement, args.span, "a message is received by the whole block", "receive it outside of roles");
     auto message = r.as_expr(b->at("message"), b->where("message"), "the message's number");
     if (!message) return {};
     ir::TeamReceive op{team, *message, {}};
-    const int numbers = r.d.kernel.teams[static_cast<std::size_t>(team)].numbers, rows = r.d.kernel.teams[static_cast<std::size_t>(team)].rows;
-    for (int i = 0; i < numbers; ++i) op.dst.push_back(r.new_fragment("received", DType::F32, rows == 1 ? std::vector<int>{} : std::vector<int>{rows}, args.span));
+    const int numbers = r.d.kernel.teams[static_cast<std::size_t>(team)].numbers,
+              rows = r.d.kernel.teams[static_cast<std::size_t>(team)].rows;
+    for (int i = 0; i < numbers; ++i)
+        op.dst.push_back(r.new_fragment("received", DType::F32, rows == 1 ? std::vector<int>{} : std::vector<int>{rows}, args.span));
     const std::vector<int> made = op.dst;
     r.emit(std::move(op), args.span);
     Value v;
@@ -164,7 +196,8 @@ std::optional<Value> Builtins::sync(const std::string& name, const CallArgs& arg
     if (name == "mma") return mma(args);
     if (name == "sync") {
         if (r.group_ != 0) {
-            return r.error(Code::role_placement, span, "tw.sync() waits for the whole block, but only a part of it comes here", "use a named barrier: tw.named_barrier(1, 128).sync()");
+            return r.error(Code::role_placement, span, "tw.sync() waits for the whole block, but only a part of it comes here",
+                           "use a named barrier: tw.named_barrier(1, 128).sync()");
         }
         return plain(ir::BlockSync{});
     }
@@ -180,7 +213,8 @@ std::optional<Value> Builtins::sync(const std::string& name, const CallArgs& arg
     if (name == "wgmma_wait") {
         auto b = r.bind(args, "tw.wgmma_wait", "pending=");
         if (!b || !r.needs(target::Feature::Wgmma, span, "wgmma")) return Value{};
-        auto p = b->has("pending") ? r.constant_int(b->at("pending"), b->where("pending"), "the number of pending groups") : std::optional<std::int64_t>(0);
+        auto p = b->has("pending") ? r.constant_int(b->at("pending"), b->where("pending"), "the number of pending groups")
+                                   : std::optional<std::int64_t>(0);
         if (!p) return Value{};
         if (auto legal = target::wgmma_wait_legal(static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(*p, -1), 1000))); !legal) {
             return r.error(Code::bad_wait, b->where("pending"), legal.reason);
@@ -191,9 +225,11 @@ std::optional<Value> Builtins::sync(const std::string& name, const CallArgs& arg
     if (name == "mbarrier") {
         auto b = r.bind(args, "tw.mbarrier", "n= arrivals=");
         if (!b || !r.needs(target::Feature::Mbarrier, span, "mbarrier")) return Value{};
-        if (r.group_ != 0) return r.error(Code::role_placement, span, "mbarriers are made inside a role", "make them at the top of the kernel");
+        if (r.group_ != 0)
+            return r.error(Code::role_placement, span, "mbarriers are made inside a role", "make them at the top of the kernel");
         auto n = b->has("n") ? r.small_int(b->at("n"), b->where("n"), "the number of mbarriers", 1, 1024) : std::optional<int>(1);
-        auto a = b->has("arrivals") ? r.small_int(b->at("arrivals"), b->where("arrivals"), "the arrivals", 1, target::mbarrier_max_count) : std::optional<int>(1);
+        auto a = b->has("arrivals") ? r.small_int(b->at("arrivals"), b->where("arrivals"), "the arrivals", 1, target::mbarrier_max_count)
+                                    : std::optional<int>(1);
         if (!n || !a) return Value{};
         r.d.kernel.barriers.push_back({r.d.unique(r.assigning_.empty() ? "barrier" : r.assigning_), *n, *a, -1, r.loc(span)});
         return Value::entity(K::barriers, static_cast<int>(r.d.kernel.barriers.size()) - 1);
@@ -201,10 +237,13 @@ std::optional<Value> Builtins::sync(const std::string& name, const CallArgs& arg
     if (name == "pipeline") {
         auto b = r.bind(args, "tw.pipeline", "stages consumers= producers=");
         if (!b || !r.needs(target::Feature::MbarrierTx, span, "transaction barrier")) return Value{};
-        if (r.group_ != 0) return r.error(Code::role_placement, span, "a pipeline is made inside a role", "make it at the top of the kernel");
+        if (r.group_ != 0)
+            return r.error(Code::role_placement, span, "a pipeline is made inside a role", "make it at the top of the kernel");
         auto s = r.small_int(b->at("stages"), b->where("stages"), "the stages", 1, 64);
-        auto c = b->has("consumers") ? r.small_int(b->at("consumers"), b->where("consumers"), "the consumers", 1, 1024) : std::optional<int>(1);
-        auto p = b->has("producers") ? r.small_int(b->at("producers"), b->where("producers"), "the producers", 1, 1024) : std::optional<int>(1);
+        auto c =
+            b->has("consumers") ? r.small_int(b->at("consumers"), b->where("consumers"), "the consumers", 1, 1024) : std::optional<int>(1);
+        auto p =
+            b->has("producers") ? r.small_int(b->at("producers"), b->where("producers"), "the producers", 1, 1024) : std::optional<int>(1);
         if (!s || !c || !p) return Value{};
         Ring ring;
         ring.name = r.assigning_.empty() ? "ring" : r.assigning_;
@@ -227,10 +266,14 @@ std::optional<Value> Builtins::sync(const std::string& name, const CallArgs& arg
         auto id = r.as_expr(b->at("id"), b->where("id"), "the barrier's number");
         auto threads = r.constant_int(b->at("threads"), b->where("threads"), "the threads");
         if (!id || !threads) return Value{};
-        if (*threads < 32 || *threads > 1024 || *threads % 32) return r.error(Code::bad_named_barrier, b->where("threads"), fmt::format("a named barrier of {} threads", *threads), "a multiple of 32, all warps that sync or arrive");
+        if (*threads < 32 || *threads > 1024 || *threads % 32)
+            return r.error(Code::bad_named_barrier, b->where("threads"), fmt::format("a named barrier of {} threads", *threads),
+                           "a multiple of 32, all warps that sync or arrive");
         if (auto c = id->as_constant()) {
             if (*c == 0) return r.error(Code::bad_named_barrier, b->where("id"), "barrier 0 is tw.sync()", "use 1 to 15");
-            if (auto legal = target::named_barrier_legal(*r.arch_, static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(*c, -1), 1000)), static_cast<int>(*threads)); !legal) {
+            if (auto legal = target::named_barrier_legal(
+                    *r.arch_, static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(*c, -1), 1000)), static_cast<int>(*threads));
+                !legal) {
                 return r.error(Code::bad_named_barrier, b->where("id"), legal.reason);
             }
             r.d.named_ids.push_back(static_cast<int>(*c));
@@ -251,8 +294,11 @@ std::optional<Value> Builtins::method(const Value& receiver, const std::string& 
     if (receiver.is(K::tile) && name == "to") {
         auto b = r.bind(args, "to", "dtype");
         if (!b) return Value{};
-        if (!b->at("dtype").is(K::dtype)) return r.error(Code::type_mismatch, b->where("dtype"), fmt::format("a dtype is needed, such as f32, not {}", describe(b->at("dtype"))));
-        if (b->at("dtype").dtype == DType::Bool) return r.error(Code::bad_dtype, b->where("dtype"), "a tile is not cast to bool", "compare it: x != 0");
+        if (!b->at("dtype").is(K::dtype))
+            return r.error(Code::type_mismatch, b->where("dtype"),
+                           fmt::format("a dtype is needed, such as f32, not {}", describe(b->at("dtype"))));
+        if (b->at("dtype").dtype == DType::Bool)
+            return r.error(Code::bad_dtype, b->where("dtype"), "a tile is not cast to bool", "compare it: x != 0");
         return Value::of_tile(r.cast(*receiver.tile, b->at("dtype").dtype));
     }
     if (!r.uniform_region(span, "this statement")) return Value{};
@@ -275,7 +321,8 @@ std::optional<Value> Builtins::method(const Value& receiver, const std::string& 
                 if (!rank) return Value{};
                 ref.cluster_rank = *rank;
             }
-            auto count = b->has("count") ? r.small_int(b->at("count"), b->where("count"), "the count", 1, target::mbarrier_max_count) : std::optional<int>(1);
+            auto count = b->has("count") ? r.small_int(b->at("count"), b->where("count"), "the count", 1, target::mbarrier_max_count)
+                                         : std::optional<int>(1);
             if (!count) return Value{};
             r.emit(ir::BarrierArrive{ref, *count}, span);
             return done();
@@ -295,15 +342,21 @@ std::optional<Value> Builtins::method(const Value& receiver, const std::string& 
         else r.emit(ir::NamedArrive{receiver.expr, receiver.threads}, span);
         return done();
     }
-    if (receiver.is(K::team)) return name == "send" ? team_send(static_cast<int>(receiver.integer), args) : team_receive(static_cast<int>(receiver.integer), args);
+    if (receiver.is(K::team))
+        return name == "send" ? team_send(static_cast<int>(receiver.integer), args)
+                              : team_receive(static_cast<int>(receiver.integer), args);
     if (receiver.is(K::ring)) {
         const int id = static_cast<int>(receiver.integer);
         const Ring& ring = r.d.rings[static_cast<std::size_t>(id)];
         if (name == "acquire" || name == "wait") {
             if (!r.bind(args, ring.name + "." + name, "")) return Value{};
             const int var = r.d.add_var(r.assigning_.empty() ? "slot" : r.assigning_);
-            if (name == "acquire") emit_sugar(RingAcquire{id, var}, fmt::format("{} = {}.acquire()", r.d.kernel.vars[static_cast<std::size_t>(var)].name, ring.name), span);
-            else emit_sugar(RingWait{id, var}, fmt::format("{} = {}.wait()", r.d.kernel.vars[static_cast<std::size_t>(var)].name, ring.name), span);
+            if (name == "acquire")
+                emit_sugar(RingAcquire{id, var},
+                           fmt::format("{} = {}.acquire()", r.d.kernel.vars[static_cast<std::size_t>(var)].name, ring.name), span);
+            else
+                emit_sugar(RingWait{id, var}, fmt::format("{} = {}.wait()", r.d.kernel.vars[static_cast<std::size_t>(var)].name, ring.name),
+                           span);
             Value v = Value::of_expr(ir::var_expr(var));
             v.fresh_var = var;
             return v;

@@ -22,8 +22,9 @@ Value Resolver::builtin(const std::string& name, const CallArgs& args) {
     if (auto v = b.memory(name, args)) return *v;
     if (auto v = b.sync(name, args)) return *v;
     return error(Code::unsupported_expression, args.callee, fmt::format("tw.{} cannot be called here", name),
-                 name == "tiles" || name == "persistent" || name == "unroll" ? "it is the range of a `for` loop"
-                 : name == "warpgroups" || name == "warps" || name == "elected" || name == "wgmma_batch" ? "it opens a `with` block" : "");
+                 name == "tiles" || name == "persistent" || name == "unroll"                             ? "it is the range of a `for` loop"
+                 : name == "warpgroups" || name == "warps" || name == "elected" || name == "wgmma_batch" ? "it opens a `with` block"
+                                                                                                         : "");
 }
 
 Value Resolver::method(const Value& receiver, const std::string& name, const CallArgs& args) {
@@ -42,10 +43,12 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
         return f(*x, *y);
     };
     if (name == "cdiv") {
-        return two_ints([&](const ir::Expr& x, const ir::Expr& y) -> Value {
-            if (auto c = y.as_constant(); c && *c <= 0) return r.error(Code::constant_overflow, span, fmt::format("tw.cdiv by {}", *c));
-            return Value::of_expr(ir::ceil_div(x, y));
-        }, "tw.cdiv");
+        return two_ints(
+            [&](const ir::Expr& x, const ir::Expr& y) -> Value {
+                if (auto c = y.as_constant(); c && *c <= 0) return r.error(Code::constant_overflow, span, fmt::format("tw.cdiv by {}", *c));
+                return Value::of_expr(ir::ceil_div(x, y));
+            },
+            "tw.cdiv");
     }
     if (name == "min" || name == "max") {
         bool ints = args.positional.size() >= 2 && args.keyword.empty(), numbers = ints;
@@ -64,7 +67,8 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
             // In pairs: a tree as deep as the list is long would be too deep for those who walk it.
             while (best.size() > 1) {
                 std::vector<ir::Expr> half;
-                for (std::size_t i = 0; i + 1 < best.size(); i += 2) half.push_back(name == "min" ? ir::min(best[i], best[i + 1]) : ir::max(best[i], best[i + 1]));
+                for (std::size_t i = 0; i + 1 < best.size(); i += 2)
+                    half.push_back(name == "min" ? ir::min(best[i], best[i + 1]) : ir::max(best[i], best[i + 1]));
                 if (best.size() % 2 == 1) half.push_back(best.back());
                 best = std::move(half);
             }
@@ -106,7 +110,8 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
     }
     if (r.module_level) return std::nullopt;
     if (name == "grid") {
-        if (args.positional.empty() || args.positional.size() > 3 || !args.keyword.empty()) return r.error(Code::argument_count, span, "tw.grid takes one to three extents");
+        if (args.positional.empty() || args.positional.size() > 3 || !args.keyword.empty())
+            return r.error(Code::argument_count, span, "tw.grid takes one to three extents");
         std::vector<ir::Expr> grid;
         Value v;
         v.kind = K::sequence;
@@ -122,7 +127,8 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
         }
         // Bodies of inline functions stand where they are called.
         const bool nested = std::any_of(r.frames_.begin() + 1, r.frames_.end(), [](const auto& frame) { return !frame.function; });
-        if (r.group_ != 0 || nested) return r.error(Code::bad_grid, span, "tw.grid stands inside a block", "it is one of the first statements of a kernel");
+        if (r.group_ != 0 || nested)
+            return r.error(Code::bad_grid, span, "tw.grid stands inside a block", "it is one of the first statements of a kernel");
         if (!r.set_grid(grid, false, span)) return Value{};
         return v.items.size() == 1 ? v.items[0] : v;
     }
@@ -145,20 +151,29 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
         bool sizes = true;
         std::function<void(const ir::Expr&)> look = [&](const ir::Expr& e) {
             switch (e.kind()) {
-                case ir::ExprKind::var: case ir::ExprKind::block_index: case ir::ExprKind::grid_size: case ir::ExprKind::cluster_rank: case ir::ExprKind::element: sizes = false; break;
+                case ir::ExprKind::var:
+                case ir::ExprKind::block_index:
+                case ir::ExprKind::grid_size:
+                case ir::ExprKind::cluster_rank:
+                case ir::ExprKind::element: sizes = false; break;
                 default: break;
             }
             for (const ir::Expr& a : e->args) look(a);
         };
         look(*c);
-        if (!sizes) return r.error(Code::bad_assumption, b->where("condition"), "an assumption is about sizes and constants: the launcher checks it", "state what holds inside the kernel with tw.expect(...)");
+        if (!sizes)
+            return r.error(Code::bad_assumption, b->where("condition"),
+                           "an assumption is about sizes and constants: the launcher checks it",
+                           "state what holds inside the kernel with tw.expect(...)");
         if (auto known = c->as_constant()) {
             if (*known) return done();
-            return r.error(Code::bad_assumption, b->where("condition"), "the assumption is false for these constants: no launch could satisfy it");
+            return r.error(Code::bad_assumption, b->where("condition"),
+                           "the assumption is false for these constants: no launch could satisfy it");
         }
         // As it is written, on one line and without the file's comments.
         std::string written;
-        for (std::string_view line : split_lines(r.cx.sources.text(b->where("condition")))) written += std::string(line.substr(0, line.find('#'))) + " ";
+        for (std::string_view line : split_lines(r.cx.sources.text(b->where("condition"))))
+            written += std::string(line.substr(0, line.find('#'))) + " ";
         r.d.kernel.assumptions.push_back({*c, join(split_words(written), " "), r.loc(b->where("condition"))});
         return done();
     }
@@ -173,8 +188,8 @@ std::optional<LayoutRequest> Builtins::layout_of(const Bound& b, const char* key
     return std::nullopt;
 }
 
-// Does every element of the tile at or beyond `limit` along the axis hold the fold's identity already? A load that fills with it from there on
-// leaves it so.
+// Does every element of the tile at or beyond `limit` along the axis hold the fold's identity already? A load that fills with it from there
+// on leaves it so.
 bool Builtins::filled_from(const Value& limit, const Value& tile, std::size_t axis, double identity) {
     const auto& e = tile.tile->element;
     if (e->op != ElementOp::fragment || !e->offset.empty() || e->dims.size() != tile.tile->shape.size()) return false;
@@ -206,7 +221,9 @@ bool Builtins::filled_from(const Value& limit, const Value& tile, std::size_t ax
 Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) {
     auto t = r.as_tile(b.at("x"), b.where("x"), "the tile");
     if (!t) return {};
-    if (t->dtype != DType::F32 && t->dtype != DType::BF16 && t->dtype != DType::F16) return r.error(Code::bad_dtype, b.where("x"), fmt::format("the position of an extreme value among {} values", target::name(t->dtype)), "convert first: x.to(f32)");
+    if (t->dtype != DType::F32 && t->dtype != DType::BF16 && t->dtype != DType::F16)
+        return r.error(Code::bad_dtype, b.where("x"),
+                       fmt::format("the position of an extreme value among {} values", target::name(t->dtype)), "convert first: x.to(f32)");
     const auto rank = static_cast<std::int64_t>(t->shape.size());
     std::int64_t axis = rank - 1;
     if (b.has("axis")) {
@@ -214,7 +231,9 @@ Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) 
         if (!a) return {};
         axis = *a < 0 ? *a + rank : *a;
     }
-    if (axis < 0 || axis >= rank) return r.error(Code::bad_axis, b.has("axis") ? b.where("axis") : span, fmt::format("axis {} of a tile of shape {}", axis, shape_text(t->shape)));
+    if (axis < 0 || axis >= rank)
+        return r.error(Code::bad_axis, b.has("axis") ? b.where("axis") : span,
+                       fmt::format("axis {} of a tile of shape {}", axis, shape_text(t->shape)));
     Value x = r.settled(b.at("x"), "searched", b.where("x")), along = Value::of(axis);
     if (!x) return {};
     Tile place;
@@ -244,9 +263,14 @@ Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) 
     spread.shape.insert(spread.shape.begin() + axis, 1);
     spread.spread.insert(spread.spread.begin() + axis, 1);
     const Value nowhere = Value::of_real(std::numeric_limits<double>::infinity());
-    Value found = r.elementwise(ElementOp::select, {r.elementwise(ElementOp::eq, {x, Value::of_tile(spread)}, span, "=="), Value::of_tile(r.cast(place, DType::F32)), nowhere}, span, "argmax");
+    Value found = r.elementwise(
+        ElementOp::select,
+        {r.elementwise(ElementOp::eq, {x, Value::of_tile(spread)}, span, "=="), Value::of_tile(r.cast(place, DType::F32)), nowhere}, span,
+        "argmax");
     if (found && b.has("limit")) {
-        found = r.elementwise(ElementOp::select, {r.elementwise(ElementOp::lt, {Value::of_tile(place), b.at("limit")}, span, "<"), found, nowhere}, span, "argmax");
+        found = r.elementwise(ElementOp::select,
+                              {r.elementwise(ElementOp::lt, {Value::of_tile(place), b.at("limit")}, span, "<"), found, nowhere}, span,
+                              "argmax");
     }
     const Value first = found ? r.reduce("min", found, &along, span, span) : Value{};
     return first ? Value::of_tile(r.cast(*first.tile, DType::I32)) : Value{};
@@ -254,8 +278,10 @@ Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) 
 
 // One shfl per register: the tile keeps its layout, and what that means for its elements follows from it (ir/shuffle.h).
 Value Builtins::shuffle(const Bound& b, Span span) {
-    static const std::pair<const char*, target::ShuffleMode> modes[] = {
-        {"xor", target::ShuffleMode::Bfly}, {"up", target::ShuffleMode::Up}, {"down", target::ShuffleMode::Down}, {"lane", target::ShuffleMode::Idx}};
+    static const std::pair<const char*, target::ShuffleMode> modes[] = {{"xor", target::ShuffleMode::Bfly},
+                                                                        {"up", target::ShuffleMode::Up},
+                                                                        {"down", target::ShuffleMode::Down},
+                                                                        {"lane", target::ShuffleMode::Idx}};
     std::optional<target::ShuffleMode> mode;
     int lane = 0;
     for (const auto& [key, means] : modes) {
@@ -265,7 +291,9 @@ Value Builtins::shuffle(const Bound& b, Span span) {
         if (!n) return {};
         mode = means, lane = *n;
     }
-    if (!mode) return r.error(Code::argument_count, span, "tw.shuffle needs to know from which lane", "xor=1: the neighbour; up=1: the lane before; down=1: the lane after; lane=0: one lane for all");
+    if (!mode)
+        return r.error(Code::argument_count, span, "tw.shuffle needs to know from which lane",
+                       "xor=1: the neighbour; up=1: the lane before; down=1: the lane after; lane=0: one lane for all");
     auto t = r.as_tile(b.at("x"), b.where("x"), "the tile");
     if (!t) return {};
     const std::string left = r.assigning_;
@@ -281,9 +309,10 @@ Value Builtins::shuffle(const Bound& b, Span span) {
 std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& args) {
     const Span span = args.span;
     static const std::map<std::string, ElementOp> unary = {
-        {"exp", ElementOp::exp}, {"exp2", ElementOp::exp2}, {"log", ElementOp::log}, {"log2", ElementOp::log2}, {"sqrt", ElementOp::sqrt},
-        {"rsqrt", ElementOp::rsqrt}, {"rcp", ElementOp::rcp}, {"sin", ElementOp::sin}, {"cos", ElementOp::cos}, {"tanh", ElementOp::tanh},
-        {"erf", ElementOp::erf}, {"sigmoid", ElementOp::sigmoid}, {"abs", ElementOp::abs}, {"floor", ElementOp::floor}, {"ceil", ElementOp::ceil}};
+        {"exp", ElementOp::exp},   {"exp2", ElementOp::exp2},   {"log", ElementOp::log},  {"log2", ElementOp::log2},
+        {"sqrt", ElementOp::sqrt}, {"rsqrt", ElementOp::rsqrt}, {"rcp", ElementOp::rcp},  {"sin", ElementOp::sin},
+        {"cos", ElementOp::cos},   {"tanh", ElementOp::tanh},   {"erf", ElementOp::erf},  {"sigmoid", ElementOp::sigmoid},
+        {"abs", ElementOp::abs},   {"floor", ElementOp::floor}, {"ceil", ElementOp::ceil}};
     if (auto it = unary.find(name); it != unary.end()) {
         auto b = r.bind(args, "tw." + name, "x approx=");
         if (!b) return Value{};
@@ -294,10 +323,18 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
             switch (it->second) {
                 case ElementOp::exp: return Value::of_real(std::exp(v));
                 case ElementOp::exp2: return Value::of_real(std::exp2(v));
-                case ElementOp::log: if (v > 0) return Value::of_real(std::log(v)); break;
-                case ElementOp::log2: if (v > 0) return Value::of_real(std::log2(v)); break;
-                case ElementOp::sqrt: if (v >= 0) return Value::of_real(std::sqrt(v)); break;
-                case ElementOp::rsqrt: if (v > 0) return Value::of_real(1 / std::sqrt(v)); break;
+                case ElementOp::log:
+                    if (v > 0) return Value::of_real(std::log(v));
+                    break;
+                case ElementOp::log2:
+                    if (v > 0) return Value::of_real(std::log2(v));
+                    break;
+                case ElementOp::sqrt:
+                    if (v >= 0) return Value::of_real(std::sqrt(v));
+                    break;
+                case ElementOp::rsqrt:
+                    if (v > 0) return Value::of_real(1 / std::sqrt(v));
+                    break;
                 case ElementOp::abs: return x.is(K::integer) ? Value::of(std::abs(x.integer)) : Value::of_real(std::abs(v));
                 default: break;
             }
@@ -314,7 +351,9 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
             auto e = r.as_expr(b->at("condition"), b->where("condition"), "the condition");
             if (!e) return Value{};
             auto x = r.as_tile(Value::of_expr(*e), span, "the condition");
-            return r.elementwise(ElementOp::select, {r.elementwise(ElementOp::ne, {Value::of_tile(*x), Value::of(0)}, span, "!="), b->at("a"), b->at("b")}, span, "where");
+            return r.elementwise(ElementOp::select,
+                                 {r.elementwise(ElementOp::ne, {Value::of_tile(*x), Value::of(0)}, span, "!="), b->at("a"), b->at("b")},
+                                 span, "where");
         }
         return r.elementwise(ElementOp::select, {b->at("condition"), b->at("a"), b->at("b")}, span, "where");
     }
@@ -331,7 +370,8 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
     if (name == "min" || name == "max" || name == "sum" || name == "prod") {
         if ((name == "min" || name == "max") && args.positional.size() == 2) {
             auto b = r.bind(args, "tw." + name, "a b");
-            return b ? r.elementwise(name == "min" ? ElementOp::min : ElementOp::max, {b->at("a"), b->at("b")}, span, name.c_str()) : Value{};
+            return b ? r.elementwise(name == "min" ? ElementOp::min : ElementOp::max, {b->at("a"), b->at("b")}, span, name.c_str())
+                     : Value{};
         }
         auto b = r.bind(args, "tw." + name, "x axis=");
         if (!b) return Value{};
@@ -346,7 +386,9 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         auto b = r.bind(args, "tw.any", "x");
         auto t = b ? r.as_tile(b->at("x"), b->where("x"), "the tile") : std::nullopt;
         if (!t) return Value{};
-        if (t->dtype != DType::Bool) return r.error(Code::bad_dtype, span, fmt::format("tw.any of {} values", target::name(t->dtype)), "compare first: tw.any(x > limit)");
+        if (t->dtype != DType::Bool)
+            return r.error(Code::bad_dtype, span, fmt::format("tw.any of {} values", target::name(t->dtype)),
+                           "compare first: tw.any(x > limit)");
         const std::string left = r.assigning_;
         r.assigning_.clear();
         const int src = r.materialize(*t, "any", span);
@@ -359,7 +401,8 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         auto t = r.as_tile(b->at("x"), b->where("x"), "the value to scan");
         if (!t) return Value{};
         if (t->dtype != DType::F32 && t->dtype != DType::I32 && t->dtype != DType::F64 && t->dtype != DType::I64) {
-            return r.error(Code::bad_dtype, span, fmt::format("tw.{} of {} values", name, target::name(t->dtype)), "scan in f32: x.to(f32)");
+            return r.error(Code::bad_dtype, span, fmt::format("tw.{} of {} values", name, target::name(t->dtype)),
+                           "scan in f32: x.to(f32)");
         }
         std::int64_t axis = -1;
         if (b->has("axis")) {
@@ -368,7 +411,8 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
             axis = *a;
         }
         const auto rank = static_cast<std::int64_t>(t->shape.size());
-        if (axis < -rank || axis >= rank) return r.error(Code::bad_axis, b->where("axis"), fmt::format("axis {} of a tile of shape {}", axis, shape_text(t->shape)));
+        if (axis < -rank || axis >= rank)
+            return r.error(Code::bad_axis, b->where("axis"), fmt::format("axis {} of a tile of shape {}", axis, shape_text(t->shape)));
         if (axis < 0) axis += rank;
         const std::string left = r.assigning_;
         r.assigning_.clear();
@@ -376,7 +420,9 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         r.assigning_ = left;
         if (src < 0) return Value{};
         const int dst = r.new_fragment(name, t->dtype, r.d.kernel.fragments[static_cast<std::size_t>(src)].dist.shape, span);
-        r.emit(ir::Scan{dst, src, static_cast<int>(axis), name == "cumsum" ? "sum" : "prod", b->has("reverse") && b->at("reverse").integer != 0}, span);
+        r.emit(ir::Scan{dst, src, static_cast<int>(axis), name == "cumsum" ? "sum" : "prod",
+                        b->has("reverse") && b->at("reverse").integer != 0},
+               span);
         return r.fragment_value(dst, true);
     }
     if (name == "shuffle") {
@@ -386,7 +432,9 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
     if (name == "zeros" || name == "full") {
         auto b = r.bind(args, "tw." + name, name == "zeros" ? "dtype shape layout=" : "dtype shape value layout=");
         if (!b) return Value{};
-        if (!b->at("dtype").is(K::dtype)) return r.error(Code::type_mismatch, b->where("dtype"), fmt::format("a dtype is needed, such as f32, not {}", describe(b->at("dtype"))));
+        if (!b->at("dtype").is(K::dtype))
+            return r.error(Code::type_mismatch, b->where("dtype"),
+                           fmt::format("a dtype is needed, such as f32, not {}", describe(b->at("dtype"))));
         auto shape = r.shape_of(b->at("shape"), b->where("shape"), 1 << 20);
         auto layout = layout_of(*b, "layout");
         if (!shape || !layout) return Value{};
@@ -445,14 +493,19 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         emit_sugar(Relayout{dst, src}, fmt::format("{} = relayout {}", fragment_name(dst), fragment_name(src)), span);
         return r.fragment_value(dst, true);
     }
-    static const std::map<std::string, LayoutKind> layouts = {{"blocked", LayoutKind::blocked}, {"rows", LayoutKind::rows}, {"warp_rows", LayoutKind::warp_rows},
-        {"mma_a", LayoutKind::mma_a}, {"mma_b", LayoutKind::mma_b}, {"mma_c", LayoutKind::mma_c}, {"wgmma_c", LayoutKind::wgmma_c}, {"like", LayoutKind::like}};
+    static const std::map<std::string, LayoutKind> layouts = {
+        {"blocked", LayoutKind::blocked}, {"rows", LayoutKind::rows},   {"warp_rows", LayoutKind::warp_rows}, {"mma_a", LayoutKind::mma_a},
+        {"mma_b", LayoutKind::mma_b},     {"mma_c", LayoutKind::mma_c}, {"wgmma_c", LayoutKind::wgmma_c},     {"like", LayoutKind::like}};
     if (auto it = layouts.find(name); it != layouts.end()) {
         Value v;
         v.kind = K::layout;
         v.layout.kind = it->second;
         const bool mma = it->second == LayoutKind::mma_a || it->second == LayoutKind::mma_b || it->second == LayoutKind::mma_c;
-        auto b = r.bind(args, "tw." + name, it->second == LayoutKind::blocked || it->second == LayoutKind::warp_rows ? "vector=" : mma ? "warps=" : it->second == LayoutKind::like ? "x" : "");
+        auto b = r.bind(args, "tw." + name,
+                        it->second == LayoutKind::blocked || it->second == LayoutKind::warp_rows ? "vector="
+                        : mma                                                                    ? "warps="
+                        : it->second == LayoutKind::like                                         ? "x"
+                                                                                                 : "");
         if (!b) return Value{};
         if (b->has("vector")) {
             auto n = r.small_int(b->at("vector"), b->where("vector"), "the vector", 1, 64);
@@ -461,15 +514,18 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         }
         if (b->has("warps")) {
             const Value& w = b->at("warps");
-            if (!w.is(K::sequence) || w.items.size() != 2) return r.error(Code::type_mismatch, b->where("warps"), "warps is a pair, such as (2, 2)");
-            auto m = r.small_int(w.items[0], b->where("warps"), "warps along M", 1, 32), n = r.small_int(w.items[1], b->where("warps"), "warps along N", 1, 32);
+            if (!w.is(K::sequence) || w.items.size() != 2)
+                return r.error(Code::type_mismatch, b->where("warps"), "warps is a pair, such as (2, 2)");
+            auto m = r.small_int(w.items[0], b->where("warps"), "warps along M", 1, 32),
+                 n = r.small_int(w.items[1], b->where("warps"), "warps along N", 1, 32);
             if (!m || !n) return Value{};
             v.layout.warps_m = *m;
             v.layout.warps_n = *n;
         }
         if (it->second == LayoutKind::like) {
             const Value& x = b->at("x");
-            if (!x.is(K::tile) || x.tile->element->op != ElementOp::fragment || !x.tile->element->offset.empty() || x.tile->element->dims.size() != x.tile->shape.size()) {
+            if (!x.is(K::tile) || x.tile->element->op != ElementOp::fragment || !x.tile->element->offset.empty() ||
+                x.tile->element->dims.size() != x.tile->shape.size()) {
                 return r.error(Code::type_mismatch, b->where("x"), "tw.like takes the name of a register tile");
             }
             v.layout.like = x.tile->element->id;

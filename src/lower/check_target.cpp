@@ -17,20 +17,28 @@ namespace {
 
 class Check {
 public:
-    Check(Draft& draft, const Context& context) : k_(draft.kernel), cx_(context), arch_(*target::find_arch(draft.kernel.arch)), multiples_(draft.kernel) {}
+    Check(Draft& draft, const Context& context)
+        : k_(draft.kernel), cx_(context), arch_(*target::find_arch(draft.kernel.arch)), multiples_(draft.kernel) {}
 
     void run() {
         std::vector<target::WarpgroupRegisters> plan;
         for_each_with_threads(k_.body, 32 * k_.warps, [&](ir::Stmt& s, int threads) {
             if (auto* w = std::get_if<ir::Wgmma>(&s.op)) wgmma(*w, s, threads);
-            if (auto* x = std::get_if<ir::Shuffle>(&s.op); x && !ir::keeps_copies(k_.fragments[static_cast<std::size_t>(x->src)].dist, *x)) {
-                cx_.error(Code::bad_instruction, s.loc, fmt::format("lanes that hold the same element of a tile of shape {} would receive different ones", shape_text(k_.fragments[static_cast<std::size_t>(x->src)].dist.shape)))
+            if (auto* x = std::get_if<ir::Shuffle>(&s.op);
+                x && !ir::keeps_copies(k_.fragments[static_cast<std::size_t>(x->src)].dist, *x)) {
+                cx_.error(Code::bad_instruction, s.loc,
+                          fmt::format("lanes that hold the same element of a tile of shape {} would receive different ones",
+                                      shape_text(k_.fragments[static_cast<std::size_t>(x->src)].dist.shape)))
                     .with_hint("shuffle a tile that fills whole warps, or use xor=");
             }
             if (auto* i = std::get_if<ir::If>(&s.op); i && i->vote >= 0) {
                 if (const ir::Stmt* unfit = ir::unfit_for_vote(k_, *i)) {
-                    cx_.error(Code::bad_instruction, unfit->loc, "each warp takes this branch for itself, so other warps cannot take part in what it does, nor see an integer that it sets")
-                        .with_hint("inside `if tw.any(...)`: elementwise code, reductions inside a warp, loads of tensors that the kernel does not write, tw.mma");
+                    cx_.error(Code::bad_instruction, unfit->loc,
+                              "each warp takes this branch for itself, so other warps cannot take part in what it does, nor see an integer "
+                              "that it sets")
+                        .with_hint(
+                            "inside `if tw.any(...)`: elementwise code, reductions inside a warp, loads of tensors that the kernel does "
+                            "not write, tw.mma");
                 }
             }
             if (auto* n = std::get_if<ir::NamedSync>(&s.op)) named(n->id, n->threads, s);
@@ -38,7 +46,9 @@ public:
             if (auto* r = std::get_if<ir::Role>(&s.op); r && r->registers) registers(*r, s, plan);
             if (auto* e = std::get_if<ir::BarrierExpect>(&s.op)) {
                 if (auto bytes = e->bytes.as_constant(); bytes && (*bytes < 0 || *bytes > target::mbarrier_max_tx)) {
-                    cx_.error(Code::bad_instruction, s.loc, fmt::format("an mbarrier counts up to {} bytes in a phase, here are {}", target::mbarrier_max_tx, *bytes)).with_hint("use smaller tiles per stage");
+                    cx_.error(Code::bad_instruction, s.loc,
+                              fmt::format("an mbarrier counts up to {} bytes in a phase, here are {}", target::mbarrier_max_tx, *bytes))
+                        .with_hint("use smaller tiles per stage");
                 }
             }
         });
@@ -50,7 +60,8 @@ public:
             const int total = k_.warps / 4;
             if (planned < total) plan.push_back({total - planned, launch / 8 * 8});
             if (planned <= total) {
-                if (auto legal = target::setmaxnreg_plan_legal(arch_, launch, plan); !legal) cx_.error(Code::bad_registers, k_.loc, legal.reason);
+                if (auto legal = target::setmaxnreg_plan_legal(arch_, launch, plan); !legal)
+                    cx_.error(Code::bad_registers, k_.loc, legal.reason);
             }
         }
     }
@@ -74,11 +85,13 @@ private:
 
     void named(const ir::Expr& id, int threads, const ir::Stmt& s) {
         if (threads > 32 * k_.warps) {
-            cx_.error(Code::bad_named_barrier, s.loc, fmt::format("the barrier waits for {} threads, the block has {}", threads, 32 * k_.warps));
+            cx_.error(Code::bad_named_barrier, s.loc,
+                      fmt::format("the barrier waits for {} threads, the block has {}", threads, 32 * k_.warps));
             return;
         }
         if (auto c = id.as_constant()) {
-            if (auto legal = target::named_barrier_legal(arch_, static_cast<int>(*c), threads); !legal) cx_.error(Code::bad_named_barrier, s.loc, legal.reason);
+            if (auto legal = target::named_barrier_legal(arch_, static_cast<int>(*c), threads); !legal)
+                cx_.error(Code::bad_named_barrier, s.loc, legal.reason);
         }
     }
 
@@ -87,7 +100,8 @@ private:
         const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(v.buffer)];
         const char* which = is_a ? "first" : "second";
         auto fail = [&](const std::string& why, const char* hint = "") {
-            auto& diagnostic = cx_.error(Code::wgmma_operand, s.loc, fmt::format("the {} operand of wgmma, a view of {}: {}", which, b.name, why));
+            auto& diagnostic =
+                cx_.error(Code::wgmma_operand, s.loc, fmt::format("the {} operand of wgmma, a view of {}: {}", which, b.name, why));
             if (*hint) diagnostic.with_hint(hint);
             return false;
         };
@@ -100,18 +114,24 @@ private:
         const ir::SharedDim& outer = major == target::Major::K ? mn : k;
         const int size = target::bytes(b.dtype);
         const int span = b.swizzle == target::SwizzleMode::None ? 16 / size : target::span_bytes(b.swizzle) / size;
-        if (b.swizzle == target::SwizzleMode::None) return fail("a buffer without swizzle lies row by row, not in the core matrices that wgmma reads", "allocate it with swizzle=128 (or 64, 32)");
-        if (inner.extents[0] != span) return fail(fmt::format("rows of {} bytes do not fill the {}-byte swizzle", inner.extents[0] * size, span * size));
+        if (b.swizzle == target::SwizzleMode::None)
+            return fail("a buffer without swizzle lies row by row, not in the core matrices that wgmma reads",
+                        "allocate it with swizzle=128 (or 64, 32)");
+        if (inner.extents[0] != span)
+            return fail(fmt::format("rows of {} bytes do not fill the {}-byte swizzle", inner.extents[0] * size, span * size));
         if (outer.extents.size() != 1 || outer.strides[0] != span) return fail("its rows are not one panel apart");
         const std::size_t inner_view = major == target::Major::K ? 1 : 0, outer_view = 1 - inner_view;
         const int inner_extent = v.extents[inner_view];
-        const target::OperandTile tile{b.dtype, major, b.swizzle, major == target::Major::K ? outer.extents[0] : b.extent(v.dims[0]), major == target::Major::K ? b.extent(v.dims[1]) : outer.extents[0]};
+        const target::OperandTile tile{b.dtype, major, b.swizzle, major == target::Major::K ? outer.extents[0] : b.extent(v.dims[0]),
+                                       major == target::Major::K ? b.extent(v.dims[1]) : outer.extents[0]};
         if (auto legal = target::tile_legal(tile); !legal) return fail(legal.reason);
-        if (multiples_.of(v.origin[static_cast<std::size_t>(v.dims[outer_view])]) < 8) return fail("it starts at a row that is not known to be a multiple of 8");
+        if (multiples_.of(v.origin[static_cast<std::size_t>(v.dims[outer_view])]) < 8)
+            return fail("it starts at a row that is not known to be a multiple of 8");
         const std::int64_t inner_start = multiples_.of(v.origin[static_cast<std::size_t>(v.dims[inner_view])]);
         const int k_step = target::wgmma_k_bytes / size;
         if (inner_start < (major == target::Major::K ? k_step : span)) return fail("it starts inside a panel");
-        if (major == target::Major::MN && inner_extent % span) return fail(fmt::format("{} elements along the contiguous dimension are not whole panels of {}", inner_extent, span));
+        if (major == target::Major::MN && inner_extent % span)
+            return fail(fmt::format("{} elements along the contiguous dimension are not whole panels of {}", inner_extent, span));
         return true;
     }
 
@@ -137,7 +157,9 @@ private:
         if (!operand(w.b, false, s, i.b_major)) return;
         if (auto legal = target::wgmma_legal(arch_, i); !legal) cx_.error(Code::bad_wgmma, s.loc, legal.reason);
         const int depth = w.b.extents[1];
-        if (depth % i.k()) cx_.error(Code::bad_wgmma, s.loc, fmt::format("wgmma of {} goes {} deep at a time, which does not divide {}", target::name(i.a), i.k(), depth));
+        if (depth % i.k())
+            cx_.error(Code::bad_wgmma, s.loc,
+                      fmt::format("wgmma of {} goes {} deep at a time, which does not divide {}", target::name(i.a), i.k(), depth));
     }
 
     ir::Kernel& k_;

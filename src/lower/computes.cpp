@@ -20,24 +20,27 @@ using lang::TermId;
 using K = Value::Kind;
 
 constexpr int kMaxNodes = 100'000;
-constexpr std::size_t kMaxLetDepth = 200;   // names inside names: bounds the recursion
+constexpr std::size_t kMaxLetDepth = 200;  // names inside names: bounds the recursion
 
 Term call(const char* name, std::vector<Term> args) { return ir::apply_term(name, std::move(args)); }
 Term num(double v) { return ir::constant_term(v); }
 
 class TermBuilder {
 public:
-    TermBuilder(const lang::ComputesSpec& spec, const ComputesNames& names, DiagnosticSink& sink, std::function<int(const std::string&)> new_var)
+    TermBuilder(const lang::ComputesSpec& spec, const ComputesNames& names, DiagnosticSink& sink,
+                std::function<int(const std::string&)> new_var)
         : spec_(spec), names_(names), sink_(sink), new_var_(std::move(new_var)) {}
 
     using Env = std::map<std::string, Expr>;
 
     int tensor(const std::string& name) const {
-        for (std::size_t i = 0; i < names_.tensors->size(); ++i) if ((*names_.tensors)[i].name == name) return static_cast<int>(i);
+        for (std::size_t i = 0; i < names_.tensors->size(); ++i)
+            if ((*names_.tensors)[i].name == name) return static_cast<int>(i);
         return -1;
     }
     const lang::ComputesEquation* let(const std::string& name) const {
-        for (const auto& e : spec_.equations) if (e.is_let && e.tensor == name) return &e;
+        for (const auto& e : spec_.equations)
+            if (e.is_let && e.tensor == name) return &e;
         return nullptr;
     }
 
@@ -67,7 +70,8 @@ public:
                 }
             } else if (auto* c = std::get_if<lang::CastTerm>(&node)) look(c->operand);
             else if (auto* o = std::get_if<lang::Operation>(&node)) look(o->left), look(o->right);
-            else if (auto* a = std::get_if<lang::Apply>(&node)) for (TermId x : a->arguments) look(x);
+            else if (auto* a = std::get_if<lang::Apply>(&node))
+                for (TermId x : a->arguments) look(x);
             else if (auto* r = std::get_if<lang::Reduction>(&node)) {
                 for (const auto& b : r->over) look(b.low), look(b.high);
                 look(r->body);
@@ -75,7 +79,8 @@ public:
         };
         look(term);
         if (disagree) {
-            sink_.error(Code::computes_ranges_disagree, span, fmt::format("'{}' runs over dimensions of different extents", var)).with_hint(fmt::format("give its range: {} in 0:N", var));
+            sink_.error(Code::computes_ranges_disagree, span, fmt::format("'{}' runs over dimensions of different extents", var))
+                .with_hint(fmt::format("give its range: {} in 0:N", var));
         }
         return found;
     }
@@ -85,7 +90,8 @@ public:
         const Span span = spec_[id].span;
         const auto& node = spec_[id].node;
         auto fail = [&](const std::string& why) -> std::optional<Expr> {
-            sink_.error(Code::computes_index_value, span, why).with_hint("an index is made of variables, sizes, integers, + - * // %, where, and tensors of integers");
+            sink_.error(Code::computes_index_value, span, why)
+                .with_hint("an index is made of variables, sizes, integers, + - * // %, where, and tensors of integers");
             return std::nullopt;
         };
         if (auto* n = std::get_if<lang::Number>(&node)) {
@@ -122,11 +128,13 @@ public:
             }
             const ir::Tensor& tensor_ref = (*names_.tensors)[static_cast<std::size_t>(t)];
             if (indices.size() != tensor_ref.dims.size()) {
-                sink_.error(Code::computes_index_count, span, fmt::format("{} has {} dimensions, here are {} indices", e->tensor, tensor_ref.dims.size(), indices.size()));
+                sink_.error(Code::computes_index_count, span,
+                            fmt::format("{} has {} dimensions, here are {} indices", e->tensor, tensor_ref.dims.size(), indices.size()));
                 return std::nullopt;
             }
             if (target::info(tensor_ref.dtype).is_float) {
-                sink_.error(Code::computes_not_integer, span, fmt::format("{} holds {} values, which are no indices", e->tensor, target::name(tensor_ref.dtype)));
+                sink_.error(Code::computes_not_integer, span,
+                            fmt::format("{} holds {} values, which are no indices", e->tensor, target::name(tensor_ref.dtype)));
                 return std::nullopt;
             }
             return ir::element_expr(t, std::move(indices));
@@ -196,7 +204,9 @@ public:
 
 private:
     std::optional<Expr> too_large(TermId id) {
-        if (!reported_) sink_.error(Code::computes_too_large, spec_[id].span, fmt::format("the specification has more than {} nodes when it is expanded", kMaxNodes));
+        if (!reported_)
+            sink_.error(Code::computes_too_large, spec_[id].span,
+                        fmt::format("the specification has more than {} nodes when it is expanded", kMaxNodes));
         reported_ = true;
         return std::nullopt;
     }
@@ -208,7 +218,8 @@ private:
             return false;
         }
         if (open_lets_.size() >= kMaxLetDepth) {
-            if (!reported_) sink_.error(Code::computes_too_large, span, fmt::format("more than {} names stand for one another", kMaxLetDepth));
+            if (!reported_)
+                sink_.error(Code::computes_too_large, span, fmt::format("more than {} names stand for one another", kMaxLetDepth));
             reported_ = true;
             return false;
         }
@@ -217,7 +228,8 @@ private:
     }
 
     Term free_name(const std::string& name, Span span) {
-        for (std::size_t i = 0; i < names_.scalars->size(); ++i) if ((*names_.scalars)[i].name == name) return ir::scalar_term(static_cast<int>(i));
+        for (std::size_t i = 0; i < names_.scalars->size(); ++i)
+            if ((*names_.scalars)[i].name == name) return ir::scalar_term(static_cast<int>(i));
         if (const auto* l = let(name)) {
             if (!l->indices.empty()) {
                 sink_.error(Code::computes_let_use, span, fmt::format("'{}' has {} indices", name, l->indices.size()));
@@ -225,7 +237,8 @@ private:
             }
             return expand(*l, {}, span);
         }
-        if (const int t = tensor(name); t >= 0 && (*names_.tensors)[static_cast<std::size_t>(t)].dims.empty()) return ir::element_term(t, {});
+        if (const int t = tensor(name); t >= 0 && (*names_.tensors)[static_cast<std::size_t>(t)].dims.empty())
+            return ir::element_term(t, {});
         if (auto e = names_.integer(name)) {
             if (auto c = e->as_constant()) return num(static_cast<double>(*c));
             return ir::index_term(*e);
@@ -242,7 +255,8 @@ private:
         // Its size counts each time: whoever walks the tree walks it each time.
         for (const auto& [from, used, known, size] : expanded_) {
             bool same_use = from == &l && used.size() == env.size();
-            for (auto a = used.begin(), b = env.begin(); same_use && a != used.end(); ++a, ++b) same_use = a->first == b->first && ir::same(a->second, b->second);
+            for (auto a = used.begin(), b = env.begin(); same_use && a != used.end(); ++a, ++b)
+                same_use = a->first == b->first && ir::same(a->second, b->second);
             if (same_use) {
                 nodes_ += size;
                 return nodes_ > kMaxNodes ? (too_large(l.value), nullptr) : known;
@@ -266,14 +280,16 @@ private:
         if (const int t = tensor(e.tensor); t >= 0) {
             const auto& dims = (*names_.tensors)[static_cast<std::size_t>(t)].dims;
             if (dims.size() != indices.size()) {
-                sink_.error(Code::computes_index_count, span, fmt::format("{} has {} dimensions, here are {} indices", e.tensor, dims.size(), indices.size()));
+                sink_.error(Code::computes_index_count, span,
+                            fmt::format("{} has {} dimensions, here are {} indices", e.tensor, dims.size(), indices.size()));
                 return nullptr;
             }
             return ir::element_term(t, std::move(indices));
         }
         if (const auto* l = let(e.tensor)) {
             if (l->indices.size() != indices.size()) {
-                sink_.error(Code::computes_let_use, span, fmt::format("'{}' has {} indices, here are {}", e.tensor, l->indices.size(), indices.size()));
+                sink_.error(Code::computes_let_use, span,
+                            fmt::format("'{}' has {} indices, here are {}", e.tensor, l->indices.size(), indices.size()));
                 return nullptr;
             }
             Env inner;
@@ -321,16 +337,20 @@ private:
             x.push_back(t);
         }
         const std::string& f = a.function;
-        static const char* same[] = {"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "erf", "sqrt", "rsqrt", "sigmoid", "floor", "ceil", "abs", "pow", "fma"};
-        for (const char* name : same) if (f == name) return call(name, x);
+        static const char* same[] = {"exp",  "exp2",  "log",     "log2",  "tanh", "sin", "cos", "erf",
+                                     "sqrt", "rsqrt", "sigmoid", "floor", "ceil", "abs", "pow", "fma"};
+        for (const char* name : same)
+            if (f == name) return call(name, x);
         if (f == "minimum") return call("min", x);
         if (f == "maximum") return call("max", x);
         if (f == "where") return call("select", x);
         if (f == "recip") return call("rcp", x);
         if (f == "relu") return call("max", {x[0], num(0)});
         // 0.5 * x * (1 + erf(x / sqrt(2)))
-        if (f == "gelu") return call("mul", {call("mul", {num(0.5), x[0]}), call("add", {num(1), call("erf", {call("mul", {x[0], num(std::numbers::sqrt2 / 2)})})})});
-        if (f == "gelu_tanh") {   // 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
+        if (f == "gelu")
+            return call("mul", {call("mul", {num(0.5), x[0]}),
+                                call("add", {num(1), call("erf", {call("mul", {x[0], num(std::numbers::sqrt2 / 2)})})})});
+        if (f == "gelu_tanh") {  // 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
             Term cube = call("mul", {call("mul", {x[0], x[0]}), x[0]});
             Term inner = call("mul", {num(std::sqrt(2 / std::numbers::pi)), call("add", {x[0], call("mul", {num(0.044715), cube})})});
             return call("mul", {call("mul", {num(0.5), x[0]}), call("add", {num(1), call("tanh", {inner})})});
@@ -345,7 +365,8 @@ private:
         if (f == "tan") return call("div", {call("sin", {x[0]}), call("cos", {x[0]})});
         if (f == "erfc") return call("sub", {num(1), call("erf", {x[0]})});
         if (f == "trunc") return call("select", {call("lt", {x[0], num(0)}), call("ceil", {x[0]}), call("floor", {x[0]})});
-        if (f == "sign") return call("select", {call("gt", {x[0], num(0)}), num(1), call("select", {call("lt", {x[0], num(0)}), num(-1), num(0)})});
+        if (f == "sign")
+            return call("select", {call("gt", {x[0], num(0)}), num(1), call("select", {call("lt", {x[0], num(0)}), num(-1), num(0)})});
         if (f == "clamp") return call("min", {call("max", {x[0], x[1]}), x[2]});
         if (f == "isnan") return call("ne", {x[0], x[0]});
         if (f == "isinf") return call("eq", {call("abs", {x[0]}), num(std::numeric_limits<double>::infinity())});
@@ -353,7 +374,10 @@ private:
         return nullptr;
     }
 
-    struct Range { int var; Expr lo, hi; };
+    struct Range {
+        int var;
+        Expr lo, hi;
+    };
 
     // Binds the variables of a reduction in `env`; each later range may use the earlier variables.
     std::optional<std::vector<Range>> bind(const lang::Reduction& r, Env& env) {
@@ -367,7 +391,9 @@ private:
             } else {
                 hi = inferred(b.variable, r.body, b.span);
                 if (!hi) {
-                    if (!sink_.has_errors()) sink_.error(Code::computes_no_range, b.span, fmt::format("the range of '{}' cannot be inferred", b.variable)).with_hint(fmt::format("give it: {} in 0:N", b.variable));
+                    if (!sink_.has_errors())
+                        sink_.error(Code::computes_no_range, b.span, fmt::format("the range of '{}' cannot be inferred", b.variable))
+                            .with_hint(fmt::format("give it: {} in 0:N", b.variable));
                     return std::nullopt;
                 }
             }
@@ -405,7 +431,8 @@ private:
             case R::argmax:
             case R::argmin: {
                 if (r.over.size() != 1) {
-                    sink_.error(Code::computes_no_range, span, "argmax and argmin run over one index").with_hint("an index over several dimensions is a sum of such indices times extents");
+                    sink_.error(Code::computes_no_range, span, "argmax and argmin run over one index")
+                        .with_hint("an index over several dimensions is a sum of such indices times extents");
                     return nullptr;
                 }
                 Term best = fold(r.kind == R::argmax ? "max" : "min", r, env);
@@ -414,13 +441,16 @@ private:
                 Term here = best && ranges ? value(r.body, inner) : nullptr;
                 if (!here) return nullptr;
                 const Range& range = ranges->front();
-                return ir::reduce_term("min", range.var, range.lo, range.hi, call("select", {call("eq", {here, best}), ir::index_term(ir::var_expr(range.var)), num(std::numeric_limits<double>::infinity())}));
+                return ir::reduce_term("min", range.var, range.lo, range.hi,
+                                       call("select", {call("eq", {here, best}), ir::index_term(ir::var_expr(range.var)),
+                                                       num(std::numeric_limits<double>::infinity())}));
             }
             case R::mean: {
                 Term t = fold("sum", r, env);
                 if (!t) return nullptr;
                 Term count;
-                for (const Term* at = &t; (*at)->kind == ir::TermKind::reduce && count_depth_ < static_cast<int>(r.over.size()); at = &(*at)->args[0], ++count_depth_) {
+                for (const Term* at = &t; (*at)->kind == ir::TermKind::reduce && count_depth_ < static_cast<int>(r.over.size());
+                     at = &(*at)->args[0], ++count_depth_) {
                     const Expr n = (*at)->indices[1] - (*at)->indices[0];
                     Term one = n.as_constant() ? num(static_cast<double>(*n.as_constant())) : ir::index_term(n);
                     count = count ? call("mul", {count, one}) : one;
@@ -433,7 +463,7 @@ private:
                 Term s = fold("sum", r, env, [](const Term& e) { return call("exp", {e}); });
                 return s ? call("log", {s}) : nullptr;
             }
-            case R::softmax: {     // at the j that is bound around it
+            case R::softmax: {  // at the j that is bound around it
                 Term s = fold("sum", r, env, [](const Term& e) { return call("exp", {e}); });
                 Term e = value(r.body, env);
                 if (!s || !e) return nullptr;
@@ -442,7 +472,9 @@ private:
                     auto lo = index(r.over[0].low, env), hi = index(r.over[0].high, env);
                     auto j = env.find(r.over[0].variable);
                     if (!lo || !hi || j == env.end()) return nullptr;
-                    p = call("select", {call("and", {call("le", {ir::index_term(*lo), ir::index_term(j->second)}), call("lt", {ir::index_term(j->second), ir::index_term(*hi)})}), p, num(0)});
+                    p = call("select", {call("and", {call("le", {ir::index_term(*lo), ir::index_term(j->second)}),
+                                                     call("lt", {ir::index_term(j->second), ir::index_term(*hi)})}),
+                                        p, num(0)});
                 }
                 return p;
             }
@@ -455,16 +487,23 @@ private:
     const ComputesNames& names_;
     DiagnosticSink& sink_;
     std::function<int(const std::string&)> new_var_;
-    struct Expansion { const lang::ComputesEquation* let; Env env; Term term; int nodes; };
+    struct Expansion {
+        const lang::ComputesEquation* let;
+        Env env;
+        Term term;
+        int nodes;
+    };
     std::vector<Expansion> expanded_;
     int nodes_ = 0, count_depth_ = 0;
-    std::vector<const lang::ComputesEquation*> open_lets_;   // those being expanded, outermost first
+    std::vector<const lang::ComputesEquation*> open_lets_;  // those being expanded, outermost first
     bool reported_ = false;
 };
 
 // A let whose name means something else already would be taken for that, here or there.
 bool lets_have_names_of_their_own(const lang::ComputesSpec& spec, const ComputesNames& names, DiagnosticSink& sink) {
-    const auto named = [](const auto& list, const std::string& name) { return std::any_of(list.begin(), list.end(), [&](const auto& x) { return x.name == name; }); };
+    const auto named = [](const auto& list, const std::string& name) {
+        return std::any_of(list.begin(), list.end(), [&](const auto& x) { return x.name == name; });
+    };
     bool ok = true;
     for (const lang::ComputesEquation& e : spec.equations) {
         if (!e.is_let) continue;
@@ -473,7 +512,8 @@ bool lets_have_names_of_their_own(const lang::ComputesSpec& spec, const Computes
                             : names.integer(e.tensor) || (names.real && names.real(e.tensor)) ? "a size or a constant"
                                                                                               : nullptr;
         if (!other) continue;
-        sink.error(Code::computes_let_name, e.tensor_span, fmt::format("'{}' is {} already", e.tensor, other)).with_hint("use another name for the let");
+        sink.error(Code::computes_let_name, e.tensor_span, fmt::format("'{}' is {} already", e.tensor, other))
+            .with_hint("use another name for the let");
         ok = false;
     }
     return ok;
@@ -487,18 +527,21 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
         ir::Equation eq;
         TermBuilder builder(spec, names, sink, [&](const std::string& name) {
             std::string wanted = name;
-            for (int n = 2; std::find(eq.index_names.begin(), eq.index_names.end(), wanted) != eq.index_names.end(); ++n) wanted = name + std::to_string(n);
+            for (int n = 2; std::find(eq.index_names.begin(), eq.index_names.end(), wanted) != eq.index_names.end(); ++n)
+                wanted = name + std::to_string(n);
             eq.index_names.push_back(wanted);
             return static_cast<int>(eq.index_names.size()) - 1;
         });
         eq.output = builder.tensor(e.tensor);
         if (eq.output < 0) {
-            sink.error(Code::computes_unknown_name, e.tensor_span, fmt::format("'{}' is not a tensor parameter", e.tensor)).with_hint("outputs are tensors; intermediates are written with `let`");
+            sink.error(Code::computes_unknown_name, e.tensor_span, fmt::format("'{}' is not a tensor parameter", e.tensor))
+                .with_hint("outputs are tensors; intermediates are written with `let`");
             continue;
         }
         const ir::Tensor& t = (*names.tensors)[static_cast<std::size_t>(eq.output)];
         if (t.dims.size() != e.indices.size()) {
-            sink.error(Code::computes_index_count, e.span, fmt::format("{} has {} dimensions, here are {} indices", e.tensor, t.dims.size(), e.indices.size()));
+            sink.error(Code::computes_index_count, e.span,
+                       fmt::format("{} has {} dimensions, here are {} indices", e.tensor, t.dims.size(), e.indices.size()));
             continue;
         }
         TermBuilder::Env env;
@@ -508,14 +551,17 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
             Expr extent = t.dims[i];
             std::string name = left.binding.variable;
             Expr start(0);
-            if (name.empty()) {   // C[3] = ... is a part of one element
+            if (name.empty()) {  // C[3] = ... is a part of one element
                 name = "_";
                 start = Expr(left.constant);
                 extent = Expr(1);
             }
             if (left.binding.low) {
                 auto lo = builder.index(left.binding.low, env), hi = builder.index(left.binding.high, env);
-                if (!lo || !hi) { ok = false; continue; }
+                if (!lo || !hi) {
+                    ok = false;
+                    continue;
+                }
                 start = *lo;
                 extent = *hi - *lo;
             }
@@ -532,13 +578,16 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
                 TermBuilder probe(spec, names, quiet, [](const std::string&) { return 0; });
                 auto other = probe.inferred(name, e.value, left.binding.span);
                 if (quiet.has_errors() || (other && !ir::same(*other, extent))) {
-                    sink.error(Code::computes_ranges_disagree, left.binding.span, fmt::format("'{}' runs over dimensions of different extents", name)).with_hint(fmt::format("give its range: {} in 0:N", name));
+                    sink.error(Code::computes_ranges_disagree, left.binding.span,
+                               fmt::format("'{}' runs over dimensions of different extents", name))
+                        .with_hint(fmt::format("give its range: {} in 0:N", name));
                     ok = false;
                 }
             }
         }
         if (!ok) continue;
-        if (std::all_of(eq.output_starts.begin(), eq.output_starts.end(), [](const Expr& x) { return x.is_constant(0); })) eq.output_starts.clear();
+        if (std::all_of(eq.output_starts.begin(), eq.output_starts.end(), [](const Expr& x) { return x.is_constant(0); }))
+            eq.output_starts.clear();
         eq.value = builder.value(e.value, env);
         if (!eq.value) {
             if (!sink.has_errors()) sink.error(Code::computes_unknown_name, e.span, "the equation cannot be resolved");
@@ -551,7 +600,8 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
 
 }  // namespace
 
-std::optional<ir::Computes> resolve_computes(const lang::Module& ast, lang::ExprId literal, const ComputesNames& names, DiagnosticSink& sink) {
+std::optional<ir::Computes> resolve_computes(const lang::Module& ast, lang::ExprId literal, const ComputesNames& names,
+                                             DiagnosticSink& sink) {
     DiagnosticSink parse_sink;
     lang::ComputesText source = lang::computes_text(ast, literal);
     source.dtype = names.dtype;
@@ -565,9 +615,11 @@ std::optional<ir::Computes> resolve_computes(const lang::Module& ast, lang::Expr
     auto in_name = [&](std::size_t i) { return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_'); };
     for (std::size_t i = 0; i < text.size();) {
         std::size_t end = i + 1;
-        if (in_name(i)) while (in_name(end)) ++end;
+        if (in_name(i))
+            while (in_name(end)) ++end;
         const std::string word = text.substr(i, end - i);
-        const auto dtype = end < text.size() && text[end] == '(' && names.dtype && !target::dtype_from_name(word) ? names.dtype(word) : std::nullopt;
+        const auto dtype =
+            end < text.size() && text[end] == '(' && names.dtype && !target::dtype_from_name(word) ? names.dtype(word) : std::nullopt;
         out->text += dtype ? std::string(target::name(*dtype)) : word;
         i = end;
     }
@@ -607,21 +659,25 @@ void resolve_term_expect(Resolver& r, const lang::Call& call, Span span) {
         expect.home = ir::Expect::Home::shared;
         expect.view = *first.shared;
         rank = first.shared->extents.size();
-    } else if (first.is(K::tile) && first.tile->element->op == ir::ElementOp::fragment && first.tile->element->offset.empty() && first.tile->element->dims.size() == first.tile->shape.size()) {
+    } else if (first.is(K::tile) && first.tile->element->op == ir::ElementOp::fragment && first.tile->element->offset.empty() &&
+               first.tile->element->dims.size() == first.tile->shape.size()) {
         expect.home = ir::Expect::Home::fragment;
         expect.fragment = first.tile->element->id;
         rank = first.tile->shape.size();
     } else {
-        r.cx.error(Code::type_mismatch, first_span, fmt::format("tw.expect speaks about a named tile or a shared view, not about {}", describe(first)));
+        r.cx.error(Code::type_mismatch, first_span,
+                   fmt::format("tw.expect speaks about a named tile or a shared view, not about {}", describe(first)));
         return;
     }
     const auto* text = ast.get_if<lang::StringLiteral>(call.arguments[1].value);
     if (!text) {
-        r.cx.error(Code::type_mismatch, ast[call.arguments[1].value].span, "the second argument of tw.expect is a string: what each element is");
+        r.cx.error(Code::type_mismatch, ast[call.arguments[1].value].span,
+                   "the second argument of tw.expect is a string: what each element is");
         return;
     }
     if (call.arguments.size() != 2 + rank) {
-        r.cx.error(Code::argument_count, span, fmt::format("a tile of {} dimensions needs {} coordinate names", rank, rank)).with_hint("tw.expect(acc, \"term\", i, j)");
+        r.cx.error(Code::argument_count, span, fmt::format("a tile of {} dimensions needs {} coordinate names", rank, rank))
+            .with_hint("tw.expect(acc, \"term\", i, j)");
         return;
     }
     std::string prefix = "it[";
@@ -632,7 +688,7 @@ void resolve_term_expect(Resolver& r, const lang::Call& call, Span span) {
             r.cx.error(Code::type_mismatch, ast[call.arguments[2 + i].value].span, "a coordinate is a name");
             return;
         }
-        const int var = r.d.add_var("expect." + n->id);   // takes no name from the text: what is emitted stays the same
+        const int var = r.d.add_var("expect." + n->id);  // takes no name from the text: what is emitted stays the same
         expect.coordinate_vars.push_back(var);
         env[n->id] = ir::var_expr(var);
         prefix += (i ? ", " : "") + n->id;

@@ -20,7 +20,8 @@ struct ComputesNames {
     std::function<std::optional<double>(const std::string&)> real;        // float constants
     std::function<std::optional<target::DType>(std::string_view)> dtype;  // parameters that are dtypes
 };
-std::optional<ir::Computes> resolve_computes(const lang::Module& ast, lang::ExprId literal, const ComputesNames& names, DiagnosticSink& sink);
+std::optional<ir::Computes> resolve_computes(const lang::Module& ast, lang::ExprId literal, const ComputesNames& names,
+                                             DiagnosticSink& sink);
 
 // tw.expect(tile, "term", i, j, ...); the other forms are in lower/expect.h.
 void resolve_term_expect(Resolver& resolver, const lang::Call& call, Span span);

@@ -26,7 +26,8 @@ void from_json(const nlohmann::json& from, ConstValue& value) {
         return;
     }
     const auto parsed = ConstValue::parse(from.get<std::string>());
-    if (!parsed) throw nlohmann::json::other_error::create(501, "'" + from.get<std::string>() + "' is neither a whole number nor a dtype", &from);
+    if (!parsed)
+        throw nlohmann::json::other_error::create(501, "'" + from.get<std::string>() + "' is neither a whole number nor a dtype", &from);
     value = *parsed;
 }
 

@@ -30,7 +30,8 @@ int Draft::add_fragment(const std::string& name, DType dtype, std::vector<int> s
 }
 
 // Row-major; with a swizzle the last dimension is cut into panels of one span each (see docs/language.md).
-int Draft::add_buffer(const std::string& name, DType dtype, const std::vector<int>& shape, target::SwizzleMode swizzle, int pad, ir::Loc loc) {
+int Draft::add_buffer(const std::string& name, DType dtype, const std::vector<int>& shape, target::SwizzleMode swizzle, int pad,
+                      ir::Loc loc) {
     ir::SharedBuffer b;
     b.name = unique(name);
     b.dtype = dtype;

@@ -24,16 +24,16 @@ using target::DType;
 // The threads that execute a statement together. Group 0 is the block; its thread count is known when resolve ends.
 struct Group {
     int threads = 0;
-    int role = -1;          // serial number of the role it is an instance of; -1: the block
-    bool elected = false;   // a single thread
+    int role = -1;         // serial number of the role it is an instance of; -1: the block
+    bool elected = false;  // a single thread
 };
 
 enum class LayoutKind : std::uint8_t { none, blocked, rows, warp_rows, mma_a, mma_b, mma_c, wgmma_c, like };
 struct LayoutRequest {
     LayoutKind kind = LayoutKind::none;
-    int vector = 0;                  // blocked: elements per run; 0: chosen
-    int warps_m = 0, warps_n = 0;    // mma_*; 0: chosen
-    int like = -1;                   // fragment
+    int vector = 0;                // blocked: elements per run; 0: chosen
+    int warps_m = 0, warps_n = 0;  // mma_*; 0: chosen
+    int like = -1;                 // fragment
 };
 
 struct FragmentNote {
@@ -42,17 +42,31 @@ struct FragmentNote {
 };
 
 // ---- sugar ----
-struct RingAcquire { int ring = 0; int var = 0; };
-struct RingWait { int ring = 0; int var = 0; };
-struct RingRelease { int ring = 0; int keep = 0; };
-struct RingCommit { int ring = 0; ir::Expr slot; };
-struct Relayout { int dst = 0, src = 0; };
+struct RingAcquire {
+    int ring = 0;
+    int var = 0;
+};
+struct RingWait {
+    int ring = 0;
+    int var = 0;
+};
+struct RingRelease {
+    int ring = 0;
+    int keep = 0;
+};
+struct RingCommit {
+    int ring = 0;
+    ir::Expr slot;
+};
+struct Relayout {
+    int dst = 0, src = 0;
+};
 // A whole-tile copy: dimension i of the view runs along dimension dims[i] of the tensor.
 struct TileTmaLoad {
     ir::SharedView dst;
     int tensor = 0;
-    std::vector<ir::Expr> origin;    // per tensor dimension
-    std::vector<int> dims;           // per view dimension
+    std::vector<ir::Expr> origin;  // per tensor dimension
+    std::vector<int> dims;         // per view dimension
     ir::BarrierRef barrier;
     std::optional<ir::Expr> multicast;
     ir::CacheHint hint = ir::CacheHint::none;
@@ -67,8 +81,8 @@ struct TileTmaStore {
 };
 struct WgmmaBatchBegin {};
 struct WgmmaBatchEnd {};
-using SugarOp = std::variant<RingAcquire, RingWait, RingRelease, RingCommit, Relayout, TileTmaLoad, TileTmaStore, WgmmaBatchBegin,
-                             WgmmaBatchEnd>;
+using SugarOp =
+    std::variant<RingAcquire, RingWait, RingRelease, RingCommit, Relayout, TileTmaLoad, TileTmaStore, WgmmaBatchBegin, WgmmaBatchEnd>;
 
 // A FIFO channel of `stages` slots between a producer and `consumers` consumer instances.
 struct Ring {
@@ -76,23 +90,23 @@ struct Ring {
     int stages = 1;
     int consumers = 1;
     int producers = 1;
-    int full = -1, empty = -1;       // barrier arrays
-    bool multicast = false;          // some load of it is multicast: every block of the cluster releases to every other
+    int full = -1, empty = -1;  // barrier arrays
+    bool multicast = false;     // some load of it is multicast: every block of the cluster releases to every other
     Span span;
 };
 
 struct Draft {
     ir::Kernel kernel;
     std::vector<Group> groups;
-    std::vector<FragmentNote> notes;     // by fragment
-    std::vector<SugarOp> sugar;          // by Sugar::id
+    std::vector<FragmentNote> notes;  // by fragment
+    std::vector<SugarOp> sugar;       // by Sugar::id
     std::vector<Ring> rings;
-    std::vector<int> named_ids;          // constant named-barrier ids the text uses
-    bool named_ids_dynamic = false;      // some id is a run-time expression
-    std::map<int, int> alignments;       // buffer -> align= of the text
-    std::map<std::pair<int, int>, int> role_barriers;   // (first warp, instances) -> first named barrier the compiler took
+    std::vector<int> named_ids;                        // constant named-barrier ids the text uses
+    bool named_ids_dynamic = false;                    // some id is a run-time expression
+    std::map<int, int> alignments;                     // buffer -> align= of the text
+    std::map<std::pair<int, int>, int> role_barriers;  // (first warp, instances) -> first named barrier the compiler took
     int next_barrier = 15;
-    std::map<std::string, int> taken;    // names used so far, for unique ones
+    std::map<std::string, int> taken;  // names used so far, for unique ones
 
     // `wanted`, or with a number appended: no two entities of a kernel share a name.
     std::string unique(const std::string& wanted);
@@ -111,7 +125,9 @@ struct Context {
     ir::Loc loc(Span span) const;
     Span span(const ir::Loc& loc) const;
     Diagnostic& error(Code code, Span where, std::string message) const { return sink.error(code, where, std::move(message)); }
-    Diagnostic& error(Code code, const ir::Loc& where, std::string message) const { return sink.error(code, span(where), std::move(message)); }
+    Diagnostic& error(Code code, const ir::Loc& where, std::string message) const {
+        return sink.error(code, span(where), std::move(message));
+    }
 };
 
 // A statement and the number of threads of the group that executes it.

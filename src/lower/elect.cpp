@@ -9,8 +9,9 @@ namespace tw::lower {
 namespace {
 
 bool single_thread(const ir::Operation& op) {
-    return std::holds_alternative<ir::TmaLoad>(op) || std::holds_alternative<ir::TmaStore>(op) || std::holds_alternative<ir::BulkCommit>(op) ||
-           std::holds_alternative<ir::BulkWait>(op) || std::holds_alternative<ir::BarrierArrive>(op) || std::holds_alternative<ir::BarrierExpect>(op);
+    return std::holds_alternative<ir::TmaLoad>(op) || std::holds_alternative<ir::TmaStore>(op) ||
+           std::holds_alternative<ir::BulkCommit>(op) || std::holds_alternative<ir::BulkWait>(op) ||
+           std::holds_alternative<ir::BarrierArrive>(op) || std::holds_alternative<ir::BarrierExpect>(op);
 }
 
 // Only single-thread statements and what may surround them; `any`: at least one of the former.
@@ -22,7 +23,8 @@ bool all_single(const ir::Region& region, bool& any) {
             if (!all_single(f->body, any)) return false;
         } else if (auto* i = std::get_if<ir::If>(&s.op)) {
             if (!all_single(i->then, any) || !all_single(i->otherwise, any)) return false;
-        } else if (!std::holds_alternative<ir::Assign>(s.op) && !std::holds_alternative<ir::BarrierWait>(s.op) && !std::holds_alternative<ir::Expect>(s.op)) {
+        } else if (!std::holds_alternative<ir::Assign>(s.op) && !std::holds_alternative<ir::BarrierWait>(s.op) &&
+                   !std::holds_alternative<ir::Expect>(s.op)) {
             return false;
         }
     }

@@ -29,7 +29,7 @@ std::vector<std::size_t> warp_digits(const Distribution& d, int dim, bool& clean
     for (std::size_t i = 0; i < d.thread.size(); ++i) {
         if (d.thread[i].dim == dim) {
             if (before >= 32) found.push_back(i);
-            else if (before * d.thread[i].extent > 32) clean = false;   // one digit spans lanes and warps
+            else if (before * d.thread[i].extent > 32) clean = false;  // one digit spans lanes and warps
         }
         before *= d.thread[i].extent;
     }
@@ -45,7 +45,8 @@ Distribution split_at_warps(Distribution d) {
             const int inner = 32 / before;
             if (digit.extent % inner == 0) {
                 d.thread[i].extent = inner;
-                d.thread.insert(d.thread.begin() + static_cast<std::ptrdiff_t>(i) + 1, {digit.extent / inner, digit.dim, digit.step * inner});
+                d.thread.insert(d.thread.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                {digit.extent / inner, digit.dim, digit.step * inner});
             }
         }
         before *= d.thread[i].extent;
@@ -62,7 +63,8 @@ public:
             if (const auto* r = std::get_if<ir::Reduce>(&s.op)) return reduce(*r, s, group, out);
             if (const auto* sc = std::get_if<ir::Scan>(&s.op)) return scan(*sc, s, group, out);
             if (const auto* sugar = std::get_if<ir::Sugar>(&s.op)) {
-                if (const auto* r = std::get_if<Relayout>(&d_.sugar[static_cast<std::size_t>(sugar->id)])) return relayout(*r, s, group, out);
+                if (const auto* r = std::get_if<Relayout>(&d_.sugar[static_cast<std::size_t>(sugar->id)]))
+                    return relayout(*r, s, group, out);
             }
             out.push_back(std::move(s));
         });
@@ -99,7 +101,10 @@ private:
         bool clean = true;
         const auto digits = warp_digits(src, r.dim, clean);
         if (!clean) {
-            cx_.error(Code::not_distributable, s.loc, fmt::format("{} elements along the reduced dimension cannot be folded warp by warp", src.shape[static_cast<std::size_t>(r.dim)])).with_hint("use a power of two of elements along it");
+            cx_.error(Code::not_distributable, s.loc,
+                      fmt::format("{} elements along the reduced dimension cannot be folded warp by warp",
+                                  src.shape[static_cast<std::size_t>(r.dim)]))
+                .with_hint("use a power of two of elements along it");
             out.push_back(s);
             return;
         }
@@ -133,8 +138,8 @@ private:
         fold_columns(r, view, dtype, name, s, out);
     }
 
-    // Two reductions of one round of a loop: the barrier behind which each is read lies between the other's reads and its next stores, so that neither needs
-    // one before them. Takes away the earlier one's.
+    // Two reductions of one round of a loop: the barrier behind which each is read lies between the other's reads and its next stores, so
+    // that neither needs one before them. Takes away the earlier one's.
     bool behind_another(ir::Region& out) {
         for (std::size_t i = 0; i < out.size(); ++i) {
             const auto* store = std::get_if<ir::StoreShared>(&out[i].op);
@@ -146,11 +151,13 @@ private:
     }
 
     // Every thread folds what the warps have left in the last dimension of a scratch.
-    void fold_columns(const ir::Reduce& r, const ir::SharedView& view, DType dtype, const std::string& name, const ir::Stmt& s, ir::Region& out) {
+    void fold_columns(const ir::Reduce& r, const ir::SharedView& view, DType dtype, const std::string& name, const ir::Stmt& s,
+                      ir::Region& out) {
         Distribution all = dist(r.dst);
         const int last = static_cast<int>(all.shape.size()), across = view.extents.back();
         all.shape.push_back(across);
-        all.value.insert(target::bytes(dtype) == 2 ? all.value.end() : all.value.begin(), {across, last, 1});   // pairs of 16-bit results stay side by side
+        all.value.insert(target::bytes(dtype) == 2 ? all.value.end() : all.value.begin(),
+                         {across, last, 1});  // pairs of 16-bit results stay side by side
         const int gathered = fragment(name + "_all", dtype, all, r.dst, s.loc);
         out.push_back({ir::LoadShared{gathered, view, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back({ir::Reduce{r.dst, gathered, last, r.op, 1}, s.loc, "across the warps"});
@@ -166,7 +173,8 @@ private:
             });
             if (stored == out.end()) continue;
             bool same = true;
-            ir::for_each_stmt(ir::Region(stored, out.end()), [&](const ir::Stmt& s) { ir::visit_uses(s, {.writes = [&](int f) { same &= f != r.src; }}); });
+            ir::for_each_stmt(ir::Region(stored, out.end()),
+                              [&](const ir::Stmt& s) { ir::visit_uses(s, {.writes = [&](int f) { same &= f != r.src; }}); });
             if (same) return &t.totals;
         }
         return nullptr;
@@ -190,7 +198,9 @@ private:
         bool clean = true;
         const auto digits = warp_digits(src, sc.dim, clean);
         if (!ordered || !clean) {
-            cx_.error(Code::layout_conflict, s.loc, "a scan needs one contiguous run of elements per thread along its axis, but the tile's layout is another").with_hint("scan a tile that was loaded for it, or move it: tw.relayout(x, tw.blocked(vector=...))");
+            cx_.error(Code::layout_conflict, s.loc,
+                      "a scan needs one contiguous run of elements per thread along its axis, but the tile's layout is another")
+                .with_hint("scan a tile that was loaded for it, or move it: tw.relayout(x, tw.blocked(vector=...))");
             out.push_back(s);
             return;
         }
@@ -230,7 +240,8 @@ private:
         auto leaf = [&](int f, bool whole) {
             auto n = node(ir::ElementOp::fragment, dtype, {});
             n->id = f;
-            for (int i = 0; i < rank; ++i) if (whole || i != sc.dim) n->dims.push_back(i);
+            for (int i = 0; i < rank; ++i)
+                if (whole || i != sc.dim) n->dims.push_back(i);
             return n;
         };
         auto number = [&](double v, DType type) {
@@ -257,7 +268,9 @@ private:
             const auto join = sc.op == "sum" ? ir::ElementOp::add : ir::ElementOp::mul;
             before = before ? node(join, dtype, {before, added}) : added;
         }
-        out.push_back({ir::Compute{sc.dst, node(sc.op == "sum" ? ir::ElementOp::add : ir::ElementOp::mul, dtype, {leaf(sc.dst, true), before})}, s.loc, "across the warps"});
+        out.push_back(
+            {ir::Compute{sc.dst, node(sc.op == "sum" ? ir::ElementOp::add : ir::ElementOp::mul, dtype, {leaf(sc.dst, true), before})},
+             s.loc, "across the warps"});
     }
 
     void relayout(const Relayout& r, const ir::Stmt& s, const ExecutingGroup& group, ir::Region& out) {
@@ -271,7 +284,8 @@ private:
             return;
         }
         const DType dtype = k_.fragments[static_cast<std::size_t>(r.src)].dtype;
-        const ir::SharedView view = scratch(k_.fragments[static_cast<std::size_t>(r.dst)].name + "_scratch", dtype, dist(r.src).shape, group, s.loc);
+        const ir::SharedView view =
+            scratch(k_.fragments[static_cast<std::size_t>(r.dst)].name + "_scratch", dtype, dist(r.src).shape, group, s.loc);
         if (group.in_loop) out.push_back(group_sync(d_, cx_, group, s.loc, before));
         out.push_back({ir::StoreShared{view, r.src, 0, false, false}, s.loc, ""});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all threads have stored"));
@@ -287,7 +301,7 @@ private:
     ir::Kernel& k_;
     const Context& cx_;
     std::vector<Scanned> scanned_;
-    std::set<int> folded_;   // scratch buffers of reductions
+    std::set<int> folded_;  // scratch buffers of reductions
     static constexpr const char* before = "the round before has read";
 };
 

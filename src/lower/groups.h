@@ -7,7 +7,7 @@ namespace tw::lower {
 
 struct ExecutingGroup {
     int threads = 0;
-    int first_warp = 0, warps_per_instance = 0, instances = 1, instance_var = -1;   // of the role; the block: first_warp 0
+    int first_warp = 0, warps_per_instance = 0, instances = 1, instance_var = -1;  // of the role; the block: first_warp 0
     bool role = false;
     bool elected = false;
     bool in_loop = false;

@@ -108,8 +108,10 @@ DistributionOr wgmma_accumulator(const std::vector<int>& shape, int threads) {
     if (shape.size() != 2) return no("the accumulator of wgmma has two dimensions");
     if (threads % 128) return no(fmt::format("wgmma is executed by warpgroups of 128 threads, not by {} threads", threads));
     const int groups = threads / 128;
-    if (shape[0] % (64 * groups)) return no(fmt::format("the accumulator of wgmma has a multiple of {} rows, not {}", 64 * groups, shape[0]));
-    if (shape[1] % 8 || shape[1] < 8 || shape[1] > 256) return no(fmt::format("wgmma has 8 to 256 columns in steps of 8, not {}", shape[1]));
+    if (shape[0] % (64 * groups))
+        return no(fmt::format("the accumulator of wgmma has a multiple of {} rows, not {}", 64 * groups, shape[0]));
+    if (shape[1] % 8 || shape[1] < 8 || shape[1] > 256)
+        return no(fmt::format("wgmma has 8 to 256 columns in steps of 8, not {}", shape[1]));
     return ir::tiled_fragment(target::wgmma_accumulator_map(shape[1]), shape[0], shape[1], groups, 1);
 }
 
@@ -117,7 +119,8 @@ DistributionOr wgmma_a_fragment(target::DType dtype, const std::vector<int>& sha
     if (shape.size() != 2 || threads % 128) return no("the register operand of wgmma is a matrix held by warpgroups");
     const int groups = threads / 128, k = target::wgmma_k_bytes / target::bytes(dtype);
     if (target::bytes(dtype) > 4) return no("wgmma has no such element type");
-    if (shape[0] % (64 * groups) || shape[1] % k) return no(fmt::format("the register operand of wgmma is a multiple of 64 x {}, not {}", k, shape_text(shape)));
+    if (shape[0] % (64 * groups) || shape[1] % k)
+        return no(fmt::format("the register operand of wgmma is a multiple of 64 x {}, not {}", k, shape_text(shape)));
     return ir::tiled_fragment(target::wgmma_a_register_map(dtype), shape[0], shape[1], groups, 1);
 }
 
@@ -137,19 +140,26 @@ std::pair<int, int> default_warps(int warps, int m, int n) {
 DistributionOr mma_accumulator(const std::vector<int>& shape, int threads, int wm, int wn) {
     if (shape.size() != 2) return no("the accumulator of mma has two dimensions");
     if (wm * wn * 32 != threads) return no(fmt::format("warps=({}, {}) is {} warps, but {} execute this", wm, wn, wm * wn, threads / 32));
-    if (shape[0] % (16 * wm) || shape[1] % (8 * wn)) return no(fmt::format("a {} accumulator cannot be split into 16 x 8 pieces over {} x {} warps", shape_text(shape), wm, wn));
+    if (shape[0] % (16 * wm) || shape[1] % (8 * wn))
+        return no(fmt::format("a {} accumulator cannot be split into 16 x 8 pieces over {} x {} warps", shape_text(shape), wm, wn));
     const target::MmaInstruction& any = target::all_mma().front();
     return ir::tiled_fragment(any.c_map, shape[0], shape[1], wm, wn);
 }
 
-Expected<MmaPlan, std::string> mma_fragments(target::DType a, target::DType b, target::DType acc, int m, int n, int k, int threads, int wm, int wn) {
+Expected<MmaPlan, std::string> mma_fragments(target::DType a, target::DType b, target::DType acc, int m, int n, int k, int threads, int wm,
+                                             int wn) {
     const target::MmaInstruction* best = nullptr;
     for (const target::MmaInstruction& i : target::all_mma()) {
-        if (i.a == a && i.b == b && i.c == acc && i.shape.m == 16 && i.shape.n == 8 && k % i.shape.k == 0 && (!best || i.shape.k > best->shape.k)) best = &i;
+        if (i.a == a && i.b == b && i.c == acc && i.shape.m == 16 && i.shape.n == 8 && k % i.shape.k == 0 &&
+            (!best || i.shape.k > best->shape.k))
+            best = &i;
     }
-    if (!best) return no(fmt::format("there is no mma of {} and {} into {} whose depth divides {}", target::name(a), target::name(b), target::name(acc), k));
+    if (!best)
+        return no(fmt::format("there is no mma of {} and {} into {} whose depth divides {}", target::name(a), target::name(b),
+                              target::name(acc), k));
     if (wm * wn * 32 != threads) return no(fmt::format("warps=({}, {}) is {} warps, but {} execute this", wm, wn, wm * wn, threads / 32));
-    if (m % (16 * wm) || n % (8 * wn)) return no(fmt::format("a ({}, {}) accumulator cannot be split into 16 x 8 pieces over {} x {} warps", m, n, wm, wn));
+    if (m % (16 * wm) || n % (8 * wn))
+        return no(fmt::format("a ({}, {}) accumulator cannot be split into 16 x 8 pieces over {} x {} warps", m, n, wm, wn));
     MmaPlan plan;
     plan.acc = ir::tiled_fragment(best->c_map, m, n, wm, wn);
     plan.a = ir::tiled_fragment(best->a_map, m, k, wm, 1);

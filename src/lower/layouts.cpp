@@ -22,13 +22,15 @@ namespace tw::lower {
 namespace {
 
 struct Edge {
-    int parent = 0, child = 0;        // nodes
-    std::vector<int> missing;         // parent dimensions, descending
-    std::vector<int> window;          // child's extents where it is a window of the parent; empty: not one
+    int parent = 0, child = 0;  // nodes
+    std::vector<int> missing;   // parent dimensions, descending
+    std::vector<int> window;    // child's extents where it is a window of the parent; empty: not one
     ir::Loc loc;
 };
 
-struct Scanned { int node, dim; };
+struct Scanned {
+    int node, dim;
+};
 
 class Inference {
 public:
@@ -49,7 +51,9 @@ public:
     }
 
 private:
-    int threads_of(int fragment) const { return d_.groups[static_cast<std::size_t>(d_.notes[static_cast<std::size_t>(fragment)].group)].threads; }
+    int threads_of(int fragment) const {
+        return d_.groups[static_cast<std::size_t>(d_.notes[static_cast<std::size_t>(fragment)].group)].threads;
+    }
 
     int add_node(std::vector<int> shape, int threads) {
         parent_.push_back(static_cast<int>(parent_.size()));
@@ -62,7 +66,8 @@ private:
         return parent_.back();
     }
     int find(int n) {
-        while (parent_[static_cast<std::size_t>(n)] != n) n = parent_[static_cast<std::size_t>(n)] = parent_[static_cast<std::size_t>(parent_[static_cast<std::size_t>(n)])];
+        while (parent_[static_cast<std::size_t>(n)] != n)
+            n = parent_[static_cast<std::size_t>(n)] = parent_[static_cast<std::size_t>(parent_[static_cast<std::size_t>(n)])];
         return n;
     }
     void unite(int a, int b) {
@@ -110,7 +115,9 @@ private:
         }
         if (ir::same_map(*known, dist)) return;
         const auto& first = reason_[static_cast<std::size_t>(node)];
-        auto& diagnostic = cx_.error(Code::layout_conflict, loc, fmt::format("a tile of shape {} would need two layouts at once: {} and {}", shape_text(dist.shape), first.first, reason));
+        auto& diagnostic = cx_.error(
+            Code::layout_conflict, loc,
+            fmt::format("a tile of shape {} would need two layouts at once: {} and {}", shape_text(dist.shape), first.first, reason));
         if (first.second.line) diagnostic.with_note(cx_.span(first.second), "the first one comes from here");
         diagnostic.with_hint("move one side: tw.relayout(x, layout), or load it again with the other layout");
     }
@@ -125,7 +132,8 @@ private:
             });
         } else if (auto* r = std::get_if<ir::Reduce>(&s.op)) {
             std::vector<int> kept;
-            for (int i = 0; i < static_cast<int>(shape_[static_cast<std::size_t>(r->src)].size()); ++i) if (i != r->dim) kept.push_back(i);
+            for (int i = 0; i < static_cast<int>(shape_[static_cast<std::size_t>(r->src)].size()); ++i)
+                if (i != r->dim) kept.push_back(i);
             slice_edge(r->src, r->dst, kept, s.loc);
             reduced_.push_back({r->src, r->dim});
         } else if (auto* sc = std::get_if<ir::Scan>(&s.op)) {
@@ -163,7 +171,8 @@ private:
             }
             anchor(w->acc, *acc, "the accumulator of wgmma", s.loc);
             if (const int* a = std::get_if<int>(&w->a)) {
-                auto dist = wgmma_a_fragment(k_.fragments[static_cast<std::size_t>(*a)].dtype, shape_[static_cast<std::size_t>(*a)], threads_[static_cast<std::size_t>(*a)]);
+                auto dist = wgmma_a_fragment(k_.fragments[static_cast<std::size_t>(*a)].dtype, shape_[static_cast<std::size_t>(*a)],
+                                             threads_[static_cast<std::size_t>(*a)]);
                 if (!dist) {
                     cx_.error(Code::bad_wgmma, s.loc, dist.error());
                     return;
@@ -205,7 +214,8 @@ private:
                 }
             }
             if (!wm) std::tie(wm, wn) = default_warps(threads / 32, shape[0], shape[1]);
-            const DType a = k_.fragments[static_cast<std::size_t>(m.a)].dtype, b = k_.fragments[static_cast<std::size_t>(m.b)].dtype, c = k_.fragments[static_cast<std::size_t>(m.acc)].dtype;
+            const DType a = k_.fragments[static_cast<std::size_t>(m.a)].dtype, b = k_.fragments[static_cast<std::size_t>(m.b)].dtype,
+                        c = k_.fragments[static_cast<std::size_t>(m.acc)].dtype;
             auto plan = mma_fragments(a, b, c, shape[0], shape[1], shape_[static_cast<std::size_t>(m.a)][1], threads, wm, wn);
             if (!plan) {
                 cx_.error(Code::bad_mma, loc, plan.error());
@@ -227,7 +237,7 @@ private:
                 case LayoutKind::like: continue;
                 case LayoutKind::mma_a:
                 case LayoutKind::mma_b:
-                    if (dist_[static_cast<std::size_t>(find(node))]) continue;   // an mma has decided
+                    if (dist_[static_cast<std::size_t>(find(node))]) continue;  // an mma has decided
                     made = Unexpected<std::string>{"tw.mma_a() and tw.mma_b() are for operands of tw.mma, and this tile is not one"};
                     break;
                 case LayoutKind::mma_c: {
@@ -247,7 +257,9 @@ private:
                 case LayoutKind::blocked: {
                     const int wanted = request.vector ? request.vector : std::max(1, vector_[static_cast<std::size_t>(find(node))]);
                     if (auto b = ir::blocked(shape, threads, wanted)) made = *b;
-                    else made = Unexpected<std::string>{fmt::format("a tile of shape {} cannot be cut into runs of {}", shape_text(shape), wanted)};
+                    else
+                        made = Unexpected<std::string>{
+                            fmt::format("a tile of shape {} cannot be cut into runs of {}", shape_text(shape), wanted)};
                     break;
                 }
             }
@@ -275,8 +287,12 @@ private:
             for (std::size_t i = 0; i < e.window.size() && part; ++i) part = ir::windowed(*part, static_cast<int>(i), e.window[i]);
             if (!part) {
                 if (!cx_.sink.has_errors()) {
-                    cx_.error(Code::layout_conflict, e.loc, fmt::format("a window of shape {} of a tile of shape {} lies in other threads", shape_text(e.window), shape_text(shape_[static_cast<std::size_t>(p)])))
-                        .with_hint("windows run along dimensions that each thread holds several elements of, such as columns of an accumulator; otherwise go through shared memory");
+                    cx_.error(Code::layout_conflict, e.loc,
+                              fmt::format("a window of shape {} of a tile of shape {} lies in other threads", shape_text(e.window),
+                                          shape_text(shape_[static_cast<std::size_t>(p)])))
+                        .with_hint(
+                            "windows run along dimensions that each thread holds several elements of, such as columns of an accumulator; "
+                            "otherwise go through shared memory");
                 }
                 return false;
             }
@@ -294,7 +310,8 @@ private:
 
     void settle() {
         while (true) {
-            while (propagate()) {}
+            while (propagate()) {
+            }
             if (cx_.sink.has_errors()) return;
             // The next class to decide: no undecided parent, highest rank first.
             int next = -1;
@@ -302,13 +319,15 @@ private:
             bool best_free = false;
             std::vector<char> waits(parent_.size(), 0);
             for (const Edge& e : edges_) {
-                if (!dist_[static_cast<std::size_t>(find(e.parent))] && find(e.parent) != find(e.child)) waits[static_cast<std::size_t>(find(e.child))] = 1;
+                if (!dist_[static_cast<std::size_t>(find(e.parent))] && find(e.parent) != find(e.child))
+                    waits[static_cast<std::size_t>(find(e.child))] = 1;
             }
             for (int n = 0; n < static_cast<int>(parent_.size()); ++n) {
                 if (find(n) != n || dist_[static_cast<std::size_t>(n)]) continue;
                 const bool free = !waits[static_cast<std::size_t>(n)];
                 const std::size_t rank = shape_[static_cast<std::size_t>(n)].size();
-                if (next < 0 || (free && !best_free) || (free == best_free && rank > best_rank)) next = n, best_rank = rank, best_free = free;
+                if (next < 0 || (free && !best_free) || (free == best_free && rank > best_rank))
+                    next = n, best_rank = rank, best_free = free;
             }
             if (next < 0) return;
             if (!choose(next)) return;
@@ -324,7 +343,8 @@ private:
             for (const Edge& other : edges_) {
                 const int p = find(other.parent);
                 if (p == n || find(other.child) != find(mine.child) || other.missing != mine.missing) continue;
-                if (dist_[static_cast<std::size_t>(p)] && shape_[static_cast<std::size_t>(p)] == shape && threads_[static_cast<std::size_t>(p)] == threads) {
+                if (dist_[static_cast<std::size_t>(p)] && shape_[static_cast<std::size_t>(p)] == shape &&
+                    threads_[static_cast<std::size_t>(p)] == threads) {
                     dist_[static_cast<std::size_t>(n)] = dist_[static_cast<std::size_t>(p)];
                     reason_[static_cast<std::size_t>(n)] = reason_[static_cast<std::size_t>(p)];
                     return true;
@@ -350,7 +370,8 @@ private:
         }
         for (; !made && vector >= 1; vector /= 2) made = ir::blocked(shape, threads, vector);
         if (!made) {
-            cx_.error(Code::not_distributable, node_loc(n), fmt::format("a tile of shape {} cannot be spread over {} threads", shape_text(shape), threads));
+            cx_.error(Code::not_distributable, node_loc(n),
+                      fmt::format("a tile of shape {} cannot be spread over {} threads", shape_text(shape), threads));
             return false;
         }
         dist_[static_cast<std::size_t>(n)] = made;
@@ -358,7 +379,9 @@ private:
         return true;
     }
 
-    ir::Loc node_loc(int n) const { return n < static_cast<int>(k_.fragments.size()) ? k_.fragments[static_cast<std::size_t>(n)].loc : ir::Loc{}; }
+    ir::Loc node_loc(int n) const {
+        return n < static_cast<int>(k_.fragments.size()) ? k_.fragments[static_cast<std::size_t>(n)].loc : ir::Loc{};
+    }
 
     Draft& d_;
     ir::Kernel& k_;

@@ -17,11 +17,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <nlohmann/json_fwd.hpp>
 
 #include "base/diagnostic.h"
 #include "base/source.h"
@@ -39,14 +39,14 @@ struct ConstValue {
     ConstValue(std::int64_t value) : integer(value) {}
     explicit ConstValue(target::DType type) : dtype(type) {}
     auto operator<=>(const ConstValue&) const = default;
-    std::string text() const;                                        // "64", "bf16"
+    std::string text() const;  // "64", "bf16"
     static std::optional<ConstValue> parse(const std::string& text);
 };
 using ConstValues = std::map<std::string, ConstValue>;
 
 // In JSON: a whole number, or a dtype's name.
 void to_json(nlohmann::json& to, const ConstValue& value);
-void from_json(const nlohmann::json& from, ConstValue& value);       // throws json::exception
+void from_json(const nlohmann::json& from, ConstValue& value);  // throws json::exception
 
 // Called after each step with the step's name and the kernel as it is then.
 using StepObserver = std::function<void(std::string_view step, const ir::Kernel& kernel)>;

@@ -19,14 +19,16 @@ namespace {
 
 using K = Value::Kind;
 
-constexpr std::array<std::string_view, 10> kSteps = {"resolve", "pipelines", "layouts", "exchange", "vectors", "tma", "wgmma", "elect", "arena", "prologue"};
+constexpr std::array<std::string_view, 10> kSteps = {"resolve", "pipelines", "layouts", "exchange", "vectors",
+                                                     "tma",     "wgmma",     "elect",   "arena",    "prologue"};
 
 // What a function of the file is, from its decorators.
 enum class Role { kernel, inline_function, program, unknown };
 
 class ModuleReader {
 public:
-    ModuleReader(const lang::Module& ast, const Context& context, ModuleScope& scope) : ast_(ast), cx_(context), scope_(scope), resolver_(ast, scope, context, draft_) {
+    ModuleReader(const lang::Module& ast, const Context& context, ModuleScope& scope)
+        : ast_(ast), cx_(context), scope_(scope), resolver_(ast, scope, context, draft_) {
         resolver_.module_level = true;
     }
 
@@ -50,7 +52,8 @@ private:
         const lang::Stmt& s = ast_[id];
         if (const auto* i = ast_.get_if<lang::ImportModule>(id)) {
             if (i->module != "tilewright") {
-                cx_.error(Code::bad_import, s.span, fmt::format("the module '{}' cannot be imported", i->module)).with_hint("import tilewright as tw");
+                cx_.error(Code::bad_import, s.span, fmt::format("the module '{}' cannot be imported", i->module))
+                    .with_hint("import tilewright as tw");
                 return;
             }
             define(i->alias, Value::named(K::module, "tilewright"), s.span);
@@ -58,7 +61,8 @@ private:
         }
         if (const auto* i = ast_.get_if<lang::ImportNames>(id)) {
             if (i->module != "tilewright") {
-                cx_.error(Code::bad_import, s.span, fmt::format("the module '{}' cannot be imported", i->module)).with_hint("from tilewright import bf16, f32");
+                cx_.error(Code::bad_import, s.span, fmt::format("the module '{}' cannot be imported", i->module))
+                    .with_hint("from tilewright import bf16, f32");
                 return;
             }
             for (const lang::ImportedName& n : i->names) {
@@ -82,7 +86,8 @@ private:
             if (ast_.get_if<lang::StringLiteral>(e->value)) return;
         }
         if (ast_.get_if<lang::Pass>(id)) return;
-        cx_.error(Code::unsupported_statement, s.header, "this statement is not allowed at module level").with_hint("a kernel file holds imports, constants, tw.sizes and functions");
+        cx_.error(Code::unsupported_statement, s.header, "this statement is not allowed at module level")
+            .with_hint("a kernel file holds imports, constants, tw.sizes and functions");
     }
 
     void assign(const lang::Assign& a, Span span) {
@@ -107,7 +112,9 @@ private:
             for (const auto& [name, where] : names) define(name, {}, where);
             return;
         }
-        auto constant = [](const Value& x) { return x.is(K::integer) || x.is(K::real) || x.is(K::boolean) || x.is(K::string) || x.is(K::dtype) || x.is(K::none); };
+        auto constant = [](const Value& x) {
+            return x.is(K::integer) || x.is(K::real) || x.is(K::boolean) || x.is(K::string) || x.is(K::dtype) || x.is(K::none);
+        };
         if (names.size() == 1 && !ast_.get_if<lang::Tuple>(a.target)) {
             bool ok = constant(v);
             if (v.is(K::sequence)) ok = std::all_of(v.items.begin(), v.items.end(), constant);
@@ -188,7 +195,9 @@ private:
                 return;
             }
             case Role::unknown:
-                cx_.error(Code::bad_decorator, f.name_span.known() ? f.name_span : header, fmt::format("the function '{}' has no decorator that says what it is", f.name)).with_hint("@tw.kernel(...), @tw.inline or @tw.program(...)");
+                cx_.error(Code::bad_decorator, f.name_span.known() ? f.name_span : header,
+                          fmt::format("the function '{}' has no decorator that says what it is", f.name))
+                    .with_hint("@tw.kernel(...), @tw.inline or @tw.program(...)");
         }
     }
 
@@ -208,13 +217,14 @@ namespace {
 
 bool ModuleReader::is_builtin_name(const std::string& name) { return is_builtin(name); }
 
-using EachValues = std::map<std::string, Value>;   // tw.each parameter -> its value in one variant
+using EachValues = std::map<std::string, Value>;  // tw.each parameter -> its value in one variant
 constexpr std::size_t kMaxVariants = 64;
 
 // The variants that a kernel with tw.each parameters stands for: all combinations, the first parameter slowest. A constant given
 // from outside leaves the variants that have it, perhaps none: then `none_left` says why. One empty entry for a kernel without such
 // parameters. Nothing: an error was reported.
-std::optional<std::vector<EachValues>> variants_of(const lang::Module& ast, ModuleScope& scope, const Context& context, lang::StmtId id, const ConstValues& constants, std::optional<Diagnostic>& none_left) {
+std::optional<std::vector<EachValues>> variants_of(const lang::Module& ast, ModuleScope& scope, const Context& context, lang::StmtId id,
+                                                   const ConstValues& constants, std::optional<Diagnostic>& none_left) {
     Draft draft;
     Resolver resolver(ast, scope, context, draft);
     resolver.module_level = true;
@@ -229,20 +239,25 @@ std::optional<std::vector<EachValues>> variants_of(const lang::Module& ast, Modu
             Value v = resolver.evaluate(a.value);
             if (!v) return std::nullopt;
             if (!a.keyword.empty() || !(v.is(K::integer) || v.is(K::dtype))) {
-                context.error(Code::bad_parameter, ast[a.value].span, fmt::format("tw.each takes integers or dtypes, not {}", a.keyword.empty() ? describe(v) : "a keyword"));
+                context.error(Code::bad_parameter, ast[a.value].span,
+                              fmt::format("tw.each takes integers or dtypes, not {}", a.keyword.empty() ? describe(v) : "a keyword"));
                 return std::nullopt;
             }
             auto wanted = constants.find(p.name);
-            const auto is = [&](const ConstValue& w) { return w.dtype ? v.is(K::dtype) && v.dtype == *w.dtype : v.is(K::integer) && v.integer == w.integer; };
+            const auto is = [&](const ConstValue& w) {
+                return w.dtype ? v.is(K::dtype) && v.dtype == *w.dtype : v.is(K::integer) && v.integer == w.integer;
+            };
             if (wanted == constants.end() || is(wanted->second)) values.push_back(std::move(v));
         }
         if (call->arguments.empty()) {
-            context.error(Code::bad_parameter, p.name_span, fmt::format("'{}' has no values", p.name)).with_hint("BN: tw.each(1024, 2048): one variant per value");
+            context.error(Code::bad_parameter, p.name_span, fmt::format("'{}' has no values", p.name))
+                .with_hint("BN: tw.each(1024, 2048): one variant per value");
             return std::nullopt;
         }
         if (values.empty()) {
             DiagnosticSink only;
-            Context{context.sources, context.file, only}.error(Code::not_a_choice, p.name_span, fmt::format("{} is not among the values of {}", constants.at(p.name).text(), p.name));
+            Context{context.sources, context.file, only}.error(
+                Code::not_a_choice, p.name_span, fmt::format("{} is not among the values of {}", constants.at(p.name).text(), p.name));
             none_left = only.diagnostics().front();
             return std::vector<EachValues>();
         }
@@ -263,7 +278,8 @@ std::optional<std::vector<EachValues>> variants_of(const lang::Module& ast, Modu
 }
 
 std::optional<ir::Kernel> compile_kernel(const lang::Module& ast, ModuleScope& scope, const Context& context, lang::StmtId id,
-                                         const std::map<std::string, std::int64_t>& constants, const EachValues& each, const StepObserver& observer) {
+                                         const std::map<std::string, std::int64_t>& constants, const EachValues& each,
+                                         const StepObserver& observer) {
     Draft draft;
     {
         Resolver resolver(ast, scope, context, draft);
@@ -291,7 +307,8 @@ std::optional<ir::Kernel> compile_kernel(const lang::Module& ast, ModuleScope& s
 
 std::span<const std::string_view> step_names() { return kSteps; }
 
-std::optional<ir::Module> compile_module(const lang::Module& module, const SourceMap& sources, const ConstValues& constants, DiagnosticSink& sink, const StepObserver& observer) {
+std::optional<ir::Module> compile_module(const lang::Module& module, const SourceMap& sources, const ConstValues& constants,
+                                         DiagnosticSink& sink, const StepObserver& observer) {
     if (sink.has_errors()) return std::nullopt;
     const Context context{sources, module.file, sink};
     ModuleScope scope;
@@ -319,12 +336,12 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
             failed = true;
         }
     }
-    std::map<std::string, std::int64_t> numbers;   // dtypes choose among variants and are nothing else
+    std::map<std::string, std::int64_t> numbers;  // dtypes choose among variants and are nothing else
     for (const auto& [name, value] : constants) {
         if (!value.dtype) numbers[name] = value.integer;
     }
     std::optional<Diagnostic> none_left;
-    std::vector<std::string> functions;   // by kernel
+    std::vector<std::string> functions;  // by kernel
     for (lang::StmtId id : reader.kernels) {
         // Each kernel reports on its own, so that a mistake in one does not hide those of the next.
         DiagnosticSink own;
@@ -349,14 +366,14 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
     // Variants of one name are neighbours, in the order written.
     std::vector<ir::Kernel> ordered;
     std::vector<char> taken(out.kernels.size(), 0);
-    std::map<std::string, int> number_of;   // function name -> kernel number, for programs
+    std::map<std::string, int> number_of;  // function name -> kernel number, for programs
     for (std::size_t i = 0; i < out.kernels.size(); ++i) {
         if (taken[i]) continue;
         const std::string name = out.kernels[i].name;
         for (std::size_t j = i; j < out.kernels.size(); ++j) {
             if (taken[j] || out.kernels[j].name != name) continue;
             taken[j] = 1;
-            number_of.emplace(functions[j], static_cast<int>(ordered.size()));   // of several variants the first
+            number_of.emplace(functions[j], static_cast<int>(ordered.size()));  // of several variants the first
             ordered.push_back(std::move(out.kernels[j]));
         }
     }
@@ -370,7 +387,8 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
     return out;
 }
 
-std::optional<ir::Module> compile_file(SourceMap& sources, const std::string& path, const ConstValues& constants, DiagnosticSink& sink, const StepObserver& observer) {
+std::optional<ir::Module> compile_file(SourceMap& sources, const std::string& path, const ConstValues& constants, DiagnosticSink& sink,
+                                       const StepObserver& observer) {
     auto file = lang::load_source(sources, path, sink);
     if (!file) return std::nullopt;
     const lang::Module module = lang::parse_module(sources, *file, sink);
@@ -378,7 +396,8 @@ std::optional<ir::Module> compile_file(SourceMap& sources, const std::string& pa
     return compile_module(module, sources, constants, sink, observer);
 }
 
-std::optional<ir::Module> compile_text(SourceMap& sources, const std::string& name, const std::string& text, const ConstValues& constants, DiagnosticSink& sink, const StepObserver& observer) {
+std::optional<ir::Module> compile_text(SourceMap& sources, const std::string& name, const std::string& text, const ConstValues& constants,
+                                       DiagnosticSink& sink, const StepObserver& observer) {
     const FileId file = sources.add(name, text);
     const lang::Module module = lang::parse_module(sources, file, sink);
     if (sink.has_errors()) return std::nullopt;

@@ -12,20 +12,22 @@ namespace {
 
 constexpr std::string_view kBuiltins[] = {
     // grid and loops
-    "grid", "tiles", "persistent", "block", "num_blocks", "cluster_rank", "range", "unroll", "cdiv", "assume", "expect", "tag", "covers", "disjoint", "fresh",
+    "grid", "tiles", "persistent", "block", "num_blocks", "cluster_rank", "range", "unroll", "cdiv", "assume", "expect", "tag", "covers",
+    "disjoint", "fresh",
     // memory
     "shared", "overlay", "load", "store", "atomic_add",
     // tiles
-    "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "argmax", "argmin", "any", "minimum", "maximum", "cumsum", "cumprod", "shuffle",
-    "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "rcp", "sin", "cos", "tanh", "erf", "sigmoid", "abs", "floor", "ceil", "pow",
-    "fma", "where",
+    "zeros", "full", "arange", "coord", "relayout", "sum", "prod", "min", "max", "argmax", "argmin", "any", "minimum", "maximum", "cumsum",
+    "cumprod", "shuffle", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "rcp", "sin", "cos", "tanh", "erf", "sigmoid", "abs", "floor",
+    "ceil", "pow", "fma", "where",
     // layouts
     "blocked", "rows", "warp_rows", "mma_a", "mma_b", "mma_c", "wgmma_c", "like",
     // sm_80
     "cp_async", "cp_async_commit", "cp_async_wait", "cp_async_arrive", "mma", "sync", "syncwarp",
     // Hopper
     "mbarrier", "pipeline", "tma_load", "tma_store", "tma_reduce_add", "tma_store_commit", "tma_store_wait", "fence_async", "wgmma",
-    "wgmma_wait", "wgmma_batch", "warpgroups", "warps", "elected", "named_barrier", "cluster_sync", "cluster_arrive", "cluster_wait", "team",
+    "wgmma_wait", "wgmma_batch", "warpgroups", "warps", "elected", "named_barrier", "cluster_sync", "cluster_arrive", "cluster_wait",
+    "team",
     // module level
     "sizes", "kernel", "inline", "program", "Tensor", "scalar", "const", "each", "buffer"};
 
@@ -87,7 +89,8 @@ bool is_name(const std::string& text) {
 
 std::string not_a_name(const std::string& text) {
     std::string shown = text.substr(0, 40);
-    std::replace_if(shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20; }, ' ');
+    std::replace_if(
+        shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20; }, ' ');
     return "'" + shown + (text.size() > 40 ? "..." : "") + "' is not a name";
 }
 

@@ -16,9 +16,13 @@ namespace {
 
 using ir::Expr;
 
-struct Counters { int produced = -1, consumed = -1, released = -1; };
+struct Counters {
+    int produced = -1, consumed = -1, released = -1;
+};
 
-struct Held { int least = 0, most = 0; };
+struct Held {
+    int least = 0, most = 0;
+};
 
 class Pipelines {
 public:
@@ -103,7 +107,8 @@ private:
     }
 
     // Bytes that arrive on `array` in this block from the statements from `at` on, until the next acquire of the ring.
-    std::optional<Expr> bytes(const ir::Region& region, std::size_t at, int ring, bool& any, const std::function<Expr(const Expr&)>& condition_of) {
+    std::optional<Expr> bytes(const ir::Region& region, std::size_t at, int ring, bool& any,
+                              const std::function<Expr(const Expr&)>& condition_of) {
         Expr total = 0;
         for (std::size_t i = at; i < region.size(); ++i) {
             if (const SugarOp* op = sugar(region[i])) {
@@ -128,7 +133,8 @@ private:
                     const Expr mask = there(*load->multicast);
                     Expr reaches = mask.is_constant((std::int64_t{1} << cluster_) - 1)
                                        ? Expr(1)
-                                       : ir::make_expr(ir::ExprKind::bit_and, {ir::make_expr(ir::ExprKind::shift_right, {mask, ir::cluster_rank()}), Expr(1)});
+                                       : ir::make_expr(ir::ExprKind::bit_and,
+                                                       {ir::make_expr(ir::ExprKind::shift_right, {mask, ir::cluster_rank()}), Expr(1)});
                     total = total + there(condition_of(Expr(1))) * reaches * Expr(size);
                 }
             } else if (auto* c = std::get_if<ir::If>(&region[i].op)) {
@@ -165,11 +171,14 @@ private:
                 Counters& c = counters(a->ring);
                 const Expr n = counter(c.produced, a->ring, "produced"), slot = ir::var_expr(a->var), stages = ring.stages;
                 emit(ir::Assign{a->var, n % stages});
-                emit(ir::BarrierWait{{ring.empty, slot, std::nullopt}, (n / stages + Expr(1)) % Expr(2)}, fmt::format("{}: wait until the slot is empty", ring.name));
+                emit(ir::BarrierWait{{ring.empty, slot, std::nullopt}, (n / stages + Expr(1)) % Expr(2)},
+                     fmt::format("{}: wait until the slot is empty", ring.name));
                 bool any = false;
                 auto total = bytes(region, i + 1, a->ring, any, [](const Expr& e) { return e; });
                 if (!total) {
-                    cx_.error(Code::ring_use, s.loc, fmt::format("the bytes that arrive for this slot of '{}' depend on a loop variable", ring.name)).with_hint("issue the copies of one slot unconditionally, or use raw mbarriers");
+                    cx_.error(Code::ring_use, s.loc,
+                              fmt::format("the bytes that arrive for this slot of '{}' depend on a loop variable", ring.name))
+                        .with_hint("issue the copies of one slot unconditionally, or use raw mbarriers");
                 } else if (any) {
                     emit(ir::BarrierExpect{{ring.full, slot, std::nullopt}, *total}, fmt::format("{}: announce the bytes", ring.name));
                 }
@@ -181,7 +190,8 @@ private:
                 Counters& c = counters(w->ring);
                 const Expr n = counter(c.consumed, w->ring, "consumed"), slot = ir::var_expr(w->var), stages = ring.stages;
                 emit(ir::Assign{w->var, n % stages});
-                emit(ir::BarrierWait{{ring.full, slot, std::nullopt}, (n / stages) % Expr(2)}, fmt::format("{}: wait until the slot is full", ring.name));
+                emit(ir::BarrierWait{{ring.full, slot, std::nullopt}, (n / stages) % Expr(2)},
+                     fmt::format("{}: wait until the slot is full", ring.name));
                 emit(ir::Assign{c.consumed, n + Expr(1)});
                 continue;
             }
@@ -195,7 +205,8 @@ private:
                 const Expr released = counter(c.released, r->ring, "released"), consumed = ir::var_expr(c.consumed);
                 const Held held = before_.at(std::get<ir::Sugar>(s.op).id);
                 if (held.most <= r->keep) {
-                    cx_.error(Code::ring_use, s.loc, fmt::format("release(keep={}) never has a slot to release: at most {} are held here", r->keep, held.most));
+                    cx_.error(Code::ring_use, s.loc,
+                              fmt::format("release(keep={}) never has a slot to release: at most {} are held here", r->keep, held.most));
                     continue;
                 }
                 for (int j = 0; j < held.most - r->keep; ++j) {
@@ -203,7 +214,8 @@ private:
                     const Expr slot = released % Expr(ring.stages);
                     const std::string note = fmt::format("{}: the slot may be filled again", ring.name);
                     if (ring.multicast) {
-                        for (int rank = 0; rank < cluster_; ++rank) arrive.push_back({ir::BarrierArrive{{ring.empty, slot, Expr(rank)}, 1}, s.loc, note});
+                        for (int rank = 0; rank < cluster_; ++rank)
+                            arrive.push_back({ir::BarrierArrive{{ring.empty, slot, Expr(rank)}, 1}, s.loc, note});
                     } else {
                         arrive.push_back({ir::BarrierArrive{{ring.empty, slot, std::nullopt}, 1}, s.loc, note});
                     }
@@ -250,7 +262,7 @@ private:
     const Context& cx_;
     int cluster_ = 1;
     std::map<int, Counters> counters_;
-    std::map<int, Held> before_;     // by Sugar id of a release
+    std::map<int, Held> before_;  // by Sugar id of a release
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-#include "ir/promise.h"
 #include "lower/program.h"
+#include "ir/promise.h"
 
 #include <algorithm>
 
@@ -54,7 +54,8 @@ bool writes(const std::vector<ir::Kernel>& kernels, const ir::Launch& launch, st
 }
 
 // What a launch writes has memory of its own: no other parameter of the launch is the same tensor.
-bool arguments_are_apart(const std::vector<ir::Kernel>& kernels, const ir::Program& p, const std::vector<Given>& launches, const Context& cx) {
+bool arguments_are_apart(const std::vector<ir::Kernel>& kernels, const ir::Program& p, const std::vector<Given>& launches,
+                         const Context& cx) {
     bool ok = true;
     for (const Given& g : launches) {
         const ir::Kernel& k = kernels[static_cast<std::size_t>(g.launch->kernel)];
@@ -62,9 +63,12 @@ bool arguments_are_apart(const std::vector<ir::Kernel>& kernels, const ir::Progr
             if (k.parameters[i].first != 't' || !writes(kernels, *g.launch, i)) continue;
             for (std::size_t j = 0; j < k.parameters.size(); ++j) {
                 if (i == j || k.parameters[j].first != 't' || g.launch->arguments[i] != g.launch->arguments[j]) continue;
-                if (j < i && writes(kernels, *g.launch, j)) continue;   // reported the other way round
+                if (j < i && writes(kernels, *g.launch, j)) continue;  // reported the other way round
                 auto name = [&](std::size_t n) { return k.tensors[static_cast<std::size_t>(k.parameters[n].second)].name; };
-                cx.error(Code::argument_given_twice, g.places[std::max(i, j)], fmt::format("'{}' is both {} and {} of {}, and {} is written", p.tensors[static_cast<std::size_t>(g.launch->arguments[i])].name, name(std::min(i, j)), name(std::max(i, j)), k.name, name(i)))
+                cx.error(Code::argument_given_twice, g.places[std::max(i, j)],
+                         fmt::format("'{}' is both {} and {} of {}, and {} is written",
+                                     p.tensors[static_cast<std::size_t>(g.launch->arguments[i])].name, name(std::min(i, j)),
+                                     name(std::max(i, j)), k.name, name(i)))
                     .with_hint("write to another buffer: tw.buffer(...)");
                 ok = false;
             }
@@ -74,11 +78,13 @@ bool arguments_are_apart(const std::vector<ir::Kernel>& kernels, const ir::Progr
 }
 
 // A launch that begins early reads stable tensors before the launches before it have ended, those of the program's last call included.
-bool stable_arguments_are(const std::vector<ir::Kernel>& kernels, const ir::Program& p, const std::vector<Given>& launches, const Context& cx) {
+bool stable_arguments_are(const std::vector<ir::Kernel>& kernels, const ir::Program& p, const std::vector<Given>& launches,
+                          const Context& cx) {
     std::map<int, const Given*> writer;
     for (const Given& g : launches) {
         for (std::size_t i = 0; i < g.launch->arguments.size(); ++i) {
-            if (kernels[static_cast<std::size_t>(g.launch->kernel)].parameters[i].first == 't' && writes(kernels, *g.launch, i)) writer.emplace(g.launch->arguments[i], &g);
+            if (kernels[static_cast<std::size_t>(g.launch->kernel)].parameters[i].first == 't' && writes(kernels, *g.launch, i))
+                writer.emplace(g.launch->arguments[i], &g);
         }
     }
     bool ok = true;
@@ -86,19 +92,24 @@ bool stable_arguments_are(const std::vector<ir::Kernel>& kernels, const ir::Prog
         for (std::size_t i = 0; i < g.launch->arguments.size(); ++i) {
             bool promised = false;
             for_each_variant(kernels, *g.launch, [&](const ir::Kernel& k) {
-                promised |= k.parameters[i].first == 't' && k.dependent_launch && k.tensors[static_cast<std::size_t>(k.parameters[i].second)].stable;
+                promised |= k.parameters[i].first == 't' && k.dependent_launch &&
+                            k.tensors[static_cast<std::size_t>(k.parameters[i].second)].stable;
             });
             if (!promised) continue;
             const int number = g.launch->arguments[i];
             const ir::Tensor& t = p.tensors[static_cast<std::size_t>(number)];
             const std::string& kernel = kernels[static_cast<std::size_t>(g.launch->kernel)].name;
             if (auto by = writer.find(number); by != writer.end()) {
-                cx.error(Code::unstable_tensor, g.places[i], fmt::format("{} takes '{}' for stable, but the program writes it", kernel, t.name))
-                    .with_note(by->second->where, fmt::format("written here, by {}, which may still run when {} begins", kernels[static_cast<std::size_t>(by->second->launch->kernel)].name, kernel))
+                cx.error(Code::unstable_tensor, g.places[i],
+                         fmt::format("{} takes '{}' for stable, but the program writes it", kernel, t.name))
+                    .with_note(by->second->where, fmt::format("written here, by {}, which may still run when {} begins",
+                                                              kernels[static_cast<std::size_t>(by->second->launch->kernel)].name, kernel))
                     .with_hint("leave out stable=True in the kernel: the launch then waits for the one before it");
                 ok = false;
             } else if (number >= p.parameter_count || !t.stable) {
-                cx.error(Code::unstable_tensor, g.places[i], fmt::format("{} takes '{}' for stable, which the program does not promise", kernel, t.name)).with_hint(fmt::format("promise it of the program's parameter: {}: tw.Tensor(..., stable=True)", t.name));
+                cx.error(Code::unstable_tensor, g.places[i],
+                         fmt::format("{} takes '{}' for stable, which the program does not promise", kernel, t.name))
+                    .with_hint(fmt::format("promise it of the program's parameter: {}: tw.Tensor(..., stable=True)", t.name));
                 ok = false;
             }
         }
@@ -126,8 +137,10 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             else if (a.keyword == "name" && ast.get_if<lang::StringLiteral>(a.value)) {
                 p.name = ast.get_if<lang::StringLiteral>(a.value)->value;
                 if (!is_name(p.name)) cx.error(Code::bad_choice, ast[a.value].span, not_a_name(p.name)).with_hint(name_hint), ok = false;
-            }
-            else cx.error(Code::unknown_keyword, a.keyword.empty() ? ast[a.value].span : a.keyword_span, "@tw.program takes computes= and name=, both strings"), ok = false;
+            } else
+                cx.error(Code::unknown_keyword, a.keyword.empty() ? ast[a.value].span : a.keyword_span,
+                         "@tw.program takes computes= and name=, both strings"),
+                    ok = false;
         }
     }
     std::map<std::string, int> tensor_of;
@@ -136,7 +149,8 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         const auto* c = ast.get_if<lang::Call>(parameter.annotation);
         Value callee = c ? resolver.evaluate(c->callee) : Value{};
         if (!callee.is(K::builtin) || (callee.text != "Tensor" && callee.text != "scalar")) {
-            cx.error(Code::bad_parameter, parameter.name_span, fmt::format("the parameter '{}' of a program is tw.Tensor(...) or tw.scalar(dtype)", parameter.name));
+            cx.error(Code::bad_parameter, parameter.name_span,
+                     fmt::format("the parameter '{}' of a program is tw.Tensor(...) or tw.scalar(dtype)", parameter.name));
             ok = false;
             continue;
         }
@@ -159,7 +173,7 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         p.tensors.push_back(std::move(t));
     }
     p.parameter_count = static_cast<int>(p.tensors.size());
-    std::vector<Given> given;   // by launch
+    std::vector<Given> given;  // by launch
     if (!ok || !resolver.relate_contents(p.tensors)) return std::nullopt;
     for (lang::StmtId sid : def.body) {
         const lang::Stmt& s = ast[sid];
@@ -179,12 +193,15 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
                     const auto* given = ast.get_if<lang::Name>(c->arguments[i].value);
                     const auto it = given && variant.parameters[i].first == 't' ? tensor_of.find(given->id) : tensor_of.end();
                     if (it == tensor_of.end()) continue;
-                    if (variant.tensors[static_cast<std::size_t>(variant.parameters[i].second)].dtype != p.tensors[static_cast<std::size_t>(it->second)].dtype) return false;
+                    if (variant.tensors[static_cast<std::size_t>(variant.parameters[i].second)].dtype !=
+                        p.tensors[static_cast<std::size_t>(it->second)].dtype)
+                        return false;
                 }
                 return true;
             };
             int chosen = number->second;
-            for (std::size_t i = static_cast<std::size_t>(number->second); i < kernels.size() && kernels[i].loc.line == kernels[static_cast<std::size_t>(number->second)].loc.line; ++i) {
+            for (std::size_t i = static_cast<std::size_t>(number->second);
+                 i < kernels.size() && kernels[i].loc.line == kernels[static_cast<std::size_t>(number->second)].loc.line; ++i) {
                 if (!takes_dtypes(kernels[i])) continue;
                 chosen = static_cast<int>(i);
                 break;
@@ -195,7 +212,8 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             std::vector<const ir::Tensor*> arguments;
             std::vector<Span> places;
             if (c->arguments.size() != kernel.parameters.size()) {
-                cx.error(Code::argument_count, s.span, fmt::format("{} takes {} arguments, here are {}", kernel.name, kernel.parameters.size(), c->arguments.size()));
+                cx.error(Code::argument_count, s.span,
+                         fmt::format("{} takes {} arguments, here are {}", kernel.name, kernel.parameters.size(), c->arguments.size()));
                 return std::nullopt;
             }
             for (std::size_t i = 0; i < c->arguments.size(); ++i) {
@@ -205,7 +223,9 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
                 const auto& known = tensor ? tensor_of : scalar_of;
                 auto it = n ? known.find(n->id) : known.end();
                 if (it == known.end()) {
-                    cx.error(Code::bad_program, where, fmt::format("argument {} of {} is {} of the program, by name", i + 1, kernel.name, tensor ? "a tensor or buffer" : "a scalar"));
+                    cx.error(Code::bad_program, where,
+                             fmt::format("argument {} of {} is {} of the program, by name", i + 1, kernel.name,
+                                         tensor ? "a tensor or buffer" : "a scalar"));
                     return std::nullopt;
                 }
                 launch.arguments.push_back(it->second);
@@ -213,7 +233,10 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
                 if (!tensor) {
                     const ir::ScalarParam& formal = kernel.scalars[static_cast<std::size_t>(kernel.parameters[i].second)];
                     if (formal.positive && !p.scalars[static_cast<std::size_t>(it->second)].positive) {
-                        cx.error(Code::bad_program, where, fmt::format("{} is promised that its scalar {} is positive, and the program does not promise it of {}", kernel.name, formal.name, n->id)).with_hint("write tw.scalar(dtype, positive=True) in the program's parameters too");
+                        cx.error(Code::bad_program, where,
+                                 fmt::format("{} is promised that its scalar {} is positive, and the program does not promise it of {}",
+                                             kernel.name, formal.name, n->id))
+                            .with_hint("write tw.scalar(dtype, positive=True) in the program's parameters too");
                         return std::nullopt;
                     }
                     arguments.push_back(nullptr);
@@ -222,16 +245,20 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
                 const ir::Tensor& formal = kernel.tensors[static_cast<std::size_t>(kernel.parameters[i].second)];
                 const ir::Tensor& actual = p.tensors[static_cast<std::size_t>(it->second)];
                 if (formal.dtype != actual.dtype || formal.dims.size() != actual.dims.size()) {
-                    cx.error(Code::shape_mismatch, where, fmt::format("{} is {} with {} dimensions, {} needs {} with {}", actual.name, target::name(actual.dtype), actual.dims.size(), kernel.name, target::name(formal.dtype), formal.dims.size()));
+                    cx.error(Code::shape_mismatch, where,
+                             fmt::format("{} is {} with {} dimensions, {} needs {} with {}", actual.name, target::name(actual.dtype),
+                                         actual.dims.size(), kernel.name, target::name(formal.dtype), formal.dims.size()));
                     return std::nullopt;
                 }
                 arguments.push_back(&p.tensors[static_cast<std::size_t>(it->second)]);
                 if (formal.is_output) p.tensors[static_cast<std::size_t>(it->second)].is_output = true;
-                if (formal.zero_initialised && it->second >= p.parameter_count) p.tensors[static_cast<std::size_t>(it->second)].zero_initialised = true;
+                if (formal.zero_initialised && it->second >= p.parameter_count)
+                    p.tensors[static_cast<std::size_t>(it->second)].zero_initialised = true;
             }
             std::vector<std::optional<ir::Expr>> sizes;
             if (!match_sizes(kernel, arguments, sizes)) {
-                cx.error(Code::bad_program, s.span, fmt::format("not every size of {} follows from the tensors it is launched with", kernel.name));
+                cx.error(Code::bad_program, s.span,
+                         fmt::format("not every size of {} follows from the tensors it is launched with", kernel.name));
                 return std::nullopt;
             }
             for (auto& e2 : sizes) launch.sizes.push_back(*e2);
@@ -245,7 +272,8 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
                         return std::nullopt;
                     });
                     if (!ir::same(expected, arguments[i]->dims[dim])) {
-                        cx.error(Code::shape_mismatch, ast[c->arguments[i].value].span, fmt::format("dimension {} of {} is not what {} expects", dim, arguments[i]->name, kernel.name));
+                        cx.error(Code::shape_mismatch, ast[c->arguments[i].value].span,
+                                 fmt::format("dimension {} of {} is not what {} expects", dim, arguments[i]->name, kernel.name));
                         return std::nullopt;
                     }
                 }
@@ -259,7 +287,8 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         const auto* c = a ? ast.get_if<lang::Call>(a->value) : nullptr;
         Value callee = c ? resolver.evaluate(c->callee) : Value{};
         if (!n || !callee.is(K::builtin) || callee.text != "buffer") {
-            cx.error(Code::bad_program, s.span, "a program is made of buffers and launches").with_hint("W = tw.buffer(f32, M, N); kernel(A, W)");
+            cx.error(Code::bad_program, s.span, "a program is made of buffers and launches")
+                .with_hint("W = tw.buffer(f32, M, N); kernel(A, W)");
             return std::nullopt;
         }
         if (tensor_of.count(n->id)) {
@@ -268,7 +297,9 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
         }
         ir::Tensor t;
         if (!resolver.tensor_parameter(n->id, a->value, t)) return std::nullopt;
-        const bool related = std::any_of(c->arguments.begin(), c->arguments.end(), [](const auto& x) { return x.keyword == "offsets_of" || x.keyword == "inverse_of" || x.keyword == "tile_ends"; });
+        const bool related = std::any_of(c->arguments.begin(), c->arguments.end(), [](const auto& x) {
+            return x.keyword == "offsets_of" || x.keyword == "inverse_of" || x.keyword == "tile_ends";
+        });
         if (ir::has_promise(t) || related) {
             cx.error(Code::bad_promise, s.span, "the contents of a buffer are what the launches write: nobody promises them");
             return std::nullopt;
@@ -290,7 +321,8 @@ std::optional<ir::Program> resolve_program(const lang::Module& ast, ModuleScope&
             if (it == module.names.end()) return std::nullopt;
             if (it->second.value.is(K::integer)) return ir::Expr(it->second.value.integer);
             if (it->second.value.is(K::size)) {
-                for (std::size_t i = 0; i < p.sizes.size(); ++i) if (p.sizes[i] == it->second.value.text) return ir::size_expr(static_cast<int>(i));
+                for (std::size_t i = 0; i < p.sizes.size(); ++i)
+                    if (p.sizes[i] == it->second.value.text) return ir::size_expr(static_cast<int>(i));
                 p.sizes.push_back(it->second.value.text);
                 return ir::size_expr(static_cast<int>(p.sizes.size()) - 1);
             }

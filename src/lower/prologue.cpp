@@ -18,10 +18,14 @@ bool reaches_across(const ir::Stmt& stmt) {
     ir::for_each_stmt(ir::Region{stmt}, [&](const ir::Stmt& s) {
         if (const auto* l = std::get_if<ir::LoadShared>(&s.op)) reaches |= l->src.cluster_rank.has_value();
         else if (const auto* st = std::get_if<ir::StoreShared>(&s.op)) reaches |= st->dst.cluster_rank.has_value();
-        else if (!std::holds_alternative<ir::For>(s.op) && !std::holds_alternative<ir::If>(s.op) && !std::holds_alternative<ir::Assign>(s.op) && !std::holds_alternative<ir::Compute>(s.op) &&
-                 !std::holds_alternative<ir::Reduce>(s.op) && !std::holds_alternative<ir::Scan>(s.op) && !std::holds_alternative<ir::Shuffle>(s.op) && !std::holds_alternative<ir::LoadGlobal>(s.op) &&
-                 !std::holds_alternative<ir::StoreGlobal>(s.op) && !std::holds_alternative<ir::AtomicAdd>(s.op) && !std::holds_alternative<ir::BlockSync>(s.op) && !std::holds_alternative<ir::WarpSync>(s.op) &&
-                 !std::holds_alternative<ir::CpAsync>(s.op) && !std::holds_alternative<ir::CpAsyncCommit>(s.op) && !std::holds_alternative<ir::CpAsyncWait>(s.op) && !std::holds_alternative<ir::Expect>(s.op)) {
+        else if (!std::holds_alternative<ir::For>(s.op) && !std::holds_alternative<ir::If>(s.op) &&
+                 !std::holds_alternative<ir::Assign>(s.op) && !std::holds_alternative<ir::Compute>(s.op) &&
+                 !std::holds_alternative<ir::Reduce>(s.op) && !std::holds_alternative<ir::Scan>(s.op) &&
+                 !std::holds_alternative<ir::Shuffle>(s.op) && !std::holds_alternative<ir::LoadGlobal>(s.op) &&
+                 !std::holds_alternative<ir::StoreGlobal>(s.op) && !std::holds_alternative<ir::AtomicAdd>(s.op) &&
+                 !std::holds_alternative<ir::BlockSync>(s.op) && !std::holds_alternative<ir::WarpSync>(s.op) &&
+                 !std::holds_alternative<ir::CpAsync>(s.op) && !std::holds_alternative<ir::CpAsyncCommit>(s.op) &&
+                 !std::holds_alternative<ir::CpAsyncWait>(s.op) && !std::holds_alternative<ir::Expect>(s.op)) {
             reaches = true;
         }
     });
@@ -48,7 +52,8 @@ void add_prologue(Draft& draft, const Context&) {
         ir::Elect elect;
         for (std::size_t i = 0; i < k.barriers.size(); ++i) {
             for (int slot = 0; slot < k.barriers[i].slots; ++slot) {
-                elect.body.push_back({ir::BarrierInit{{static_cast<int>(i), slot, std::nullopt}, k.barriers[i].arrivals}, k.barriers[i].loc, ""});
+                elect.body.push_back(
+                    {ir::BarrierInit{{static_cast<int>(i), slot, std::nullopt}, k.barriers[i].arrivals}, k.barriers[i].loc, ""});
             }
         }
         elect.body.push_back({ir::BarrierInitFence{}, {}, ""});
@@ -86,7 +91,7 @@ void add_prologue(Draft& draft, const Context&) {
                 const bool budget = !role->body.empty() && std::holds_alternative<ir::SetMaxRegisters>(role->body.front().op);
                 role->body.insert(role->body.begin() + (budget ? 1 : 0), wait);
             } else if (touches({k.body[i]})) {
-                k.body.insert(k.body.begin() + static_cast<std::ptrdiff_t>(i), wait);   // from here on everybody has waited
+                k.body.insert(k.body.begin() + static_cast<std::ptrdiff_t>(i), wait);  // from here on everybody has waited
                 break;
             }
         }

@@ -163,7 +163,8 @@ Value Resolver::evaluate(ExprId id) {
                     Value one = compare(c.op, left, right, span);
                     if (!one) return {};
                     if (first) result = one;
-                    else if (result.is(K::tile) || one.is(K::tile)) result = elementwise(ir::ElementOp::logic_and, {result, one}, span, "and");
+                    else if (result.is(K::tile) || one.is(K::tile))
+                        result = elementwise(ir::ElementOp::logic_and, {result, one}, span, "and");
                     else {
                         auto x = as_expr(result, span, "a condition"), y = as_expr(one, span, "a condition");
                         if (!x || !y) return {};
@@ -184,7 +185,7 @@ Value Resolver::evaluate(ExprId id) {
                                      "combine boolean tiles with & and |, with parentheses around comparisons");
                     }
                     if (auto c = constant_bool(v)) {
-                        if (*c != conjunction) return Value::of_bool(!conjunction);   // decides; the rest is not looked at
+                        if (*c != conjunction) return Value::of_bool(!conjunction);  // decides; the rest is not looked at
                         continue;
                     }
                     auto e = as_expr(v, ast[x].span, "a condition");
@@ -204,8 +205,7 @@ Value Resolver::conditional(const lang::Conditional& c, Span span) {
     Value condition = evaluate(c.condition);
     if (!condition) return {};
     if (condition.is(K::tile)) {
-        return error(Code::bad_operand, ast[c.condition].span, "the condition of `a if c else b` is a tile",
-                     "write tw.where(c, a, b)");
+        return error(Code::bad_operand, ast[c.condition].span, "the condition of `a if c else b` is a tile", "write tw.where(c, a, b)");
     }
     if (auto known = constant_bool(condition)) return evaluate(*known ? c.then_value : c.else_value);
     auto e = as_expr(condition, ast[c.condition].span, "the condition");
@@ -244,7 +244,8 @@ Value Resolver::unary(lang::UnaryOp op, const Value& v, Span span) {
             break;
         case lang::UnaryOp::negate:
             if (v.is(K::integer)) {
-                if (v.integer == std::numeric_limits<std::int64_t>::min()) return error(Code::constant_overflow, span, "the negated constant does not fit 64 bits");
+                if (v.integer == std::numeric_limits<std::int64_t>::min())
+                    return error(Code::constant_overflow, span, "the negated constant does not fit 64 bits");
                 return Value::of(-v.integer);
             }
             if (v.is(K::real)) return Value::of_real(-v.real);
@@ -264,7 +265,8 @@ Value Resolver::unary(lang::UnaryOp op, const Value& v, Span span) {
                 auto e = as_expr(v, span, "the operand");
                 return e ? Value::of_expr(ir::logic_not(*e)) : Value{};
             }
-            if (v.is(K::tile)) return error(Code::bad_operand, span, "`not` takes an integer condition, not a tile", "negate a boolean tile with ~");
+            if (v.is(K::tile))
+                return error(Code::bad_operand, span, "`not` takes an integer condition, not a tile", "negate a boolean tile with ~");
             break;
     }
     return error(Code::bad_operand, span, fmt::format("'{}' cannot be applied to {}", lang::spelling(op), describe(v)));
@@ -304,8 +306,7 @@ Value Resolver::binary(BinaryOp op, const Value& a, const Value& b, Span span, S
             case BinaryOp::bit_or: return elementwise(ir::ElementOp::logic_or, {a, b}, span, "|");
             case BinaryOp::matmul:
                 return error(Code::bad_operand, span, "'@' is not an operator of tiles", "use tw.wgmma(acc, a, b) or tw.mma(acc, a, b)");
-            default:
-                return error(Code::bad_operand, span, fmt::format("'{}' is not an operator of tiles", lang::spelling(op)));
+            default: return error(Code::bad_operand, span, fmt::format("'{}' is not an operator of tiles", lang::spelling(op)));
         }
     }
     if (numeric(a) && numeric(b) && (a.is(K::real) || b.is(K::real) || op == BinaryOp::divide)) {
@@ -330,7 +331,8 @@ Value Resolver::binary(BinaryOp op, const Value& a, const Value& b, Span span, S
         return error(Code::bad_operand, span, fmt::format("'{}' is not defined for floats", lang::spelling(op)));
     }
     // Run-time integers meet floats only in tiles: an integer becomes an element value.
-    if ((integer_like(a) && b.is(K::real)) || (a.is(K::real) && integer_like(b)) || (op == BinaryOp::divide && integer_like(a) && integer_like(b))) {
+    if ((integer_like(a) && b.is(K::real)) || (a.is(K::real) && integer_like(b)) ||
+        (op == BinaryOp::divide && integer_like(a) && integer_like(b))) {
         auto x = as_tile(a, sa, "the operand"), y = as_tile(b, sb, "the operand");
         if (!x || !y) return {};
         if (op == BinaryOp::divide) {
@@ -347,7 +349,8 @@ Value Resolver::binary(BinaryOp op, const Value& a, const Value& b, Span span, S
         return v;
     }
     if (!integer_like(a) || !integer_like(b)) {
-        return error(Code::bad_operand, span, fmt::format("'{}' cannot be applied to {} and {}", lang::spelling(op), describe(a), describe(b)),
+        return error(Code::bad_operand, span,
+                     fmt::format("'{}' cannot be applied to {} and {}", lang::spelling(op), describe(a), describe(b)),
                      a.is(K::global) || b.is(K::global) ? "load the elements first: tw.load(X[...])" : "");
     }
     auto x = as_expr(a, sa, "the operand"), y = as_expr(b, sb, "the operand");
@@ -367,20 +370,23 @@ Value Resolver::binary(BinaryOp op, const Value& a, const Value& b, Span span, S
         case BinaryOp::bit_xor: kind = ir::ExprKind::bit_xor; break;
         case BinaryOp::bit_or:
             if (constant) return Value::of(*cx_ | *cy);
-            return error(Code::bad_operand, span, "'|' is not defined for run-time integers", "use + for disjoint bits, or `or` for conditions");
+            return error(Code::bad_operand, span, "'|' is not defined for run-time integers",
+                         "use + for disjoint bits, or `or` for conditions");
         case BinaryOp::power:
             if (constant && *cy >= 0) {
                 if (auto r = power(*cx_, *cy)) return Value::of(*r);
                 return error(Code::constant_overflow, span, "the power does not fit 64 bits");
             }
             return error(Code::bad_operand, span, "'**' needs constants with an exponent that is not negative");
-        default:
-            return error(Code::bad_operand, span, fmt::format("'{}' is not defined for integers", lang::spelling(op)));
+        default: return error(Code::bad_operand, span, fmt::format("'{}' is not defined for integers", lang::spelling(op)));
     }
-    if ((kind == ir::ExprKind::floor_div || kind == ir::ExprKind::mod) && cy && *cy == 0) return error(Code::constant_overflow, span, "division by zero");
+    if ((kind == ir::ExprKind::floor_div || kind == ir::ExprKind::mod) && cy && *cy == 0)
+        return error(Code::constant_overflow, span, "division by zero");
     ir::Expr r = ir::make_expr(kind, {*x, *y});
     if (constant && !r.as_constant()) return error(Code::constant_overflow, span, "the result does not fit 64 bits");
-    if (const char* problem = size_problem(r)) return error(Code::too_much_code, span, problem, "a name stands for its whole expression: a value that a loop carries, or a smaller expression, does not grow");
+    if (const char* problem = size_problem(r))
+        return error(Code::too_much_code, span, problem,
+                     "a name stands for its whole expression: a value that a loop carries, or a smaller expression, does not grow");
     return Value::of_expr(r);
 }
 
@@ -391,7 +397,8 @@ Value Resolver::compare(CompareOp op, const Value& a, const Value& b, Span span)
     }
     if (op == CompareOp::in || op == CompareOp::not_in) return error(Code::bad_operand, span, "'in' is not an operator of the language");
     if (a.is(K::tile) || b.is(K::tile)) {
-        static constexpr ir::ElementOp ops[] = {ir::ElementOp::eq, ir::ElementOp::ne, ir::ElementOp::lt, ir::ElementOp::le, ir::ElementOp::gt, ir::ElementOp::ge};
+        static constexpr ir::ElementOp ops[] = {ir::ElementOp::eq, ir::ElementOp::ne, ir::ElementOp::lt,
+                                                ir::ElementOp::le, ir::ElementOp::gt, ir::ElementOp::ge};
         return elementwise(ops[static_cast<int>(op)], {a, b}, span, "comparison");
     }
     if (a.is(K::string) && b.is(K::string)) return Value::of_bool((a.text == b.text) == (op == CompareOp::equal));
@@ -520,7 +527,8 @@ std::optional<Bound> Resolver::bind(const CallArgs& args, const std::string& nam
         if (!args.positional[i]) ok = false;
         if (i >= names.size()) {
             error(Code::argument_count, args.positional_spans[i],
-                  fmt::format("{} takes at most {} argument{}, here are {}", name, names.size(), names.size() == 1 ? "" : "s", args.positional.size()),
+                  fmt::format("{} takes at most {} argument{}, here are {}", name, names.size(), names.size() == 1 ? "" : "s",
+                              args.positional.size()),
                   names.empty() ? "" : "its parameters are " + signature);
             return std::nullopt;
         }
@@ -545,7 +553,8 @@ std::optional<Bound> Resolver::bind(const CallArgs& args, const std::string& nam
     }
     for (std::size_t i = 0; i < required; ++i) {
         if (!bound.value.count(names[i])) {
-            error(Code::argument_count, args.span, fmt::format("{} needs the argument '{}'", name, names[i]), "its parameters are " + signature);
+            error(Code::argument_count, args.span, fmt::format("{} needs the argument '{}'", name, names[i]),
+                  "its parameters are " + signature);
             return std::nullopt;
         }
     }
@@ -562,23 +571,24 @@ Value Resolver::call(const lang::Call& c, Span span, Span callee) {
         // Report what is wrong with the arguments as well.
         return {};
     }
-    if (f.is(K::builtin) && (f.text == "expect" || f.text == "tag")) return Value::named(K::builtin, f.text);   // a statement; see expression_statement
+    if (f.is(K::builtin) && (f.text == "expect" || f.text == "tag"))
+        return Value::named(K::builtin, f.text);  // a statement; see expression_statement
     if (f.is(K::builtin) && (f.text == "covers" || f.text == "disjoint" || f.text == "fresh")) {
-        return error(Code::bad_expectation, span, fmt::format("tw.{} is what tw.expect states, and stands alone in it", f.text), fmt::format("tw.expect(tw.{}(...))", f.text));
+        return error(Code::bad_expectation, span, fmt::format("tw.{} is what tw.expect states, and stands alone in it", f.text),
+                     fmt::format("tw.expect(tw.{}(...))", f.text));
     }
     const CallArgs args = arguments(c, span, callee);
     switch (f.kind) {
         case K::builtin: return builtin(f.text, args);
         case K::method: return method(f.items[0], f.text, args);
         case K::function: return inline_call(f.function, args);
-        case K::dtype: {   // f32(x): a cast
+        case K::dtype: {  // f32(x): a cast
             if (args.positional.size() != 1 || !args.keyword.empty()) return error(Code::argument_count, span, "a cast takes one value");
             if (!args.positional[0]) return {};
             auto t = as_tile(args.positional[0], args.positional_spans[0], "the value to cast");
             return t ? Value::of_tile(cast(*t, f.dtype)) : Value{};
         }
-        case K::kernel:
-            return error(Code::unsupported_statement, span, "a kernel is launched from a @tw.program, not from a kernel");
+        case K::kernel: return error(Code::unsupported_statement, span, "a kernel is launched from a @tw.program, not from a kernel");
         default: return error(Code::type_mismatch, callee, fmt::format("{} cannot be called", describe(f)));
     }
 }
@@ -586,13 +596,16 @@ Value Resolver::call(const lang::Call& c, Span span, Span callee) {
 Value Resolver::inline_call(lang::StmtId def, const CallArgs& args) {
     const auto& f = *ast.get_if<lang::FunctionDef>(def);
     for (lang::StmtId active : inline_stack_) {
-        if (active == def) return error(Code::inline_recursion, args.span, fmt::format("'{}' calls itself", f.name), "inline functions are expanded at the call, so recursion has no end");
+        if (active == def)
+            return error(Code::inline_recursion, args.span, fmt::format("'{}' calls itself", f.name),
+                         "inline functions are expanded at the call, so recursion has no end");
     }
     if (inline_stack_.size() >= kMaxInlineDepth) return error(Code::too_much_code, args.span, "inline functions are nested too deeply");
     Frame frame;
     frame.function = true;
     if (args.positional.size() > f.parameters.size()) {
-        return error(Code::argument_count, args.span, fmt::format("'{}' takes {} arguments, here are {}", f.name, f.parameters.size(), args.positional.size()));
+        return error(Code::argument_count, args.span,
+                     fmt::format("'{}' takes {} arguments, here are {}", f.name, f.parameters.size(), args.positional.size()));
     }
     for (const auto& [key, v] : args.keyword) {
         bool known = false;
@@ -604,7 +617,8 @@ Value Resolver::inline_call(lang::StmtId def, const CallArgs& args) {
         Value v;
         Span where = args.span;
         if (i < args.positional.size()) {
-            if (args.keyword.count(p.name)) return error(Code::argument_count, args.span, fmt::format("'{}' of '{}' is given twice", p.name, f.name));
+            if (args.keyword.count(p.name))
+                return error(Code::argument_count, args.span, fmt::format("'{}' of '{}' is given twice", p.name, f.name));
             v = args.positional[i];
             where = args.positional_spans[i];
         } else if (auto it = args.keyword.find(p.name); it != args.keyword.end()) {
@@ -632,7 +646,8 @@ Value Resolver::inline_call(lang::StmtId def, const CallArgs& args) {
     for (std::size_t i = 0; i < f.body.size() && !stopped_; ++i) {
         if (const auto* r = ast.get_if<lang::Return>(f.body[i])) {
             if (r->value) returned_ = evaluate(r->value);
-            if (i + 1 != f.body.size()) error(Code::inline_form, ast[f.body[i + 1]].span, "a statement follows the return of an inline function");
+            if (i + 1 != f.body.size())
+                error(Code::inline_form, ast[f.body[i + 1]].span, "a statement follows the return of an inline function");
             break;
         }
         statement(f.body[i]);

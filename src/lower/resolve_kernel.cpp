@@ -27,7 +27,8 @@ bool Resolver::scalar_parameter(const std::string& name, lang::ExprId annotation
     }
     const DType dtype = b->at("dtype").dtype;
     if (dtype != DType::F32 && dtype != DType::F64 && dtype != DType::I32) {
-        error(Code::bad_dtype, b->where("dtype"), fmt::format("a scalar parameter of {}", target::name(dtype)), "scalar parameters are f32, f64 or i32; integers that size things are tw.sizes");
+        error(Code::bad_dtype, b->where("dtype"), fmt::format("a scalar parameter of {}", target::name(dtype)),
+              "scalar parameters are f32, f64 or i32; integers that size things are tw.sizes");
         return false;
     }
     const auto positive = b->has("positive") ? constant_bool(b->at("positive")) : std::optional<bool>(false);
@@ -48,7 +49,8 @@ bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation
         return false;
     }
     if (!args.positional[0].is(K::dtype)) {
-        error(Code::type_mismatch, args.positional_spans[0], fmt::format("a dtype is needed, such as bf16, not {}", describe(args.positional[0])));
+        error(Code::type_mismatch, args.positional_spans[0],
+              fmt::format("a dtype is needed, such as bf16, not {}", describe(args.positional[0])));
         return false;
     }
     out.dtype = args.positional[0].dtype;
@@ -86,40 +88,67 @@ bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation
             }
         } else if (key == "zeroed") {
             auto z = constant_bool(v);
-            if (!z) { error(Code::not_constant, where, "zeroed is True or False"); return false; }
+            if (!z) {
+                error(Code::not_constant, where, "zeroed is True or False");
+                return false;
+            }
             out.zero_initialised = *z;
         } else if (key == "stable") {
             auto z = constant_bool(v);
-            if (!z) { error(Code::not_constant, where, "stable is True or False"); return false; }
+            if (!z) {
+                error(Code::not_constant, where, "stable is True or False");
+                return false;
+            }
             out.stable = *z;
         } else if (key == "range") {
             // range=R is (0, R).
             const bool pair = v.is(K::sequence);
-            if (pair && v.items.size() != 2) { error(Code::bad_promise, where, "range is (first, end), or the end alone"); return false; }
-            auto end = as_expr(pair ? v.items[1] : v, where, "the end of a range"), first = pair ? as_expr(v.items[0], where, "the first of a range") : std::optional(ir::Expr(0));
+            if (pair && v.items.size() != 2) {
+                error(Code::bad_promise, where, "range is (first, end), or the end alone");
+                return false;
+            }
+            auto end = as_expr(pair ? v.items[1] : v, where, "the end of a range"),
+                 first = pair ? as_expr(v.items[0], where, "the first of a range") : std::optional(ir::Expr(0));
             if (!first || !end) return false;
             const auto a = first->as_constant(), b = end->as_constant();
-            if (a && b && *a >= *b) { error(Code::bad_promise, where, fmt::format("no number lies in the range ({}, {})", *a, *b)); return false; }
+            if (a && b && *a >= *b) {
+                error(Code::bad_promise, where, fmt::format("no number lies in the range ({}, {})", *a, *b));
+                return false;
+            }
             out.content_range = {*first, *end};
         } else if (key == "sorted") {
             auto z = constant_bool(v);
-            if (!z) { error(Code::not_constant, where, "sorted is True or False"); return false; }
+            if (!z) {
+                error(Code::not_constant, where, "sorted is True or False");
+                return false;
+            }
             out.content_sorted = *z;
         } else if (key == "offsets_of" || key == "inverse_of") {
-            if (!v.is(K::string)) { error(Code::bad_promise, where, fmt::format("{} is the name of another tensor, as a string", key), fmt::format("write {}=\"expert\"", key)); return false; }
+            if (!v.is(K::string)) {
+                error(Code::bad_promise, where, fmt::format("{} is the name of another tensor, as a string", key),
+                      fmt::format("write {}=\"expert\"", key));
+                return false;
+            }
             relations_.push_back({name, key, {v.text}, 0, where});
         } else if (key == "tile_ends") {
-            const bool form = v.is(K::sequence) && v.items.size() == 3 && v.items[0].is(K::string) && v.items[1].is(K::integer) && v.items[1].integer > 0 && v.items[2].is(K::string);
-            if (!form) { error(Code::bad_promise, where, "tile_ends is (the table of first rows, rows of a tile, the groups of rows)", "write tile_ends=(\"tile_first\", BM, \"expert\")"); return false; }
+            const bool form = v.is(K::sequence) && v.items.size() == 3 && v.items[0].is(K::string) && v.items[1].is(K::integer) &&
+                              v.items[1].integer > 0 && v.items[2].is(K::string);
+            if (!form) {
+                error(Code::bad_promise, where, "tile_ends is (the table of first rows, rows of a tile, the groups of rows)",
+                      "write tile_ends=(\"tile_first\", BM, \"expert\")");
+                return false;
+            }
             relations_.push_back({name, key, {v.items[0].text, v.items[2].text}, v.items[1].integer, where});
         } else {
             error(Code::unknown_keyword, where, fmt::format("tw.Tensor has no parameter '{}'", key),
-                  "its parameters are dtype, dimensions, strides=, zeroed=, stable=, range=, sorted=, offsets_of=, inverse_of= and tile_ends=");
+                  "its parameters are dtype, dimensions, strides=, zeroed=, stable=, range=, sorted=, offsets_of=, inverse_of= and "
+                  "tile_ends=");
             return false;
         }
     }
     if ((out.content_range || out.content_sorted) && target::info(out.dtype).is_float) {
-        error(Code::bad_promise, args.span, fmt::format("{} is {}: only the contents of integer tensors can be promised", name, target::name(out.dtype)));
+        error(Code::bad_promise, args.span,
+              fmt::format("{} is {}: only the contents of integer tensors can be promised", name, target::name(out.dtype)));
         return false;
     }
     return true;
@@ -127,24 +156,31 @@ bool Resolver::tensor_parameter(const std::string& name, lang::ExprId annotation
 
 bool Resolver::relate_contents(std::vector<ir::Tensor>& tensors) {
     auto number_of = [&](const std::string& wanted) {
-        for (std::size_t i = 0; i < tensors.size(); ++i) if (tensors[i].name == wanted) return static_cast<int>(i);
+        for (std::size_t i = 0; i < tensors.size(); ++i)
+            if (tensors[i].name == wanted) return static_cast<int>(i);
         return -1;
     };
     for (const Relation& r : relations_) {
         ir::Tensor& t = tensors[static_cast<std::size_t>(number_of(r.tensor))];
-        auto refuse = [&](std::string what, std::string hint = {}) { error(Code::bad_promise, r.where, std::move(what), std::move(hint)); return false; };
-        if (t.content_range || t.content_sorted) return refuse(fmt::format("{} says all about the contents of {}", r.keyword, t.name), "leave out the other promises");
+        auto refuse = [&](std::string what, std::string hint = {}) {
+            error(Code::bad_promise, r.where, std::move(what), std::move(hint));
+            return false;
+        };
+        if (t.content_range || t.content_sorted)
+            return refuse(fmt::format("{} says all about the contents of {}", r.keyword, t.name), "leave out the other promises");
         for (const std::string& name : r.others) {
             const int other = number_of(name);
             if (other < 0 || name == r.tensor) return refuse(fmt::format("'{}' is no other tensor parameter", name));
             const ir::Tensor& of = tensors[static_cast<std::size_t>(other)];
             if (t.dims.size() != 1 || of.dims.size() != 1) return refuse(fmt::format("{} relates tensors of one dimension", r.keyword));
-            if (target::info(t.dtype).is_float || target::info(of.dtype).is_float) return refuse(fmt::format("{} relates integer tensors", r.keyword));
+            if (target::info(t.dtype).is_float || target::info(of.dtype).is_float)
+                return refuse(fmt::format("{} relates integer tensors", r.keyword));
         }
         // What the promise says of a tensor's range; one that is given must be the same.
         auto implies = [&](ir::Tensor& of, const ir::Expr& end) {
             if (of.content_range && !(of.content_range->first.is_constant(0) && ir::same(of.content_range->second, end))) {
-                return refuse(fmt::format("the range of {} is not what {} says of it", of.name, r.keyword), "leave its range out: this promise implies it");
+                return refuse(fmt::format("the range of {} is not what {} says of it", of.name, r.keyword),
+                              "leave its range out: this promise implies it");
             }
             of.content_range = {ir::Expr(0), end};
             return true;
@@ -152,7 +188,8 @@ bool Resolver::relate_contents(std::vector<ir::Tensor>& tensors) {
         const int other = number_of(r.others[0]);
         ir::Tensor& of = tensors[static_cast<std::size_t>(other)];
         if (r.keyword == "offsets_of") {
-            if (t.dims[0].as_constant() == 1) return refuse("offsets of no group", "n groups have n + 1 offsets: the last one is the number of rows");
+            if (t.dims[0].as_constant() == 1)
+                return refuse("offsets of no group", "n groups have n + 1 offsets: the last one is the number of rows");
             if (!implies(of, t.dims[0] - ir::Expr(1)) || !implies(t, of.dims[0] + ir::Expr(1))) return false;
             of.content_sorted = t.content_sorted = true;
             t.offsets_of = other;
@@ -166,7 +203,8 @@ bool Resolver::relate_contents(std::vector<ir::Tensor>& tensors) {
             const ir::Expr rows = tensors[static_cast<std::size_t>(groups)].dims[0];
             if (groups == other) return refuse("the table of first rows and the groups of rows are two tensors");
             if (!ir::same(t.dims[0], of.dims[0])) return refuse(fmt::format("{} and {} have different lengths", t.name, of.name));
-            if (of.content_sorted || of.inverse_of >= 0 || of.offsets_of >= 0 || of.tile_ends) return refuse(fmt::format("another promise is made on {} already", of.name));
+            if (of.content_sorted || of.inverse_of >= 0 || of.offsets_of >= 0 || of.tile_ends)
+                return refuse(fmt::format("another promise is made on {} already", of.name));
             if (!implies(of, rows) || !implies(t, rows + ir::Expr(1))) return false;
             t.tile_ends = ir::Tensor::TileEnds{other, r.width, groups};
         }
@@ -194,14 +232,21 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
         const auto* c = ast.get_if<lang::Call>(p.annotation);
         Value callee = p.annotation ? evaluate(c ? c->callee : p.annotation) : Value{};
         if (!p.annotation) {
-            error(Code::bad_parameter, p.name_span, fmt::format("the parameter '{}' has no annotation", p.name), "it is tw.Tensor(...), tw.scalar(dtype), tw.const or tw.each(...)");
+            error(Code::bad_parameter, p.name_span, fmt::format("the parameter '{}' has no annotation", p.name),
+                  "it is tw.Tensor(...), tw.scalar(dtype), tw.const or tw.each(...)");
             ok = false;
             continue;
         }
-        if (!callee) { ok = false; continue; }
-        const bool known = callee.is(K::builtin) && (callee.text == "Tensor" || callee.text == "scalar" || callee.text == "const" || callee.text == "each");
+        if (!callee) {
+            ok = false;
+            continue;
+        }
+        const bool known = callee.is(K::builtin) &&
+                           (callee.text == "Tensor" || callee.text == "scalar" || callee.text == "const" || callee.text == "each");
         if (!known || (callee.text != "const" && !c)) {
-            error(Code::bad_parameter, ast[p.annotation].span, fmt::format("'{}' is not a kind of parameter", cx.sources.text(ast[p.annotation].span)), "it is tw.Tensor(...), tw.scalar(dtype), tw.const or tw.each(...)");
+            error(Code::bad_parameter, ast[p.annotation].span,
+                  fmt::format("'{}' is not a kind of parameter", cx.sources.text(ast[p.annotation].span)),
+                  "it is tw.Tensor(...), tw.scalar(dtype), tw.const or tw.each(...)");
             ok = false;
             continue;
         }
@@ -211,21 +256,25 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
             continue;
         }
         if (module.names.count(p.name)) {
-            error(Code::redefined, p.name_span, fmt::format("'{}' is defined at module level", p.name), "use another name for the parameter");
+            error(Code::redefined, p.name_span, fmt::format("'{}' is defined at module level", p.name),
+                  "use another name for the parameter");
             ok = false;
             continue;
         }
         d.taken[p.name] = 1;
-        if (callee.text == "each") {   // this variant's value
+        if (callee.text == "each") {  // this variant's value
             auto it = each.find(p.name);
             if (it == each.end() || p.default_value) {
-                if (p.default_value) error(Code::bad_parameter, ast[p.default_value].span, "tw.each has no default: the kernel stands for one variant per value");
+                if (p.default_value)
+                    error(Code::bad_parameter, ast[p.default_value].span,
+                          "tw.each has no default: the kernel stands for one variant per value");
                 ok = false;
                 continue;
             }
             declare(p.name, it->second, p.name_span);
             if (it->second.is(K::integer)) k.consts.push_back({p.name, it->second.integer, {it->second.integer}});
-            k.variant += (k.variant.empty() ? "" : ", ") + p.name + "=" + (it->second.is(K::dtype) ? std::string(target::name(it->second.dtype)) : std::to_string(it->second.integer));
+            k.variant += (k.variant.empty() ? "" : ", ") + p.name + "=" +
+                         (it->second.is(K::dtype) ? std::string(target::name(it->second.dtype)) : std::to_string(it->second.integer));
             continue;
         }
         if (callee.text != "const") continue;
@@ -242,21 +291,26 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
             constant.value = it->second;
         } else if (p.default_value) {
             auto v = constant_int(evaluate(p.default_value), ast[p.default_value].span, "the default of a const parameter");
-            if (!v) { ok = false; continue; }
+            if (!v) {
+                ok = false;
+                continue;
+            }
             constant.value = *v;
         } else if (!constant.choices.empty()) {
             constant.value = constant.choices.front();
         } else {
-            error(Code::bad_parameter, p.name_span, fmt::format("the const parameter '{}' has no value", p.name), fmt::format("give it a default: {}: tw.const = 128", p.name));
+            error(Code::bad_parameter, p.name_span, fmt::format("the const parameter '{}' has no value", p.name),
+                  fmt::format("give it a default: {}: tw.const = 128", p.name));
             ok = false;
             continue;
         }
-        if (!constant.choices.empty() && std::find(constant.choices.begin(), constant.choices.end(), constant.value) == constant.choices.end()) {
+        if (!constant.choices.empty() &&
+            std::find(constant.choices.begin(), constant.choices.end(), constant.value) == constant.choices.end()) {
             std::string choices;
             for (auto v : constant.choices) choices += (choices.empty() ? "" : ", ") + std::to_string(v);
             error(Code::not_a_choice, p.name_span, fmt::format("{} = {} is not among its choices {}", p.name, constant.value, choices));
             ok = false;
-            constant.value = constant.choices.front();   // so that what uses it is not at fault too
+            constant.value = constant.choices.front();  // so that what uses it is not at fault too
         }
         declare(p.name, Value::of(constant.value), p.name_span);
         k.consts.push_back(std::move(constant));
@@ -266,45 +320,74 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
         if (!c) continue;
         for (const lang::Argument& a : c->arguments) {
             if (a.keyword.empty()) {
-                error(Code::argument_count, ast[a.value].span, "the arguments of @tw.kernel have names", "for example @tw.kernel(target=\"sm_90a\", computes=\"...\")");
+                error(Code::argument_count, ast[a.value].span, "the arguments of @tw.kernel have names",
+                      "for example @tw.kernel(target=\"sm_90a\", computes=\"...\")");
                 ok = false;
                 continue;
             }
             const Span where = ast[a.value].span;
             if (a.keyword == "computes") {
-                if (!ast.get_if<lang::StringLiteral>(a.value)) { error(Code::type_mismatch, where, "computes is a string"); ok = false; continue; }
+                if (!ast.get_if<lang::StringLiteral>(a.value)) {
+                    error(Code::type_mismatch, where, "computes is a string");
+                    ok = false;
+                    continue;
+                }
                 computes = a.value;
                 continue;
             }
-            if (a.keyword == "dependent_launch") {   // may be a const parameter: looked up once those are known
+            if (a.keyword == "dependent_launch") {  // may be a const parameter: looked up once those are known
                 dependent = a.value;
                 continue;
             }
             Value v = evaluate(a.value);
-            if (!v) { ok = false; continue; }
+            if (!v) {
+                ok = false;
+                continue;
+            }
             if (a.keyword == "target") {
                 if (!v.is(K::string) || !target::find_arch(v.text)) {
                     std::string known;
                     for (const auto& arch : target::all_archs()) known += (known.empty() ? "" : ", ") + std::string(arch.name);
-                    error(Code::not_on_target, where, v.is(K::string) ? fmt::format("the target '{}' is not known", v.text) : "target is a string", "known are " + known);
+                    error(Code::not_on_target, where,
+                          v.is(K::string) ? fmt::format("the target '{}' is not known", v.text) : "target is a string",
+                          "known are " + known);
                     ok = false;
                     continue;
                 }
                 k.arch = v.text;
             } else if (a.keyword == "name") {
-                if (!v.is(K::string) || v.text.empty()) { error(Code::type_mismatch, where, "name is a string"); ok = false; continue; }
-                if (!is_name(v.text)) { error(Code::bad_choice, where, not_a_name(v.text), name_hint); ok = false; continue; }
+                if (!v.is(K::string) || v.text.empty()) {
+                    error(Code::type_mismatch, where, "name is a string");
+                    ok = false;
+                    continue;
+                }
+                if (!is_name(v.text)) {
+                    error(Code::bad_choice, where, not_a_name(v.text), name_hint);
+                    ok = false;
+                    continue;
+                }
                 k.name = v.text;
             } else if (a.keyword == "threads") {
                 auto n = constant_int(v, where, "threads");
-                if (!n) { ok = false; continue; }
+                if (!n) {
+                    ok = false;
+                    continue;
+                }
                 threads_span = where;
-                if (*n < 32 || *n > 1024 || *n % 32) { error(Code::bad_block, where, fmt::format("a block of {} threads", *n), "a multiple of 32, up to 1024"); ok = false; continue; }
+                if (*n < 32 || *n > 1024 || *n % 32) {
+                    error(Code::bad_block, where, fmt::format("a block of {} threads", *n), "a multiple of 32, up to 1024");
+                    ok = false;
+                    continue;
+                }
                 threads_given_ = static_cast<int>(*n);
             } else if (a.keyword == "cluster") {
                 cluster_span = where;
                 std::vector<Value> items = v.is(K::sequence) ? v.items : std::vector<Value>{v};
-                if (items.empty() || items.size() > 3) { error(Code::bad_cluster, where, "cluster has one to three extents"); ok = false; continue; }
+                if (items.empty() || items.size() > 3) {
+                    error(Code::bad_cluster, where, "cluster has one to three extents");
+                    ok = false;
+                    continue;
+                }
                 for (std::size_t i = 0; i < items.size(); ++i) {
                     auto n = small_int(items[i], where, "an extent of the cluster", 1, 16);
                     if (n) k.cluster[i] = *n;
@@ -315,7 +398,8 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
                 if (n) k.min_blocks_per_sm = *n;
                 else ok = false;
             } else {
-                error(Code::unknown_keyword, a.keyword_span, fmt::format("@tw.kernel has no parameter '{}'", a.keyword), "its parameters are target, computes, name, threads, cluster, blocks_per_sm and dependent_launch");
+                error(Code::unknown_keyword, a.keyword_span, fmt::format("@tw.kernel has no parameter '{}'", a.keyword),
+                      "its parameters are target, computes, name, threads, cluster, blocks_per_sm and dependent_launch");
                 ok = false;
             }
         }
@@ -373,7 +457,7 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
         }
         const int number = static_cast<int>(k.tensors.size());
         Value value = Value::entity(K::tensor, number);
-        if (tensor.dims.empty()) {   // one element: its name is the part of it that loads and stores take
+        if (tensor.dims.empty()) {  // one element: its name is the part of it that loads and stores take
             value = {};
             value.kind = K::global;
             value.global = std::make_shared<GlobalRef>(GlobalRef{number, {}});
@@ -391,9 +475,11 @@ bool Resolver::kernel(lang::StmtId id, const std::map<std::string, std::int64_t>
 
     if (cx.sink.has_errors()) return false;
     for (const auto& p : def.parameters) {
-        const auto written = std::find_if(k.tensors.begin(), k.tensors.end(), [&](const ir::Tensor& t) { return t.name == p.name && t.stable && t.is_output; });
+        const auto written = std::find_if(k.tensors.begin(), k.tensors.end(),
+                                          [&](const ir::Tensor& t) { return t.name == p.name && t.stable && t.is_output; });
         if (written == k.tensors.end()) continue;
-        error(Code::unstable_tensor, p.name_span, fmt::format("'{}' is written by this kernel: it is not stable", p.name), "leave out stable=True: it is a promise on what the kernel only reads");
+        error(Code::unstable_tensor, p.name_span, fmt::format("'{}' is written by this kernel: it is not stable", p.name),
+              "leave out stable=True: it is a promise on what the kernel only reads");
         return false;
     }
     const bool roles = !role_warps_.empty();

@@ -19,8 +19,10 @@ void Resolver::for_loop(const lang::For& f, Span span, Span header) {
         if (!callee) return;
         if (callee.is(K::builtin)) {
             const CallArgs args = arguments(*c, ast[f.iterable].span, ast[c->callee].span);
-            for (const Value& v : args.positional) if (!v) return;
-            for (const auto& [k, v] : args.keyword) if (!v) return;
+            for (const Value& v : args.positional)
+                if (!v) return;
+            for (const auto& [k, v] : args.keyword)
+                if (!v) return;
             if (callee.text == "range") return range_loop(args, f.target, f.body, header);
             if (callee.text == "unroll") return unroll_loop(args, f.target, f.body, header);
             if (callee.text == "tiles") return tiles_loop(args, f.target, f.body, header);
@@ -50,7 +52,7 @@ std::optional<std::string> single_name(const lang::Module& ast, ExprId id) {
 
 void Resolver::range_loop(const CallArgs& call, ExprId target, const std::vector<StmtId>& stmts, Span span) {
     CallArgs args = call;
-    if (args.positional.size() == 1) {   // range(hi)
+    if (args.positional.size() == 1) {  // range(hi)
         args.positional.insert(args.positional.begin(), Value::of(0));
         args.positional_spans.insert(args.positional_spans.begin(), args.positional_spans[0]);
     }
@@ -66,7 +68,8 @@ void Resolver::range_loop(const CallArgs& call, ExprId target, const std::vector
     if (b->has("step")) step = as_expr(b->at("step"), b->where("step"), "the step");
     if (!lo || !hi || !step) return;
     if (auto s = step->as_constant(); s && *s <= 0) {
-        error(Code::value_out_of_range, b->where("step"), fmt::format("the step is {}", *s), "loops run upwards; compute the descending index from the loop variable");
+        error(Code::value_out_of_range, b->where("step"), fmt::format("the step is {}", *s),
+              "loops run upwards; compute the descending index from the loop variable");
         return;
     }
     int unroll = 0;
@@ -118,7 +121,10 @@ bool Resolver::set_grid(std::vector<ir::Expr> grid, bool persistent, Span span) 
         bool launch_time = true;
         std::function<void(const ir::Expr&)> look = [&](const ir::Expr& x) {
             switch (x.kind()) {
-                case ir::ExprKind::var: case ir::ExprKind::block_index: case ir::ExprKind::grid_size: case ir::ExprKind::cluster_rank:
+                case ir::ExprKind::var:
+                case ir::ExprKind::block_index:
+                case ir::ExprKind::grid_size:
+                case ir::ExprKind::cluster_rank:
                 case ir::ExprKind::element: launch_time = false; break;
                 default: break;
             }
@@ -185,7 +191,8 @@ void Resolver::tiles_loop(const CallArgs& call, ExprId target, const std::vector
         error(Code::unpack_mismatch, ast[target].span, "tw.tiles gives two integers", "write: for bm, bn in tw.tiles(M, N, BM, BN)");
         return;
     }
-    auto m = as_expr(b->at("rows"), b->where("rows"), "the number of rows"), n = as_expr(b->at("columns"), b->where("columns"), "the number of columns");
+    auto m = as_expr(b->at("rows"), b->where("rows"), "the number of rows"),
+         n = as_expr(b->at("columns"), b->where("columns"), "the number of columns");
     auto tm = small_int(b->at("tile_rows"), b->where("tile_rows"), "the tile's rows", 1, 1 << 20);
     auto tn = small_int(b->at("tile_columns"), b->where("tile_columns"), "the tile's columns", 1, 1 << 20);
     std::optional<int> group_rows = 8, cluster_dim = 0;
@@ -221,7 +228,8 @@ void Resolver::tiles_loop(const CallArgs& call, ExprId target, const std::vector
     if (c > 1 && *cluster_dim == 1) bn = bn * ir::Expr(c) + ir::cluster_rank();
     const ir::Expr bm_var = assign(names[0].c_str(), bm), bn_var = assign(names[1].c_str(), bn);
     out_ = saved;
-    dynamic_block(stmts, made.body, {{names[0], {Value::of_expr(bm_var), ast[target].span}}, {names[1], {Value::of_expr(bn_var), ast[target].span}}});
+    dynamic_block(stmts, made.body,
+                  {{names[0], {Value::of_expr(bm_var), ast[target].span}}, {names[1], {Value::of_expr(bn_var), ast[target].span}}});
     (*out_)[at].op = std::move(made);
 }
 
@@ -314,11 +322,18 @@ void Resolver::role(const CallArgs& call, bool warpgroups, const lang::WithItem&
             if (!r) return;
             made.registers = *r;
         } else if (key == "name") {
-            if (!v.is(K::string)) { error(Code::type_mismatch, call.keyword_spans.at(key), "a role's name is a string"); return; }
-            if (!is_name(v.text)) { error(Code::bad_choice, call.keyword_spans.at(key), not_a_name(v.text), name_hint); return; }
+            if (!v.is(K::string)) {
+                error(Code::type_mismatch, call.keyword_spans.at(key), "a role's name is a string");
+                return;
+            }
+            if (!is_name(v.text)) {
+                error(Code::bad_choice, call.keyword_spans.at(key), not_a_name(v.text), name_hint);
+                return;
+            }
             made.name = v.text;
         } else {
-            error(Code::unknown_keyword, call.keyword_spans.at(key), fmt::format("{} has no parameter '{}'", what, key), "its parameters are numbers, regs= and name=");
+            error(Code::unknown_keyword, call.keyword_spans.at(key), fmt::format("{} has no parameter '{}'", what, key),
+                  "its parameters are numbers, regs= and name=");
             return;
         }
     }
@@ -329,7 +344,8 @@ void Resolver::role(const CallArgs& call, bool warpgroups, const lang::WithItem&
     const int end = made.first_warp + per * made.instances;
     for (const auto& [first, last] : role_warps_) {
         if ((first != made.first_warp || last != end) && first < end && made.first_warp < last) {
-            error(Code::role_overlap, span, fmt::format("warps {} to {} are partly in another role", made.first_warp, end - 1), "roles of a kernel use disjoint warps, or exactly the same ones");
+            error(Code::role_overlap, span, fmt::format("warps {} to {} are partly in another role", made.first_warp, end - 1),
+                  "roles of a kernel use disjoint warps, or exactly the same ones");
             return;
         }
     }

@@ -65,8 +65,10 @@ Value Resolver::lookup(const std::string& name, Span span) {
         if (v.is(K::tile) && v.tile->element->op == ir::ElementOp::fragment) {
             const int fragment = v.tile->element->id;
             if (d.notes[static_cast<std::size_t>(fragment)].group != group_) {
-                auto& diagnostic = cx.error(Code::foreign_fragment, span, fmt::format("'{}' lives in the registers of other threads", name));
-                diagnostic.with_note(b->span, "it is made here").with_hint("make it inside the role that uses it, or pass it through shared memory");
+                auto& diagnostic =
+                    cx.error(Code::foreign_fragment, span, fmt::format("'{}' lives in the registers of other threads", name));
+                diagnostic.with_note(b->span, "it is made here")
+                    .with_hint("make it inside the role that uses it, or pass it through shared memory");
                 return {};
             }
         }
@@ -123,14 +125,18 @@ void Resolver::assign_target(ExprId target, Value value, Span span) {
         // All right sides are read before any left side changes: a, b = b, a.
         std::vector<Value> items = value.items;
         for (std::size_t i = 0; i < items.size(); ++i) {
-            if (items[i].is(K::tile) && !items[i].tile->fresh && !items[i].tile->weak && items[i].tile->element->op == ir::ElementOp::fragment &&
+            if (items[i].is(K::tile) && !items[i].tile->fresh && !items[i].tile->weak &&
+                items[i].tile->element->op == ir::ElementOp::fragment &&
                 items[i].tile->element->dims.size() == items[i].tile->shape.size()) {
                 Tile t = *items[i].tile;
                 const int copy = new_fragment("copy", t.dtype, t.shape, span);
                 emit(ir::Compute{copy, t.element}, span);
                 items[i] = fragment_value(copy, false);
-            } else if (items[i].is(K::expr) && items[i].expr.kind() != ir::ExprKind::constant && items[i].fresh_var < 0 && elements->size() > 1) {
-                if (items[i].expr.kind() == ir::ExprKind::var && d.kernel.vars[static_cast<std::size_t>(items[i].expr->id)].kind != ir::Variable::Kind::scalar) continue;
+            } else if (items[i].is(K::expr) && items[i].expr.kind() != ir::ExprKind::constant && items[i].fresh_var < 0 &&
+                       elements->size() > 1) {
+                if (items[i].expr.kind() == ir::ExprKind::var &&
+                    d.kernel.vars[static_cast<std::size_t>(items[i].expr->id)].kind != ir::Variable::Kind::scalar)
+                    continue;
                 if (items[i].expr.kind() == ir::ExprKind::block_index || items[i].expr.kind() == ir::ExprKind::size) continue;
                 const int copy = d.add_var("copy");
                 emit(ir::Assign{copy, items[i].expr}, span);
@@ -166,7 +172,8 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
                 if (frames_[i].function) break;
                 continue;
             }
-            auto& diagnostic = cx.error(Code::assigned_in_role, span, fmt::format("'{}' belongs to the whole block and is assigned by some of its threads", name));
+            auto& diagnostic = cx.error(Code::assigned_in_role, span,
+                                        fmt::format("'{}' belongs to the whole block and is assigned by some of its threads", name));
             diagnostic.with_note(it->second.span, "it is defined here").with_hint("use another name inside the role");
             return;
         }
@@ -179,8 +186,10 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
     if (existing && outer) {
         Value& old = existing->value;
         auto kind_error = [&] {
-            auto& diagnostic = cx.error(Code::changes_kind, span, fmt::format("'{}' is {} outside this block and {} here", name, describe(old), describe(value)));
-            diagnostic.with_note(existing->span, "it is defined here").with_hint("a name that changes inside a loop or branch keeps its kind, dtype and shape; use another name");
+            auto& diagnostic = cx.error(Code::changes_kind, span,
+                                        fmt::format("'{}' is {} outside this block and {} here", name, describe(old), describe(value)));
+            diagnostic.with_note(existing->span, "it is defined here")
+                .with_hint("a name that changes inside a loop or branch keeps its kind, dtype and shape; use another name");
         };
         const bool integer = value.is(K::expr) || value.is(K::integer) || value.is(K::boolean);
         if (old.is(K::expr) && old.expr.kind() == ir::ExprKind::var && integer) {
@@ -241,10 +250,14 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
                 auto& variable = d.kernel.vars[static_cast<std::size_t>(value.fresh_var)];
                 if (variable.name.rfind(name, 0) != 0) variable.name = d.unique(name);
                 value.fresh_var = -1;
-            } else if (kind == ir::ExprKind::var && d.kernel.vars[static_cast<std::size_t>(value.expr->id)].kind != ir::Variable::Kind::scalar) {
+            } else if (kind == ir::ExprKind::var &&
+                       d.kernel.vars[static_cast<std::size_t>(value.expr->id)].kind != ir::Variable::Kind::scalar) {
                 // loop variables and instance indices never change: an alias is enough
             } else if (kind != ir::ExprKind::size && kind != ir::ExprKind::block_index && kind != ir::ExprKind::cluster_rank) {
-                if (!out_) { error(Code::not_constant, span, "module-level values are constants"); return; }
+                if (!out_) {
+                    error(Code::not_constant, span, "module-level values are constants");
+                    return;
+                }
                 const int var = d.add_var(name);
                 emit(ir::Assign{var, value.expr}, span);
                 value = Value::of_expr(ir::var_expr(var));
@@ -252,9 +265,12 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
             break;
         }
         case K::tile: {
-            if (!out_) { error(Code::not_constant, span, "module-level values are constants"); return; }
+            if (!out_) {
+                error(Code::not_constant, span, "module-level values are constants");
+                return;
+            }
             Tile& t = *value.tile;
-            if (t.weak) {   // an integer scalar as a value, or a folded literal: fixed to its natural dtype
+            if (t.weak) {  // an integer scalar as a value, or a folded literal: fixed to its natural dtype
                 Tile fixed = t;
                 fixed.weak = false;
                 value = settled(Value::of_tile(fixed), name, span);
@@ -284,7 +300,10 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
             } else {
                 value = settled(value, name, span);
             }
-            if (!value) { declare(name, {}, span); return; }
+            if (!value) {
+                declare(name, {}, span);
+                return;
+            }
             value.tile = std::make_shared<Tile>(*value.tile);
             value.tile->fresh = false;
             value.tile->layout = {};
@@ -300,8 +319,10 @@ void Resolver::assign_name(const std::string& name, Value value, Span span) {
 void Resolver::collect_assigned(const std::vector<StmtId>& stmts, std::set<std::string>& out, int depth) const {
     auto target = [&](ExprId id, auto&& self) -> void {
         if (const auto* n = ast.get_if<lang::Name>(id)) out.insert(n->id);
-        if (const auto* t = ast.get_if<lang::Tuple>(id)) for (ExprId x : t->elements) self(x, self);
-        if (const auto* l = ast.get_if<lang::List>(id)) for (ExprId x : l->elements) self(x, self);
+        if (const auto* t = ast.get_if<lang::Tuple>(id))
+            for (ExprId x : t->elements) self(x, self);
+        if (const auto* l = ast.get_if<lang::List>(id))
+            for (ExprId x : l->elements) self(x, self);
     };
     for (StmtId id : stmts) {
         if (const auto* a = ast.get_if<lang::Assign>(id)) target(a->target, target);
@@ -396,7 +417,8 @@ void Resolver::statement(StmtId id) {
             else if constexpr (std::is_same_v<T, lang::If>) if_statement(n, s.header, 0);
             else if constexpr (std::is_same_v<T, lang::With>) with_statement(n, s.header);
             else if constexpr (std::is_same_v<T, lang::While>) {
-                error(Code::while_loop, s.header, "`while` is not in the language", "a loop has a trip count that is known when it starts: for i in tw.range(n)");
+                error(Code::while_loop, s.header, "`while` is not in the language",
+                      "a loop has a trip count that is known when it starts: for i in tw.range(n)");
             } else if constexpr (std::is_same_v<T, lang::Pass>) {
             } else if constexpr (std::is_same_v<T, lang::Assert>) {
                 Value c = evaluate(n.condition);
@@ -414,19 +436,25 @@ void Resolver::statement(StmtId id) {
                     }
                     auto& diagnostic = cx.error(Code::static_assert_failed, ast[n.condition].span, message);
                     std::string values;
-                    for (const auto& c2 : d.kernel.consts) values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", c2.name, c2.value);
+                    for (const auto& c2 : d.kernel.consts)
+                        values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", c2.name, c2.value);
                     if (!values.empty()) diagnostic.with_note({}, "with " + values);
-                    stopped_ = true;   // what follows relies on it
+                    stopped_ = true;  // what follows relies on it
                 }
             } else if constexpr (std::is_same_v<T, lang::ExprStmt>) expression_statement(n.value, span);
             else if constexpr (std::is_same_v<T, lang::Return>) {
-                if (inline_stack_.empty() && !n.value) error(Code::unsupported_statement, span, "`return` in a kernel", "every block runs the whole kernel; put the rest under an `if`");
-                else if (inline_stack_.empty()) error(Code::unsupported_statement, span, "a kernel returns nothing", "write results with tw.store");
+                if (inline_stack_.empty() && !n.value)
+                    error(Code::unsupported_statement, span, "`return` in a kernel",
+                          "every block runs the whole kernel; put the rest under an `if`");
+                else if (inline_stack_.empty())
+                    error(Code::unsupported_statement, span, "a kernel returns nothing", "write results with tw.store");
                 else error(Code::inline_form, span, "`return` is not the last statement of the inline function");
             } else if constexpr (std::is_same_v<T, lang::Break> || std::is_same_v<T, lang::Continue>) {
-                error(Code::unsupported_statement, span, "loops run to their end: there is no `break` or `continue`", "put the rest of the body under an `if`");
+                error(Code::unsupported_statement, span, "loops run to their end: there is no `break` or `continue`",
+                      "put the rest of the body under an `if`");
             } else if constexpr (std::is_same_v<T, lang::FunctionDef>) {
-                error(Code::unsupported_statement, s.header, "a function is defined inside a kernel", "define it at module level with @tw.inline");
+                error(Code::unsupported_statement, s.header, "a function is defined inside a kernel",
+                      "define it at module level with @tw.inline");
             } else {
                 error(Code::unsupported_statement, span, "this statement is not allowed inside a kernel");
             }
@@ -438,7 +466,8 @@ void Resolver::statement(StmtId id) {
 // `if tw.any(c):`. Warps decide for themselves, so the branch may hold nothing that another warp takes part in.
 void Resolver::vote(const lang::If& i, int fragment, Span span, std::size_t branch) {
     if (branch + 1 < i.branches.size() || !i.otherwise.empty()) {
-        error(Code::type_mismatch, span, "`if tw.any(...)` has no other side: it is a rare other way to values that are there already", "compute the usual values before it");
+        error(Code::type_mismatch, span, "`if tw.any(...)` has no other side: it is a rare other way to values that are there already",
+              "compute the usual values before it");
         return;
     }
     promote(i.branches[branch].body);

@@ -103,7 +103,8 @@ std::optional<Tile> Resolver::as_tile(const Value& v, Span span, const char* wha
             if (v.is(K::global)) {
                 const ir::Tensor& tensor = d.kernel.tensors[static_cast<std::size_t>(v.global->tensor)];
                 if (is_float(tensor.dtype)) {
-                    error(Code::type_mismatch, span, fmt::format("{} must be a tile, but this is a part of the tensor {}", what, tensor.name),
+                    error(Code::type_mismatch, span,
+                          fmt::format("{} must be a tile, but this is a part of the tensor {}", what, tensor.name),
                           "load it first: tw.load(" + tensor.name + "[...])");
                     return std::nullopt;
                 }
@@ -120,14 +121,14 @@ std::optional<Tile> Resolver::as_tile(const Value& v, Span span, const char* wha
             return t;
         }
         case K::shared:
-            error(Code::type_mismatch, span, fmt::format("{} must be a register tile, but this lies in shared memory", what), "load it first: tw.load(view)");
+            error(Code::type_mismatch, span, fmt::format("{} must be a register tile, but this lies in shared memory", what),
+                  "load it first: tw.load(view)");
             return std::nullopt;
         case K::tensor:
-            error(Code::type_mismatch, span, fmt::format("{} must be a tile, but this is a tensor", what), "load a part of it: tw.load(X[i:i+B])");
+            error(Code::type_mismatch, span, fmt::format("{} must be a tile, but this is a tensor", what),
+                  "load a part of it: tw.load(X[i:i+B])");
             return std::nullopt;
-        default:
-            error(Code::type_mismatch, span, fmt::format("{} must be a tile, not {}", what, describe(v)));
-            return std::nullopt;
+        default: error(Code::type_mismatch, span, fmt::format("{} must be a tile, not {}", what, describe(v))); return std::nullopt;
     }
 }
 
@@ -154,7 +155,8 @@ std::optional<Tile> Resolver::join(const std::vector<Tile*>& operands, Span span
             continue;
         }
         if (t->shape.size() != out.shape.size()) {
-            error(Code::shape_mismatch, span, fmt::format("'{}' of tiles with shapes {} and {}", what, shape_text(out.shape), shape_text(t->shape)),
+            error(Code::shape_mismatch, span,
+                  fmt::format("'{}' of tiles with shapes {} and {}", what, shape_text(out.shape), shape_text(t->shape)),
                   "say along which dimension the smaller one spreads: v[:, None] or v[None, :]");
             return std::nullopt;
         }
@@ -164,7 +166,8 @@ std::optional<Tile> Resolver::join(const std::vector<Tile*>& operands, Span span
                 out.shape[i] = t->shape[i];
                 out.spread[i] = 0;
             } else if (out.shape[i] != t->shape[i]) {
-                error(Code::shape_mismatch, span, fmt::format("'{}' of tiles with shapes {} and {}", what, shape_text(out.shape), shape_text(t->shape)),
+                error(Code::shape_mismatch, span,
+                      fmt::format("'{}' of tiles with shapes {} and {}", what, shape_text(out.shape), shape_text(t->shape)),
                       t->shape[i] == 1 || out.shape[i] == 1 ? "an extent of 1 does not spread by itself: index it away and use None" : "");
                 return std::nullopt;
             }
@@ -188,7 +191,8 @@ std::optional<Tile> Resolver::join(const std::vector<Tile*>& operands, Span span
     out.weak = !dtype;
     if (!dtype) dtype = weak_float ? DType::F32 : DType::I32;
     if (weak_float && !is_float(*dtype)) {
-        error(Code::mixed_dtypes, span, fmt::format("'{}' of a float and a tile of {}", what, target::name(*dtype)), "convert the tile: x.to(f32)");
+        error(Code::mixed_dtypes, span, fmt::format("'{}' of a float and a tile of {}", what, target::name(*dtype)),
+              "convert the tile: x.to(f32)");
         return std::nullopt;
     }
     (void)weak_int;
@@ -209,7 +213,8 @@ Value Resolver::elementwise(ElementOp op, std::vector<Value> operands, Span span
     const bool logical = op == ElementOp::logic_and || op == ElementOp::logic_or || op == ElementOp::logic_not;
     std::optional<Tile> result;
     if (op == ElementOp::select) {
-        if (tiles[0].dtype != DType::Bool) return error(Code::bad_dtype, span, fmt::format("the condition of tw.where is {}, not bool", target::name(tiles[0].dtype)));
+        if (tiles[0].dtype != DType::Bool)
+            return error(Code::bad_dtype, span, fmt::format("the condition of tw.where is {}, not bool", target::name(tiles[0].dtype)));
         auto values = join({joined[1], joined[2]}, span, true, what);
         if (!values) return {};
         result = join(joined, span, false, what);
@@ -224,19 +229,40 @@ Value Resolver::elementwise(ElementOp op, std::vector<Value> operands, Span span
         return error(Code::bad_dtype, span, fmt::format("'{}' takes boolean tiles, not {}", what, target::name(result->dtype)));
     }
     switch (op) {
-        case ElementOp::exp: case ElementOp::exp2: case ElementOp::log: case ElementOp::log2: case ElementOp::sqrt: case ElementOp::rsqrt:
-        case ElementOp::rcp: case ElementOp::sin: case ElementOp::cos: case ElementOp::tanh: case ElementOp::erf: case ElementOp::sigmoid:
-        case ElementOp::floor: case ElementOp::ceil: case ElementOp::pow: case ElementOp::fma:
+        case ElementOp::exp:
+        case ElementOp::exp2:
+        case ElementOp::log:
+        case ElementOp::log2:
+        case ElementOp::sqrt:
+        case ElementOp::rsqrt:
+        case ElementOp::rcp:
+        case ElementOp::sin:
+        case ElementOp::cos:
+        case ElementOp::tanh:
+        case ElementOp::erf:
+        case ElementOp::sigmoid:
+        case ElementOp::floor:
+        case ElementOp::ceil:
+        case ElementOp::pow:
+        case ElementOp::fma:
             if (result->weak && result->dtype == DType::I32) {
                 for (Tile& t : tiles) t.element = cast_node(t.element, DType::F32);
                 result->dtype = DType::F32;
             }
             if (result->dtype != DType::F32 && result->dtype != DType::F64) {
-                return error(Code::bad_dtype, span, fmt::format("tw.{} is computed in f32, but the operand is {}", what, target::name(result->dtype)), "convert it: x.to(f32)");
+                return error(Code::bad_dtype, span,
+                             fmt::format("tw.{} is computed in f32, but the operand is {}", what, target::name(result->dtype)),
+                             "convert it: x.to(f32)");
             }
             break;
-        case ElementOp::add: case ElementOp::sub: case ElementOp::mul: case ElementOp::neg: case ElementOp::div: case ElementOp::mod:
-            if (result->dtype == DType::Bool) return error(Code::bad_dtype, span, fmt::format("'{}' of boolean tiles", what), "use tw.where(c, 1.0, 0.0)");
+        case ElementOp::add:
+        case ElementOp::sub:
+        case ElementOp::mul:
+        case ElementOp::neg:
+        case ElementOp::div:
+        case ElementOp::mod:
+            if (result->dtype == DType::Bool)
+                return error(Code::bad_dtype, span, fmt::format("'{}' of boolean tiles", what), "use tw.where(c, 1.0, 0.0)");
             if (std::string_view(what) == "/" && !is_float(result->dtype)) {
                 return error(Code::bad_dtype, span, "'/' of integer tiles", "write // for integers, or convert: x.to(f32)");
             }
@@ -244,7 +270,8 @@ Value Resolver::elementwise(ElementOp op, std::vector<Value> operands, Span span
                 return error(Code::bad_dtype, span, fmt::format("'{}' of float tiles", what), "use tw.floor(x / y)");
             }
             if (result->dtype == DType::E4M3 || result->dtype == DType::E5M2 || result->dtype == DType::TF32) {
-                return error(Code::bad_dtype, span, fmt::format("'{}' is not computed in {}", what, target::name(result->dtype)), "convert it: x.to(f32)");
+                return error(Code::bad_dtype, span, fmt::format("'{}' is not computed in {}", what, target::name(result->dtype)),
+                             "convert it: x.to(f32)");
             }
             break;
         default: break;
@@ -254,9 +281,12 @@ Value Resolver::elementwise(ElementOp op, std::vector<Value> operands, Span span
     n->dtype = result->dtype;
     n->approximate = approximate;
     switch (op) {
-        case ElementOp::lt: case ElementOp::le: case ElementOp::gt: case ElementOp::ge: case ElementOp::eq: case ElementOp::ne:
-            n->dtype = DType::Bool;
-            break;
+        case ElementOp::lt:
+        case ElementOp::le:
+        case ElementOp::gt:
+        case ElementOp::ge:
+        case ElementOp::eq:
+        case ElementOp::ne: n->dtype = DType::Bool; break;
         default: break;
     }
     for (Tile& t : tiles) n->args.push_back(t.element);
@@ -285,7 +315,8 @@ int Resolver::materialize(const Tile& t, const std::string& name, Span span) {
         }
     }
     if (elements > (1 << 20)) {
-        error(Code::value_out_of_range, span, fmt::format("a register tile of {} elements", elements), "no block has registers for more than 2^16 values of 32 bits");
+        error(Code::value_out_of_range, span, fmt::format("a register tile of {} elements", elements),
+              "no block has registers for more than 2^16 values of 32 bits");
         return -1;
     }
     const int f = new_fragment(name, t.dtype, shape, span);
@@ -324,7 +355,8 @@ Value Resolver::tile_index(const Tile& whole, const lang::Subscript& s, Span spa
     for (lang::ExprId id : indices) {
         if (const auto* slice = ast.get_if<lang::Slice>(id); slice && !slice->lower && !slice->upper && !slice->step) {
             const std::size_t from = to.size();
-            if (from >= t.shape.size()) return error(Code::bad_index_count, span, fmt::format("too many indices for a tile of shape {}", shape_text(t.shape)));
+            if (from >= t.shape.size())
+                return error(Code::bad_index_count, span, fmt::format("too many indices for a tile of shape {}", shape_text(t.shape)));
             to.push_back(static_cast<int>(shape.size()));
             shape.push_back(t.shape[from]);
             spread.push_back(t.spread[from]);
@@ -333,15 +365,25 @@ Value Resolver::tile_index(const Tile& whole, const lang::Subscript& s, Span spa
             spread.push_back(1);
         } else if (ast.get_if<lang::Slice>(id)) {
             const std::size_t from = to.size();
-            if (from >= t.shape.size()) return error(Code::bad_index_count, span, fmt::format("too many indices for a tile of shape {}", shape_text(t.shape)));
+            if (from >= t.shape.size())
+                return error(Code::bad_index_count, span, fmt::format("too many indices for a tile of shape {}", shape_text(t.shape)));
             auto index = index_of(id, ir::Expr(t.shape[from]));
             if (!index) return {};
             auto lo = index->lo.as_constant();
-            if (!lo) return error(Code::not_constant, index->span, "a window of a register tile has constant bounds", "use tw.unroll for the loop around it");
-            if (*lo < 0 || *lo + index->extent > t.shape[from]) return error(Code::value_out_of_range, index->span, fmt::format("{}:{} of a dimension of extent {}", *lo, *lo + index->extent, t.shape[from]));
-            if (*lo % index->extent || t.shape[from] % index->extent) return error(Code::value_out_of_range, index->span, fmt::format("a window of {} elements starts at a multiple of {}", index->extent, index->extent));
+            if (!lo)
+                return error(Code::not_constant, index->span, "a window of a register tile has constant bounds",
+                             "use tw.unroll for the loop around it");
+            if (*lo < 0 || *lo + index->extent > t.shape[from])
+                return error(Code::value_out_of_range, index->span,
+                             fmt::format("{}:{} of a dimension of extent {}", *lo, *lo + index->extent, t.shape[from]));
+            if (*lo % index->extent || t.shape[from] % index->extent)
+                return error(Code::value_out_of_range, index->span,
+                             fmt::format("a window of {} elements starts at a multiple of {}", index->extent, index->extent));
             if (index->extent != t.shape[from]) {
-                for (char made : t.spread) if (made) return error(Code::unsupported_expression, index->span, "a tile with a None dimension has no windows", "take the window first");
+                for (char made : t.spread)
+                    if (made)
+                        return error(Code::unsupported_expression, index->span, "a tile with a None dimension has no windows",
+                                     "take the window first");
                 const int f = materialize(t, "whole", span);
                 if (f < 0) return {};
                 if (t.element->op != ElementOp::fragment || t.element->id != f) t = *fragment_value(f, false).tile;
@@ -360,7 +402,8 @@ Value Resolver::tile_index(const Tile& whole, const lang::Subscript& s, Span spa
         }
     }
     if (to.size() != t.shape.size()) {
-        return error(Code::bad_index_count, span, fmt::format("{} of {} dimensions are indexed", to.size(), t.shape.size()), "write ':' for each dimension that stays");
+        return error(Code::bad_index_count, span, fmt::format("{} of {} dimensions are indexed", to.size(), t.shape.size()),
+                     "write ':' for each dimension that stays");
     }
     if (shape.size() > 8) return error(Code::bad_index_count, span, "a tile has at most 8 dimensions");
     Tile out = t;
@@ -376,12 +419,18 @@ Value Resolver::reduce(const std::string& op, const Value& v, const Value* axis,
     if (!t) return {};
     if (t->shape.empty()) return error(Code::bad_axis, span, fmt::format("tw.{} of a scalar", op));
     switch (t->dtype) {
-        case DType::F32: case DType::F64: case DType::I32: case DType::U32: case DType::I64: break;
-        case DType::BF16: case DType::F16:
-            if (op == "max" || op == "min") break;   // exact
+        case DType::F32:
+        case DType::F64:
+        case DType::I32:
+        case DType::U32:
+        case DType::I64: break;
+        case DType::BF16:
+        case DType::F16:
+            if (op == "max" || op == "min") break;  // exact
             [[fallthrough]];
         default:
-            return error(Code::bad_dtype, span, fmt::format("tw.{} of {} values", op, target::name(t->dtype)), "reduce in f32: tw." + op + "(x.to(f32), ...)");
+            return error(Code::bad_dtype, span, fmt::format("tw.{} of {} values", op, target::name(t->dtype)),
+                         "reduce in f32: tw." + op + "(x.to(f32), ...)");
     }
     for (char s : t->spread) {
         if (s) return error(Code::bad_axis, span, "a tile with a None dimension cannot be reduced", "reduce first, then index with None");
@@ -393,7 +442,8 @@ Value Resolver::reduce(const std::string& op, const Value& v, const Value* axis,
         auto a = constant_int(*axis, axis_span, "the axis");
         if (!a) return {};
         const int rank = static_cast<int>(t->shape.size());
-        if (*a < -rank || *a >= rank) return error(Code::bad_axis, axis_span, fmt::format("axis {} of a tile of shape {}", *a, shape_text(t->shape)));
+        if (*a < -rank || *a >= rank)
+            return error(Code::bad_axis, axis_span, fmt::format("axis {} of a tile of shape {}", *a, shape_text(t->shape)));
         axes.push_back(static_cast<int>(*a < 0 ? *a + rank : *a));
     }
     // The operand is a fragment of its own; the name on the left belongs to the result.

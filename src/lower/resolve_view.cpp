@@ -40,7 +40,8 @@ std::optional<Index> Resolver::index_of(lang::ExprId id, std::optional<ir::Expr>
     if (!v) return std::nullopt;
     if (v.is(K::tile) && !v.tile->shape.empty()) {
         if (v.tile->shape.size() != 1 || target::info(v.tile->dtype).is_float || v.tile->dtype == DType::Bool) {
-            error(Code::type_mismatch, out.span, fmt::format("an index is an integer, a slice, or a one-dimensional integer tile (a gather), not {}", describe(v)));
+            error(Code::type_mismatch, out.span,
+                  fmt::format("an index is an integer, a slice, or a one-dimensional integer tile (a gather), not {}", describe(v)));
             return std::nullopt;
         }
         out.kind = Index::Kind::gather;
@@ -71,8 +72,9 @@ Value Resolver::tensor_index(int tensor, const lang::Subscript& s, Span span) {
     const ir::Tensor& t = d.kernel.tensors[static_cast<std::size_t>(tensor)];
     const auto ids = index_list(ast, s);
     if (ids.size() != t.dims.size()) {
-        return error(Code::bad_index_count, span, fmt::format("{} has {} dimension{}, here are {} ind{}", t.name, t.dims.size(), t.dims.size() == 1 ? "" : "s",
-                                                             ids.size(), ids.size() == 1 ? "ex" : "ices"));
+        return error(Code::bad_index_count, span,
+                     fmt::format("{} has {} dimension{}, here are {} ind{}", t.name, t.dims.size(), t.dims.size() == 1 ? "" : "s",
+                                 ids.size(), ids.size() == 1 ? "ex" : "ices"));
     }
     auto ref = std::make_shared<GlobalRef>();
     ref->tensor = tensor;
@@ -93,7 +95,8 @@ Value Resolver::tensor_index(int tensor, const lang::Subscript& s, Span span) {
 Value Resolver::shared_index(const ir::SharedView& view, const lang::Subscript& s, Span span) {
     const auto ids = index_list(ast, s);
     if (ids.size() > view.dims.size()) {
-        return error(Code::bad_index_count, span, fmt::format("the view has {} dimensions, here are {} indices", view.dims.size(), ids.size()));
+        return error(Code::bad_index_count, span,
+                     fmt::format("the view has {} dimensions, here are {} indices", view.dims.size(), ids.size()));
     }
     auto out = std::make_shared<ir::SharedView>(view);
     out->dims.clear();
@@ -110,10 +113,13 @@ Value Resolver::shared_index(const ir::SharedView& view, const lang::Subscript& 
         if (index->kind == Index::Kind::gather) return error(Code::unsupported_expression, index->span, "shared memory cannot be gathered");
         if (auto lo = index->lo.as_constant(); lo && (*lo < 0 || *lo + index->extent > extent)) {
             return error(Code::value_out_of_range, index->span,
-                         index->kind == Index::Kind::scalar ? fmt::format("index {} of a dimension of extent {}", *lo, extent)
-                                                            : fmt::format("{}:{} of a dimension of extent {}", *lo, *lo + index->extent, extent));
+                         index->kind == Index::Kind::scalar
+                             ? fmt::format("index {} of a dimension of extent {}", *lo, extent)
+                             : fmt::format("{}:{} of a dimension of extent {}", *lo, *lo + index->extent, extent));
         }
-        if (index->extent > extent) return error(Code::value_out_of_range, index->span, fmt::format("{} elements of a dimension of extent {}", index->extent, extent));
+        if (index->extent > extent)
+            return error(Code::value_out_of_range, index->span,
+                         fmt::format("{} elements of a dimension of extent {}", index->extent, extent));
         ir::Expr& origin = out->origin[static_cast<std::size_t>(dim)];
         origin = origin + index->lo;
         if (index->kind == Index::Kind::range) {
@@ -185,7 +191,8 @@ std::optional<ir::GlobalView> Resolver::global_view(const Value& v, const std::v
     const ir::Tensor& t = d.kernel.tensors[static_cast<std::size_t>(ref.tensor)];
     if (tile_shape && all_scalar && !tile_shape->empty()) {
         if (tile_shape->size() > t.dims.size()) {
-            error(Code::shape_mismatch, span, fmt::format("a tile of shape {} does not fit the {} dimensions of {}", shape_text(*tile_shape), t.dims.size(), t.name));
+            error(Code::shape_mismatch, span,
+                  fmt::format("a tile of shape {} does not fit the {} dimensions of {}", shape_text(*tile_shape), t.dims.size(), t.name));
             return std::nullopt;
         }
         const std::size_t first = t.dims.size() - tile_shape->size();
@@ -195,7 +202,8 @@ std::optional<ir::GlobalView> Resolver::global_view(const Value& v, const std::v
         }
     }
     if (tile_shape && view.extents != *tile_shape) {
-        error(Code::shape_mismatch, span, fmt::format("the part of {} has shape {}, the tile {}", t.name, shape_text(view.extents), shape_text(*tile_shape)));
+        error(Code::shape_mismatch, span,
+              fmt::format("the part of {} has shape {}, the tile {}", t.name, shape_text(view.extents), shape_text(*tile_shape)));
         return std::nullopt;
     }
     view.limit.assign(view.dims.size(), std::nullopt);
@@ -221,7 +229,8 @@ std::optional<ir::SharedView> Resolver::shared_view(const Value& v, Span span, c
 std::optional<ir::BarrierRef> Resolver::barrier_ref(const Value& v, Span span) {
     if (!v) return std::nullopt;
     if (v.is(K::barrier)) return *v.barrier;
-    if (v.is(K::barriers) && d.kernel.barriers[static_cast<std::size_t>(v.integer)].slots == 1) return ir::BarrierRef{static_cast<int>(v.integer), 0, std::nullopt};
+    if (v.is(K::barriers) && d.kernel.barriers[static_cast<std::size_t>(v.integer)].slots == 1)
+        return ir::BarrierRef{static_cast<int>(v.integer), 0, std::nullopt};
     error(Code::type_mismatch, span, fmt::format("an mbarrier is needed here, bars[i] or ring.full(slot), not {}", describe(v)));
     return std::nullopt;
 }

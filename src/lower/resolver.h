@@ -18,7 +18,7 @@ namespace tw::lower {
 
 inline constexpr int kMaxStatements = 200'000;
 inline constexpr int kMaxUnroll = 4096;
-inline constexpr int kMaxWork = 2'000'000;      // statements visited, unrolled copies included
+inline constexpr int kMaxWork = 2'000'000;  // statements visited, unrolled copies included
 inline constexpr int kMaxInlineDepth = 32;
 
 struct Binding {
@@ -30,7 +30,7 @@ struct Binding {
 struct ModuleScope {
     const lang::Module* ast = nullptr;
     std::map<std::string, Binding> names;
-    std::vector<std::string> sizes;             // in the order of declaration
+    std::vector<std::string> sizes;  // in the order of declaration
     std::map<std::string, lang::StmtId> kernels;
 };
 
@@ -40,7 +40,7 @@ struct CallArgs {
     std::vector<lang::ExprId> positional_ids;
     std::map<std::string, Value> keyword;
     std::map<std::string, Span> keyword_spans;
-    Span span;        // the whole call
+    Span span;  // the whole call
     Span callee;
 };
 
@@ -97,21 +97,21 @@ public:
     ModuleScope& module;
     const Context& cx;
     Draft& d;
-    bool module_level = false;       // only constants are legal
+    bool module_level = false;  // only constants are legal
 
 private:
     friend struct Builtins;
-    struct Relation {                // a promise on the contents of `tensor` that names others
+    struct Relation {  // a promise on the contents of `tensor` that names others
         std::string tensor, keyword;
         std::vector<std::string> others;
-        std::int64_t width = 0;      // tile_ends
+        std::int64_t width = 0;  // tile_ends
         Span where;
     };
     std::vector<Relation> relations_;
     struct Frame {
         std::map<std::string, Binding> names;
-        bool function = false;       // lookups stop here and go on at module level
-        bool role = false;           // outer scalars may be read, not assigned
+        bool function = false;  // lookups stop here and go on at module level
+        bool role = false;      // outer scalars may be read, not assigned
     };
 
     // statements
@@ -152,7 +152,7 @@ private:
     std::optional<Tile> join(const std::vector<Tile*>& operands, Span span, bool same_dtype, const char* what);
     Value elementwise(ir::ElementOp op, std::vector<Value> operands, Span span, const char* what, bool approximate = false);
     Tile cast(const Tile& t, DType to) const;
-    int materialize(const Tile& t, const std::string& name, Span span);   // -1: not possible here, reported
+    int materialize(const Tile& t, const std::string& name, Span span);  // -1: not possible here, reported
     Value fragment_value(int fragment, bool fresh) const;
     // A tile that later statements cannot change any more: a fragment of its own, with None dimensions put back. Other values as they are.
     Value settled(const Value& v, const std::string& name, Span span);
@@ -193,9 +193,9 @@ private:
     int batch_depth_ = 0;
     std::vector<lang::StmtId> inline_stack_;
     Value returned_;
-    std::map<std::string, Span> ended_;   // names of blocks that are over
-    std::string assigning_;          // the name on the left of the statement being resolved, for readable IR names
-    std::vector<std::pair<int, int>> role_warps_;   // [first, end) of every role, for overlaps
+    std::map<std::string, Span> ended_;            // names of blocks that are over
+    std::string assigning_;                        // the name on the left of the statement being resolved, for readable IR names
+    std::vector<std::pair<int, int>> role_warps_;  // [first, end) of every role, for overlaps
     const target::Arch* arch_ = nullptr;
     int threads_given_ = 0;
     friend std::optional<Draft> resolve_kernel(const lang::Module&, ModuleScope&, const Context&, lang::StmtId,

@@ -6,7 +6,8 @@
 namespace tw::lower {
 namespace {
 
-// The degree as a polynomial in its run-time values; anything above the limit is just above it. Quotients, minima and the like are values of their own.
+// The degree as a polynomial in its run-time values; anything above the limit is just above it. Quotients, minima and the like are values
+// of their own.
 int degree_of(const ir::Expr& e) {
     using K = ir::ExprKind;
     int degree = 0, highest = 0;
@@ -50,11 +51,14 @@ bool has_more_items(const Value& value, std::size_t most) {
 }  // namespace
 
 const char* size_problem(const ir::Expr& expression) {
-    if (has_more_nodes(expression, kMaxExpressionNodes)) return "with its names replaced by what they stand for, this integer has more than 10000 parts";
+    if (has_more_nodes(expression, kMaxExpressionNodes))
+        return "with its names replaced by what they stand for, this integer has more than 10000 parts";
     if (degree_of(expression) > kMaxDegree) return "this integer is a product of more than 12 run-time values";
     return nullptr;
 }
 
-const char* size_problem(const Value& value) { return has_more_items(value, kMaxItems) ? "this tuple has more than 4096 values, nested ones included" : nullptr; }
+const char* size_problem(const Value& value) {
+    return has_more_items(value, kMaxItems) ? "this tuple has more than 4096 values, nested ones included" : nullptr;
+}
 
 }  // namespace tw::lower

@@ -9,8 +9,8 @@
 namespace tw::lower {
 
 inline constexpr std::size_t kMaxExpressionNodes = 10'000;
-inline constexpr int kMaxDegree = 12;            // factors of a product of run-time integers: indices of tensors have at most 8 dimensions
-inline constexpr std::size_t kMaxItems = 4096;   // of a tuple, nested ones included
+inline constexpr int kMaxDegree = 12;           // factors of a product of run-time integers: indices of tensors have at most 8 dimensions
+inline constexpr std::size_t kMaxItems = 4096;  // of a tuple, nested ones included
 
 // An empty text, or what is too large about it.
 const char* size_problem(const ir::Expr& expression);

@@ -44,7 +44,8 @@ private:
 
     bool tensor_allowed(const ir::Tensor& t, const ir::Loc& loc) {
         if (t.dims.size() > static_cast<std::size_t>(target::tma_max_rank)) {
-            cx_.error(Code::bad_tma, loc, fmt::format("TMA handles up to {} dimensions, {} has {}", target::tma_max_rank, t.name, t.dims.size()));
+            cx_.error(Code::bad_tma, loc,
+                      fmt::format("TMA handles up to {} dimensions, {} has {}", target::tma_max_rank, t.name, t.dims.size()));
             return false;
         }
         if (!t.strides.back().is_constant(1)) {
@@ -55,14 +56,17 @@ private:
         for (std::size_t i = 0; i + 1 < t.strides.size(); ++i) {
             if (multiples_.of(t.strides[i]) >= needed) continue;
             const std::string stride = to_string(t.strides[i], ir::names_of(k_));
-            cx_.error(Code::tma_alignment, loc, fmt::format("TMA needs strides of {} that are multiples of 16 bytes ({} elements), and {} is not known to be one", t.name, needed, stride))
+            cx_.error(Code::tma_alignment, loc,
+                      fmt::format("TMA needs strides of {} that are multiples of 16 bytes ({} elements), and {} is not known to be one",
+                                  t.name, needed, stride))
                 .with_hint(fmt::format("state it as a launch precondition: tw.assume({} % {} == 0)", stride, needed));
             return false;
         }
         return true;
     }
 
-    void split(const ir::SharedView& view, int tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims, bool store, const ir::Loc& loc, const Emit& emit) {
+    void split(const ir::SharedView& view, int tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims, bool store,
+               const ir::Loc& loc, const Emit& emit) {
         const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(tensor)];
         const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
         if (t.dims.empty() || !tensor_allowed(t, loc)) return;
@@ -73,20 +77,26 @@ private:
         }
         for (std::size_t i = 1; i < rank; ++i) {
             if (view.dims[i] < view.dims[i - 1]) {
-                cx_.error(Code::bad_tma, loc, "TMA does not transpose").with_hint("copy as it lies and use a transposed view when reading: s.T");
+                cx_.error(Code::bad_tma, loc, "TMA does not transpose")
+                    .with_hint("copy as it lies and use a transposed view when reading: s.T");
                 return;
             }
         }
         const int size = target::bytes(t.dtype), needed = 16 / size;
         if (multiples_.of(origin.back()) < needed) {
-            cx_.error(Code::tma_alignment, loc, fmt::format("a TMA box starts at a multiple of 16 bytes ({} elements) of a row, and {} is not known to be one", needed, to_string(origin.back(), ir::names_of(k_))))
+            cx_.error(Code::tma_alignment, loc,
+                      fmt::format("a TMA box starts at a multiple of 16 bytes ({} elements) of a row, and {} is not known to be one",
+                                  needed, to_string(origin.back(), ir::names_of(k_))))
                 .with_hint("use tile widths and offsets that are multiples of it, or state the size's divisibility with tw.assume(...)");
             return;
         }
         // A store writes rows in chunks of 16 bytes, past the end of a row that is not a multiple of them.
         if (store && multiples_.of(t.dims.back()) < needed) {
             const std::string extent = to_string(t.dims.back(), ir::names_of(k_));
-            cx_.error(Code::tma_alignment, loc, fmt::format("a TMA store writes chunks of 16 bytes ({} elements), and the rows of {} are not known to be a multiple of them", needed, t.name))
+            cx_.error(Code::tma_alignment, loc,
+                      fmt::format(
+                          "a TMA store writes chunks of 16 bytes ({} elements), and the rows of {} are not known to be a multiple of them",
+                          needed, t.name))
                 .with_hint(fmt::format("state it as a launch precondition: tw.assume({} % {} == 0)", extent, needed));
             return;
         }
@@ -116,21 +126,28 @@ private:
             if (box[i] == 1) continue;
             const ir::SharedDim& dim = b.dims[static_cast<std::size_t>(view.dims[i])];
             if (dim.extents.size() != 1 || dim.strides[0] != dense) {
-                cx_.error(Code::bad_tma, loc, fmt::format("TMA writes rows of {} bytes without gaps, but rows of {} are {} bytes apart", dense * size, b.name, dim.strides[0] * size))
-                    .with_hint(b.swizzle == target::SwizzleMode::None ? "use a buffer without padding whose rows are as wide as the tile, or swizzle=128" : "copy whole panels");
+                cx_.error(Code::bad_tma, loc,
+                          fmt::format("TMA writes rows of {} bytes without gaps, but rows of {} are {} bytes apart", dense * size, b.name,
+                                      dim.strides[0] * size))
+                    .with_hint(b.swizzle == target::SwizzleMode::None
+                                   ? "use a buffer without padding whose rows are as wide as the tile, or swizzle=128"
+                                   : "copy whole panels");
                 return;
             }
             dense *= box[i];
         }
         if (b.swizzle != target::SwizzleMode::None && width * size != target::span_bytes(b.swizzle)) {
-            cx_.error(Code::bad_tma, loc, fmt::format("a box of a {}-byte swizzled buffer is {} bytes wide, here {}", target::span_bytes(b.swizzle), target::span_bytes(b.swizzle), width * size));
+            cx_.error(Code::bad_tma, loc,
+                      fmt::format("a box of a {}-byte swizzled buffer is {} bytes wide, here {}", target::span_bytes(b.swizzle),
+                                  target::span_bytes(b.swizzle), width * size));
             return;
         }
         for (std::size_t i = 0; i < b.dims.size(); ++i) {
             // The shared address of each box must be aligned: 128 bytes, or the swizzle's pattern.
             const std::int64_t alignment = b.swizzle == target::SwizzleMode::None ? 128 : target::pattern_bytes(b.swizzle);
             const bool is_inner = static_cast<int>(i) == view.dims.back();
-            const std::int64_t step = is_inner ? (width == inner.extents[0] && inner.extents.size() > 1 ? inner.strides[1] : width) : b.dims[i].strides[0];
+            const std::int64_t step =
+                is_inner ? (width == inner.extents[0] && inner.extents.size() > 1 ? inner.strides[1] : width) : b.dims[i].strides[0];
             const bool moves = !view.origin[i].is_constant(0);
             std::int64_t multiple = multiples_.of(view.origin[i]);
             if (is_inner && moves) {
@@ -138,7 +155,9 @@ private:
                 else multiple = inner.extents.size() > 1 ? multiple / width : multiple / width;
             }
             if (moves && (multiple == 0 || multiple * step * size % alignment)) {
-                cx_.error(Code::bad_tma, loc, fmt::format("the view of {} starts at an address that is not known to be a multiple of {} bytes", b.name, alignment));
+                cx_.error(
+                    Code::bad_tma, loc,
+                    fmt::format("the view of {} starts at an address that is not known to be a multiple of {} bytes", b.name, alignment));
                 return;
             }
         }

@@ -44,7 +44,8 @@ public:
             vars_.clear();
             if (x[i].output != y[i].output || x[i].output_vars.size() != y[i].output_vars.size()) return false;
             for (std::size_t d = 0; d < x[i].output_vars.size(); ++d) {
-                if (!same(x[i].output_extents[d], y[i].output_extents[d]) || !same(ir::start_of(x[i], d), ir::start_of(y[i], d))) return false;
+                if (!same(x[i].output_extents[d], y[i].output_extents[d]) || !same(ir::start_of(x[i], d), ir::start_of(y[i], d)))
+                    return false;
                 vars_[x[i].output_vars[d]] = y[i].output_vars[d];
             }
             if (!same(x[i].value, y[i].value)) return false;
@@ -73,7 +74,8 @@ private:
         if (x.kind() != y.kind() || x->args.size() != y->args.size()) return false;
         if (x.kind() == ExprKind::size) {
             const auto it = sizes_.find(x->id);
-            return it != sizes_.end() ? it->second == y->id : a_.sizes[static_cast<std::size_t>(x->id)] == b_.sizes[static_cast<std::size_t>(y->id)];
+            return it != sizes_.end() ? it->second == y->id
+                                      : a_.sizes[static_cast<std::size_t>(x->id)] == b_.sizes[static_cast<std::size_t>(y->id)];
         }
         if (x.kind() == ExprKind::var) {
             const auto it = vars_.find(x->id);
@@ -100,13 +102,14 @@ private:
     bool same(const Term& with_casts_x, const Term& with_casts_y) {
         const Term x = plain(with_casts_x), y = plain(with_casts_y);
         if (const auto m = number(x, pinned_a_), n = number(y, pinned_b_); m || n) return m == n;
-        if (x->kind != y->kind || x->name != y->name || x->indices.size() != y->indices.size() || x->args.size() != y->args.size()) return false;
-        if (x->kind != TermKind::reduce && x->id != y->id) return false;   // tensors and scalars, by their place among the parameters
+        if (x->kind != y->kind || x->name != y->name || x->indices.size() != y->indices.size() || x->args.size() != y->args.size())
+            return false;
+        if (x->kind != TermKind::reduce && x->id != y->id) return false;  // tensors and scalars, by their place among the parameters
         if (x->kind == TermKind::cast && x->dtype != y->dtype) return false;
         for (std::size_t i = 0; i < x->indices.size(); ++i) {
             if (!same(x->indices[i], y->indices[i])) return false;
         }
-        std::optional<int> outer;   // the variable may be bound again inside: a let used twice
+        std::optional<int> outer;  // the variable may be bound again inside: a let used twice
         if (x->kind == TermKind::reduce) {
             if (const auto it = vars_.find(x->id); it != vars_.end()) outer = it->second;
             vars_[x->id] = y->id;
@@ -121,7 +124,7 @@ private:
     }
 
     const ir::Kernel &a_, &b_;
-    std::map<int, int> sizes_, vars_;                       // of a -> of b
+    std::map<int, int> sizes_, vars_;  // of a -> of b
     std::map<int, std::int64_t> pinned_a_, pinned_b_;
     bool same_types_ = true;
 };
@@ -139,7 +142,8 @@ bool same_parameters(const ir::Kernel& a, const ir::Kernel& b) {
 }
 
 bool same_types(const ir::Kernel& a, const ir::Kernel& b) {
-    return std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(), [](const ir::Tensor& x, const ir::Tensor& y) { return x.dtype == y.dtype; });
+    return std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
+                      [](const ir::Tensor& x, const ir::Tensor& y) { return x.dtype == y.dtype; });
 }
 
 }  // namespace
@@ -149,16 +153,22 @@ bool variants_agree(const std::vector<ir::Kernel>& kernels, const Context& conte
     auto compare = [&](const ir::Kernel& first, const ir::Kernel& other) {
         std::string what;
         if (!same_parameters(first, other)) what = fmt::format("the variants of '{}' take different parameters", other.name);
-        else if (!Comparison(first, other).same()) what = fmt::format("the variants of '{}' do not compute the same: here {}", other.name, other.computes.empty() ? "nothing is said" : "`" + other.computes.text + "`" + (other.computes.text == first.computes.text ? ", of other parameters" : ""));
+        else if (!Comparison(first, other).same())
+            what = fmt::format("the variants of '{}' do not compute the same: here {}", other.name,
+                               other.computes.empty() ? "nothing is said"
+                                                      : "`" + other.computes.text + "`" +
+                                                            (other.computes.text == first.computes.text ? ", of other parameters" : ""));
         if (what.empty()) return true;
         context.error(Code::variants_disagree, other.loc, std::move(what))
-            .with_note(context.span(first.loc), first.computes.empty() ? "the first one says nothing of what it computes" : fmt::format("the first one computes `{}`", first.computes.text))
+            .with_note(context.span(first.loc), first.computes.empty() ? "the first one says nothing of what it computes"
+                                                                       : fmt::format("the first one computes `{}`", first.computes.text))
             .with_hint("give another name to what is another function; write the same `computes` for all variants of one");
         return ok = false;
     };
     for (std::size_t i = 1; i < kernels.size(); ++i) {
         const auto first = std::find_if(kernels.begin(), kernels.end(), [&](const ir::Kernel& k) { return k.name == kernels[i].name; });
-        const auto alike = std::find_if(first, kernels.end(), [&](const ir::Kernel& k) { return k.name == kernels[i].name && same_types(k, kernels[i]); });
+        const auto alike =
+            std::find_if(first, kernels.end(), [&](const ir::Kernel& k) { return k.name == kernels[i].name && same_types(k, kernels[i]); });
         if (&*first != &kernels[i] && !compare(*first, kernels[i])) continue;
         if (alike != first && &*alike != &kernels[i]) compare(*alike, kernels[i]);
     }

@@ -33,7 +33,8 @@ int aligned_run(const ir::Kernel& kernel, const Multiples& multiples, const ir::
     }
     // Or the origin takes away what a row's pitch is beside a multiple.
     for (int wide = 16 / target::bytes(t.dtype); wide > run; wide /= 2) {
-        const bool rows = std::all_of(view.dims.begin(), view.dims.end() - 1, [&](int d) { return multiples.of(t.strides[static_cast<std::size_t>(d)]) % wide == 0; });
+        const bool rows = std::all_of(view.dims.begin(), view.dims.end() - 1,
+                                      [&](int d) { return multiples.of(t.strides[static_cast<std::size_t>(d)]) % wide == 0; });
         if (rows && ir::RowStarts(kernel).multiple_of(view, wide)) return wide;
     }
     return static_cast<int>(std::max<std::int64_t>(run, 1));
@@ -102,8 +103,10 @@ std::optional<int> matrix_pattern(const ir::Distribution& dist) {
     if (d.value[0].dim != inner || d.value[0].step != 1 || d.value[0].extent != 2) return std::nullopt;
     // Every further digit moves by whole matrices (the eight lanes may have merged with warps that continue them).
     auto whole = [&](const ir::DistDigit& digit) { return digit.dim < 0 || digit.step % 8 == 0; };
-    for (std::size_t i = 2; i < d.thread.size(); ++i) if (!whole(d.thread[i])) return std::nullopt;
-    for (std::size_t i = 1; i < d.value.size(); ++i) if (!whole(d.value[i])) return std::nullopt;
+    for (std::size_t i = 2; i < d.thread.size(); ++i)
+        if (!whole(d.thread[i])) return std::nullopt;
+    for (std::size_t i = 1; i < d.value.size(); ++i)
+        if (!whole(d.value[i])) return std::nullopt;
     return inner;
 }
 
@@ -123,7 +126,8 @@ bool straddles(const ir::Kernel& k, const Multiples& multiples, const ir::Global
     if (!v.in_bounds.empty() && v.in_bounds.back()) return false;
     if (!v.limit.empty() && v.limit.back()) return true;
     const auto last = static_cast<std::size_t>(v.dims.back());
-    return multiples.of(k.tensors[static_cast<std::size_t>(v.tensor)].dims[last]) % run != 0 || multiples.of(v.origin[last]) % run != 0 || ir::RowStarts(k).before(v.origin[last]);
+    return multiples.of(k.tensors[static_cast<std::size_t>(v.tensor)].dims[last]) % run != 0 || multiples.of(v.origin[last]) % run != 0 ||
+           ir::RowStarts(k).before(v.origin[last]);
 }
 
 }  // namespace
@@ -149,13 +153,16 @@ void choose_vectors(Draft& draft, const Context& context) {
             const int size = target::bytes(k.fragments[static_cast<std::size_t>(st->src)].dtype);
             const int run = aligned_run(k, multiples, st->dst);
             st->vector_bytes = size * value_run(dist(st->src), run);
-            st->by_quads = size == 2 && run >= 8 && !straddles(k, multiples, st->dst, 8) && ir::gathered_by_quads(dist(st->src)).has_value();
+            st->by_quads =
+                size == 2 && run >= 8 && !straddles(k, multiples, st->dst, 8) && ir::gathered_by_quads(dist(st->src)).has_value();
         } else if (auto* at = std::get_if<ir::AtomicAdd>(&s.op)) {
             const DType dtype = k.fragments[static_cast<std::size_t>(at->src)].dtype;
             int run = value_run(dist(at->src), aligned_run(k, multiples, at->dst));
             // Vector reductions: pairs of 16-bit values everywhere, up to four f32 where the target has them. A vector must not
             // straddle a bound, because a reduction cannot be masked by element; so only with a whole innermost tile.
-            const int cap = dtype == DType::F16 || dtype == DType::BF16 ? 2 : dtype == DType::F32 && arch.has(target::Feature::RedVectorF32) ? 4 : 1;
+            const int cap = dtype == DType::F16 || dtype == DType::BF16                      ? 2
+                            : dtype == DType::F32 && arch.has(target::Feature::RedVectorF32) ? 4
+                                                                                             : 1;
             const bool whole = !at->dst.in_bounds.empty() && at->dst.in_bounds.back();
             run = whole ? std::min(run, cap) : 1;
             at->vector_bytes = run * target::bytes(dtype);
@@ -174,10 +181,14 @@ void choose_vectors(Draft& draft, const Context& context) {
             if (c->whole_vectors && (c->bytes < 4 || c->bytes != size * run)) {
                 const std::string why = ir::RowStarts(k).unlike(*c, std::max(4 / size, 1));
                 context.error(Code::bad_cp_async, s.loc, why.empty() ? "the threads do not hold whole vectors of the tile" : why)
-                    .with_hint("let rows of the buffer lie as those of the tensor do: tw.assume(N % 8 == P), and rows of pad=8 + P elements more");
+                    .with_hint(
+                        "let rows of the buffer lie as those of the tensor do: tw.assume(N % 8 == P), and rows of pad=8 + P elements more");
             } else if (c->bytes < 4) {
-                context.error(Code::bad_cp_async, s.loc, fmt::format("cp.async copies 4, 8 or 16 bytes, but only {} bytes are known to be aligned together", c->bytes))
-                    .with_hint("state the alignment, for example tw.assume(K % 8 == 0), or load through registers: tw.store(s, tw.load(X[...]))");
+                context
+                    .error(Code::bad_cp_async, s.loc,
+                           fmt::format("cp.async copies 4, 8 or 16 bytes, but only {} bytes are known to be aligned together", c->bytes))
+                    .with_hint(
+                        "state the alignment, for example tw.assume(K % 8 == 0), or load through registers: tw.store(s, tw.load(X[...]))");
             }
         }
     });

@@ -21,7 +21,9 @@ void walk(Draft& draft, const Context& context, ir::Region& region) {
             continue;
         }
         if (op && std::holds_alternative<WgmmaBatchEnd>(*op)) {
-            if (!fenced) context.error(Code::ring_use, s.loc, "tw.wgmma_batch() holds no tw.wgmma at its own level").with_hint("a batch is straight-line code; put the loop around it, or use tw.unroll inside");
+            if (!fenced)
+                context.error(Code::ring_use, s.loc, "tw.wgmma_batch() holds no tw.wgmma at its own level")
+                    .with_hint("a batch is straight-line code; put the loop around it, or use tw.unroll inside");
             batch = false;
             out.push_back({ir::WgmmaCommit{}, s.loc, ""});
             continue;

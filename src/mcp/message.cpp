@@ -21,7 +21,8 @@ std::optional<Message> parse_message(std::string_view line, MessageProblem& prob
         return std::nullopt;
     }
     if (!parsed.is_object()) {
-        problem.answer = error_message(nullptr, RpcError::invalid_request, parsed.is_array() ? "batches are not taken: send one message a line" : "a message is a JSON object");
+        problem.answer = error_message(nullptr, RpcError::invalid_request,
+                                       parsed.is_array() ? "batches are not taken: send one message a line" : "a message is a JSON object");
         return std::nullopt;
     }
     Message message;
@@ -33,7 +34,8 @@ std::optional<Message> parse_message(std::string_view line, MessageProblem& prob
     const auto version = parsed.find("jsonrpc");
     const bool good_version = version != parsed.end() && version->is_string() && *version == "2.0";
     if (!good_version || method == parsed.end() || !method->is_string() || (id != parsed.end() && !good_id)) {
-        problem.answer = error_message(message.id, RpcError::invalid_request, "a message has \"jsonrpc\": \"2.0\", a method, and as id a string or a number");
+        problem.answer = error_message(message.id, RpcError::invalid_request,
+                                       "a message has \"jsonrpc\": \"2.0\", a method, and as id a string or a number");
         return std::nullopt;
     }
     message.method = method->get<std::string>();
@@ -48,8 +50,12 @@ std::optional<Message> parse_message(std::string_view line, MessageProblem& prob
 }
 
 json result_message(const json& id, json result) { return {{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(result)}}; }
-json error_message(const json& id, RpcError code, const std::string& text) { return {{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", static_cast<int>(code)}, {"message", text}}}}; }
-json notification_message(const std::string& method, json params) { return {{"jsonrpc", "2.0"}, {"method", method}, {"params", std::move(params)}}; }
+json error_message(const json& id, RpcError code, const std::string& text) {
+    return {{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", static_cast<int>(code)}, {"message", text}}}};
+}
+json notification_message(const std::string& method, json params) {
+    return {{"jsonrpc", "2.0"}, {"method", method}, {"params", std::move(params)}};
+}
 std::string to_line(const json& message) { return message.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 }  // namespace tw::mcp

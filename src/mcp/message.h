@@ -8,7 +8,13 @@
 
 namespace tw::mcp {
 
-enum class RpcError : int { parse_error = -32700, invalid_request = -32600, method_not_found = -32601, invalid_params = -32602, internal_error = -32603 };
+enum class RpcError : int {
+    parse_error = -32700,
+    invalid_request = -32600,
+    method_not_found = -32601,
+    invalid_params = -32602,
+    internal_error = -32603
+};
 
 // A request has an id and wants an answer; a notification has none.
 struct Message {

@@ -16,10 +16,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxJobs = 4;          // at work at once
-constexpr std::size_t kMostJobs = 1000;      // of one session
+constexpr std::size_t kMaxJobs = 4;      // at work at once
+constexpr std::size_t kMostJobs = 1000;  // of one session
 constexpr std::size_t kLinesShown = 60;
-constexpr std::size_t kMaxOutput = 1u << 20; // of a job, of which the end is kept
+constexpr std::size_t kMaxOutput = 1u << 20;  // of a job, of which the end is kept
 constexpr int kDefaultSeconds = 3600;
 
 std::string plan_proposer(const json& arguments) { return text_in(arguments, "proposer", "builtin"); }
@@ -27,11 +27,11 @@ std::string plan_proposer(const json& arguments) { return text_in(arguments, "pr
 }  // namespace
 
 struct Optimisations::Job {
-    std::string number, run;        // `run` is known once the program has printed it
-    plan::Scratch scratch;          // holds the task
+    std::string number, run;  // `run` is known once the program has printed it
+    plan::Scratch scratch;    // holds the task
     std::atomic<bool> stop{false};
-    std::mutex mutex;               // for what follows
-    std::string output, sentence;   // `sentence` when it has ended
+    std::mutex mutex;              // for what follows
+    std::string output, sentence;  // `sentence` when it has ended
     bool over = false;
     int status = 0;
     std::thread thread;
@@ -40,17 +40,29 @@ struct Optimisations::Job {
 Optimisations::Optimisations(std::string program, std::string journal, std::filesystem::path root, bool allow_command)
     : program_(std::move(program)), journal_(std::move(journal)), root_(std::move(root)), allow_command_(allow_command) {
     const json job = {{"type", "string"}, {"description", "the job that optimize_start returned"}, {"maxLength", 100}};
-    const auto object = [](json properties, json required) { return json{{"type", "object"}, {"properties", std::move(properties)}, {"required", std::move(required)}, {"additionalProperties", false}}; };
+    const auto object = [](json properties, json required) {
+        return json{
+            {"type", "object"}, {"properties", std::move(properties)}, {"required", std::move(required)}, {"additionalProperties", false}};
+    };
     const auto with_task = [](json properties) { return properties.update(plan::task_arguments()), properties; };
     tools_ = {
-        {"optimize_start", "Start an optimisation run of a task with the built-in loop (or another proposer) in the background; returns a job. Look at it with optimize_status.",
-         object(with_task({{"steps", {{"type", "integer"}, {"description", "most candidates"}, {"minimum", 1}, {"maximum", 1000}}},
-                 {"seconds", {{"type", "integer"}, {"description", "most seconds (default 3600)"}, {"minimum", 1}, {"maximum", 86400}}},
-                 {"tokens", {{"type", "integer"}, {"description", "most tokens of a model; a model needs this or `dollars`"}, {"minimum", 1}, {"maximum", 1000000000}}},
-                 {"dollars", {{"type", "number"}, {"description", "most money for a model"}, {"minimum", 0.0001}, {"maximum", 10000}}},
-                 {"proposer", {{"type", "string"},
-                               {"description", allow_command_ ? "builtin (default), openai[:MODEL], anthropic[:MODEL], or command:PROGRAM" : "builtin (default), openai[:MODEL] or anthropic[:MODEL]"},
-                               {"maxLength", 400}}}}),
+        {"optimize_start",
+         "Start an optimisation run of a task with the built-in loop (or another proposer) in the background; returns a job. Look at it "
+         "with optimize_status.",
+         object(with_task(
+                    {{"steps", {{"type", "integer"}, {"description", "most candidates"}, {"minimum", 1}, {"maximum", 1000}}},
+                     {"seconds", {{"type", "integer"}, {"description", "most seconds (default 3600)"}, {"minimum", 1}, {"maximum", 86400}}},
+                     {"tokens",
+                      {{"type", "integer"},
+                       {"description", "most tokens of a model; a model needs this or `dollars`"},
+                       {"minimum", 1},
+                       {"maximum", 1000000000}}},
+                     {"dollars", {{"type", "number"}, {"description", "most money for a model"}, {"minimum", 0.0001}, {"maximum", 10000}}},
+                     {"proposer",
+                      {{"type", "string"},
+                       {"description", allow_command_ ? "builtin (default), openai[:MODEL], anthropic[:MODEL], or command:PROGRAM"
+                                                      : "builtin (default), openai[:MODEL] or anthropic[:MODEL]"},
+                       {"maxLength", 400}}}}),
                 json::array())},
         {"optimize_status", "How far a job is: one line per step so far.", object({{"job", job}}, {"job"})},
         {"optimize_result", "The best kernel of a job so far, its verdict, time and evidence.", object({{"job", job}}, {"job"})},
@@ -103,7 +115,8 @@ std::optional<std::string> Optimisations::proposer_problem(const json& a) const 
     if (kind == "builtin") return std::nullopt;
     if (kind == "command") {
         if (allow_command_) return std::nullopt;
-        return "'command:' proposers run any program and are not allowed here; whoever starts the server allows them with `tilewright mcp --allow-command`";
+        return "'command:' proposers run any program and are not allowed here; whoever starts the server allows them with `tilewright mcp "
+               "--allow-command`";
     }
     if (kind != "openai" && kind != "anthropic") return fmt::format("there is no proposer '{}'", printable(proposer));
     if (!a.contains("seconds") || (!a.contains("tokens") && !a.contains("dollars")))
@@ -117,7 +130,8 @@ OptimisationAnswer Optimisations::start(const json& given) {
     if (!confined) return {confined.error() + "\n", true, {}};
     const json& a = *confined;
     const std::lock_guard guard(mutex_);
-    if (jobs_.size() >= kMostJobs) return {fmt::format("this session has started {} jobs; start another session\n", jobs_.size()), true, {}};
+    if (jobs_.size() >= kMostJobs)
+        return {fmt::format("this session has started {} jobs; start another session\n", jobs_.size()), true, {}};
     std::size_t at_work = 0;
     for (auto& [number, job] : jobs_) {
         const std::lock_guard inner(job->mutex);
@@ -173,10 +187,13 @@ OptimisationAnswer Optimisations::status(const json& a) {
     const std::lock_guard guard(job->mutex);
     const auto lines = split_lines(job->output);
     std::string text;
-    for (std::size_t i = lines.size() > kLinesShown ? lines.size() - kLinesShown : 0; i < lines.size(); ++i) text += printable(lines[i]) + "\n";
+    for (std::size_t i = lines.size() > kLinesShown ? lines.size() - kLinesShown : 0; i < lines.size(); ++i)
+        text += printable(lines[i]) + "\n";
     if (job->over)
         for (const auto line : split_lines(job->sentence)) text += printable(line) + "\n";
-    return {text.empty() ? "nothing yet\n" : text, false, {{"job", job->number}, {"run", printable(job->run)}, {"over", job->over}, {"status", job->status}}};
+    return {text.empty() ? "nothing yet\n" : text,
+            false,
+            {{"job", job->number}, {"run", printable(job->run)}, {"over", job->over}, {"status", job->status}}};
 }
 
 OptimisationAnswer Optimisations::result(const json& a) {
@@ -189,7 +206,8 @@ OptimisationAnswer Optimisations::result(const json& a) {
         run = job->run;
     }
     if (run.empty()) return {"the run has not begun; look at optimize_status\n", true, {}};
-    auto journal = plan::Journal::open(journal_.empty() ? plan::Journal::default_path() : std::filesystem::path(journal_), plan::Database::Mode::read);
+    auto journal =
+        plan::Journal::open(journal_.empty() ? plan::Journal::default_path() : std::filesystem::path(journal_), plan::Database::Mode::read);
     if (!journal) return {journal.error().text() + "\n", true, {}};
     auto document = journal->read(run);
     if (!document) return {document.error().text() + "\n", true, {}};

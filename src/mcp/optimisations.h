@@ -44,8 +44,8 @@ private:
     std::shared_ptr<Job> find(const nlohmann::json& arguments, OptimisationAnswer& problem);
 
     std::string program_, journal_;
-    std::filesystem::path root_;   // files that a client names lie here or below
-    bool allow_command_;           // `command:` proposers run any program
+    std::filesystem::path root_;  // files that a client names lie here or below
+    bool allow_command_;          // `command:` proposers run any program
     std::vector<ToolText> tools_;
     std::mutex mutex_;
     std::map<std::string, std::shared_ptr<Job>> jobs_;  // by their number

@@ -24,15 +24,18 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxLineBytes = 16u << 20;
-constexpr std::size_t kMaxCalls = 16;         // at once; further ones are refused
-constexpr std::size_t kCallsAtWork = 2;       // of those; the others wait
+constexpr std::size_t kMaxCalls = 16;    // at once; further ones are refused
+constexpr std::size_t kCallsAtWork = 2;  // of those; the others wait
 constexpr auto kProgressEvery = std::chrono::seconds(1);
-// Newest first; not 2025-03-26, the one version that wants batches. A client that asks for another version is offered the newest and may end the session.
+// Newest first; not 2025-03-26, the one version that wants batches. A client that asks for another version is offered the newest and may
+// end the session.
 constexpr const char* kVersions[] = {"2025-11-25", "2025-06-18", "2024-11-05"};
 
 constexpr const char* kInstructions =
-    "Tilewright proves that GPU kernels move their data correctly and measures how fast they are. Write a kernel file in its Python subset, `check` it after every edit "
-    "and repair it from the counterexample, `run` it on the emulator for values, read `emit` with form=report for registers and spills, `bench` it on a GPU, and ask `knowledge` for techniques. "
+    "Tilewright proves that GPU kernels move their data correctly and measures how fast they are. Write a kernel file in its Python "
+    "subset, `check` it after every edit "
+    "and repair it from the counterexample, `run` it on the emulator for values, read `emit` with form=report for registers and spills, "
+    "`bench` it on a GPU, and ask `knowledge` for techniques. "
     "`optimize_start` lets the built-in loop do all of this for a task. Begin with the `reference` tool: it holds the language.";
 
 // A call that is under way. Its thread owns nothing else of the server's.
@@ -47,7 +50,11 @@ struct Call {
 class Server {
 public:
     Server(std::FILE* in, std::FILE* out, const ServerOptions& options)
-        : in_(in), out_(out), options_(options), optimisations_(options.program.empty() ? plan::tool_program() : options.program, options.journal, root_of(options), options.allow_command) {
+        : in_(in),
+          out_(out),
+          options_(options),
+          optimisations_(options.program.empty() ? plan::tool_program() : options.program, options.journal, root_of(options),
+                         options.allow_command) {
         options_.root = root_of(options);
     }
 
@@ -89,7 +96,8 @@ private:
     void join_finished() {
         for (auto& call : calls_)
             if (call->done && call->thread.joinable()) call->thread.join();
-        calls_.erase(std::remove_if(calls_.begin(), calls_.end(), [](const auto& call) { return call->done && !call->thread.joinable(); }), calls_.end());
+        calls_.erase(std::remove_if(calls_.begin(), calls_.end(), [](const auto& call) { return call->done && !call->thread.joinable(); }),
+                     calls_.end());
     }
 
     void handle(const Message& m) {
@@ -120,7 +128,8 @@ private:
         for (const plan::Tool& tool : plan::tools())
             if (offered(tool)) list.push_back({{"name", tool.name}, {"description", tool.description}, {"inputSchema", tool.schema}});
         for (const auto& tool : optimisations_.tools())
-            if (options_.commands.count("optimize")) list.push_back({{"name", tool.name}, {"description", tool.description}, {"inputSchema", tool.schema}});
+            if (options_.commands.count("optimize"))
+                list.push_back({{"name", tool.name}, {"description", tool.description}, {"inputSchema", tool.schema}});
         return list;
     }
 
@@ -133,20 +142,27 @@ private:
 
     void call(const Message& m) {
         const auto name = m.params.find("name");
-        if (name == m.params.end() || !name->is_string()) return send(error_message(m.id, RpcError::invalid_params, "tools/call needs the name of a tool"));
+        if (name == m.params.end() || !name->is_string())
+            return send(error_message(m.id, RpcError::invalid_params, "tools/call needs the name of a tool"));
         json arguments = m.params.contains("arguments") && !m.params["arguments"].is_null() ? m.params["arguments"] : json::object();
         const std::string tool_name = name->get<std::string>();
         const plan::Tool* tool = plan::find_tool(tool_name);
         const bool background = optimisations_.has(tool_name) && options_.commands.count("optimize");
-        if ((!tool || !offered(*tool)) && !background) return send(error_message(m.id, RpcError::invalid_params, fmt::format("there is no tool '{}'", printable(tool_name.substr(0, 100)))));
+        if ((!tool || !offered(*tool)) && !background)
+            return send(
+                error_message(m.id, RpcError::invalid_params, fmt::format("there is no tool '{}'", printable(tool_name.substr(0, 100)))));
         if (!arguments.is_object()) return send(result_message(m.id, answer_json("arguments must be a JSON object\n", true)));
         for (const auto& call : calls_)
-            if (call->id == m.id && !call->done) return send(error_message(m.id, RpcError::invalid_request, "a request with this id is under way"));
-        if (calls_.size() >= kMaxCalls) return send(result_message(m.id, answer_json(fmt::format("{} calls are under way; wait for one to end\n", calls_.size()), true)));
+            if (call->id == m.id && !call->done)
+                return send(error_message(m.id, RpcError::invalid_request, "a request with this id is under way"));
+        if (calls_.size() >= kMaxCalls)
+            return send(
+                result_message(m.id, answer_json(fmt::format("{} calls are under way; wait for one to end\n", calls_.size()), true)));
 
         auto call = std::make_shared<Call>();
         call->id = m.id;
-        if (m.params.contains("_meta") && m.params["_meta"].is_object() && m.params["_meta"].contains("progressToken")) call->progress_token = m.params["_meta"]["progressToken"];
+        if (m.params.contains("_meta") && m.params["_meta"].is_object() && m.params["_meta"].contains("progressToken"))
+            call->progress_token = m.params["_meta"]["progressToken"];
         calls_.push_back(call);
         call->thread = std::thread([this, call, tool, tool_name, arguments = std::move(arguments)] {
             json result;
@@ -160,7 +176,9 @@ private:
         });
     }
 
-    static json answer_json(const std::string& text, bool failed) { return {{"content", json::array({{{"type", "text"}, {"text", text}}})}, {"isError", failed}}; }
+    static json answer_json(const std::string& text, bool failed) {
+        return {{"content", json::array({{{"type", "text"}, {"text", text}}})}, {"isError", failed}};
+    }
 
     // Waits for a free place, so that many calls do not starve one another; false when the call was cancelled meanwhile.
     bool take_place(const Call& call) {
@@ -182,7 +200,8 @@ private:
 
     void progress(const Call& call, double seconds, const std::string& text) {
         if (call.progress_token.is_null() || call.silent) return;
-        send(notification_message("notifications/progress", {{"progressToken", call.progress_token}, {"progress", seconds}, {"message", text}}));
+        send(notification_message("notifications/progress",
+                                  {{"progressToken", call.progress_token}, {"progress", seconds}, {"message", text}}));
     }
 
     json work(const plan::Tool& tool, const json& arguments, Call& call) {

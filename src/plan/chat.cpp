@@ -8,12 +8,16 @@ namespace {
 constexpr std::size_t kMaxLine = 8u << 20;
 constexpr std::size_t kMaxSource = 256u << 10;
 
-bool is_kernel(std::string_view text) { return text.find("@tw.kernel") != std::string_view::npos || text.find("tw.kernel(") != std::string_view::npos; }
+bool is_kernel(std::string_view text) {
+    return text.find("@tw.kernel") != std::string_view::npos || text.find("tw.kernel(") != std::string_view::npos;
+}
 
 }  // namespace
 
 std::unique_ptr<StreamDecoder> make_decoder(Wire wire) { return wire == Wire::openai ? make_openai_decoder() : make_anthropic_decoder(); }
-nlohmann::json encode(Wire wire, const Chat& chat, const std::string& model) { return wire == Wire::openai ? encode_openai(chat, model) : encode_anthropic(chat, model); }
+nlohmann::json encode(Wire wire, const Chat& chat, const std::string& model) {
+    return wire == Wire::openai ? encode_openai(chat, model) : encode_anthropic(chat, model);
+}
 
 bool EventSplitter::feed(std::string_view piece, const std::function<bool(const std::string&)>& take) {
     for (const char c : piece) {

@@ -34,13 +34,13 @@ struct Chat {
     std::string system;
     std::vector<ChatMessage> messages;
     std::vector<const Tool*> tools;
-    int max_tokens = 16000;       // of one reply
+    int max_tokens = 16000;  // of one reply
 };
 
 struct ChatReply {
     std::string text;
     std::vector<ToolCall> calls;
-    bool cut = false;             // the model reached max_tokens
+    bool cut = false;  // the model reached max_tokens
     bool refused = false;
     std::int64_t tokens_in = 0, tokens_out = 0;
 };
@@ -52,7 +52,7 @@ struct StreamUse {
 
 struct StreamProblem {
     std::string text;
-    bool retry = false;           // the provider is overloaded: the same question may be answered later
+    bool retry = false;  // the provider is overloaded: the same question may be answered later
 };
 
 enum class Wire : std::uint8_t { openai, anthropic };

@@ -40,14 +40,20 @@ public:
             return Unexpected{ProposalFailure{kind, std::move(why), {exchange}}};
         };
         // A program that says nothing of tokens is charged for what it read and wrote, where tokens are counted at all.
-        if (request.tokens_left > 0) exchange.tokens_in = static_cast<std::int64_t>(input.size() / 4 + 1), exchange.tokens_out = static_cast<std::int64_t>(ran.answer.size() / 4 + 1);
-        if (ran.end == runtime::WorkerEnd::not_started) return fail_with(Kind::unreachable, fmt::format("{}: {}", words_[0], ran.sentence()));
-        if (ran.end != runtime::WorkerEnd::finished) return fail_with(Kind::malformed, fmt::format("{} {}; {}", words_[0], ran.sentence(), printable(ran.words.substr(0, 500))));
+        if (request.tokens_left > 0)
+            exchange.tokens_in = static_cast<std::int64_t>(input.size() / 4 + 1),
+            exchange.tokens_out = static_cast<std::int64_t>(ran.answer.size() / 4 + 1);
+        if (ran.end == runtime::WorkerEnd::not_started)
+            return fail_with(Kind::unreachable, fmt::format("{}: {}", words_[0], ran.sentence()));
+        if (ran.end != runtime::WorkerEnd::finished)
+            return fail_with(Kind::malformed, fmt::format("{} {}; {}", words_[0], ran.sentence(), printable(ran.words.substr(0, 500))));
         Reply reply;
         bool priced = false;
         const json answer = parse_json(ran.answer);
         if (answer.is_object()) {
-            const auto text = [&](const char* key) { return answer.contains(key) && answer[key].is_string() ? answer[key].get<std::string>() : std::string(); };
+            const auto text = [&](const char* key) {
+                return answer.contains(key) && answer[key].is_string() ? answer[key].get<std::string>() : std::string();
+            };
             if (answer.contains("not_applicable")) return fail_with(Kind::not_applicable, printable(text("not_applicable")));
             reply.source = text("source"), reply.note = text("note");
             for (const auto& [key, to] : {std::pair{"tokens_in", &exchange.tokens_in}, std::pair{"tokens_out", &exchange.tokens_out}})
@@ -56,7 +62,9 @@ public:
         } else {
             reply.source = kernel_source_in(ran.answer);
         }
-        if (request.dollars_left > 0 && !priced) return fail_with(Kind::out_of_budget, fmt::format("{} does not say what it cost (\"cost_usd\"), so a budget of dollars cannot be kept", words_[0]));
+        if (request.dollars_left > 0 && !priced)
+            return fail_with(Kind::out_of_budget,
+                             fmt::format("{} does not say what it cost (\"cost_usd\"), so a budget of dollars cannot be kept", words_[0]));
         if (reply.source.empty() || reply.source.size() > (256u << 10) || reply.source.find('\0') != std::string::npos)
             return fail_with(Kind::malformed, fmt::format("{} answered without a kernel (or one over 256 KiB)", words_[0]));
         reply.exchanges.push_back(std::move(exchange));
@@ -74,7 +82,9 @@ json request_json(const Request& r) {
     json metrics = json::array();
     for (const Metric& m : r.metrics) metrics.push_back({{"name", m.name}, {"value", m.value}, {"unit", m.unit}, {"meaning", m.meaning}});
     return {{"schema", 1},
-            {"kind", r.attempt > 0 ? "repair" : r.current_source.empty() ? "first" : "optimise"},
+            {"kind", r.attempt > 0              ? "repair"
+                     : r.current_source.empty() ? "first"
+                                                : "optimise"},
             {"task", r.task ? r.task->text : ""},
             {"signature", r.task ? tasks::signature_source(*r.task) : ""},
             {"stage", name_of(r.stage)},
@@ -98,6 +108,8 @@ json request_json(const Request& r) {
             {"seed", r.seed}};
 }
 
-std::unique_ptr<Proposer> make_command_proposer(std::vector<std::string> words, double seconds) { return std::make_unique<CommandProposer>(std::move(words), seconds); }
+std::unique_ptr<Proposer> make_command_proposer(std::vector<std::string> words, double seconds) {
+    return std::make_unique<CommandProposer>(std::move(words), seconds);
+}
 
 }  // namespace tw::plan

@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include <nlohmann/json.hpp>
 #include "base/diagnostic.h"
 #include "diagnose/check.h"
-#include <nlohmann/json.hpp>
 
 #include "plan/stage.h"
 

@@ -89,7 +89,8 @@ HttpReply http_post(const HttpRequest& request) {
     curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 20L);
-    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, static_cast<long>(std::max(1.0, std::min(request.seconds, 1e6) * 1000)));  // 0 would mean no limit
+    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS,
+                     static_cast<long>(std::max(1.0, std::min(request.seconds, 1e6) * 1000)));  // 0 would mean no limit
     curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.idle_seconds < 1 ? 1 : request.idle_seconds));
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, words);

@@ -82,7 +82,8 @@ Run run_row(const Statement& row) {
     run.started_ms = row.integer(8), run.ended_ms = row.integer(9), run.version = row.text(10);
     return run;
 }
-constexpr const char* kRunColumns = "id, task_name, task_text, proposer, settings, facts, runs.state, reason, runs.started_ms, ended_ms, version";
+constexpr const char* kRunColumns =
+    "id, task_name, task_text, proposer, settings, facts, runs.state, reason, runs.started_ms, ended_ms, version";
 
 Step step_row(const Statement& row) {
     Step step;
@@ -97,7 +98,9 @@ Step step_row(const Statement& row) {
 }
 
 bool plain_id(const std::string& id) {
-    const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; };
+    const auto plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    };
     return !id.empty() && id.size() <= 120 && std::all_of(id.begin(), id.end(), plain);
 }
 
@@ -150,7 +153,8 @@ Result<void> Journal::append(const std::string& run, Step step) {
         if (!row) return std::move(row).propagate();
         if (next->integer(0) == 0) return fail(FailureKind::internal, fmt::format("there is no run '{}' in {}", run, path().string()));
         if (next->integer(1) != step.number)
-            return fail(FailureKind::internal, fmt::format("step {} of run '{}' comes after {} steps: another process works on this run", step.number, run, next->integer(1)));
+            return fail(FailureKind::internal, fmt::format("step {} of run '{}' comes after {} steps: another process works on this run",
+                                                           step.number, run, next->integer(1)));
     }
     if (step.diff.empty() && step.parent >= 0 && !step.source.empty()) {
         auto parent = database_.prepare("SELECT source FROM steps WHERE run = ? AND number = ?");
@@ -171,7 +175,13 @@ Result<void> Journal::append(const std::string& run, Step step) {
     for (const Exchange& e : step.exchanges) {
         auto add = database_.prepare("INSERT INTO exchanges VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
         if (!add) return std::move(add).propagate();
-        add->bind(1, run).bind(2, step.number).bind(3, number++).bind(4, e.proposer).bind(5, e.model).bind(6, e.prompt_version).bind(7, e.prompt);
+        add->bind(1, run)
+            .bind(2, step.number)
+            .bind(3, number++)
+            .bind(4, e.proposer)
+            .bind(5, e.model)
+            .bind(6, e.prompt_version)
+            .bind(7, e.prompt);
         add->bind(8, e.reply).bind(9, e.tokens_in).bind(10, e.tokens_out).bind(11, e.cost_usd).bind(12, e.seconds).bind(13, e.failure);
         if (auto done = add->run(); !done) return done;
     }
@@ -210,9 +220,12 @@ Result<std::vector<RunSummary>> Journal::runs() {
     auto rows = database_.prepare(fmt::format(
         "SELECT {}, count(number), coalesce(sum(outcome = 'accepted'), 0), min(CASE WHEN outcome = 'accepted' THEN microseconds END), "
         "max(CASE WHEN outcome = 'accepted' THEN speedup END), max(CASE WHEN outcome = 'accepted' THEN roofline_share END), "
-        "(SELECT total(max(tokens_in, 0)) + total(max(tokens_out, 0)) FROM exchanges WHERE exchanges.run = runs.id), "   // total: sum fails where 64 bits overflow
+        "(SELECT total(max(tokens_in, 0)) + total(max(tokens_out, 0)) FROM exchanges WHERE exchanges.run = runs.id), "  // total: sum fails
+                                                                                                                        // where 64 bits
+                                                                                                                        // overflow
         "(SELECT total(cost_usd) FROM exchanges WHERE exchanges.run = runs.id) "
-        "FROM runs LEFT JOIN steps ON steps.run = runs.id GROUP BY runs.id ORDER BY runs.started_ms DESC, id", kRunColumns));
+        "FROM runs LEFT JOIN steps ON steps.run = runs.id GROUP BY runs.id ORDER BY runs.started_ms DESC, id",
+        kRunColumns));
     if (!rows) return std::move(rows).propagate();
     std::vector<RunSummary> out;
     for (;;) {
@@ -224,7 +237,8 @@ Result<std::vector<RunSummary>> Journal::runs() {
         summary.steps = static_cast<int>(rows->integer(11)), summary.accepted = static_cast<int>(rows->integer(12));
         summary.best_microseconds = rows->optional_real(13), summary.best_speedup = rows->optional_real(14);
         summary.best_roofline_share = rows->optional_real(15);
-        summary.tokens = rows->real(16) < 9.2e18 ? static_cast<std::int64_t>(rows->real(16)) : std::numeric_limits<std::int64_t>::max(), summary.cost_usd = rows->real(17);
+        summary.tokens = rows->real(16) < 9.2e18 ? static_cast<std::int64_t>(rows->real(16)) : std::numeric_limits<std::int64_t>::max(),
+        summary.cost_usd = rows->real(17);
         summary.interrupted = summary.run.state == "running" && !RunLock::is_held(path(), summary.run.id);
         out.push_back(std::move(summary));
     }
@@ -244,13 +258,18 @@ Result<std::string> Journal::find(const std::string& name) {
         if (ids.front() == name) return name;
     }
     if (ids.size() == 1) return ids.front();
-    if (ids.empty()) return fail(FailureKind::bad_input, fmt::format("there is no run '{}' in {}", printable(name), path().string()), "`tilewright runs` lists them");
-    return fail(FailureKind::bad_input, fmt::format("{} runs begin with '{}', for example {} and {}", ids.size(), printable(name), ids[0], ids[1]), "give more of the id");
+    if (ids.empty())
+        return fail(FailureKind::bad_input, fmt::format("there is no run '{}' in {}", printable(name), path().string()),
+                    "`tilewright runs` lists them");
+    return fail(FailureKind::bad_input,
+                fmt::format("{} runs begin with '{}', for example {} and {}", ids.size(), printable(name), ids[0], ids[1]),
+                "give more of the id");
 }
 
 Result<std::vector<Exchange>> Journal::exchanges(const std::string& run, int step) {
-    auto rows = database_.prepare("SELECT proposer, model, prompt_version, prompt, reply, tokens_in, tokens_out, cost_usd, seconds, failure "
-                                  "FROM exchanges WHERE run = ? AND step = ? ORDER BY number");
+    auto rows = database_.prepare(
+        "SELECT proposer, model, prompt_version, prompt, reply, tokens_in, tokens_out, cost_usd, seconds, failure "
+        "FROM exchanges WHERE run = ? AND step = ? ORDER BY number");
     if (!rows) return std::move(rows).propagate();
     rows->bind(1, run).bind(2, step);
     std::vector<Exchange> out;
@@ -258,8 +277,8 @@ Result<std::vector<Exchange>> Journal::exchanges(const std::string& run, int ste
         auto row = rows->step();
         if (!row) return std::move(row).propagate();
         if (!*row) return out;
-        out.push_back({rows->text(0), rows->text(1), rows->text(2), rows->text(3), rows->text(4), rows->integer(5), rows->integer(6), rows->real(7), rows->real(8),
-                       rows->text(9)});
+        out.push_back({rows->text(0), rows->text(1), rows->text(2), rows->text(3), rows->text(4), rows->integer(5), rows->integer(6),
+                       rows->real(7), rows->real(8), rows->text(9)});
     }
 }
 
@@ -270,12 +289,15 @@ Result<RunDocument> Journal::read(const std::string& run) {
         if (!row) return std::move(row).propagate();
         auto found = row->bind(1, run).step();
         if (!found) return std::move(found).propagate();
-        if (!*found) return fail(FailureKind::bad_input, fmt::format("there is no run '{}' in {}", printable(run), path().string()), "`tilewright runs` lists them");
+        if (!*found)
+            return fail(FailureKind::bad_input, fmt::format("there is no run '{}' in {}", printable(run), path().string()),
+                        "`tilewright runs` lists them");
         document.run = run_row(*row);
         if (document.run.state == "running" && !RunLock::is_held(path(), run)) document.run.state = "interrupted";
     }
-    auto rows = database_.prepare("SELECT number, parent, stage, technique, outcome, verdict, failure_class, message, source, diff, microseconds, "
-                                  "speedup, roofline_share, seconds, started_ms, gates, evidence, state FROM steps WHERE run = ? ORDER BY number");
+    auto rows = database_.prepare(
+        "SELECT number, parent, stage, technique, outcome, verdict, failure_class, message, source, diff, microseconds, "
+        "speedup, roofline_share, seconds, started_ms, gates, evidence, state FROM steps WHERE run = ? ORDER BY number");
     if (!rows) return std::move(rows).propagate();
     rows->bind(1, run);
     for (;;) {
@@ -285,7 +307,8 @@ Result<RunDocument> Journal::read(const std::string& run) {
         Step step = step_row(*rows);
         const auto here = static_cast<std::int64_t>(document.steps.size());
         if (rows->integer(0) != here || rows->integer(1) < -1 || rows->integer(1) >= here)
-            return fail(FailureKind::bad_input, fmt::format("run '{}' in {} is damaged: its step {} has number {} and parent {}", printable(run), path().string(), here, rows->integer(0), rows->integer(1)));
+            return fail(FailureKind::bad_input, fmt::format("run '{}' in {} is damaged: its step {} has number {} and parent {}",
+                                                            printable(run), path().string(), here, rows->integer(0), rows->integer(1)));
         auto spoken = exchanges(run, step.number);
         if (!spoken) return std::move(spoken).propagate();
         step.exchanges = std::move(*spoken);
@@ -295,19 +318,24 @@ Result<RunDocument> Journal::read(const std::string& run) {
 
 Result<RunLock> RunLock::take(const Journal& journal, const std::string& run) {
     // Files are named after the id; one of a foreign journal could name a place elsewhere.
-    if (!plain_id(run)) return fail(FailureKind::bad_input, fmt::format("'{}' is no id of a run that Tilewright made; it is not worked on", printable(run)), "`tilewright show` shows what it holds");
+    if (!plain_id(run))
+        return fail(FailureKind::bad_input, fmt::format("'{}' is no id of a run that Tilewright made; it is not worked on", printable(run)),
+                    "`tilewright show` shows what it holds");
     const auto path = lock_path(journal.path(), run);
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file < 0) return fail(FailureKind::io_error, fmt::format("cannot open {} ({})", path.string(), std::strerror(errno)), "choose another folder with TILEWRIGHT_STATE=FOLDER or --journal FILE");
+    if (file < 0)
+        return fail(FailureKind::io_error, fmt::format("cannot open {} ({})", path.string(), std::strerror(errno)),
+                    "choose another folder with TILEWRIGHT_STATE=FOLDER or --journal FILE");
     RunLock lock(file);
     // A process that was killed just now may have a worker that dies a moment after it and shares the lock until then.
     for (int i = 0; i < 50; ++i) {
         if (::flock(file, LOCK_EX | LOCK_NB) == 0) return lock;
         ::usleep(20'000);
     }
-    return fail(FailureKind::bad_input, fmt::format("run {} is being worked on by another process", run), "wait for it, or stop it; `tilewright runs` shows what is running");
+    return fail(FailureKind::bad_input, fmt::format("run {} is being worked on by another process", run),
+                "wait for it, or stop it; `tilewright runs` shows what is running");
 }
 
 bool RunLock::is_held(const std::filesystem::path& journal, const std::string& run) {

@@ -25,25 +25,25 @@ struct Exchange {
     std::int64_t tokens_in = 0, tokens_out = 0;
     double cost_usd = 0;
     double seconds = 0;
-    std::string failure;         // why the reply was of no use; empty when it was
+    std::string failure;  // why the reply was of no use; empty when it was
 };
 
 struct Step {
-    int number = 0;              // from 0, without holes
-    int parent = -1;             // the step whose kernel this one changed; -1: none
-    std::string stage;           // "first", "structure", "memory", "pipeline", "instruction", "constants"
-    std::string technique;       // file name in knowledge/ without .md; empty for the first kernel
-    std::string outcome;         // "accepted" (it is the best now), "rejected" (right, but no better), "failed" (a gate refused it)
-    std::string verdict;         // of the check: "proved", "not_proved", "violated", or "" when it was not reached
-    std::string failure_class;   // syntax, type, invariant, race, numeric, resource, launch, timeout, proposal; "" when none
-    std::string message;         // one line for a person
-    std::string source;          // the candidate, whole; may be empty when there was none
-    std::string diff;            // against the parent, unified; `append` fills it in when it is left empty
-    std::optional<double> microseconds;     // measured on the GPU
-    std::optional<double> speedup;          // over the first correct kernel of this run, from interleaved timing
-    std::optional<double> roofline_share;   // 0 to 1
-    double seconds = 0;          // wall clock of the step
-    std::int64_t started_ms = 0; // Unix time; `append` fills it in when it is 0
+    int number = 0;                      // from 0, without holes
+    int parent = -1;                     // the step whose kernel this one changed; -1: none
+    std::string stage;                   // "first", "structure", "memory", "pipeline", "instruction", "constants"
+    std::string technique;               // file name in knowledge/ without .md; empty for the first kernel
+    std::string outcome;                 // "accepted" (it is the best now), "rejected" (right, but no better), "failed" (a gate refused it)
+    std::string verdict;                 // of the check: "proved", "not_proved", "violated", or "" when it was not reached
+    std::string failure_class;           // syntax, type, invariant, race, numeric, resource, launch, timeout, proposal; "" when none
+    std::string message;                 // one line for a person
+    std::string source;                  // the candidate, whole; may be empty when there was none
+    std::string diff;                    // against the parent, unified; `append` fills it in when it is left empty
+    std::optional<double> microseconds;  // measured on the GPU
+    std::optional<double> speedup;       // over the first correct kernel of this run, from interleaved timing
+    std::optional<double> roofline_share;                // 0 to 1
+    double seconds = 0;                                  // wall clock of the step
+    std::int64_t started_ms = 0;                         // Unix time; `append` fills it in when it is 0
     nlohmann::json gates = nlohmann::json::array();      // [{"gate", "passed", "seconds", "detail"}], in the order they ran
     nlohmann::json evidence = nlohmann::json::object();  // docs/journal.md, "Evidence"
     nlohmann::json state = nlohmann::json::object();     // the loop's own, for resume
@@ -54,16 +54,17 @@ struct Step {
 };
 
 struct Run {
-    std::string id;              // made by `begin`: task name, time and a few random letters
+    std::string id;  // made by `begin`: task name, time and a few random letters
     std::string task_name;
-    std::string task_text;       // the task file, whole: a run resumes without it
+    std::string task_text;  // the task file, whole: a run resumes without it
     std::string proposer;
     nlohmann::json settings = nlohmann::json::object();  // what `optimize` was asked: budgets, target, seed, switches
-    nlohmann::json facts = nlohmann::json::object();     // learned on the way: {"peer": {"name", "microseconds"}, "roofline": {"microseconds", "bound"}, "device", "workload", ...}
-    std::string state = "running";                       // "running", "finished"; "interrupted" when it is read: running, but no process works on it
-    std::string reason;          // why it ended, one line
+    nlohmann::json facts = nlohmann::json::object();  // learned on the way: {"peer": {"name", "microseconds"}, "roofline": {"microseconds",
+                                                      // "bound"}, "device", "workload", ...}
+    std::string state = "running";  // "running", "finished"; "interrupted" when it is read: running, but no process works on it
+    std::string reason;             // why it ended, one line
     std::int64_t started_ms = 0, ended_ms = 0;
-    std::string version;         // of Tilewright
+    std::string version;  // of Tilewright
 };
 
 // A run with its steps: what the report, the evidence and an export are made from.
@@ -78,7 +79,7 @@ struct RunSummary {
     std::optional<double> best_microseconds, best_speedup, best_roofline_share;
     std::int64_t tokens = 0;
     double cost_usd = 0;
-    bool interrupted = false;    // "running", but no process works on it
+    bool interrupted = false;  // "running", but no process works on it
 };
 
 class Journal {
@@ -97,7 +98,7 @@ public:
     // A finished or interrupted run goes on.
     Result<void> reopen(const std::string& run);
 
-    Result<std::vector<RunSummary>> runs();                // newest first
+    Result<std::vector<RunSummary>> runs();  // newest first
     // `name` is an id, the unique beginning of one, or "last".
     Result<std::string> find(const std::string& name);
     Result<RunDocument> read(const std::string& run);

@@ -15,7 +15,8 @@ namespace tw::plan {
 namespace fs = std::filesystem;
 
 const Technique* Knowledge::find(const std::string& id) const {
-    for (const Technique& t : techniques) if (t.id == id) return &t;
+    for (const Technique& t : techniques)
+        if (t.id == id) return &t;
     return nullptr;
 }
 
@@ -62,8 +63,9 @@ std::optional<Technique> parse_technique(const std::string& id, const std::strin
     for (const auto& [key_node, value] : root) {
         const std::string_view key = key_node.str();
         if (key == "title") t.title = value.value_or(std::string());
-        else if (key == "stage") { if (!parse_stage(value.value_or(std::string()), t.stage)) problem = "an unknown stage"; }
-        else if (key == "classes") {
+        else if (key == "stage") {
+            if (!parse_stage(value.value_or(std::string()), t.stage)) problem = "an unknown stage";
+        } else if (key == "classes") {
             for (const std::string& s : strings(value, key)) {
                 const auto c = tasks::parse_workload_class(s);
                 if (c) t.classes.push_back(*c);
@@ -120,7 +122,9 @@ std::vector<const Technique*> search(const Knowledge& knowledge, const std::stri
         return s;
     };
     for (const Technique& t : knowledge.techniques) {
-        const std::string head = lower(t.id + " " + t.title), all = head + " " + lower(t.prompt + " " + fmt::format("{} {}", fmt::join(t.invariants, " "), fmt::join(t.failure_modes, " ")));
+        const std::string head = lower(t.id + " " + t.title),
+                          all = head + " " +
+                                lower(t.prompt + " " + fmt::format("{} {}", fmt::join(t.invariants, " "), fmt::join(t.failure_modes, " ")));
         int score = 0;
         bool every = true;
         for (const std::string& w : split_words(lower(words))) {

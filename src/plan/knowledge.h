@@ -13,23 +13,23 @@
 namespace tw::plan {
 
 struct Technique {
-    std::string id;                          // the file's name without .md
+    std::string id;  // the file's name without .md
     std::string title;
     Stage stage = Stage::structure;
     std::vector<tasks::WorkloadClass> classes;
-    std::vector<std::string> targets;        // empty: all
-    std::string bound;                       // "memory", "compute" or empty: either
-    double expected_gain = 1.0;              // time before / time after, where it applies
-    double uncertainty = 0.3;                // standard deviation of log(gain)
-    std::vector<std::string> enables;        // techniques that need it first: it may be kept although it gains nothing by itself
-    std::vector<std::string> invariants;     // what it must keep, in words
+    std::vector<std::string> targets;     // empty: all
+    std::string bound;                    // "memory", "compute" or empty: either
+    double expected_gain = 1.0;           // time before / time after, where it applies
+    double uncertainty = 0.3;             // standard deviation of log(gain)
+    std::vector<std::string> enables;     // techniques that need it first: it may be kept although it gains nothing by itself
+    std::vector<std::string> invariants;  // what it must keep, in words
     std::vector<std::string> failure_modes;
-    std::string rewrite;                     // of the built-in proposer; empty: it has none
-    std::string prompt;                      // what a model is told: the text below the front matter
+    std::string rewrite;  // of the built-in proposer; empty: it has none
+    std::string prompt;   // what a model is told: the text below the front matter
 };
 
 struct Knowledge {
-    std::vector<Technique> techniques;       // by id
+    std::vector<Technique> techniques;  // by id
     const Technique* find(const std::string& id) const;
 };
 

@@ -27,16 +27,18 @@ struct State {
     int current_step = -1, best_step = -1;
     double current_us = 0, best_us = 0, first_us = 0;
     int since_gain = 0;
-    int provisional = 0;             // candidates left in which a kept but slower kernel must pay off
+    int provisional = 0;  // candidates left in which a kept but slower kernel must pay off
     bool sweep_gain = false;
-    bool thorough = false;           // nothing promising is left: also techniques of which no gain is expected
-    std::set<std::string> exhausted; // techniques that have nothing new for the current kernel
+    bool thorough = false;            // nothing promising is left: also techniques of which no gain is expected
+    std::set<std::string> exhausted;  // techniques that have nothing new for the current kernel
     std::map<std::string, int> misses;
     double seconds = 0;
 
     json pack() const {
-        return {{"stage", name_of(stage)}, {"current_step", current_step}, {"best_step", best_step}, {"current_us", current_us}, {"best_us", best_us}, {"first_us", first_us},
-                {"since_gain", since_gain}, {"provisional", provisional}, {"sweep_gain", sweep_gain}, {"thorough", thorough}, {"exhausted", exhausted}, {"misses", misses}, {"seconds", seconds}};
+        return {{"stage", name_of(stage)},  {"current_step", current_step}, {"best_step", best_step},   {"current_us", current_us},
+                {"best_us", best_us},       {"first_us", first_us},         {"since_gain", since_gain}, {"provisional", provisional},
+                {"sweep_gain", sweep_gain}, {"thorough", thorough},         {"exhausted", exhausted},   {"misses", misses},
+                {"seconds", seconds}};
     }
     bool unpack(const json& j) {
         constexpr int most = 1'000'000'000;
@@ -44,9 +46,11 @@ struct State {
         if (!parse_stage(text_in(j, "stage"), stage)) return false;
         for (const char* key : {"current_step", "best_step", "current_us", "best_us", "first_us", "since_gain", "provisional", "seconds"})
             if (!j.contains(key) || !j[key].is_number()) return false;
-        current_step = whole("current_step", -1), best_step = whole("best_step", -1), since_gain = whole("since_gain", 0), provisional = whole("provisional", 0);
+        current_step = whole("current_step", -1), best_step = whole("best_step", -1), since_gain = whole("since_gain", 0),
+        provisional = whole("provisional", 0);
         if (current_step < -1 || best_step < -1 || since_gain < 0 || provisional < 0) return false;
-        current_us = number_in(j, "current_us"), best_us = number_in(j, "best_us"), first_us = number_in(j, "first_us"), seconds = std::max(0.0, number_in(j, "seconds"));
+        current_us = number_in(j, "current_us"), best_us = number_in(j, "best_us"), first_us = number_in(j, "first_us"),
+        seconds = std::max(0.0, number_in(j, "seconds"));
         sweep_gain = flag_in(j, "sweep_gain"), thorough = flag_in(j, "thorough");
         for (const json& id : part_in(j, "exhausted", json::array()))
             if (id.is_string()) exhausted.insert(id.get<std::string>());
@@ -58,8 +62,16 @@ struct State {
 
 class Loop {
 public:
-    Loop(const tasks::Task& task, Proposer& proposer, Journal& journal, Memory& memory, const Knowledge& knowledge, const LoopOptions& options)
-        : task_(task), proposer_(proposer), journal_(journal), memory_(memory), knowledge_(knowledge), options_(with_deadline(options)), gpu_(options_.gates), roof_(tasks::roofline(task, tasks::machine_of(task.target))) {}
+    Loop(const tasks::Task& task, Proposer& proposer, Journal& journal, Memory& memory, const Knowledge& knowledge,
+         const LoopOptions& options)
+        : task_(task),
+          proposer_(proposer),
+          journal_(journal),
+          memory_(memory),
+          knowledge_(knowledge),
+          options_(with_deadline(options)),
+          gpu_(options_.gates),
+          roof_(tasks::roofline(task, tasks::machine_of(task.target))) {}
 
     Result<LoopOutcome> run(const std::string& resume);
 
@@ -81,8 +93,9 @@ private:
     std::string bottleneck() const;
     bool profiling_shown() const;
     const Technique* choose();
-    Request request_for_step(const Technique* technique, std::size_t steps);   // as it was when the run had so many steps
-    // A candidate and its repairs; from attempt `from` on, when a run is resumed between two of them. False: the technique had nothing to offer.
+    Request request_for_step(const Technique* technique, std::size_t steps);  // as it was when the run had so many steps
+    // A candidate and its repairs; from attempt `from` on, when a run is resumed between two of them. False: the technique had nothing to
+    // offer.
     Result<bool> candidate(const Technique* technique, int from = 0);
     Result<void> finish_repairs();
     Result<void> confirm();
@@ -110,8 +123,8 @@ private:
     double dollars_ = 0;
     bool stages_done_ = false;
     json profile_;
-    int profiled_step_ = -1;         // the step it belongs to
-    int first_candidates_ = 0;       // that were asked for, repairs aside
+    int profiled_step_ = -1;    // the step it belongs to
+    int first_candidates_ = 0;  // that were asked for, repairs aside
     json peer_ = json::object(), confirmation_ = json::object();
     Clock::time_point began_ = Clock::now();
     std::string unreachable_;
@@ -138,7 +151,7 @@ const Technique* Loop::choose() {
         if (!applies(t, task_, roof_.memory_bound) || state_.exhausted.count(t.id)) continue;
         if (options_.use_knowledge && t.stage != state_.stage) continue;
         if (proposer_.name() == "builtin" && t.rewrite.empty()) continue;
-        if (!measuring() && (t.stage == Stage::constants || t.expected_gain <= 1.0)) continue;   // nothing to decide it by
+        if (!measuring() && (t.stage == Stage::constants || t.expected_gain <= 1.0)) continue;  // nothing to decide it by
         open.push_back(&t);
     }
     if (open.empty()) return nullptr;
@@ -150,9 +163,10 @@ const Technique* Loop::choose() {
     for (const Technique* t : open) {
         const Situation s{std::string(tasks::name_of(task_.workload)), std::string(name_of(t->stage)), bottleneck(), t->id};
         const Belief b = (options_.use_memory ? memory_ : nothing).belief(s, *t, options_.use_knowledge);
-        const double misses = state_.misses.count(t->id) ? 0.15 * state_.misses.at(t->id) : 0;   // of this run
+        const double misses = state_.misses.count(t->id) ? 0.15 * state_.misses.at(t->id) : 0;  // of this run
         // Box and Muller: the standard library's distributions differ between implementations.
-        const double u = (static_cast<double>(random() >> 11) + 0.5) / 9007199254740992.0, v = static_cast<double>(random() >> 11) / 9007199254740992.0;
+        const double u = (static_cast<double>(random() >> 11) + 0.5) / 9007199254740992.0,
+                     v = static_cast<double>(random() >> 11) / 9007199254740992.0;
         double draw = b.mean - misses + (measuring() ? b.deviation : 0.0) * std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
         // What is expected to gain and has not missed here is at most late, never put off, by an unlucky draw: later stages build on it.
         if (misses == 0 && b.mean > b.deviation / 2) draw = std::max(draw, 1e-3 * b.mean);
@@ -178,19 +192,26 @@ Request Loop::request_for_step(const Technique* technique, std::size_t steps) {
         r.best_source = source_of(state_.best_step);
     }
     if (options_.use_memory) {
-        for (const Lesson& l : memory_.lessons(std::string(tasks::name_of(task_.workload)), technique ? technique->id : "", 6)) r.lessons.push_back(l.text);
+        for (const Lesson& l : memory_.lessons(std::string(tasks::name_of(task_.workload)), technique ? technique->id : "", 6))
+            r.lessons.push_back(l.text);
     }
-    for (std::size_t i = 0; i < steps; ++i) r.history.push_back(fmt::format("{} {}: {}", steps_[i].number, steps_[i].technique.empty() ? "first" : steps_[i].technique, steps_[i].message));
+    for (std::size_t i = 0; i < steps; ++i)
+        r.history.push_back(
+            fmt::format("{} {}: {}", steps_[i].number, steps_[i].technique.empty() ? "first" : steps_[i].technique, steps_[i].message));
     if (profiling_shown() && state_.best_us > 0) {
         const tasks::Work work = tasks::work_of(task_);
         r.metrics.push_back({"microseconds", state_.best_us, "us", "time of the best kernel"});
-        r.metrics.push_back({"roofline_share", share_of(state_.best_us), "", roof_.memory_bound ? "of the time that memory traffic alone would take" : "of the time that the arithmetic alone would take"});
+        r.metrics.push_back(
+            {"roofline_share", share_of(state_.best_us), "",
+             roof_.memory_bound ? "of the time that memory traffic alone would take" : "of the time that the arithmetic alone would take"});
         if (roof_.memory_bound) r.metrics.push_back({"bandwidth", work.bytes / state_.best_us * 1e-6, "TB/s", "useful bytes per second"});
         else r.metrics.push_back({"throughput", work.flops / state_.best_us * 1e-6, "TFLOP/s", "useful operations per second"});
-        if (best_judgement_.resources_known) r.metrics.push_back({"registers", static_cast<double>(best_judgement_.registers), "", "per thread"});
+        if (best_judgement_.resources_known)
+            r.metrics.push_back({"registers", static_cast<double>(best_judgement_.registers), "", "per thread"});
         // Counters of the best kernel, once each, of which the stage's choice sees its own.
         if (gpu_.available() && proposer_.name() != "builtin") {
-            if (profiled_step_ != state_.best_step) profile_ = gpu_.profile(task_, source_of(state_.best_step)), profiled_step_ = state_.best_step;
+            if (profiled_step_ != state_.best_step)
+                profile_ = gpu_.profile(task_, source_of(state_.best_step)), profiled_step_ = state_.best_step;
             for (Metric& m : shown_metrics(profile_, task_.workload, r.stage)) r.metrics.push_back(std::move(m));
         }
     }
@@ -207,7 +228,9 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
     const double before = state_.best_us;
     double reward = -0.3;
     std::string lesson;
-    const double factor = j.speedup > 0 ? j.speedup : before > 0 && j.microseconds > 0 ? before / j.microseconds : 1;   // paired by round where it was: clocks drift between runs
+    const double factor = j.speedup > 0                      ? j.speedup
+                          : before > 0 && j.microseconds > 0 ? before / j.microseconds
+                                                             : 1;  // paired by round where it was: clocks drift between runs
     const std::string what = technique ? technique->id : "first";
     if (j.failure != FailureClass::none) {
         step.outcome = "failed";
@@ -225,9 +248,10 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
         state_.sweep_gain = true;
         state_.thorough = false;
         if (measuring()) state_.exhausted.clear();
-        else {   // once each: the other forms of a technique could not be told apart
+        else {  // once each: the other forms of a technique could not be told apart
             state_.exhausted.clear();
-            for (const Step& s : steps_) if (s.outcome == "accepted" && !s.technique.empty()) state_.exhausted.insert(s.technique);
+            for (const Step& s : steps_)
+                if (s.outcome == "accepted" && !s.technique.empty()) state_.exhausted.insert(s.technique);
             if (technique) state_.exhausted.insert(technique->id);
         }
         state_.misses.clear();
@@ -247,7 +271,8 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
         // A step that others need first is kept for a while although it gains nothing by itself.
         if (technique && j.measured) {
             const bool ahead = state_.current_step != state_.best_step && j.microseconds < state_.current_us;
-            const bool opens = std::any_of(technique->enables.begin(), technique->enables.end(), [&](const std::string& id) { return knowledge_.find(id) != nullptr; });
+            const bool opens = std::any_of(technique->enables.begin(), technique->enables.end(),
+                                           [&](const std::string& id) { return knowledge_.find(id) != nullptr; });
             if (ahead || (opens && state_.provisional == 0 && j.microseconds < 4 * before)) {
                 if (!ahead) state_.provisional = 7;
                 state_.current_step = step.number;
@@ -259,7 +284,8 @@ void Loop::weigh(Step& step, const Technique* technique, const Judgement& j) {
     }
     if (step.outcome != "accepted") {
         ++state_.since_gain;
-        if (technique && ++state_.misses[technique->id] >= (technique->stage == Stage::constants ? 3 : 2)) state_.exhausted.insert(technique->id);
+        if (technique && ++state_.misses[technique->id] >= (technique->stage == Stage::constants ? 3 : 2))
+            state_.exhausted.insert(technique->id);
         if (state_.provisional > 0 && --state_.provisional == 0 && state_.current_step != state_.best_step) {
             state_.current_step = state_.best_step;
             state_.current_us = state_.best_us;
@@ -317,7 +343,8 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
         auto reply = proposer_.propose(request);
         std::optional<Judgement> known;
         // In a replay only what was measured is a candidate; the proposer is asked for its next form.
-        for (int i = 0; options_.recorded && reply && !(known = options_.recorded(reply->source)) && i < 200; ++i) reply = proposer_.propose(request);
+        for (int i = 0; options_.recorded && reply && !(known = options_.recorded(reply->source)) && i < 200; ++i)
+            reply = proposer_.propose(request);
         if (options_.recorded && reply && !known) return false;
         Judgement j;
         if (!reply) {
@@ -342,12 +369,16 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
                 j = *known;
                 if (j.measured && state_.best_us > 0) j.speedup = j.speedup_low = j.speedup_high = state_.best_us / j.microseconds;
             } else j = judge_static(task_, step.source, options_.gates);
-            if (!known && j.failure == FailureClass::none) gpu_.judge(task_, step.source, state_.best_step >= 0 ? source_of(state_.best_step) : std::string(), state_.best_us, j);
+            if (!known && j.failure == FailureClass::none)
+                gpu_.judge(task_, step.source, state_.best_step >= 0 ? source_of(state_.best_step) : std::string(), state_.best_us, j);
         }
         step.verdict = j.verdict;
         step.gates = j.gates;
-        step.evidence = {{"proved", j.proved}, {"obligations", j.obligations}, {"expectations", j.expectations}, {"used", j.used}, {"proof", j.proof}};
-        if (j.resources_known) step.evidence["resources"] = {{"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
+        step.evidence = {
+            {"proved", j.proved}, {"obligations", j.obligations}, {"expectations", j.expectations}, {"used", j.used}, {"proof", j.proof}};
+        if (j.resources_known)
+            step.evidence["resources"] = {
+                {"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
         if (!j.evidence.empty()) step.evidence["gpu"] = j.evidence;
         if (j.measured) {
             step.microseconds = j.microseconds;
@@ -373,7 +404,8 @@ Result<bool> Loop::candidate(const Technique* technique, int from) {
 bool Loop::spent(std::string& reason) const {
     const Budget& b = options_.budget;
     if (static_cast<int>(steps_.size()) >= b.candidates) reason = fmt::format("budget: {} candidates", b.candidates);
-    else if (b.seconds > 0 && (elapsed() > b.seconds || options_.gates.deadline.passed())) reason = fmt::format("budget: {:.0f} seconds", b.seconds);
+    else if (b.seconds > 0 && (elapsed() > b.seconds || options_.gates.deadline.passed()))
+        reason = fmt::format("budget: {:.0f} seconds", b.seconds);
     else if (b.tokens > 0 && tokens_ >= b.tokens) reason = fmt::format("budget: {} tokens", b.tokens);
     else if (b.dollars > 0 && dollars_ >= b.dollars) reason = fmt::format("budget: {} dollars", b.dollars);
     else return false;
@@ -402,10 +434,12 @@ Result<void> Loop::restore(const std::string& run) {
         dollars_ += s.cost_usd();
         proposer_.seen(s.source);
     }
-    if (!steps_.empty() && !state_.unpack(steps_.back().state)) return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its last step holds no state", run));
+    if (!steps_.empty() && !state_.unpack(steps_.back().state))
+        return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its last step holds no state", run));
     const int n = static_cast<int>(steps_.size());
     for (const Step& s : steps_) first_candidates_ += s.stage == "first" && integer_in(s.state, "attempt", 0, 0, 1000) == 0;
-    if (state_.best_step >= n || state_.current_step >= n || (state_.best_step < 0) != (state_.current_step < 0)) return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its state names a step it does not have", run));
+    if (state_.best_step >= n || state_.current_step >= n || (state_.best_step < 0) != (state_.current_step < 0))
+        return fail(FailureKind::bad_input, fmt::format("run {} cannot be resumed: its state names a step it does not have", run));
     if (state_.best_step >= 0) {
         const json resources = part_in(steps_[static_cast<std::size_t>(state_.best_step)].evidence, "resources", json::object());
         best_judgement_.resources_known = !resources.empty();
@@ -467,26 +501,42 @@ std::string Loop::statement() const {
     if (state_.best_step < 0) return "No kernel passed the gates.";
     const Step& best = steps_[static_cast<std::size_t>(state_.best_step)];
     if (options_.recorded) {
-        return fmt::format("A replay: nothing was proved, compiled or measured in this run. By a table of earlier measurements its best kernel takes {:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.",
-                           state_.best_us, 100 * share_of(state_.best_us), state_.first_us / state_.best_us);
+        return fmt::format(
+            "A replay: nothing was proved, compiled or measured in this run. By a table of earlier measurements its best kernel takes "
+            "{:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.",
+            state_.best_us, 100 * share_of(state_.best_us), state_.first_us / state_.best_us);
     }
-    std::string out = fmt::format("Proved: data movement and synchronisation of the best kernel ({} assertions). ", integer_in(best.evidence, "obligations", 0, 0, 1 << 30));
+    std::string out = fmt::format("Proved: data movement and synchronisation of the best kernel ({} assertions). ",
+                                  integer_in(best.evidence, "obligations", 0, 0, 1 << 30));
     if (best.evidence.contains("resources")) {
         const json& r = best.evidence["resources"];
         const auto count = [&](const char* key) { return integer_in(r, key, 0, 0, 1 << 30); };
-        out += fmt::format("Compiled: {} registers, {} bytes spilled, {} bytes of shared memory, {} threads. ", count("registers"), count("spill_bytes"), count("shared_bytes"), count("threads"));
+        out += fmt::format("Compiled: {} registers, {} bytes spilled, {} bytes of shared memory, {} threads. ", count("registers"),
+                           count("spill_bytes"), count("shared_bytes"), count("threads"));
     } else out += "Not compiled: no CUDA compiler library on this machine. ";
-    out += fmt::format("Lower bound on {}: {:.1f} us ({}). ", tasks::machine_of(task_.target).name, roof_.seconds * 1e6, roof_.memory_bound ? "memory traffic" : "arithmetic");
-    if (confirmation_.contains("refused")) out += fmt::format("NOT kept: {} faster kernels that were wrong with fresh inputs or a held-out shape. ", confirmation_["refused"].size());
-    if (state_.best_us > 0) out += fmt::format("Measured on {}: {:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.", gpu_.machine(), state_.best_us, 100 * share_of(state_.best_us), state_.first_us / state_.best_us);
-    else out += "NOT measured: no GPU here. Times, speed-ups and whether each technique gains are unknown; techniques were kept by expectation, and tile sizes were not tuned.";
-    if (state_.best_us > 0 && confirmation_.value("status", "") == "not measured") out += fmt::format(" NOT confirmed with fresh inputs and held-out shapes: {}.", confirmation_.value("why", "not measured"));
+    out += fmt::format("Lower bound on {}: {:.1f} us ({}). ", tasks::machine_of(task_.target).name, roof_.seconds * 1e6,
+                       roof_.memory_bound ? "memory traffic" : "arithmetic");
+    if (confirmation_.contains("refused"))
+        out += fmt::format("NOT kept: {} faster kernels that were wrong with fresh inputs or a held-out shape. ",
+                           confirmation_["refused"].size());
+    if (state_.best_us > 0)
+        out += fmt::format("Measured on {}: {:.1f} us, {:.0f}% of the roofline, {:.1f}x the first kernel.", gpu_.machine(), state_.best_us,
+                           100 * share_of(state_.best_us), state_.first_us / state_.best_us);
+    else
+        out +=
+            "NOT measured: no GPU here. Times, speed-ups and whether each technique gains are unknown; techniques were kept by "
+            "expectation, and tile sizes were not tuned.";
+    if (state_.best_us > 0 && confirmation_.value("status", "") == "not measured")
+        out += fmt::format(" NOT confirmed with fresh inputs and held-out shapes: {}.", confirmation_.value("why", "not measured"));
     if (peer_.value("status", "") == "measured") {
         const json interval = peer_.value("ratio_interval", json());
         out += fmt::format(" Against {}, in turn: {:.3f} times its speed", peer_["name"].get<std::string>(), peer_.value("ratio", 0.0));
-        if (interval.is_array() && interval.size() == 2) out += fmt::format(" [{:.3f}, {:.3f}]", interval[0].get<double>(), interval[1].get<double>());
+        if (interval.is_array() && interval.size() == 2)
+            out += fmt::format(" [{:.3f}, {:.3f}]", interval[0].get<double>(), interval[1].get<double>());
         out += ".";
-    } else if (peer_.contains("why")) out += fmt::format(" Peer{}: not measured ({}).", peer_["name"].is_string() ? " " + peer_["name"].get<std::string>() : "", peer_["why"].get<std::string>());
+    } else if (peer_.contains("why"))
+        out += fmt::format(" Peer{}: not measured ({}).", peer_["name"].is_string() ? " " + peer_["name"].get<std::string>() : "",
+                           peer_["why"].get<std::string>());
     return out;
 }
 
@@ -513,10 +563,25 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
         run.task_name = task_.name;
         run.task_text = task_.text;
         run.proposer = proposer_.name();
-        run.settings = {{"candidates", options_.budget.candidates}, {"seconds", options_.budget.seconds}, {"tokens", options_.budget.tokens}, {"dollars", options_.budget.dollars}, {"seed", options_.seed},
-                        {"stop_share", options_.stop_share}, {"plateau", options_.plateau}, {"repairs", options_.repairs}, {"profile_after", options_.profile_after}, {"memory", options_.memory_path},
-                        {"verify_seconds", options_.gates.verify_seconds}, {"search_seconds", options_.gates.search_seconds}, {"rounds", options_.gates.rounds}, {"use_knowledge", options_.use_knowledge}, {"use_memory", options_.use_memory}, {"delay_profiling", options_.delay_profiling},
-                        {"invariant_feedback", options_.gates.invariant_feedback}, {"gpu", gpu_.available()}, {"replay", static_cast<bool>(options_.recorded)}};
+        run.settings = {{"candidates", options_.budget.candidates},
+                        {"seconds", options_.budget.seconds},
+                        {"tokens", options_.budget.tokens},
+                        {"dollars", options_.budget.dollars},
+                        {"seed", options_.seed},
+                        {"stop_share", options_.stop_share},
+                        {"plateau", options_.plateau},
+                        {"repairs", options_.repairs},
+                        {"profile_after", options_.profile_after},
+                        {"memory", options_.memory_path},
+                        {"verify_seconds", options_.gates.verify_seconds},
+                        {"search_seconds", options_.gates.search_seconds},
+                        {"rounds", options_.gates.rounds},
+                        {"use_knowledge", options_.use_knowledge},
+                        {"use_memory", options_.use_memory},
+                        {"delay_profiling", options_.delay_profiling},
+                        {"invariant_feedback", options_.gates.invariant_feedback},
+                        {"gpu", gpu_.available()},
+                        {"replay", static_cast<bool>(options_.recorded)}};
         auto id = journal_.begin(run);
         if (!id) return std::move(id).propagate();
         run_ = *id;
@@ -527,7 +592,9 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
         if (auto ok = restore(resume); !ok) return std::move(ok).propagate();
     }
     if (options_.on_run) options_.on_run(run_);
-    (void)journal_.learn(run_, {{"workload", tasks::name_of(task_.workload)}, {"roofline", {{"microseconds", roof_.seconds * 1e6}, {"bound", roof_.memory_bound ? "memory" : "compute"}}}, {"device", machine()}});
+    (void)journal_.learn(run_, {{"workload", tasks::name_of(task_.workload)},
+                                {"roofline", {{"microseconds", roof_.seconds * 1e6}, {"bound", roof_.memory_bound ? "memory" : "compute"}}},
+                                {"device", machine()}});
     if (auto ok = finish_repairs(); !ok) return std::move(ok).propagate();
     std::string reason;
     if (state_.best_step < 0 && !spent(reason)) {
@@ -540,8 +607,10 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
         if (state_.best_step < 0 && reason.empty()) reason = unreachable_.empty() ? "no first kernel passed the gates" : unreachable_;
     }
     while (reason.empty() && !spent(reason)) {
-        if (state_.best_us > 0 && share_of(state_.best_us) >= options_.stop_share) reason = fmt::format("roofline: {:.0f}% reached", 100 * share_of(state_.best_us));
-        else if (measuring() && state_.since_gain >= options_.plateau && state_.provisional == 0) reason = fmt::format("plateau: {} candidates without a gain", state_.since_gain);
+        if (state_.best_us > 0 && share_of(state_.best_us) >= options_.stop_share)
+            reason = fmt::format("roofline: {:.0f}% reached", 100 * share_of(state_.best_us));
+        else if (measuring() && state_.since_gain >= options_.plateau && state_.provisional == 0)
+            reason = fmt::format("plateau: {} candidates without a gain", state_.since_gain);
         else if (stages_done_) reason = "plateau: every technique has been tried";
         if (!reason.empty()) break;
         const Technique* technique = choose();
@@ -554,8 +623,10 @@ Result<LoopOutcome> Loop::run(const std::string& resume) {
         if (!unreachable_.empty()) reason = unreachable_;
         if (!*offered) state_.exhausted.insert(technique->id);
     }
-    // The best kernel is confirmed within a tenth more than the budget, ten seconds at least; what does not fit is not measured, and the statement says so.
-    if (options_.budget.seconds > 0) set_deadline(Deadline::in(options_.gates.deadline.left() + std::max(10.0, 0.1 * options_.budget.seconds)));
+    // The best kernel is confirmed within a tenth more than the budget, ten seconds at least; what does not fit is not measured, and the
+    // statement says so.
+    if (options_.budget.seconds > 0)
+        set_deadline(Deadline::in(options_.gates.deadline.left() + std::max(10.0, 0.1 * options_.budget.seconds)));
     if (auto ok = confirm(); !ok) return std::move(ok).propagate();
     (void)journal_.learn(run_, {{"statement", statement()}});
     if (auto ok = journal_.finish(run_, reason); !ok) return std::move(ok).propagate();
@@ -575,15 +646,17 @@ std::optional<std::string> budget_problem(const Budget& b) {
 Stage profiling_stage(tasks::WorkloadClass workload) {
     using W = tasks::WorkloadClass;
     switch (workload) {
-        case W::elementwise: return Stage::first;        // nothing structural to settle first
+        case W::elementwise: return Stage::first;  // nothing structural to settle first
         case W::reduction:
         case W::scan: return Stage::structure;
-        default: return Stage::pipeline;                 // until copy and multiply overlap, figures only show that they do not
+        default: return Stage::pipeline;  // until copy and multiply overlap, figures only show that they do not
     }
 }
 
-Result<LoopOutcome> optimize(const tasks::Task& task, Proposer& proposer, Journal& journal, Memory& memory, const Knowledge& knowledge, const LoopOptions& options, const std::string& resume) {
-    if (auto problem = budget_problem(options.budget)) return fail(FailureKind::bad_input, *problem, "budgets are positive numbers; leave one out for none");
+Result<LoopOutcome> optimize(const tasks::Task& task, Proposer& proposer, Journal& journal, Memory& memory, const Knowledge& knowledge,
+                             const LoopOptions& options, const std::string& resume) {
+    if (auto problem = budget_problem(options.budget))
+        return fail(FailureKind::bad_input, *problem, "budgets are positive numbers; leave one out for none");
     return Loop(task, proposer, journal, memory, knowledge, options).run(resume);
 }
 

@@ -8,11 +8,12 @@
 namespace tw::plan {
 namespace {
 
-constexpr double kNoise = 0.25;            // standard deviation of one observed reward
-constexpr double kOtherSituation = 0.25;   // weight of what the technique did in other situations of the workload class
+constexpr double kNoise = 0.25;           // standard deviation of one observed reward
+constexpr double kOtherSituation = 0.25;  // weight of what the technique did in other situations of the workload class
 
 const char* const kSchema[] = {
-    "CREATE TABLE observation(workload TEXT NOT NULL, stage TEXT NOT NULL, bottleneck TEXT NOT NULL, technique TEXT NOT NULL, reward REAL NOT NULL, lesson TEXT NOT NULL, run TEXT NOT NULL);"
+    "CREATE TABLE observation(workload TEXT NOT NULL, stage TEXT NOT NULL, bottleneck TEXT NOT NULL, technique TEXT NOT NULL, reward REAL "
+    "NOT NULL, lesson TEXT NOT NULL, run TEXT NOT NULL);"
     "CREATE INDEX observation_technique ON observation(workload, technique);"};
 const Database::Schema schema{0x74776d65, 1, kSchema};
 
@@ -46,7 +47,9 @@ void Memory::add(const Situation& s, double reward, const std::string& lesson) {
     sum.total += reward;
     sum.squares += reward * reward;
     if (!lesson.empty()) {
-        const auto same = std::find_if(lessons_.begin(), lessons_.end(), [&](const Lesson& l) { return l.workload == s.workload && l.technique == s.technique && l.text == lesson; });
+        const auto same = std::find_if(lessons_.begin(), lessons_.end(), [&](const Lesson& l) {
+            return l.workload == s.workload && l.technique == s.technique && l.text == lesson;
+        });
         if (same != lessons_.end()) ++same->times, same->reward = reward;
         else lessons_.push_back({s.workload, s.technique, lesson, reward, 1});
     }
@@ -63,7 +66,7 @@ Result<void> Memory::observe(const Situation& s, double reward, const std::strin
 }
 
 Result<void> Memory::forget(const std::string& run) {
-    if (!database_) return {};   // what is in no file began with this process
+    if (!database_) return {};  // what is in no file began with this process
     auto erase = database_->prepare("DELETE FROM observation WHERE run = ?");
     if (!erase) return std::move(erase).propagate();
     erase->bind(1, run);
@@ -92,7 +95,8 @@ Belief Memory::belief(const Situation& s, const Technique& technique, bool with_
 
 std::vector<Lesson> Memory::lessons(const std::string& workload, const std::string& technique, std::size_t limit) const {
     std::vector<Lesson> out;
-    for (const Lesson& l : lessons_) if (l.workload == workload && (technique.empty() || l.technique == technique)) out.push_back(l);
+    for (const Lesson& l : lessons_)
+        if (l.workload == workload && (technique.empty() || l.technique == technique)) out.push_back(l);
     std::stable_sort(out.begin(), out.end(), [](const Lesson& a, const Lesson& b) { return a.times > b.times; });
     if (out.size() > limit) out.resize(limit);
     return out;
@@ -101,23 +105,32 @@ std::vector<Lesson> Memory::lessons(const std::string& workload, const std::stri
 nlohmann::json Memory::to_json() const {
     nlohmann::json out = {{"schema", 1}, {"beliefs", nlohmann::json::array()}, {"lessons", nlohmann::json::array()}};
     for (const auto& [k, s] : sums_) {
-        out["beliefs"].push_back({{"workload", k.workload}, {"stage", k.stage}, {"bottleneck", k.bottleneck}, {"technique", k.technique}, {"observations", s.n}, {"mean_reward", s.total / s.n}});
+        out["beliefs"].push_back({{"workload", k.workload},
+                                  {"stage", k.stage},
+                                  {"bottleneck", k.bottleneck},
+                                  {"technique", k.technique},
+                                  {"observations", s.n},
+                                  {"mean_reward", s.total / s.n}});
     }
-    for (const Lesson& l : lessons_) out["lessons"].push_back({{"workload", l.workload}, {"technique", l.technique}, {"text", l.text}, {"reward", l.reward}, {"times", l.times}});
+    for (const Lesson& l : lessons_)
+        out["lessons"].push_back(
+            {{"workload", l.workload}, {"technique", l.technique}, {"text", l.text}, {"reward", l.reward}, {"times", l.times}});
     return out;
 }
 
 Result<void> Memory::merge(const nlohmann::json& exported, const std::string& run) {
     try {
         for (const auto& b : exported.at("beliefs")) {
-            const Situation s{b.at("workload").get<std::string>(), b.at("stage").get<std::string>(), b.at("bottleneck").get<std::string>(), b.at("technique").get<std::string>()};
+            const Situation s{b.at("workload").get<std::string>(), b.at("stage").get<std::string>(), b.at("bottleneck").get<std::string>(),
+                              b.at("technique").get<std::string>()};
             const int n = std::clamp(b.at("observations").get<int>(), 0, 10000);
             for (int i = 0; i < n; ++i) {
                 if (auto ok = observe(s, b.at("mean_reward").get<double>(), "", run); !ok) return ok;
             }
         }
         for (const auto& l : exported.at("lessons")) {
-            lessons_.push_back({l.at("workload").get<std::string>(), l.at("technique").get<std::string>(), l.at("text").get<std::string>(), l.value("reward", 0.0), std::max(1, l.value("times", 1))});
+            lessons_.push_back({l.at("workload").get<std::string>(), l.at("technique").get<std::string>(), l.at("text").get<std::string>(),
+                                l.value("reward", 0.0), std::max(1, l.value("times", 1))});
         }
     } catch (const nlohmann::json::exception& e) {
         return fail(FailureKind::bad_input, std::string("this is no exported memory: ") + e.what());

@@ -25,7 +25,7 @@ struct Situation {
 };
 
 struct Belief {
-    double mean = 0, deviation = 0;   // of the reward
+    double mean = 0, deviation = 0;  // of the reward
     int observations = 0;
 };
 
@@ -39,7 +39,7 @@ class Memory {
 public:
     // Nothing on disk: for tests, replays and runs without memory.
     Memory() = default;
-    static std::filesystem::path default_path();          // state_folder() / "memory.db"
+    static std::filesystem::path default_path();  // state_folder() / "memory.db"
     static Result<Memory> open(const std::filesystem::path& path, Database::Mode mode = Database::Mode::write);
 
     Result<void> observe(const Situation& situation, double reward, const std::string& lesson, const std::string& run);
@@ -58,7 +58,10 @@ public:
 private:
     Result<void> load();
     void add(const Situation& situation, double reward, const std::string& lesson);
-    struct Sum { int n = 0; double total = 0, squares = 0; };
+    struct Sum {
+        int n = 0;
+        double total = 0, squares = 0;
+    };
     std::map<Situation, Sum> sums_;
     std::vector<Lesson> lessons_;
     std::optional<Database> database_;

@@ -26,7 +26,8 @@ std::string reason_in(const std::string& body) {
     const json parsed = parse_json(body);
     if (parsed.is_object() && parsed.contains("error")) {
         const json& error = parsed["error"];
-        if (error.is_object() && error.contains("message") && error["message"].is_string()) return printable(error["message"].get<std::string>().substr(0, 500));
+        if (error.is_object() && error.contains("message") && error["message"].is_string())
+            return printable(error["message"].get<std::string>().substr(0, 500));
         if (error.is_string()) return printable(error.get<std::string>().substr(0, 500));
     }
     return printable(body.substr(0, 200));
@@ -83,10 +84,12 @@ Attempt attempt_once(const ModelOptions& options, const std::string& body, Deadl
     return attempt;
 }
 
-// What an answered attempt costs, added to the sums. A reply that broke off is charged for what arrived of it, whatever was reported so far.
+// What an answered attempt costs, added to the sums. A reply that broke off is charged for what arrived of it, whatever was reported so
+// far.
 void charge(const Attempt& attempt, std::size_t question_bytes, std::int64_t& tokens_in, std::int64_t& tokens_out) {
     constexpr std::size_t bytes_per_token = 4;
-    const auto estimate_in = static_cast<std::int64_t>(question_bytes / bytes_per_token + 1), estimate_out = static_cast<std::int64_t>(attempt.used.bytes / bytes_per_token + 1);
+    const auto estimate_in = static_cast<std::int64_t>(question_bytes / bytes_per_token + 1),
+               estimate_out = static_cast<std::int64_t>(attempt.used.bytes / bytes_per_token + 1);
     const std::int64_t reported_out = attempt.used.tokens_out;
     tokens_in = saturating_sum(tokens_in, attempt.used.tokens_in > 0 ? attempt.used.tokens_in : estimate_in);
     tokens_out = saturating_sum(tokens_out, reported_out > 0 && attempt.reply ? reported_out : std::max(reported_out, estimate_out));
@@ -110,7 +113,9 @@ std::string without_key(std::string text, const std::string& key) {
 }
 
 double cost_of(const ModelOptions& options, std::int64_t tokens_in, std::int64_t tokens_out) {
-    return (static_cast<double>(tokens_in) * options.dollars_per_million_in + static_cast<double>(tokens_out) * options.dollars_per_million_out) / 1e6;
+    return (static_cast<double>(tokens_in) * options.dollars_per_million_in +
+            static_cast<double>(tokens_out) * options.dollars_per_million_out) /
+           1e6;
 }
 
 std::string without_credentials(const std::string& url) {
@@ -135,15 +140,21 @@ Expected<ModelOptions, std::string> model_from_environment(Wire wire, const std:
     // An endpoint of one's own may need no key.
     if (options.key.empty() && !own_endpoint) return Unexpected{fmt::format("{}_API_KEY is not set", prefix)};
     for (const char c : options.key)
-        if (static_cast<unsigned char>(c) <= ' ' || c == 127) return Unexpected{fmt::format("{}_API_KEY holds a blank or a control character", prefix)};
-    if (options.model.empty()) return Unexpected{fmt::format("no model is named: set {}_MODEL, or write --proposer {}:MODEL", prefix, wire == Wire::openai ? "openai" : "anthropic")};
+        if (static_cast<unsigned char>(c) <= ' ' || c == 127)
+            return Unexpected{fmt::format("{}_API_KEY holds a blank or a control character", prefix)};
+    if (options.model.empty())
+        return Unexpected{fmt::format("no model is named: set {}_MODEL, or write --proposer {}:MODEL", prefix,
+                                      wire == Wire::openai ? "openai" : "anthropic")};
     if (const std::string price = environment("TILEWRIGHT_DOLLARS_PER_MILLION"); !price.empty()) {
         const auto comma = price.find(',');
         const auto in = price_in(price.substr(0, comma)), out = comma == std::string::npos ? in : price_in(price.substr(comma + 1));
-        if (!in || !out) return Unexpected{fmt::format("TILEWRIGHT_DOLLARS_PER_MILLION is '{}', not a price: write IN,OUT such as 3,15", printable(price))};
+        if (!in || !out)
+            return Unexpected{
+                fmt::format("TILEWRIGHT_DOLLARS_PER_MILLION is '{}', not a price: write IN,OUT such as 3,15", printable(price))};
         options.dollars_per_million_in = *in, options.dollars_per_million_out = *out;
     }
-    if (const std::string wait = environment("TILEWRIGHT_FIRST_WAIT"); !wait.empty()) options.first_wait = price_in(wait).value_or(options.first_wait);
+    if (const std::string wait = environment("TILEWRIGHT_FIRST_WAIT"); !wait.empty())
+        options.first_wait = price_in(wait).value_or(options.first_wait);
     return options;
 }
 
@@ -171,13 +182,17 @@ Expected<ChatReply, AskFailure> ask(const ModelOptions& options, const Chat& cha
         if (answered) {
             failure.text = without_key(printable(attempt.reply.error().text), options.key);
             if (deadline.passed()) failure.text += " (the time is spent)";
-            if (!attempt.reply.error().retry) return failed(deadline.passed() ? AskFailure::Kind::out_of_time : AskFailure::Kind::useless_reply);
+            if (!attempt.reply.error().retry)
+                return failed(deadline.passed() ? AskFailure::Kind::out_of_time : AskFailure::Kind::useless_reply);
         } else {
-            failure.text = status == 0 ? fmt::format("{} does not answer ({})", address, attempt.http.error) : fmt::format("{} answered {}: {}", address, status, reason_in(attempt.http.body));
+            failure.text = status == 0 ? fmt::format("{} does not answer ({})", address, attempt.http.error)
+                                       : fmt::format("{} answered {}: {}", address, status, reason_in(attempt.http.body));
             failure.text = without_key(std::move(failure.text), options.key);
-            if (!worth_another_try(status)) return failed(hopeless(status) ? AskFailure::Kind::unreachable : AskFailure::Kind::useless_reply);
+            if (!worth_another_try(status))
+                return failed(hopeless(status) ? AskFailure::Kind::unreachable : AskFailure::Kind::useless_reply);
         }
-        if (n < options.attempts) std::this_thread::sleep_for(std::chrono::duration<double>(deadline.within(wait_before(options, n, attempt.http.retry_after))));
+        if (n < options.attempts)
+            std::this_thread::sleep_for(std::chrono::duration<double>(deadline.within(wait_before(options, n, attempt.http.retry_after))));
     }
     failure.text += fmt::format(" (after {} attempts)", options.attempts);
     return failed(AskFailure::Kind::unreachable);

@@ -54,9 +54,12 @@ public:
         for (int round = 0;; ++round) {
             if (!within_budget(request, chat, failure)) return Unexpected{failure};
             const bool last = round >= options_.tool_rounds;
-            if (last && round > 0) chat.messages.push_back({Role::user, "No more tool calls. Answer now with the whole kernel file in one ```python block.", {}, {}, false});
+            if (last && round > 0)
+                chat.messages.push_back(
+                    {Role::user, "No more tool calls. Answer now with the whole kernel file in one ```python block.", {}, {}, false});
             Exchange exchange;
-            exchange.proposer = name(), exchange.model = model_.model, exchange.prompt_version = prompt->version, exchange.prompt = without_key(asked, model_.key);
+            exchange.proposer = name(), exchange.model = model_.model, exchange.prompt_version = prompt->version,
+            exchange.prompt = without_key(asked, model_.key);
             const auto begin = std::chrono::steady_clock::now();
             auto reply = ask(model_, chat, request.deadline);
             exchange.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -65,7 +68,9 @@ public:
                 exchange.failure = failure.text = reply.error().text;
                 charge(exchange, reply.error().tokens_in, reply.error().tokens_out);
                 failure.exchanges.push_back(std::move(exchange));
-                failure.kind = reply.error().kind == Why::unreachable ? Kind::unreachable : reply.error().kind == Why::out_of_time ? Kind::out_of_budget : Kind::malformed;
+                failure.kind = reply.error().kind == Why::unreachable   ? Kind::unreachable
+                               : reply.error().kind == Why::out_of_time ? Kind::out_of_budget
+                                                                        : Kind::malformed;
                 return Unexpected{failure};
             }
             ChatMessage said{Role::assistant, reply->text, reply->calls, {}, false};
@@ -79,11 +84,11 @@ public:
                     return made;
                 }
                 failure.kind = Kind::malformed;
-                failure.text = exchange.failure = reply->cut       ? "the reply was cut off at the limit of tokens"
-                                                  : reply->refused ? "the model refused"
+                failure.text = exchange.failure = reply->cut                      ? "the reply was cut off at the limit of tokens"
+                                                  : reply->refused                ? "the model refused"
                                                   : last && !reply->calls.empty() ? "the model kept calling tools and gave no kernel"
-                                                  : reply->text.empty() ? "the reply was empty"
-                                                                        : "the reply holds no kernel file in a ```python block";
+                                                  : reply->text.empty()           ? "the reply was empty"
+                                                                                  : "the reply holds no kernel file in a ```python block";
                 failure.exchanges.push_back(std::move(exchange));
                 return Unexpected{failure};
             }
@@ -117,11 +122,13 @@ private:
             for (const Tool* offered : chat.tools)
                 if (offered->name == call.name) tool = offered;
             json arguments = parse_json(call.arguments.empty() ? "{}" : call.arguments);
-            if (done++ >= options_.calls_per_round) answer.text = fmt::format("at most {} calls are answered at a time", options_.calls_per_round);
+            if (done++ >= options_.calls_per_round)
+                answer.text = fmt::format("at most {} calls are answered at a time", options_.calls_per_round);
             else if (!tool) answer.text = fmt::format("there is no tool '{}'", printable(call.name.substr(0, 100)));
             else if (!arguments.is_object()) answer.text = "the arguments are not a JSON object";
             // A model works on the task's kernel; it has no business with files of this machine.
-            else if (arguments.contains("file") || arguments.contains("task_file") || arguments.contains("against")) answer.text = "give the kernel's text as 'source'";
+            else if (arguments.contains("file") || arguments.contains("task_file") || arguments.contains("against"))
+                answer.text = "give the kernel's text as 'source'";
             else {
                 ToolOptions options;
                 options.program = options_.program;
@@ -139,7 +146,8 @@ private:
     bool within_budget(const Request& request, Chat& chat, ProposalFailure& failure) const {
         std::int64_t used = 0;
         double spent = 0;
-        for (const Exchange& e : failure.exchanges) used = saturating_sum(used, saturating_sum(e.tokens_in, e.tokens_out)), spent += e.cost_usd;
+        for (const Exchange& e : failure.exchanges)
+            used = saturating_sum(used, saturating_sum(e.tokens_in, e.tokens_out)), spent += e.cost_usd;
         std::size_t characters = chat.system.size();
         for (const ChatMessage& m : chat.messages) characters += transcript(m).size();
         const auto question = static_cast<std::int64_t>(characters / 4);  // a token is about four characters
@@ -153,13 +161,16 @@ private:
         if (request.deadline.passed()) return refuse("the time is spent");
         if (request.tokens_left > 0) {
             const std::int64_t left = saturating_sum(saturating_sum(request.tokens_left, -used), -question);
-            if (left < least_reply) return refuse(fmt::format("the budget has {} tokens left; this question takes about {}", std::max<std::int64_t>(0, request.tokens_left - used), question));
+            if (left < least_reply)
+                return refuse(fmt::format("the budget has {} tokens left; this question takes about {}",
+                                          std::max<std::int64_t>(0, request.tokens_left - used), question));
             chat.max_tokens = static_cast<int>(std::min<std::int64_t>(chat.max_tokens, left));
         }
         if (request.dollars_left > 0) {
             const double left = request.dollars_left - spent - static_cast<double>(question) * model_.dollars_per_million_in / 1e6;
             const double most = model_.dollars_per_million_out > 0 ? left * 1e6 / model_.dollars_per_million_out : left > 0 ? 1e9 : 0;
-            if (most < static_cast<double>(least_reply)) return refuse(fmt::format("the budget has {:.4f} USD left", std::max(0.0, request.dollars_left - spent)));
+            if (most < static_cast<double>(least_reply))
+                return refuse(fmt::format("the budget has {:.4f} USD left", std::max(0.0, request.dollars_left - spent)));
             chat.max_tokens = static_cast<int>(std::min<double>(chat.max_tokens, most));
         }
         return true;
@@ -171,6 +182,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Proposer> make_model_proposer(ModelOptions model, ModelProposerOptions options) { return std::make_unique<ModelProposer>(std::move(model), std::move(options)); }
+std::unique_ptr<Proposer> make_model_proposer(ModelOptions model, ModelProposerOptions options) {
+    return std::make_unique<ModelProposer>(std::move(model), std::move(options));
+}
 
 }  // namespace tw::plan

@@ -19,7 +19,8 @@ std::string bullets(const std::vector<std::string>& lines, std::size_t most) {
 
 std::string metric_lines(const std::vector<Metric>& metrics) {
     std::string out;
-    for (const Metric& m : metrics) out += fmt::format("- {} = {:.6g}{}: {}\n", m.name, m.value, m.unit.empty() ? "" : " " + m.unit, m.meaning);
+    for (const Metric& m : metrics)
+        out += fmt::format("- {} = {:.6g}{}: {}\n", m.name, m.value, m.unit.empty() ? "" : " " + m.unit, m.meaning);
     return out;
 }
 
@@ -74,29 +75,32 @@ runtime::Result<Prompt> prompt_for(const Request& r, int tool_rounds) {
     const char* name = r.attempt > 0 && !r.failed_source.empty() ? "repair.md" : r.current_source.empty() ? "first.md" : "optimise.md";
     auto system = read_file(folder / "system.md"), user = read_file(folder / name);
     for (const auto* text : {&system, &user})
-        if (!*text) return runtime::fail(runtime::FailureKind::io_error, text->error(), "the folder prompts comes with the program; TILEWRIGHT_DATA names the folder that holds it");
+        if (!*text)
+            return runtime::fail(runtime::FailureKind::io_error, text->error(),
+                                 "the folder prompts comes with the program; TILEWRIGHT_DATA names the folder that holds it");
     auto sections = load_reference();
     if (!sections) return std::move(sections).propagate();
     const std::string task = r.task ? r.task->text : std::string();
     const std::string target = r.task ? r.task->target : std::string();
     // What a kernel for the target may use at this stage, beyond what the texts name.
     const std::string usual = r.stage == Stage::first ? "" : target == "sm_80" ? "cp_async" : "";
-    PromptValues values = {{"tool_rounds", std::to_string(tool_rounds)},
-                           {"reference", trimmed_reference(*sections, {r.technique_text, r.current_source, r.failed_source, join(r.invariants, "\n"), usual})},
-                           {"task", task},
-                           {"signature", r.task ? tasks::signature_source(*r.task) : std::string()},
-                           {"current", r.current_source},
-                           {"technique", r.technique},
-                           {"technique_text", r.technique_text},
-                           {"stage", std::string(name_of(r.stage))},
-                           {"invariants", bullets(r.invariants, 40)},
-                           {"metrics", metric_lines(r.metrics)},
-                           {"lessons", bullets(r.lessons, 12)},
-                           {"history", bullets(r.history, 20)},
-                           {"failure", std::string(name_of(r.failure))},
-                           {"what_to_do", std::string(request_for(r.failure))},
-                           {"feedback", at_most(r.feedback, 12000)},
-                           {"failed", r.failed_source}};
+    PromptValues values = {
+        {"tool_rounds", std::to_string(tool_rounds)},
+        {"reference", trimmed_reference(*sections, {r.technique_text, r.current_source, r.failed_source, join(r.invariants, "\n"), usual})},
+        {"task", task},
+        {"signature", r.task ? tasks::signature_source(*r.task) : std::string()},
+        {"current", r.current_source},
+        {"technique", r.technique},
+        {"technique_text", r.technique_text},
+        {"stage", std::string(name_of(r.stage))},
+        {"invariants", bullets(r.invariants, 40)},
+        {"metrics", metric_lines(r.metrics)},
+        {"lessons", bullets(r.lessons, 12)},
+        {"history", bullets(r.history, 20)},
+        {"failure", std::string(name_of(r.failure))},
+        {"what_to_do", std::string(request_for(r.failure))},
+        {"feedback", at_most(r.feedback, 12000)},
+        {"failed", r.failed_source}};
     Prompt prompt;
     prompt.system = fill_prompt(*system, values);
     prompt.user = fill_prompt(*user, values);

@@ -1,5 +1,5 @@
-// Prompts are files (prompts/*.md), versioned in their first line, with {{name}} where a value goes and {{#name}} ... {{/name}} around what is
-// left out when that value is empty.
+// Prompts are files (prompts/*.md), versioned in their first line, with {{name}} where a value goes and {{#name}} ... {{/name}} around what
+// is left out when that value is empty.
 #pragma once
 
 #include <map>

@@ -14,15 +14,19 @@ runtime::Result<std::unique_ptr<Proposer>> make_proposer(const std::string& name
     if (kind == "builtin") return make_builtin_proposer(invariants);
     if (kind == "openai" || kind == "anthropic") {
         auto model = model_from_environment(kind == "openai" ? Wire::openai : Wire::anthropic, rest);
-        if (!model) return runtime::fail(FailureKind::bad_input, model.error(), "keys are read from the environment only; docs/proposers.md lists the variables");
+        if (!model)
+            return runtime::fail(FailureKind::bad_input, model.error(),
+                                 "keys are read from the environment only; docs/proposers.md lists the variables");
         return make_model_proposer(std::move(*model));
     }
     if (kind == "command") {
         auto words = split_words(rest);
-        if (words.empty()) return runtime::fail(FailureKind::bad_input, "no program is named", "write --proposer \"command:PROGRAM ARGUMENT...\"");
+        if (words.empty())
+            return runtime::fail(FailureKind::bad_input, "no program is named", "write --proposer \"command:PROGRAM ARGUMENT...\"");
         return make_command_proposer(std::move(words));
     }
-    return runtime::fail(FailureKind::bad_input, fmt::format("there is no proposer '{}'", printable(name)), "the proposers are builtin, openai[:MODEL], anthropic[:MODEL], command:PROGRAM");
+    return runtime::fail(FailureKind::bad_input, fmt::format("there is no proposer '{}'", printable(name)),
+                         "the proposers are builtin, openai[:MODEL], anthropic[:MODEL], command:PROGRAM");
 }
 
 }  // namespace tw::plan

@@ -14,9 +14,9 @@ namespace tw::plan {
 runtime::Result<std::unique_ptr<Proposer>> make_proposer(const std::string& name, bool invariants = true);
 
 struct ModelProposerOptions {
-    int tool_rounds = 6;          // questions of the model that are answered before it must give its kernel
+    int tool_rounds = 6;  // questions of the model that are answered before it must give its kernel
     int calls_per_round = 4;
-    std::string program;          // that tools run; empty: this one
+    std::string program;  // that tools run; empty: this one
 };
 std::unique_ptr<Proposer> make_model_proposer(ModelOptions model, ModelProposerOptions options = {});
 

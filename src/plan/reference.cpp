@@ -38,7 +38,8 @@ std::set<std::string> constructs_of(std::string_view text) {
 }
 
 // Sections that a kernel of any kind needs, by title.
-constexpr std::string_view kCore[] = {"", "A file", "What it computes", "Integers", "Grid", "Control", "Views of tensors", "Register tiles", "Limits"};
+constexpr std::string_view kCore[] = {"",        "A file",           "What it computes", "Integers", "Grid",
+                                      "Control", "Views of tensors", "Register tiles",   "Limits"};
 
 }  // namespace
 
@@ -72,7 +73,9 @@ std::vector<ReferenceSection> split_reference(std::string_view markdown) {
 runtime::Result<std::vector<ReferenceSection>> load_reference() {
     const auto folder = runtime::data_folder("docs");
     auto text = read_file(folder / "language.md");
-    if (!text) return runtime::fail(runtime::FailureKind::io_error, text.error(), "the folder docs comes with the program; TILEWRIGHT_DATA names the folder that holds it");
+    if (!text)
+        return runtime::fail(runtime::FailureKind::io_error, text.error(),
+                             "the folder docs comes with the program; TILEWRIGHT_DATA names the folder that holds it");
     return split_reference(*text);
 }
 
@@ -81,7 +84,8 @@ std::string trimmed_reference(const std::vector<ReferenceSection>& sections, con
     for (const std::string& text : texts) wanted.merge(words_of(text));
     std::vector<bool> taken(sections.size(), false);
     for (std::size_t i = 0; i < sections.size(); ++i) {
-        taken[i] = sections[i].core || std::any_of(sections[i].names.begin(), sections[i].names.end(), [&](const std::string& name) { return wanted.count(name) > 0; });
+        taken[i] = sections[i].core || std::any_of(sections[i].names.begin(), sections[i].names.end(),
+                                                   [&](const std::string& name) { return wanted.count(name) > 0; });
         if (!taken[i] || sections[i].level == 2) continue;
         for (std::size_t head = i; head-- > 0;)
             if (sections[head].level == 2) {

@@ -11,11 +11,11 @@
 namespace tw::plan {
 
 struct ReferenceSection {
-    std::string title;           // "Shared memory"
-    int level = 2;               // 2 for ##, 3 for ###
-    std::string text;            // with its heading, ends with a newline
-    std::set<std::string> names; // what it documents: every X of `tw.X` and every word in code quotes that is an identifier
-    bool core = false;           // needed for any kernel
+    std::string title;            // "Shared memory"
+    int level = 2;                // 2 for ##, 3 for ###
+    std::string text;             // with its heading, ends with a newline
+    std::set<std::string> names;  // what it documents: every X of `tw.X` and every word in code quotes that is an identifier
+    bool core = false;            // needed for any kernel
 };
 
 // By heading; the text before the first one is a section without a title.

@@ -1,8 +1,9 @@
 // Replays: candidates judged by what was measured before instead of by the gates.
 //
-// A table (scripts/learning_table.py makes it from journals) holds, per task, the sketch of every candidate that ever went through the gates on a GPU, with its time or
-// the class of its failure. A loop that is given one walks inside the table: kernels that were never measured are not candidates. It shows what another
-// order of choices would have found among the kernels that are known, and nothing about the others.
+// A table (scripts/learning_table.py makes it from journals) holds, per task, the sketch of every candidate that ever went through the
+// gates on a GPU, with its time or the class of its failure. A loop that is given one walks inside the table: kernels that were never
+// measured are not candidates. It shows what another order of choices would have found among the kernels that are known, and nothing about
+// the others.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 #include "plan/sqlite.h"
 
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,10 +20,12 @@ Unexpected<Failure> sqlite_failure(int code, const std::string& path, const std:
     switch (code & 0xff) {
         case SQLITE_CORRUPT:
         case SQLITE_NOTADB:
-            return fail(FailureKind::io_error, fmt::format("the database {} is damaged ({}); it was left as it is", path, words),
-                        fmt::format("move it away and start anew: mv {0} {0}.damaged (sqlite3's .recover may read what is left of it)", path));
+            return fail(
+                FailureKind::io_error, fmt::format("the database {} is damaged ({}); it was left as it is", path, words),
+                fmt::format("move it away and start anew: mv {0} {0}.damaged (sqlite3's .recover may read what is left of it)", path));
         case SQLITE_FULL:
-            return fail(FailureKind::io_error, fmt::format("the disk is full: nothing more can be written to {}; what was written before is safe", path),
+            return fail(FailureKind::io_error,
+                        fmt::format("the disk is full: nothing more can be written to {}; what was written before is safe", path),
                         "free some space and resume");
         case SQLITE_READONLY:
         case SQLITE_PERM:
@@ -34,14 +36,14 @@ Unexpected<Failure> sqlite_failure(int code, const std::string& path, const std:
                         "choose another folder with TILEWRIGHT_STATE=FOLDER or --journal FILE");
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
-            return fail(FailureKind::io_error, fmt::format("{} is in use by another process and stayed locked for {} s", path, kBusyMilliseconds / 1000),
+            return fail(FailureKind::io_error,
+                        fmt::format("{} is in use by another process and stayed locked for {} s", path, kBusyMilliseconds / 1000),
                         "wait for the other run, or give this one its own --journal FILE");
         case SQLITE_IOERR:
-            return fail(FailureKind::io_error, fmt::format("reading or writing {} failed ({})", path, words), "look at the disk: full, removed, or failing");
-        case SQLITE_TOOBIG:
-            return fail(FailureKind::bad_input, fmt::format("a text is too long for the database {}", path));
-        default:
-            return fail(FailureKind::internal, fmt::format("SQLite on {}: {}", path, words));
+            return fail(FailureKind::io_error, fmt::format("reading or writing {} failed ({})", path, words),
+                        "look at the disk: full, removed, or failing");
+        case SQLITE_TOOBIG: return fail(FailureKind::bad_input, fmt::format("a text is too long for the database {}", path));
+        default: return fail(FailureKind::internal, fmt::format("SQLite on {}: {}", path, words));
     }
 }
 
@@ -156,14 +158,17 @@ Result<void> Database::adopt(Mode mode, const Schema& schema) {
     if (!counted) return std::move(counted).propagate();
     const bool empty = tables->integer(0) == 0;
     if (!empty && *application != schema.application)
-        return fail(FailureKind::bad_input, fmt::format("{} is a database of another program", path_.string()), "choose another file with --journal FILE");
+        return fail(FailureKind::bad_input, fmt::format("{} is a database of another program", path_.string()),
+                    "choose another file with --journal FILE");
     if (*version > schema.version)
         return fail(FailureKind::bad_input,
-                    fmt::format("{} was written by a newer Tilewright (schema {}, this program knows {})", path_.string(), *version, schema.version),
+                    fmt::format("{} was written by a newer Tilewright (schema {}, this program knows {})", path_.string(), *version,
+                                schema.version),
                     "use that version, or another file with --journal FILE");
     if (*version == schema.version) return {};
     if (mode == Mode::read)
-        return fail(FailureKind::bad_input, fmt::format("{} holds no runs yet", path_.string()), "start one with `tilewright optimize TASK`");
+        return fail(FailureKind::bad_input, fmt::format("{} holds no runs yet", path_.string()),
+                    "start one with `tilewright optimize TASK`");
     tables = Statement();  // an open read would block the switch to the write-ahead log
     auto transaction = Transaction::begin(*this);
     if (!transaction) return std::move(transaction).propagate();
@@ -173,7 +178,10 @@ Result<void> Database::adopt(Mode mode, const Schema& schema) {
     for (std::int64_t from = *version; from < schema.version; ++from) {
         if (auto done = execute(schema.steps[from]); !done) return done;
     }
-    if (auto done = execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", schema.application, schema.version).c_str()); !done) return done;
+    if (auto done =
+            execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", schema.application, schema.version).c_str());
+        !done)
+        return done;
     return transaction->commit();
 }
 
@@ -191,14 +199,16 @@ Result<Database> Database::open(const std::filesystem::path& path, Mode mode, co
     if (mode == Mode::write) {
         if (const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600); made >= 0) {
             struct stat found {};
-            if (::fstat(made, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && (found.st_mode & 077)) ::fchmod(made, 0600);
+            if (::fstat(made, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && (found.st_mode & 077))
+                ::fchmod(made, 0600);
             ::close(made);
         }
     }
     if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
         return fail(FailureKind::bad_input, fmt::format("{} is no plain file", path.string()), "choose another file with --journal FILE");
     if (mode == Mode::read && !std::filesystem::exists(path, error))
-        return fail(FailureKind::bad_input, fmt::format("there is no database {}", path.string()), "start a run with `tilewright optimize TASK`");
+        return fail(FailureKind::bad_input, fmt::format("there is no database {}", path.string()),
+                    "start a run with `tilewright optimize TASK`");
     const auto attempt = [&](int flags, const char* query) -> Result<Database> {
         Database made;
         made.path_ = path;
@@ -210,7 +220,8 @@ Result<Database> Database::open(const std::filesystem::path& path, Mode mode, co
         sqlite3_busy_timeout(opened, kBusyMilliseconds);
         if (mode == Mode::write) {
             // FULL: a committed step survives a loss of power too; it costs one fsync a step.
-            if (auto done = made.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON"); !done) return std::move(done).propagate();
+            if (auto done = made.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON"); !done)
+                return std::move(done).propagate();
         }
         if (auto adopted = made.adopt(mode, schema); !adopted) return std::move(adopted).propagate();
         return made;

@@ -6,8 +6,9 @@ namespace tw::plan {
 namespace {
 
 constexpr std::array<std::string_view, 6> kStages = {"first", "structure", "memory", "pipeline", "instruction", "constants"};
-constexpr std::array<std::string_view, 15> kFailures = {"none",     "proposal", "syntax",  "type",     "specification", "invariant", "race", "bounds",
-                                                        "deadlock", "unproved", "numeric", "resource", "launch",        "timeout",   "slower"};
+constexpr std::array<std::string_view, 15> kFailures = {"none",      "proposal", "syntax", "type",     "specification",
+                                                        "invariant", "race",     "bounds", "deadlock", "unproved",
+                                                        "numeric",   "resource", "launch", "timeout",  "slower"};
 
 template <class E, std::size_t N>
 bool parse_name(const std::array<std::string_view, N>& names, std::string_view text, E& into) {

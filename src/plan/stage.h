@@ -26,7 +26,7 @@ enum class FailureClass : std::uint8_t {
     resource,       // registers, spills, shared memory, does not compile
     launch,         // the worker or the launch crashed
     timeout,
-    slower          // correct and proved, but not faster than the best: rolled back
+    slower  // correct and proved, but not faster than the best: rolled back
 };
 std::string_view name_of(FailureClass failure);
 bool parse_failure_class(std::string_view text, FailureClass& into);

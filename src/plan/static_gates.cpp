@@ -38,16 +38,21 @@ std::string computes_key(const ir::Computes& computes) {
     return out;
 }
 
-std::string signature_problem(const tasks::Task& task, const std::vector<ir::Tensor>& tensors, const std::vector<ir::ScalarParam>& scalars, std::size_t parameters) {
+std::string signature_problem(const tasks::Task& task, const std::vector<ir::Tensor>& tensors, const std::vector<ir::ScalarParam>& scalars,
+                              std::size_t parameters) {
     const ir::Kernel& spec = *task.spec;
     if (parameters != spec.tensors.size()) return fmt::format("it has {} tensors, the task has {}", parameters, spec.tensors.size());
     for (std::size_t i = 0; i < parameters; ++i) {
         const ir::Tensor &a = tensors[i], &b = spec.tensors[i];
-        if (a.name != b.name || a.dtype != b.dtype || a.dims.size() != b.dims.size()) return fmt::format("parameter {} is not the task's {}", a.name, b.name);
-        for (std::size_t d = 0; d < a.dims.size(); ++d) if (!ir::same(a.dims[d], b.dims[d])) return fmt::format("{} has other dimensions than in the task", a.name);
+        if (a.name != b.name || a.dtype != b.dtype || a.dims.size() != b.dims.size())
+            return fmt::format("parameter {} is not the task's {}", a.name, b.name);
+        for (std::size_t d = 0; d < a.dims.size(); ++d)
+            if (!ir::same(a.dims[d], b.dims[d])) return fmt::format("{} has other dimensions than in the task", a.name);
     }
     if (scalars.size() != spec.scalars.size()) return "it has other scalars than the task";
-    for (std::size_t i = 0; i < scalars.size(); ++i) if (scalars[i].name != spec.scalars[i].name || scalars[i].dtype != spec.scalars[i].dtype) return "it has other scalars than the task";
+    for (std::size_t i = 0; i < scalars.size(); ++i)
+        if (scalars[i].name != spec.scalars[i].name || scalars[i].dtype != spec.scalars[i].dtype)
+            return "it has other scalars than the task";
     return {};
 }
 
@@ -55,7 +60,8 @@ std::vector<std::int64_t> sizes_for(const ir::Kernel& k, const tasks::Task& task
     std::vector<std::int64_t> out;
     for (const std::string& name : k.sizes) {
         std::int64_t v = task.size(name);
-        for (const auto& [n, value] : over) if (n == name) v = value;
+        for (const auto& [n, value] : over)
+            if (n == name) v = value;
         out.push_back(v);
     }
     return out;
@@ -71,14 +77,16 @@ bool accepts(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
 
 class StaticJudge {
 public:
-    StaticJudge(const tasks::Task& task, const std::string& source, const GateOptions& options) : task_(task), source_(source), options_(options) {}
+    StaticJudge(const tasks::Task& task, const std::string& source, const GateOptions& options)
+        : task_(task), source_(source), options_(options) {}
 
     Judgement run() {
         if (gate("parse", [&] { return parse(); }) && gate("specification", [&] { return specification(); })) {
             // Trials and compiler run beside the proof; their gates are asked in order, and take what is left to wait for.
             trials_ = std::async(std::launch::async, [this] { return run_trials(); });
             for (const ir::Kernel& k : module_->kernels) builds_.push_back(std::async(std::launch::async, [this, &k] { return build(k); }));
-            if (gate("verify", [&] { return verify(); }) && gate("emulate", [&] { return emulate(); })) gate("compile", [&] { return compile(); });
+            if (gate("verify", [&] { return verify(); }) && gate("emulate", [&] { return emulate(); }))
+                gate("compile", [&] { return compile(); });
             stop_ = true;
         }
         return std::move(j_);
@@ -93,7 +101,10 @@ private:
         const auto begin = Clock::now();
         detail_.clear();
         const Answer a = work();
-        j_.gates.push_back({{"gate", name}, {"passed", a == Answer::skip ? json(nullptr) : json(a == Answer::pass)}, {"seconds", since(begin)}, {"detail", detail_}});
+        j_.gates.push_back({{"gate", name},
+                            {"passed", a == Answer::skip ? json(nullptr) : json(a == Answer::pass)},
+                            {"seconds", since(begin)},
+                            {"detail", detail_}});
         return a != Answer::refuse;
     }
     Answer refuse(FailureClass failure, std::string feedback, std::string line) {
@@ -123,21 +134,26 @@ private:
         bool fits = false;
         for (const ir::Program& p : module_->programs) {
             if (p.name != task_.name) continue;
-            problem = computes_key(p.computes) == wanted ? signature_problem(task_, p.tensors, p.scalars, static_cast<std::size_t>(p.parameter_count)) : "its `computes` is not the task's";
+            problem = computes_key(p.computes) == wanted
+                          ? signature_problem(task_, p.tensors, p.scalars, static_cast<std::size_t>(p.parameter_count))
+                          : "its `computes` is not the task's";
             if (problem.empty()) fits = true;
         }
         if (!fits) {
             std::vector<const ir::Kernel*> mine;
-            for (const ir::Kernel& k : module_->kernels) if (k.name == task_.name) mine.push_back(&k);
+            for (const ir::Kernel& k : module_->kernels)
+                if (k.name == task_.name) mine.push_back(&k);
             for (const ir::Kernel* k : mine) {
-                problem = computes_key(k->computes) == wanted ? signature_problem(task_, k->tensors, k->scalars, k->tensors.size()) : "its `computes` is not the task's";
+                problem = computes_key(k->computes) == wanted ? signature_problem(task_, k->tensors, k->scalars, k->tensors.size())
+                                                              : "its `computes` is not the task's";
                 if (!problem.empty()) break;
             }
             if (!mine.empty() && problem.empty()) {
                 fits = std::any_of(mine.begin(), mine.end(), [&](const ir::Kernel* k) { return accepts(*k, sizes_for(*k, task_, {})); });
                 if (!fits) problem = "no variant accepts the task's sizes";
                 for (const tasks::Sizes& shape : task_.held_out) {
-                    if (fits && std::none_of(mine.begin(), mine.end(), [&](const ir::Kernel* k) { return accepts(*k, sizes_for(*k, task_, shape)); })) {
+                    if (fits && std::none_of(mine.begin(), mine.end(),
+                                             [&](const ir::Kernel* k) { return accepts(*k, sizes_for(*k, task_, shape)); })) {
                         fits = false;
                         problem = "no variant accepts one of the task's held-out shapes";
                     }
@@ -175,7 +191,8 @@ private:
             if (result.proved()) continue;
             j_.verdict = result.violated() ? "violated" : "not_proved";
             j_.findings = findings_of(result);
-            std::string line = result.counterexample ? fmt::format("{}: {}", result.counterexample->kind, result.counterexample->message) : "not proved";
+            std::string line =
+                result.counterexample ? fmt::format("{}: {}", result.counterexample->kind, result.counterexample->message) : "not proved";
             if (!result.counterexample) {
                 for (const auto& ob : result.obligations) {
                     if (ob.status == verify::Status::proved) continue;
@@ -195,7 +212,7 @@ private:
     struct Trials {
         int runs = 0;
         double worst = 0;
-        std::string failed, where;   // the first that failed, and its sizes
+        std::string failed, where;  // the first that failed, and its sizes
     };
     // Two instances of each kernel, under the eager and the lazy schedule, side by side.
     Trials run_trials() const {
@@ -227,7 +244,7 @@ private:
                 }
                 for (auto& [which, running_trial] : running) {
                     const emulate::Trial trial = running_trial.get();
-                    if (!trial.refused.empty()) continue;   // or out of statements
+                    if (!trial.refused.empty()) continue;  // or out of statements
                     ++out.runs, ++mine;
                     for (const auto& e : trial.outputs) out.worst = std::max(out.worst, e.error.worst);
                     if (!trial.failed()) continue;
@@ -242,7 +259,8 @@ private:
 
     Answer emulate() {
         const Trials t = trials_.get();
-        if (!t.failed.empty()) return refuse(FailureClass::numeric, fmt::format("On the emulator with {}: {}\n", t.where, t.failed), t.failed);
+        if (!t.failed.empty())
+            return refuse(FailureClass::numeric, fmt::format("On the emulator with {}: {}\n", t.where, t.failed), t.failed);
         if (t.runs == 0) {
             detail_ = "no instance is small enough";
             return Answer::skip;
@@ -252,7 +270,7 @@ private:
     }
 
     struct Build {
-        std::string problem;   // why there is no text to compile
+        std::string problem;  // why there is no text to compile
         std::optional<runtime::Result<runtime::CompiledKernels>> made;
     };
     Build build(const ir::Kernel& k) const {
@@ -275,7 +293,9 @@ private:
                     detail_ = "not compiled: " + made.error().message;
                     return Answer::skip;
                 }
-                return refuse(FailureClass::resource, made.error().message + "\n", made.error().kind == runtime::FailureKind::device_error ? "its machine code is not safe to run" : "the compiler refuses it");
+                return refuse(FailureClass::resource, made.error().message + "\n",
+                              made.error().kind == runtime::FailureKind::device_error ? "its machine code is not safe to run"
+                                                                                      : "the compiler refuses it");
             }
             for (const runtime::KernelResources& r : made->report.kernels) {
                 if (!r.is_entry) continue;
@@ -284,11 +304,18 @@ private:
                 j_.spill_bytes = std::max(j_.spill_bytes, r.spill_store_bytes + r.spill_load_bytes);
             }
             if (made->report.has(runtime::RemarkKind::wgmma_serialized)) {
-                return refuse(FailureClass::resource, "The compiler serialises the wgmma: an accumulator is touched while a group is in flight, or the registers do not suffice.\n", "wgmma is serialised");
+                return refuse(FailureClass::resource,
+                              "The compiler serialises the wgmma: an accumulator is touched while a group is in flight, or the registers "
+                              "do not suffice.\n",
+                              "wgmma is serialised");
             }
         }
         detail_ = fmt::format("{} registers, {} bytes spilled, {} bytes shared", j_.registers, j_.spill_bytes, j_.shared_bytes);
-        if (j_.spill_bytes > 256) return refuse(FailureClass::resource, fmt::format("{} registers and {} bytes of spills: the tile held by each thread is too large.\n", j_.registers, j_.spill_bytes), detail_);
+        if (j_.spill_bytes > 256)
+            return refuse(FailureClass::resource,
+                          fmt::format("{} registers and {} bytes of spills: the tile held by each thread is too large.\n", j_.registers,
+                                      j_.spill_bytes),
+                          detail_);
         return Answer::pass;
     }
 
@@ -301,14 +328,28 @@ private:
     SourceMap sources_;
     DiagnosticSink sink_;
     std::optional<ir::Module> module_;
-    std::atomic<bool> stop_ = false;      // nobody asks for further trials
-    std::future<Trials> trials_;          // last: they end before what they read
+    std::atomic<bool> stop_ = false;  // nobody asks for further trials
+    std::future<Trials> trials_;      // last: they end before what they read
     std::vector<std::future<Build>> builds_;
 };
 
 json pack(const Judgement& j) {
-    return {{"failure", name_of(j.failure)}, {"feedback", j.feedback}, {"message", printable(j.message)}, {"findings", j.findings}, {"gates", j.gates}, {"verdict", j.verdict}, {"proved", j.proved}, {"obligations", j.obligations},
-            {"expectations", j.expectations}, {"used", j.used}, {"proof", j.proof}, {"resources_known", j.resources_known}, {"registers", j.registers}, {"spill_bytes", j.spill_bytes}, {"shared_bytes", j.shared_bytes}, {"threads", j.threads}};
+    return {{"failure", name_of(j.failure)},
+            {"feedback", j.feedback},
+            {"message", printable(j.message)},
+            {"findings", j.findings},
+            {"gates", j.gates},
+            {"verdict", j.verdict},
+            {"proved", j.proved},
+            {"obligations", j.obligations},
+            {"expectations", j.expectations},
+            {"used", j.used},
+            {"proof", j.proof},
+            {"resources_known", j.resources_known},
+            {"registers", j.registers},
+            {"spill_bytes", j.spill_bytes},
+            {"shared_bytes", j.shared_bytes},
+            {"threads", j.threads}};
 }
 
 }  // namespace
@@ -317,12 +358,14 @@ Judgement judge_static(const tasks::Task& task, const std::string& source, const
     runtime::WorkerLimits limits;
     limits.seconds = options.deadline.within(options.verify_seconds);
     limits.memory_bytes = std::uint64_t{8} << 30;
-    const Scratch scratch;   // for the compiler's tools
+    const Scratch scratch;  // for the compiler's tools
     limits.box = runtime::box_for_checks(scratch.path());
-    const runtime::WorkerResult result = runtime::run_in_worker([&] {
-        if (!scratch.path().empty()) ::setenv("TMPDIR", scratch.path().c_str(), 1);
-        return pack(StaticJudge(task, source, options).run()).dump(-1, ' ', false, json::error_handler_t::replace);
-    }, limits);
+    const runtime::WorkerResult result = runtime::run_in_worker(
+        [&] {
+            if (!scratch.path().empty()) ::setenv("TMPDIR", scratch.path().c_str(), 1);
+            return pack(StaticJudge(task, source, options).run()).dump(-1, ' ', false, json::error_handler_t::replace);
+        },
+        limits);
     Judgement j;
     const json answer = parse_json(result.answer);
     if (result.end != runtime::WorkerEnd::finished || !answer.is_object()) {

@@ -8,7 +8,7 @@
 namespace tw::plan {
 
 struct DiffLine {
-    char mark = ' ';  // ' ' in both, '-' only in the old text, '+' only in the new one
+    char mark = ' ';                 // ' ' in both, '-' only in the old text, '+' only in the new one
     int old_line = 0, new_line = 0;  // from 1; 0 where the line is not in that text
     std::string_view text;           // into the texts given
 };

@@ -26,7 +26,7 @@ std::string shown(const json& value) {
 
 std::optional<std::string> problem_at(const json& schema, const json& value, const std::string& place) {
     if (const auto it = schema.find("type"); it != schema.end()) {
-        std::string types;   // one, or a list of which one must fit
+        std::string types;  // one, or a list of which one must fit
         bool fits = false;
         for (const json& type : it->is_array() ? *it : json::array({*it})) {
             fits = fits || has_type(value, type);
@@ -40,12 +40,15 @@ std::optional<std::string> problem_at(const json& schema, const json& value, con
         if (!known) return fmt::format("{} must be one of {}, not {}", place, it->dump(), shown(value));
     }
     if (value.is_number()) {
-        if (schema.contains("minimum") && value.get<double>() < schema["minimum"].get<double>()) return fmt::format("{} must be at least {}, not {}", place, schema["minimum"].dump(), shown(value));
-        if (schema.contains("maximum") && value.get<double>() > schema["maximum"].get<double>()) return fmt::format("{} must be at most {}, not {}", place, schema["maximum"].dump(), shown(value));
+        if (schema.contains("minimum") && value.get<double>() < schema["minimum"].get<double>())
+            return fmt::format("{} must be at least {}, not {}", place, schema["minimum"].dump(), shown(value));
+        if (schema.contains("maximum") && value.get<double>() > schema["maximum"].get<double>())
+            return fmt::format("{} must be at most {}, not {}", place, schema["maximum"].dump(), shown(value));
     }
     if (value.is_string()) {
         const auto& text = value.get_ref<const std::string&>();
-        if (schema.contains("maxLength") && text.size() > schema["maxLength"].get<std::size_t>()) return fmt::format("{} has {} bytes; at most {} are taken", place, text.size(), schema["maxLength"].dump());
+        if (schema.contains("maxLength") && text.size() > schema["maxLength"].get<std::size_t>())
+            return fmt::format("{} has {} bytes; at most {} are taken", place, text.size(), schema["maxLength"].dump());
         if (text.find('\0') != std::string::npos) return fmt::format("{} holds a zero byte", place);
     }
     if (value.is_array() && schema.contains("items")) {
@@ -71,12 +74,15 @@ std::optional<std::string> problem_at(const json& schema, const json& value, con
             if (auto bad = problem_at(others, item, below)) return bad;
     }
     for (const json& name : schema.value("required", json::array()))
-        if (!value.contains(name.get<std::string>())) return fmt::format("{}{} is missing", place == "arguments" ? "argument " : place + ".", shown(name));
+        if (!value.contains(name.get<std::string>()))
+            return fmt::format("{}{} is missing", place == "arguments" ? "argument " : place + ".", shown(name));
     return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::string> argument_problem(const json& schema, const json& arguments) { return problem_at(schema, arguments, "arguments"); }
+std::optional<std::string> argument_problem(const json& schema, const json& arguments) {
+    return problem_at(schema, arguments, "arguments");
+}
 
 }  // namespace tw::plan

@@ -25,9 +25,13 @@ constexpr int kSourceBytes = 1 << 20;
 constexpr std::uint64_t kMemoryBytes = 8ull << 30;
 
 json text_argument(const char* meaning, int most = 4096) { return {{"type", "string"}, {"description", meaning}, {"maxLength", most}}; }
-json whole_argument(const char* meaning, int low, int high) { return {{"type", "integer"}, {"description", meaning}, {"minimum", low}, {"maximum", high}}; }
+json whole_argument(const char* meaning, int low, int high) {
+    return {{"type", "integer"}, {"description", meaning}, {"minimum", low}, {"maximum", high}};
+}
 json flag_argument(const char* meaning) { return {{"type", "boolean"}, {"description", meaning}}; }
-json integers_argument(const char* meaning) { return {{"type", "object"}, {"description", meaning}, {"additionalProperties", {{"type", "integer"}}}}; }
+json integers_argument(const char* meaning) {
+    return {{"type", "object"}, {"description", meaning}, {"additionalProperties", {{"type", "integer"}}}};
+}
 
 json object_schema(json properties, json required = json::array()) {
     return {{"type", "object"}, {"properties", std::move(properties)}, {"required", std::move(required)}, {"additionalProperties", false}};
@@ -42,7 +46,9 @@ json kernel_schema(json more, json required = json::array()) {
     return object_schema(std::move(properties), std::move(required));
 }
 
-std::string text_of(const json& arguments, const char* key) { return arguments.contains(key) ? arguments[key].get<std::string>() : std::string(); }
+std::string text_of(const json& arguments, const char* key) {
+    return arguments.contains(key) ? arguments[key].get<std::string>() : std::string();
+}
 bool flag_of(const json& arguments, const char* key) { return arguments.contains(key) && arguments[key].get<bool>(); }
 
 // Post-condition on success: `words` ends with the path, after "--" so that no path is taken for an option.
@@ -64,9 +70,12 @@ std::optional<std::string> add_settings(const json& arguments, const char* key, 
     if (!arguments.contains(key)) return std::nullopt;
     for (const auto& [name, value] : arguments[key].items()) {
         for (const char c : name)
-            if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return fmt::format("'{}' is no name of a size or constant", printable(name));
-        if (value.is_string() && !target::dtype_from_name(value.get<std::string>())) return fmt::format("{}.{} is '{}', neither a whole number nor a dtype", key, name, printable(value.get<std::string>()));
-        words.push_back(fmt::format("--set={}={}", name, value.is_string() ? value.get<std::string>() : std::to_string(value.get<std::int64_t>())));
+            if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_')
+                return fmt::format("'{}' is no name of a size or constant", printable(name));
+        if (value.is_string() && !target::dtype_from_name(value.get<std::string>()))
+            return fmt::format("{}.{} is '{}', neither a whole number nor a dtype", key, name, printable(value.get<std::string>()));
+        words.push_back(
+            fmt::format("--set={}={}", name, value.is_string() ? value.get<std::string>() : std::to_string(value.get<std::int64_t>())));
     }
     return std::nullopt;
 }
@@ -165,50 +174,106 @@ Prepared knowledge(const json& a, const Scratch&) {
     const std::string action = text_of(a, "action");
     const std::string words = text_of(a, "words");
     if (action == "list") return Invocation{{"knowledge", "list"}, {}};
-    if (words.empty()) return Unexpected{fmt::format("'words' is missing: {}", action == "show" ? "the technique to show" : "what to search for")};
+    if (words.empty())
+        return Unexpected{fmt::format("'words' is missing: {}", action == "show" ? "the technique to show" : "what to search for")};
     return Invocation{{"knowledge", action, "--", words}, {}};
 }
 
 std::vector<Tool> make_tools() {
-    json constants = integers_argument("values of the kernel's const parameters, e.g. {\"BM\": 64}; of tw.each parameters the variants that are meant, e.g. {\"T\": \"bf16\"}");
+    json constants = integers_argument(
+        "values of the kernel's const parameters, e.g. {\"BM\": 64}; of tw.each parameters the variants that are meant, e.g. {\"T\": "
+        "\"bf16\"}");
     constants["additionalProperties"]["type"] = {"integer", "string"};
     const json sizes = integers_argument("values of the run-time sizes, e.g. {\"M\": 200, \"N\": 264}");
     std::vector<Tool> list;
-    list.push_back({"check", "check",
-                    "Prove that every kernel of a file moves its data correctly for all sizes: provenance of every output element, races, deadlocks, fences, bounds. "
-                    "Answers 'proved', 'not_proved' with what was tried, or 'violated' with a small concrete counterexample that was replayed on the emulator: sizes, block, thread, element, "
-                    "expected and actual tag, place, hint. Run it after every edit.",
-                    kernel_schema({{"constants", constants}, {"search_seconds", {{"type", "number"}, {"minimum", 0}, {"maximum", 60}, {"description", "how long to look for a counterexample"}}}}), 180, check});
-    list.push_back({"explain", "explain", "What a diagnostic code (TW0123) means, a wrong example, the usual fix.", object_schema({{"code", text_argument("a code such as TW2001, or its name", 100)}}, {"code"}), 20, explain});
-    list.push_back({"run", "run", "Execute a kernel on the CPU emulator with random data and compare with `computes` in fp64; optionally under hostile schedules. Keep sizes small: every thread is emulated.",
-                    kernel_schema({{"sizes", sizes}, {"constants", constants}, {"seed", whole_argument("of the random inputs", 0, 1 << 30)}, {"schedules", whole_argument("random hostile schedules to add", 0, 64)}}, {"sizes"}),
+    list.push_back(
+        {"check", "check",
+         "Prove that every kernel of a file moves its data correctly for all sizes: provenance of every output element, races, deadlocks, "
+         "fences, bounds. "
+         "Answers 'proved', 'not_proved' with what was tried, or 'violated' with a small concrete counterexample that was replayed on the "
+         "emulator: sizes, block, thread, element, "
+         "expected and actual tag, place, hint. Run it after every edit.",
+         kernel_schema({{"constants", constants},
+                        {"search_seconds",
+                         {{"type", "number"}, {"minimum", 0}, {"maximum", 60}, {"description", "how long to look for a counterexample"}}}}),
+         180, check});
+    list.push_back({"explain", "explain", "What a diagnostic code (TW0123) means, a wrong example, the usual fix.",
+                    object_schema({{"code", text_argument("a code such as TW2001, or its name", 100)}}, {"code"}), 20, explain});
+    list.push_back({"run", "run",
+                    "Execute a kernel on the CPU emulator with random data and compare with `computes` in fp64; optionally under hostile "
+                    "schedules. Keep sizes small: every thread is emulated.",
+                    kernel_schema({{"sizes", sizes},
+                                   {"constants", constants},
+                                   {"seed", whole_argument("of the random inputs", 0, 1 << 30)},
+                                   {"schedules", whole_argument("random hostile schedules to add", 0, 64)}},
+                                  {"sizes"}),
                     180, run});
-    list.push_back({"emit", "emit", "The generated CUDA C++, the launch plan, or the compiler's report (registers, spills, serialized wgmma), PTX or SASS of a kernel.",
-                    kernel_schema({{"constants", constants}, {"form", {{"type", "string"}, {"enum", {"cuda", "plan", "report", "ptx", "sass"}}, {"description", "default: cuda"}}}}), 120, emit});
-    list.push_back({"ir", "ir", "The tile IR that is verified, emulated and printed as CUDA: barriers, elections, fences and layouts are explicit.", kernel_schema({{"constants", constants}}), 60, ir});
-    list.push_back({"bench", "bench", "Measure a kernel on this machine's GPU: error against fp64, then time, interleaved with a peer, with intervals and the clocks it ran at.",
-                    kernel_schema({{"sizes", sizes}, {"constants", constants}, {"against", text_argument("the peer: cublaslt, or another kernel file FILE[@NAME=VALUE,...]")}}, {"sizes"}), 600, bench});
-    list.push_back({"profile", "bench", "The same measurement with the hardware's own counters, or where they are refused the instruction mix and the compiler's figures. Ask only once the structure is settled.",
+    list.push_back(
+        {"emit", "emit",
+         "The generated CUDA C++, the launch plan, or the compiler's report (registers, spills, serialized wgmma), PTX or SASS of a "
+         "kernel.",
+         kernel_schema(
+             {{"constants", constants},
+              {"form", {{"type", "string"}, {"enum", {"cuda", "plan", "report", "ptx", "sass"}}, {"description", "default: cuda"}}}}),
+         120, emit});
+    list.push_back({"ir", "ir",
+                    "The tile IR that is verified, emulated and printed as CUDA: barriers, elections, fences and layouts are explicit.",
+                    kernel_schema({{"constants", constants}}), 60, ir});
+    list.push_back({"bench", "bench",
+                    "Measure a kernel on this machine's GPU: error against fp64, then time, interleaved with a peer, with intervals and "
+                    "the clocks it ran at.",
+                    kernel_schema({{"sizes", sizes},
+                                   {"constants", constants},
+                                   {"against", text_argument("the peer: cublaslt, or another kernel file FILE[@NAME=VALUE,...]")}},
+                                  {"sizes"}),
+                    600, bench});
+    list.push_back({"profile", "bench",
+                    "The same measurement with the hardware's own counters, or where they are refused the instruction mix and the "
+                    "compiler's figures. Ask only once the structure is settled.",
                     kernel_schema({{"sizes", sizes}, {"constants", constants}}, {"sizes"}), 600, profile});
-    list.push_back({"mutate", "mutate", "Break the kernel in many small ways and see whether the check notices each: how much the proof is worth here.", kernel_schema({{"limit", whole_argument("how many mutants", 1, 200)}}), 600, mutate});
-    list.push_back({"layout", "layout", "Evaluate an expression over layouts, e.g. composition((8,8):(8,1), (4,2):(1,4)) or a swizzle; print its table, shared-memory bank conflicts, and a picture (SVG).",
-                    object_schema({{"expression", text_argument("the expression")}, {"banks", flag_argument("bank conflicts of warp accesses")}, {"bytes", whole_argument("bytes per element", 1, 16)},
-                                   {"vector", whole_argument("elements per lane", 1, 16)}, {"picture", flag_argument("also an SVG picture")}, {"json", flag_argument("JSON instead of a table")},
+    list.push_back({"mutate", "mutate",
+                    "Break the kernel in many small ways and see whether the check notices each: how much the proof is worth here.",
+                    kernel_schema({{"limit", whole_argument("how many mutants", 1, 200)}}), 600, mutate});
+    list.push_back({"layout", "layout",
+                    "Evaluate an expression over layouts, e.g. composition((8,8):(8,1), (4,2):(1,4)) or a swizzle; print its table, "
+                    "shared-memory bank conflicts, and a picture (SVG).",
+                    object_schema({{"expression", text_argument("the expression")},
+                                   {"banks", flag_argument("bank conflicts of warp accesses")},
+                                   {"bytes", whole_argument("bytes per element", 1, 16)},
+                                   {"vector", whole_argument("elements per lane", 1, 16)},
+                                   {"picture", flag_argument("also an SVG picture")},
+                                   {"json", flag_argument("JSON instead of a table")},
                                    {"functions", flag_argument("list the functions of the expression language instead")}}),
                     30, layout});
-    list.push_back({"knowledge", "knowledge", "Optimisation techniques: when each applies, what it changes, which invariants it must keep, what it gains, how it fails.",
-                    object_schema({{"action", {{"type", "string"}, {"enum", {"list", "show", "search"}}}}, {"words", text_argument("show: a technique's name; search: what to look for", 400)}}, {"action"}), 30, knowledge});
-    list.push_back({"reference", "reference", "The kernel language: every construct with an example. Without words the whole reference (read it once); with words the sections that speak of them.",
-                    object_schema({{"words", {{"type", "array"}, {"items", {{"type", "string"}, {"maxLength", 100}}}, {"description", "e.g. [\"wgmma\", \"pipeline\"]"}}}, {"list", flag_argument("only the titles")}}), 20, reference});
-    list.push_back({"submit", "submit", "Judge a candidate kernel for a task by every gate of the optimisation loop: parse, specification, proof, emulator, compiler, then test and timing on a GPU where there is one. "
+    list.push_back(
+        {"knowledge", "knowledge",
+         "Optimisation techniques: when each applies, what it changes, which invariants it must keep, what it gains, how it fails.",
+         object_schema({{"action", {{"type", "string"}, {"enum", {"list", "show", "search"}}}},
+                        {"words", text_argument("show: a technique's name; search: what to look for", 400)}},
+                       {"action"}),
+         30, knowledge});
+    list.push_back(
+        {"reference", "reference",
+         "The kernel language: every construct with an example. Without words the whole reference (read it once); with words the sections "
+         "that speak of them.",
+         object_schema(
+             {{"words",
+               {{"type", "array"}, {"items", {{"type", "string"}, {"maxLength", 100}}}, {"description", "e.g. [\"wgmma\", \"pipeline\"]"}}},
+              {"list", flag_argument("only the titles")}}),
+         20, reference});
+    list.push_back({"submit", "submit",
+                    "Judge a candidate kernel for a task by every gate of the optimisation loop: parse, specification, proof, emulator, "
+                    "compiler, then test and timing on a GPU where there is one. "
                     "Answers which gate refused it and why.",
                     [] {
                         json properties = task_arguments();
-                        properties.update({{"source", text_argument("the kernel file's text", kSourceBytes)}, {"file", text_argument("path of a kernel file, instead of `source`")}});
+                        properties.update({{"source", text_argument("the kernel file's text", kSourceBytes)},
+                                           {"file", text_argument("path of a kernel file, instead of `source`")}});
                         return object_schema(std::move(properties));
                     }(),
                     600, submit});
-    list.push_back({"doctor", "doctor", "What this machine has: GPU, driver, compiler, libraries; what is missing and how to get it.", object_schema(json::object()), 60, doctor});
+    list.push_back({"doctor", "doctor", "What this machine has: GPU, driver, compiler, libraries; what is missing and how to get it.",
+                    object_schema(json::object()), 60, doctor});
     return list;
 }
 
@@ -218,11 +283,13 @@ std::string safe_text(const std::string& text, std::size_t most) {
     for (const auto line : split_lines(text)) out += printable(line) + "\n";
     if (out.size() <= most) return out;
     const std::size_t half = most / 2;
-    return fmt::format("{}\n... {} characters left out ...\n{}", printable(out.substr(0, half)), out.size() - 2 * half, out.substr(out.size() - half));
+    return fmt::format("{}\n... {} characters left out ...\n{}", printable(out.substr(0, half)), out.size() - 2 * half,
+                       out.substr(out.size() - half));
 }
 
 void replace_all(std::string& text, const std::string& what, const std::string& with) {
-    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) text.replace(at, what.size(), with);
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
+        text.replace(at, what.size(), with);
 }
 
 }  // namespace
@@ -235,20 +302,22 @@ json task_arguments() {
     shapes["description"] = "with `computes`: shapes that no plain variable tells, e.g. {\"X\": \"M,2,K\"}";
     scalars["description"] = "with `computes`: numbers passed to the kernel, e.g. {\"eps\": 1e-5}";
     scalars["additionalProperties"]["type"] = "number";
-    return {{"task", text_argument("the task file's text (TOML)", 200000)},
-            {"task_file", text_argument("path of a task file, instead of `task`")},
-            {"computes", text_argument("the task in one line, instead of `task`: its equations, e.g. Y[m, n] = relu(X[m, n])", 20000)},
-            {"sizes", integers_argument("with `computes`: its sizes, e.g. {\"M\": 4096, \"N\": 4096}; a dimension indexed by m has size M")},
-            {"dtypes", dtypes},
-            {"scalars", scalars},
-            {"shapes", shapes},
-            {"name", text_argument("with `computes`: the kernel's name (default one_line)", 100)},
-            {"target", {{"type", "string"}, {"enum", {"sm_90a", "sm_80"}}, {"description", "with `computes`"}}}};
+    return {
+        {"task", text_argument("the task file's text (TOML)", 200000)},
+        {"task_file", text_argument("path of a task file, instead of `task`")},
+        {"computes", text_argument("the task in one line, instead of `task`: its equations, e.g. Y[m, n] = relu(X[m, n])", 20000)},
+        {"sizes", integers_argument("with `computes`: its sizes, e.g. {\"M\": 4096, \"N\": 4096}; a dimension indexed by m has size M")},
+        {"dtypes", dtypes},
+        {"scalars", scalars},
+        {"shapes", shapes},
+        {"name", text_argument("with `computes`: the kernel's name (default one_line)", 100)},
+        {"target", {{"type", "string"}, {"enum", {"sm_90a", "sm_80"}}, {"description", "with `computes`"}}}};
 }
 
 Expected<TaskWords, std::string> task_words(const json& a, const Scratch& scratch) {
     TaskWords out;
-    if (a.contains("task") + a.contains("task_file") + a.contains("computes") != 1) return Unexpected{std::string("give one of 'task', 'task_file' and 'computes'")};
+    if (a.contains("task") + a.contains("task_file") + a.contains("computes") != 1)
+        return Unexpected{std::string("give one of 'task', 'task_file' and 'computes'")};
     if (!a.contains("computes")) {
         for (const char* key : {"sizes", "dtypes", "scalars", "shapes", "name", "target"})
             if (a.contains(key)) return Unexpected{fmt::format("'{}' belongs to 'computes'; a task file says it itself", key)};
@@ -262,11 +331,13 @@ Expected<TaskWords, std::string> task_words(const json& a, const Scratch& scratc
     out.words.push_back("--computes=" + text_of(a, "computes"));
     for (const char* key : {"name", "target"})
         if (a.contains(key)) out.words.push_back(fmt::format("--{}={}", key, text_of(a, key)));
-    for (const auto& [key, option] : {std::pair("sizes", "set"), std::pair("dtypes", "dtype"), std::pair("scalars", "scalar"), std::pair("shapes", "shape")}) {
+    for (const auto& [key, option] :
+         {std::pair("sizes", "set"), std::pair("dtypes", "dtype"), std::pair("scalars", "scalar"), std::pair("shapes", "shape")}) {
         const json given = a.value(key, json::object());
         for (const auto& [name, value] : given.items()) {
             for (const char c : name)
-                if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return Unexpected{fmt::format("'{}' in '{}' is no name", printable(name), key)};
+                if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_')
+                    return Unexpected{fmt::format("'{}' in '{}' is no name", printable(name), key)};
             out.words.push_back(fmt::format("--{}={}={}", option, name, value.is_string() ? value.get<std::string>() : value.dump()));
         }
     }
@@ -279,7 +350,9 @@ Expected<std::string, std::string> confined_file(const std::filesystem::path& ro
     if (error) return Unexpected{fmt::format("the root folder {} cannot be read", printable(root.string()))};
     const std::filesystem::path found = std::filesystem::canonical(top / path, error);
     const std::filesystem::path below = error ? std::filesystem::path() : found.lexically_relative(top);
-    if (below.empty() || *below.begin() == "..") return Unexpected{fmt::format("there is no file '{}' in {}; files elsewhere are not read (tilewright mcp --root FOLDER)", printable(path), printable(top.string()))};
+    if (below.empty() || *below.begin() == "..")
+        return Unexpected{fmt::format("there is no file '{}' in {}; files elsewhere are not read (tilewright mcp --root FOLDER)",
+                                      printable(path), printable(top.string()))};
     // Relative to where the program runs, as a person would name it.
     const std::filesystem::path here = std::filesystem::current_path(error);
     const std::filesystem::path relative = error ? std::filesystem::path() : found.lexically_relative(here);
@@ -305,7 +378,8 @@ namespace {
 
 constexpr std::string_view kScratchHead = "tilewright-call-";
 
-// Folders of processes that were killed before they could remove them. Their names hold the process; one that has just been made may belong to a process that we cannot see.
+// Folders of processes that were killed before they could remove them. Their names hold the process; one that has just been made may belong
+// to a process that we cannot see.
 void remove_left_folders(const std::filesystem::path& in) {
     namespace fs = std::filesystem;
     std::error_code error;
@@ -382,9 +456,10 @@ ToolAnswer call_tool(const Tool& tool, const json& arguments, const ToolOptions&
     runtime::WorkerLimits limits;
     limits.seconds = options.deadline.within(tool.seconds);
     limits.memory_bytes = kMemoryBytes;
-    limits.box = tool.name == "profile"                                                               ? runtime::box_for_profilers()
-                 : tool.command == "bench" || tool.command == "submit" || tool.command == "doctor" ? runtime::box_for_gpu()
-                                                                                                   : runtime::box_for_checks(scratch.path());
+    limits.box = tool.name == "profile" ? runtime::box_for_profilers()
+                 : tool.command == "bench" || tool.command == "submit" || tool.command == "doctor"
+                     ? runtime::box_for_gpu()
+                     : runtime::box_for_checks(scratch.path());
     limits.stop = options.stop;
     limits.on_answer = options.on_output;
     const auto result = runtime::run_program_in_worker(words, limits, {"TMPDIR=" + scratch.path().string()});

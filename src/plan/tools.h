@@ -55,9 +55,11 @@ const Tool* find_tool(const std::string& name);
 // required, enum, minimum, maximum, maxLength, items, additionalProperties (false, or a schema).
 std::optional<std::string> argument_problem(const nlohmann::json& schema, const nlohmann::json& arguments);
 
-// Arguments that state a task: `task` (its file's text), `task_file`, or `computes` in one line with `sizes`, `dtypes`, `scalars`, `shapes`, `name`, `target`.
+// Arguments that state a task: `task` (its file's text), `task_file`, or `computes` in one line with `sizes`, `dtypes`, `scalars`,
+// `shapes`, `name`, `target`.
 nlohmann::json task_arguments();
-// The words of the command line that they mean. `file`: the path of a task file, empty when the task is stated by options in `words`. A sentence when they are not one task.
+// The words of the command line that they mean. `file`: the path of a task file, empty when the task is stated by options in `words`. A
+// sentence when they are not one task.
 struct TaskWords {
     std::vector<std::string> words;
     std::string file;
@@ -65,26 +67,26 @@ struct TaskWords {
 Expected<TaskWords, std::string> task_words(const nlohmann::json& arguments, const Scratch& scratch);
 
 struct ToolAnswer {
-    std::string text;         // what the command printed, safe to show; JSON where the command has JSON
-    bool failed = false;      // bad arguments, limits, a crash: nothing was learned about the kernel
+    std::string text;     // what the command printed, safe to show; JSON where the command has JSON
+    bool failed = false;  // bad arguments, limits, a crash: nothing was learned about the kernel
     bool stopped = false;
-    int status = 0;           // the command's exit status: 0 fine, 1 the kernel is wrong, 2 bad input, 3 not proved
-    std::string svg;          // when a picture was asked for
+    int status = 0;   // the command's exit status: 0 fine, 1 the kernel is wrong, 2 bad input, 3 not proved
+    std::string svg;  // when a picture was asked for
 };
 
-// A file that a caller names, with every link followed, when it lies in `root` or below; else a sentence. The sentence is the same whether the file is
-// elsewhere or does not exist: nobody learns what lies outside.
+// A file that a caller names, with every link followed, when it lies in `root` or below; else a sentence. The sentence is the same whether
+// the file is elsewhere or does not exist: nobody learns what lies outside.
 Expected<std::string, std::string> confined_file(const std::filesystem::path& root, const std::string& path);
 // The arguments with every file they name (`file`, `task_file`, the file of `against`) confined to `root`; an empty root: as they are.
 Expected<nlohmann::json, std::string> confine_files(const std::filesystem::path& root, nlohmann::json arguments);
 
 struct ToolOptions {
-    std::string program;                       // empty: this program
-    std::filesystem::path root;                // files outside are refused; empty: any file may be named
+    std::string program;         // empty: this program
+    std::filesystem::path root;  // files outside are refused; empty: any file may be named
     const std::atomic<bool>* stop = nullptr;
     std::function<void(std::string_view)> on_output = {};
-    Deadline deadline = {};                    // besides the tool's own limit
-    std::size_t answer_characters = 200000;    // a longer answer is cut in the middle
+    Deadline deadline = {};                  // besides the tool's own limit
+    std::size_t answer_characters = 200000;  // a longer answer is cut in the middle
 };
 
 ToolAnswer call_tool(const Tool& tool, const nlohmann::json& arguments, const ToolOptions& options);

@@ -30,7 +30,8 @@ public:
         if (type == "message_stop") ended_ = true;
         if (type == "message_delta") {
             usage(data);
-            const std::string reason = data.contains("delta") && data["delta"].is_object() ? text(data["delta"], "stop_reason") : std::string();
+            const std::string reason =
+                data.contains("delta") && data["delta"].is_object() ? text(data["delta"], "stop_reason") : std::string();
             reply_.cut = reply_.cut || reason == "max_tokens";
             reply_.refused = reply_.refused || reason == "refusal";
         }
@@ -45,7 +46,8 @@ public:
         if (type == "content_block_delta" && data.contains("delta") && data["delta"].is_object()) {
             const json& delta = data["delta"];
             if (text(delta, "type") == "text_delta") add(reply_.text, delta, "text");
-            if (text(delta, "type") == "input_json_delta" && calls_.count(index(data))) add(calls_[index(data)].arguments, delta, "partial_json");
+            if (text(delta, "type") == "input_json_delta" && calls_.count(index(data)))
+                add(calls_[index(data)].arguments, delta, "partial_json");
         }
         return bytes_ <= kMaxReplyBytes;
     }
@@ -61,7 +63,9 @@ public:
     }
 
 private:
-    static std::string text(const json& j, const char* key) { return j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string(); }
+    static std::string text(const json& j, const char* key) {
+        return j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string();
+    }
     static std::int64_t index(const json& j) { return count_in(j, "index"); }
 
     void add(std::string& to, const json& from, const char* key) {
@@ -74,7 +78,8 @@ private:
     void usage(const json& holder) {
         if (!holder.contains("usage") || !holder["usage"].is_object()) return;
         const json& u = holder["usage"];
-        const std::int64_t in = saturating_sum(count_in(u, "input_tokens"), saturating_sum(count_in(u, "cache_creation_input_tokens"), count_in(u, "cache_read_input_tokens")));
+        const std::int64_t in = saturating_sum(count_in(u, "input_tokens"), saturating_sum(count_in(u, "cache_creation_input_tokens"),
+                                                                                           count_in(u, "cache_read_input_tokens")));
         reply_.tokens_in = std::max(reply_.tokens_in, in);
         reply_.tokens_out = std::max(reply_.tokens_out, count_in(u, "output_tokens"));
     }
@@ -92,18 +97,20 @@ json encode_anthropic(const Chat& chat, const std::string& model) {
     json messages = json::array();
     for (const ChatMessage& m : chat.messages) {
         json content = json::array();
-        if (m.role == ChatMessage::Role::tool) content.push_back({{"type", "tool_result"}, {"tool_use_id", m.call_id}, {"content", m.text}, {"is_error", m.failed}});
+        if (m.role == ChatMessage::Role::tool)
+            content.push_back({{"type", "tool_result"}, {"tool_use_id", m.call_id}, {"content", m.text}, {"is_error", m.failed}});
         else if (!m.text.empty()) content.push_back({{"type", "text"}, {"text", m.text}});
         for (const ToolCall& call : m.calls) content.push_back(call_json(call));
         const char* role = m.role == ChatMessage::Role::assistant ? "assistant" : "user";
         // Answers to several calls are one message of the user.
-        if (m.role == ChatMessage::Role::tool && !messages.empty() && messages.back()["role"] == "user" && messages.back()["content"][0]["type"] == "tool_result")
+        if (m.role == ChatMessage::Role::tool && !messages.empty() && messages.back()["role"] == "user" &&
+            messages.back()["content"][0]["type"] == "tool_result")
             messages.back()["content"].push_back(content[0]);
-        else
-            messages.push_back({{"role", role}, {"content", content}});
+        else messages.push_back({{"role", role}, {"content", content}});
     }
     json body = {{"model", model}, {"system", chat.system}, {"messages", messages}, {"max_tokens", chat.max_tokens}, {"stream", true}};
-    for (const Tool* tool : chat.tools) body["tools"].push_back({{"name", tool->name}, {"description", tool->description}, {"input_schema", tool->schema}});
+    for (const Tool* tool : chat.tools)
+        body["tools"].push_back({{"name", tool->name}, {"description", tool->description}, {"input_schema", tool->schema}});
     return body;
 }
 

@@ -13,7 +13,9 @@ json message_json(const ChatMessage& m) {
     if (m.role == ChatMessage::Role::tool) return {{"role", "tool"}, {"tool_call_id", m.call_id}, {"content", m.text}};
     if (m.role == ChatMessage::Role::user) return {{"role", "user"}, {"content", m.text}};
     json j = {{"role", "assistant"}, {"content", m.text.empty() ? json(nullptr) : json(m.text)}};
-    for (const ToolCall& call : m.calls) j["tool_calls"].push_back({{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+    for (const ToolCall& call : m.calls)
+        j["tool_calls"].push_back(
+            {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
     return j;
 }
 
@@ -92,8 +94,14 @@ private:
 json encode_openai(const Chat& chat, const std::string& model) {
     json messages = json::array({{{"role", "system"}, {"content", chat.system}}});
     for (const ChatMessage& m : chat.messages) messages.push_back(message_json(m));
-    json body = {{"model", model}, {"messages", messages}, {"max_completion_tokens", chat.max_tokens}, {"stream", true}, {"stream_options", {{"include_usage", true}}}};
-    for (const Tool* tool : chat.tools) body["tools"].push_back({{"type", "function"}, {"function", {{"name", tool->name}, {"description", tool->description}, {"parameters", tool->schema}}}});
+    json body = {{"model", model},
+                 {"messages", messages},
+                 {"max_completion_tokens", chat.max_tokens},
+                 {"stream", true},
+                 {"stream_options", {{"include_usage", true}}}};
+    for (const Tool* tool : chat.tools)
+        body["tools"].push_back(
+            {{"type", "function"}, {"function", {{"name", tool->name}, {"description", tool->description}, {"parameters", tool->schema}}}});
     return body;
 }
 

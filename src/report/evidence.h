@@ -5,8 +5,8 @@
 
 namespace tw::report {
 
-// Of the best step, or of `step` (>= 0). Schema in docs/journal.md. What the run did not establish is listed under "missing", never left out
-// in silence. The error says why there is no kernel to certify.
+// Of the best step, or of `step` (>= 0). Schema in docs/journal.md. What the run did not establish is listed under "missing", never left
+// out in silence. The error says why there is no kernel to certify.
 plan::Result<nlohmann::json> evidence_certificate(const plan::RunDocument& document, int step = -1);
 
 struct CertifiedKernel {

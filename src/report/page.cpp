@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/input.h"
 #include "base/diagnostic.h"
+#include "base/input.h"
 #include "base/text.h"
 #include "report/run_text.h"
 
@@ -39,7 +39,9 @@ double number_at(const json& object, const char* key) {
     return it != object.end() && it->is_number() ? it->get<double>() : 0;
 }
 
-std::string card(const std::string& title, const std::string& value) { return fmt::format("<div class=\"card\"><span class=\"soft\">{}</span><b>{}</b></div>\n", title, escape_html(value)); }
+std::string card(const std::string& title, const std::string& value) {
+    return fmt::format("<div class=\"card\"><span class=\"soft\">{}</span><b>{}</b></div>\n", title, escape_html(value));
+}
 
 std::string diff_html(const std::string& diff) {
     std::string out = "<pre>";
@@ -74,13 +76,18 @@ std::string cards(const plan::RunDocument& d) {
 }
 
 std::string path_table(const plan::RunDocument& d) {
-    std::string out = "<table><tr><th class=\"n\">step</th><th>stage</th><th>technique</th><th>outcome</th><th>check</th><th class=\"n\">time</th><th class=\"n\">speed-up</th><th class=\"n\">roofline</th><th>why</th></tr>\n";
+    std::string out =
+        "<table><tr><th class=\"n\">step</th><th>stage</th><th>technique</th><th>outcome</th><th>check</th><th class=\"n\">time</th><th "
+        "class=\"n\">speed-up</th><th class=\"n\">roofline</th><th>why</th></tr>\n";
     for (const plan::Step& s : d.steps) {
         const auto word = [](const std::string& text) { return fmt::format("<td><span class=\"{0}\">{0}</span></td>", escape_html(text)); };
-        out += fmt::format("<tr><td class=\"n\"><a href=\"#step-{0}\">{0}</a></td><td>{1}</td><td>{2}</td>{3}{4}<td class=\"n\">{5}</td><td class=\"n\">{6}</td><td class=\"n\">{7}</td><td>{8}</td></tr>\n", s.number,
-                           escape_html(s.stage), escape_html(s.technique.empty() ? "first kernel" : s.technique), word(s.outcome), word(s.verdict), s.microseconds ? fmt::format("{:.1f} us", *s.microseconds) : "",
-                           s.speedup ? fmt::format("{:.2f}x", *s.speedup) : "", s.roofline_share ? fmt::format("{:.0f}%", *s.roofline_share * 100) : "",
-                           escape_html((s.failure_class.empty() ? "" : s.failure_class + ": ") + s.message.substr(0, 200)));
+        out += fmt::format(
+            "<tr><td class=\"n\"><a href=\"#step-{0}\">{0}</a></td><td>{1}</td><td>{2}</td>{3}{4}<td class=\"n\">{5}</td><td "
+            "class=\"n\">{6}</td><td class=\"n\">{7}</td><td>{8}</td></tr>\n",
+            s.number, escape_html(s.stage), escape_html(s.technique.empty() ? "first kernel" : s.technique), word(s.outcome),
+            word(s.verdict), s.microseconds ? fmt::format("{:.1f} us", *s.microseconds) : "",
+            s.speedup ? fmt::format("{:.2f}x", *s.speedup) : "", s.roofline_share ? fmt::format("{:.0f}%", *s.roofline_share * 100) : "",
+            escape_html((s.failure_class.empty() ? "" : s.failure_class + ": ") + s.message.substr(0, 200)));
     }
     return out + "</table>\n";
 }
@@ -94,23 +101,27 @@ std::string gates_table(const plan::Step& s) {
         const bool known = passed != gate.end() && passed->is_boolean();
         const char* word = !known ? "skipped" : passed->get<bool>() ? "passed" : "refused";
         const char* style = !known ? "soft" : passed->get<bool>() ? "accepted" : "failed";
-        out += fmt::format("<tr><td>{}</td><td class=\"{}\">{}</td><td class=\"n\">{:.2f}</td><td>{}</td></tr>\n", escape_html(text_at(gate, "gate")), style, word, number_at(gate, "seconds"),
+        out += fmt::format("<tr><td>{}</td><td class=\"{}\">{}</td><td class=\"n\">{:.2f}</td><td>{}</td></tr>\n",
+                           escape_html(text_at(gate, "gate")), style, word, number_at(gate, "seconds"),
                            escape_html(text_at(gate, "detail").substr(0, 2000)));
     }
     return out + "</table>\n";
 }
 
 std::string step_details(const plan::Step& s) {
-    std::string out = fmt::format("<details id=\"step-{}\"{}><summary><b>step {}</b> {} <span class=\"{}\">{}</span> {}</summary>\n", s.number, s.outcome == "accepted" ? " open" : "", s.number,
-                                  escape_html(s.technique.empty() ? "first kernel" : s.technique), escape_html(s.outcome), escape_html(s.outcome), s.microseconds ? fmt::format("{:.1f} us", *s.microseconds) : "");
+    std::string out =
+        fmt::format("<details id=\"step-{}\"{}><summary><b>step {}</b> {} <span class=\"{}\">{}</span> {}</summary>\n", s.number,
+                    s.outcome == "accepted" ? " open" : "", s.number, escape_html(s.technique.empty() ? "first kernel" : s.technique),
+                    escape_html(s.outcome), escape_html(s.outcome), s.microseconds ? fmt::format("{:.1f} us", *s.microseconds) : "");
     if (!s.message.empty()) out += fmt::format("<p>{}</p>\n", escape_html(s.message));
     out += gates_table(s);
     if (!s.diff.empty()) out += diff_html(s.diff);
     else if (!s.source.empty()) out += fmt::format("<pre>{}</pre>\n", escape_html(s.source));
     for (const plan::Exchange& e : s.exchanges) {
         if (e.prompt.empty() && e.reply.empty()) continue;
-        out += fmt::format("<details><summary class=\"soft\">{} {}: {} tokens in, {} out</summary><pre>{}</pre><pre>{}</pre></details>\n", escape_html(e.proposer), escape_html(e.prompt_version), e.tokens_in,
-                           e.tokens_out, escape_html(e.prompt), escape_html(e.reply));
+        out += fmt::format("<details><summary class=\"soft\">{} {}: {} tokens in, {} out</summary><pre>{}</pre><pre>{}</pre></details>\n",
+                           escape_html(e.proposer), escape_html(e.prompt_version), e.tokens_in, e.tokens_out, escape_html(e.prompt),
+                           escape_html(e.reply));
     }
     return out + "</details>\n";
 }
@@ -119,8 +130,11 @@ std::string proof_section(const plan::RunDocument& d) {
     const plan::Step* best = best_step(d);
     if (!best) return {};
     std::string out = "<h2>What was proved</h2>\n";
-    out += fmt::format("<p>Movement and synchronisation of the best kernel: <span class=\"{0}\">{0}</span>, {1:.0f} of {2:.0f} assertions, {3:.0f} of them stated with tw.expect. Values are tested, not proved.</p>\n",
-                       escape_html(best->verdict), number_at(best->evidence, "proved"), number_at(best->evidence, "obligations"), number_at(best->evidence, "expectations"));
+    out += fmt::format(
+        "<p>Movement and synchronisation of the best kernel: <span class=\"{0}\">{0}</span>, {1:.0f} of {2:.0f} assertions, {3:.0f} of "
+        "them stated with tw.expect. Values are tested, not proved.</p>\n",
+        escape_html(best->verdict), number_at(best->evidence, "proved"), number_at(best->evidence, "obligations"),
+        number_at(best->evidence, "expectations"));
     if (best->evidence.is_object() && best->evidence.contains("used") && best->evidence["used"].is_array()) {
         out += "<ul>\n";
         for (const json& used : best->evidence["used"])
@@ -128,7 +142,8 @@ std::string proof_section(const plan::RunDocument& d) {
         out += "</ul>\n";
     }
     out += fmt::format("<h2>The kernel</h2>\n<pre>{}</pre>\n", escape_html(best->source));
-    out += fmt::format("<details><summary>evidence (JSON)</summary><pre>{}</pre></details>\n", escape_html(best->evidence.dump(2, ' ', false, json::error_handler_t::replace)));
+    out += fmt::format("<details><summary>evidence (JSON)</summary><pre>{}</pre></details>\n",
+                       escape_html(best->evidence.dump(2, ' ', false, json::error_handler_t::replace)));
     return out;
 }
 
@@ -155,14 +170,17 @@ std::string escape_html(std::string_view text) {
 
 std::string run_page(const plan::RunDocument& d) {
     const std::string title = escape_html(d.run.task_name.empty() ? d.run.id : d.run.task_name);
-    std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n";
+    std::string out =
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n";
     // Nothing is fetched and nothing runs, whatever a source or a reply holds.
     out += "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n";
     out += fmt::format("<title>{} - Tilewright</title><style>{}</style></head><body>\n", title, kStyle);
-    out += fmt::format("<h1>{}</h1><p class=\"soft\">run {}, {}{}; proposer {}; {}; Tilewright {}</p>\n", title, escape_html(d.run.id), escape_html(d.run.state),
-                       d.run.reason.empty() ? "" : " (" + escape_html(d.run.reason) + ")", escape_html(d.run.proposer), time_text(d.run.started_ms) + " UTC", escape_html(d.run.version));
+    out += fmt::format("<h1>{}</h1><p class=\"soft\">run {}, {}{}; proposer {}; {}; Tilewright {}</p>\n", title, escape_html(d.run.id),
+                       escape_html(d.run.state), d.run.reason.empty() ? "" : " (" + escape_html(d.run.reason) + ")",
+                       escape_html(d.run.proposer), time_text(d.run.started_ms) + " UTC", escape_html(d.run.version));
     out += cards(d);
-    if (const std::string statement = text_at(d.run.facts, "statement"); !statement.empty()) out += fmt::format("<p>{}</p>\n", escape_html(statement));
+    if (const std::string statement = text_at(d.run.facts, "statement"); !statement.empty())
+        out += fmt::format("<p>{}</p>\n", escape_html(statement));
     const std::string curve = speed_curve(d);
     out += "<h2>Speed</h2>\n" + (curve.empty() ? "<p class=\"soft\">Nothing was measured: no GPU was there.</p>\n" : curve);
     out += "<h2>The path</h2>\n" + path_table(d);

@@ -59,24 +59,31 @@ const plan::Step* best_step(const plan::RunDocument& document) {
 double peer_microseconds(const plan::RunDocument& d) {
     const auto it = d.run.facts.find("peer");
     if (it == d.run.facts.end() || !it->is_object()) return 0;
-    const auto number = [&](const char* key) { const auto at = it->find(key); return at != it->end() && at->is_number() && std::isfinite(at->get<double>()) ? at->get<double>() : 0.0; };
+    const auto number = [&](const char* key) {
+        const auto at = it->find(key);
+        return at != it->end() && at->is_number() && std::isfinite(at->get<double>()) ? at->get<double>() : 0.0;
+    };
     const plan::Step* best = best_step(d);
     return best && best->microseconds && number("ratio") > 0 ? number("ratio") * *best->microseconds : number("microseconds");
 }
 
 std::string step_line(const plan::Step& s) {
     const std::string what = s.technique.empty() ? "-" : one_line(s.technique, 28);
-    std::string line = fmt::format("{:>3} {:<11} {:<28} {:<8}  {:<10}", s.number, one_line(s.stage, 11), what, one_line(s.outcome, 8), one_line(s.verdict, 10));
+    std::string line = fmt::format("{:>3} {:<11} {:<28} {:<8}  {:<10}", s.number, one_line(s.stage, 11), what, one_line(s.outcome, 8),
+                                   one_line(s.verdict, 10));
     if (s.microseconds) line += fmt::format(" {:>10.1f} us", *s.microseconds);
     if (s.speedup) line += fmt::format(" {:>6.2f}x", *s.speedup);
     if (s.roofline_share) line += fmt::format("  {:>3.0f}% of roofline", *s.roofline_share * 100);
-    else if (const auto r = s.evidence.find("resources"); s.outcome == "accepted" && s.evidence.is_object() && r != s.evidence.end() && r->is_object())
-        line += fmt::format("  {:>3} registers, {} bytes spilled, {} bytes shared", count_in(*r, "registers"), count_in(*r, "spill_bytes"), count_in(*r, "shared_bytes"));
+    else if (const auto r = s.evidence.find("resources");
+             s.outcome == "accepted" && s.evidence.is_object() && r != s.evidence.end() && r->is_object())
+        line += fmt::format("  {:>3} registers, {} bytes spilled, {} bytes shared", count_in(*r, "registers"), count_in(*r, "spill_bytes"),
+                            count_in(*r, "shared_bytes"));
     if (s.outcome != "accepted" && !s.message.empty()) {
         const bool said = s.failure_class.empty() || s.message.rfind(s.failure_class + ":", 0) == 0;
         line += fmt::format("  {}{}", said ? "" : one_line(s.failure_class, 12) + ": ", one_line(s.message, 90));
     }
-    if (s.outcome == "accepted" && !s.message.empty() && !s.technique.empty()) {   // what it changed; the rest of the message is in the columns before
+    if (s.outcome == "accepted" && !s.message.empty() &&
+        !s.technique.empty()) {  // what it changed; the rest of the message is in the columns before
         const std::string change = s.message.substr(0, std::min(s.message.find(" gained "), s.message.find(" (kept by expectation")));
         line += fmt::format("  {}", one_line(change, 70));
     }
@@ -94,7 +101,9 @@ std::string run_text(const plan::RunDocument& d) {
         const std::string name = text_at(*it, "name");
         const auto ratio = it->find("ratio");
         if (name.empty()) out += "  peer:      none named by the task\n";
-        else if (ratio != it->end() && ratio->is_number()) out += fmt::format("  peer:      {}, {} beside ours in the same run: ours is {:.3f} times as fast\n", name, microseconds_text(*it), ratio->get<double>());
+        else if (ratio != it->end() && ratio->is_number())
+            out += fmt::format("  peer:      {}, {} beside ours in the same run: ours is {:.3f} times as fast\n", name,
+                               microseconds_text(*it), ratio->get<double>());
         else out += fmt::format("  peer:      {}, {}\n", name, microseconds_text(*it));
     }
     if (const auto it = d.run.facts.find("roofline"); it != d.run.facts.end() && it->is_object())
@@ -131,12 +140,14 @@ std::string step_text(const plan::Step& s) {
             const char* said = passed == gate.end() || !passed->is_boolean() ? "skipped" : passed->get<bool>() ? "passed" : "refused";
             const auto seconds = gate.find("seconds");
             out += fmt::format("    {:<10} {:<7} {:>7.2f} s  {}\n", text_at(gate, "gate"), said,
-                               seconds != gate.end() && seconds->is_number() ? seconds->get<double>() : 0.0, one_line(text_at(gate, "detail"), 110));
+                               seconds != gate.end() && seconds->is_number() ? seconds->get<double>() : 0.0,
+                               one_line(text_at(gate, "detail"), 110));
         }
     }
     for (const plan::Exchange& e : s.exchanges) {
-        out += fmt::format("  asked {}{}: {} tokens in, {} out, {:.4f} USD, {:.1f} s{}\n", printable(e.proposer), e.model.empty() ? "" : " (" + printable(e.model) + ")", e.tokens_in,
-                           e.tokens_out, e.cost_usd, e.seconds, e.failure.empty() ? "" : "; " + one_line(e.failure, 110));
+        out += fmt::format("  asked {}{}: {} tokens in, {} out, {:.4f} USD, {:.1f} s{}\n", printable(e.proposer),
+                           e.model.empty() ? "" : " (" + printable(e.model) + ")", e.tokens_in, e.tokens_out, e.cost_usd, e.seconds,
+                           e.failure.empty() ? "" : "; " + one_line(e.failure, 110));
     }
     if (!s.diff.empty()) out += "  diff:\n" + printable_lines(s.diff, "    ");
     else if (!s.source.empty()) out += "  source:\n" + printable_lines(s.source, "    ");
@@ -145,10 +156,13 @@ std::string step_text(const plan::Step& s) {
 
 std::string runs_text(const std::vector<plan::RunSummary>& runs) {
     if (runs.empty()) return "no runs yet\n";
-    std::string out = fmt::format("{:<44} {:<12} {:<10} {:>5} {:>9} {:>12} {:>8} {:>9}\n", "run", "state", "proposer", "steps", "accepted", "best", "speed-up", "roofline");
+    std::string out = fmt::format("{:<44} {:<12} {:<10} {:>5} {:>9} {:>12} {:>8} {:>9}\n", "run", "state", "proposer", "steps", "accepted",
+                                  "best", "speed-up", "roofline");
     for (const plan::RunSummary& s : runs) {
-        out += fmt::format("{:<44} {:<12} {:<10} {:>5} {:>9} {:>12} {:>8} {:>9}\n", printable(s.run.id), s.interrupted ? "interrupted" : one_line(s.run.state, 12), one_line(s.run.proposer, 10), s.steps,
-                           s.accepted, s.best_microseconds ? fmt::format("{:.1f} us", *s.best_microseconds) : "-", s.best_speedup ? fmt::format("{:.2f}x", *s.best_speedup) : "-",
+        out += fmt::format("{:<44} {:<12} {:<10} {:>5} {:>9} {:>12} {:>8} {:>9}\n", printable(s.run.id),
+                           s.interrupted ? "interrupted" : one_line(s.run.state, 12), one_line(s.run.proposer, 10), s.steps, s.accepted,
+                           s.best_microseconds ? fmt::format("{:.1f} us", *s.best_microseconds) : "-",
+                           s.best_speedup ? fmt::format("{:.2f}x", *s.best_speedup) : "-",
                            s.best_roofline_share ? fmt::format("{:.0f}%", *s.best_roofline_share * 100) : "-");
     }
     return out;

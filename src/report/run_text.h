@@ -26,8 +26,8 @@ std::string time_text(std::int64_t unix_ms);
 // The last accepted step: the kernel a run stands for. Null when no step was accepted.
 const plan::Step* best_step(const plan::RunDocument& document);
 
-// The peer's time beside the times of the steps; 0 where it was not measured. Both were timed in turn at the end, when the GPU's clock may have been another than
-// during the steps: so it is the best step's time multiplied by the ratio of that run.
+// The peer's time beside the times of the steps; 0 where it was not measured. Both were timed in turn at the end, when the GPU's clock may
+// have been another than during the steps: so it is the best step's time multiplied by the ratio of that run.
 double peer_microseconds(const plan::RunDocument& document);
 
 }  // namespace tw::report

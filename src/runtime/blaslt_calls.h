@@ -58,12 +58,12 @@ struct Calls {
     int (*preference_create)(Preference*) = nullptr;
     int (*preference_destroy)(Preference) = nullptr;
     int (*preference_set)(Preference, PreferenceAttribute, const void* value, std::size_t bytes) = nullptr;
-    int (*heuristic)(Handle, MatmulDescription, MatrixLayout a, MatrixLayout b, MatrixLayout c, MatrixLayout d, Preference,
-                     int requested, HeuristicResult* results, int* returned) = nullptr;
+    int (*heuristic)(Handle, MatmulDescription, MatrixLayout a, MatrixLayout b, MatrixLayout c, MatrixLayout d, Preference, int requested,
+                     HeuristicResult* results, int* returned) = nullptr;
     int (*algorithm_get)(const Algorithm*, AlgorithmAttribute, void* value, std::size_t bytes, std::size_t* written) = nullptr;
-    int (*matmul)(Handle, MatmulDescription, const void* alpha, const void* a, MatrixLayout, const void* b, MatrixLayout,
-                  const void* beta, const void* c, MatrixLayout, void* d, MatrixLayout, const Algorithm*, void* workspace,
-                  std::size_t workspace_bytes, cu::Stream) = nullptr;
+    int (*matmul)(Handle, MatmulDescription, const void* alpha, const void* a, MatrixLayout, const void* b, MatrixLayout, const void* beta,
+                  const void* c, MatrixLayout, void* d, MatrixLayout, const Algorithm*, void* workspace, std::size_t workspace_bytes,
+                  cu::Stream) = nullptr;
 };
 
 struct Library {

@@ -31,11 +31,10 @@ std::string describe(const blaslt::Calls& call, const blaslt::Algorithm& algorit
         }
         return std::to_string(value);
     };
-    return "id " + ask(blaslt::algorithm_id) + " tile " + ask(blaslt::algorithm_tile) + " stages " +
-           ask(blaslt::algorithm_stages) + " splitk " + ask(blaslt::algorithm_split_k) + " reduction " +
-           ask(blaslt::algorithm_reduction) + " swizzle " + ask(blaslt::algorithm_swizzle) + " custom " +
-           ask(blaslt::algorithm_custom) + " inner " + ask(blaslt::algorithm_inner) + " cluster " +
-           ask(blaslt::algorithm_cluster);
+    return "id " + ask(blaslt::algorithm_id) + " tile " + ask(blaslt::algorithm_tile) + " stages " + ask(blaslt::algorithm_stages) +
+           " splitk " + ask(blaslt::algorithm_split_k) + " reduction " + ask(blaslt::algorithm_reduction) + " swizzle " +
+           ask(blaslt::algorithm_swizzle) + " custom " + ask(blaslt::algorithm_custom) + " inner " + ask(blaslt::algorithm_inner) +
+           " cluster " + ask(blaslt::algorithm_cluster);
 }
 
 }  // namespace
@@ -57,10 +56,9 @@ struct BlasltGemm::State {
     Result<void> run_with(const blaslt::Algorithm& chosen, cu::DevicePointer a, cu::DevicePointer b, cu::DevicePointer d,
                           cu::Stream stream) const {
         const float one = 1.0f, zero = 0.0f;
-        const auto code =
-            library->call.matmul(handle, description, &one, reinterpret_cast<void*>(b), first, reinterpret_cast<void*>(a),
-                                 second, &zero, reinterpret_cast<void*>(d), result, reinterpret_cast<void*>(d), result, &chosen,
-                                 reinterpret_cast<void*>(workspace), workspace_bytes, stream);
+        const auto code = library->call.matmul(handle, description, &one, reinterpret_cast<void*>(b), first, reinterpret_cast<void*>(a),
+                                               second, &zero, reinterpret_cast<void*>(d), result, reinterpret_cast<void*>(d), result,
+                                               &chosen, reinterpret_cast<void*>(workspace), workspace_bytes, stream);
         if (code) return fail(FailureKind::device_error, "cuBLASLt refused to multiply: status " + std::to_string(code));
         return {};
     }
@@ -103,8 +101,7 @@ Result<RotatingOperands> make_operands(const Driver& cuda, const GemmShape& shap
     const std::uint64_t affordable = free_bytes / 2 / set_bytes;
     if (affordable == 0)
         return fail(FailureKind::device_error, "not enough GPU memory to tune cuBLASLt: one set of operands takes " +
-                                                   std::to_string(set_bytes) + " bytes, " + std::to_string(free_bytes) +
-                                                   " are free");
+                                                   std::to_string(set_bytes) + " bytes, " + std::to_string(free_bytes) + " are free");
     const auto sets = std::min(wanted, affordable);
     auto memory = DeviceBuffer::allocate(cuda, sets * set_bytes);
     if (!memory) return std::move(memory).propagate();
@@ -134,8 +131,8 @@ Result<void> BlasltGemm::run(cu::DevicePointer a, cu::DevicePointer b, cu::Devic
 
 Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, const GemmTuning& tuning) {
     if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0)
-        return fail(FailureKind::bad_input, "GEMM sizes must be positive: m " + std::to_string(shape.m) + ", n " +
-                                                std::to_string(shape.n) + ", k " + std::to_string(shape.k));
+        return fail(FailureKind::bad_input, "GEMM sizes must be positive: m " + std::to_string(shape.m) + ", n " + std::to_string(shape.n) +
+                                                ", k " + std::to_string(shape.k));
     if (shape.layout != "TN" && shape.layout != "NN" && shape.layout != "NT" && shape.layout != "TT")
         return fail(FailureKind::bad_input, "GEMM layout '" + shape.layout + "' is not one of TN, NN, NT, TT");
     const int in_type = data_type(shape.dtype), out_type = data_type(shape.out_dtype);
@@ -179,11 +176,9 @@ Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, c
     auto layout_of = [&](blaslt::MatrixLayout* into, int type, std::int64_t rows, std::int64_t columns) {
         return call.layout_create(into, type, static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), columns);
     };
-    int code = b_k_contiguous ? layout_of(&state->first, in_type, shape.n, shape.k)
-                              : layout_of(&state->first, in_type, shape.k, shape.n);
+    int code = b_k_contiguous ? layout_of(&state->first, in_type, shape.n, shape.k) : layout_of(&state->first, in_type, shape.k, shape.n);
     if (!code)
-        code = a_k_contiguous ? layout_of(&state->second, in_type, shape.m, shape.k)
-                              : layout_of(&state->second, in_type, shape.k, shape.m);
+        code = a_k_contiguous ? layout_of(&state->second, in_type, shape.m, shape.k) : layout_of(&state->second, in_type, shape.k, shape.m);
     if (!code) code = layout_of(&state->result, out_type, shape.m, shape.n);
     if (code) return refused("describe the matrices", code);
 
@@ -197,9 +192,8 @@ Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, c
     call.preference_set(preference, blaslt::preference_max_workspace, &workspace_bytes, sizeof workspace_bytes);
     std::vector<blaslt::HeuristicResult> offered(static_cast<std::size_t>(std::max(1, tuning.heuristics)));
     int offered_count = 0;
-    const int status =
-        call.heuristic(state->handle, state->description, state->first, state->second, state->result, state->result, preference,
-                       static_cast<int>(offered.size()), offered.data(), &offered_count);
+    const int status = call.heuristic(state->handle, state->description, state->first, state->second, state->result, state->result,
+                                      preference, static_cast<int>(offered.size()), offered.data(), &offered_count);
     call.preference_destroy(preference);
     if (status || offered_count == 0) return refused("find an algorithm for this shape", status);
     offered.resize(static_cast<std::size_t>(offered_count));
@@ -216,8 +210,8 @@ Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, c
         // By the operations alone at 700 TFLOP/s: what takes milliseconds is not repeated in a graph.
         const double least_us = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) / 7e8;
         const std::size_t calls = least_us * static_cast<double>(sets) < 250 ? 2 * sets : sets;
-        constexpr double kHopeless = 1.3;    // times the best so far
-        constexpr double kFinalUs = 1e6;     // of the last pass, about
+        constexpr double kHopeless = 1.3;  // times the best so far
+        constexpr double kFinalUs = 1e6;   // of the last pass, about
         double fastest_us = 0;
         std::vector<std::pair<double, std::size_t>> ranked;
         std::vector<CapturedGraph> graphs(offered.size());
@@ -230,8 +224,7 @@ Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, c
             auto run_once = [&](std::size_t set, cu::Stream stream) {
                 return state->run_with(offered[i].algorithm, operands->a[set], operands->b[set], operands->d[set], stream);
             };
-            auto graph =
-                timer.capture(calls, [&](std::size_t index, cu::Stream stream) { return run_once(index % sets, stream); });
+            auto graph = timer.capture(calls, [&](std::size_t index, cu::Stream stream) { return run_once(index % sets, stream); });
             if (!graph) {
                 candidate.error = graph.error().message;
                 continue;
@@ -249,8 +242,8 @@ Result<std::unique_ptr<BlasltGemm>> BlasltGemm::create(const GemmShape& shape, c
             ranked.emplace_back(candidate.first_us, i);
         }
         if (ranked.empty())
-            return fail(FailureKind::device_error, "none of cuBLASLt's " + std::to_string(offered.size()) +
-                                                       " algorithms ran: " + state->candidates[0].error);
+            return fail(FailureKind::device_error,
+                        "none of cuBLASLt's " + std::to_string(offered.size()) + " algorithms ran: " + state->candidates[0].error);
         std::sort(ranked.begin(), ranked.end());
         ranked.resize(std::min<std::size_t>(ranked.size(), static_cast<std::size_t>(std::max(1, tuning.finalists))));
         std::vector<std::vector<double>> times(ranked.size());

@@ -27,7 +27,7 @@ struct GemmTuning {
     int heuristics = 64;  // how many algorithms to ask for
     bool time_them = true;
     std::uint64_t workspace_bytes = 64ull << 20;
-    int finalists = 6;  // timed again, interleaved, before the choice
+    int finalists = 6;      // timed again, interleaved, before the choice
     int final_rounds = 15;  // fewer, at least 5, of what takes milliseconds
 };
 

@@ -32,8 +32,9 @@ namespace landlock {
 constexpr long create_ruleset = 444, add_rule = 445, restrict_self = 446;
 constexpr unsigned version_flag = 1;
 constexpr int rule_path_beneath = 1;
-constexpr std::uint64_t write_file = 1u << 1, remove_dir = 1u << 4, remove_file = 1u << 5, make_char = 1u << 6, make_dir = 1u << 7, make_reg = 1u << 8, make_sock = 1u << 9, make_fifo = 1u << 10,
-                        make_block = 1u << 11, make_sym = 1u << 12, refer = 1u << 13, truncate = 1u << 14;
+constexpr std::uint64_t write_file = 1u << 1, remove_dir = 1u << 4, remove_file = 1u << 5, make_char = 1u << 6, make_dir = 1u << 7,
+                        make_reg = 1u << 8, make_sock = 1u << 9, make_fifo = 1u << 10, make_block = 1u << 11, make_sym = 1u << 12,
+                        refer = 1u << 13, truncate = 1u << 14;
 constexpr std::uint64_t scope_abstract_sockets = 1u << 0, scope_signals = 1u << 1;
 struct Ruleset {
     std::uint64_t fs, net, scoped;
@@ -44,7 +45,8 @@ struct __attribute__((packed)) PathBeneath {
 };
 
 std::uint64_t writes(int version) {
-    std::uint64_t all = write_file | remove_dir | remove_file | make_char | make_dir | make_reg | make_sock | make_fifo | make_block | make_sym;
+    std::uint64_t all =
+        write_file | remove_dir | remove_file | make_char | make_dir | make_reg | make_sock | make_fifo | make_block | make_sym;
     if (version >= 2) all |= refer;
     if (version >= 3) all |= truncate;
     return all;
@@ -60,9 +62,31 @@ constexpr unsigned kArchitecture = 0;
 #endif
 
 // Calls by which a process reaches into others, into the kernel or around the filters. None is used by what we run.
-constexpr long kRefused[] = {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_unshare, SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_bpf, SYS_perf_event_open,
-                             SYS_keyctl, SYS_add_key, SYS_request_key, SYS_userfaultfd, SYS_open_by_handle_at, SYS_reboot, SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl, 425 /* io_uring_setup */,
-                             429 /* move_mount */, 430 /* fsopen */};
+constexpr long kRefused[] = {SYS_mount,
+                             SYS_umount2,
+                             SYS_pivot_root,
+                             SYS_chroot,
+                             SYS_setns,
+                             SYS_unshare,
+                             SYS_kexec_load,
+                             SYS_init_module,
+                             SYS_finit_module,
+                             SYS_delete_module,
+                             SYS_bpf,
+                             SYS_perf_event_open,
+                             SYS_keyctl,
+                             SYS_add_key,
+                             SYS_request_key,
+                             SYS_userfaultfd,
+                             SYS_open_by_handle_at,
+                             SYS_reboot,
+                             SYS_swapon,
+                             SYS_swapoff,
+                             SYS_acct,
+                             SYS_quotactl,
+                             425 /* io_uring_setup */,
+                             429 /* move_mount */,
+                             430 /* fsopen */};
 constexpr long kTracing[] = {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev};
 
 std::vector<sock_filter> make_filter(const Box& box) {
@@ -168,7 +192,9 @@ Box box_for_gpu() {
     add_common(box.writable);
     add_cache(box.writable);
     std::error_code ignored;
-    for (const fs::path& path : {fs::path("/proc"), fs::path("/run"), fs::path("/tmp"), fs::path("/var/tmp"), fs::temp_directory_path(ignored)}) box.writable.push_back(path);
+    for (const fs::path& path :
+         {fs::path("/proc"), fs::path("/run"), fs::path("/tmp"), fs::path("/var/tmp"), fs::temp_directory_path(ignored)})
+        box.writable.push_back(path);
     if (const std::string home = environment("HOME"); !home.empty())
         for (const char* below : {".nv", ".cache", ".triton"}) box.writable.push_back(fs::path(home) / below);
     for (const char* name : {"CUDA_CACHE_PATH", "XDG_CACHE_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"})
@@ -209,9 +235,14 @@ bool is_allowed_variable(std::string_view name) {
     const std::string passed = "," + environment("TILEWRIGHT_PASS") + ",";
     if (!name.empty() && passed.find("," + std::string(name) + ",") != std::string::npos) return true;
     if (contains_any(upper, {"KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH"})) return false;
-    static constexpr std::string_view names[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR", "PWD", "HOSTNAME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "NO_COLOR", "COLUMNS", "SSL_CERT_FILE", "SSL_CERT_DIR"};
+    static constexpr std::string_view names[] = {
+        "PATH",          "HOME",        "USER", "LOGNAME",  "SHELL",           "LANG",        "LANGUAGE", "TZ",
+        "TERM",          "TMPDIR",      "PWD",  "HOSTNAME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "NO_COLOR", "COLUMNS",
+        "SSL_CERT_FILE", "SSL_CERT_DIR"};
     if (std::find(std::begin(names), std::end(names), name) != std::end(names)) return true;
-    static constexpr std::string_view heads[] = {"LC_", "XDG_", "CUDA_", "NVIDIA_", "NV_", "CUBLAS", "TILEWRIGHT_", "PYTHON", "CONDA_", "TORCH", "TRITON_", "OMP_", "MKL_", "OPENBLAS_", "ASAN_", "UBSAN_", "LSAN_", "TSAN_"};
+    static constexpr std::string_view heads[] = {"LC_",         "XDG_",      "CUDA_",  "NVIDIA_", "NV_",     "CUBLAS",
+                                                 "TILEWRIGHT_", "PYTHON",    "CONDA_", "TORCH",   "TRITON_", "OMP_",
+                                                 "MKL_",        "OPENBLAS_", "ASAN_",  "UBSAN_",  "LSAN_",   "TSAN_"};
     return std::any_of(std::begin(heads), std::end(heads), [&](std::string_view head) { return name.substr(0, head.size()) == head; });
 }
 
@@ -220,9 +251,11 @@ std::vector<std::string> child_environment(Surroundings surroundings, const std:
     for (char** entry = environ; *entry; ++entry) {
         const std::string_view text(*entry);
         const std::string_view name = text.substr(0, text.find('='));
-        const bool replaced = std::any_of(variables.begin(), variables.end(), [&](const std::string& v) { return std::string_view(v).substr(0, v.find('=')) == name; });
+        const bool replaced = std::any_of(variables.begin(), variables.end(),
+                                          [&](const std::string& v) { return std::string_view(v).substr(0, v.find('=')) == name; });
         if (replaced || (surroundings == Surroundings::allowed && !is_allowed_variable(name))) continue;
-        if (surroundings == Surroundings::allowed && (name == "PATH" || name == "PYTHONPATH" || name == "LD_LIBRARY_PATH")) out.push_back(std::string(name) + "=" + absolute_entries(text.substr(name.size() + 1)));
+        if (surroundings == Surroundings::allowed && (name == "PATH" || name == "PYTHONPATH" || name == "LD_LIBRARY_PATH"))
+            out.push_back(std::string(name) + "=" + absolute_entries(text.substr(name.size() + 1)));
         else out.emplace_back(text);
     }
     out.insert(out.end(), variables.begin(), variables.end());

@@ -22,7 +22,7 @@ namespace tw::runtime {
 enum class Network : std::uint8_t { all, local, none };  // local: sockets of this machine (unix, netlink), nothing with an address
 
 struct Box {
-    bool closed = false;                          // false: only limits and process groups, no seccomp and no landlock
+    bool closed = false;  // false: only limits and process groups, no seccomp and no landlock
     Network network = Network::all;
     bool profilers = false;                       // tracing other processes is allowed
     std::vector<std::filesystem::path> writable;  // with everything below; looked at when `closed`

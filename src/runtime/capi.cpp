@@ -9,9 +9,9 @@
 
 #include "base/input.h"
 #include "base/text.h"
+#include "codegen/emit.h"
 #include "runtime/blaslt_gemm.h"
 #include "runtime/compile.h"
-#include "codegen/emit.h"
 #include "runtime/device_kernel.h"
 #include "runtime/launch.h"
 #include "runtime/machine.h"
@@ -31,7 +31,7 @@ struct tw_kernel {
 };
 struct tw_module {
     std::unique_ptr<rt::KernelModule> module;
-    std::unique_ptr<rt::TunedModules> tuned;   // where a file has tuned constants and the caller gave none
+    std::unique_ptr<rt::TunedModules> tuned;  // where a file has tuned constants and the caller gave none
     std::string description;
 };
 struct tw_gemm {
@@ -122,13 +122,11 @@ int tw_compile(const char* request_json, tw_image** image) {
         if (request.contains("defines") && !request.at("defines").is_object())
             return bad_input("tw_compile: \"defines\" must be an object of names and values");
         if (request.contains("defines"))
-            for (const auto& [name, value] : request.at("defines").items())
-                asked.defines.emplace_back(name, define_text(value));
+            for (const auto& [name, value] : request.at("defines").items()) asked.defines.emplace_back(name, define_text(value));
         if (request.contains("options"))
             for (const auto& option : request.at("options")) asked.options.push_back(option.get<std::string>());
         if (request.contains("include_folders"))
-            for (const auto& folder : request.at("include_folders"))
-                asked.include_folders.emplace_back(folder.get<std::string>());
+            for (const auto& folder : request.at("include_folders")) asked.include_folders.emplace_back(folder.get<std::string>());
         asked.use_cache = request.value("cache", true);
         auto compiled = rt::compile(asked);
         if (!compiled) return report(compiled.error());
@@ -277,11 +275,22 @@ int tw_module_load(const char* request_json, tw_module** module) {
             json parameters = json::array(), values = json::object();
             for (const auto& [kind, id] : k.parameters) {
                 const auto i = static_cast<std::size_t>(id);
-                if (kind == 't') parameters.push_back({{"kind", "tensor"}, {"name", k.tensors[i].name}, {"dtype", tw::target::name(k.tensors[i].dtype)}, {"output", k.tensors[i].is_output}});
-                else parameters.push_back({{"kind", "scalar"}, {"name", k.scalars[i].name}, {"dtype", tw::target::name(k.scalars[i].dtype)}});
+                if (kind == 't')
+                    parameters.push_back({{"kind", "tensor"},
+                                          {"name", k.tensors[i].name},
+                                          {"dtype", tw::target::name(k.tensors[i].dtype)},
+                                          {"output", k.tensors[i].is_output}});
+                else
+                    parameters.push_back(
+                        {{"kind", "scalar"}, {"name", k.scalars[i].name}, {"dtype", tw::target::name(k.scalars[i].dtype)}});
             }
             for (const auto& c : k.consts) values[c.name] = c.value;
-            kernels.push_back({{"name", k.name}, {"arch", k.arch}, {"doc", k.doc}, {"parameters", parameters}, {"constants", values}, {"computes", k.computes.text}});
+            kernels.push_back({{"name", k.name},
+                               {"arch", k.arch},
+                               {"doc", k.doc},
+                               {"parameters", parameters},
+                               {"constants", values},
+                               {"computes", k.computes.text}});
         }
         // A program is called like a kernel: its tensors first, then its scalars.
         json programs = json::array();
@@ -291,8 +300,10 @@ int tw_module_load(const char* request_json, tw_module** module) {
                 const auto& t = p.tensors[static_cast<std::size_t>(i)];
                 parameters.push_back({{"kind", "tensor"}, {"name", t.name}, {"dtype", tw::target::name(t.dtype)}, {"output", t.is_output}});
             }
-            for (const auto& s : p.scalars) parameters.push_back({{"kind", "scalar"}, {"name", s.name}, {"dtype", tw::target::name(s.dtype)}});
-            programs.push_back({{"name", p.name}, {"doc", ""}, {"parameters", parameters}, {"constants", json::object()}, {"computes", p.computes.text}});
+            for (const auto& s : p.scalars)
+                parameters.push_back({{"kind", "scalar"}, {"name", s.name}, {"dtype", tw::target::name(s.dtype)}});
+            programs.push_back(
+                {{"name", p.name}, {"doc", ""}, {"parameters", parameters}, {"constants", json::object()}, {"computes", p.computes.text}});
         }
         made->description = json{{"file", made->module->ir().file}, {"kernels", kernels}, {"programs", programs}}.dump();
         *module = made.release();
@@ -320,12 +331,14 @@ void tw_module_free(tw_module* module) { delete module; }
 int tw_module_launch(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
                      uint32_t scalar_count, void* stream) {
     return guarded([&]() -> int {
-        if (!module || !kernel || (tensor_count && !tensors) || (scalar_count && !scalars)) return bad_input("tw_module_launch: a null pointer was passed");
+        if (!module || !kernel || (tensor_count && !tensors) || (scalar_count && !scalars))
+            return bad_input("tw_module_launch: a null pointer was passed");
         rt::LaunchArguments arguments;
         for (uint32_t i = 0; i < tensor_count; ++i) {
             const tw_tensor& t = tensors[i];
             const auto dtype = tw::target::dtype_from_name(t.dtype ? t.dtype : "");
-            if (!dtype) return bad_input("tensor argument " + std::to_string(i) + " has the unknown type '" + (t.dtype ? t.dtype : "") + "'");
+            if (!dtype)
+                return bad_input("tensor argument " + std::to_string(i) + " has the unknown type '" + (t.dtype ? t.dtype : "") + "'");
             if (t.rank > 8) return bad_input("tensor argument " + std::to_string(i) + " has more than 8 dimensions");
             arguments.tensors.push_back({t.address, *dtype, {t.dims, t.dims + t.rank}, {t.strides, t.strides + t.rank}});
         }

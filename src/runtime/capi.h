@@ -98,7 +98,8 @@ TW_API int tw_gemm_run(const tw_gemm* gemm, uint64_t a, uint64_t b, uint64_t d, 
 TW_API void tw_gemm_free(tw_gemm* gemm);
 
 /* request: {"path": file} or {"source": text, "name": for messages}, and optionally "constants": {name: integer}, "tuned": true (a
- * file without given constants takes those of its .tuned.json, by shape). A file that the language rejects is TW_ERROR_BAD_INPUT with the rendered diagnostics. */
+ * file without given constants takes those of its .tuned.json, by shape). A file that the language rejects is TW_ERROR_BAD_INPUT with the
+ * rendered diagnostics. */
 TW_API int tw_module_load(const char* request_json, tw_module** module);
 /* {"file", "kernels": [{name, arch, doc, parameters: [{kind: "tensor"|"scalar", name, dtype}], constants, computes}]}; variants of
  * one name follow one another. "programs" has the same fields less arch; a program is launched by its name like a kernel. */

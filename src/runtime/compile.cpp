@@ -54,10 +54,14 @@ Result<void> only_ours(const CompileRequest& request, const std::vector<std::pai
                 if (auto text = read_file(entry->path()); text) known.merge(codegen::directives_in(*text));
     }
     if (const auto foreign = codegen::foreign_directive(request.source, known))
-        return fail(FailureKind::internal, fmt::format("{}: the text to compile has a line for the preprocessor that is not ours: {}", request.name, codegen::comment_text(*foreign)), "this is a bug of tilewright: report it with the kernel file");
+        return fail(FailureKind::internal,
+                    fmt::format("{}: the text to compile has a line for the preprocessor that is not ours: {}", request.name,
+                                codegen::comment_text(*foreign)),
+                    "this is a bug of tilewright: report it with the kernel file");
     for (const auto& name : included_names(request.source))
         if (std::none_of(headers.begin(), headers.end(), [&](const auto& h) { return h.first == name; }))
-            return fail(FailureKind::missing_library, fmt::format("{}: the device header {} was not found", request.name, name), "TILEWRIGHT_HEADERS names the folder of tw_device.cuh");
+            return fail(FailureKind::missing_library, fmt::format("{}: the device header {} was not found", request.name, name),
+                        "TILEWRIGHT_HEADERS names the folder of tw_device.cuh");
     return {};
 }
 
@@ -72,15 +76,18 @@ std::string verdict_in(const std::string& log) {
 }
 
 // Looks at the cubin's wgmma and says what was found. `log` gets a line with it where there is something to say.
-Result<std::string> look_at_machine_code(const CompileRequest& request, const NvrtcIdentity& compiler, const std::string& cubin, std::string& log) {
+Result<std::string> look_at_machine_code(const CompileRequest& request, const NvrtcIdentity& compiler, const std::string& cubin,
+                                         std::string& log) {
     auto sass = disassemble(cubin);
     MachineCodeCheck check;
     if (sass) check = check_machine_code(*sass);
     else check.problem = sass.error().message;
     if (!check.hazards.empty())
-        return fail(FailureKind::device_error, request.name + ": " + check.sentence() + fmt::format(" (nvrtc {}.{})", compiler.major, compiler.minor),
-                    keeps_register_operands(compiler.major, compiler.minor) ? "change the tile sizes or the registers a thread has: the assembler allocates anew"
-                                                                             : "use NVRTC 13.4: run scripts/setup.sh, or set TILEWRIGHT_NVRTC to its file");
+        return fail(FailureKind::device_error,
+                    request.name + ": " + check.sentence() + fmt::format(" (nvrtc {}.{})", compiler.major, compiler.minor),
+                    keeps_register_operands(compiler.major, compiler.minor)
+                        ? "change the tile sizes or the registers a thread has: the assembler allocates anew"
+                        : "use NVRTC 13.4: run scripts/setup.sh, or set TILEWRIGHT_NVRTC to its file");
     if (log.empty() || log.back() != '\n') log += '\n';
     log += std::string(verdict_head) + check.sentence() + "\n";
     return check.sentence();
@@ -90,15 +97,16 @@ Result<std::string> look_at_machine_code(const CompileRequest& request, const Nv
 Result<void> fit_to_run(const CompileRequest& request, const NvrtcIdentity& compiler, bool register_operands, const std::string& verdict) {
     if (!register_operands || keeps_register_operands(compiler.major, compiler.minor) || verdict.rfind(unchecked, 0) != 0) return {};
     return fail(FailureKind::missing_library,
-                fmt::format("{}: NVRTC {}.{} may overwrite registers of a wgmma that takes its operand from registers, and the machine code could not be looked at: {}", request.name, compiler.major, compiler.minor,
-                            verdict.substr(unchecked.size())),
-                "use NVRTC 13.4 (run scripts/setup.sh, or set TILEWRIGHT_NVRTC to its file), or `pip install nvidia-cuda-nvdisasm` so that the code can be looked at");
+                fmt::format("{}: NVRTC {}.{} may overwrite registers of a wgmma that takes its operand from registers, and the machine "
+                            "code could not be looked at: {}",
+                            request.name, compiler.major, compiler.minor, verdict.substr(unchecked.size())),
+                "use NVRTC 13.4 (run scripts/setup.sh, or set TILEWRIGHT_NVRTC to its file), or `pip install nvidia-cuda-nvdisasm` so that "
+                "the code can be looked at");
 }
 
 }  // namespace
 
-Result<std::vector<std::pair<std::string, std::string>>> collect_headers(const std::string& source,
-                                                                         const std::vector<fs::path>& folders) {
+Result<std::vector<std::pair<std::string, std::string>>> collect_headers(const std::string& source, const std::vector<fs::path>& folders) {
     std::vector<std::pair<std::string, std::string>> headers;
     std::set<std::string> seen;
     std::vector<std::string> waiting = included_names(source);
@@ -154,8 +162,7 @@ Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache&
     const auto begin = std::chrono::steady_clock::now();
     auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
     if (!is_valid_arch(request.arch))
-        return fail(FailureKind::bad_input, "'" + request.arch + "' is not an architecture",
-                    "name one such as sm_90a or sm_80");
+        return fail(FailureKind::bad_input, "'" + request.arch + "' is not an architecture", "name one such as sm_90a or sm_80");
     auto identity = nvrtc_identity();
     if (!identity) return std::move(identity).propagate();
     auto headers = collect_headers(request.source, request.include_folders);
@@ -165,8 +172,7 @@ Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache&
         if (auto fine = only_ours(request, *headers); !fine) return std::move(fine).propagate();
 
     std::vector<std::string> options = {"--gpu-architecture=" + request.arch, "--std=c++17", "--ptxas-options=-v"};
-    for (const auto& [name, value] : request.defines)
-        options.push_back("--define-macro=" + name + (value.empty() ? "" : "=" + value));
+    for (const auto& [name, value] : request.defines) options.push_back("--define-macro=" + name + (value.empty() ? "" : "=" + value));
     options.insert(options.end(), request.options.begin(), request.options.end());
 
     Digest digest;
@@ -190,7 +196,8 @@ Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache&
             result.report = parse_compile_log(result.log);
             result.from_cache = true;
             result.machine_code = verdict_in(result.log);
-            const bool again = result.machine_code.rfind(unchecked, 0) == 0 || (result.machine_code.empty() && request.machine_code == MachineCodeWanted::always);
+            const bool again = result.machine_code.rfind(unchecked, 0) == 0 ||
+                               (result.machine_code.empty() && request.machine_code == MachineCodeWanted::always);
             if (again && request.machine_code != MachineCodeWanted::no) {
                 const bool register_operands = !result.machine_code.empty();
                 std::string log = result.log.substr(0, result.log.find(verdict_head));
@@ -212,16 +219,19 @@ Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache&
     if (identity->major >= 13 && std::find(options.begin(), options.end(), "--no-cache") == options.end()) options.push_back("--no-cache");
     auto output = nvrtc_compile(request.source, request.name, *headers, options, true);
     if (!output && request.own_text && output.error().kind == FailureKind::compile_error)
-        return fail(FailureKind::compile_error, output.error().message, "this is a bug of tilewright: what it accepts must compile. Report it with the kernel file");
+        return fail(FailureKind::compile_error, output.error().message,
+                    "this is a bug of tilewright: what it accepts must compile. Report it with the kernel file");
     if (!output) return std::move(output).propagate();
     const bool register_operands = has_register_operands(output->ptx);
-    if (request.machine_code != MachineCodeWanted::no && (register_operands || (request.machine_code == MachineCodeWanted::always && output->ptx.find("wgmma.mma_async") != std::string::npos))) {
+    if (request.machine_code != MachineCodeWanted::no &&
+        (register_operands ||
+         (request.machine_code == MachineCodeWanted::always && output->ptx.find("wgmma.mma_async") != std::string::npos))) {
         auto verdict = look_at_machine_code(request, *identity, output->cubin, output->log);
         if (!verdict) return std::move(verdict).propagate();
         if (auto fit = fit_to_run(request, *identity, register_operands, *verdict); !fit) return std::move(fit).propagate();
         result.machine_code = *std::move(verdict);
     } else if (register_operands) {
-        output->log += fmt::format("\n{}{}not asked for\n", verdict_head, unchecked);   // whoever finds it in the cache looks
+        output->log += fmt::format("\n{}{}not asked for\n", verdict_head, unchecked);  // whoever finds it in the cache looks
     }
     result.cubin = std::move(output->cubin);
     result.log = std::move(output->log);

@@ -37,7 +37,7 @@ struct CompiledKernels {
     std::string cubin;
     std::string log;
     CompileReport report;
-    std::string compiler;  // "nvrtc 13.4"
+    std::string compiler;      // "nvrtc 13.4"
     std::string machine_code;  // what the check of the machine code says, in a sentence; empty: no wgmma, or not asked for
     std::string key;
     bool from_cache = false;
@@ -60,8 +60,8 @@ Result<CompileRequest> request_from_file(const std::filesystem::path& path);
 Result<std::vector<std::pair<std::string, std::string>>> collect_headers(const std::string& source,
                                                                          const std::vector<std::filesystem::path>& folders);
 
-// Fails with `device_error` where the machine code touches registers of a wgmma in flight, with `missing_library` where the assembler is one
-// that may do so and no disassembler is there to look.
+// Fails with `device_error` where the machine code touches registers of a wgmma in flight, with `missing_library` where the assembler is
+// one that may do so and no disassembler is there to look.
 Result<CompiledKernels> compile(const CompileRequest& request, const CubinCache& cache = CubinCache::standard());
 
 }  // namespace tw::runtime

@@ -44,11 +44,9 @@ std::string remark_code(std::string_view text) {
 
 RemarkKind classify(std::string_view text) {
     if (contains(text, "wgmma") && contains(text, "serialized")) return RemarkKind::wgmma_serialized;
-    if (contains(text, "injected") && (contains(text, "warpgroup.") || contains(text, "wgmma")))
-        return RemarkKind::wgmma_injected;
+    if (contains(text, "injected") && (contains(text, "warpgroup.") || contains(text, "wgmma"))) return RemarkKind::wgmma_injected;
     if (contains(text, "setmaxnreg")) return RemarkKind::setmaxnreg_ignored;
-    if (contains(text, "register") &&
-        (contains(text, "maxntid") || contains(text, "maxnreg") || contains(text, "minnctapersm")))
+    if (contains(text, "register") && (contains(text, "maxntid") || contains(text, "maxnreg") || contains(text, "minnctapersm")))
         return RemarkKind::register_limit;
     return RemarkKind::other;
 }

@@ -48,10 +48,8 @@ CubinCache::CubinCache(fs::path folder, std::uint64_t max_bytes) : folder_(std::
 CubinCache CubinCache::standard() {
     fs::path folder = environment("TILEWRIGHT_CACHE");
     if (folder.empty()) {
-        if (const auto base = environment("XDG_CACHE_HOME"); !base.empty())
-            folder = fs::path(base) / "tilewright";
-        else if (const auto home = environment("HOME"); !home.empty())
-            folder = fs::path(home) / ".cache" / "tilewright";
+        if (const auto base = environment("XDG_CACHE_HOME"); !base.empty()) folder = fs::path(base) / "tilewright";
+        else if (const auto home = environment("HOME"); !home.empty()) folder = fs::path(home) / ".cache" / "tilewright";
     }
     std::uint64_t max_bytes = 512ull << 20;
     if (const auto text = environment("TILEWRIGHT_CACHE_BYTES"); !text.empty()) {
@@ -83,8 +81,7 @@ std::string CubinCache::store(const std::string& key, const CachedCubin& entry) 
     if (folder_.empty()) return "no cache folder: none of TILEWRIGHT_CACHE, XDG_CACHE_HOME and HOME is set";
     std::error_code error;
     fs::create_directories(folder_, error);
-    const std::string fix =
-        "; set TILEWRIGHT_CACHE to a folder that can be written (compiling works without, but anew each time)";
+    const std::string fix = "; set TILEWRIGHT_CACHE to a folder that can be written (compiling works without, but anew each time)";
     if (error) return "cannot create the cache folder " + folder_.string() + ": " + error.message() + fix;
     const auto packed = pack(entry);
     if (packed.size() > max_bytes_) return "the entry is larger than the whole cache may be (TILEWRIGHT_CACHE_BYTES)";

@@ -15,7 +15,7 @@ namespace {
 
 using target::DType;
 
-constexpr std::size_t guard_bytes = 4096;   // a multiple of every alignment that tensors need
+constexpr std::size_t guard_bytes = 4096;  // a multiple of every alignment that tensors need
 constexpr unsigned char guard_pattern = 0xc3, poison_float = 0xff, poison_integer = 0xa5;
 
 std::uint32_t blocks_for(std::int64_t count) { return static_cast<std::uint32_t>(std::clamp<std::int64_t>((count + 255) / 256, 1, 4096)); }
@@ -42,12 +42,17 @@ extern "C" __global__ void tw_fill(void* to, long long count, unsigned long long
         const int small = large ? int((h >> 16) % 2001) - 1000 : int(h % 15) - 7, byte = large ? int((h >> 16) % 121) - 60 : int(h % 15) - 7;
         switch (type) {
 )";
-    auto line = [&](DType t, const char* c, const char* value) { text += fmt::format("            case {}: (({}*)to)[i] = {}; break;\n", n(t), c, value); };
+    auto line = [&](DType t, const char* c, const char* value) {
+        text += fmt::format("            case {}: (({}*)to)[i] = {}; break;\n", n(t), c, value);
+    };
     line(DType::F64, "double", "double(v)");
     line(DType::F32, "float", "v");
     line(DType::TF32, "unsigned", "bits & 0xffffe000u");
     line(DType::BF16, "unsigned short", "(unsigned short)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16)");
-    text += fmt::format("            case {}: {{ unsigned short half; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(half) : \"f\"(v)); ((unsigned short*)to)[i] = half; break; }}\n", n(DType::F16));
+    text += fmt::format(
+        "            case {}: {{ unsigned short half; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(half) : \"f\"(v)); ((unsigned short*)to)[i] "
+        "= half; break; }}\n",
+        n(DType::F16));
     // Normal numbers between 2^-3 and 2^2 in size.
     line(DType::E4M3, "unsigned char", "(unsigned char)((h >> 63) << 7 | (4 + (h >> 40) % 5) << 3 | (h >> 20 & 7))");
     line(DType::E5M2, "unsigned char", "(unsigned char)((h >> 63) << 7 | (12 + (h >> 40) % 5) << 2 | (h >> 20 & 3))");
@@ -137,15 +142,18 @@ Result<DeviceTensor> DeviceData::allocate(const ir::Tensor& t, const std::vector
     auto memory = DeviceBuffer::allocate(*cuda_, padded + 2 * guard_bytes);
     if (!memory) return std::move(memory).propagate();
     argument.address = memory->address() + guard_bytes;
-    if (const auto code = cuda_->call.fill_bytes(memory->address(), guard_pattern, padded + 2 * guard_bytes)) return Unexpected{cuda_->failure("fill GPU memory", code)};
-    return DeviceTensor{std::make_shared<const DeviceBuffer>(*std::move(memory)), std::move(argument), bytes, !empty && last + 1 == elements};
+    if (const auto code = cuda_->call.fill_bytes(memory->address(), guard_pattern, padded + 2 * guard_bytes))
+        return Unexpected{cuda_->failure("fill GPU memory", code)};
+    return DeviceTensor{std::make_shared<const DeviceBuffer>(*std::move(memory)), std::move(argument), bytes,
+                        !empty && last + 1 == elements};
 }
 
 Result<void> DeviceData::fill(const DeviceTensor& to, const ir::Tensor& t, bool is_index, std::uint64_t seed) const {
     const std::int64_t width = target::bytes(t.dtype), count = static_cast<std::int64_t>(to.bytes) / width;
     if (count == 0) return {};
     if (!target::info(t.dtype).is_float && is_index) {
-        if (const auto code = cuda_->call.fill_bytes(to.argument.address, 0, to.bytes)) return Unexpected{cuda_->failure("clear an index tensor", code)};
+        if (const auto code = cuda_->call.fill_bytes(to.argument.address, 0, to.bytes))
+            return Unexpected{cuda_->failure("clear an index tensor", code)};
         return {};
     }
     std::uint64_t address = to.argument.address;
@@ -160,21 +168,25 @@ Result<void> DeviceData::fill(const DeviceTensor& to, const ir::Tensor& t, bool 
 
 Result<void> DeviceData::copy_values(const DeviceTensor& to, const ir::Tensor& t, const std::vector<double>& values) const {
     const auto width = static_cast<std::size_t>(target::bytes(t.dtype));
-    if (values.size() * width != to.bytes) return fail(FailureKind::bad_input, fmt::format("{} has {} elements; {} values were given", t.name, to.bytes / width, values.size()));
+    if (values.size() * width != to.bytes)
+        return fail(FailureKind::bad_input,
+                    fmt::format("{} has {} elements; {} values were given", t.name, to.bytes / width, values.size()));
     std::vector<std::uint8_t> bytes(to.bytes);
     for (std::size_t i = 0; i < values.size(); ++i) {
         const std::uint64_t bits = target::from_double(values[i], t.dtype);
         std::memcpy(&bytes[i * width], &bits, width);
     }
     if (bytes.empty()) return {};
-    if (const auto code = cuda_->call.copy_to_device(to.argument.address, bytes.data(), bytes.size())) return Unexpected{cuda_->failure("copy values to the GPU", code)};
+    if (const auto code = cuda_->call.copy_to_device(to.argument.address, bytes.data(), bytes.size()))
+        return Unexpected{cuda_->failure("copy values to the GPU", code)};
     return {};
 }
 
 Result<void> DeviceData::poison(const DeviceTensor& to) const {
     if (to.bytes == 0) return {};
     const bool is_float = target::info(to.argument.dtype).is_float;
-    if (const auto code = cuda_->call.fill_bytes(to.argument.address, is_float ? poison_float : poison_integer, to.bytes)) return Unexpected{cuda_->failure("poison an output", code)};
+    if (const auto code = cuda_->call.fill_bytes(to.argument.address, is_float ? poison_float : poison_integer, to.bytes))
+        return Unexpected{cuda_->failure("poison an output", code)};
     return {};
 }
 
@@ -190,25 +202,28 @@ Result<TensorScan> DeviceData::scan(const DeviceTensor& of) const {
     std::uint64_t poison = 0, address = of.argument.address, counters = kernels_->counters.address();
     std::memset(&poison, is_float ? poison_float : poison_integer, static_cast<std::size_t>(width));
     const auto count_in = [&](std::int64_t count) -> Result<std::pair<std::uint64_t, std::uint64_t>> {
-        if (const auto code = cuda_->call.fill_bytes(counters, 0, 2 * sizeof(std::uint64_t))) return Unexpected{cuda_->failure("clear the counters", code)};
+        if (const auto code = cuda_->call.fill_bytes(counters, 0, 2 * sizeof(std::uint64_t)))
+            return Unexpected{cuda_->failure("clear the counters", code)};
         void* arguments[] = {&address, &count, &type, &width, &poison, &counters, &rows};
         LaunchShape shape;
         shape.grid[0] = blocks_for(count);
         shape.block[0] = 256;
         if (auto launched = kernels_->scan->launch(shape, arguments, nullptr); !launched) return std::move(launched).propagate();
         std::uint64_t words[2];
-        if (const auto code = cuda_->call.copy_to_host(words, counters, sizeof words)) return Unexpected{cuda_->failure("scan an output", code)};
+        if (const auto code = cuda_->call.copy_to_host(words, counters, sizeof words))
+            return Unexpected{cuda_->failure("scan an output", code)};
         return std::pair{words[0], words[1]};
     };
     const std::int64_t places = static_cast<std::int64_t>(of.bytes) / width;
-    const bool telling = is_float || width > 1;   // a byte of an integer may well be the poison's
+    const bool telling = is_float || width > 1;  // a byte of an integer may well be the poison's
     auto all = count_in(places);
     if (!all) return std::move(all).propagate();
     found.poisoned = telling ? all->first : 0;
     found.nan = all->second;
     if (of.dense || of.argument.dims.size() > std::size(rows.extent)) return found;
     std::int64_t elements = 1;
-    for (std::size_t d = 0; d < of.argument.dims.size(); ++d) rows.extent[d] = of.argument.dims[d], rows.stride[d] = of.argument.strides[d], elements *= of.argument.dims[d];
+    for (std::size_t d = 0; d < of.argument.dims.size(); ++d)
+        rows.extent[d] = of.argument.dims[d], rows.stride[d] = of.argument.strides[d], elements *= of.argument.dims[d];
     rows.rank = static_cast<std::int32_t>(of.argument.dims.size());
     auto own = count_in(elements);
     if (!own) return std::move(own).propagate();
@@ -226,11 +241,12 @@ Result<std::uint64_t> DeviceData::damaged_guard_bytes(const DeviceTensor& of) co
     const auto look = [&](cu::DevicePointer at, std::size_t bytes) -> cu::Status {
         if (bytes == 0) return 0;
         if (const auto code = cuda_->call.copy_to_host(zone.data(), at, bytes)) return code;
-        damaged += static_cast<std::uint64_t>(std::count_if(zone.begin(), zone.begin() + static_cast<std::ptrdiff_t>(bytes), [](unsigned char c) { return c != guard_pattern; }));
+        damaged += static_cast<std::uint64_t>(std::count_if(zone.begin(), zone.begin() + static_cast<std::ptrdiff_t>(bytes),
+                                                            [](unsigned char c) { return c != guard_pattern; }));
         return 0;
     };
     const cu::DevicePointer end = of.argument.address + of.bytes;
-    const std::size_t slack = (guard_bytes - of.bytes % guard_bytes) % guard_bytes;   // up to the next multiple
+    const std::size_t slack = (guard_bytes - of.bytes % guard_bytes) % guard_bytes;  // up to the next multiple
     auto code = look(of.memory->address(), guard_bytes);
     if (!code) code = look(end, slack);
     if (!code) code = look(end + slack, guard_bytes);

@@ -44,8 +44,8 @@ DeviceKernel::~DeviceKernel() {
 Result<void> DeviceKernel::launch(const LaunchShape& shape, void** arguments, cu::Stream stream) {
     const auto& cuda = *driver_;
     if (volume(shape.grid) == 0 || volume(shape.block) == 0)
-        return fail(FailureKind::bad_input, "'" + entry_ + "' cannot be launched with grid " + triple(shape.grid) +
-                                                " and block " + triple(shape.block) + ": every extent must be at least 1");
+        return fail(FailureKind::bad_input, "'" + entry_ + "' cannot be launched with grid " + triple(shape.grid) + " and block " +
+                                                triple(shape.block) + ": every extent must be at least 1");
     if (shape.dynamic_shared_bytes > allowed_dynamic_shared_bytes_.load(std::memory_order_relaxed)) {
         if (const auto code = cuda.call.function_set_attribute(function_, cu::function_max_dynamic_shared_bytes,
                                                                static_cast<int>(shape.dynamic_shared_bytes)))
@@ -67,10 +67,8 @@ Result<void> DeviceKernel::launch(const LaunchShape& shape, void** arguments, cu
                                                         " is not a multiple of cluster " + triple(shape.cluster));
         constexpr std::uint64_t portable_cluster_blocks = 8;
         if (cluster_blocks > portable_cluster_blocks && !large_clusters_allowed_.exchange(true))
-            if (const auto code =
-                    cuda.call.function_set_attribute(function_, cu::function_non_portable_cluster_size_allowed, 1))
-                return Unexpected{
-                    cuda.failure(("allow '" + entry_ + "' clusters of " + std::to_string(cluster_blocks)).c_str(), code)};
+            if (const auto code = cuda.call.function_set_attribute(function_, cu::function_non_portable_cluster_size_allowed, 1))
+                return Unexpected{cuda.failure(("allow '" + entry_ + "' clusters of " + std::to_string(cluster_blocks)).c_str(), code)};
         auto& attribute = attributes[count++];
         attribute.id = cu::launch_cluster_dimension;
         attribute.value.cluster = {shape.cluster[0], shape.cluster[1], shape.cluster[2]};

@@ -56,8 +56,7 @@ Result<const Driver*> driver_with_context() {
     if (!opened) return opened;
     const Driver& cuda = **opened;
     cu::Context current = nullptr;
-    if (const auto code = cuda.call.context_current(&current))
-        return Unexpected{cuda.failure("ask for the current context", code)};
+    if (const auto code = cuda.call.context_current(&current)) return Unexpected{cuda.failure("ask for the current context", code)};
     if (current) return opened;
     // Retained once for the life of the process: contexts are expensive and the primary one is shared with torch.
     struct Primary {
@@ -123,7 +122,7 @@ Result<std::vector<DeviceFacts>> devices() {
 Result<DeviceFacts> current_device() {
     auto opened = driver_with_context();
     if (!opened) return std::move(opened).propagate();
-    cu::Device device = 0;   // a device's handle is its ordinal
+    cu::Device device = 0;  // a device's handle is its ordinal
     if (const auto code = (*opened)->call.context_device(&device)) return Unexpected{(*opened)->failure("ask which GPU is current", code)};
     return facts_of(**opened, device);
 }

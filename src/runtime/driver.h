@@ -33,7 +33,7 @@ struct DeviceFacts {
     int clock_khz = 0;
     int memory_clock_khz = 0, memory_bus_bits = 0;
     int l2_bytes = 0;
-    int shared_bytes_per_block = 0;           // the most that a kernel may ask for
+    int shared_bytes_per_block = 0;  // the most that a kernel may ask for
     int shared_bytes_per_multiprocessor = 0;
     std::size_t memory_bytes = 0;
 };

@@ -99,53 +99,53 @@ constexpr unsigned stream_non_blocking = 1;
 constexpr int capture_thread_local = 1;
 
 // X(return type, our name, exported symbol, parameters). The symbols are the current versions (_v2) of each call.
-#define TW_DRIVER_CALLS(X)                                                                                         \
-    X(init, "cuInit", (unsigned flags))                                                                            \
-    X(driver_version, "cuDriverGetVersion", (int* version))                                                        \
-    X(error_name, "cuGetErrorName", (Status code, const char** text))                                              \
-    X(error_string, "cuGetErrorString", (Status code, const char** text))                                          \
-    X(device_count, "cuDeviceGetCount", (int* count))                                                              \
-    X(device_get, "cuDeviceGet", (Device * device, int ordinal))                                                   \
-    X(device_name, "cuDeviceGetName", (char* name, int length, Device device))                                     \
-    X(device_attribute, "cuDeviceGetAttribute", (int* value, DeviceAttribute which, Device device))                \
-    X(device_memory, "cuDeviceTotalMem_v2", (std::size_t * bytes, Device device))                                  \
-    X(primary_context_retain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))                      \
-    X(context_current, "cuCtxGetCurrent", (Context * context))                                                     \
-    X(context_make_current, "cuCtxSetCurrent", (Context context))                                                  \
-    X(context_device, "cuCtxGetDevice", (Device * device))                                                         \
-    X(context_synchronize, "cuCtxSynchronize", ())                                                                 \
-    X(memory_info, "cuMemGetInfo_v2", (std::size_t * free_bytes, std::size_t * total_bytes))                       \
-    X(memory_allocate, "cuMemAlloc_v2", (DevicePointer * pointer, std::size_t bytes))                              \
-    X(memory_free, "cuMemFree_v2", (DevicePointer pointer))                                                        \
-    X(copy_to_device, "cuMemcpyHtoD_v2", (DevicePointer to, const void* from, std::size_t bytes))                  \
-    X(copy_to_host, "cuMemcpyDtoH_v2", (void* to, DevicePointer from, std::size_t bytes))                          \
-    X(copy_on_device, "cuMemcpyDtoD_v2", (DevicePointer to, DevicePointer from, std::size_t bytes))                \
-    X(fill_bytes, "cuMemsetD8_v2", (DevicePointer to, unsigned char value, std::size_t bytes))                     \
-    X(fill_bytes_async, "cuMemsetD8Async", (DevicePointer to, unsigned char value, std::size_t bytes, Stream stream)) \
-    X(module_load, "cuModuleLoadData", (Module * module, const void* image))                                       \
-    X(module_unload, "cuModuleUnload", (Module module))                                                            \
-    X(module_function, "cuModuleGetFunction", (Function * function, Module module, const char* name))              \
-    X(function_attribute, "cuFuncGetAttribute", (int* value, FunctionAttribute which, Function function))          \
-    X(function_set_attribute, "cuFuncSetAttribute", (Function function, FunctionAttribute which, int value))       \
-    X(launch, "cuLaunchKernelEx", (const LaunchConfig* config, Function function, void** arguments, void** extra)) \
-    X(stream_create, "cuStreamCreate", (Stream * stream, unsigned flags))                                          \
-    X(stream_destroy, "cuStreamDestroy_v2", (Stream stream))                                                       \
-    X(stream_synchronize, "cuStreamSynchronize", (Stream stream))                                                  \
-    X(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream stream, int mode))                                  \
-    X(stream_end_capture, "cuStreamEndCapture", (Stream stream, Graph * graph))                                    \
-    X(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec * exec, Graph graph, unsigned long long flags)) \
-    X(graph_launch, "cuGraphLaunch", (GraphExec exec, Stream stream))                                              \
-    X(graph_destroy, "cuGraphDestroy", (Graph graph))                                                              \
-    X(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec exec))                                                  \
-    X(event_create, "cuEventCreate", (Event * event, unsigned flags))                                              \
-    X(event_destroy, "cuEventDestroy_v2", (Event event))                                                           \
-    X(event_record, "cuEventRecord", (Event event, Stream stream))                                                 \
-    X(event_synchronize, "cuEventSynchronize", (Event event))                                                      \
-    X(event_milliseconds, "cuEventElapsedTime", (float* milliseconds, Event begin, Event end))                     \
-    X(tensor_map_encode_tiled, "cuTensorMapEncodeTiled",                                                           \
-      (TensorMap * map, TensorMapType type, std::uint32_t rank, void* address, const std::uint64_t* sizes,         \
-       const std::uint64_t* byte_strides, const std::uint32_t* box, const std::uint32_t* element_strides,          \
-       TensorMapInterleave interleave, TensorMapSwizzle swizzle, TensorMapPromotion promotion, TensorMapFill fill))
+#define TW_DRIVER_CALLS(X)                                                                                                                \
+    X(init, "cuInit", (unsigned flags))                                                                                                   \
+    X(driver_version, "cuDriverGetVersion", (int* version))                                                                               \
+    X(error_name, "cuGetErrorName", (Status code, const char** text))                                                                     \
+    X(error_string, "cuGetErrorString", (Status code, const char** text))                                                                 \
+    X(device_count, "cuDeviceGetCount", (int* count))                                                                                     \
+    X(device_get, "cuDeviceGet", (Device * device, int ordinal))                                                                          \
+    X(device_name, "cuDeviceGetName", (char* name, int length, Device device))                                                            \
+    X(device_attribute, "cuDeviceGetAttribute", (int* value, DeviceAttribute which, Device device))                                       \
+    X(device_memory, "cuDeviceTotalMem_v2", (std::size_t * bytes, Device device))                                                         \
+    X(primary_context_retain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))                                             \
+    X(context_current, "cuCtxGetCurrent", (Context * context))                                                                            \
+    X(context_make_current, "cuCtxSetCurrent", (Context context))                                                                         \
+    X(context_device, "cuCtxGetDevice", (Device * device))                                                                                \
+    X(context_synchronize, "cuCtxSynchronize", ())                                                                                        \
+    X(memory_info, "cuMemGetInfo_v2", (std::size_t * free_bytes, std::size_t * total_bytes))                                              \
+    X(memory_allocate, "cuMemAlloc_v2", (DevicePointer * pointer, std::size_t bytes))                                                     \
+    X(memory_free, "cuMemFree_v2", (DevicePointer pointer))                                                                               \
+    X(copy_to_device, "cuMemcpyHtoD_v2", (DevicePointer to, const void* from, std::size_t bytes))                                         \
+    X(copy_to_host, "cuMemcpyDtoH_v2", (void* to, DevicePointer from, std::size_t bytes))                                                 \
+    X(copy_on_device, "cuMemcpyDtoD_v2", (DevicePointer to, DevicePointer from, std::size_t bytes))                                       \
+    X(fill_bytes, "cuMemsetD8_v2", (DevicePointer to, unsigned char value, std::size_t bytes))                                            \
+    X(fill_bytes_async, "cuMemsetD8Async", (DevicePointer to, unsigned char value, std::size_t bytes, Stream stream))                     \
+    X(module_load, "cuModuleLoadData", (Module * module, const void* image))                                                              \
+    X(module_unload, "cuModuleUnload", (Module module))                                                                                   \
+    X(module_function, "cuModuleGetFunction", (Function * function, Module module, const char* name))                                     \
+    X(function_attribute, "cuFuncGetAttribute", (int* value, FunctionAttribute which, Function function))                                 \
+    X(function_set_attribute, "cuFuncSetAttribute", (Function function, FunctionAttribute which, int value))                              \
+    X(launch, "cuLaunchKernelEx", (const LaunchConfig* config, Function function, void** arguments, void** extra))                        \
+    X(stream_create, "cuStreamCreate", (Stream * stream, unsigned flags))                                                                 \
+    X(stream_destroy, "cuStreamDestroy_v2", (Stream stream))                                                                              \
+    X(stream_synchronize, "cuStreamSynchronize", (Stream stream))                                                                         \
+    X(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream stream, int mode))                                                         \
+    X(stream_end_capture, "cuStreamEndCapture", (Stream stream, Graph * graph))                                                           \
+    X(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec * exec, Graph graph, unsigned long long flags))                        \
+    X(graph_launch, "cuGraphLaunch", (GraphExec exec, Stream stream))                                                                     \
+    X(graph_destroy, "cuGraphDestroy", (Graph graph))                                                                                     \
+    X(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec exec))                                                                         \
+    X(event_create, "cuEventCreate", (Event * event, unsigned flags))                                                                     \
+    X(event_destroy, "cuEventDestroy_v2", (Event event))                                                                                  \
+    X(event_record, "cuEventRecord", (Event event, Stream stream))                                                                        \
+    X(event_synchronize, "cuEventSynchronize", (Event event))                                                                             \
+    X(event_milliseconds, "cuEventElapsedTime", (float* milliseconds, Event begin, Event end))                                            \
+    X(tensor_map_encode_tiled, "cuTensorMapEncodeTiled",                                                                                  \
+      (TensorMap * map, TensorMapType type, std::uint32_t rank, void* address, const std::uint64_t* sizes,                                \
+       const std::uint64_t* byte_strides, const std::uint32_t* box, const std::uint32_t* element_strides, TensorMapInterleave interleave, \
+       TensorMapSwizzle swizzle, TensorMapPromotion promotion, TensorMapFill fill))
 
 struct DriverCalls {
 #define TW_DECLARE(name, symbol, parameters) Status(*name) parameters = nullptr;

@@ -60,7 +60,8 @@ std::map<std::string, double> tolerances_of(const json& request) {
     if (!request.contains("tolerance")) return out;
     const json& given = request["tolerance"];
     const auto take = [&](const std::string& name, const json& v) {
-        if (!v.is_number() || !std::isfinite(v.get<double>()) || !(v.get<double>() > 0)) stop({FailureKind::bad_input, "a tolerance is a number above 0", {}});
+        if (!v.is_number() || !std::isfinite(v.get<double>()) || !(v.get<double>() > 0))
+            stop({FailureKind::bad_input, "a tolerance is a number above 0", {}});
         out[name] = v.get<double>();
     };
     if (!given.is_object()) take("", given);
@@ -113,7 +114,12 @@ LoadedModule load(const json& from) {
 }
 
 json resources_of(const ir::Kernel& kernel, const CompiledKernels& compiled, const std::string& arch, int variant) {
-    json r = {{"kernel", kernel.name}, {"variant", variant}, {"line", kernel.loc.line}, {"threads", codegen::threads_of(kernel)}, {"shared_bytes", kernel.shared_bytes}, {"arch", arch}};
+    json r = {{"kernel", kernel.name},
+              {"variant", variant},
+              {"line", kernel.loc.line},
+              {"threads", codegen::threads_of(kernel)},
+              {"shared_bytes", kernel.shared_bytes},
+              {"arch", arch}};
     for (const KernelResources& k : compiled.report.kernels) {
         if (!k.is_entry) continue;
         r["registers"] = k.registers;
@@ -166,7 +172,7 @@ struct Runner {
     json resources(const PreparedLaunch& launch, const std::string& arch) const {
         json list = json::array();
         for (const auto& step : launch.steps) {
-            if (!step.on_device) continue;   // nothing but zeros to write
+            if (!step.on_device) continue;  // nothing but zeros to write
             const ir::Kernel& kernel = loaded.module->ir().kernels[step.kernel];
             int variant = 0;
             for (std::size_t i = 0; i < step.kernel; ++i) variant += loaded.module->ir().kernels[i].name == kernel.name;
@@ -175,7 +181,8 @@ struct Runner {
             r["registers"] = step.on_device->registers();
             r["local_bytes"] = step.on_device->local_bytes();
             if (const target::Arch* facts = target::find_arch(arch)) {
-                const int blocks = target::occupancy_blocks_per_sm(*facts, codegen::threads_of(kernel), step.on_device->registers(), kernel.shared_bytes);
+                const int blocks =
+                    target::occupancy_blocks_per_sm(*facts, codegen::threads_of(kernel), step.on_device->registers(), kernel.shared_bytes);
                 r["blocks_per_sm"] = blocks;
                 r["occupancy"] = static_cast<double>(blocks * kernel.warps) / facts->max_warps_per_sm;
             }
@@ -187,11 +194,15 @@ struct Runner {
     }
 };
 
-// Which of our tensors the peer gets, one for each parameter of its own: those of the same places, or, where it takes fewer, those of the same names.
+// Which of our tensors the peer gets, one for each parameter of its own: those of the same places, or, where it takes fewer, those of the
+// same names.
 Result<std::vector<std::size_t>> peer_parameters(const Signature& ours, const Signature& peer) {
-    const auto refused = [](std::string why) { return fail(FailureKind::bad_input, std::move(why), "a peer takes the same parameters, or fewer of the same names"); };
+    const auto refused = [](std::string why) {
+        return fail(FailureKind::bad_input, std::move(why), "a peer takes the same parameters, or fewer of the same names");
+    };
     if (peer.tensors.size() > ours.tensors.size() || peer.scalars.size() != ours.scalars.size())
-        return refused(fmt::format("{} takes {} tensors and {} scalars, {} takes {} and {}", ours.name, ours.tensors.size(), ours.scalars.size(), peer.name, peer.tensors.size(), peer.scalars.size()));
+        return refused(fmt::format("{} takes {} tensors and {} scalars, {} takes {} and {}", ours.name, ours.tensors.size(),
+                                   ours.scalars.size(), peer.name, peer.tensors.size(), peer.scalars.size()));
     std::vector<std::size_t> given;
     for (std::size_t i = 0; i < peer.tensors.size(); ++i) {
         const ir::Tensor& theirs = peer.tensors[i];
@@ -203,7 +214,8 @@ Result<std::vector<std::size_t>> peer_parameters(const Signature& ours, const Si
         }
         const ir::Tensor& mine = ours.tensors[at];
         if (mine.dtype != theirs.dtype || mine.dims.size() != theirs.dims.size())
-            return refused(fmt::format("parameter {} is {} with {} dimensions in one, {} with {} in the other", mine.name, target::name(mine.dtype), mine.dims.size(), target::name(theirs.dtype), theirs.dims.size()));
+            return refused(fmt::format("parameter {} is {} with {} dimensions in one, {} with {} in the other", mine.name,
+                                       target::name(mine.dtype), mine.dims.size(), target::name(theirs.dtype), theirs.dims.size()));
         given.push_back(at);
     }
     return given;
@@ -252,7 +264,12 @@ json static_figures(const json& request) {
             }
             auto compiled = compile(request_for_own_text(emitted->source, kernel.name + ".cu", kernel.arch));
             if (compiled) list.push_back(resources_of(kernel, *compiled, kernel.arch, variant));
-            else list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", compiled.error().message}, {"shared_bytes", kernel.shared_bytes}, {"threads", codegen::threads_of(kernel)}});
+            else
+                list.push_back({{"kernel", kernel.name},
+                                {"variant", variant},
+                                {"problem", compiled.error().message},
+                                {"shared_bytes", kernel.shared_bytes},
+                                {"threads", codegen::threads_of(kernel)}});
         }
     } catch (const Refusal& r) {
         return {{"problem", r.failure.message}};
@@ -292,7 +309,7 @@ json Evaluator::evaluate(const json& request) {
     } catch (const json::exception& e) {
         out["status"] = "refused";
         out["message"] = std::string("the request is not as docs/measuring.md says: ") + e.what();
-    } catch (const std::exception& e) {   // one request must not cost the worker
+    } catch (const std::exception& e) {  // one request must not cost the worker
         out["status"] = "our bug";
         out["message"] = std::string("the evaluation failed: ") + e.what();
     }
@@ -314,7 +331,11 @@ json Evaluator::on_gpu(const json& request) {
     const std::uint64_t seed = request.value("seed", std::uint64_t{1});
     const auto scalars = need(scalar_values(signature, values<double>(request, "scalars"), seed));
 
-    json out = {{"schema", "tilewright evidence 1"}, {"file", ours.loaded.label}, {"kernel", signature.name}, {"computes", signature.computes.text}, {"seed", seed}};
+    json out = {{"schema", "tilewright evidence 1"},
+                {"file", ours.loaded.label},
+                {"kernel", signature.name},
+                {"computes", signature.computes.text},
+                {"seed", seed}};
     for (std::size_t i = 0; i < sizes.size(); ++i) out["sizes"][signature.sizes[i]] = sizes[i];
     for (std::size_t i = 0; i < scalars.size(); ++i) out["scalars"][signature.scalars[i].name] = scalars[i];
     out["constants"] = request.value("constants", json::object());
@@ -328,14 +349,17 @@ json Evaluator::on_gpu(const json& request) {
     // Contents that must fit one another (tiles of groups, say) are given; nothing random would.
     const json given = request.value("inputs", json::object());
     for (const auto& [name, contents] : given.items()) {
-        if (!emulate::input_named(signature.tensors, name)) stop({FailureKind::bad_input, fmt::format("{} has no input named '{}'", signature.name, name), {}});
+        if (!emulate::input_named(signature.tensors, name))
+            stop({FailureKind::bad_input, fmt::format("{} has no input named '{}'", signature.name, name), {}});
     }
     const auto is_index = emulate::index_tensors(signature.tensors, signature.computes, signature.kernels);
     const auto places = emulate::indexed_extents(signature.tensors, signature.computes, sizes);
     // An output that `computes` reads starts with data. Launches change it, so that it is made again before each one that is judged.
     std::vector<bool> in_place = emulate::read_tensors(signature.tensors, signature.computes);
     for (std::size_t i = 0; i < in_place.size(); ++i) in_place[i] = in_place[i] && signature.tensors[i].is_output;
-    const auto restore = [&](const DeviceTensor& to, std::size_t set, std::size_t i) { return data_->fill(to, signature.tensors[i], false, seed_for(seed, set, i)); };
+    const auto restore = [&](const DeviceTensor& to, std::size_t set, std::size_t i) {
+        return data_->fill(to, signature.tensors[i], false, seed_for(seed, set, i));
+    };
     const bool any_in_place = std::find(in_place.begin(), in_place.end(), true) != in_place.end();
     // What a set's inputs hold, in words: equal words, equal contents.
     std::vector<std::string> contents;
@@ -350,7 +374,10 @@ json Evaluator::on_gpu(const json& request) {
         for (std::size_t i = 0; i < signature.tensors.size(); ++i) {
             const ir::Tensor& t = signature.tensors[i];
             tensors.push_back(need(data_->allocate(t, sizes)));
-            contents.back() += fmt::format("; {} {} {} ", t.name, target::name(t.dtype), t.is_output ? "out" : is_index[i] ? "index" : std::to_string(seed_for(seed, set, i)));
+            contents.back() += fmt::format("; {} {} {} ", t.name, target::name(t.dtype),
+                                           t.is_output   ? "out"
+                                           : is_index[i] ? "index"
+                                                         : std::to_string(seed_for(seed, set, i)));
             if (!t.is_output && given.contains(t.name)) {
                 need(hold(t, given.at(t.name).get<std::vector<double>>()));
                 continue;
@@ -366,7 +393,9 @@ json Evaluator::on_gpu(const json& request) {
                 need(hold(t, drawn));
                 continue;
             }
-            need(in_place[i] ? restore(tensors.back(), set, i) : t.is_output ? data_->poison(tensors.back()) : data_->fill(tensors.back(), t, is_index[i], seed_for(seed, set, i)));
+            need(in_place[i]   ? restore(tensors.back(), set, i)
+                 : t.is_output ? data_->poison(tensors.back())
+                               : data_->fill(tensors.back(), t, is_index[i], seed_for(seed, set, i)));
         }
         return tensors;
     };
@@ -375,7 +404,7 @@ json Evaluator::on_gpu(const json& request) {
             if (signature.tensors[i].is_output) need(in_place[i] ? restore(tensors[i], set, i) : data_->poison(tensors[i]));
         }
     };
-    const auto before_launch = [&](std::size_t set) {   // what outputs that are read held
+    const auto before_launch = [&](std::size_t set) {  // what outputs that are read held
         std::vector<DeviceTensor> before(signature.tensors.size());
         for (std::size_t i = 0; i < before.size(); ++i) {
             if (!in_place[i]) continue;
@@ -384,7 +413,8 @@ json Evaluator::on_gpu(const json& request) {
         }
         return before;
     };
-    // A brief check compares fewer elements and looks once at what was timed: for candidates of a search, whose best is checked in full at the end.
+    // A brief check compares fewer elements and looks once at what was timed: for candidates of a search, whose best is checked in full at
+    // the end.
     const bool brief = request.value("brief", false);
     const json against = request.value("against", json());
     std::unique_ptr<Runner> other;
@@ -428,12 +458,14 @@ json Evaluator::on_gpu(const json& request) {
     const auto launched_at = std::chrono::steady_clock::now();
     need(launches[0].launch(nullptr), "rejected");
     if (const auto code = cuda.call.context_synchronize()) stop(cuda.failure("finish the kernel", code), "fault");
-    const double first_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - launched_at).count();   // loading included
+    const double first_us =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - launched_at).count();  // loading included
     begin("check");
     const std::map<std::string, double> tolerances = tolerances_of(request);
     const auto verdicts_of = [&](std::size_t set, const std::vector<DeviceTensor>& tensors, bool& wrong, std::string& reason) {
         json list = json::array();
-        for (const OutputVerdict& v : need(judge->judge(tensors, sizes, scalars, seed, tolerances, brief ? 1 << 17 : 0, contents[set], before_launch(set)))) {
+        for (const OutputVerdict& v :
+             need(judge->judge(tensors, sizes, scalars, seed, tolerances, brief ? 1 << 17 : 0, contents[set], before_launch(set)))) {
             list.push_back(runtime::to_json(v));
             wrong = wrong || v.wrong;
             if (v.wrong) reason += (reason.empty() ? "" : "; ") + v.reason;
@@ -461,7 +493,7 @@ json Evaluator::on_gpu(const json& request) {
         out["ratio_interval"] = json::array({out["ratio"], out["ratio"]});
         out["ratio_note"] = "against its time in an earlier run: more than five times slower, not run again";
     };
-    if (brief && first_us > 200'000 && (against.is_null() || beaten)) {   // the run that was checked is its time
+    if (brief && first_us > 200'000 && (against.is_null() || beaten)) {  // the run that was checked is its time
         out["us"] = first_us;
         if (beaten) against_known(first_us);
         out["versions"] = versions();
@@ -476,7 +508,10 @@ json Evaluator::on_gpu(const json& request) {
     cuda.call.memory_info(&free_bytes, &total_bytes);
     // What runs for so long finds nothing of the last call in L2.
     const bool cold = request.value("l2", std::string("cold")) == "cold" && !(brief && first_us > 20'000);
-    const std::size_t wanted = cold ? std::clamp<std::size_t>((3 * static_cast<std::size_t>(device.l2_bytes) + set_bytes - 1) / std::max<std::size_t>(1, set_bytes), 2, 64) : 1;
+    const std::size_t wanted =
+        cold ? std::clamp<std::size_t>(
+                   (3 * static_cast<std::size_t>(device.l2_bytes) + set_bytes - 1) / std::max<std::size_t>(1, set_bytes), 2, 64)
+             : 1;
     const std::size_t count = std::max<std::size_t>(1, std::min(wanted, free_bytes / 3 / std::max<std::size_t>(1, set_bytes)));
     while (sets.size() < count) {
         sets.push_back(make_set(sets.size()));
@@ -501,7 +536,10 @@ json Evaluator::on_gpu(const json& request) {
         }
         if (against.value("peer", std::string()) == "cublaslt") {
             const auto gemm = as_plain_gemm(signature);
-            if (!gemm) stop({FailureKind::bad_input, "cuBLASLt is a peer for plain products only; " + signature.name + " computes " + signature.computes.text, "compare with another kernel file, or with torch"});
+            if (!gemm)
+                stop({FailureKind::bad_input,
+                      "cuBLASLt is a peer for plain products only; " + signature.name + " computes " + signature.computes.text,
+                      "compare with another kernel file, or with torch"});
             GemmShape shape;
             shape.m = size_value(gemm->m, sizes).value_or(0);
             shape.n = size_value(gemm->n, sizes).value_or(0);
@@ -514,9 +552,14 @@ json Evaluator::on_gpu(const json& request) {
             GemmTuning tuning;
             tuning.heuristics = request.value("heuristics", tuning.heuristics);
             blaslt = need(BlasltGemm::create(shape, tuning));
-            peer = {{"name", "cublaslt"}, {"algorithm", blaslt->algorithm()}, {"version", blaslt->library_version()}, {"candidates", blaslt->candidates().size()}};
+            peer = {{"name", "cublaslt"},
+                    {"algorithm", blaslt->algorithm()},
+                    {"version", blaslt->library_version()},
+                    {"candidates", blaslt->candidates().size()}};
             contenders.push_back({"cublaslt", [&, g = *gemm](std::size_t i, cu::Stream stream) {
-                                      const auto at = [&](int tensor) { return other_sets[i][static_cast<std::size_t>(tensor)].argument.address; };
+                                      const auto at = [&](int tensor) {
+                                          return other_sets[i][static_cast<std::size_t>(tensor)].argument.address;
+                                      };
                                       return blaslt->run(at(g.a), at(g.b), at(g.c), stream);
                                   }});
         } else {
@@ -531,7 +574,9 @@ json Evaluator::on_gpu(const json& request) {
                 r.failure.message = "the peer: " + r.failure.message;
                 throw;
             }
-            peer = {{"name", other->loaded.label}, {"constants", against.value("constants", json::object())}, {"resources", other->resources(other_launches[0], data_->arch())}};
+            peer = {{"name", other->loaded.label},
+                    {"constants", against.value("constants", json::object())},
+                    {"resources", other->resources(other_launches[0], data_->arch())}};
             // "part": a part of our work, done so many times, beside which the rest is to cost nothing. Its outputs are not ours.
             const int times = std::max(1, against.value("part", 0));
             contenders.push_back({"peer", [&, times](std::size_t i, cu::Stream stream) {
@@ -574,7 +619,8 @@ json Evaluator::on_gpu(const json& request) {
     out["timing"]["rounds"] = mine.samples.size();
     out["timing"]["sets"] = sets.size();
     out["timing"]["l2"] = l2 >= 2 ? "cold" : "warm";
-    out["timing"]["l2_note"] = fmt::format("{} sets of {:.1f} MB rotate, {:.1f} times L2", sets.size(), static_cast<double>(set_bytes) / 1e6, l2);
+    out["timing"]["l2_note"] =
+        fmt::format("{} sets of {:.1f} MB rotate, {:.1f} times L2", sets.size(), static_cast<double>(set_bytes) / 1e6, l2);
     out["timing"]["clocks"] = {{"before", clocks_before}, {"after", clocks_after}};
     if (!lock->note.empty()) out["timing"]["lock_note"] = lock->note;
     out["us"] = mine.us.median;
@@ -587,12 +633,16 @@ json Evaluator::on_gpu(const json& request) {
     }
     if (beaten) against_known(mine.us.median);
     const Roofline roof = roofline(device, work);
-    out["roofline"] = {{"bytes_us", roof.bytes_us}, {"operations_us", roof.operations_us}, {"bound", roof.bytes_us >= roof.operations_us ? "memory" : "compute"},
-                       {"fraction", std::max(roof.bytes_us, roof.operations_us) / mine.us.median}, {"gbytes_per_second", work.bytes / mine.us.median * 1e-3},
-                       {"tflops", work.operations / mine.us.median * 1e-6}, {"basis", roof.basis}};
+    out["roofline"] = {{"bytes_us", roof.bytes_us},
+                       {"operations_us", roof.operations_us},
+                       {"bound", roof.bytes_us >= roof.operations_us ? "memory" : "compute"},
+                       {"fraction", std::max(roof.bytes_us, roof.operations_us) / mine.us.median},
+                       {"gbytes_per_second", work.bytes / mine.us.median * 1e-3},
+                       {"tflops", work.operations / mine.us.median * 1e-6},
+                       {"basis", roof.basis}};
 
-    // The outputs that were timed must be right too: the first and the last set in full, every other one by its poison. What is changed in place
-    // was changed many times: once more, from the start.
+    // The outputs that were timed must be right too: the first and the last set in full, every other one by its poison. What is changed in
+    // place was changed many times: once more, from the start.
     begin("check");
     for (std::size_t i = 0; i < sets.size() && any_in_place; ++i) {
         poison_outputs(i, sets[i]);
@@ -601,7 +651,8 @@ json Evaluator::on_gpu(const json& request) {
     bool timed_wrong = false;
     std::string timed_reason;
     out["timed_check"] = {{"outputs", verdicts_of(0, sets[0], timed_wrong, timed_reason)}};
-    if (sets.size() > 1 && !brief) out["timed_check"]["outputs_of_last_set"] = verdicts_of(sets.size() - 1, sets.back(), timed_wrong, timed_reason);
+    if (sets.size() > 1 && !brief)
+        out["timed_check"]["outputs_of_last_set"] = verdicts_of(sets.size() - 1, sets.back(), timed_wrong, timed_reason);
     std::uint64_t unwritten = 0;
     for (const auto& set : sets) {
         for (std::size_t i = 0; i < set.size(); ++i) {
@@ -611,7 +662,8 @@ json Evaluator::on_gpu(const json& request) {
     out["timed_check"]["unwritten"] = unwritten;
     if (timed_wrong || unwritten > 0) {
         out["status"] = "wrong";
-        out["message"] = "right once, but not in the timed runs: " + (timed_reason.empty() ? fmt::format("{} elements were not written", unwritten) : timed_reason);
+        out["message"] = "right once, but not in the timed runs: " +
+                         (timed_reason.empty() ? fmt::format("{} elements were not written", unwritten) : timed_reason);
     }
     out["versions"] = versions();
     return out;

@@ -25,7 +25,8 @@ namespace tw::runtime {
 //   our bug       generated text that does not compile, an internal error
 class Evaluator {
 public:
-    // Called when a stage begins: "compile", "wait for the GPU", "prepare", "run", "check", "measure". The answer's "stages" says how long each took.
+    // Called when a stage begins: "compile", "wait for the GPU", "prepare", "run", "check", "measure". The answer's "stages" says how long
+    // each took.
     using Stage = std::function<void(const std::string&)>;
 
     explicit Evaluator(Stage stage) : stage_(std::move(stage)) {}
@@ -39,7 +40,7 @@ private:
     void begin(const std::string& stage);
     std::unique_ptr<DeviceData> data_;
     References known_;
-    std::map<std::string, double> seconds_;   // of each stage of a request
+    std::map<std::string, double> seconds_;  // of each stage of a request
     std::string in_stage_;
     std::chrono::steady_clock::time_point stage_began_;
     bool lost_ = false;

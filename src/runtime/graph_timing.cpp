@@ -55,8 +55,7 @@ Result<void> fill_with_random(const Driver& cuda, cu::DevicePointer to, std::siz
         } else if (dtype == "f16") {
             // |value| <= 2: rebias the exponent, flush what would be subnormal.
             const int exponent = static_cast<int>(bits >> 23 & 0xff) - 127 + 15;
-            const std::uint32_t magnitude =
-                exponent <= 0 ? 0 : static_cast<std::uint32_t>(exponent) << 10 | (bits >> 13 & 0x3ff);
+            const std::uint32_t magnitude = exponent <= 0 ? 0 : static_cast<std::uint32_t>(exponent) << 10 | (bits >> 13 & 0x3ff);
             const auto narrow = static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | magnitude);
             pattern.append(reinterpret_cast<const char*>(&narrow), 2);
         } else {
@@ -106,8 +105,7 @@ GraphTimer::~GraphTimer() {
 
 Result<CapturedGraph> GraphTimer::capture(std::size_t count, const Call& call) {
     if (auto first = call(0, stream_); !first) return std::move(first).propagate();
-    if (const auto code = cuda_.call.stream_synchronize(stream_))
-        return Unexpected{cuda_.failure("run before capturing", code)};
+    if (const auto code = cuda_.call.stream_synchronize(stream_)) return Unexpected{cuda_.failure("run before capturing", code)};
     if (const auto code = cuda_.call.stream_begin_capture(stream_, cu::capture_thread_local))
         return Unexpected{cuda_.failure("begin a capture", code)};
     Result<void> captured;

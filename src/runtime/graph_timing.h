@@ -18,7 +18,8 @@ double median(std::vector<double> values);  // pre-condition: not empty
 class DeviceBuffer {
 public:
     static Result<DeviceBuffer> allocate(const Driver& cuda, std::size_t bytes);
-    DeviceBuffer(DeviceBuffer&& other) noexcept : cuda_(other.cuda_), address_(std::exchange(other.address_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
+    DeviceBuffer(DeviceBuffer&& other) noexcept
+        : cuda_(other.cuda_), address_(std::exchange(other.address_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
     DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
     ~DeviceBuffer();
     cu::DevicePointer address() const { return address_; }

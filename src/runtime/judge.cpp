@@ -17,9 +17,9 @@
 namespace tw::runtime {
 namespace {
 
-constexpr double step_budget = 2e9;                      // loop steps of the reference a judgement may take: tens of milliseconds
+constexpr double step_budget = 2e9;  // loop steps of the reference a judgement may take: tens of milliseconds
 constexpr std::int64_t most_elements = std::int64_t{1} << 20;
-constexpr std::size_t kept = 8;                          // samples and references that a process remembers
+constexpr std::size_t kept = 8;  // samples and references that a process remembers
 
 std::string place(const std::string& name, const std::vector<std::int64_t>& index) {
     std::string text = name + "[";
@@ -30,23 +30,25 @@ std::string place(const std::string& name, const std::vector<std::int64_t>& inde
 }  // namespace
 
 struct Judge::State {
-    std::vector<std::unique_ptr<DeviceKernel>> references;   // per equation
-    std::string text;                                        // digest of their source
+    std::vector<std::unique_ptr<DeviceKernel>> references;  // per equation
+    std::string text;                                       // digest of their source
 };
 
 Judge::Judge(const DeviceData& data, const Signature& signature, References& known) : data_(data), signature_(signature), known_(known) {}
 Judge::~Judge() = default;
 
 Result<std::unique_ptr<Judge>> Judge::create(const DeviceData& data, const Signature& signature, References& known) {
-    if (signature.computes.empty()) return fail(FailureKind::bad_input, signature.name + " says nothing about what it computes", "add computes=\"...\" to its decorator");
+    if (signature.computes.empty())
+        return fail(FailureKind::bad_input, signature.name + " says nothing about what it computes",
+                    "add computes=\"...\" to its decorator");
     auto text = codegen::reference_text(signature.computes, signature.tensors, signature.sizes.size(), signature.scalars.size());
     if (!text) return fail(FailureKind::internal, text.error());
     CompileRequest request = request_for_own_text(text->source, "tw_reference.cu", data.arch());
-    request.options.push_back("--fmad=false");   // one term printed twice is one number
+    request.options.push_back("--fmad=false");  // one term printed twice is one number
     auto compiled = compile(request);
     if (!compiled) {
         Failure why = compiled.error();
-        if (why.kind == FailureKind::compile_error) why.kind = FailureKind::internal;   // text of ours
+        if (why.kind == FailureKind::compile_error) why.kind = FailureKind::internal;  // text of ours
         return Unexpected{std::move(why)};
     }
     std::unique_ptr<Judge> judge(new Judge(data, signature, known));
@@ -86,7 +88,8 @@ std::vector<std::int64_t> sample_elements(const std::vector<std::int64_t>& dims,
     for (std::size_t d = 0; d < dims.size(); ++d) {
         for (int end = 0; end < 2; ++end) {
             for (std::int64_t i = 0; i < per_edge; ++i) {
-                for (std::size_t e = 0; e < dims.size(); ++e) index[e] = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(dims[e]));
+                for (std::size_t e = 0; e < dims.size(); ++e)
+                    index[e] = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(dims[e]));
                 index[d] = end ? dims[d] - 1 : 0;
                 chosen.push_back(number(index));
             }
@@ -103,9 +106,10 @@ std::vector<std::int64_t> sample_elements(const std::vector<std::int64_t>& dims,
     return chosen;
 }
 
-Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes, const std::vector<double>& scalars,
-                                                std::uint64_t seed, const std::map<std::string, double>& tolerances, std::int64_t most, const std::string& inputs,
-                                                const std::vector<DeviceTensor>& before) const {
+Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>& tensors, const std::vector<std::int64_t>& sizes,
+                                                const std::vector<double>& scalars, std::uint64_t seed,
+                                                const std::map<std::string, double>& tolerances, std::int64_t most,
+                                                const std::string& inputs, const std::vector<DeviceTensor>& before) const {
     const Driver& cuda = data_.cuda();
     if (const auto code = cuda.call.context_synchronize()) return Unexpected{cuda.failure("finish the kernel", code)};
     std::vector<OutputVerdict> verdicts;
@@ -122,7 +126,9 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
         }
         auto given = tolerances.find(v.output);
         if (given == tolerances.end()) given = tolerances.find("");
-        v.tolerance = given != tolerances.end() && target::info(signature_.tensors[number].dtype).is_float ? given->second : tolerance_of(signature_, e.output);
+        v.tolerance = given != tolerances.end() && target::info(signature_.tensors[number].dtype).is_float
+                          ? given->second
+                          : tolerance_of(signature_, e.output);
         const double affordable = std::max(1024.0, step_budget / reference_steps(e, sizes));
         const auto limit = static_cast<std::int64_t>(std::min<double>(affordable, static_cast<double>(most > 0 ? most : most_elements)));
         // Drawn once: the same sample serves every set of inputs.
@@ -139,8 +145,10 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
         if (!chosen.empty()) {
             auto memory = DeviceBuffer::allocate(cuda, chosen.size() * 3 * sizeof(double));
             if (!memory) return std::move(memory).propagate();
-            const cu::DevicePointer sample = memory->address(), gots = sample + chosen.size() * 8, wants = compute ? gots + chosen.size() * 8 : 0;
-            if (const auto code = cuda.call.copy_to_device(sample, chosen.data(), chosen.size() * 8)) return Unexpected{cuda.failure("copy the sample to the GPU", code)};
+            const cu::DevicePointer sample = memory->address(), gots = sample + chosen.size() * 8,
+                                    wants = compute ? gots + chosen.size() * 8 : 0;
+            if (const auto code = cuda.call.copy_to_device(sample, chosen.data(), chosen.size() * 8))
+                return Unexpected{cuda.failure("copy the sample to the GPU", code)};
             // The structure of reference_text.h, word by word.
             std::vector<std::uint64_t> words;
             const auto put = [&](const void* from) {
@@ -148,7 +156,8 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
                 std::memcpy(&word, from, sizeof word);
                 words.push_back(word);
             };
-            for (std::size_t i = 0; i < tensors.size(); ++i) put(i < before.size() && before[i].memory ? &before[i].argument.address : &tensors[i].argument.address);
+            for (std::size_t i = 0; i < tensors.size(); ++i)
+                put(i < before.size() && before[i].memory ? &before[i].argument.address : &tensors[i].argument.address);
             if (tensors.empty()) words.push_back(0);
             for (const std::int64_t s : sizes) put(&s);
             if (sizes.empty()) words.push_back(0);
@@ -195,20 +204,25 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
             v.actual = got[worst_at], v.expected = want[worst_at];
             std::int64_t rest = chosen[worst_at];
             v.where.resize(dims.size());
-            for (std::size_t d = dims.size(); d-- > 0;) v.where[d] = rest % dims[d] + size_value(ir::start_of(e, d), sizes).value_or(0), rest /= dims[d];
+            for (std::size_t d = dims.size(); d-- > 0;)
+                v.where[d] = rest % dims[d] + size_value(ir::start_of(e, d), sizes).value_or(0), rest /= dims[d];
         }
         auto scan = data_.scan(tensors[number]);
         if (!scan) return std::move(scan).propagate();
-        const bool in_place = number < before.size() && before[number].memory;   // it began with data, not with poison
+        const bool in_place = number < before.size() && before[number].memory;  // it began with data, not with poison
         v.unwritten = in_place ? 0 : scan->poisoned;
         v.nan = scan->nan;
         v.stray_bytes = in_place ? 0 : scan->stray * static_cast<std::uint64_t>(target::bytes(signature_.tensors[number].dtype));
         if (v.unwritten > 0) v.reason = fmt::format("{} of {} elements of {} were never written", v.unwritten, v.elements, v.output);
-        else if (v.nan > 0 && reference_nans == 0) v.reason = fmt::format("{} of {} elements of {} are NaN, the reference has none", v.nan, v.elements, v.output);
-        if (v.stray_bytes > 0) v.reason += fmt::format("{}{} bytes between the rows of {} were written", v.reason.empty() ? "" : "; ", v.stray_bytes, v.output);
+        else if (v.nan > 0 && reference_nans == 0)
+            v.reason = fmt::format("{} of {} elements of {} are NaN, the reference has none", v.nan, v.elements, v.output);
+        if (v.stray_bytes > 0)
+            v.reason +=
+                fmt::format("{}{} bytes between the rows of {} were written", v.reason.empty() ? "" : "; ", v.stray_bytes, v.output);
         if (!(v.worst <= v.tolerance)) {
             if (!v.reason.empty()) v.reason += "; ";
-            v.reason += fmt::format("{} is {:.9g}, the reference says {:.9g}: error {:.2e}, allowed {:.1e}", place(v.output, v.where), v.actual, v.expected, v.worst, v.tolerance);
+            v.reason += fmt::format("{} is {:.9g}, the reference says {:.9g}: error {:.2e}, allowed {:.1e}", place(v.output, v.where),
+                                    v.actual, v.expected, v.worst, v.tolerance);
         }
         verdicts.push_back(std::move(v));
     }
@@ -217,7 +231,8 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
         auto stray = data_.damaged_guard_bytes(tensors[i]);
         if (!stray) return std::move(stray).propagate();
         if (*stray == 0 || verdicts.empty()) continue;
-        auto mine = std::find_if(verdicts.begin(), verdicts.end(), [&](const OutputVerdict& v) { return v.output == signature_.tensors[i].name; });
+        auto mine =
+            std::find_if(verdicts.begin(), verdicts.end(), [&](const OutputVerdict& v) { return v.output == signature_.tensors[i].name; });
         OutputVerdict& v = mine == verdicts.end() ? verdicts.front() : *mine;
         v.stray_bytes += *stray;
         if (!v.reason.empty()) v.reason += "; ";
@@ -230,9 +245,20 @@ Result<std::vector<OutputVerdict>> Judge::judge(const std::vector<DeviceTensor>&
 nlohmann::json to_json(const OutputVerdict& v) {
     // JSON has no infinity: an unbounded error is null.
     const auto number = [](double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(); };
-    return {{"output", v.output}, {"elements", v.elements}, {"compared", v.compared}, {"relative_error", number(v.relative_error)}, {"worst", number(v.worst)},
-            {"tolerance", v.tolerance}, {"where", v.where}, {"actual", number(v.actual)}, {"expected", number(v.expected)}, {"unwritten", v.unwritten},
-            {"nan", v.nan}, {"stray_bytes", v.stray_bytes}, {"wrong", v.wrong}, {"reason", v.reason}};
+    return {{"output", v.output},
+            {"elements", v.elements},
+            {"compared", v.compared},
+            {"relative_error", number(v.relative_error)},
+            {"worst", number(v.worst)},
+            {"tolerance", v.tolerance},
+            {"where", v.where},
+            {"actual", number(v.actual)},
+            {"expected", number(v.expected)},
+            {"unwritten", v.unwritten},
+            {"nan", v.nan},
+            {"stray_bytes", v.stray_bytes},
+            {"wrong", v.wrong},
+            {"reason", v.reason}};
 }
 
 }  // namespace tw::runtime

@@ -44,7 +44,8 @@ Result<std::unique_ptr<KernelModule>> KernelModule::from_file(const std::string&
     return made;
 }
 
-Result<std::unique_ptr<KernelModule>> KernelModule::from_text(const std::string& name, const std::string& text, const lower::ConstValues& constants) {
+Result<std::unique_ptr<KernelModule>> KernelModule::from_text(const std::string& name, const std::string& text,
+                                                              const lower::ConstValues& constants) {
     SourceMap sources;
     DiagnosticSink sink;
     auto compiled = lower::compile_text(sources, name, text, constants, sink);
@@ -62,10 +63,13 @@ Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
     if (!device) return std::move(device).propagate();
     const std::string arch = arch_of(*device);
     if (kernel.arch == "sm_90a" && arch != "sm_90a") {
-        return fail(FailureKind::device_error, fmt::format("{} is written for sm_90a; this GPU is {}", kernel.name, arch), "use a kernel with target=\"sm_80\"");
+        return fail(FailureKind::device_error, fmt::format("{} is written for sm_90a; this GPU is {}", kernel.name, arch),
+                    "use a kernel with target=\"sm_80\"");
     }
     auto emitted = codegen::emit(kernel, module_.file);
-    if (!emitted) return fail(FailureKind::internal, fmt::format("{}:{}: {}: {}", module_.file, emitted.error().loc.line, kernel.name, emitted.error().message));
+    if (!emitted)
+        return fail(FailureKind::internal,
+                    fmt::format("{}:{}: {}: {}", module_.file, emitted.error().loc.line, kernel.name, emitted.error().message));
     auto compiled = compile(request_for_own_text(emitted->source, kernel.name + ".cu", arch));
     if (!compiled) return std::move(compiled).propagate();
     auto made = std::make_shared<Loaded>();
@@ -80,7 +84,8 @@ Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
 
 namespace {
 
-Result<cu::TensorMap> map_of(const ir::Kernel& kernel, const ir::TensorMap& map, const TensorArgument& tensor, const std::vector<std::int64_t>& strides) {
+Result<cu::TensorMap> map_of(const ir::Kernel& kernel, const ir::TensorMap& map, const TensorArgument& tensor,
+                             const std::vector<std::int64_t>& strides) {
     TensorMapRequest request;
     request.address = tensor.address;
     request.dtype = std::string(target::name(tensor.dtype));
@@ -147,7 +152,9 @@ namespace {
 // what writes them must have ended.
 Result<void> check_contents(const ir::Kernel& kernel, const LaunchArguments& arguments, const std::vector<std::int64_t>& sizes) {
     const char* asked = std::getenv("TILEWRIGHT_CHECK_CONTENTS");
-    if (!asked || std::string_view(asked) == "0" || std::none_of(kernel.tensors.begin(), kernel.tensors.end(), [](const ir::Tensor& t) { return ir::has_promise(t); })) return {};
+    if (!asked || std::string_view(asked) == "0" ||
+        std::none_of(kernel.tensors.begin(), kernel.tensors.end(), [](const ir::Tensor& t) { return ir::has_promise(t); }))
+        return {};
     auto cuda = driver();
     if (!cuda) return std::move(cuda).propagate();
     std::vector<emulate::TensorData> tensors(kernel.tensors.size());
@@ -161,9 +168,12 @@ Result<void> check_contents(const ir::Kernel& kernel, const LaunchArguments& arg
         }
         tensors[i].bytes.resize(bytes_of(t, sizes));
         if (tensors[i].bytes.empty()) continue;
-        if (const auto code = (*cuda)->call.copy_to_host(tensors[i].bytes.data(), arguments.tensors[i].address, tensors[i].bytes.size())) return Unexpected{(*cuda)->failure("read an index tensor", code)};
+        if (const auto code = (*cuda)->call.copy_to_host(tensors[i].bytes.data(), arguments.tensors[i].address, tensors[i].bytes.size()))
+            return Unexpected{(*cuda)->failure("read an index tensor", code)};
     }
-    if (auto broken = emulate::broken_promise(kernel, sizes, tensors)) return fail(FailureKind::bad_input, fmt::format("{}: {}", kernel.name, *broken), "the promises on index tensors are preconditions of the launch");
+    if (auto broken = emulate::broken_promise(kernel, sizes, tensors))
+        return fail(FailureKind::bad_input, fmt::format("{}: {}", kernel.name, *broken),
+                    "the promises on index tensors are preconditions of the launch");
     return {};
 }
 
@@ -174,7 +184,7 @@ namespace {
 // The bytes of a tensor's elements, in runs without a gap: what lies between its rows may be somebody else's.
 Result<std::vector<std::pair<cu::DevicePointer, std::size_t>>> runs_of(const std::string& name, const TensorArgument& t) {
     constexpr std::int64_t most_runs = 65536;
-    std::vector<std::pair<std::int64_t, std::int64_t>> steps;   // stride, extent
+    std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride, extent
     for (std::size_t d = 0; d < t.dims.size(); ++d) {
         if (t.dims[d] == 0) return std::vector<std::pair<cu::DevicePointer, std::size_t>>{};
         if (t.dims[d] > 1) steps.emplace_back(t.strides[d], t.dims[d]);
@@ -184,7 +194,10 @@ Result<std::vector<std::pair<cu::DevicePointer, std::size_t>>> runs_of(const std
     std::size_t inner = 0;
     for (; inner < steps.size() && steps[inner].first == run; ++inner) run *= steps[inner].second;
     for (std::size_t i = inner; i < steps.size(); ++i) count *= steps[i].second;
-    if (count > most_runs) return fail(FailureKind::bad_input, fmt::format("{} is zeroed before the launch, and its elements lie in {} separate runs", name, count), fmt::format("give {} rows that follow one another", name));
+    if (count > most_runs)
+        return fail(FailureKind::bad_input,
+                    fmt::format("{} is zeroed before the launch, and its elements lie in {} separate runs", name, count),
+                    fmt::format("give {} rows that follow one another", name));
     const auto width = static_cast<std::size_t>(target::bytes(t.dtype));
     std::vector<std::pair<cu::DevicePointer, std::size_t>> runs;
     for (std::int64_t n = 0; n < count; ++n) {
@@ -197,7 +210,8 @@ Result<std::vector<std::pair<cu::DevicePointer, std::size_t>>> runs_of(const std
 
 }  // namespace
 
-Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices, const LaunchArguments& arguments, PreparedLaunch& into, bool contents_known) {
+Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices, const LaunchArguments& arguments, PreparedLaunch& into,
+                                        bool contents_known) {
     std::vector<const ir::Kernel*> variants;
     for (std::size_t i : indices) variants.push_back(&module_.kernels[i]);
     auto choice = choose(variants, arguments);
@@ -210,7 +224,7 @@ Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices,
         if (!runs) return std::move(runs).propagate();
         step.zeroed.insert(step.zeroed.end(), runs->begin(), runs->end());
     }
-    if (choice->launch.empty) {   // nothing is added: what is zeroed stays zero
+    if (choice->launch.empty) {  // nothing is added: what is zeroed stays zero
         if (!step.zeroed.empty()) into.steps.push_back(std::move(step));
         return {};
     }
@@ -245,7 +259,7 @@ Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices,
                 if (found == loaded.maps.end()) {
                     auto encoded = map_of(kernel, map, tensor, choice->launch.strides[number]);
                     if (!encoded) return std::move(encoded).propagate();
-                    if (loaded.maps.size() >= 4096) loaded.maps.clear();   // a caller that never reuses its tensors
+                    if (loaded.maps.size() >= 4096) loaded.maps.clear();  // a caller that never reuses its tensors
                     found = loaded.maps.emplace(std::move(key), *encoded).first;
                 }
                 step.arguments.emplace_back(true, step.maps.size());
@@ -260,10 +274,13 @@ Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices,
     step.shape.grid[0] = resident_grid(kernel, step.shape.grid[0], loaded.multiprocessors);
     step.shape.block[0] = static_cast<std::uint32_t>(codegen::threads_of(kernel));
     if (!kernel.teams.empty()) {
-        step.shape.cooperative = true;   // all blocks at once, or an error
+        step.shape.cooperative = true;  // all blocks at once, or an error
         const std::uint32_t room = static_cast<std::uint32_t>(loaded.multiprocessors * std::max(1, kernel.min_blocks_per_sm));
         if (step.shape.grid[0] > room) {
-            return fail(FailureKind::device_error, fmt::format("the {} blocks of {} wait for each other and must all run at once; this GPU has room for {}", step.shape.grid[0], kernel.name, room), "use another variant of the kernel");
+            return fail(FailureKind::device_error,
+                        fmt::format("the {} blocks of {} wait for each other and must all run at once; this GPU has room for {}",
+                                    step.shape.grid[0], kernel.name, room),
+                        "use another variant of the kernel");
         }
     }
     if (kernel.cluster[0] * kernel.cluster[1] * kernel.cluster[2] > 1) {
@@ -323,7 +340,8 @@ Result<PreparedLaunch> KernelModule::prepare(const std::string& name, const Laun
         for (std::size_t i = 0; i < module_.kernels.size(); ++i) {
             if (module_.kernels[i].name == name) indices.push_back(i);
         }
-        if (indices.empty()) return fail(FailureKind::bad_input, fmt::format("{} has no kernel and no program named '{}'", module_.file, name));
+        if (indices.empty())
+            return fail(FailureKind::bad_input, fmt::format("{} has no kernel and no program named '{}'", module_.file, name));
         if (auto made = prepare_step(indices, arguments, prepared, true); !made) return std::move(made).propagate();
         return prepared;
     }
@@ -369,12 +387,14 @@ Result<void> PreparedLaunch::launch(cu::Stream stream) {
             auto opened = driver_with_context();
             if (!opened) return std::move(opened).propagate();
             for (const auto& [address, bytes] : step.zeroed) {
-                if (const auto code = (*opened)->call.fill_bytes_async(address, 0, bytes, stream)) return Unexpected{(*opened)->failure("zero the output", code)};
+                if (const auto code = (*opened)->call.fill_bytes_async(address, 0, bytes, stream))
+                    return Unexpected{(*opened)->failure("zero the output", code)};
             }
         }
         if (!step.on_device) continue;
         std::vector<void*> pointers;
-        for (const auto& [is_map, index] : step.arguments) pointers.push_back(is_map ? static_cast<void*>(&step.maps[index]) : static_cast<void*>(&step.words[index]));
+        for (const auto& [is_map, index] : step.arguments)
+            pointers.push_back(is_map ? static_cast<void*>(&step.maps[index]) : static_cast<void*>(&step.words[index]));
         if (auto launched = step.on_device->launch(step.shape, pointers.data(), stream); !launched) return launched;
     }
     return {};

@@ -21,16 +21,16 @@ namespace tw::runtime {
 class PreparedLaunch {
 public:
     struct Step {
-        std::size_t kernel = 0;                      // index into Module::kernels
+        std::size_t kernel = 0;  // index into Module::kernels
         LaunchShape shape;
         DeviceKernel* on_device = nullptr;
-        std::vector<std::uint64_t> words;            // argument values
+        std::vector<std::uint64_t> words;  // argument values
         std::vector<cu::TensorMap> maps;
-        std::vector<std::pair<bool, std::size_t>> arguments;   // per parameter: (is a map, index into words or maps)
-        std::vector<std::pair<cu::DevicePointer, std::size_t>> zeroed;   // address and bytes of outputs that start at zero
-        const CompiledKernels* compiled = nullptr;   // the compiler's report
+        std::vector<std::pair<bool, std::size_t>> arguments;            // per parameter: (is a map, index into words or maps)
+        std::vector<std::pair<cu::DevicePointer, std::size_t>> zeroed;  // address and bytes of outputs that start at zero
+        const CompiledKernels* compiled = nullptr;                      // the compiler's report
     };
-    std::vector<Step> steps;                         // empty: nothing to do for these sizes
+    std::vector<Step> steps;  // empty: nothing to do for these sizes
 
     // Asynchronous; may be captured into a graph.
     Result<void> launch(cu::Stream stream);
@@ -40,7 +40,8 @@ class KernelModule {
 public:
     // Diagnostics of the language come back as the failure's message, rendered with their source lines.
     static Result<std::unique_ptr<KernelModule>> from_file(const std::string& path, const lower::ConstValues& constants);
-    static Result<std::unique_ptr<KernelModule>> from_text(const std::string& name, const std::string& text, const lower::ConstValues& constants);
+    static Result<std::unique_ptr<KernelModule>> from_text(const std::string& name, const std::string& text,
+                                                           const lower::ConstValues& constants);
 
     const ir::Module& ir() const { return module_; }
 
@@ -59,12 +60,13 @@ private:
     struct Loaded;
     Result<Loaded*> loaded(std::size_t kernel);
     // `contents_known`: no earlier launch of a program writes its tensors, so what is promised of them can be checked now.
-    Result<void> prepare_step(const std::vector<std::size_t>& variants, const LaunchArguments& arguments, PreparedLaunch& into, bool contents_known);
+    Result<void> prepare_step(const std::vector<std::size_t>& variants, const LaunchArguments& arguments, PreparedLaunch& into,
+                              bool contents_known);
 
     ir::Module module_;
     std::mutex guard_;
-    std::map<std::size_t, std::shared_ptr<Loaded>> loaded_;   // by index into module_.kernels
-    std::map<cu::Stream, DeviceBuffer> workspaces_;           // of programs: launches of one stream follow one another
+    std::map<std::size_t, std::shared_ptr<Loaded>> loaded_;  // by index into module_.kernels
+    std::map<cu::Stream, DeviceBuffer> workspaces_;          // of programs: launches of one stream follow one another
 };
 
 }  // namespace tw::runtime

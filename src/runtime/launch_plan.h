@@ -14,10 +14,10 @@
 namespace tw::runtime {
 
 struct TensorArgument {
-    std::uint64_t address = 0;               // device address of element 0
+    std::uint64_t address = 0;  // device address of element 0
     target::DType dtype = target::DType::F32;
     std::vector<std::int64_t> dims;
-    std::vector<std::int64_t> strides;       // elements
+    std::vector<std::int64_t> strides;  // elements
 };
 
 // The arguments in the order of the kernel's parameters.
@@ -27,10 +27,11 @@ struct LaunchArguments {
 };
 
 struct BoundLaunch {
-    std::vector<std::int64_t> sizes;         // by Kernel::sizes
-    std::vector<std::vector<std::int64_t>> strides;   // per tensor, as the kernel computes them (a dimension of one element may say otherwise)
-    std::uint32_t grid[3] = {1, 1, 1};       // persistent: an upper bound on x, see resident_grid()
-    bool empty = false;                      // nothing to do: a dimension of the grid is zero
+    std::vector<std::int64_t> sizes;  // by Kernel::sizes
+    std::vector<std::vector<std::int64_t>>
+        strides;                        // per tensor, as the kernel computes them (a dimension of one element may say otherwise)
+    std::uint32_t grid[3] = {1, 1, 1};  // persistent: an upper bound on x, see resident_grid()
+    bool empty = false;                 // nothing to do: a dimension of the grid is zero
 };
 
 // Binds the arguments to one kernel. A failure of kind bad_input says which argument, what is wrong and what helps.

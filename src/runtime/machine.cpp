@@ -31,11 +31,7 @@ Finding examine_cache() {
     if (error || ::access(cache.folder().c_str(), W_OK) != 0)
         return {"kernel cache", false, cache.folder().string() + " cannot be written", purpose,
                 "set TILEWRIGHT_CACHE to a folder that can be written"};
-    return {"kernel cache",
-            true,
-            cache.folder().string() + ", at most " + std::to_string(cache.max_bytes() >> 20) + " MiB",
-            purpose,
-            {}};
+    return {"kernel cache", true, cache.folder().string() + ", at most " + std::to_string(cache.max_bytes() >> 20) + " MiB", purpose, {}};
 }
 
 // What the box of untrusted work is made of here (runtime/box.h).
@@ -43,12 +39,20 @@ void examine_box(std::vector<Finding>& findings) {
     const BoxSupport box = box_support();
     const bool on = !box.switched_off;
     const auto part = [&](const char* name, bool there, const std::string& what, const std::string& lacking, const char* purpose) {
-        findings.push_back({name, there && on, !on ? "switched off by TILEWRIGHT_BOX=off" : there ? what : lacking, purpose, !on ? "unset TILEWRIGHT_BOX" : ""});
+        findings.push_back({name, there && on,
+                            !on     ? "switched off by TILEWRIGHT_BOX=off"
+                            : there ? what
+                                    : lacking,
+                            purpose, !on ? "unset TILEWRIGHT_BOX" : ""});
     };
-    part("box: writes", box.landlock > 0, "landlock, version " + std::to_string(box.landlock) + (box.landlock >= 6 ? "" : " (signals to other processes need version 6)"), "this kernel has no landlock",
-         "confining what untrusted work writes");
-    part("box: calls", box.seccomp, "seccomp: no tracing, no mounts, no network where none is needed", "this kernel has no seccomp filters", "confining which calls untrusted work makes");
-    findings.push_back({"box: processes", box.subreaper && box.children_listed, box.subreaper && box.children_listed ? "everything that a worker starts ends with it" : "this kernel does not list a process's children",
+    part("box: writes", box.landlock > 0,
+         "landlock, version " + std::to_string(box.landlock) + (box.landlock >= 6 ? "" : " (signals to other processes need version 6)"),
+         "this kernel has no landlock", "confining what untrusted work writes");
+    part("box: calls", box.seccomp, "seccomp: no tracing, no mounts, no network where none is needed", "this kernel has no seccomp filters",
+         "confining which calls untrusted work makes");
+    findings.push_back({"box: processes", box.subreaper && box.children_listed,
+                        box.subreaper && box.children_listed ? "everything that a worker starts ends with it"
+                                                             : "this kernel does not list a process's children",
                         "ending processes that left their group", ""});
 }
 
@@ -70,34 +74,28 @@ MachineReport examine_machine() {
         report.findings.push_back(missing("CUDA driver", cuda.error(), for_gpu));
     }
     if (report.gpus.empty())
-        report.findings.push_back(
-            {"GPU", false, "none found", for_gpu, "kernels can still be checked, emulated and compiled here"});
+        report.findings.push_back({"GPU", false, "none found", for_gpu, "kernels can still be checked, emulated and compiled here"});
     else
         for (const auto& gpu : report.gpus) {
             const bool fits = gpu.compute_major == 9 && gpu.compute_minor == 0;
-            report.findings.push_back(
-                {"GPU " + std::to_string(gpu.ordinal), gpu.compute_major >= 8,
-                 gpu.name + ", compute capability " + std::to_string(gpu.compute_major) + "." +
-                     std::to_string(gpu.compute_minor) + ", " + std::to_string(gpu.multiprocessors) + " multiprocessors",
-                 for_gpu, fits ? "" : "only kernels for its own compute capability run on it; sm_90a needs 9.0"});
+            report.findings.push_back({"GPU " + std::to_string(gpu.ordinal), gpu.compute_major >= 8,
+                                       gpu.name + ", compute capability " + std::to_string(gpu.compute_major) + "." +
+                                           std::to_string(gpu.compute_minor) + ", " + std::to_string(gpu.multiprocessors) +
+                                           " multiprocessors",
+                                       for_gpu, fits ? "" : "only kernels for its own compute capability run on it; sm_90a needs 9.0"});
         }
     if (const auto nvrtc = nvrtc_identity(); nvrtc)
-        report.findings.push_back({"NVRTC",
-                                   true,
-                                   std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) + ", " + nvrtc->path,
-                                   for_compile,
-                                   keeps_register_operands(nvrtc->major, nvrtc->minor)
-                                       ? ""
-                                       : "before 13.3 the assembler may overwrite register operands of wgmma (attention): such kernels run only where their machine "
-                                         "code can be looked at; scripts/setup.sh installs 13.4"});
-    else
-        report.findings.push_back(missing("NVRTC", nvrtc.error(), for_compile));
+        report.findings.push_back(
+            {"NVRTC", true, std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) + ", " + nvrtc->path, for_compile,
+             keeps_register_operands(nvrtc->major, nvrtc->minor) ? ""
+                                                                 : "before 13.3 the assembler may overwrite register operands of wgmma "
+                                                                   "(attention): such kernels run only where their machine "
+                                                                   "code can be looked at; scripts/setup.sh installs 13.4"});
+    else report.findings.push_back(missing("NVRTC", nvrtc.error(), for_compile));
     const std::string for_peer = "comparing with cuBLASLt";
     if (const auto blas = blaslt::library(); blas)
-        report.findings.push_back(
-            {"cuBLASLt", true, std::to_string((*blas)->call.version()) + ", " + (*blas)->path, for_peer, {}});
-    else
-        report.findings.push_back(missing("cuBLASLt", blas.error(), for_peer));
+        report.findings.push_back({"cuBLASLt", true, std::to_string((*blas)->call.version()) + ", " + (*blas)->path, for_peer, {}});
+    else report.findings.push_back(missing("cuBLASLt", blas.error(), for_peer));
     struct Program {
         const char* name;
         const char* purpose;
@@ -106,7 +104,8 @@ MachineReport examine_machine() {
     for (const auto& [name, purpose, fix] :
          {Program{"ncu", "profiling kernels", "install Nsight Compute"},
           Program{"compute-sanitizer", "checking memory and races on the GPU", "install the CUDA toolkit's compute-sanitizer"},
-          Program{"nvdisasm", "reading machine code (SASS), and checking registers of wgmma in flight", "run scripts/setup.sh, or pip install nvidia-cuda-nvdisasm"}}) {
+          Program{"nvdisasm", "reading machine code (SASS), and checking registers of wgmma in flight",
+                  "run scripts/setup.sh, or pip install nvidia-cuda-nvdisasm"}}) {
         const auto file = find_cuda_program(name).string();
         report.findings.push_back({name, !file.empty(), file.empty() ? "not found" : file, purpose, file.empty() ? fix : ""});
     }

@@ -15,7 +15,7 @@ namespace tw::runtime {
 namespace {
 
 constexpr std::size_t most_hazards = 8;
-constexpr int oldest = 64;   // an age beyond any number that a wait can name
+constexpr int oldest = 64;  // an age beyond any number that a wait can name
 
 bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
@@ -27,9 +27,9 @@ struct Registers {
 };
 
 struct Instruction {
-    std::string text;       // "/*2ae0*/ @P0 FADD R120, R4, R5"
-    std::string address;    // "2ae0", without leading zeros
-    std::string name;       // "FADD"
+    std::string text;     // "/*2ae0*/ @P0 FADD R120, R4, R5"
+    std::string address;  // "2ae0", without leading zeros
+    std::string name;     // "FADD"
     std::vector<std::string> modifiers;
     std::vector<std::string> operands;
     bool predicated = false;
@@ -42,7 +42,7 @@ struct Instruction {
 struct Function {
     std::string name;
     std::vector<Instruction> code;
-    std::map<std::string, std::size_t> labels;   // and addresses, to the instruction that follows
+    std::map<std::string, std::size_t> labels;  // and addresses, to the instruction that follows
 };
 
 std::vector<std::string> split_at(std::string_view text, char separator) {
@@ -71,7 +71,8 @@ std::optional<Instruction> parse_instruction(std::string_view line) {
     const auto close = text.find("*/"), end = text.find(';');
     if (close == std::string_view::npos || end == std::string_view::npos || end < close) return std::nullopt;
     const auto address = text.substr(2, close - 2);
-    if (address.empty() || !std::all_of(address.begin(), address.end(), [](unsigned char c) { return std::isxdigit(c); })) return std::nullopt;
+    if (address.empty() || !std::all_of(address.begin(), address.end(), [](unsigned char c) { return std::isxdigit(c); }))
+        return std::nullopt;
     Instruction in;
     in.address = without_zeros(address);
     std::string_view rest = trim(text.substr(close + 2, end - close - 2));
@@ -114,7 +115,8 @@ std::vector<Function> parse(std::string_view sass) {
 
 // The number of a plain register operand: "R120", "-R8.reuse", "|R3|"; -1 for RZ and everything else.
 int register_of(std::string_view operand) {
-    while (!operand.empty() && (operand.front() == '-' || operand.front() == '~' || operand.front() == '!' || operand.front() == '|')) operand.remove_prefix(1);
+    while (!operand.empty() && (operand.front() == '-' || operand.front() == '~' || operand.front() == '!' || operand.front() == '|'))
+        operand.remove_prefix(1);
     if (operand.size() < 2 || operand[0] != 'R' || !is_digit(operand[1])) return -1;
     return std::atoi(std::string(operand.substr(1, 3)).c_str());
 }
@@ -125,7 +127,9 @@ bool is_predicate(std::string_view operand) {
     return operand == "PT" || (operand.size() == 2 && operand[0] == 'P' && is_digit(operand[1]));
 }
 
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 // Registers of the accumulator of a wgmma: "64x128x16" and the type that the sum has.
 std::optional<int> accumulator_registers(const Instruction& in) {
@@ -169,11 +173,13 @@ int source_registers(const Instruction& in, std::size_t index) {
 // Registers inside brackets: an address, of two registers when it says .64.
 void add_address(std::string_view operand, std::vector<Registers>& reads) {
     for (std::size_t i = 0; i + 1 < operand.size(); ++i) {
-        const bool starts = operand[i] == 'R' && is_digit(operand[i + 1]) && (i == 0 || !std::isalnum(static_cast<unsigned char>(operand[i - 1])));
+        const bool starts =
+            operand[i] == 'R' && is_digit(operand[i + 1]) && (i == 0 || !std::isalnum(static_cast<unsigned char>(operand[i - 1])));
         if (!starts) continue;
         std::size_t end = i + 1;
         while (end < operand.size() && is_digit(operand[end])) ++end;
-        reads.push_back({std::atoi(std::string(operand.substr(i + 1, end - i - 1)).c_str()), starts_with(operand.substr(end), ".64") ? 2 : 1});
+        reads.push_back(
+            {std::atoi(std::string(operand.substr(i + 1, end - i - 1)).c_str()), starts_with(operand.substr(end), ".64") ? 2 : 1});
     }
 }
 
@@ -186,14 +192,16 @@ struct Effects {
 Effects effects_of(const Instruction& in) {
     Effects e;
     const bool no_result = in.name.find("SETP") != std::string::npos ||
-                           is_one_of(in.name, {"BAR", "WARPSYNC", "NANOSLEEP", "BRX", "BRXU", "JMX", "JMXU", "CALL", "RET", "WARPGROUP", "FCHK", "PLOP3", "R2P", "BRA", "EXIT", "KILL", "BPT"});
+                           is_one_of(in.name, {"BAR", "WARPSYNC", "NANOSLEEP", "BRX", "BRXU", "JMX", "JMXU", "CALL", "RET", "WARPGROUP",
+                                               "FCHK", "PLOP3", "R2P", "BRA", "EXIT", "KILL", "BPT"});
     std::size_t first = 0;
     while (first < in.operands.size() && is_predicate(in.operands[first])) ++first;
     for (std::size_t i = 0; i < in.operands.size(); ++i) {
         const std::string& operand = in.operands[i];
         const int r = register_of(operand);
         if (r < 0) {
-            if (operand.find('[') != std::string::npos || in.name == "BRX" || in.name == "RET" || in.name == "CALL") add_address(operand, e.reads);
+            if (operand.find('[') != std::string::npos || in.name == "BRX" || in.name == "RET" || in.name == "CALL")
+                add_address(operand, e.reads);
         } else if (i == first && !no_result) {
             e.writes.push_back({r, result_registers(in)});
         } else {
@@ -204,7 +212,7 @@ Effects effects_of(const Instruction& in) {
 }
 
 struct Wgmma {
-    Registers accumulator, operand;   // operand.count 0: A lies in shared memory
+    Registers accumulator, operand;  // operand.count 0: A lies in shared memory
     bool closes_group = false;
 };
 
@@ -221,13 +229,14 @@ std::optional<Wgmma> read_wgmma(const Instruction& in) {
     return w;
 }
 
-// What is in flight before an instruction: the wgmma by its place in the code, with its age: 0 while its group is open, then how many groups
-// were closed since, its own among them. Where paths meet the younger age is taken: more waits are needed to complete it.
+// What is in flight before an instruction: the wgmma by its place in the code, with its age: 0 while its group is open, then how many
+// groups were closed since, its own among them. Where paths meet the younger age is taken: more waits are needed to complete it.
 using Flight = std::map<std::size_t, int>;
 
 struct State {
     Flight flight;
-    std::map<std::string, std::set<std::size_t>> meeting;   // where a convergence barrier's threads go on after BSYNC: told by the BSSY before
+    std::map<std::string, std::set<std::size_t>>
+        meeting;  // where a convergence barrier's threads go on after BSYNC: told by the BSSY before
 
     bool join(const State& o) {
         bool changed = false;
@@ -312,7 +321,7 @@ private:
     bool find_edges() {
         const std::size_t n = f_.code.size();
         next_.resize(n);
-        std::vector<std::size_t> returns;   // places after calls that are not as above
+        std::vector<std::size_t> returns;  // places after calls that are not as above
         for (std::size_t i = 0; i + 1 < n; ++i) {
             if (f_.code[i].name != "CALL") continue;
             const auto to = targets(f_.code[i]);
@@ -322,7 +331,8 @@ private:
             const Instruction& in = f_.code[i];
             const bool indirect = is_one_of(in.name, {"BRX", "BRXU", "JMX", "JMXU"});
             // A branch with operands besides its target depends on them.
-            const bool leaves = in.name == "EXIT" || in.name == "RET" || indirect || (is_one_of(in.name, {"BRA", "JMP"}) && in.operands.size() == 1);
+            const bool leaves =
+                in.name == "EXIT" || in.name == "RET" || indirect || (is_one_of(in.name, {"BRA", "JMP"}) && in.operands.size() == 1);
             if ((in.predicated || !leaves) && i + 1 < n) next_[i].push_back(i + 1);
             if (indirect || is_one_of(in.name, {"BRA", "JMP", "CALL", "WARPSYNC"})) {
                 const auto to = targets(in);
@@ -330,7 +340,8 @@ private:
                 next_[i].insert(next_[i].end(), to.begin(), to.end());
             }
             if (in.name == "RET") next_[i].insert(next_[i].end(), returns.begin(), returns.end());
-            if (in.name == "BMOV" && !in.operands.empty() && in.operands[0][0] == 'B') return problem("a convergence barrier that is restored: " + in.text), false;
+            if (in.name == "BMOV" && !in.operands.empty() && in.operands[0][0] == 'B')
+                return problem("a convergence barrier that is restored: " + in.text), false;
         }
         return true;
     }
@@ -345,7 +356,8 @@ private:
         } else if (in.is_wait()) {
             const int pending = in.operands.size() > 1 ? static_cast<int>(std::strtol(in.operands[1].c_str(), nullptr, 0)) : 0;
             // Predicated: it may not take place.
-            for (auto it = state.flight.begin(); !in.predicated && it != state.flight.end();) it = it->second > pending ? state.flight.erase(it) : std::next(it);
+            for (auto it = state.flight.begin(); !in.predicated && it != state.flight.end();)
+                it = it->second > pending ? state.flight.erase(it) : std::next(it);
         } else if (in.name == "BSSY" && !in.operands.empty()) {
             const auto to = targets(in);
             if (!in.predicated) state.meeting[in.operands[0]].clear();
@@ -369,7 +381,7 @@ private:
             }
             const State leaving = after(i, *before_[i]);
             for (std::size_t to : next) {
-                if (to >= f_.code.size()) continue;   // past the end: nothing runs there
+                if (to >= f_.code.size()) continue;  // past the end: nothing runs there
                 const bool first = !before_[to];
                 if (first) before_[to] = State{};
                 if (before_[to]->join(leaving) || first) waiting.push_back(to);
@@ -381,7 +393,9 @@ private:
         if (out_.hazards.size() < most_hazards) out_.hazards.push_back({f_.name, f_.code[i].text, f_.code[at].text, what});
     }
 
-    static std::string name(const Registers& r) { return r.count == 1 ? fmt::format("R{}", r.first) : fmt::format("R{}..R{}", r.first, r.first + r.count - 1); }
+    static std::string name(const Registers& r) {
+        return r.count == 1 ? fmt::format("R{}", r.first) : fmt::format("R{}..R{}", r.first, r.first + r.count - 1);
+    }
 
     void look(std::size_t i, const Flight& flight) {
         if (flight.empty()) return;
@@ -397,8 +411,10 @@ private:
             for (const Registers& r : e.writes) {
                 // wgmma on one accumulator follow one another.
                 const bool same = wgmma_[i] && r == w.accumulator;
-                if (w.operand.count && r.meets(w.operand)) return hazard(i, at, "writes " + name(r) + ", of the operand " + name(w.operand));
-                if (!same && r.meets(w.accumulator)) return hazard(i, at, "writes " + name(r) + ", of the accumulator " + name(w.accumulator));
+                if (w.operand.count && r.meets(w.operand))
+                    return hazard(i, at, "writes " + name(r) + ", of the operand " + name(w.operand));
+                if (!same && r.meets(w.accumulator))
+                    return hazard(i, at, "writes " + name(r) + ", of the accumulator " + name(w.accumulator));
             }
             for (const Registers& r : e.reads) {
                 if (r.meets(w.accumulator)) return hazard(i, at, "reads " + name(r) + ", of the accumulator " + name(w.accumulator));
@@ -419,7 +435,8 @@ private:
 std::string MachineCodeCheck::sentence() const {
     if (!hazards.empty()) {
         const MachineHazard& h = hazards.front();
-        return fmt::format("machine code: HAZARD in {}: {} {}; the wgmma {} is in flight there", h.function, h.instruction, h.what, h.wgmma);
+        return fmt::format("machine code: HAZARD in {}: {} {}; the wgmma {} is in flight there", h.function, h.instruction, h.what,
+                           h.wgmma);
     }
     if (!problem.empty()) return "machine code: not checked: " + problem;
     if (wgmma == 0) return "machine code: no wgmma";

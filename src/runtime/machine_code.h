@@ -14,16 +14,16 @@ namespace tw::runtime {
 
 struct MachineHazard {
     std::string function;
-    std::string instruction;   // "/*2ae0*/ FADD R120, R4, R5": what touches the register
-    std::string wgmma;         // the one in flight, written likewise
-    std::string what;          // "writes R120, an operand"
+    std::string instruction;  // "/*2ae0*/ FADD R120, R4, R5": what touches the register
+    std::string wgmma;        // the one in flight, written likewise
+    std::string what;         // "writes R120, an operand"
 };
 
 struct MachineCodeCheck {
-    int wgmma = 0;                        // in the text, each once
-    int register_operands = 0;            // of them with A in registers
-    std::vector<MachineHazard> hazards;   // the first few
-    std::string problem;                  // what could not be read; nothing is claimed then
+    int wgmma = 0;                       // in the text, each once
+    int register_operands = 0;           // of them with A in registers
+    std::vector<MachineHazard> hazards;  // the first few
+    std::string problem;                 // what could not be read; nothing is claimed then
 
     bool clean() const { return hazards.empty() && problem.empty(); }
     // "machine code: 24 wgmma, 16 with register operands, none overwritten in flight", or what is wrong.

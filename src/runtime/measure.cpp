@@ -48,7 +48,7 @@ private:
     std::vector<cu::Event> events_;
 };
 
-constexpr double kSlowUs = 50'000;   // a lap that needs no warming up beside itself
+constexpr double kSlowUs = 50'000;  // a lap that needs no warming up beside itself
 
 }  // namespace
 
@@ -82,10 +82,11 @@ Result<Comparison> measure(const Driver& cuda, const std::vector<Contender>& con
         if (!probe) return std::move(probe).propagate();
         auto once = timer.replay(*probe, 1);
         if (!once) return std::move(once).propagate();
-        if (once->back() < kSlowUs) once = timer.replay(*probe, 1);   // the first one may have loaded something
+        if (once->back() < kSlowUs) once = timer.replay(*probe, 1);  // the first one may have loaded something
         if (!once) return std::move(once).propagate();
         const double one_rotation = std::max(0.5, once->back());
-        const auto rotations = static_cast<std::size_t>(std::clamp(std::round(options.graph_us / one_rotation), 1.0, std::max(1.0, 1024.0 / static_cast<double>(sets))));
+        const auto rotations = static_cast<std::size_t>(
+            std::clamp(std::round(options.graph_us / one_rotation), 1.0, std::max(1.0, 1024.0 / static_cast<double>(sets))));
         calls.push_back(rotations * sets);
         lap_us += one_rotation * static_cast<double>(rotations);
         if (rotations == 1) {
@@ -98,7 +99,7 @@ Result<Comparison> measure(const Driver& cuda, const std::vector<Contender>& con
     }
     const auto begin = std::chrono::steady_clock::now();
     const auto elapsed_ms = [&] { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(); };
-    const bool slow = options.budget_ms > 0 && lap_us > kSlowUs;   // warm by its probe
+    const bool slow = options.budget_ms > 0 && lap_us > kSlowUs;  // warm by its probe
     int rounds = std::max(1, options.rounds);
     if (options.budget_ms > 0) rounds = std::clamp(static_cast<int>(options.budget_ms * 1000 / lap_us), 1, rounds);
     if (!slow) {
@@ -125,12 +126,13 @@ Result<Comparison> measure(const Driver& cuda, const std::vector<Contender>& con
             if (const auto code = marks.add(timer.stream())) return refused(code);
             sequence.push_back(which);
         }
-        std::rotate(order.begin(), order.begin() + 1, order.end());   // each follows each other one in turn
+        std::rotate(order.begin(), order.begin() + 1, order.end());  // each follows each other one in turn
     }
     if (const auto code = marks.finish()) return refused(code);
 
     Comparison result;
-    for (std::size_t i = 0; i < contenders.size(); ++i) result.contenders.push_back({contenders[i].name, {}, static_cast<int>(calls[i]), {}});
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+        result.contenders.push_back({contenders[i].name, {}, static_cast<int>(calls[i]), {}});
     for (std::size_t i = 0; i < sequence.size(); ++i) {
         double us = 0;
         if (const auto code = marks.between(i, us)) return refused(code);
@@ -139,7 +141,8 @@ Result<Comparison> measure(const Driver& cuda, const std::vector<Contender>& con
     for (Measured& m : result.contenders) m.us = bootstrap(m.samples);
     for (std::size_t i = 1; i < contenders.size(); ++i) {
         std::vector<double> quotients;
-        for (std::size_t r = 0; r < result.contenders[0].samples.size(); ++r) quotients.push_back(result.contenders[i].samples[r] / result.contenders[0].samples[r]);
+        for (std::size_t r = 0; r < result.contenders[0].samples.size(); ++r)
+            quotients.push_back(result.contenders[i].samples[r] / result.contenders[0].samples[r]);
         result.ratios.push_back(bootstrap(quotients));
     }
     return result;
@@ -165,12 +168,18 @@ nlohmann::json clock_state(int ordinal) {
         if (f(device, clock_sm, &value) == 0) state["sm_mhz"] = value;
         if (f(device, clock_memory, &value) == 0) state["memory_mhz"] = value;
     }
-    if (auto f = reinterpret_cast<int (*)(void*, int, unsigned*)>(find("nvmlDeviceGetMaxClockInfo")); f && f(device, clock_sm, &value) == 0) state["sm_max_mhz"] = value;
-    if (auto f = reinterpret_cast<int (*)(void*, int, unsigned*)>(find("nvmlDeviceGetTemperature")); f && f(device, sensor_gpu, &value) == 0) state["celsius"] = value;
-    if (auto f = reinterpret_cast<int (*)(void*, unsigned*)>(find("nvmlDeviceGetPowerUsage")); f && f(device, &value) == 0) state["watts"] = value / 1000.0;
-    if (auto f = reinterpret_cast<int (*)(void*, unsigned*)>(find("nvmlDeviceGetEnforcedPowerLimit")); f && f(device, &value) == 0) state["power_limit_watts"] = value / 1000.0;
+    if (auto f = reinterpret_cast<int (*)(void*, int, unsigned*)>(find("nvmlDeviceGetMaxClockInfo")); f && f(device, clock_sm, &value) == 0)
+        state["sm_max_mhz"] = value;
+    if (auto f = reinterpret_cast<int (*)(void*, int, unsigned*)>(find("nvmlDeviceGetTemperature"));
+        f && f(device, sensor_gpu, &value) == 0)
+        state["celsius"] = value;
+    if (auto f = reinterpret_cast<int (*)(void*, unsigned*)>(find("nvmlDeviceGetPowerUsage")); f && f(device, &value) == 0)
+        state["watts"] = value / 1000.0;
+    if (auto f = reinterpret_cast<int (*)(void*, unsigned*)>(find("nvmlDeviceGetEnforcedPowerLimit")); f && f(device, &value) == 0)
+        state["power_limit_watts"] = value / 1000.0;
     unsigned long long reasons = 0;
-    if (auto f = reinterpret_cast<int (*)(void*, unsigned long long*)>(find("nvmlDeviceGetCurrentClocksThrottleReasons")); f && f(device, &reasons) == 0)
+    if (auto f = reinterpret_cast<int (*)(void*, unsigned long long*)>(find("nvmlDeviceGetCurrentClocksThrottleReasons"));
+        f && f(device, &reasons) == 0)
         state["throttle_reasons"] = reasons;
     return state;
 }
@@ -204,7 +213,7 @@ GpuLock::GpuLock(int ordinal) {
 }
 
 GpuLock::~GpuLock() {
-    if (file_ >= 0) ::close(file_);   // and with it the lock
+    if (file_ >= 0) ::close(file_);  // and with it the lock
 }
 
 }  // namespace tw::runtime

@@ -17,25 +17,25 @@ namespace tw::runtime {
 
 struct Contender {
     std::string name;
-    GraphTimer::Call call;   // works on set `index`, only enqueues
+    GraphTimer::Call call;  // works on set `index`, only enqueues
 };
 
 struct MeasureOptions {
     int rounds = 30;
-    double graph_us = 1000;      // how long one graph lasts, about
-    double budget_ms = 0;        // of the timed rounds, about: fewer rounds of what is slow, one at least; 0: all rounds
-    double warmup_ms = 150;      // clocks and caches settle under the load that is measured: a power limit takes this long to bite
+    double graph_us = 1000;  // how long one graph lasts, about
+    double budget_ms = 0;    // of the timed rounds, about: fewer rounds of what is slow, one at least; 0: all rounds
+    double warmup_ms = 150;  // clocks and caches settle under the load that is measured: a power limit takes this long to bite
 };
 
 struct Interval {
-    double median = 0, low = 0, high = 0;   // 95 %, bootstrap of the median
+    double median = 0, low = 0, high = 0;  // 95 %, bootstrap of the median
 };
 
 struct Measured {
     std::string name;
-    Interval us;                 // of one call
+    Interval us;  // of one call
     int calls_per_graph = 0;
-    std::vector<double> samples; // microseconds of one call, per round
+    std::vector<double> samples;  // microseconds of one call, per round
 };
 
 struct Comparison {
@@ -57,7 +57,7 @@ nlohmann::json clock_state(int ordinal);
 class GpuLock {
 public:
     explicit GpuLock(int ordinal);
-    static std::filesystem::path file(int ordinal);   // empty: no cache folder
+    static std::filesystem::path file(int ordinal);  // empty: no cache folder
     ~GpuLock();
     GpuLock(const GpuLock&) = delete;
     GpuLock& operator=(const GpuLock&) = delete;

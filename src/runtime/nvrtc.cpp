@@ -40,10 +40,10 @@ Result<Nvrtc> open_nvrtc() {
     const bool complete =
         resolve(*library, "nvrtcGetErrorString", nvrtc.error_string) && resolve(*library, "nvrtcVersion", nvrtc.version) &&
         resolve(*library, "nvrtcCreateProgram", nvrtc.create) && resolve(*library, "nvrtcDestroyProgram", nvrtc.destroy) &&
-        resolve(*library, "nvrtcCompileProgram", nvrtc.compile) &&
-        resolve(*library, "nvrtcGetProgramLogSize", nvrtc.log_size) && resolve(*library, "nvrtcGetProgramLog", nvrtc.log) &&
-        resolve(*library, "nvrtcGetCUBINSize", nvrtc.cubin_size) && resolve(*library, "nvrtcGetCUBIN", nvrtc.cubin) &&
-        resolve(*library, "nvrtcGetPTXSize", nvrtc.ptx_size) && resolve(*library, "nvrtcGetPTX", nvrtc.ptx);
+        resolve(*library, "nvrtcCompileProgram", nvrtc.compile) && resolve(*library, "nvrtcGetProgramLogSize", nvrtc.log_size) &&
+        resolve(*library, "nvrtcGetProgramLog", nvrtc.log) && resolve(*library, "nvrtcGetCUBINSize", nvrtc.cubin_size) &&
+        resolve(*library, "nvrtcGetCUBIN", nvrtc.cubin) && resolve(*library, "nvrtcGetPTXSize", nvrtc.ptx_size) &&
+        resolve(*library, "nvrtcGetPTX", nvrtc.ptx);
     if (!complete)
         return fail(FailureKind::missing_library, library->path + " lacks calls that NVRTC 12 has",
                     "install NVRTC 12.0 or newer: pip install nvidia-cuda-nvrtc");
@@ -84,8 +84,8 @@ Result<NvrtcIdentity> nvrtc_identity() {
 }
 
 Result<NvrtcOutput> nvrtc_compile(const std::string& source, const std::string& source_name,
-                                  const std::vector<std::pair<std::string, std::string>>& headers,
-                                  const std::vector<std::string>& options, bool want_ptx) {
+                                  const std::vector<std::pair<std::string, std::string>>& headers, const std::vector<std::string>& options,
+                                  bool want_ptx) {
     const auto& opened = nvrtc();
     if (!opened) return Unexpected{opened.error()};
     const Nvrtc& library = *opened;

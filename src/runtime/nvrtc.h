@@ -26,7 +26,7 @@ struct NvrtcOutput {
 
 // `headers` are (name as spelled in #include, text). Options are NVRTC's own. Many threads may compile at once.
 Result<NvrtcOutput> nvrtc_compile(const std::string& source, const std::string& source_name,
-                                  const std::vector<std::pair<std::string, std::string>>& headers,
-                                  const std::vector<std::string>& options, bool want_ptx = false);
+                                  const std::vector<std::pair<std::string, std::string>>& headers, const std::vector<std::string>& options,
+                                  bool want_ptx = false);
 
 }  // namespace tw::runtime

@@ -51,12 +51,15 @@ Result<std::string> disassemble(const std::string& cubin) {
         if (ran.end == WorkerEnd::finished && !ran.answer.empty()) return ran.answer;
         why = fmt::format("{} {}: {}", path.string(), ran.sentence(), std::string(trim(ran.words.substr(0, 200))));
     }
-    return fail(FailureKind::missing_library, "no disassembler: " + why, "run scripts/setup.sh, or `pip install nvidia-cuda-nvdisasm`, or put the CUDA toolkit's bin folder on PATH");
+    return fail(FailureKind::missing_library, "no disassembler: " + why,
+                "run scripts/setup.sh, or `pip install nvidia-cuda-nvdisasm`, or put the CUDA toolkit's bin folder on PATH");
 }
 
 const char* instruction_kind(std::string_view opcode) {
     const auto base = opcode.substr(0, opcode.find('.'));
-    const auto is = [&](std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), base) != names.end(); };
+    const auto is = [&](std::initializer_list<std::string_view> names) {
+        return std::find(names.begin(), names.end(), base) != names.end();
+    };
     if (base.find("GMMA") != std::string_view::npos || base.find("MMA") != std::string_view::npos) return "tensor";
     if (is({"UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKRED", "LDGSTS", "UTMACMDFLUSH", "UTMACCTL"})) return "async copy";
     if (is({"LDG", "LD", "LDC", "ULDC", "LDCU"})) return base == "LDG" || base == "LD" ? "global load" : "constant load";
@@ -65,11 +68,17 @@ const char* instruction_kind(std::string_view opcode) {
     if (is({"STS", "STSM"})) return "shared store";
     if (is({"LDL", "STL"})) return "local memory";
     if (is({"ATOM", "ATOMG", "ATOMS", "RED", "REDG"})) return "atomic";
-    if (is({"BAR", "SYNCS", "WARPSYNC", "DEPBAR", "LDGDEPBAR", "MEMBAR", "FENCE", "UCGABAR_ARV", "UCGABAR_WAIT", "WARPGROUP", "ERRBAR", "CCTL", "B2R", "ARRIVES", "ACQBULK", "WARPGROUPSET"})) return "barrier";
-    if (is({"BRA", "EXIT", "CALL", "RET", "BSSY", "BSYNC", "BRX", "JMP", "NOP", "BREAK", "YIELD", "NANOSLEEP", "USETMAXREG", "ELECT", "KILL", "BPT"})) return "control";
+    if (is({"BAR", "SYNCS", "WARPSYNC", "DEPBAR", "LDGDEPBAR", "MEMBAR", "FENCE", "UCGABAR_ARV", "UCGABAR_WAIT", "WARPGROUP", "ERRBAR",
+            "CCTL", "B2R", "ARRIVES", "ACQBULK", "WARPGROUPSET"}))
+        return "barrier";
+    if (is({"BRA", "EXIT", "CALL", "RET", "BSSY", "BSYNC", "BRX", "JMP", "NOP", "BREAK", "YIELD", "NANOSLEEP", "USETMAXREG", "ELECT",
+            "KILL", "BPT"}))
+        return "control";
     if (is({"MUFU"})) return "special function";
     if (is({"SHFL", "VOTE", "REDUX", "CREDUX", "MATCH", "VOTEU", "R2UR", "S2UR", "S2R", "CS2R", "MOVM"})) return "warp exchange";
-    if (starts_with(base, "HADD") || starts_with(base, "HMUL") || starts_with(base, "HFMA") || starts_with(base, "HMNMX") || starts_with(base, "HSET")) return "fp16";
+    if (starts_with(base, "HADD") || starts_with(base, "HMUL") || starts_with(base, "HFMA") || starts_with(base, "HMNMX") ||
+        starts_with(base, "HSET"))
+        return "fp16";
     if (is({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})) return "fp64";
     if (is({"FADD", "FMUL", "FFMA", "FMNMX", "FSEL", "FSETP", "FSET", "FCHK", "FSWZADD", "FADD2", "FFMA2", "FMUL2"})) return "fp32";
     if (starts_with(base, "F2") || starts_with(base, "I2") || is({"FRND"})) return "conversion";
@@ -144,23 +153,25 @@ std::vector<Metric> parse_ncu_csv(std::string_view text) {
     std::vector<Metric> metrics;
     std::size_t kernel = 0, name = 0, unit = 0, value = 0, columns = 0;
     for (const auto line : split_lines(text)) {
-        if (line.empty() || line.front() != '"') continue;   // "==PROF== ..." and the program's own words
+        if (line.empty() || line.front() != '"') continue;  // "==PROF== ..." and the program's own words
         const auto fields = fields_of(line);
         if (columns == 0) {
-            const auto find = [&](const char* title) { return static_cast<std::size_t>(std::find(fields.begin(), fields.end(), title) - fields.begin()); };
+            const auto find = [&](const char* title) {
+                return static_cast<std::size_t>(std::find(fields.begin(), fields.end(), title) - fields.begin());
+            };
             kernel = find("Kernel Name"), name = find("Metric Name"), unit = find("Metric Unit"), value = find("Metric Value");
-            if (std::max({kernel, name, unit, value}) >= fields.size()) continue;   // another table
+            if (std::max({kernel, name, unit, value}) >= fields.size()) continue;  // another table
             columns = fields.size();
             continue;
         }
         if (fields.size() != columns) continue;
         std::string number;
         for (char c : fields[value]) {
-            if (c != ',') number += c;   // thousands
+            if (c != ',') number += c;  // thousands
         }
         char* rest = nullptr;
         const double parsed = std::strtod(number.c_str(), &rest);
-        if (rest == number.c_str() || *rest) continue;   // "n/a"
+        if (rest == number.c_str() || *rest) continue;  // "n/a"
         metrics.push_back({fields[kernel], fields[name], fields[unit], parsed});
     }
     return metrics;
@@ -170,7 +181,8 @@ json static_profile(const json& request) {
     json out = {{"source", "static"}, {"resources", static_figures(request)}};
     json constants = request.value("constants", json::object());
     const std::string file = request.value("file", std::string("kernel.py"));
-    const auto text = request.contains("text") ? Expected<std::string, std::string>(request.at("text").get<std::string>()) : read_file(file);
+    const auto text =
+        request.contains("text") ? Expected<std::string, std::string>(request.at("text").get<std::string>()) : read_file(file);
     if (!text) return out;
     auto module = KernelModule::from_text(file, *text, constants.get<lower::ConstValues>());
     if (!module) return out;
@@ -197,32 +209,37 @@ json profile(const json& request, double seconds, const std::vector<MetricMeanin
     json asked = request;
     asked["time"] = false;
     const TemporaryFile requests("request"), log("ncu");
-    if (requests.path.empty() || log.path.empty() || !write_file_atomically(requests.path, asked.dump() + "\n")) return {{"source", "static"}, {"why", "no temporary file can be made"}};
+    if (requests.path.empty() || log.path.empty() || !write_file_atomically(requests.path, asked.dump() + "\n"))
+        return {{"source", "static"}, {"why", "no temporary file can be made"}};
     std::string names;
     for (const MetricMeaning& m : all) names += (names.empty() ? "" : ",") + std::string(m.name);
     WorkerLimits limits;
     limits.seconds = seconds;
     limits.box = box_for_profilers();
     // Kernels of the harness are named tw_...; the candidate's are all others.
-    const auto ran = run_program_in_worker({"ncu", "--csv", "--print-units", "base", "--clock-control", "none", "--kernel-name", "regex:^(?!tw_).*$", "--launch-count", "4", "--metrics", names, "--log-file", log.path,
-                                            own_program(), "gpu-worker", "--requests", requests.path}, limits);
+    const auto ran = run_program_in_worker(
+        {"ncu", "--csv", "--print-units", "base", "--clock-control", "none", "--kernel-name", "regex:^(?!tw_).*$", "--launch-count", "4",
+         "--metrics", names, "--log-file", log.path, own_program(), "gpu-worker", "--requests", requests.path},
+        limits);
     const auto text = read_file(log.path);
     const json answer = evidence_in(ran.answer);
-    const std::string status = answer.is_object() ? answer.value("status", "unknown") : "unknown";   // nothing where the worker died under the profiler
+    const std::string status =
+        answer.is_object() ? answer.value("status", "unknown") : "unknown";  // nothing where the worker died under the profiler
     const auto metrics = parse_ncu_csv(text ? *text : "");
     if (metrics.empty()) {
         json out = static_profile(request);
         const bool refused = text && text->find("ERR_NVGPUCTRPERM") != std::string::npos;
-        out["why"] = refused                                  ? "the driver does not let this user read the counters (ERR_NVGPUCTRPERM)"
-                     : ran.end == WorkerEnd::not_started      ? "ncu is not in PATH"
-                     : status == "no gpu"                     ? "no GPU here"
-                                                              : "ncu gave no figures: " + std::string(trim(end_of(text ? *text : ran.words, 300))) + " (" + ran.sentence() + ")";
+        out["why"] = refused                             ? "the driver does not let this user read the counters (ERR_NVGPUCTRPERM)"
+                     : ran.end == WorkerEnd::not_started ? "ncu is not in PATH"
+                     : status == "no gpu"
+                         ? "no GPU here"
+                         : "ncu gave no figures: " + std::string(trim(end_of(text ? *text : ran.words, 300))) + " (" + ran.sentence() + ")";
         return out;
     }
     json values = json::object();
     for (const Metric& m : metrics) {
         json& mine = values[m.kernel][m.name];
-        if (!mine.is_null()) continue;   // the first launch of each kernel
+        if (!mine.is_null()) continue;  // the first launch of each kernel
         const auto known = std::find_if(all.begin(), all.end(), [&](const MetricMeaning& c) { return m.name == c.name; });
         mine = {{"value", m.value}, {"unit", m.unit}, {"meaning", known == all.end() ? "" : known->meaning}};
     }
@@ -234,11 +251,13 @@ json sanitize(const json& request, const std::string& tool, double seconds) {
     asked["time"] = false;
     json out = {{"tool", tool}};
     const TemporaryFile requests("request"), log("sanitizer");
-    if (requests.path.empty() || log.path.empty() || !write_file_atomically(requests.path, asked.dump() + "\n")) return out["problem"] = "no temporary file can be made", out;
+    if (requests.path.empty() || log.path.empty() || !write_file_atomically(requests.path, asked.dump() + "\n"))
+        return out["problem"] = "no temporary file can be made", out;
     WorkerLimits limits;
     limits.seconds = seconds;
     limits.box = box_for_profilers();
-    const auto ran = run_program_in_worker({"compute-sanitizer", "--tool", tool, "--log-file", log.path, own_program(), "gpu-worker", "--requests", requests.path}, limits);
+    const auto ran = run_program_in_worker(
+        {"compute-sanitizer", "--tool", tool, "--log-file", log.path, own_program(), "gpu-worker", "--requests", requests.path}, limits);
     const auto text = read_file(log.path);
     out["evidence"] = evidence_in(ran.answer);
     const std::string report = text ? *text : "";
@@ -249,9 +268,11 @@ json sanitize(const json& request, const std::string& tool, double seconds) {
     }
     if (out.contains("errors") && out["errors"].get<int>() > 0) out["report"] = report.substr(0, 4000);
     if (!out.contains("errors")) {
-        out["problem"] = ran.end == WorkerEnd::not_started               ? "compute-sanitizer is not in PATH"
-                         : out["evidence"].is_object() && out["evidence"].value("status", "") == "no gpu" ? "no GPU here"
-                                                                         : "compute-sanitizer gave no summary: " + std::string(trim(end_of(report.empty() ? ran.words : report, 300))) + " (" + ran.sentence() + ")";
+        out["problem"] = ran.end == WorkerEnd::not_started ? "compute-sanitizer is not in PATH"
+                         : out["evidence"].is_object() && out["evidence"].value("status", "") == "no gpu"
+                             ? "no GPU here"
+                             : "compute-sanitizer gave no summary: " + std::string(trim(end_of(report.empty() ? ran.words : report, 300))) +
+                                   " (" + ran.sentence() + ")";
     }
     return out;
 }

@@ -19,8 +19,7 @@ json to_json(const CompiledKernels& compiled) {
                            {"static_shared_bytes", kernel.static_shared_bytes}});
     json remarks = json::array();
     for (const auto& remark : compiled.report.remarks)
-        remarks.push_back(
-            {{"kind", name_of(remark.kind)}, {"code", remark.code}, {"function", remark.function}, {"text", remark.text}});
+        remarks.push_back({{"kind", name_of(remark.kind)}, {"code", remark.code}, {"function", remark.function}, {"text", remark.text}});
     return {{"kernels", kernels},
             {"remarks", remarks},
             {"log", compiled.log},

@@ -9,9 +9,9 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <cstdio>
 #include <vector>
 
 #include "base/input.h"
@@ -67,7 +67,8 @@ struct EvaluationSession::Child {
     }
 };
 
-EvaluationSession::EvaluationSession(SessionLimits limits, std::string program) : limits_(limits), program_(program.empty() ? own_program() : std::move(program)) {}
+EvaluationSession::EvaluationSession(SessionLimits limits, std::string program)
+    : limits_(limits), program_(program.empty() ? own_program() : std::move(program)) {}
 
 EvaluationSession::~EvaluationSession() { end(); }
 
@@ -75,7 +76,8 @@ bool EvaluationSession::start(std::string& problem) {
     int to[2], from[2], words[2];
     if (::pipe2(to, O_CLOEXEC) != 0) return problem = std::strerror(errno), false;
     if (::pipe2(from, O_CLOEXEC) != 0) return problem = std::strerror(errno), ::close(to[0]), ::close(to[1]), false;
-    if (::pipe2(words, O_CLOEXEC) != 0) return problem = std::strerror(errno), ::close(to[0]), ::close(to[1]), ::close(from[0]), ::close(from[1]), false;
+    if (::pipe2(words, O_CLOEXEC) != 0)
+        return problem = std::strerror(errno), ::close(to[0]), ::close(to[1]), ::close(from[0]), ::close(from[1]), false;
     const std::string program = program_file(program_);
     std::string name = program_, verb = "gpu-worker";
     char* arguments[] = {name.data(), verb.data(), nullptr};
@@ -99,7 +101,7 @@ bool EvaluationSession::start(std::string& problem) {
         ::close(to[1]), ::close(from[0]), ::close(words[0]);
         return false;
     }
-    ::signal(SIGPIPE, SIG_IGN);   // a worker that died is seen by reading
+    ::signal(SIGPIPE, SIG_IGN);  // a worker that died is seen by reading
     child_ = std::make_unique<Child>();
     child_->ward = ward;
     child_->to = to[1];
@@ -133,7 +135,7 @@ json EvaluationSession::evaluate(const json& request, Deadline deadline) {
     write_line(child_->to, line_of(request));
     const auto begin = Clock::now();
     const double allowed = request.value("timeout_s", limits_.seconds);
-    double waiting = 0;   // seconds spent waiting for the GPU's lock
+    double waiting = 0;  // seconds spent waiting for the GPU's lock
     auto waiting_since = Clock::time_point();
     bool is_waiting = false;
     std::string stage = "start";
@@ -185,7 +187,9 @@ json EvaluationSession::evaluate(const json& request, Deadline deadline) {
             child_.reset();
             failed["status"] = "crashed";
             failed["stage"] = stage;
-            if (WIFSIGNALED(status)) failed["message"] = fmt::format("the worker was ended by signal {} ({}) in the stage '{}'", WTERMSIG(status), ::strsignal(WTERMSIG(status)), stage);
+            if (WIFSIGNALED(status))
+                failed["message"] = fmt::format("the worker was ended by signal {} ({}) in the stage '{}'", WTERMSIG(status),
+                                                ::strsignal(WTERMSIG(status)), stage);
             else failed["message"] = fmt::format("the worker ended with status {} in the stage '{}'", WEXITSTATUS(status), stage);
             if (!said.empty()) failed["said"] = said;
             if (WIFEXITED(status) && WEXITSTATUS(status) == 123) failed["status"] = "our bug";
@@ -202,8 +206,9 @@ json EvaluationSession::evaluate(const json& request, Deadline deadline) {
             end();
             failed["status"] = "timed out";
             failed["stage"] = stage;
-            failed["message"] = stage == "run" || stage == "measure" ? fmt::format("the kernel did not end within {:.0f} s and was stopped", allowed)
-                                                                      : fmt::format("stopped after {:.0f} s in the stage '{}'", allowed, stage);
+            failed["message"] = stage == "run" || stage == "measure"
+                                    ? fmt::format("the kernel did not end within {:.0f} s and was stopped", allowed)
+                                    : fmt::format("stopped after {:.0f} s in the stage '{}'", allowed, stage);
             return failed;
         }
     }
@@ -222,10 +227,11 @@ int serve_evaluations(const std::string& requests) {
         if (trim(line).empty()) continue;
         json request = parse_json(line);
         json answer;
-        if (request.is_discarded() || !request.is_object()) answer = {{"status", "refused"}, {"message", "a request is one JSON object on one line"}};
+        if (request.is_discarded() || !request.is_object())
+            answer = {{"status", "refused"}, {"message", "a request is one JSON object on one line"}};
         else answer = evaluator.evaluate(request);
         write_line(answers, line_of(answer));
-        if (evaluator.lost()) ::_exit(0);   // destructors would call into the dead context
+        if (evaluator.lost()) ::_exit(0);  // destructors would call into the dead context
     }
     return 0;
 }

@@ -16,9 +16,9 @@
 namespace tw::runtime {
 
 struct SessionLimits {
-    double seconds = 60;               // of one request, waiting for the GPU's lock apart
-    double lock_seconds = 600;         // of that waiting
-    std::uint64_t memory_bytes = 0;    // of the worker's resident memory; 0: no limit
+    double seconds = 60;             // of one request, waiting for the GPU's lock apart
+    double lock_seconds = 600;       // of that waiting
+    std::uint64_t memory_bytes = 0;  // of the worker's resident memory; 0: no limit
 };
 
 class EvaluationSession {

@@ -23,24 +23,21 @@ struct LibraryNames {
 };
 
 const LibraryNames& names_of(CudaLibrary which) {
-    static const LibraryNames driver{
-        "driver",
-        "TILEWRIGHT_DRIVER",
-        {"libcuda.so.1", "libcuda.so"},
-        "install the NVIDIA driver for this GPU; without one, kernels can be checked, emulated and "
-        "compiled, but not run"};
-    static const LibraryNames nvrtc{
-        "nvrtc",
-        "TILEWRIGHT_NVRTC",
-        {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
-        "run scripts/setup.sh (installs it into .deps/), or `pip install nvidia-cuda-nvrtc==13.4.92`, or set "
-        "CUDA_HOME to a CUDA toolkit >= 12.0, or TILEWRIGHT_NVRTC to the library's file"};
-    static const LibraryNames cublaslt{
-        "cublaslt",
-        "TILEWRIGHT_CUBLASLT",
-        {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
-        "`pip install nvidia-cublas`, or set CUDA_HOME to a CUDA toolkit; needed only to compare "
-        "with cuBLASLt"};
+    static const LibraryNames driver{"driver",
+                                     "TILEWRIGHT_DRIVER",
+                                     {"libcuda.so.1", "libcuda.so"},
+                                     "install the NVIDIA driver for this GPU; without one, kernels can be checked, emulated and "
+                                     "compiled, but not run"};
+    static const LibraryNames nvrtc{"nvrtc",
+                                    "TILEWRIGHT_NVRTC",
+                                    {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+                                    "run scripts/setup.sh (installs it into .deps/), or `pip install nvidia-cuda-nvrtc==13.4.92`, or set "
+                                    "CUDA_HOME to a CUDA toolkit >= 12.0, or TILEWRIGHT_NVRTC to the library's file"};
+    static const LibraryNames cublaslt{"cublaslt",
+                                       "TILEWRIGHT_CUBLASLT",
+                                       {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
+                                       "`pip install nvidia-cublas`, or set CUDA_HOME to a CUDA toolkit; needed only to compare "
+                                       "with cuBLASLt"};
     switch (which) {
         case CudaLibrary::driver: return driver;
         case CudaLibrary::nvrtc: return nvrtc;
@@ -98,8 +95,7 @@ void add_python_packages(const fs::path& site_packages, const char* below, std::
 void add_virtual_environment(const fs::path& root, const char* below, std::vector<fs::path>& folders) {
     std::error_code error;
     for (fs::directory_iterator entry(root / "lib", error), end; !error && entry != end; entry.increment(error))
-        if (entry->path().filename().string().rfind("python", 0) == 0)
-            add_python_packages(entry->path() / "site-packages", below, folders);
+        if (entry->path().filename().string().rfind("python", 0) == 0) add_python_packages(entry->path() / "site-packages", below, folders);
 }
 
 // Beside our own library or binary, and the project's own environment above it: what scripts/dependencies.txt pins.
@@ -134,8 +130,7 @@ void open_companions(CudaLibrary which, const fs::path& library) {
     if (which != CudaLibrary::nvrtc) return;
     std::error_code error;
     for (fs::directory_iterator entry(library.parent_path(), error), end; !error && entry != end; entry.increment(error))
-        if (entry->path().filename().string().rfind("libnvrtc-builtins.so.", 0) == 0)
-            dlopen(entry->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (entry->path().filename().string().rfind("libnvrtc-builtins.so.", 0) == 0) dlopen(entry->path().c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 std::string mapped_file(void* handle, const std::string& fallback) {
@@ -148,7 +143,8 @@ std::string mapped_file(void* handle, const std::string& fallback) {
 
 fs::path data_folder(const std::string& name) {
     std::error_code ignored;
-    if (const auto given = environment("TILEWRIGHT_DATA"); !given.empty()) return fs::is_directory(fs::path(given) / name, ignored) ? fs::path(given) / name : fs::path();
+    if (const auto given = environment("TILEWRIGHT_DATA"); !given.empty())
+        return fs::is_directory(fs::path(given) / name, ignored) ? fs::path(given) / name : fs::path();
     fs::path above = own_folder();
     for (int level = 0; level < 4 && !above.empty(); ++level, above = above.parent_path())
         if (fs::is_directory(above / name, ignored)) return above / name;
@@ -174,10 +170,9 @@ Result<SharedLibrary> open_cuda_library(CudaLibrary which) {
         open_companions(which, file);
         if (void* handle = dlopen(file.c_str(), flags)) return SharedLibrary{handle, mapped_file(handle, file)};
         const char* why = dlerror();
-        return fail(
-            FailureKind::missing_library,
-            std::string(names.override) + " names " + file + ", which cannot be opened: " + (why ? why : "no reason given"),
-            "correct the variable or unset it");
+        return fail(FailureKind::missing_library,
+                    std::string(names.override) + " names " + file + ", which cannot be opened: " + (why ? why : "no reason given"),
+                    "correct the variable or unset it");
     }
     std::string last_error;
     auto open_from = [&](const std::vector<fs::path>& folders) -> std::optional<SharedLibrary> {

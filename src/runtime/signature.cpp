@@ -30,8 +30,8 @@ public:
         for (std::size_t d = 0; d < e.output_vars.size(); ++d) set(e.output_vars[d], value_of(e.output_extents[d], sizes).value_or(1) - 1);
         walk(e.value, {});
     }
-    double steps = 0;        // loop iterations, hoisted
-    double operations = 0;   // arithmetic, hoisted
+    double steps = 0;       // loop iterations, hoisted
+    double operations = 0;  // arithmetic, hoisted
 
 private:
     void set(int var, std::int64_t value) {
@@ -60,7 +60,7 @@ private:
     }
     struct Loop {
         int var;
-        double trips;   // of it and all around it
+        double trips;  // of it and all around it
     };
     void walk(const Term& t, std::vector<Loop> loops) {
         if (t->kind == TermKind::reduce) {
@@ -68,10 +68,11 @@ private:
             free_of(t, free);
             while (!loops.empty() && !free.count(loops.back().var)) loops.pop_back();
             const std::int64_t lo = largest(t->indices[0]), hi = largest(t->indices[1]);
-            const double trips = static_cast<double>(std::max<std::int64_t>(hi > lo ? hi - lo : hi, 0)) * (loops.empty() ? 1 : loops.back().trips);
+            const double trips =
+                static_cast<double>(std::max<std::int64_t>(hi > lo ? hi - lo : hi, 0)) * (loops.empty() ? 1 : loops.back().trips);
             set(t->id, std::max<std::int64_t>(hi - 1, 0));
             steps += trips;
-            if (t->name != "over") operations += trips;   // the fold; "over" is work_of()'s index space
+            if (t->name != "over") operations += trips;  // the fold; "over" is work_of()'s index space
             loops.push_back({t->id, trips});
         } else if (t->kind == TermKind::apply && t->name != "select") {
             operations += loops.empty() ? 1 : loops.back().trips;
@@ -115,7 +116,8 @@ Result<Signature> find_signature(const ir::Module& module, const std::string& na
     if (names.empty()) return fail(FailureKind::bad_input, module.file + " has no kernel");
     std::string list;
     for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
-    if (name.empty() && names.size() > 1) return fail(FailureKind::bad_input, fmt::format("{} has several kernels", module.file), "name one with --kernel: " + list);
+    if (name.empty() && names.size() > 1)
+        return fail(FailureKind::bad_input, fmt::format("{} has several kernels", module.file), "name one with --kernel: " + list);
     const std::string& wanted = name.empty() ? names[0] : name;
     for (const ir::Kernel& k : module.kernels) {
         if (k.name != wanted) continue;
@@ -128,7 +130,8 @@ Result<Signature> find_signature(const ir::Module& module, const std::string& na
         }
         s.kernels.push_back(&k);
     }
-    if (s.kernels.empty()) return fail(FailureKind::bad_input, fmt::format("{} has no kernel named '{}'", module.file, wanted), "it has " + list);
+    if (s.kernels.empty())
+        return fail(FailureKind::bad_input, fmt::format("{} has no kernel named '{}'", module.file, wanted), "it has " + list);
     return s;
 }
 
@@ -136,7 +139,8 @@ Result<std::vector<std::int64_t>> size_values(const Signature& s, const std::map
     std::vector<std::int64_t> values;
     for (const std::string& name : s.sizes) {
         const auto it = given.find(name);
-        if (it == given.end()) return fail(FailureKind::bad_input, fmt::format("size {} has no value", name), fmt::format("add --set {}=...", name));
+        if (it == given.end())
+            return fail(FailureKind::bad_input, fmt::format("size {} has no value", name), fmt::format("add --set {}=...", name));
         if (it->second < 0) return fail(FailureKind::bad_input, fmt::format("size {} is {}", name, it->second), "sizes are not negative");
         values.push_back(it->second);
     }
@@ -144,7 +148,8 @@ Result<std::vector<std::int64_t>> size_values(const Signature& s, const std::map
 }
 
 Result<std::vector<double>> scalar_values(const Signature& s, const std::map<std::string, double>& given, std::uint64_t seed) {
-    if (const std::string name = emulate::unknown_scalar(s.scalars, given); !name.empty()) return fail(FailureKind::bad_input, fmt::format("{} has no scalar parameter named '{}'", s.name, name));
+    if (const std::string name = emulate::unknown_scalar(s.scalars, given); !name.empty())
+        return fail(FailureKind::bad_input, fmt::format("{} has no scalar parameter named '{}'", s.name, name));
     auto values = emulate::random_scalars(s.scalars, seed, given);
     if (const std::string why = emulate::broken_scalar(s.scalars, values); !why.empty()) return fail(FailureKind::bad_input, why);
     return values;
@@ -170,7 +175,8 @@ Work work_of(const Signature& s, const std::vector<std::int64_t>& sizes) {
         whole.output_vars.clear();
         whole.output_extents.clear();
         ir::Term body = e.value;
-        for (std::size_t d = e.output_vars.size(); d-- > 0;) body = ir::reduce_term("over", e.output_vars[d], ir::Expr(0), e.output_extents[d], body);
+        for (std::size_t d = e.output_vars.size(); d-- > 0;)
+            body = ir::reduce_term("over", e.output_vars[d], ir::Expr(0), e.output_extents[d], body);
         whole.value = body;
         w.operations += Counter(whole, sizes).operations;
         std::function<void(const Term&)> look = [&](const Term& t) {
@@ -206,10 +212,13 @@ std::optional<PlainGemm> as_plain_gemm(const Signature& s) {
     g.n = e.output_extents[1];
     g.k = sum->indices[1];
     const auto tensor = [&](int id) -> const ir::Tensor& { return s.tensors[static_cast<std::size_t>(id)]; };
-    const auto row_major = [&](int id) { return tensor(id).dims.size() == 2 && tensor(id).strides[1].is_constant(1) && ir::same(tensor(id).strides[0], tensor(id).dims[1]); };
+    const auto row_major = [&](int id) {
+        return tensor(id).dims.size() == 2 && tensor(id).strides[1].is_constant(1) && ir::same(tensor(id).strides[0], tensor(id).dims[1]);
+    };
     for (int swap = 0; swap < 2; ++swap) {
         const Term a = without_casts(product->args[swap]), b = without_casts(product->args[1 - swap]);
-        if (a->kind != TermKind::element || b->kind != TermKind::element || a->indices.size() != 2 || b->indices.size() != 2) return std::nullopt;
+        if (a->kind != TermKind::element || b->kind != TermKind::element || a->indices.size() != 2 || b->indices.size() != 2)
+            return std::nullopt;
         const bool a_mk = is_var(a->indices[0], m) && is_var(a->indices[1], k), a_km = is_var(a->indices[0], k) && is_var(a->indices[1], m);
         const bool b_nk = is_var(b->indices[0], n) && is_var(b->indices[1], k), b_kn = is_var(b->indices[0], k) && is_var(b->indices[1], n);
         if ((!a_mk && !a_km) || (!b_nk && !b_kn)) continue;

@@ -17,10 +17,10 @@ namespace tw::runtime {
 struct Signature {
     std::string name;
     std::vector<std::string> sizes;
-    std::vector<ir::Tensor> tensors;             // parameters only
+    std::vector<ir::Tensor> tensors;  // parameters only
     std::vector<ir::ScalarParam> scalars;
-    ir::Computes computes;                       // refers to the above by number
-    std::vector<const ir::Kernel*> kernels;      // that may be launched
+    ir::Computes computes;                   // refers to the above by number
+    std::vector<const ir::Kernel*> kernels;  // that may be launched
     bool is_program = false;
 };
 
@@ -41,7 +41,7 @@ double tolerance_of(const Signature& signature, int tensor);
 struct Work {
     double bytes = 0;
     double operations = 0;
-    bool matrix = false;                         // a sum of products of two inputs: tensor cores can do it
+    bool matrix = false;  // a sum of products of two inputs: tensor cores can do it
     target::DType matrix_type = target::DType::F32;
 };
 Work work_of(const Signature& signature, const std::vector<std::int64_t>& sizes);
@@ -51,9 +51,9 @@ double reference_steps(const ir::Equation& equation, const std::vector<std::int6
 
 // C[m, n] = sum over k of A * B with nothing around it but casts.
 struct PlainGemm {
-    int a = 0, b = 0, c = 0;                     // tensors
+    int a = 0, b = 0, c = 0;  // tensors
     ir::Expr m, n, k;
-    std::string layout;                          // as in blaslt_gemm.h
+    std::string layout;  // as in blaslt_gemm.h
 };
 std::optional<PlainGemm> as_plain_gemm(const Signature& signature);
 

@@ -11,7 +11,8 @@
 namespace tw::runtime {
 
 struct TemporaryFile {
-    explicit TemporaryFile(const char* purpose) : path((std::filesystem::temp_directory_path() / (std::string("tilewright-") + purpose + "-XXXXXX")).string()) {
+    explicit TemporaryFile(const char* purpose)
+        : path((std::filesystem::temp_directory_path() / (std::string("tilewright-") + purpose + "-XXXXXX")).string()) {
         const int file = ::mkstemp(path.data());
         if (file >= 0) ::close(file);
         else path.clear();
@@ -22,7 +23,7 @@ struct TemporaryFile {
     }
     TemporaryFile(const TemporaryFile&) = delete;
     TemporaryFile& operator=(const TemporaryFile&) = delete;
-    std::string path;   // empty: none could be made
+    std::string path;  // empty: none could be made
 };
 
 }  // namespace tw::runtime

@@ -58,16 +58,22 @@ json torch_case(const json& request, std::string& problem) {
     if (!signature) return problem = signature.error().text(), json();
     auto sizes = size_values(*signature, request.at("sizes").get<std::map<std::string, std::int64_t>>());
     if (!sizes) return problem = sizes.error().text(), json();
-    auto scalars = scalar_values(*signature, request.value("scalars", json::object()).get<std::map<std::string, double>>(), request.value("seed", std::uint64_t{1}));
+    auto scalars = scalar_values(*signature, request.value("scalars", json::object()).get<std::map<std::string, double>>(),
+                                 request.value("seed", std::uint64_t{1}));
     if (!scalars) return problem = scalars.error().text(), json();
     const auto indices = emulate::index_tensors(signature->tensors, signature->computes, signature->kernels);
     json tensors = json::array(), values = json::object(), inputs = request.value("inputs", json::object());
-    const auto promised = emulate::promised_contents(signature->tensors, *sizes, emulate::Spread::random, request.value("seed", std::uint64_t{1}));
+    const auto promised =
+        emulate::promised_contents(signature->tensors, *sizes, emulate::Spread::random, request.value("seed", std::uint64_t{1}));
     for (std::size_t i = 0; i < signature->tensors.size(); ++i) {
         const ir::Tensor& t = signature->tensors[i];
         json dims = json::array();
         for (const ir::Expr& e : t.dims) dims.push_back(size_value(e, *sizes).value_or(0));
-        tensors.push_back({{"name", t.name}, {"dtype", target::name(t.dtype)}, {"dims", dims}, {"output", t.is_output}, {"index", static_cast<bool>(indices[i])}});
+        tensors.push_back({{"name", t.name},
+                           {"dtype", target::name(t.dtype)},
+                           {"dims", dims},
+                           {"output", t.is_output},
+                           {"index", static_cast<bool>(indices[i])}});
         if (!t.is_output && !promised[i].empty() && !inputs.contains(t.name)) inputs[t.name] = promised[i];
     }
     for (std::size_t i = 0; i < scalars->size(); ++i) values[signature->scalars[i].name] = (*scalars)[i];
@@ -81,10 +87,12 @@ json torch_case(const json& request, std::string& problem) {
 
 json named_torch_peer(const std::string& name, std::string& problem) {
     const fs::path root = bench_folder();
-    const auto text = root.empty() ? Expected<std::string, std::string>(Unexpected{std::string("there is no folder bench/ here")}) : read_file(root / "bench/peers.json");
+    const auto text = root.empty() ? Expected<std::string, std::string>(Unexpected{std::string("there is no folder bench/ here")})
+                                   : read_file(root / "bench/peers.json");
     if (!text) return problem = text.error(), json();
     const json all = parse_json(*text);
-    if (!all.is_object() || !all.contains(name) || !all[name].is_object() || !all[name].contains("torch")) return problem = fmt::format("bench/peers.json has no '{}'", printable(name)), json();
+    if (!all.is_object() || !all.contains(name) || !all[name].is_object() || !all[name].contains("torch"))
+        return problem = fmt::format("bench/peers.json has no '{}'", printable(name)), json();
     return all[name];
 }
 
@@ -168,11 +176,16 @@ json time_against_torch(const json& cases, double seconds_each, const std::strin
             });
             // The process itself waits for the GPU, once torch is imported: others measure meanwhile.
             limits.box = box_for_gpu();
-            ran = run_program_in_worker({python, (root / "bench/torch_peer.py").string(), file, out, std::to_string(next), GpuLock::file(0).string()}, limits, torch_caches());
+            ran = run_program_in_worker(
+                {python, (root / "bench/torch_peer.py").string(), file, out, std::to_string(next), GpuLock::file(0).string()}, limits,
+                torch_caches());
         }
         const Said said = read_answers(out, answers);
         if (!said.any || said.began < next) {
-            for (std::size_t i = next; i < cases.size(); ++i) answers[i]["problem"] = "torch did not start: " + std::string(trim(ran.words.substr(ran.words.size() > 400 ? ran.words.size() - 400 : 0))) + " (" + ran.sentence() + ")";
+            for (std::size_t i = next; i < cases.size(); ++i)
+                answers[i]["problem"] =
+                    "torch did not start: " + std::string(trim(ran.words.substr(ran.words.size() > 400 ? ran.words.size() - 400 : 0))) +
+                    " (" + ran.sentence() + ")";
             break;
         }
         if (!reached(answers[said.began])) answers[said.began]["problem"] = "the process " + ran.sentence();

@@ -20,7 +20,7 @@ using nlohmann::json;
 
 std::string program_digest(const std::string& text) {
     SourceMap sources;
-    DiagnosticSink ignored;   // a file that cannot be read is no module to tune
+    DiagnosticSink ignored;  // a file that cannot be read is no module to tune
     lang::Module module = lang::parse_module(sources, sources.add("", text), ignored);
     const auto strip = [&](std::vector<lang::StmtId>& body) {
         if (lang::docstring_of(module, body)) body.erase(body.begin());
@@ -32,7 +32,9 @@ std::string program_digest(const std::string& text) {
     return digest_hex(lang::dump(module));
 }
 
-std::string tuned_path(const std::string& kernel_file) { return std::filesystem::path(kernel_file).replace_extension(".tuned.json").string(); }
+std::string tuned_path(const std::string& kernel_file) {
+    return std::filesystem::path(kernel_file).replace_extension(".tuned.json").string();
+}
 
 Result<TunedFile> read_tuned(const std::string& kernel_file) {
     const std::string path = tuned_path(kernel_file);
@@ -64,15 +66,20 @@ Result<void> write_tuned(const std::string& kernel_file, const TunedFile& tuned)
     // One line an entry: there may be hundreds.
     std::string entries;
     for (const TunedEntry& e : tuned.entries) {
-        const json line = {{"kernel", e.kernel}, {"gpu", e.gpu}, {"sizes", e.sizes}, {"constants", e.constants.empty() ? json::object() : json(e.constants)}, {"us", e.us}, {"default_us", e.default_us}};
+        const json line = {{"kernel", e.kernel}, {"gpu", e.gpu},
+                           {"sizes", e.sizes},   {"constants", e.constants.empty() ? json::object() : json(e.constants)},
+                           {"us", e.us},         {"default_us", e.default_us}};
         entries += (entries.empty() ? "\n  " : ",\n  ") + line.dump();
     }
-    const std::string text = fmt::format("{{\n \"schema\": \"tilewright tuned 2\",\n \"file\": {},\n \"program\": {},\n \"entries\": [{}\n ]\n}}\n", json(std::filesystem::path(kernel_file).filename().string()).dump(), json(tuned.program_digest).dump(), entries);
+    const std::string text =
+        fmt::format("{{\n \"schema\": \"tilewright tuned 2\",\n \"file\": {},\n \"program\": {},\n \"entries\": [{}\n ]\n}}\n",
+                    json(std::filesystem::path(kernel_file).filename().string()).dump(), json(tuned.program_digest).dump(), entries);
     if (auto written = write_file_atomically(tuned_path(kernel_file), text); !written) return fail(FailureKind::io_error, written.error());
     return {};
 }
 
-std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string& kernel, const std::string& gpu, const std::map<std::string, std::int64_t>& sizes) {
+std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string& kernel, const std::string& gpu,
+                                       const std::map<std::string, std::int64_t>& sizes) {
     std::vector<std::pair<double, const TunedEntry*>> found;
     for (const TunedEntry& e : tuned.entries) {
         if (e.kernel != kernel || (!gpu.empty() && e.gpu != gpu)) continue;
@@ -85,7 +92,8 @@ std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string
         }
         found.emplace_back(distance, &e);
     }
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second->us < b.second->us; });
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second->us < b.second->us; });
     std::vector<const TunedEntry*> out;
     for (const auto& [distance, entry] : found) out.push_back(entry);
     return out;
@@ -104,8 +112,8 @@ std::vector<const TunedEntry*> comparable(std::vector<const TunedEntry*> entries
 namespace {
 
 struct Extent {
-    double blocks = 0, per_element = 0;   // operations of one element
-    std::vector<double> lines;            // of each input with rows: the logarithm of the part of a 128-byte line at which all of them begin
+    double blocks = 0, per_element = 0;  // operations of one element
+    std::vector<double> lines;           // of each input with rows: the logarithm of the part of a 128-byte line at which all of them begin
 };
 
 std::optional<Extent> extent_of(const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& given) {
@@ -133,12 +141,13 @@ double square(double x) { return x * x; }
 
 }  // namespace
 
-std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& sizes, int multiprocessors) {
+std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel,
+                                   const std::map<std::string, std::int64_t>& sizes, int multiprocessors) {
     const auto here = extent_of(signature, kernel, sizes);
     if (!here) return std::nullopt;
     const double at_once = static_cast<double>(multiprocessors) * std::max(1, kernel.min_blocks_per_sm);
     const auto length = [&](const Extent& e) { return std::ceil(e.blocks / at_once) * e.per_element; };
-    std::vector<std::pair<double, double>> near;   // distance, the logarithm of the time
+    std::vector<std::pair<double, double>> near;  // distance, the logarithm of the time
     for (const TunedEntry* entry : entries) {
         const auto there = entry->us > 0 ? extent_of(signature, kernel, entry->sizes) : std::nullopt;
         if (!there) continue;
@@ -180,7 +189,8 @@ std::optional<Accepted> accepted(const ir::Module& module, const std::string& ke
     return found;
 }
 
-TunedModules::TunedModules(std::string file, std::string text, KernelModule& untuned, TunedFile tuned) : file_(std::move(file)), text_(std::move(text)), untuned_(untuned), tuned_(std::move(tuned)) {
+TunedModules::TunedModules(std::string file, std::string text, KernelModule& untuned, TunedFile tuned)
+    : file_(std::move(file)), text_(std::move(text)), untuned_(untuned), tuned_(std::move(tuned)) {
     if (tuned_.program_digest != runtime::program_digest(text_)) tuned_.entries.clear();
     if (const auto device = current_device(); device) gpu_ = device->name, multiprocessors_ = device->multiprocessors;
 }
@@ -215,15 +225,16 @@ KernelModule& TunedModules::pick(const std::string& kernel, const LaunchArgument
             const auto taken = at->second ? accepted(at->second->ir(), kernel, arguments) : std::nullopt;
             if (!taken) continue;
             const auto signature = find_signature(at->second->ir(), kernel);
-            const auto us = signature && taken->variant ? predicted_us(entries, *signature, *taken->variant, taken->sizes, multiprocessors_) : std::nullopt;
+            const auto us = signature && taken->variant ? predicted_us(entries, *signature, *taken->variant, taken->sizes, multiprocessors_)
+                                                        : std::nullopt;
             if (found && !(us && *us < least)) continue;
             found = true;
             chosen = at->second.get();
-            least = us.value_or(0);   // a program, or data without times: the nearest shape's it is
-            if (entries.front()->sizes == untuned->sizes) break;   // tuned itself, and this is its fastest
+            least = us.value_or(0);                               // a program, or data without times: the nearest shape's it is
+            if (entries.front()->sizes == untuned->sizes) break;  // tuned itself, and this is its fastest
         }
     }
-    if (picked_.size() >= 4096) picked_.clear();   // a caller whose shapes never come back
+    if (picked_.size() >= 4096) picked_.clear();  // a caller whose shapes never come back
     picked_.emplace(key, chosen);
     return *chosen;
 }

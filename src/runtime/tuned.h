@@ -1,10 +1,10 @@
 // Tuned constants: what `tilewright tune` found, kept as data beside the kernel file and used when it is launched.
 //
-// kernels/gemm.py has kernels/gemm.tuned.json: for each kernel, GPU and shape that was tuned, the time of every set of constants that is the best
-// for some shape. A shape that was tuned takes its best. For another one, each set is judged by its own launches: the times of those
-// nearest in blocks, in operations per element and in the alignment of rows, scaled to the rounds of blocks that this launch takes. The shortest is
-// taken; where no kernel so made accepts the arguments, the constants in the file. Entries belong to one program: when its digest is another they
-// are not used.
+// kernels/gemm.py has kernels/gemm.tuned.json: for each kernel, GPU and shape that was tuned, the time of every set of constants that is
+// the best for some shape. A shape that was tuned takes its best. For another one, each set is judged by its own launches: the times of
+// those nearest in blocks, in operations per element and in the alignment of rows, scaled to the rounds of blocks that this launch takes.
+// The shortest is taken; where no kernel so made accepts the arguments, the constants in the file. Entries belong to one program: when its
+// digest is another they are not used.
 #pragma once
 
 #include <map>
@@ -22,34 +22,39 @@ struct TunedEntry {
     std::string kernel, gpu;
     std::map<std::string, std::int64_t> sizes;
     lower::ConstValues constants;
-    double us = 0, default_us = 0;   // of the tuned and of the file's own constants, in one run
+    double us = 0, default_us = 0;  // of the tuned and of the file's own constants, in one run
 };
 
 struct TunedFile {
-    std::string program_digest;      // of what the kernel file said
+    std::string program_digest;  // of what the kernel file said
     std::vector<TunedEntry> entries;
 };
 
-// Of the program in a kernel file: its syntax tree without docstrings. Comments, blank lines and line breaks may change and tuned data stays.
+// Of the program in a kernel file: its syntax tree without docstrings. Comments, blank lines and line breaks may change and tuned data
+// stays.
 std::string program_digest(const std::string& text);
 
-std::string tuned_path(const std::string& kernel_file);   // "gemm.py" -> "gemm.tuned.json"
+std::string tuned_path(const std::string& kernel_file);  // "gemm.py" -> "gemm.tuned.json"
 // Nothing when there is no such file; a failure when it cannot be understood.
 Result<TunedFile> read_tuned(const std::string& kernel_file);
 Result<void> write_tuned(const std::string& kernel_file, const TunedFile& tuned);
 
-// Entries for this kernel and GPU, nearest first (squares of the logarithms of the sizes' ratios), for one shape the fastest first. An empty `gpu` takes those of every GPU.
-std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string& kernel, const std::string& gpu, const std::map<std::string, std::int64_t>& sizes);
+// Entries for this kernel and GPU, nearest first (squares of the logarithms of the sizes' ratios), for one shape the fastest first. An
+// empty `gpu` takes those of every GPU.
+std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string& kernel, const std::string& gpu,
+                                       const std::map<std::string, std::int64_t>& sizes);
 
-// Those by which sets of constants are compared at these sizes. Where several sets were timed for one shape, a set with less than half the entries of the
-// one that has most serves its own shapes alone: how it compares with the others elsewhere is not known.
+// Those by which sets of constants are compared at these sizes. Where several sets were timed for one shape, a set with less than half the
+// entries of the one that has most serves its own shapes alone: how it compares with the others elsewhere is not known.
 std::vector<const TunedEntry*> comparable(std::vector<const TunedEntry*> entries, const std::map<std::string, std::int64_t>& sizes);
 
-// The time of a launch with these sizes, by entries for the same constants and other shapes: the mean of the logarithms of the three nearest, by their
-// weights. Distance is by squares: of the logarithms of the ratios of blocks and of operations per element, and of how much of a 128-byte line the rows of
-// each input keep to. Blocks that fit the GPU at once run side by side, rounds of them one after another; a block makes as many elements
-// here as there, each in proportion to its operations. Nothing where no entry has a time and blocks.
-std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel, const std::map<std::string, std::int64_t>& sizes, int multiprocessors);
+// The time of a launch with these sizes, by entries for the same constants and other shapes: the mean of the logarithms of the three
+// nearest, by their weights. Distance is by squares: of the logarithms of the ratios of blocks and of operations per element, and of how
+// much of a 128-byte line the rows of each input keep to. Blocks that fit the GPU at once run side by side, rounds of them one after
+// another; a block makes as many elements here as there, each in proportion to its operations. Nothing where no entry has a time and
+// blocks.
+std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel,
+                                   const std::map<std::string, std::int64_t>& sizes, int multiprocessors);
 
 // The kernel file with its own constants, and one module for each set of tuned constants that was needed so far.
 class TunedModules {
@@ -66,8 +71,8 @@ private:
     KernelModule& untuned_;
     TunedFile tuned_;
     std::mutex guard_;
-    std::map<lower::ConstValues, std::unique_ptr<KernelModule>> modules_;           // null: rejected
-    std::map<std::pair<std::string, std::vector<std::int64_t>>, KernelModule*> picked_;   // by kernel and sizes
+    std::map<lower::ConstValues, std::unique_ptr<KernelModule>> modules_;                // null: rejected
+    std::map<std::pair<std::string, std::vector<std::int64_t>>, KernelModule*> picked_;  // by kernel and sizes
 };
 
 // The variant of the kernel that takes the arguments, and the sizes they mean; for a program no variant.

@@ -20,10 +20,8 @@ Result<std::pair<std::string, std::string>> parse_define(std::string_view text) 
     const auto equals = text.find('=');
     const auto name = text.substr(0, equals);
     if (!is_identifier(name))
-        return fail(FailureKind::bad_input, "'" + std::string(text) + "' does not define a name",
-                    "write -DNAME=VALUE or -DNAME");
-    return std::pair{std::string(name),
-                     equals == std::string_view::npos ? std::string() : std::string(text.substr(equals + 1))};
+        return fail(FailureKind::bad_input, "'" + std::string(text) + "' does not define a name", "write -DNAME=VALUE or -DNAME");
+    return std::pair{std::string(name), equals == std::string_view::npos ? std::string() : std::string(text.substr(equals + 1))};
 }
 
 Result<SourceHead> read_source_head(std::string_view source) {

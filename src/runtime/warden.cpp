@@ -166,7 +166,8 @@ bool wait_for_ward(Ward& ward, bool block, int& status) {
     } while (reaped < 0 && errno == EINTR);
     if (reaped == 0) return false;
     // Nothing in the pipe: somebody ended the warden itself.
-    if (::read(ward.report, &status, sizeof status) != static_cast<ssize_t>(sizeof status)) status = reaped > 0 && WIFSIGNALED(own) ? own : SIGKILL;
+    if (::read(ward.report, &status, sizeof status) != static_cast<ssize_t>(sizeof status))
+        status = reaped > 0 && WIFSIGNALED(own) ? own : SIGKILL;
     ::close(ward.report);
     ward.warden = ward.report = -1;
     return true;

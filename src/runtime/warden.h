@@ -20,7 +20,8 @@ struct Ward {
     int error = 0;    // why there is none
 };
 
-// Forks; `child_main` runs in the child, in the box, and must not return. It and everything it uses was made before: another thread may hold the allocator's lock.
+// Forks; `child_main` runs in the child, in the box, and must not return. It and everything it uses was made before: another thread may
+// hold the allocator's lock.
 Ward start_ward(const PreparedBox& box, const std::function<void()>& child_main);
 
 // Asks the warden to end everything; `wait_for_ward` tells when it has.

@@ -121,16 +121,11 @@ WorkerResult supervise(Ward& ward, Pipe& answer, Pipe& words, const WorkerLimits
             break;
         }
         if (killed) continue;
-        if (limits.memory_bytes && use.resident_bytes > limits.memory_bytes)
-            kill_all(WorkerEnd::out_of_memory);
-        else if (use.processes > limits.processes)
-            kill_all(WorkerEnd::too_many_processes);
-        else if (result.answer.size() > limits.answer_bytes)
-            kill_all(WorkerEnd::answer_too_long);
-        else if (elapsed() >= limits.seconds)
-            kill_all(WorkerEnd::timed_out);
-        else if (limits.stop && limits.stop->load())
-            kill_all(WorkerEnd::stopped);
+        if (limits.memory_bytes && use.resident_bytes > limits.memory_bytes) kill_all(WorkerEnd::out_of_memory);
+        else if (use.processes > limits.processes) kill_all(WorkerEnd::too_many_processes);
+        else if (result.answer.size() > limits.answer_bytes) kill_all(WorkerEnd::answer_too_long);
+        else if (elapsed() >= limits.seconds) kill_all(WorkerEnd::timed_out);
+        else if (limits.stop && limits.stop->load()) kill_all(WorkerEnd::stopped);
         // Both pipes closed but the process still there: poll would return at once and we would spin.
         if (!answer_open && !words_open) ::usleep(look_every_ms * 1000);
     }
@@ -147,10 +142,10 @@ WorkerResult supervise(Ward& ward, Pipe& answer, Pipe& words, const WorkerLimits
         result.signal = WTERMSIG(status);
     } else {
         result.status = WEXITSTATUS(status);
-        result.end = result.status == 0                      ? WorkerEnd::finished
-                     : result.status == status_out_of_memory ? WorkerEnd::out_of_memory
+        result.end = result.status == 0                                                     ? WorkerEnd::finished
+                     : result.status == status_out_of_memory                                ? WorkerEnd::out_of_memory
                      : result.status == status_no_program || result.status == status_no_box ? WorkerEnd::not_started
-                                                             : WorkerEnd::failed;
+                                                                                            : WorkerEnd::failed;
     }
     return result;
 }
@@ -184,8 +179,7 @@ std::string WorkerResult::sentence() const {
     switch (end) {
         case WorkerEnd::finished: return std::string("finished") + after;
         case WorkerEnd::failed: return "failed with status " + std::to_string(status) + after;
-        case WorkerEnd::crashed:
-            return "crashed with signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")" + after;
+        case WorkerEnd::crashed: return "crashed with signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")" + after;
         case WorkerEnd::timed_out: return std::string("was stopped at the time limit") + after;
         case WorkerEnd::out_of_memory: return std::string("reached the memory limit") + after;
         case WorkerEnd::too_many_processes: return std::string("started too many processes and was stopped") + after;

@@ -28,7 +28,7 @@ struct WorkerLimits {
     std::uint64_t words_bytes = 64ull << 10;   // how much of its standard error is kept (the end of it)
     const std::atomic<bool>* stop = nullptr;   // looked at every few milliseconds: true ends the child
     Box box = {};
-    Surroundings surroundings = Surroundings::allowed;  // of a program: API keys and the like are not handed on
+    Surroundings surroundings = Surroundings::allowed;     // of a program: API keys and the like are not handed on
     std::function<void(std::string_view)> on_answer = {};  // each piece of the answer as it arrives; called by the waiting thread
 };
 
@@ -40,7 +40,7 @@ enum class WorkerEnd {
     out_of_memory,  // reached the memory limit
     too_many_processes,
     answer_too_long,
-    stopped,  // killed because WorkerLimits::stop said so
+    stopped,     // killed because WorkerLimits::stop said so
     not_started  // no process could be made, or no such program
 };
 const char* name_of(WorkerEnd end);
@@ -60,7 +60,8 @@ struct WorkerResult {
 
 WorkerResult run_in_worker(const std::function<std::string()>& job, const WorkerLimits& limits = {});
 
-// argv[0] is searched in PATH, entries that depend on the working folder aside. `variables` ("NAME=value") are added to the allowed environment. The program reads `input` on standard input.
+// argv[0] is searched in PATH, entries that depend on the working folder aside. `variables` ("NAME=value") are added to the allowed
+// environment. The program reads `input` on standard input.
 WorkerResult run_program_in_worker(const std::vector<std::string>& argv, const WorkerLimits& limits = {},
                                    const std::vector<std::string>& variables = {}, std::string_view input = {});
 

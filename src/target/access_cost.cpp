@@ -44,10 +44,8 @@ SharedCost shared_wavefronts(const Arch& arch, LaneAddresses lanes, int bytes_pe
     SharedCost cost{0, 0};
     const std::size_t step = group == 32 ? 32 : 2 * group;
     for (std::size_t first = 0; first < lanes.size(); first += step) {
-        if (group == 32 || merges(first))
-            cost.wavefronts += group_wavefronts(arch, words_of(first, step));
-        else
-            cost.wavefronts += group_wavefronts(arch, words_of(first, group)) + group_wavefronts(arch, words_of(first + group, group));
+        if (group == 32 || merges(first)) cost.wavefronts += group_wavefronts(arch, words_of(first, step));
+        else cost.wavefronts += group_wavefronts(arch, words_of(first, group)) + group_wavefronts(arch, words_of(first + group, group));
     }
     const auto banks = static_cast<std::size_t>(arch.shared_banks);
     cost.ideal = static_cast<int>((words_of(0, lanes.size()).size() + banks - 1) / banks);
@@ -78,8 +76,7 @@ GlobalCost global_sectors(const Arch& arch, std::span<const std::optional<std::u
         }
     }
     const auto sector = static_cast<std::size_t>(arch.l2_sector_bytes);
-    return {static_cast<int>(sectors.size()), static_cast<int>(lines.size()),
-            static_cast<int>((asked.size() + sector - 1) / sector)};
+    return {static_cast<int>(sectors.size()), static_cast<int>(lines.size()), static_cast<int>((asked.size() + sector - 1) / sector)};
 }
 
 }  // namespace tw::target

@@ -7,15 +7,14 @@ namespace tw::target {
 
 namespace {
 
-constexpr std::array sm_80_features = {Feature::MmaSync16, Feature::Ldmatrix,  Feature::CpAsync, Feature::CpAsyncMbarrier,
+constexpr std::array sm_80_features = {Feature::MmaSync16, Feature::Ldmatrix, Feature::CpAsync,      Feature::CpAsyncMbarrier,
                                        Feature::Mbarrier,  Feature::RedF16x2, Feature::CvtBf16Direct};
 
 constexpr std::array sm_90a_features = {
-    Feature::MmaSync16,    Feature::MmaSyncFp8, Feature::Ldmatrix,       Feature::Stmatrix,   Feature::CpAsync,
-    Feature::CpAsyncMbarrier, Feature::Mbarrier, Feature::MbarrierTx,    Feature::Bulk,       Feature::Tma,
-    Feature::Cluster,      Feature::Wgmma,      Feature::SetMaxNReg,     Feature::ProxyFence, Feature::ElectSync,
-    Feature::RedF16x2,     Feature::RedBf16x2,  Feature::RedVectorF32,   Feature::GridDepControl, Feature::CvtFp8,
-    Feature::CvtBf16Direct};
+    Feature::MmaSync16,      Feature::MmaSyncFp8, Feature::Ldmatrix,     Feature::Stmatrix, Feature::CpAsync,   Feature::CpAsyncMbarrier,
+    Feature::Mbarrier,       Feature::MbarrierTx, Feature::Bulk,         Feature::Tma,      Feature::Cluster,   Feature::Wgmma,
+    Feature::SetMaxNReg,     Feature::ProxyFence, Feature::ElectSync,    Feature::RedF16x2, Feature::RedBf16x2, Feature::RedVectorF32,
+    Feature::GridDepControl, Feature::CvtFp8,     Feature::CvtBf16Direct};
 
 constexpr std::array<Arch, 2> archs = {{
     {.name = "sm_80",

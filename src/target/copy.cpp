@@ -27,24 +27,21 @@ Legality vector_access_legal(const Arch& arch, VectorAccess a) {
 
 Legality vector_access_aligned(VectorAccess a, std::uint64_t address) {
     if (address % static_cast<std::uint64_t>(a.bytes()) != 0)
-        return Legality::no("address " + text(address) + " is not a multiple of the access width of " +
-                            std::to_string(a.bytes()) + " bytes");
+        return Legality::no("address " + text(address) + " is not a multiple of the access width of " + std::to_string(a.bytes()) +
+                            " bytes");
     return Legality::yes();
 }
 
 VectorAccess widest_vector(const Arch& arch, int element_bytes, int elements, int aligned_bytes) {
     // Narrow elements are moved as 4- or 8-byte words; what counts is the number of bytes per access.
     int total = element_bytes;
-    while (total * 2 <= arch.max_vector_bytes && aligned_bytes % (total * 2) == 0 &&
-           elements * element_bytes % (total * 2) == 0)
+    while (total * 2 <= arch.max_vector_bytes && aligned_bytes % (total * 2) == 0 && elements * element_bytes % (total * 2) == 0)
         total *= 2;
     const int word = total <= 4 ? (total > element_bytes ? total : element_bytes) : (element_bytes > 4 ? element_bytes : 4);
     return {word, total / word};
 }
 
-std::string CpAsync::ptx_name() const {
-    return std::string("cp.async.") + (cache == CpAsyncCache::Cg ? "cg" : "ca") + ".shared.global";
-}
+std::string CpAsync::ptx_name() const { return std::string("cp.async.") + (cache == CpAsyncCache::Cg ? "cg" : "ca") + ".shared.global"; }
 
 Legality cp_async_legal(const Arch& arch, CpAsync c) {
     if (!arch.has(Feature::CpAsync)) return Legality::no("cp.async does not exist on " + std::string(arch.name));
@@ -62,15 +59,13 @@ Legality cp_async_operands_legal(CpAsync c, std::uint64_t shared_address, std::u
     if (global_address % size != 0)
         return Legality::no("cp.async source " + text(global_address) + " is not aligned to " + text(size) + " bytes");
     if (source_bytes < 0 || source_bytes > c.bytes)
-        return Legality::no("cp.async src-size is " + std::to_string(source_bytes) + "; it must be 0 to " +
-                            std::to_string(c.bytes));
+        return Legality::no("cp.async src-size is " + std::to_string(source_bytes) + "; it must be 0 to " + std::to_string(c.bytes));
     return Legality::yes();
 }
 
 int cp_async_mbarrier_pending_change(bool noinc) { return noinc ? -1 : 0; }
 
-Legality bulk_copy_legal(const Arch& arch, BulkDirection d, std::uint64_t destination, std::uint64_t source,
-                         std::uint64_t size) {
+Legality bulk_copy_legal(const Arch& arch, BulkDirection d, std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
     if (!arch.has(Feature::Bulk)) return Legality::no("cp.async.bulk does not exist on " + std::string(arch.name));
     if (size == 0 || size % 16 != 0)
         return Legality::no("cp.async.bulk of " + text(size) + " bytes; the size must be a positive multiple of 16");

@@ -27,7 +27,7 @@ VectorAccess widest_vector(const Arch& arch, int element_bytes, int elements, in
 // ---- cp.async: 4, 8 or 16 bytes global -> shared per thread, without passing through registers ----
 enum class CpAsyncCache : std::uint8_t { Ca, Cg };  // Cg keeps the line out of L1 and is only for 16 bytes
 struct CpAsync {
-    int bytes;             // cp-size: 4, 8, 16
+    int bytes;  // cp-size: 4, 8, 16
     CpAsyncCache cache;
     [[nodiscard]] std::string ptx_name() const;  // "cp.async.cg.shared.global"
 };
@@ -42,7 +42,6 @@ int cp_async_mbarrier_pending_change(bool noinc);  // net change of the pending 
 
 // ---- cp.async.bulk: 1D, any direction among global, shared::cta and shared::cluster ----
 enum class BulkDirection : std::uint8_t { GlobalToShared, SharedToGlobal, SharedToCluster, GlobalPrefetchL2 };
-Legality bulk_copy_legal(const Arch& arch, BulkDirection d, std::uint64_t destination, std::uint64_t source,
-                         std::uint64_t size_bytes);
+Legality bulk_copy_legal(const Arch& arch, BulkDirection d, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes);
 
 }  // namespace tw::target

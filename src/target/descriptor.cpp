@@ -25,8 +25,7 @@ constexpr SwizzleMode mode_of(std::uint64_t code) {
 }
 
 Legality field_legal(std::uint32_t bytes, const char* what) {
-    if (bytes % 16 != 0)
-        return Legality::no(std::string(what) + " is " + std::to_string(bytes) + " bytes; it must be a multiple of 16");
+    if (bytes % 16 != 0) return Legality::no(std::string(what) + " is " + std::to_string(bytes) + " bytes; it must be a multiple of 16");
     if (bytes >= field_limit)
         return Legality::no(std::string(what) + " is " + std::to_string(bytes) + " bytes; the descriptor holds less than " +
                             std::to_string(field_limit));
@@ -91,10 +90,9 @@ Legality tile_legal(const OperandTile& t) {
                             std::to_string(k_step(t.type)) + " for " + std::string(name(t.type)));
     if (t.mn % 8 != 0) return Legality::no("M/N extent " + std::to_string(t.mn) + " is not a multiple of 8");
     if (t.contiguous() % t.span_elements() != 0)
-        return Legality::no("the contiguous extent (" + std::to_string(t.contiguous()) + " x " + std::string(name(t.type)) +
-                            " = " + std::to_string(t.contiguous() * bytes(t.type)) +
-                            " bytes) is not a multiple of the swizzle span of " + std::to_string(span_bytes(t.swizzle)) +
-                            " bytes");
+        return Legality::no("the contiguous extent (" + std::to_string(t.contiguous()) + " x " + std::string(name(t.type)) + " = " +
+                            std::to_string(t.contiguous() * bytes(t.type)) + " bytes) is not a multiple of the swizzle span of " +
+                            std::to_string(span_bytes(t.swizzle)) + " bytes");
     if (t.column_bytes() >= static_cast<int>(field_limit))
         return Legality::no("a column of the tile takes " + std::to_string(t.column_bytes()) +
                             " bytes; the descriptor's offsets hold less than " + std::to_string(field_limit));
@@ -115,8 +113,7 @@ MatrixDescriptor tile_descriptor(const OperandTile& t, std::uint32_t base, int m
     const auto column = static_cast<std::uint32_t>(t.column_bytes());
     const auto eight_rows = static_cast<std::uint32_t>(8 * span_bytes(t.swizzle));
     const bool plain = t.swizzle == SwizzleMode::None;
-    MatrixDescriptor d{.start_address = base + static_cast<std::uint32_t>(tile_linear_offset(t, mn0, k0)),
-                       .swizzle = t.swizzle};
+    MatrixDescriptor d{.start_address = base + static_cast<std::uint32_t>(tile_linear_offset(t, mn0, k0)), .swizzle = t.swizzle};
     if (t.major == Major::K) {
         d.stride_bytes = eight_rows;
         d.leading_bytes = plain ? column : 16;  // unused with a swizzle; 16 is its conventional value
@@ -140,8 +137,8 @@ Legality tile_descriptor_legal(const OperandTile& t, std::uint32_t base, int mn0
     if (mn0 < 0 || mn0 % unit != 0)
         return Legality::no("M/N position " + std::to_string(mn0) + " is not a multiple of " + std::to_string(unit));
     if (mn0 + mn_extent > t.mn)
-        return Legality::no("rows " + std::to_string(mn0) + " to " + std::to_string(mn0 + mn_extent) +
-                            " leave the tile, which has " + std::to_string(t.mn));
+        return Legality::no("rows " + std::to_string(mn0) + " to " + std::to_string(mn0 + mn_extent) + " leave the tile, which has " +
+                            std::to_string(t.mn));
     return descriptor_legal(tile_descriptor(t, base, mn0, k0));
 }
 
@@ -156,10 +153,8 @@ std::string tile_notation(const OperandTile& t) {
     const std::string along_shape = pair(span, t.contiguous() / span), along_stride = pair(1, column);
     const std::string across_shape = pair(8, t.other() / 8), across_stride = pair(span, 8 * span);
     const bool k_major = t.major == Major::K;
-    const std::string layout = "(" + (k_major ? across_shape : along_shape) + "," +
-                               (k_major ? along_shape : across_shape) + "):(" +
-                               (k_major ? across_stride : along_stride) + "," +
-                               (k_major ? along_stride : across_stride) + ")";
+    const std::string layout = "(" + (k_major ? across_shape : along_shape) + "," + (k_major ? along_shape : across_shape) + "):(" +
+                               (k_major ? across_stride : along_stride) + "," + (k_major ? along_stride : across_stride) + ")";
     if (t.swizzle == SwizzleMode::None) return layout;
     const int element_shift = std::countr_zero(static_cast<unsigned>(bytes(t.type)));
     return "Sw<" + std::to_string(swizzle_bits(t.swizzle)) + "," + std::to_string(4 - element_shift) + ",3> o " + layout;

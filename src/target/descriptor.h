@@ -59,8 +59,8 @@ struct OperandTile {
     [[nodiscard]] int contiguous() const { return major == Major::K ? k : mn; }
     [[nodiscard]] int other() const { return major == Major::K ? mn : k; }
     [[nodiscard]] int span_elements() const { return span_bytes(swizzle) / bytes(type); }
-    [[nodiscard]] int columns() const;            // span-wide columns
-    [[nodiscard]] int column_bytes() const;       // bytes of one of them
+    [[nodiscard]] int columns() const;       // span-wide columns
+    [[nodiscard]] int column_bytes() const;  // bytes of one of them
     [[nodiscard]] int size_bytes() const { return columns() * column_bytes(); }
     friend bool operator==(const OperandTile&, const OperandTile&) = default;
 };

@@ -10,20 +10,20 @@ namespace {
 
 constexpr std::array<DTypeInfo, 14> table = {{
     //                name     ptx     cuda              bits  float  signed exp frac bias  inf
-    {DType::F64,  "f64",  "f64",  "double",          64, true,  true,  11, 52, 1023, true},
-    {DType::F32,  "f32",  "f32",  "float",           32, true,  true,  8,  23, 127,  true},
-    {DType::TF32, "tf32", "tf32", "float",           32, true,  true,  8,  10, 127,  true},
-    {DType::BF16, "bf16", "bf16", "__nv_bfloat16",   16, true,  true,  8,  7,  127,  true},
-    {DType::F16,  "f16",  "f16",  "__half",          16, true,  true,  5,  10, 15,   true},
-    {DType::E4M3, "e4m3", "e4m3", "unsigned char",   8,  true,  true,  4,  3,  7,    false},
-    {DType::E5M2, "e5m2", "e5m2", "unsigned char",   8,  true,  true,  5,  2,  15,   true},
-    {DType::I64,  "i64",  "s64",  "long long",       64, false, true,  0,  0,  0,    false},
-    {DType::I32,  "i32",  "s32",  "int",             32, false, true,  0,  0,  0,    false},
-    {DType::U32,  "u32",  "u32",  "unsigned",        32, false, false, 0,  0,  0,    false},
-    {DType::I16,  "i16",  "s16",  "short",           16, false, true,  0,  0,  0,    false},
-    {DType::I8,   "i8",   "s8",   "signed char",     8,  false, true,  0,  0,  0,    false},
-    {DType::U8,   "u8",   "u8",   "unsigned char",   8,  false, false, 0,  0,  0,    false},
-    {DType::Bool, "bool", "pred", "bool",            8,  false, false, 0,  0,  0,    false},
+    {DType::F64, "f64", "f64", "double", 64, true, true, 11, 52, 1023, true},
+    {DType::F32, "f32", "f32", "float", 32, true, true, 8, 23, 127, true},
+    {DType::TF32, "tf32", "tf32", "float", 32, true, true, 8, 10, 127, true},
+    {DType::BF16, "bf16", "bf16", "__nv_bfloat16", 16, true, true, 8, 7, 127, true},
+    {DType::F16, "f16", "f16", "__half", 16, true, true, 5, 10, 15, true},
+    {DType::E4M3, "e4m3", "e4m3", "unsigned char", 8, true, true, 4, 3, 7, false},
+    {DType::E5M2, "e5m2", "e5m2", "unsigned char", 8, true, true, 5, 2, 15, true},
+    {DType::I64, "i64", "s64", "long long", 64, false, true, 0, 0, 0, false},
+    {DType::I32, "i32", "s32", "int", 32, false, true, 0, 0, 0, false},
+    {DType::U32, "u32", "u32", "unsigned", 32, false, false, 0, 0, 0, false},
+    {DType::I16, "i16", "s16", "short", 16, false, true, 0, 0, 0, false},
+    {DType::I8, "i8", "s8", "signed char", 8, false, true, 0, 0, 0, false},
+    {DType::U8, "u8", "u8", "unsigned char", 8, false, false, 0, 0, 0, false},
+    {DType::Bool, "bool", "pred", "bool", 8, false, false, 0, 0, 0, false},
 }};
 
 // A float format as the arithmetic below needs it. TF32 is handled as 19 bits and shifted into its 32-bit place.
@@ -61,8 +61,7 @@ Unpacked unpack(std::uint64_t v, const Format& f, bool has_infinity = true) {
     const std::uint64_t fraction = v & fraction_mask;
     const std::uint64_t exponent = (v >> f.fraction_bits) & exponent_mask;
     const bool negative = ((v >> (f.fraction_bits + f.exponent_bits)) & 1) != 0;
-    if (has_infinity && exponent == exponent_mask)
-        return {fraction == 0 ? Kind::Infinite : Kind::Nan, negative, 0, 0};
+    if (has_infinity && exponent == exponent_mask) return {fraction == 0 ? Kind::Infinite : Kind::Nan, negative, 0, 0};
     if (!has_infinity && exponent == exponent_mask && fraction == fraction_mask) return {Kind::Nan, negative, 0, 0};
     if (exponent == 0) return {Kind::Finite, negative, fraction, 1 - f.bias - f.fraction_bits};
     return {Kind::Finite, negative, fraction | (std::uint64_t{1} << f.fraction_bits),
@@ -101,20 +100,18 @@ std::uint64_t pack(const Unpacked& u, const Format& f, Rounding rounding, bool s
     const bool normal = value_exponent >= minimum_exponent;
     const int step_exponent = (normal ? value_exponent : minimum_exponent) - f.fraction_bits;
     const int shift = step_exponent - u.exponent;
-    const std::uint64_t rounded =
-        shift > 0 ? shift_right_rounded(u.significand, shift, rounding) : u.significand << -shift;
+    const std::uint64_t rounded = shift > 0 ? shift_right_rounded(u.significand, shift, rounding) : u.significand << -shift;
     // The hidden bit of a normal number adds one to the exponent field, and a carry out of the fraction adds another.
     std::uint64_t encoded = rounded;
     if (normal) encoded += static_cast<std::uint64_t>(value_exponent + f.bias - 1) << f.fraction_bits;
-    if (value_exponent > f.bias + 1 || encoded > f.max_finite)
-        return sign | (rounding == Rounding::Rz ? f.max_finite : overflow);
+    if (value_exponent > f.bias + 1 || encoded > f.max_finite) return sign | (rounding == Rounding::Rz ? f.max_finite : overflow);
     return sign | encoded;
 }
 
 double as_double(const Unpacked& u) {
     if (u.kind == Kind::Nan) return std::numeric_limits<double>::quiet_NaN();
-    const double magnitude = u.kind == Kind::Infinite ? std::numeric_limits<double>::infinity()
-                                                      : std::ldexp(static_cast<double>(u.significand), u.exponent);
+    const double magnitude =
+        u.kind == Kind::Infinite ? std::numeric_limits<double>::infinity() : std::ldexp(static_cast<double>(u.significand), u.exponent);
     return u.negative ? -magnitude : magnitude;
 }
 
@@ -188,9 +185,7 @@ std::uint64_t pack_any(const Unpacked& u, DType type) {
     return 0;
 }
 
-std::uint64_t storage_mask(DType type) {
-    return bits(type) == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits(type)) - 1;
-}
+std::uint64_t storage_mask(DType type) { return bits(type) == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits(type)) - 1; }
 
 }  // namespace
 
@@ -241,14 +236,12 @@ std::uint32_t e5m2_to_f32(std::uint8_t v) { return f16_to_f32(e5m2_to_f16(v)); }
 // Between f32 and f64 a NaN keeps its sign and the upper part of its payload, and becomes quiet.
 std::uint32_t f64_to_f32(std::uint64_t v) {
     const Unpacked u = unpack(v, f64_format);
-    if (u.kind == Kind::Nan)
-        return static_cast<std::uint32_t>((v >> 32 & 0x80000000) | 0x7fc00000 | (v >> 29 & 0x3fffff));
+    if (u.kind == Kind::Nan) return static_cast<std::uint32_t>((v >> 32 & 0x80000000) | 0x7fc00000 | (v >> 29 & 0x3fffff));
     return static_cast<std::uint32_t>(pack(u, f32_format, Rounding::Rn, false));
 }
 std::uint64_t f32_to_f64(std::uint32_t v) {
     const Unpacked u = unpack(v, f32_format);
-    if (u.kind == Kind::Nan)
-        return (std::uint64_t{v} & 0x80000000) << 32 | 0x7ff8000000000000 | (std::uint64_t{v} & 0x3fffff) << 29;
+    if (u.kind == Kind::Nan) return (std::uint64_t{v} & 0x80000000) << 32 | 0x7ff8000000000000 | (std::uint64_t{v} & 0x3fffff) << 29;
     return pack(u, f64_format, Rounding::Rn, false);
 }
 
@@ -268,15 +261,9 @@ std::int8_t f32_to_i8_sat(std::uint32_t v) {
 std::uint8_t f32_to_u8_sat(std::uint32_t v) {
     return static_cast<std::uint8_t>(to_integer(unpack(v, f32_format), Rounding::Rn, 0, UINT8_MAX, 0));
 }
-std::uint32_t i32_to_f32(std::int32_t v) {
-    return static_cast<std::uint32_t>(pack(unpack_integer(v), f32_format, Rounding::Rn, false));
-}
-std::uint32_t u32_to_f32(std::uint32_t v) {
-    return static_cast<std::uint32_t>(pack(unpack_integer(v), f32_format, Rounding::Rn, false));
-}
-std::uint32_t i64_to_f32(std::int64_t v) {
-    return static_cast<std::uint32_t>(pack(unpack_integer(v), f32_format, Rounding::Rn, false));
-}
+std::uint32_t i32_to_f32(std::int32_t v) { return static_cast<std::uint32_t>(pack(unpack_integer(v), f32_format, Rounding::Rn, false)); }
+std::uint32_t u32_to_f32(std::uint32_t v) { return static_cast<std::uint32_t>(pack(unpack_integer(v), f32_format, Rounding::Rn, false)); }
+std::uint32_t i64_to_f32(std::int64_t v) { return static_cast<std::uint32_t>(pack(unpack_integer(v), f32_format, Rounding::Rn, false)); }
 
 std::uint64_t convert(std::uint64_t value, DType from, DType to) {
     value &= storage_mask(from);
@@ -285,8 +272,7 @@ std::uint64_t convert(std::uint64_t value, DType from, DType to) {
     if (from == DType::F64 && to == DType::F32) return f64_to_f32(value);
     if (from == DType::F32 && to == DType::F64) return f32_to_f64(static_cast<std::uint32_t>(value));
     if (from == DType::F32 && to == DType::TF32) return f32_to_tf32(static_cast<std::uint32_t>(value));
-    if (from == DType::TF32 && (to == DType::F32 || to == DType::TF32))
-        return tf32_as_read_by_mma(static_cast<std::uint32_t>(value));
+    if (from == DType::TF32 && (to == DType::F32 || to == DType::TF32)) return tf32_as_read_by_mma(static_cast<std::uint32_t>(value));
     const bool between_integers = !info(from).is_float && !info(to).is_float;
     if (between_integers && to != DType::Bool) {
         const Unpacked u = unpack_any(value, from);

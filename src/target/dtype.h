@@ -20,16 +20,16 @@ inline constexpr std::array<DType, 14> all_dtypes = {DType::F64,  DType::F32,  D
 
 struct DTypeInfo {
     DType type;
-    std::string_view name;      // as the language and the JSON spell it
-    std::string_view ptx;       // PTX type suffix of a matrix operand or arithmetic instruction, without the dot
-    std::string_view cuda;      // the C++ type that holds one element in emitted code
-    int storage_bits;           // bits one element occupies in memory (Bool: 8, TF32: 32)
+    std::string_view name;  // as the language and the JSON spell it
+    std::string_view ptx;   // PTX type suffix of a matrix operand or arithmetic instruction, without the dot
+    std::string_view cuda;  // the C++ type that holds one element in emitted code
+    int storage_bits;       // bits one element occupies in memory (Bool: 8, TF32: 32)
     bool is_float;
     bool is_signed;
-    int exponent_bits;          // floats only
-    int fraction_bits;          // floats only: stored significand bits without the hidden one
-    int exponent_bias;          // floats only
-    bool has_infinity;          // E4M3 has none
+    int exponent_bits;  // floats only
+    int fraction_bits;  // floats only: stored significand bits without the hidden one
+    int exponent_bias;  // floats only
+    bool has_infinity;  // E4M3 has none
 };
 
 const DTypeInfo& info(DType type);
@@ -42,33 +42,33 @@ std::optional<DType> dtype_from_name(std::string_view name);
 // Rn: to nearest, ties to even. Rna: to nearest, ties away from zero. Rz: towards zero (truncation).
 enum class Rounding : std::uint8_t { Rn, Rna, Rz };
 
-std::uint16_t f32_to_bf16(std::uint32_t f32, Rounding r = Rounding::Rn);  // NaN -> 0x7fff
-std::uint16_t f32_to_f16(std::uint32_t f32, Rounding r = Rounding::Rn);   // NaN -> 0x7fff
-std::uint32_t f32_to_tf32(std::uint32_t f32, Rounding r = Rounding::Rna); // cvt.rna.tf32.f32; low 13 bits of the result 0, of a NaN too
-std::uint8_t f32_to_e4m3(std::uint32_t f32);                              // rn.satfinite; NaN -> 0x7f
-std::uint8_t f32_to_e5m2(std::uint32_t f32);                              // rn.satfinite; NaN -> 0x7f
-std::uint8_t f16_to_e4m3(std::uint16_t f16);                              // rn.satfinite
-std::uint8_t f16_to_e5m2(std::uint16_t f16);                              // rn.satfinite
-std::uint32_t bf16_to_f32(std::uint16_t v);                               // exact (a shift; NaN payload kept)
-std::uint32_t f16_to_f32(std::uint16_t v);                                // exact; NaN -> 0x7fffffff
-std::uint16_t e4m3_to_f16(std::uint8_t v);                                // exact; NaN -> 0x7fff
-std::uint16_t e5m2_to_f16(std::uint8_t v);                                // exact; NaN -> 0x7fff
+std::uint16_t f32_to_bf16(std::uint32_t f32, Rounding r = Rounding::Rn);   // NaN -> 0x7fff
+std::uint16_t f32_to_f16(std::uint32_t f32, Rounding r = Rounding::Rn);    // NaN -> 0x7fff
+std::uint32_t f32_to_tf32(std::uint32_t f32, Rounding r = Rounding::Rna);  // cvt.rna.tf32.f32; low 13 bits of the result 0, of a NaN too
+std::uint8_t f32_to_e4m3(std::uint32_t f32);                               // rn.satfinite; NaN -> 0x7f
+std::uint8_t f32_to_e5m2(std::uint32_t f32);                               // rn.satfinite; NaN -> 0x7f
+std::uint8_t f16_to_e4m3(std::uint16_t f16);                               // rn.satfinite
+std::uint8_t f16_to_e5m2(std::uint16_t f16);                               // rn.satfinite
+std::uint32_t bf16_to_f32(std::uint16_t v);                                // exact (a shift; NaN payload kept)
+std::uint32_t f16_to_f32(std::uint16_t v);                                 // exact; NaN -> 0x7fffffff
+std::uint16_t e4m3_to_f16(std::uint8_t v);                                 // exact; NaN -> 0x7fff
+std::uint16_t e5m2_to_f16(std::uint8_t v);                                 // exact; NaN -> 0x7fff
 std::uint32_t e4m3_to_f32(std::uint8_t v);
 std::uint32_t e5m2_to_f32(std::uint8_t v);
-std::uint32_t f64_to_f32(std::uint64_t f64);                              // rn; a NaN keeps sign and upper payload, quiet
-std::uint64_t f32_to_f64(std::uint32_t f32);                              // exact; a NaN keeps sign and payload, quiet
+std::uint32_t f64_to_f32(std::uint64_t f64);  // rn; a NaN keeps sign and upper payload, quiet
+std::uint64_t f32_to_f64(std::uint32_t f32);  // exact; a NaN keeps sign and payload, quiet
 
 // What a tensor core sees of an f32 bit pattern that is used as a tf32 operand without cvt: the low 13 bits are ignored.
 std::uint32_t tf32_as_read_by_mma(std::uint32_t f32);
 
-std::int32_t f32_to_i32(std::uint32_t f32, Rounding r);                   // Rn: cvt.rni, Rz: cvt.rzi; saturates; NaN -> 0
+std::int32_t f32_to_i32(std::uint32_t f32, Rounding r);  // Rn: cvt.rni, Rz: cvt.rzi; saturates; NaN -> 0
 std::uint32_t f32_to_u32(std::uint32_t f32, Rounding r);
-std::int64_t f32_to_i64(std::uint32_t f32, Rounding r);                   // NaN -> INT64_MIN (0x8000...)
-std::int8_t f32_to_i8_sat(std::uint32_t f32);                             // cvt.rni.sat.s8.f32
-std::uint8_t f32_to_u8_sat(std::uint32_t f32);                            // cvt.rni.sat.u8.f32
-std::uint32_t i32_to_f32(std::int32_t v);                                 // rn
-std::uint32_t u32_to_f32(std::uint32_t v);                                // rn
-std::uint32_t i64_to_f32(std::int64_t v);                                 // rn
+std::int64_t f32_to_i64(std::uint32_t f32, Rounding r);  // NaN -> INT64_MIN (0x8000...)
+std::int8_t f32_to_i8_sat(std::uint32_t f32);            // cvt.rni.sat.s8.f32
+std::uint8_t f32_to_u8_sat(std::uint32_t f32);           // cvt.rni.sat.u8.f32
+std::uint32_t i32_to_f32(std::int32_t v);                // rn
+std::uint32_t u32_to_f32(std::uint32_t v);               // rn
+std::uint32_t i64_to_f32(std::int64_t v);                // rn
 
 // Any type to any type, as one cast in the language means it: through f32 for float formats narrower than f32 (exact that
 // way), satfinite for fp8, rna for tf32, truncation towards zero for float to integer, rn for integer to float, low bits

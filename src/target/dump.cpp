@@ -65,10 +65,14 @@ constexpr std::array conversions = {
     NamedConversion{"f32_to_f16_rz", "cvt.rz.f16.f32", 32, 16,
                     [](std::uint64_t v) -> std::uint64_t { return f32_to_f16(u32(v), Rounding::Rz); }},
     NamedConversion{"f32_to_tf32_rna", "cvt.rna.tf32.f32", 32, 32, [](std::uint64_t v) -> std::uint64_t { return f32_to_tf32(u32(v)); }},
-    NamedConversion{"f32_to_e4m3", "cvt.rn.satfinite.e4m3x2.f32", 32, 8, [](std::uint64_t v) -> std::uint64_t { return f32_to_e4m3(u32(v)); }},
-    NamedConversion{"f32_to_e5m2", "cvt.rn.satfinite.e5m2x2.f32", 32, 8, [](std::uint64_t v) -> std::uint64_t { return f32_to_e5m2(u32(v)); }},
-    NamedConversion{"f16_to_e4m3", "cvt.rn.satfinite.e4m3x2.f16x2", 16, 8, [](std::uint64_t v) -> std::uint64_t { return f16_to_e4m3(u16(v)); }},
-    NamedConversion{"f16_to_e5m2", "cvt.rn.satfinite.e5m2x2.f16x2", 16, 8, [](std::uint64_t v) -> std::uint64_t { return f16_to_e5m2(u16(v)); }},
+    NamedConversion{"f32_to_e4m3", "cvt.rn.satfinite.e4m3x2.f32", 32, 8,
+                    [](std::uint64_t v) -> std::uint64_t { return f32_to_e4m3(u32(v)); }},
+    NamedConversion{"f32_to_e5m2", "cvt.rn.satfinite.e5m2x2.f32", 32, 8,
+                    [](std::uint64_t v) -> std::uint64_t { return f32_to_e5m2(u32(v)); }},
+    NamedConversion{"f16_to_e4m3", "cvt.rn.satfinite.e4m3x2.f16x2", 16, 8,
+                    [](std::uint64_t v) -> std::uint64_t { return f16_to_e4m3(u16(v)); }},
+    NamedConversion{"f16_to_e5m2", "cvt.rn.satfinite.e5m2x2.f16x2", 16, 8,
+                    [](std::uint64_t v) -> std::uint64_t { return f16_to_e5m2(u16(v)); }},
     NamedConversion{"f16_to_f32", "cvt.f32.f16", 16, 32, [](std::uint64_t v) -> std::uint64_t { return f16_to_f32(u16(v)); }},
     NamedConversion{"bf16_to_f32", "shl 16", 16, 32, [](std::uint64_t v) -> std::uint64_t { return bf16_to_f32(u16(v)); }},
     NamedConversion{"e4m3_to_f16", "cvt.rn.f16x2.e4m3x2", 8, 16, [](std::uint64_t v) -> std::uint64_t { return e4m3_to_f16(u8(v)); }},
@@ -106,9 +110,12 @@ std::vector<std::uint32_t> matrix_sums(std::string_view unit, std::string_view a
     }
     const bool is_mma = unit == "mma";
     const Arch& arch = *find_arch("sm_90a");
-    const Legality legal = is_mma ? mma_legal(arch, {16, 8, k}, *a_type, *b_type, *acc_type)
-                                  : wgmma_legal(arch, {.n = 64, .a = *a_type, .b = *b_type, .d = *acc_type, .a_in_registers = false,
-                                                       .a_major = Major::K, .b_major = Major::K});
+    const Legality legal =
+        is_mma
+            ? mma_legal(arch, {16, 8, k}, *a_type, *b_type, *acc_type)
+            : wgmma_legal(
+                  arch,
+                  {.n = 64, .a = *a_type, .b = *b_type, .d = *acc_type, .a_in_registers = false, .a_major = Major::K, .b_major = Major::K});
     if (!legal || (!is_mma && unit != "wgmma")) {
         why = legal ? "the unit is mma or wgmma" : legal.reason;
         return {};
@@ -132,8 +139,12 @@ json dump_tables() {
     for (const Arch& a : all_archs()) out["architectures"].push_back(arch_row(a));
     for (const DType t : all_dtypes) {
         const DTypeInfo& i = info(t);
-        out["types"].push_back({{"name", i.name}, {"ptx", i.ptx}, {"bits", i.storage_bits}, {"float", i.is_float},
-                                {"exponent_bits", i.exponent_bits}, {"fraction_bits", i.fraction_bits}});
+        out["types"].push_back({{"name", i.name},
+                                {"ptx", i.ptx},
+                                {"bits", i.storage_bits},
+                                {"float", i.is_float},
+                                {"exponent_bits", i.exponent_bits},
+                                {"fraction_bits", i.fraction_bits}});
     }
     for (const NamedConversion& c : conversions) out["conversions"].push_back({{"name", c.name}, {"ptx", c.ptx}});
     for (const Instruction& row : all_instructions())
@@ -154,8 +165,13 @@ json dump_tables() {
             {{"first", name(r.first)}, {"second", name(r.second)}, {"needs", steps}, {"text", r.text}, {"section", r.section}});
     }
     for (const MmaInstruction& m : all_mma())
-        out["mma"].push_back({{"ptx", m.ptx_name()}, {"a", name(m.a)}, {"b", name(m.b)}, {"c", name(m.c)},
-                              {"a_map", fragment(m.a_map)}, {"b_map", fragment(m.b_map)}, {"c_map", fragment(m.c_map)},
+        out["mma"].push_back({{"ptx", m.ptx_name()},
+                              {"a", name(m.a)},
+                              {"b", name(m.b)},
+                              {"c", name(m.c)},
+                              {"a_map", fragment(m.a_map)},
+                              {"b_map", fragment(m.b_map)},
+                              {"c_map", fragment(m.c_map)},
                               {"section", m.ptx_section}});
     for (const int n : wgmma_legal_n(DType::BF16))
         out["wgmma"]["accumulators"].push_back({{"n", n}, {"map", fragment(wgmma_accumulator_map(n))}});
@@ -163,7 +179,8 @@ json dump_tables() {
         out["wgmma"]["a_registers"].push_back({{"type", name(t)}, {"n", wgmma_legal_n(t)}, {"map", fragment(wgmma_a_register_map(t))}});
     for (const bool transpose : {false, true})
         out["matrix_moves"].push_back({{"transpose", transpose}, {"map", fragment(matrix_move_map(transpose))}});
-    out["limits"] = {{"mbarrier_count", mbarrier_max_count}, {"mbarrier_tx", mbarrier_max_tx},
+    out["limits"] = {{"mbarrier_count", mbarrier_max_count},
+                     {"mbarrier_tx", mbarrier_max_tx},
                      {"setmaxnreg", {{"min", setmaxnreg_min}, {"max", setmaxnreg_max}, {"step", setmaxnreg_step}}}};
     return out;
 }

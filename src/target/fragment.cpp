@@ -35,9 +35,7 @@ std::string mode(const std::vector<FragmentDigit>& digits, int rows, bool stride
 int FragmentMap::threads() const { return product(thread_digits); }
 int FragmentMap::values() const { return product(value_digits); }
 
-Coord FragmentMap::at(int thread, int value) const {
-    return moved(value_digits, value, moved(thread_digits, thread, Coord{0, 0}));
-}
+Coord FragmentMap::at(int thread, int value) const { return moved(value_digits, value, moved(thread_digits, thread, Coord{0, 0})); }
 
 std::optional<ThreadValue> FragmentMap::owner(int row, int col) const {
     // Fragments are at most 128 x 128 entries, and callers that need many owners build a table; a search is fine here.
@@ -48,8 +46,8 @@ std::optional<ThreadValue> FragmentMap::owner(int row, int col) const {
 }
 
 std::string FragmentMap::tv_notation() const {
-    return "(" + mode(thread_digits, rows, false) + "," + mode(value_digits, rows, false) + "):(" +
-           mode(thread_digits, rows, true) + "," + mode(value_digits, rows, true) + ")";
+    return "(" + mode(thread_digits, rows, false) + "," + mode(value_digits, rows, false) + "):(" + mode(thread_digits, rows, true) + "," +
+           mode(value_digits, rows, true) + ")";
 }
 
 FragmentMap transposed(const FragmentMap& map) {

@@ -22,9 +22,9 @@ struct Coord {
 };
 
 struct FragmentDigit {
-    int size;       // radix
-    int row_step;   // rows per unit of this digit
-    int col_step;   // columns per unit of this digit
+    int size;      // radix
+    int row_step;  // rows per unit of this digit
+    int col_step;  // columns per unit of this digit
     friend bool operator==(const FragmentDigit&, const FragmentDigit&) = default;
 };
 

@@ -3,8 +3,8 @@
 namespace tw::target {
 
 std::string MatrixMove::ptx_name() const {
-    return std::string(store ? "stmatrix" : "ldmatrix") + ".sync.aligned.m8n8.x" + std::to_string(count) +
-           (transpose ? ".trans" : "") + ".shared.b16";
+    return std::string(store ? "stmatrix" : "ldmatrix") + ".sync.aligned.m8n8.x" + std::to_string(count) + (transpose ? ".trans" : "") +
+           ".shared.b16";
 }
 
 Legality matrix_move_legal(const Arch& arch, const MatrixMove& m) {
@@ -17,8 +17,7 @@ Legality matrix_move_legal(const Arch& arch, const MatrixMove& m) {
 }
 
 Legality matrix_move_address_legal(std::uint32_t a) {
-    if (a % 16 != 0)
-        return Legality::no("matrix row at shared address " + std::to_string(a) + " is not aligned to 16 bytes");
+    if (a % 16 != 0) return Legality::no("matrix row at shared address " + std::to_string(a) + " is not aligned to 16 bytes");
     return Legality::yes();
 }
 

@@ -69,9 +69,7 @@ std::vector<MmaInstruction> build() {
     return rows;
 }
 
-std::string shape_name(MmaShape s) {
-    return "m" + std::to_string(s.m) + "n" + std::to_string(s.n) + "k" + std::to_string(s.k);
-}
+std::string shape_name(MmaShape s) { return "m" + std::to_string(s.m) + "n" + std::to_string(s.n) + "k" + std::to_string(s.k); }
 
 }  // namespace
 
@@ -97,8 +95,8 @@ const MmaInstruction* find_mma(MmaShape shape, DType a, DType b, DType acc) {
 }
 
 Legality mma_legal(const Arch& arch, MmaShape shape, DType a, DType b, DType acc) {
-    const std::string asked = "mma.sync " + shape_name(shape) + " " + std::string(name(a)) + " x " + std::string(name(b)) +
-                              " -> " + std::string(name(acc));
+    const std::string asked =
+        "mma.sync " + shape_name(shape) + " " + std::string(name(a)) + " x " + std::string(name(b)) + " -> " + std::string(name(acc));
     if (const MmaInstruction* m = find_mma(shape, a, b, acc)) {
         if (arch.has(m->needs)) return Legality::yes();
         return Legality::no(asked + " does not exist on " + std::string(arch.name) +

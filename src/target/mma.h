@@ -22,11 +22,11 @@ struct MmaShape {
 
 struct MmaInstruction {
     MmaShape shape;
-    DType a, b, c, d;      // c and d have the same type in every row
+    DType a, b, c, d;  // c and d have the same type in every row
     Feature needs;
-    FragmentMap a_map;     // rows = m, cols = k
-    FragmentMap b_map;     // rows = k, cols = n
-    FragmentMap c_map;     // rows = m, cols = n; also D
+    FragmentMap a_map;  // rows = m, cols = k
+    FragmentMap b_map;  // rows = k, cols = n
+    FragmentMap c_map;  // rows = m, cols = n; also D
     std::string_view ptx_section;
 
     [[nodiscard]] int a_registers() const;  // 32-bit registers per thread

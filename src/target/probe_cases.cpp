@@ -60,8 +60,14 @@ public:
             json addresses = json::array();
             for (int mn = 0; mn < t.mn; ++mn)
                 for (int k = 0; k < t.k; ++k) addresses.push_back(tile_address(t, 0, mn, k));
-            out.push_back({{"type", name(t.type)}, {"major", name(t.major)}, {"swizzle", name(t.swizzle)}, {"mn", t.mn},
-                           {"k", t.k}, {"bytes", t.size_bytes()}, {"layout", tile_notation(t)}, {"addresses", addresses}});
+            out.push_back({{"type", name(t.type)},
+                           {"major", name(t.major)},
+                           {"swizzle", name(t.swizzle)},
+                           {"mn", t.mn},
+                           {"k", t.k},
+                           {"bytes", t.size_bytes()},
+                           {"layout", tile_notation(t)},
+                           {"addresses", addresses}});
         }
         return out;
     }
@@ -80,16 +86,28 @@ struct WgmmaCases {
         const auto found = std::find(known.begin(), known.end(), w);
         if (found != known.end()) return static_cast<int>(found - known.begin());
         known.push_back(w);
-        variants.push_back({{"ptx", w.ptx_name()}, {"statement", w.ptx_statement()}, {"n", w.n}, {"k", w.k()},
-                            {"a", name(w.a)}, {"b", name(w.b)}, {"d", name(w.d)}, {"a_in_registers", w.a_in_registers},
-                            {"a_major", name(w.a_major)}, {"b_major", name(w.b_major)}, {"d_registers", w.d_registers()}});
+        variants.push_back({{"ptx", w.ptx_name()},
+                            {"statement", w.ptx_statement()},
+                            {"n", w.n},
+                            {"k", w.k()},
+                            {"a", name(w.a)},
+                            {"b", name(w.b)},
+                            {"d", name(w.d)},
+                            {"a_in_registers", w.a_in_registers},
+                            {"a_major", name(w.a_major)},
+                            {"b_major", name(w.b_major)},
+                            {"d_registers", w.d_registers()}});
         return static_cast<int>(known.size()) - 1;
     }
 
     // The tile of operand A lies at 0 and that of B at the next kilobyte boundary; the probe adds its base to both.
     void run(const WgmmaInstruction& w, const OperandTile& a, int a_mn0, const OperandTile& b, int b_mn0, int k0) {
         const std::uint32_t b_base = w.a_in_registers ? 0 : static_cast<std::uint32_t>((a.size_bytes() + 1023) / 1024 * 1024);
-        json r = {{"variant", variant(w)}, {"b_tile", tiles.index(b)}, {"b_base", b_base}, {"b_mn0", b_mn0}, {"k0", k0},
+        json r = {{"variant", variant(w)},
+                  {"b_tile", tiles.index(b)},
+                  {"b_base", b_base},
+                  {"b_mn0", b_mn0},
+                  {"k0", k0},
                   {"b_descriptor", encode_descriptor(tile_descriptor(b, b_base, b_mn0, k0))}};
         if (!w.a_in_registers) {
             r["a_tile"] = tiles.index(a);
@@ -104,10 +122,8 @@ OperandTile smallest_tile(DType type, Major major, SwizzleMode swizzle, int mn, 
     const int step = wgmma_k_bytes / bytes(type);
     OperandTile t{type, major, swizzle, mn, step * k_steps};
     const int span = t.span_elements();
-    if (major == Major::K)
-        t.k = std::max(t.k, span);
-    else
-        t.mn = (t.mn + span - 1) / span * span;
+    if (major == Major::K) t.k = std::max(t.k, span);
+    else t.mn = (t.mn + span - 1) / span * span;
     return t;
 }
 
@@ -117,37 +133,35 @@ json wgmma_cases() {
     struct Types {
         DType a, b, d;
     };
-    constexpr Types all_types[] = {{DType::BF16, DType::BF16, DType::F32}, {DType::F16, DType::F16, DType::F32},
-                                   {DType::F16, DType::F16, DType::F16},   {DType::TF32, DType::TF32, DType::F32},
-                                   {DType::E4M3, DType::E4M3, DType::F32}, {DType::E4M3, DType::E5M2, DType::F32},
-                                   {DType::E5M2, DType::E4M3, DType::F32}, {DType::E5M2, DType::E5M2, DType::F32},
-                                   {DType::E4M3, DType::E4M3, DType::F16}, {DType::I8, DType::I8, DType::I32},
-                                   {DType::I8, DType::U8, DType::I32},     {DType::U8, DType::I8, DType::I32},
-                                   {DType::U8, DType::U8, DType::I32}};
+    constexpr Types all_types[] = {
+        {DType::BF16, DType::BF16, DType::F32}, {DType::F16, DType::F16, DType::F32},   {DType::F16, DType::F16, DType::F16},
+        {DType::TF32, DType::TF32, DType::F32}, {DType::E4M3, DType::E4M3, DType::F32}, {DType::E4M3, DType::E5M2, DType::F32},
+        {DType::E5M2, DType::E4M3, DType::F32}, {DType::E5M2, DType::E5M2, DType::F32}, {DType::E4M3, DType::E4M3, DType::F16},
+        {DType::I8, DType::I8, DType::I32},     {DType::I8, DType::U8, DType::I32},     {DType::U8, DType::I8, DType::I32},
+        {DType::U8, DType::U8, DType::I32}};
     // Every type, major-ness, pair of swizzles, and each K step of a span. Different swizzles on the two operands, so that
     // a mistake common to both cannot cancel.
     for (const Types& t : all_types)
         for (const bool in_registers : {false, true})
             for (const Major a_major : {Major::K, Major::MN})
                 for (const Major b_major : {Major::K, Major::MN}) {
-                    const WgmmaInstruction w{.n = 64, .a = t.a, .b = t.b, .d = t.d, .a_in_registers = in_registers,
-                                             .a_major = a_major, .b_major = b_major};
+                    const WgmmaInstruction w{
+                        .n = 64, .a = t.a, .b = t.b, .d = t.d, .a_in_registers = in_registers, .a_major = a_major, .b_major = b_major};
                     if (!wgmma_legal(arch, w)) continue;
                     for (const SwizzleMode a_swizzle : all_swizzles) {
                         if (in_registers && a_swizzle != SwizzleMode::None) continue;
                         for (const SwizzleMode b_swizzle : all_swizzles) {
                             OperandTile a = smallest_tile(t.a, a_major, a_swizzle, 128, 4);
                             OperandTile b = smallest_tile(t.b, b_major, b_swizzle, 128, 4);
-                            for (int step = 0; step < 4; ++step)
-                                c.run(w, a, step % 2 * 64, b, step / 2 * 64, step * w.k());
+                            for (int step = 0; step < 4; ++step) c.run(w, a, step % 2 * 64, b, step / 2 * 64, step * w.k());
                         }
                     }
                 }
     // Every legal N.
     for (const Types& t : {all_types[0], all_types[3], all_types[4], all_types[9]})
         for (const int n : wgmma_legal_n(t.a)) {
-            const WgmmaInstruction w{.n = n, .a = t.a, .b = t.b, .d = t.d, .a_in_registers = false, .a_major = Major::K,
-                                     .b_major = Major::K};
+            const WgmmaInstruction w{
+                .n = n, .a = t.a, .b = t.b, .d = t.d, .a_in_registers = false, .a_major = Major::K, .b_major = Major::K};
             const OperandTile a = smallest_tile(t.a, Major::K, SwizzleMode::B64, 64, 2);
             c.run(w, a, 0, smallest_tile(t.b, Major::K, SwizzleMode::B128, n, 4), 0, w.k());
             if (t.a != DType::BF16) continue;
@@ -159,7 +173,10 @@ json wgmma_cases() {
     for (const int n : wgmma_legal_n(DType::BF16)) accumulators[std::to_string(n)] = expanded(wgmma_accumulator_map(n));
     for (const DType t : {DType::BF16, DType::F16, DType::TF32, DType::E4M3, DType::E5M2, DType::I8, DType::U8})
         a_registers[std::string(name(t))] = expanded(wgmma_a_register_map(t));
-    return {{"variants", c.variants}, {"runs", c.runs}, {"tiles", c.tiles.dump()}, {"accumulators", accumulators},
+    return {{"variants", c.variants},
+            {"runs", c.runs},
+            {"tiles", c.tiles.dump()},
+            {"accumulators", accumulators},
             {"a_registers", a_registers}};
 }
 
@@ -174,8 +191,12 @@ json matrix_move_cases() {
                     const auto row = matrix_move_row_of_lane(m, lane);
                     rows.push_back(row ? json{row->matrix, row->row} : json(nullptr));
                 }
-                out.push_back({{"ptx", m.ptx_name()}, {"store", store}, {"count", count}, {"transpose", transpose},
-                               {"row_of_lane", rows}, {"map", expanded(matrix_move_stacked_map(m))}});
+                out.push_back({{"ptx", m.ptx_name()},
+                               {"store", store},
+                               {"count", count},
+                               {"transpose", transpose},
+                               {"row_of_lane", rows},
+                               {"map", expanded(matrix_move_stacked_map(m))}});
             }
     return out;
 }
@@ -273,8 +294,13 @@ json tma_cases() {
         out.push_back(tma_case("nan fill, corner", t, {2 * static_cast<std::int64_t>(t.box[0]), 15}));
     }
     // Rows shorter than the swizzle span.
-    for (const auto& [swizzle, inner] : {std::pair{SwizzleMode::B128, 64}, {SwizzleMode::B128, 32}, {SwizzleMode::B128, 16},
-                                         {SwizzleMode::B128, 48}, {SwizzleMode::B64, 32}, {SwizzleMode::B64, 16}, {SwizzleMode::B32, 16}})
+    for (const auto& [swizzle, inner] : {std::pair{SwizzleMode::B128, 64},
+                                         {SwizzleMode::B128, 32},
+                                         {SwizzleMode::B128, 16},
+                                         {SwizzleMode::B128, 48},
+                                         {SwizzleMode::B64, 32},
+                                         {SwizzleMode::B64, 16},
+                                         {SwizzleMode::B32, 16}})
         out.push_back(tma_case("row of " + std::to_string(inner) + " bytes", matrix(DType::BF16, swizzle, inner), {8, 2}));
     // Ranks.
     for (int rank = 1; rank <= 5; ++rank)
@@ -347,8 +373,8 @@ json bank_cases() {
     json out = json::array();
     const auto add = [&](const std::string& what, int width, const std::vector<std::uint32_t>& addresses) {
         const std::vector<std::optional<std::uint32_t>> lanes(addresses.begin(), addresses.end());
-        out.push_back({{"what", what}, {"bytes", width}, {"addresses", addresses},
-                       {"wavefronts", shared_wavefronts(arch, lanes, width).wavefronts}});
+        out.push_back(
+            {{"what", what}, {"bytes", width}, {"addresses", addresses}, {"wavefronts", shared_wavefronts(arch, lanes, width).wavefronts}});
     };
     for (const int width : {4, 8, 16}) {
         const auto w = static_cast<std::uint32_t>(width);
@@ -397,12 +423,8 @@ json bank_cases() {
 }  // namespace
 
 json dump_probe_cases() {
-    return {{"mma", mma_cases()},
-            {"wgmma", wgmma_cases()},
-            {"matrix_moves", matrix_move_cases()},
-            {"shuffles", shuffle_cases()},
-            {"tma", tma_cases()},
-            {"mbarriers", mbarrier_cases()},
+    return {{"mma", mma_cases()},          {"wgmma", wgmma_cases()}, {"matrix_moves", matrix_move_cases()},
+            {"shuffles", shuffle_cases()}, {"tma", tma_cases()},     {"mbarriers", mbarrier_cases()},
             {"banks", bank_cases()}};
 }
 

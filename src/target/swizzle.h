@@ -18,8 +18,7 @@ namespace tw::target {
 
 enum class SwizzleMode : std::uint8_t { None, B32, B64, B128 };
 
-inline constexpr std::array<SwizzleMode, 4> all_swizzles = {SwizzleMode::None, SwizzleMode::B32, SwizzleMode::B64,
-                                                            SwizzleMode::B128};
+inline constexpr std::array<SwizzleMode, 4> all_swizzles = {SwizzleMode::None, SwizzleMode::B32, SwizzleMode::B64, SwizzleMode::B128};
 
 // Swizzle(B, M, S) on byte addresses: base_bits = B; M = 4 and S = 3 always.
 constexpr int swizzle_bits(SwizzleMode m) { return static_cast<int>(m); }

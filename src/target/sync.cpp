@@ -6,8 +6,7 @@ namespace {
 
 MbarrierStep settled(MbarrierState s) {
     MbarrierStep step{s, false, Legality::yes()};
-    if (s.pending < 0)
-        step.legal = Legality::no("more arrivals than the mbarrier expects in a phase (" + std::to_string(s.expected) + ")");
+    if (s.pending < 0) step.legal = Legality::no("more arrivals than the mbarrier expects in a phase (" + std::to_string(s.expected) + ")");
     else if (s.tx > mbarrier_max_tx || s.tx < -mbarrier_max_tx)
         step.legal = Legality::no("the mbarrier's transaction count is " + std::to_string(s.tx) + "; its range is +-(2^20 - 1)");
     else if (s.pending == 0 && s.tx == 0) {
@@ -54,8 +53,7 @@ MbarrierStep mbarrier_complete_tx(MbarrierState s, std::int64_t bytes) {
 
 MbarrierStep mbarrier_increment_pending(MbarrierState s) {
     ++s.pending;
-    if (s.pending > mbarrier_max_count)
-        return {s, false, Legality::no("the mbarrier's pending count passes 2^20 - 1")};
+    if (s.pending > mbarrier_max_count) return {s, false, Legality::no("the mbarrier's pending count passes 2^20 - 1")};
     return {s, false, Legality::yes()};
 }
 
@@ -85,8 +83,8 @@ Legality cluster_legal(const Arch& arch, int x, int y, int z) {
 
 Legality block_legal(const Arch& arch, int threads) {
     if (threads < 1 || threads > arch.max_threads_per_block)
-        return Legality::no("a block of " + std::to_string(threads) + " threads; 1 to " +
-                            std::to_string(arch.max_threads_per_block) + " are possible");
+        return Legality::no("a block of " + std::to_string(threads) + " threads; 1 to " + std::to_string(arch.max_threads_per_block) +
+                            " are possible");
     return Legality::yes();
 }
 

@@ -18,10 +18,10 @@ inline constexpr int mbarrier_max_count = (1 << 20) - 1;
 inline constexpr std::int64_t mbarrier_max_tx = (1 << 20) - 1;  // |tx-count| during a phase
 
 struct MbarrierState {
-    int expected = 0;             // arrivals per phase
-    int pending = 0;              // arrivals still missing in this phase
-    std::int64_t tx = 0;          // bytes announced and not yet landed; may pass below zero when bytes land first
-    std::uint64_t phase = 0;      // number of completed phases; parity = phase & 1
+    int expected = 0;         // arrivals per phase
+    int pending = 0;          // arrivals still missing in this phase
+    std::int64_t tx = 0;      // bytes announced and not yet landed; may pass below zero when bytes land first
+    std::uint64_t phase = 0;  // number of completed phases; parity = phase & 1
     friend bool operator==(const MbarrierState&, const MbarrierState&) = default;
 };
 
@@ -34,22 +34,22 @@ struct MbarrierStep {
     Legality legal;
 };
 MbarrierStep mbarrier_arrive(MbarrierState s, int count = 1);
-MbarrierStep mbarrier_expect_tx(MbarrierState s, std::int64_t bytes);                 // no arrival
-MbarrierStep mbarrier_arrive_expect_tx(MbarrierState s, std::int64_t bytes);          // expect_tx, then arrive
+MbarrierStep mbarrier_expect_tx(MbarrierState s, std::int64_t bytes);         // no arrival
+MbarrierStep mbarrier_arrive_expect_tx(MbarrierState s, std::int64_t bytes);  // expect_tx, then arrive
 MbarrierStep mbarrier_complete_tx(MbarrierState s, std::int64_t bytes);
-MbarrierStep mbarrier_increment_pending(MbarrierState s);                             // cp.async.mbarrier.arrive without .noinc
+MbarrierStep mbarrier_increment_pending(MbarrierState s);  // cp.async.mbarrier.arrive without .noinc
 // try_wait.parity / test_wait.parity: true when the phase of this parity is over, that is when the current phase has the
 // other parity. On a fresh barrier parity 1 passes at once and parity 0 waits.
 bool mbarrier_wait_parity(const MbarrierState& s, int parity);
 
 // ---- barriers of a block and of a cluster ----
-Legality named_barrier_legal(const Arch& arch, int id, int threads);   // bar.sync / bar.arrive
+Legality named_barrier_legal(const Arch& arch, int id, int threads);  // bar.sync / bar.arrive
 Legality cluster_legal(const Arch& arch, int x, int y, int z);
 Legality block_legal(const Arch& arch, int threads);
 
 // ---- groups ----
 Legality wait_group_legal(int pending_allowed, int maximum);
-inline constexpr int wgmma_wait_max = 7;            // wgmma.wait_group N
+inline constexpr int wgmma_wait_max = 7;  // wgmma.wait_group N
 Legality wgmma_wait_legal(int n);
 
 // ---- setmaxnreg ----

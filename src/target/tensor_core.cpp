@@ -124,10 +124,8 @@ Special specials(std::span<const MatrixFactor> a, std::span<const MatrixFactor> 
     for (std::size_t i = 0; i < a.size(); ++i) {
         if (a[i].kind == Kind::Finite && b[i].kind == Kind::Finite) continue;
         const bool zero = (a[i].kind == Kind::Finite && a[i].significand == 0) || (b[i].kind == Kind::Finite && b[i].significand == 0);
-        if (a[i].kind == Kind::Nan || b[i].kind == Kind::Nan || zero)
-            s.nan = true;
-        else
-            s.infinity((a[i].significand < 0) != (b[i].significand < 0));
+        if (a[i].kind == Kind::Nan || b[i].kind == Kind::Nan || zero) s.nan = true;
+        else s.infinity((a[i].significand < 0) != (b[i].significand < 0));
     }
     if (c.kind == Kind::Nan) s.nan = true;
     if (c.kind == Kind::Infinite) s.infinity(c.significand < 0);

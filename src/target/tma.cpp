@@ -29,24 +29,23 @@ int tensor_map_data_type(DType type) {
         case DType::I8:
         case DType::E4M3:
         case DType::E5M2:
-        case DType::Bool: return 0;   // UINT8
-        case DType::I16: return 1;    // UINT16
-        case DType::U32: return 2;    // UINT32
-        case DType::I32: return 3;    // INT32
-        case DType::I64: return 5;    // INT64
-        case DType::F16: return 6;    // FLOAT16
-        case DType::F32: return 7;    // FLOAT32
-        case DType::F64: return 8;    // FLOAT64
-        case DType::BF16: return 9;   // BFLOAT16
-        case DType::TF32: return 7;   // as FLOAT32: the copy keeps every bit; the tensor core ignores the low 13
+        case DType::Bool: return 0;  // UINT8
+        case DType::I16: return 1;   // UINT16
+        case DType::U32: return 2;   // UINT32
+        case DType::I32: return 3;   // INT32
+        case DType::I64: return 5;   // INT64
+        case DType::F16: return 6;   // FLOAT16
+        case DType::F32: return 7;   // FLOAT32
+        case DType::F64: return 8;   // FLOAT64
+        case DType::BF16: return 9;  // BFLOAT16
+        case DType::TF32: return 7;  // as FLOAT32: the copy keeps every bit; the tensor core ignores the low 13
     }
     return 0;
 }
 
 Legality tensor_map_legal(const Arch& arch, const TensorMapSpec& t) {
     if (!arch.has(Feature::Tma)) return Legality::no("TMA does not exist on " + std::string(arch.name));
-    if (t.rank < 1 || t.rank > tma_max_rank)
-        return Legality::no("a tensor map has rank 1 to 5, not " + std::to_string(t.rank));
+    if (t.rank < 1 || t.rank > tma_max_rank) return Legality::no("a tensor map has rank 1 to 5, not " + std::to_string(t.rank));
     if (t.global_address % 16 != 0)
         return Legality::no("tensor base address is not aligned to 16 bytes (it is " + text(t.global_address % 16) + " past)");
     const auto size = static_cast<std::uint64_t>(bytes(t.type));
@@ -59,14 +58,12 @@ Legality tensor_map_legal(const Arch& arch, const TensorMapSpec& t) {
         if (d > 0 && (t.element_strides[at(d)] == 0 || t.element_strides[at(d)] > 8))
             return Legality::no("element stride of " + which + " is " + text(t.element_strides[at(d)]) + "; it must be 1 to 8");
         if (d > 0 && t.strides[at(d)] % 16 != 0)
-            return Legality::no("global stride of " + which + " is " + text(t.strides[at(d)]) +
-                                " bytes; it must be a multiple of 16");
+            return Legality::no("global stride of " + which + " is " + text(t.strides[at(d)]) + " bytes; it must be a multiple of 16");
         if (d > 0 && t.strides[at(d)] >= (std::uint64_t{1} << 40))
             return Legality::no("global stride of " + which + " is " + text(t.strides[at(d)]) + " bytes; it must be below 2^40");
     }
     const std::uint64_t inner = t.box[0] * size;
-    if (inner % 16 != 0)
-        return Legality::no("the box's inner row is " + text(inner) + " bytes; it must be a multiple of 16");
+    if (inner % 16 != 0) return Legality::no("the box's inner row is " + text(inner) + " bytes; it must be a multiple of 16");
     if (t.swizzle != SwizzleMode::None && inner > static_cast<std::uint64_t>(span_bytes(t.swizzle)))
         return Legality::no("the box's inner row is " + text(inner) + " bytes; with the " + std::string(name(t.swizzle)) +
                             " swizzle it must be at most " + std::to_string(span_bytes(t.swizzle)));
@@ -89,8 +86,7 @@ Legality tma_store_legal(const Arch& arch, const TensorMapSpec& t, std::uint32_t
             case DType::I32:
             case DType::U32: break;
             default:
-                return Legality::no("TMA reduce-add has no " + std::string(name(t.type)) +
-                                    " form; f32, f16, bf16, i32 and u32 have one");
+                return Legality::no("TMA reduce-add has no " + std::string(name(t.type)) + " form; f32, f16, bf16, i32 and u32 have one");
         }
     }
     return Legality::yes();
@@ -107,8 +103,8 @@ Legality tma_store_coordinate_legal(const TensorMapSpec& t, const TmaCoord& star
     if (Legality l = tma_load_coordinate_legal(t, start); !l) return l;
     for (int d = 0; d < t.rank; ++d)
         if (start[at(d)] < 0)
-            return Legality::no("a TMA store cannot start at the negative coordinate " + std::to_string(start[at(d)]) +
-                                " of dimension " + std::to_string(d));
+            return Legality::no("a TMA store cannot start at the negative coordinate " + std::to_string(start[at(d)]) + " of dimension " +
+                                std::to_string(d));
     return Legality::yes();
 }
 
@@ -116,8 +112,7 @@ Legality multicast_legal(const Arch& arch, std::uint32_t cta_mask, int cluster_b
     if (!arch.has(Feature::Cluster)) return Legality::no("multicast needs clusters, which " + std::string(arch.name) + " has not");
     if (cta_mask == 0) return Legality::no("multicast mask is empty");
     if (cta_mask >> cluster_blocks != 0)
-        return Legality::no("multicast mask " + text(cta_mask) + " names a block outside the cluster of " +
-                            std::to_string(cluster_blocks));
+        return Legality::no("multicast mask " + text(cta_mask) + " names a block outside the cluster of " + std::to_string(cluster_blocks));
     return Legality::yes();
 }
 
@@ -143,9 +138,7 @@ int box_row_pitch(const TensorMapSpec& t) {
     return t.swizzle == SwizzleMode::None ? inner : span_bytes(t.swizzle);
 }
 
-std::int64_t box_footprint(const TensorMapSpec& t) {
-    return box_elements(t) / box_extent(t, 0) * box_row_pitch(t);
-}
+std::int64_t box_footprint(const TensorMapSpec& t) { return box_elements(t) / box_extent(t, 0) * box_row_pitch(t); }
 
 std::uint32_t tma_shared_address(const TensorMapSpec& t, std::uint32_t shared_base, const TmaCoord& in_box) {
     std::int64_t row = 0;
@@ -193,8 +186,7 @@ std::string tma_load_ptx(int rank, bool multicast, bool cache_hint) {
 std::string tma_store_ptx(int rank, TmaReduce reduce, bool cache_hint) {
     const std::string dims = std::to_string(rank) + "d";
     const std::string hint = cache_hint ? ".L2::cache_hint" : "";
-    if (reduce == TmaReduce::Add)
-        return "cp.reduce.async.bulk.tensor." + dims + ".global.shared::cta.add.tile.bulk_group" + hint;
+    if (reduce == TmaReduce::Add) return "cp.reduce.async.bulk.tensor." + dims + ".global.shared::cta.add.tile.bulk_group" + hint;
     return "cp.async.bulk.tensor." + dims + ".global.shared::cta.tile.bulk_group" + hint;
 }
 

@@ -30,9 +30,9 @@ struct TensorMapSpec {
     DType type = DType::F32;
     int rank = 1;
     std::uint64_t global_address = 0;
-    std::array<std::uint64_t, tma_max_rank> dims{};         // elements
-    std::array<std::uint64_t, tma_max_rank> strides{};      // bytes; strides[0] is implied: bytes(type)
-    std::array<std::uint32_t, tma_max_rank> box{};          // elements of the traversed box
+    std::array<std::uint64_t, tma_max_rank> dims{};                          // elements
+    std::array<std::uint64_t, tma_max_rank> strides{};                       // bytes; strides[0] is implied: bytes(type)
+    std::array<std::uint32_t, tma_max_rank> box{};                           // elements of the traversed box
     std::array<std::uint32_t, tma_max_rank> element_strides{1, 1, 1, 1, 1};  // [0] is ignored by the hardware
     SwizzleMode swizzle = SwizzleMode::None;
     TmaFill fill = TmaFill::Zero;

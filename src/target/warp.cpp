@@ -70,7 +70,8 @@ Legality memory_reduce_legal(const Arch& arch, const MemoryReduce& r) {
             if (r.count == 1) return Legality::yes();
             if (r.count != 2 && r.count != 4) return Legality::no(what + ": an f32 reduction has 1, 2 or 4 elements");
             if (r.shared) return Legality::no(what + ": vector reductions exist in global memory only");
-            if (!arch.has(Feature::RedVectorF32)) return Legality::no(what + " does not exist on " + std::string(arch.name) + " (sm_90 and later)");
+            if (!arch.has(Feature::RedVectorF32))
+                return Legality::no(what + " does not exist on " + std::string(arch.name) + " (sm_90 and later)");
             return Legality::yes();
         case DType::F16:
         case DType::BF16:
@@ -93,8 +94,8 @@ Legality memory_reduce_legal(const Arch& arch, const MemoryReduce& r) {
 
 Legality memory_reduce_aligned(const MemoryReduce& r, std::uint64_t address) {
     if (address % static_cast<std::uint64_t>(r.bytes()) != 0)
-        return Legality::no("address " + std::to_string(address) + " is not a multiple of the " + std::to_string(r.bytes()) +
-                            " bytes of " + r.ptx_name());
+        return Legality::no("address " + std::to_string(address) + " is not a multiple of the " + std::to_string(r.bytes()) + " bytes of " +
+                            r.ptx_name());
     return Legality::yes();
 }
 

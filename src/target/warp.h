@@ -28,9 +28,9 @@ Legality shuffle_legal(int width, std::uint32_t member_mask, std::uint32_t execu
 // ---- red / atom .add ----
 struct MemoryReduce {
     DType type;
-    int count;       // elements per instruction and lane: 1; 2 for packed f16/bf16; 2 or 4 for vectors of f32
-    bool shared;     // destination in shared memory, else global
-    bool returns;    // atom (returns the old value) rather than red
+    int count;                                   // elements per instruction and lane: 1; 2 for packed f16/bf16; 2 or 4 for vectors of f32
+    bool shared;                                 // destination in shared memory, else global
+    bool returns;                                // atom (returns the old value) rather than red
     [[nodiscard]] std::string ptx_name() const;  // "red.global.add.v4.f32"
     [[nodiscard]] int bytes() const { return count * tw::target::bytes(type); }
 };

@@ -23,15 +23,15 @@ inline constexpr int wgmma_m = 64;
 inline constexpr int wgmma_k_bytes = 32;
 
 struct WgmmaInstruction {
-    int n;                 // columns of D
+    int n;  // columns of D
     DType a, b, d;
     bool a_in_registers;
-    Major a_major;         // K when a_in_registers
+    Major a_major;  // K when a_in_registers
     Major b_major;
 
     [[nodiscard]] int k() const { return wgmma_k_bytes / bytes(a); }
-    [[nodiscard]] int d_registers() const;   // 32-bit registers per thread
-    [[nodiscard]] int a_registers() const;   // 4 when A is in registers, else 0
+    [[nodiscard]] int d_registers() const;       // 32-bit registers per thread
+    [[nodiscard]] int a_registers() const;       // 4 when A is in registers, else 0
     [[nodiscard]] std::string ptx_name() const;  // "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16"
     // The whole statement with %0.. operands as inline assembly needs it: accumulators first, then A (registers or
     // descriptor), B descriptor, scale-d predicate operand, and the immediates the type admits.
@@ -45,8 +45,8 @@ std::vector<int> wgmma_legal_n(DType a);
 // The accumulator types that go with A and B of these types, widest first. Empty: no such instruction.
 std::vector<DType> wgmma_accumulators(DType a, DType b);
 
-FragmentMap wgmma_accumulator_map(int n);        // 64 x n, 128 threads, n / 2 values per thread
-FragmentMap wgmma_a_register_map(DType a);       // 64 x k, 128 threads
+FragmentMap wgmma_accumulator_map(int n);   // 64 x n, 128 threads, n / 2 values per thread
+FragmentMap wgmma_a_register_map(DType a);  // 64 x k, 128 threads
 // The m64 x N accumulator of one wgmma, narrowed to 16 bits, *is* N / 16 A fragments of m64 x k16: accumulator values
 // 8 * j .. 8 * j + 7 are the A values 0..7 of K block j. No data moves between threads.
 // Post: wgmma_a_register_map(BF16).at(t, v) shifted right by 16 * j columns == wgmma_accumulator_map(n).at(t, 8 * j + v).

@@ -107,20 +107,22 @@ Work work_of(const Task& task) {
     const ir::Kernel& spec = *task.spec;
     std::vector<std::int64_t> sizes;
     for (const std::string& name : spec.sizes) sizes.push_back(task.size(name));
-    std::set<std::string> counted;   // the same contraction in two equations is done once
+    std::set<std::string> counted;  // the same contraction in two equations is done once
     for (const ir::Equation& equation : spec.computes.equations) {
         // The range of every variable; one whose bounds depend on others is taken at their middle.
         std::map<int, std::pair<double, double>> range;
         for (std::size_t i = 0; i < equation.output_vars.size(); ++i) {
-            const auto n = ir::evaluate(equation.output_extents[i], [&](const ir::ExprNode& leaf, const auto&) -> std::optional<std::int64_t> {
-                return leaf.kind == ExprKind::size ? std::optional(sizes[static_cast<std::size_t>(leaf.id)]) : std::nullopt;
-            });
+            const auto n =
+                ir::evaluate(equation.output_extents[i], [&](const ir::ExprNode& leaf, const auto&) -> std::optional<std::int64_t> {
+                    return leaf.kind == ExprKind::size ? std::optional(sizes[static_cast<std::size_t>(leaf.id)]) : std::nullopt;
+                });
             range[equation.output_vars[i]] = {0, n ? static_cast<double>(*n) : 1};
         }
         const auto value_of = [&](const Expr& e) {
             const auto v = ir::evaluate(e, [&](const ir::ExprNode& leaf, const auto&) -> std::optional<std::int64_t> {
                 if (leaf.kind == ExprKind::size) return sizes[static_cast<std::size_t>(leaf.id)];
-                if (leaf.kind == ExprKind::var && range.count(leaf.id)) return static_cast<std::int64_t>((range[leaf.id].first + range[leaf.id].second) / 2);
+                if (leaf.kind == ExprKind::var && range.count(leaf.id))
+                    return static_cast<std::int64_t>((range[leaf.id].first + range[leaf.id].second) / 2);
                 return std::nullopt;
             });
             return v ? static_cast<double>(*v) : 1.0;
@@ -140,7 +142,8 @@ Work work_of(const Task& task) {
                             key += spec.tensors[static_cast<std::size_t>(x->id)].name + "*";
                             work.unit = spec.tensors[static_cast<std::size_t>(x->id)].dtype;
                         }
-                        if (x->kind != TermKind::reduce) for (const Term& a : x->args) operands(a);
+                        if (x->kind != TermKind::reduce)
+                            for (const Term& a : x->args) operands(a);
                     };
                     operands(t->args[0]);
                     if (counted.insert(key).second) work.flops += n;
@@ -156,7 +159,8 @@ Work work_of(const Task& task) {
 }
 
 const Machine& machine_of(const std::string& target) {
-    // As published, dense. Nothing is faster, so a share of the roofline never passes 1; the best kernels reach about 0.95 of the bandwidth and, by power, 0.7 to 0.85 of the arithmetic.
+    // As published, dense. Nothing is faster, so a share of the roofline never passes 1; the best kernels reach about 0.95 of the bandwidth
+    // and, by power, 0.7 to 0.85 of the arithmetic.
     static const Machine h200 = {"H200", "sm_90a", true, 4.8e12, 989.5e12, 1979e12, 494.7e12, 67e12};
     static const Machine a100 = {"A100", "sm_80", false, 1.9e12, 312e12, 0, 156e12, 19.5e12};
     return target == "sm_80" ? a100 : h200;

@@ -12,10 +12,10 @@ namespace tw::tasks {
 WorkloadClass classify(const ir::Kernel& spec);
 
 struct Work {
-    double bytes = 0;              // every input read once, every output written once
-    double flops = 0;              // multiply-adds of contractions, counted as two
-    target::DType unit = target::DType::F32;   // the operand type of the contractions
-    bool matrix = false;           // a matrix unit may do them
+    double bytes = 0;                         // every input read once, every output written once
+    double flops = 0;                         // multiply-adds of contractions, counted as two
+    target::DType unit = target::DType::F32;  // the operand type of the contractions
+    bool matrix = false;                      // a matrix unit may do them
 };
 Work work_of(const Task& task);
 
@@ -24,12 +24,12 @@ struct Machine {
     std::string name, target;
     bool measured = false;
     double bytes_per_second = 0;
-    double bf16 = 0, fp8 = 0, tf32 = 0, f32 = 0;   // FLOP/s
+    double bf16 = 0, fp8 = 0, tf32 = 0, f32 = 0;  // FLOP/s
 };
 const Machine& machine_of(const std::string& target);
 
 struct Roofline {
-    double seconds = 0;            // lower bound: the larger of the two below
+    double seconds = 0;  // lower bound: the larger of the two below
     double memory_seconds = 0, compute_seconds = 0;
     bool memory_bound = true;
 };

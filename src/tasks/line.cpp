@@ -21,18 +21,21 @@ constexpr std::size_t kMaxText = 1u << 16;
 
 struct TensorFacts {
     std::string name;
-    std::vector<std::string> dims;            // empty texts: not known yet
-    bool output = false, steers = false, widened = false, bare = false;   // steers: indexes another; widened: cast to f32 where it is read
+    std::vector<std::string> dims;                                       // empty texts: not known yet
+    bool output = false, steers = false, widened = false, bare = false;  // steers: indexes another; widened: cast to f32 where it is read
     std::optional<target::DType> dtype;
 };
 
 class LineReader {
 public:
-    LineReader(const OneLine& line, SourceMap& sources, DiagnosticSink& sink) : line_(line), sink_(sink), file_(sources.add("--computes", line.computes)), sources_(sources) {}
+    LineReader(const OneLine& line, SourceMap& sources, DiagnosticSink& sink)
+        : line_(line), sink_(sink), file_(sources.add("--computes", line.computes)), sources_(sources) {}
 
     std::optional<std::string> read() {
         if (line_.computes.size() > kMaxText) return fail("--computes is longer than 64 KiB");
-        if (!pairs(line_.sets, "--set", "M=4096,N=4096", sizes_) || !pairs(line_.dtypes, "--dtype", "A=bf16", dtypes_) || !pairs(line_.scalars, "--scalar", "eps=1e-5", scalars_)) return std::nullopt;
+        if (!pairs(line_.sets, "--set", "M=4096,N=4096", sizes_) || !pairs(line_.dtypes, "--dtype", "A=bf16", dtypes_) ||
+            !pairs(line_.scalars, "--scalar", "eps=1e-5", scalars_))
+            return std::nullopt;
         for (const auto& [name, value] : sizes_) {
             if (!is_name(name)) return fail(fmt::format("--set: '{}' is no name for a size", printable(name)));
             if (!is_count(value)) return fail(fmt::format("--set {}={}: a size is a whole number from 1 on", name, printable(value)));
@@ -40,7 +43,8 @@ public:
         for (auto& [name, value] : scalars_) {
             char* end = nullptr;
             const double number = std::strtod(value.c_str(), &end);
-            if (!is_name(name) || value.empty() || *end || !std::isfinite(number)) return fail(fmt::format("--scalar {}={} is no number with a name", printable(name), printable(value)), "--scalar eps=1e-5");
+            if (!is_name(name) || value.empty() || *end || !std::isfinite(number))
+                return fail(fmt::format("--scalar {}={} is no number with a name", printable(name), printable(value)), "--scalar eps=1e-5");
             value = fmt::format("{:.17g}", number);
         }
         spec_ = lang::parse_computes(lang::computes_text(sources_, file_), sink_);
@@ -59,9 +63,13 @@ private:
         return std::nullopt;
     }
     static bool is_name(const std::string& s) {
-        return !s.empty() && s.size() <= 64 && !std::isdigit(static_cast<unsigned char>(s[0])) && std::all_of(s.begin(), s.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+        return !s.empty() && s.size() <= 64 && !std::isdigit(static_cast<unsigned char>(s[0])) &&
+               std::all_of(s.begin(), s.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
     }
-    static bool is_count(const std::string& s) { return !s.empty() && s.size() <= 13 && std::all_of(s.begin(), s.end(), [](unsigned char c) { return std::isdigit(c); }) && std::atoll(s.c_str()) >= 1; }
+    static bool is_count(const std::string& s) {
+        return !s.empty() && s.size() <= 13 && std::all_of(s.begin(), s.end(), [](unsigned char c) { return std::isdigit(c); }) &&
+               std::atoll(s.c_str()) >= 1;
+    }
 
     using Pairs = std::vector<std::pair<std::string, std::string>>;
     bool pairs(const std::vector<std::string>& from, const std::string& option, const std::string& example, Pairs& into) {
@@ -70,7 +78,8 @@ private:
                 const auto equal = word.find('=');
                 const std::string name(trim(word.substr(0, std::min(equal, word.size()))));
                 if (equal == std::string_view::npos || name.empty()) {
-                    fail(fmt::format("{} '{}' is not NAME=VALUE", option, printable(std::string(word))), fmt::format("{} {}", option, example));
+                    fail(fmt::format("{} '{}' is not NAME=VALUE", option, printable(std::string(word))),
+                         fmt::format("{} {}", option, example));
                     return false;
                 }
                 if (value_in(into, name)) {
@@ -92,18 +101,25 @@ private:
         }
     }
     static const std::string* value_in(const Pairs& pairs, const std::string& name) {
-        for (const auto& [n, v] : pairs) if (n == name) return &v;
+        for (const auto& [n, v] : pairs)
+            if (n == name) return &v;
         return nullptr;
     }
 
     TensorFacts& facts(const std::string& name) {
-        for (TensorFacts& t : tensors_) if (t.name == name) return t;
+        for (TensorFacts& t : tensors_)
+            if (t.name == name) return t;
         tensors_.push_back({name, {}, false, false, false, false, {}});
         return tensors_.back();
     }
 
     // One dimension is indexed by one variable of one equation or reduction: scopes are numbered, because j may mean two things.
-    struct Use { std::string tensor; std::size_t dim; std::string variable; int scope; };
+    struct Use {
+        std::string tensor;
+        std::size_t dim;
+        std::string variable;
+        int scope;
+    };
 
     void collect() {
         std::set<std::string> lets;
@@ -151,7 +167,8 @@ private:
             (widened ? t.widened : t.bare) |= !in_index;
             t.dims.resize(std::max(t.dims.size(), e->indices.size()));
             for (std::size_t d = 0; d < e->indices.size(); ++d) {
-                if (const auto* v = spec_.get_if<lang::Variable>(e->indices[d])) uses_.push_back({e->tensor, d, v->name, scope_.count(v->name) ? scope_[v->name] : 0});
+                if (const auto* v = spec_.get_if<lang::Variable>(e->indices[d]))
+                    uses_.push_back({e->tensor, d, v->name, scope_.count(v->name) ? scope_[v->name] : 0});
                 else walk(e->indices[d], true, false);
             }
         } else if (const auto* c = spec_.get_if<lang::CastTerm>(id)) {
@@ -164,7 +181,8 @@ private:
             const auto outer = scope_;
             // softmax(n, ...) names the variable that is bound around it.
             const bool own = r->kind != lang::ReductionKind::softmax;
-            for (const lang::IndexBinding& b : r->over) if (own || !scope_.count(b.variable)) bind(b);
+            for (const lang::IndexBinding& b : r->over)
+                if (own || !scope_.count(b.variable)) bind(b);
             walk(r->body, in_index, false);
             scope_ = outer;
         } else if (const auto* f = spec_.get_if<lang::FreeName>(id)) {
@@ -173,7 +191,9 @@ private:
     }
     std::optional<target::DType> result_type(TermId id) const {
         if (const auto* c = spec_.get_if<lang::CastTerm>(id)) return c->dtype;
-        if (const auto* r = spec_.get_if<lang::Reduction>(id); r && (r->kind == lang::ReductionKind::argmax || r->kind == lang::ReductionKind::argmin)) return target::DType::I32;
+        if (const auto* r = spec_.get_if<lang::Reduction>(id);
+            r && (r->kind == lang::ReductionKind::argmax || r->kind == lang::ReductionKind::argmin))
+            return target::DType::I32;
         return std::nullopt;
     }
 
@@ -181,7 +201,8 @@ private:
         for (const std::string& text : line_.shapes) {
             const auto equal = text.find('=');
             const std::string name(trim(std::string_view(text).substr(0, std::min(equal, text.size()))));
-            const auto known = std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorFacts& t) { return t.name == name && !lets_.count(name); });
+            const auto known =
+                std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorFacts& t) { return t.name == name && !lets_.count(name); });
             if (equal == std::string::npos || known == tensors_.end()) {
                 fail(fmt::format("--shape '{}' names no tensor of --computes", printable(text)), "--shape X=M,K");
                 return false;
@@ -213,28 +234,37 @@ private:
                 else if (!t.dims[u.dim].empty() && x->text.empty() && !x->partial) x->text = t.dims[u.dim], changed = true;
             }
         }
-        std::set<std::string> told;   // one report a variable
+        std::set<std::string> told;  // one report a variable
         for (const TensorFacts& t : tensors_) {
             if (lets_.count(t.name)) continue;
             for (std::size_t d = 0; d < t.dims.size(); ++d) {
                 if (!t.dims[d].empty()) continue;
                 std::string variable;
-                for (const Use& u : uses_) if (u.tensor == t.name && u.dim == d) variable = u.variable;
+                for (const Use& u : uses_)
+                    if (u.tensor == t.name && u.dim == d) variable = u.variable;
                 if (!variable.empty() && !told.insert(variable).second) continue;
                 std::string capital = variable;
                 for (char& c : capital) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-                if (variable.empty()) fail(fmt::format("dimension {} of {} is indexed by an expression: how large it is cannot be told", d + 1, t.name), fmt::format("give the shape: --shape {}={}", t.name, shape_hint(t)));
-                else fail(fmt::format("how far {} runs is not known: dimension {} of {} has no size", variable, d + 1, t.name), fmt::format("give its size, --set {}=..., or its range, `{} in 0:128`", capital, variable));
+                if (variable.empty())
+                    fail(fmt::format("dimension {} of {} is indexed by an expression: how large it is cannot be told", d + 1, t.name),
+                         fmt::format("give the shape: --shape {}={}", t.name, shape_hint(t)));
+                else
+                    fail(fmt::format("how far {} runs is not known: dimension {} of {} has no size", variable, d + 1, t.name),
+                         fmt::format("give its size, --set {}=..., or its range, `{} in 0:128`", capital, variable));
             }
         }
         if (sink_.has_errors()) return;
         std::set<std::string> used = names_used_;
         for (const TensorFacts& t : tensors_) used.insert(t.dims.begin(), t.dims.end());
         for (const auto& [name, value] : sizes_) {
-            if (!used.count(name)) fail(fmt::format("--set gives {}, which nothing in --computes uses", printable(name)), "a dimension indexed by m takes its extent from M");
+            if (!used.count(name))
+                fail(fmt::format("--set gives {}, which nothing in --computes uses", printable(name)),
+                     "a dimension indexed by m takes its extent from M");
         }
         for (const std::string& name : names_used_) {
-            if (!value_in(sizes_, name) && !value_in(scalars_, name) && !lets_.count(name)) fail(fmt::format("'{}' has no value", printable(name)), fmt::format("a size: --set {0}=...; a number that is passed to the kernel: --scalar {0}=...", name));
+            if (!value_in(sizes_, name) && !value_in(scalars_, name) && !lets_.count(name))
+                fail(fmt::format("'{}' has no value", printable(name)),
+                     fmt::format("a size: --set {0}=...; a number that is passed to the kernel: --scalar {0}=...", name));
         }
     }
     std::string shape_hint(const TensorFacts& t) const {
@@ -245,20 +275,26 @@ private:
 
     bool types() {
         for (const auto& [name, text] : dtypes_) {
-            const bool known = std::any_of(tensors_.begin(), tensors_.end(), [&, n = name](const TensorFacts& t) { return t.name == n && !lets_.count(n); });
+            const bool known = std::any_of(tensors_.begin(), tensors_.end(),
+                                           [&, n = name](const TensorFacts& t) { return t.name == n && !lets_.count(n); });
             const auto dtype = target::dtype_from_name(text);
             if (!known) return fail(fmt::format("--dtype names '{}', which is no tensor of --computes", printable(name))), false;
-            if (!dtype) return fail(fmt::format("--dtype {}={}: there is no such type", name, printable(text)), "bf16, f16, f32, e4m3, i32, ..."), false;
+            if (!dtype)
+                return fail(fmt::format("--dtype {}={}: there is no such type", name, printable(text)), "bf16, f16, f32, e4m3, i32, ..."),
+                       false;
             facts(name).dtype = *dtype;
         }
         std::set<target::DType> narrow;
-        for (const TensorFacts& t : tensors_) if (t.output && t.dtype && *t.dtype != target::DType::F32 && target::info(*t.dtype).is_float) narrow.insert(*t.dtype);
+        for (const TensorFacts& t : tensors_)
+            if (t.output && t.dtype && *t.dtype != target::DType::F32 && target::info(*t.dtype).is_float) narrow.insert(*t.dtype);
         for (TensorFacts& t : tensors_) {
             if (t.dtype || lets_.count(t.name)) continue;
             if (t.output || (t.bare && !t.widened)) t.dtype = target::DType::F32;
             else if (t.steers && !t.widened) t.dtype = target::DType::I32;
             else if (narrow.size() == 1) t.dtype = *narrow.begin();
-            else fail(fmt::format("{} is cast to f32 where it is read, so it has another type, and no output tells which", t.name), fmt::format("--dtype {}=bf16", t.name));
+            else
+                fail(fmt::format("{} is cast to f32 where it is read, so it has another type, and no output tells which", t.name),
+                     fmt::format("--dtype {}=bf16", t.name));
         }
         return !sink_.has_errors();
     }
@@ -274,7 +310,8 @@ private:
         return out + "\"";
     }
     std::string write() const {
-        std::string out = fmt::format("name = {}\ncomputes = {}\ntarget = {}\nprecision = {}\n\n[sizes]\n", quoted(line_.name), quoted(line_.computes), quoted(line_.target), quoted(line_.precision));
+        std::string out = fmt::format("name = {}\ncomputes = {}\ntarget = {}\nprecision = {}\n\n[sizes]\n", quoted(line_.name),
+                                      quoted(line_.computes), quoted(line_.target), quoted(line_.precision));
         for (const auto& [name, value] : sizes_) out += fmt::format("{} = {}\n", name, value);
         out += "\n[tensors]\n";
         for (const bool outputs : {false, true}) {
@@ -290,14 +327,17 @@ private:
         return out;
     }
 
-    struct Extent { std::string variable, text; bool partial = false; };   // partial: a range that is no whole dimension
+    struct Extent {
+        std::string variable, text;
+        bool partial = false;
+    };  // partial: a range that is no whole dimension
     const OneLine& line_;
     DiagnosticSink& sink_;
     FileId file_;
     SourceMap& sources_;
     ComputesSpec spec_;
     Pairs sizes_, dtypes_, scalars_;
-    std::vector<TensorFacts> tensors_;   // in the order they are read
+    std::vector<TensorFacts> tensors_;  // in the order they are read
     std::set<std::string> lets_, names_used_;
     std::map<std::string, int> scope_;
     std::map<int, Extent> extents_;
@@ -307,6 +347,8 @@ private:
 
 }  // namespace
 
-std::optional<std::string> task_text(const OneLine& line, SourceMap& sources, DiagnosticSink& sink) { return LineReader(line, sources, sink).read(); }
+std::optional<std::string> task_text(const OneLine& line, SourceMap& sources, DiagnosticSink& sink) {
+    return LineReader(line, sources, sink).read();
+}
 
 }  // namespace tw::tasks

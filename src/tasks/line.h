@@ -19,10 +19,10 @@ namespace tw::tasks {
 
 struct OneLine {
     std::string computes, name = "one_line", target = "sm_90a", precision = "strict";
-    std::vector<std::string> sets;      // "M=4096,N=4096"; here and below several of NAME=VALUE with commas between
-    std::vector<std::string> dtypes;    // "A=bf16,B=bf16"
-    std::vector<std::string> scalars;   // "eps=1e-5"
-    std::vector<std::string> shapes;    // "X=M,2,K": one tensor each, where no plain variable tells a dimension
+    std::vector<std::string> sets;     // "M=4096,N=4096"; here and below several of NAME=VALUE with commas between
+    std::vector<std::string> dtypes;   // "A=bf16,B=bf16"
+    std::vector<std::string> scalars;  // "eps=1e-5"
+    std::vector<std::string> shapes;   // "X=M,2,K": one tensor each, where no plain variable tells a dimension
 };
 
 // The task file that the line stands for, or nothing and errors in `sink`.

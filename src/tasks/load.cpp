@@ -76,7 +76,9 @@ public:
         TensorSpec spec;
         spec.name = name;
         const toml::table* t = node.as_table();
-        if (!t) return key_error(node, fmt::format("tensor {} is a table", name), "X = { dtype = \"f32\", dims = [\"M\", \"N\"] }"), std::nullopt;
+        if (!t)
+            return key_error(node, fmt::format("tensor {} is a table", name), "X = { dtype = \"f32\", dims = [\"M\", \"N\"] }"),
+                   std::nullopt;
         bool has_type = false, has_dims = false;
         for (const auto& [key, value] : *t) {
             if (key.str() == "dtype") {
@@ -86,14 +88,19 @@ public:
                 has_type = true;
             } else if (key.str() == "dims") {
                 const toml::array* a = value.as_array();
-                if (!a || a->size() > 8) return value_error(value, fmt::format("tensor {}: dims is a list of at most 8 sizes", name)), std::nullopt;
+                if (!a || a->size() > 8)
+                    return value_error(value, fmt::format("tensor {}: dims is a list of at most 8 sizes", name)), std::nullopt;
                 for (const toml::node& d : *a) {
                     if (auto i = d.value<std::int64_t>(); i && d.is_integer()) {
-                        if (*i < 1 || *i > kMaxSize) return value_error(d, fmt::format("tensor {} has an extent of {}", name, *i)), std::nullopt;
+                        if (*i < 1 || *i > kMaxSize)
+                            return value_error(d, fmt::format("tensor {} has an extent of {}", name, *i)), std::nullopt;
                         spec.dims.push_back(std::to_string(*i));
                     } else {
                         const std::string text = string(d, "a dimension");
-                        if (!extent_of(task, text)) return value_error(d, fmt::format("tensor {}: '{}' is neither in [sizes] nor one of them plus a number", name, printable(text))), std::nullopt;
+                        if (!extent_of(task, text))
+                            return value_error(d, fmt::format("tensor {}: '{}' is neither in [sizes] nor one of them plus a number", name,
+                                                              printable(text))),
+                                   std::nullopt;
                         spec.dims.push_back(text);
                     }
                 }
@@ -115,12 +122,14 @@ public:
                 spec.extra += fmt::format(", range=({}, {})", ends[0], ends[1]);
             } else if (key.str() == "offsets_of") {
                 const std::string of = string(value, "offsets_of");
-                if (!is_name(of)) return value_error(value, fmt::format("tensor {}: offsets_of names the tensor of group numbers", name)), std::nullopt;
+                if (!is_name(of))
+                    return value_error(value, fmt::format("tensor {}: offsets_of names the tensor of group numbers", name)), std::nullopt;
                 spec.extra += fmt::format(", offsets_of=\"{}\"", of);
             } else if (key.str() == "sorted") {
                 if (value.value<bool>().value_or(false)) spec.extra += ", sorted=True";
             } else {
-                key_error(value, fmt::format("tensor {} has no key '{}'", name, printable(key.str())), "its keys are dtype, dims, values, range, sorted and offsets_of");
+                key_error(value, fmt::format("tensor {} has no key '{}'", name, printable(key.str())),
+                          "its keys are dtype, dims, values, range, sorted and offsets_of");
             }
         }
         if (!has_type || !has_dims) return key_error(node, fmt::format("tensor {} needs dtype and dims", name)), std::nullopt;
@@ -149,8 +158,7 @@ public:
                 task.peer = string(value, key);
                 const bool torch = task.peer.rfind("torch:", 0) == 0 && is_name(task.peer.substr(6));
                 if (task.peer != "cublaslt" && !torch) value_error(value, "peer is cublaslt or torch:NAME, a name of bench/peers.json");
-            }
-            else if (key == "target") {
+            } else if (key == "target") {
                 task.target = string(value, key);
                 if (task.target != "sm_90a" && task.target != "sm_80") value_error(value, "target is sm_90a or sm_80");
             } else if (key == "precision") {
@@ -163,14 +171,16 @@ public:
             } else if (key == "assume") {
                 const toml::array* a = value.as_array();
                 if (!a) key_error(value, "assume is a list of conditions");
-                else for (const toml::node& n : *a) task.assumes.push_back(string(n, "a condition"));
+                else
+                    for (const toml::node& n : *a) task.assumes.push_back(string(n, "a condition"));
             } else if (key == "tensors") {
                 if (const toml::table* t = value.as_table()) {
                     if (t->size() > kMaxTensors) value_error(value, "too many tensors");
-                    else in_text_order(*t, [&](const std::string& name, const toml::node& n) {
-                        if (!is_name(name)) return value_error(n, fmt::format("'{}' is no name for a tensor", printable(name)));
-                        if (auto spec = tensor(name, n, task)) task.tensors.push_back(std::move(*spec));
-                    });
+                    else
+                        in_text_order(*t, [&](const std::string& name, const toml::node& n) {
+                            if (!is_name(name)) return value_error(n, fmt::format("'{}' is no name for a tensor", printable(name)));
+                            if (auto spec = tensor(name, n, task)) task.tensors.push_back(std::move(*spec));
+                        });
                 } else key_error(value, "tensors is a table");
             } else if (key == "scalars") {
                 if (const toml::table* t = value.as_table()) {
@@ -184,7 +194,8 @@ public:
                             if (!d) return value_error(n, fmt::format("scalar {} has an unknown dtype", name));
                             s.dtype = *d;
                         }
-                        if (!is_name(name) || !v || !v->is_number()) return key_error(n, fmt::format("scalar '{}' needs a value", printable(name)));
+                        if (!is_name(name) || !v || !v->is_number())
+                            return key_error(n, fmt::format("scalar '{}' needs a value", printable(name)));
                         s.value = v->value<double>().value_or(1.0);
                         task.scalars.push_back(s);
                     });
@@ -198,10 +209,13 @@ public:
                     }
                 } else key_error(value, "tolerance is a table of OUTPUT = number");
             } else if (key == "held_out") {
-                if (const toml::array* a = value.as_array()) for (const toml::node& n : *a) task.held_out.push_back(sizes(n, "held_out"));
+                if (const toml::array* a = value.as_array())
+                    for (const toml::node& n : *a) task.held_out.push_back(sizes(n, "held_out"));
                 else key_error(value, "held_out is an array of tables");
             } else {
-                key_error(value, fmt::format("a task has no key '{}'", printable(key)), "its keys are name, computes, class, target, precision, assume, peer, sizes, tensors, scalars, tolerance, held_out");
+                key_error(
+                    value, fmt::format("a task has no key '{}'", printable(key)),
+                    "its keys are name, computes, class, target, precision, assume, peer, sizes, tensors, scalars, tolerance, held_out");
             }
         }
     }
@@ -256,12 +270,15 @@ std::optional<Task> load_task_text(SourceMap& sources, const std::string& name, 
         const std::size_t length = utf8_sequence_length(text, i);
         if (length == 0 || text[i] == '\0' || text.compare(i, 3, "[[[") == 0) {
             const auto at = static_cast<std::uint32_t>(i);
-            sink.error(Code::task_syntax, {file, at, at + 1}, length == 0 || text[i] == '\0' ? "a byte that is not text" : "three brackets in a row mean nothing in a task");
+            sink.error(Code::task_syntax, {file, at, at + 1},
+                       length == 0 || text[i] == '\0' ? "a byte that is not text" : "three brackets in a row mean nothing in a task");
             return std::nullopt;
         }
         i += length;
     }
-    if (toml_is_deeper(text)) return sink.error(Code::task_syntax, {}, fmt::format("{} is nested deeper than {} levels", printable(name), kInputDepth)), std::nullopt;
+    if (toml_is_deeper(text))
+        return sink.error(Code::task_syntax, {}, fmt::format("{} is nested deeper than {} levels", printable(name), kInputDepth)),
+               std::nullopt;
     toml::parse_result parsed = toml::parse(text, name);
     if (!parsed) {
         sink.error(Code::task_syntax, reader.span(parsed.error().source()), printable(parsed.error().description()));

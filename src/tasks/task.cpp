@@ -8,7 +8,8 @@
 
 namespace tw::tasks {
 namespace {
-constexpr std::array<std::string_view, 7> kClasses = {"elementwise", "reduction", "scan", "contraction", "attention", "grouped", "convolution"};
+constexpr std::array<std::string_view, 7> kClasses = {"elementwise", "reduction", "scan",       "contraction",
+                                                      "attention",   "grouped",   "convolution"};
 }
 
 std::string_view name_of(WorkloadClass c) { return kClasses[static_cast<std::size_t>(c)]; }
@@ -21,12 +22,14 @@ std::optional<WorkloadClass> parse_workload_class(std::string_view text) {
 }
 
 std::int64_t Task::size(const std::string& name) const {
-    for (const auto& [n, v] : sizes) if (n == name) return v;
+    for (const auto& [n, v] : sizes)
+        if (n == name) return v;
     return 0;
 }
 
 const TensorSpec* Task::tensor(const std::string& name) const {
-    for (const TensorSpec& t : tensors) if (t.name == name) return &t;
+    for (const TensorSpec& t : tensors)
+        if (t.name == name) return &t;
     return nullptr;
 }
 
@@ -34,7 +37,8 @@ std::string file_head(const Task& task) {
     std::string out = "import tilewright as tw\nfrom tilewright import ";
     std::vector<std::string> types = {"f32"};
     const auto add = [&](std::string_view name) {
-        for (const std::string& t : types) if (t == name) return;
+        for (const std::string& t : types)
+            if (t == name) return;
         types.emplace_back(name);
     };
     for (const TensorSpec& t : task.tensors) add(target::name(t.dtype));
@@ -47,8 +51,10 @@ std::string file_head(const Task& task) {
     return out;
 }
 
-std::string kernel_head(const Task& task, const std::string& function, const std::string& decorator_extra, const std::string& extra_parameters) {
-    std::string out = fmt::format("\n\n@tw.kernel(target=\"{}\", name=\"{}\", computes=\"\"\"{}\"\"\"{})\ndef {}(\n", task.target, task.name, task.computes, decorator_extra, function);
+std::string kernel_head(const Task& task, const std::string& function, const std::string& decorator_extra,
+                        const std::string& extra_parameters) {
+    std::string out = fmt::format("\n\n@tw.kernel(target=\"{}\", name=\"{}\", computes=\"\"\"{}\"\"\"{})\ndef {}(\n", task.target,
+                                  task.name, task.computes, decorator_extra, function);
     for (const TensorSpec& t : task.tensors) {
         out += fmt::format("    {}: tw.Tensor({}", t.name, target::name(t.dtype));
         for (const std::string& d : t.dims) out += ", " + d;

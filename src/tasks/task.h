@@ -44,9 +44,9 @@ std::optional<WorkloadClass> parse_workload_class(std::string_view text);
 struct TensorSpec {
     std::string name;
     target::DType dtype = target::DType::F32;
-    std::vector<std::string> dims;        // size names or integers
-    std::string extra;                    // further keywords of tw.Tensor, e.g. "range=(0, E), sorted=True"
-    std::vector<std::int64_t> values;     // contents of an integer tensor where they must fit others'; empty: made from the seed
+    std::vector<std::string> dims;     // size names or integers
+    std::string extra;                 // further keywords of tw.Tensor, e.g. "range=(0, E), sorted=True"
+    std::vector<std::int64_t> values;  // contents of an integer tensor where they must fit others'; empty: made from the seed
 };
 
 struct ScalarSpec {
@@ -69,18 +69,19 @@ struct Task {
     std::vector<std::string> assumes;         // promises of the caller the kernel may lean on: "K % 8 == 0"
     std::map<std::string, double> tolerance;  // per output tensor
     std::vector<Sizes> held_out;
-    std::string peer;                         // what it is timed against: "cublaslt", "torch:NAME" (bench/peers.json); empty: cublaslt for contractions
-    std::string text;                         // the TOML
-    std::shared_ptr<const ir::Kernel> spec;   // signature and `computes`, resolved; no statements
+    std::string peer;  // what it is timed against: "cublaslt", "torch:NAME" (bench/peers.json); empty: cublaslt for contractions
+    std::string text;  // the TOML
+    std::shared_ptr<const ir::Kernel> spec;  // signature and `computes`, resolved; no statements
 
-    std::int64_t size(const std::string& name) const;    // 0 when there is none
+    std::int64_t size(const std::string& name) const;  // 0 when there is none
     const TensorSpec* tensor(const std::string& name) const;
 };
 
 // The parts of a kernel file that the task fixes: imports and sizes; decorator and signature up to the colon. `decorator_extra` starts
 // with a comma, `extra_parameters` are whole lines (const parameters).
 std::string file_head(const Task& task);
-std::string kernel_head(const Task& task, const std::string& function, const std::string& decorator_extra, const std::string& extra_parameters);
+std::string kernel_head(const Task& task, const std::string& function, const std::string& decorator_extra,
+                        const std::string& extra_parameters);
 // A kernel that does nothing: what a proposer has to fill in.
 std::string signature_source(const Task& task);
 

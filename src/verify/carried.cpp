@@ -9,7 +9,7 @@ namespace tw::verify {
 namespace {
 
 struct Uses {
-    std::vector<int> fragments, scalars, written;   // read, read, and fragments written
+    std::vector<int> fragments, scalars, written;  // read, read, and fragments written
 };
 
 // What data flow evaluates of one statement, without the statements in it.
@@ -20,7 +20,7 @@ Uses uses_of(const ir::Stmt& s) {
     return u;
 }
 
-using Written = std::pair<std::set<int>, std::set<int>>;   // fragments, scalars: by every way to this point
+using Written = std::pair<std::set<int>, std::set<int>>;  // fragments, scalars: by every way to this point
 
 void walk(const ir::Region& region, Written& written, Carried& out) {
     for (const ir::Stmt& s : region) {
@@ -43,7 +43,7 @@ void walk(const ir::Region& region, Written& written, Carried& out) {
             written = {common(then.first, otherwise.first), common(then.second, otherwise.second)};
             continue;
         }
-        Written inside = written;   // of what may not run, or not for all
+        Written inside = written;  // of what may not run, or not for all
         if (auto* x = std::get_if<ir::For>(&s.op)) inside.second.insert(x->var), walk(x->body, inside, out);
         if (auto* x = std::get_if<ir::Role>(&s.op)) {
             if (x->instance_var >= 0) inside.second.insert(x->instance_var);

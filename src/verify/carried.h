@@ -9,7 +9,7 @@
 namespace tw::verify {
 
 struct Carried {
-    std::set<int> fragments, scalars;   // numbers; may be more than there are, never fewer
+    std::set<int> fragments, scalars;  // numbers; may be more than there are, never fewer
 };
 
 Carried carried_by(const ir::Kernel& kernel, const ir::For& loop);

@@ -25,7 +25,8 @@ void visit(const Expr& e, const std::function<void(const Expr&)>& f) {
 
 }  // namespace
 
-ClusterSignature::ClusterSignature(const ir::Kernel& kernel) : k_(kernel), assigned_(kernel.vars.size()), instances_(kernel.vars.size(), 0), looped_(kernel.vars.size(), 0) {
+ClusterSignature::ClusterSignature(const ir::Kernel& kernel)
+    : k_(kernel), assigned_(kernel.vars.size()), instances_(kernel.vars.size(), 0), looped_(kernel.vars.size(), 0) {
     const Steering steering = steering_of(kernel);
     std::vector<Expr> queue(steering.expressions.begin(), steering.expressions.begin() + static_cast<std::ptrdiff_t>(steering.direct));
     ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
@@ -33,7 +34,8 @@ ClusterSignature::ClusterSignature(const ir::Kernel& kernel) : k_(kernel), assig
             assigned_[at(a->var)].push_back(a->value);
             // A division may have no value, and that is a fault.
             visit(a->value, [&](const Expr& x) {
-                if ((x.kind() == ExprKind::floor_div || x.kind() == ExprKind::mod) && !x->args[1].as_constant()) queue.push_back(ir::equal(x->args[1], Expr(0)));
+                if ((x.kind() == ExprKind::floor_div || x.kind() == ExprKind::mod) && !x->args[1].as_constant())
+                    queue.push_back(ir::equal(x->args[1], Expr(0)));
             });
         }
         if (auto* f = std::get_if<ir::For>(&s.op)) {
@@ -41,7 +43,8 @@ ClusterSignature::ClusterSignature(const ir::Kernel& kernel) : k_(kernel), assig
             queue.insert(queue.end(), {f->lo, f->hi, f->step});
         }
         if (auto* i = std::get_if<ir::If>(&s.op)) queue.push_back(i->condition);
-        if (auto* r = std::get_if<ir::Role>(&s.op); r && r->instance_var >= 0) instances_[at(r->instance_var)] = std::max(instances_[at(r->instance_var)], r->instances);
+        if (auto* r = std::get_if<ir::Role>(&s.op); r && r->instance_var >= 0)
+            instances_[at(r->instance_var)] = std::max(instances_[at(r->instance_var)], r->instances);
     });
     std::vector<char> seen(k_.vars.size(), 0);
     while (!queue.empty()) {
@@ -73,31 +76,34 @@ void ClusterSignature::cut(const Expr& e, std::vector<int>& open) {
     if (e.as_constant() || e.kind() == ExprKind::cluster_rank) return;
     std::set<int> instances;
     if (closed(e, instances) && instances.size() <= 1) {
-        if (e.kind() == ExprKind::var && !instances.empty() && *instances.begin() == e->id) return;   // every run has all instances
+        if (e.kind() == ExprKind::var && !instances.empty() && *instances.begin() == e->id) return;  // every run has all instances
         if (std::any_of(parts_.begin(), parts_.end(), [&](const Part& p) { return ir::same(p.expression, e); })) return;
         parts_.push_back({e, instances.empty() ? -1 : *instances.begin(), instances.empty() ? 1 : instances_[at(*instances.begin())]});
         return;
     }
     if (e.kind() == ExprKind::var) open.push_back(e->id);
-    if (e.kind() == ExprKind::element) {   // its content counts, wherever it stands
+    if (e.kind() == ExprKind::element) {  // its content counts, wherever it stands
         known_ = false;
         return;
     }
     for (const Expr& a : e->args) cut(a, open);
 }
 
-std::vector<std::int64_t> ClusterSignature::of(const std::vector<std::int64_t>& sizes, const std::vector<BlockIndex>& blocks, const BlockIndex& grid) const {
+std::vector<std::int64_t> ClusterSignature::of(const std::vector<std::int64_t>& sizes, const std::vector<BlockIndex>& blocks,
+                                               const BlockIndex& grid) const {
     std::vector<std::int64_t> signature;
     for (std::size_t rank = 0; rank < blocks.size(); ++rank) {
         for (const Part& p : parts_) {
             for (int i = 0; i < p.instances; ++i) {
-                std::function<std::optional<std::int64_t>(const ir::ExprNode&, const std::vector<std::int64_t>&)> leaf = [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
+                std::function<std::optional<std::int64_t>(const ir::ExprNode&, const std::vector<std::int64_t>&)> leaf =
+                    [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
                     switch (n.kind) {
                         case ExprKind::size: return sizes[at(n.id)];
                         case ExprKind::block_index: return blocks[rank][at(n.id)];
                         case ExprKind::grid_size: return grid[at(n.id)];
                         case ExprKind::cluster_rank: return static_cast<std::int64_t>(rank);
-                        case ExprKind::var: return n.id == p.instance_var ? std::optional<std::int64_t>(i) : ir::evaluate(assigned_[at(n.id)][0], leaf);
+                        case ExprKind::var:
+                            return n.id == p.instance_var ? std::optional<std::int64_t>(i) : ir::evaluate(assigned_[at(n.id)][0], leaf);
                         default: return std::nullopt;
                     }
                 };

@@ -23,21 +23,22 @@ public:
     // False where an index tensor's contents are evaluated: no two clusters are alike then.
     bool known() const { return known_; }
     using BlockIndex = std::array<std::int64_t, 3>;
-    std::vector<std::int64_t> of(const std::vector<std::int64_t>& sizes, const std::vector<BlockIndex>& blocks, const BlockIndex& grid) const;
+    std::vector<std::int64_t> of(const std::vector<std::int64_t>& sizes, const std::vector<BlockIndex>& blocks,
+                                 const BlockIndex& grid) const;
 
 private:
     struct Part {
         ir::Expr expression;
-        int instance_var = -1, instances = 1;   // evaluated for each
+        int instance_var = -1, instances = 1;  // evaluated for each
     };
     bool closed(const ir::Expr& e, std::set<int>& instances) const;
-    void cut(const ir::Expr& e, std::vector<int>& open);   // `open`: the variables around the parts
+    void cut(const ir::Expr& e, std::vector<int>& open);  // `open`: the variables around the parts
 
     const ir::Kernel& k_;
     bool known_ = true;
-    std::vector<std::vector<ir::Expr>> assigned_;   // by variable
-    std::vector<int> instances_;                    // by variable: how many instances it numbers; 0: it numbers none
-    std::vector<char> looped_;                      // by variable
+    std::vector<std::vector<ir::Expr>> assigned_;  // by variable
+    std::vector<int> instances_;                   // by variable: how many instances it numbers; 0: it numbers none
+    std::vector<char> looped_;                     // by variable
     std::vector<Part> parts_;
 };
 

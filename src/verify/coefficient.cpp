@@ -35,24 +35,14 @@ struct Irrational {
     std::int8_t half_pi, ln2, ln10;
 };
 const Irrational irrationals[] = {
-    {std::numbers::ln2, 1, 0, 1, 0},
-    {std::numbers::log2e, 1, 0, -1, 0},
-    {std::numbers::ln10, 1, 0, 0, 1},
-    {std::numbers::log10e, 1, 0, 0, -1},
-    {0.301029995663981195214, 1, 0, 1, -1},    // log10(2)
-    {3.321928094887362347870, 1, 0, -1, 1},    // log2(10)
-    {std::numbers::pi, 1, 2, 0, 0},
-    {std::numbers::inv_pi, 1, -2, 0, 0},
-    {1.772453850905516027298, 1, 1, 0, 0},     // sqrt(pi)
-    {std::numbers::inv_sqrtpi, 1, -1, 0, 0},
-    {2.506628274631000502415, 2, 1, 0, 0},     // sqrt(2 pi)
-    {0.797884560802865355880, 2, -1, 0, 0},    // sqrt(2 / pi)
-    {std::numbers::sqrt2, 2, 0, 0, 0},
-    {std::numbers::sqrt3, 3, 0, 0, 0},
-    {2.236067977499789696409, 5, 0, 0, 0},
-    {2.449489742783178098197, 6, 0, 0, 0},
-    {2.645751311064590590502, 7, 0, 0, 0},
-    {3.162277660168379331999, 10, 0, 0, 0},
+    {std::numbers::ln2, 1, 0, 1, 0},         {std::numbers::log2e, 1, 0, -1, 0},     {std::numbers::ln10, 1, 0, 0, 1},
+    {std::numbers::log10e, 1, 0, 0, -1},     {0.301029995663981195214, 1, 0, 1, -1},                                         // log10(2)
+    {3.321928094887362347870, 1, 0, -1, 1},                                                                                  // log2(10)
+    {std::numbers::pi, 1, 2, 0, 0},          {std::numbers::inv_pi, 1, -2, 0, 0},    {1.772453850905516027298, 1, 1, 0, 0},  // sqrt(pi)
+    {std::numbers::inv_sqrtpi, 1, -1, 0, 0}, {2.506628274631000502415, 2, 1, 0, 0},                                          // sqrt(2 pi)
+    {0.797884560802865355880, 2, -1, 0, 0},                                                                                  // sqrt(2 / pi)
+    {std::numbers::sqrt2, 2, 0, 0, 0},       {std::numbers::sqrt3, 3, 0, 0, 0},      {2.236067977499789696409, 5, 0, 0, 0},
+    {2.449489742783178098197, 6, 0, 0, 0},   {2.645751311064590590502, 7, 0, 0, 0},  {3.162277660168379331999, 10, 0, 0, 0},
 };
 
 const Irrational* irrational_near(double literal, int& exponent) {
@@ -195,7 +185,8 @@ Coefficient operator+(const Coefficient& a, const Coefficient& b) {
     } else {
         Wide left = 0, right = 0;
         const Wide g = common_divisor(a.den_, b.den_);
-        if (!times(a.num_, b.den_ / g, left) || !times(b.num_, a.den_ / g, right) || __builtin_add_overflow(left, right, &c.num_) || !times(a.den_, b.den_ / g, c.den_)) {
+        if (!times(a.num_, b.den_ / g, left) || !times(b.num_, a.den_ / g, right) || __builtin_add_overflow(left, right, &c.num_) ||
+            !times(a.den_, b.den_ / g, c.den_)) {
             return Coefficient::inexact(a.value() + b.value());
         }
     }
@@ -216,11 +207,13 @@ Coefficient operator*(const Coefficient& a, const Coefficient& b) {
     const auto failed = [&] { return Coefficient::inexact(a.value() * b.value()); };
     Coefficient c;
     const Wide x = common_divisor(a.num_, b.den_), y = common_divisor(b.num_, a.den_);
-    if (x == 0 || y == 0) return c;   // a factor is 0
+    if (x == 0 || y == 0) return c;  // a factor is 0
     if (!times(a.num_ / x, b.num_ / y, c.num_) || !times(a.den_ / y, b.den_ / x, c.den_)) return failed();
     const Wide shared = common_divisor(a.root_, b.root_);
     Wide root = 0;
-    if (!times(a.root_ / shared, b.root_ / shared, root) || root > std::numeric_limits<std::int64_t>::max() || !times(c.num_, shared, c.num_)) return failed();
+    if (!times(a.root_ / shared, b.root_ / shared, root) || root > std::numeric_limits<std::int64_t>::max() ||
+        !times(c.num_, shared, c.num_))
+        return failed();
     c.root_ = static_cast<std::int64_t>(root);
     const int pi = a.half_pi_ + b.half_pi_, two = a.ln2_ + b.ln2_, ten = a.ln10_ + b.ln10_;
     if (std::abs(pi) > 100 || std::abs(two) > 100 || std::abs(ten) > 100) return failed();
@@ -232,7 +225,7 @@ Coefficient operator*(const Coefficient& a, const Coefficient& b) {
 Coefficient Coefficient::square_root() const {
     const auto failed = [&] { return inexact(std::sqrt(value())); };
     if (!exact_ || num_ < 0 || root_ != 1 || half_pi_ % 2 || ln2_ % 2 || ln10_ % 2) return failed();
-    Wide under = 0;   // sqrt(n / d) = sqrt(n d) / d
+    Wide under = 0;  // sqrt(n / d) = sqrt(n d) / d
     if (num_ == 0) return *this;
     if (!times(num_, den_, under) || under > std::numeric_limits<std::int64_t>::max()) return failed();
     Coefficient c;
@@ -248,7 +241,8 @@ Coefficient Coefficient::square_root() const {
     }
     if (const std::int64_t r = whole()) c.num_ *= r, rest = 1;
     c.root_ = rest;
-    c.half_pi_ = static_cast<std::int8_t>(half_pi_ / 2), c.ln2_ = static_cast<std::int8_t>(ln2_ / 2), c.ln10_ = static_cast<std::int8_t>(ln10_ / 2);
+    c.half_pi_ = static_cast<std::int8_t>(half_pi_ / 2), c.ln2_ = static_cast<std::int8_t>(ln2_ / 2),
+    c.ln10_ = static_cast<std::int8_t>(ln10_ / 2);
     c.reduce();
     return c;
 }
@@ -261,9 +255,10 @@ Coefficient Coefficient::power(const Coefficient& p) const {
         Coefficient base = *this, result(1);
         if (n < 0) {
             if (num_ == 0) return inexact(std::numeric_limits<double>::infinity());
-            std::swap(base.num_, base.den_);   // 1 / (q sqrt(r) ...) = sqrt(r) / (q r) ...
+            std::swap(base.num_, base.den_);  // 1 / (q sqrt(r) ...) = sqrt(r) / (q r) ...
             if (base.root_ != 1 && !times(base.den_, base.root_, base.den_)) return inexact(std::pow(value(), p.value()));
-            base.half_pi_ = static_cast<std::int8_t>(-half_pi_), base.ln2_ = static_cast<std::int8_t>(-ln2_), base.ln10_ = static_cast<std::int8_t>(-ln10_);
+            base.half_pi_ = static_cast<std::int8_t>(-half_pi_), base.ln2_ = static_cast<std::int8_t>(-ln2_),
+            base.ln10_ = static_cast<std::int8_t>(-ln10_);
             base.reduce();
             n = -n;
         }
@@ -283,7 +278,9 @@ bool operator==(const Coefficient& a, const Coefficient& b) {
 }
 
 bool operator<(const Coefficient& a, const Coefficient& b) {
-    const auto order = [](const Coefficient& c) { return std::tie(c.exact_, c.value_, c.num_, c.den_, c.root_, c.half_pi_, c.ln2_, c.ln10_); };
+    const auto order = [](const Coefficient& c) {
+        return std::tie(c.exact_, c.value_, c.num_, c.den_, c.root_, c.half_pi_, c.ln2_, c.ln10_);
+    };
     return order(a) < order(b);
 }
 

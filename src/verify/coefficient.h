@@ -1,14 +1,16 @@
-// Coefficients and powers of tags, exactly: a fraction times the square root of a whole number times powers of pi, ln 2 and ln 10. Nothing is
-// ever compared with a tolerance.
+// Coefficients and powers of tags, exactly: a fraction times the square root of a whole number times powers of pi, ln 2 and ln 10. Nothing
+// is ever compared with a tolerance.
 //
-// A literal is what it says in decimal: 0.044715 is 44715/1000000, so the same literal in a kernel and in `computes` is the same number, and one that
-// differs in its last digit is another. Four kinds of literal stand for a number that has no end in decimal, and are read as that number:
-//   - within one unit in the last place of f32 of a power of two times log2(e), ln 2, sqrt(2), sqrt(2/pi), ... (the table in coefficient.cpp);
+// A literal is what it says in decimal: 0.044715 is 44715/1000000, so the same literal in a kernel and in `computes` is the same number,
+// and one that differs in its last digit is another. Four kinds of literal stand for a number that has no end in decimal, and are read as
+// that number:
+//   - within one unit in the last place of f32 of a power of two times log2(e), ln 2, sqrt(2), sqrt(2/pi), ... (the table in
+//   coefficient.cpp);
 //   - with at least 14 digits, one of those times a number of at most six digits, to the precision of a double;
 //   - the double nearest to a fraction with numerator and denominator below 10^5, written with all its digits (what 1.0 / 3 folds to);
 //   - infinities.
-// Where a fraction leaves 127 bits, or two numbers of different kinds are added (1 + ln 2), what is left is a double, which equals another only bit
-// for bit.
+// Where a fraction leaves 127 bits, or two numbers of different kinds are added (1 + ln 2), what is left is a double, which equals another
+// only bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +22,16 @@ namespace tw::verify {
 class Coefficient {
 public:
     Coefficient() = default;
-    Coefficient(int v) : num_(v) {}                // NOLINT: integers are coefficients
-    Coefficient(std::int64_t v) : num_(v) {}       // NOLINT
-    Coefficient(double literal);                   // NOLINT
+    Coefficient(int v) : num_(v) {}           // NOLINT: integers are coefficients
+    Coefficient(std::int64_t v) : num_(v) {}  // NOLINT
+    Coefficient(double literal);              // NOLINT
     static Coefficient fraction(std::int64_t numerator, std::int64_t denominator);
 
     double value() const;
     bool zero() const { return exact_ && num_ == 0; }
     bool infinite() const;
     bool integer() const { return exact_ && den_ == 1 && plain(); }
-    std::int64_t as_integer() const { return static_cast<std::int64_t>(num_); }   // Pre: integer() and it fits, see below
+    std::int64_t as_integer() const { return static_cast<std::int64_t>(num_); }  // Pre: integer() and it fits, see below
     bool small_integer() const { return integer() && num_ < (std::int64_t{1} << 62) && num_ > -(std::int64_t{1} << 62); }
     bool negative() const { return exact_ ? num_ < 0 : value_ < 0; }
     bool positive() const { return exact_ ? num_ > 0 : value_ > 0; }
@@ -45,9 +47,9 @@ public:
     Coefficient& operator+=(const Coefficient& b) { return *this = *this + b; }
     Coefficient& operator*=(const Coefficient& b) { return *this = *this * b; }
     friend bool operator==(const Coefficient& a, const Coefficient& b);
-    friend bool operator<(const Coefficient& a, const Coefficient& b);   // an order of representations, for maps: not that of the numbers
-    void append_key(std::string& s) const;   // equal keys are equal coefficients
-    std::string text() const;                // to be read
+    friend bool operator<(const Coefficient& a, const Coefficient& b);  // an order of representations, for maps: not that of the numbers
+    void append_key(std::string& s) const;                              // equal keys are equal coefficients
+    std::string text() const;                                           // to be read
 
 private:
     bool plain() const { return root_ == 1 && half_pi_ == 0 && ln2_ == 0 && ln10_ == 0; }
@@ -57,11 +59,11 @@ private:
     Coefficient square_root() const;
     static std::optional<Coefficient> multiple_of_irrational(double v);
 
-    __int128 num_ = 0, den_ = 1;              // in lowest terms, den_ > 0
-    std::int64_t root_ = 1;                   // under the square root
-    std::int8_t half_pi_ = 0, ln2_ = 0, ln10_ = 0;   // powers: of sqrt(pi), ln 2, ln 10
+    __int128 num_ = 0, den_ = 1;                    // in lowest terms, den_ > 0
+    std::int64_t root_ = 1;                         // under the square root
+    std::int8_t half_pi_ = 0, ln2_ = 0, ln10_ = 0;  // powers: of sqrt(pi), ln 2, ln 10
     bool exact_ = true;
-    double value_ = 0;                        // where it is not exact
+    double value_ = 0;  // where it is not exact
 };
 
 }  // namespace tw::verify

@@ -80,7 +80,8 @@ bool quiet(const ir::Region& region) {
     bool all = true;
     ir::for_each_stmt(region, [&](const ir::Stmt& s) {
         auto is = [&]<class... Ops>() { return (std::holds_alternative<Ops>(s.op) || ...); };
-        all = all && is.operator()<ir::Elect, ir::BulkCommit, ir::BulkWait, ir::WgmmaWait, ir::CpAsyncWait, ir::ClusterArrive, ir::ClusterWait, ir::SetMaxRegisters, ir::GridLaunch, ir::GridWait, ir::Assign>();
+        all = all && is.operator()<ir::Elect, ir::BulkCommit, ir::BulkWait, ir::WgmmaWait, ir::CpAsyncWait, ir::ClusterArrive,
+                                   ir::ClusterWait, ir::SetMaxRegisters, ir::GridLaunch, ir::GridWait, ir::Assign>();
     });
     return all;
 }
@@ -118,7 +119,8 @@ private:
     }
     void take(const ir::For& f, const SteeringLoop& loop, bool ends) {
         ir::ExprNames names = ir::names_of(k_);
-        const std::string trips = ir::to_string(written_out(f.lo), names) + " : " + ir::to_string(written_out(f.hi), names) + " : " + ir::to_string(written_out(f.step), names);
+        const std::string trips = ir::to_string(written_out(f.lo), names) + " : " + ir::to_string(written_out(f.hi), names) + " : " +
+                                  ir::to_string(written_out(f.step), names);
         fit_ = fit_ && ends && loop.own_reach == 0 && (loops_.empty() || trips == trips_);
         trips_ = trips;
         loops_.insert(&f);
@@ -131,7 +133,8 @@ private:
         }
         return ir::substitute(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
             const auto found = n.kind == ExprKind::var ? assigned_.find(n.id) : assigned_.end();
-            if (found == assigned_.end() || found->second.size() != 1 || ir::mentions_var(found->second[0], n.id) || depth > 16) return std::nullopt;
+            if (found == assigned_.end() || found->second.size() != 1 || ir::mentions_var(found->second[0], n.id) || depth > 16)
+                return std::nullopt;
             return written_out(found->second[0], depth + 1);
         });
     }
@@ -155,7 +158,7 @@ std::vector<std::int64_t> any_trips(std::int64_t period, std::int64_t distance) 
                 if (b != a) all.push_back(b);
             }
         }
-        all.push_back(1);   // the next round begins one further
+        all.push_back(1);  // the next round begins one further
     }
     return all;
 }
@@ -178,11 +181,16 @@ std::string take_irregular(const ir::Kernel& k, const Steering& steering, Cutoff
         std::function<bool(const Expr&)> by_instance = [&](const Expr& e) {
             return (e.kind() == ExprKind::var && !outer.count(e->id)) || std::any_of(e->args.begin(), e->args.end(), by_instance);
         };
-        if (by_instance(i.trips)) return "the trip count " + ir::to_string(i.trips, ir::names_of(k)) + " depends on more than the iteration around it";
+        if (by_instance(i.trips))
+            return "the trip count " + ir::to_string(i.trips, ir::names_of(k)) + " depends on more than the iteration around it";
     }
-    if (texts.size() > 1) return "loops inside a loop have different trip counts that change with it: " + *texts.begin() + " and " + *texts.rbegin();
-    if (c.in_step.empty()) return "the trip count " + *texts.begin() + " changes with the loop around it, and that loop is not the last thing that its warps do";
-    if (!steering.tensors.empty()) return "the trip count " + *texts.begin() + " changes with the loop around it, and the contents of tensors steer too";
+    if (texts.size() > 1)
+        return "loops inside a loop have different trip counts that change with it: " + *texts.begin() + " and " + *texts.rbegin();
+    if (c.in_step.empty())
+        return "the trip count " + *texts.begin() +
+               " changes with the loop around it, and that loop is not the last thing that its warps do";
+    if (!steering.tensors.empty())
+        return "the trip count " + *texts.begin() + " changes with the loop around it, and the contents of tensors steer too";
     c.any_trips = any_trips(period, distance);
     const std::vector<SizeDemand> demands = demands_of(k, steering, c.in_step);
     const auto choices = choices_of(k, demands, false);
@@ -216,17 +224,18 @@ Cutoff cutoff(const ir::Kernel& k, bool in_step) {
     if (const std::string why = take_irregular(k, steering, c); c.obstacle.empty()) c.obstacle = why;
     const std::vector<SizeDemand> demands = demands_of(k, steering, c.in_step);
     for (const SizeDemand& d : demands) {
-        if (d.residue > 64 && c.obstacle.empty()) c.obstacle = "places in shared memory or conditions follow a size's remainder by " + std::to_string(d.residue);
+        if (d.residue > 64 && c.obstacle.empty())
+            c.obstacle = "places in shared memory or conditions follow a size's remainder by " + std::to_string(d.residue);
     }
     if (auto list = vary(k, choices_of(k, demands, true), mattering(k, steering), demands, c.period, true)) c.instances = std::move(*list);
     else if (c.obstacle.empty()) c.obstacle = "too many combinations of trip counts and remainders decide the order of events";
-    if (steering.by_block && !k.persistent) {   // trip counts that differ from block to block (a causal mask): every one in one instance
+    if (steering.by_block && !k.persistent) {  // trip counts that differ from block to block (a causal mask): every one in one instance
         for (Instance& i : longer_instances(k, 0)) c.instances.push_back(std::move(i));
     }
-    if (!steering.by_data.empty()) {   // branches that a table of tiles decides: rows for many tiles of every height
+    if (!steering.by_data.empty()) {  // branches that a table of tiles decides: rows for many tiles of every height
         for (const ir::Tensor& t : k.tensors) {
             if (!t.tile_ends || k.tensors[at(t.tile_ends->groups)].dims[0].kind() != ExprKind::size) continue;
-            std::optional<int> table;   // the size that its length is, or is a multiple of
+            std::optional<int> table;  // the size that its length is, or is a multiple of
             std::function<void(const Expr&)> look = [&](const Expr& e) {
                 if (e.kind() == ExprKind::size) table = e->id;
                 for (const Expr& a : e->args) look(a);
@@ -238,7 +247,7 @@ Cutoff cutoff(const ir::Kernel& k, bool in_step) {
             const auto choices = choices_of(k, longer, true);
             const std::set<int> inner = bounding_in(k, steering.by_data);
             const int rows = k.tensors[at(t.tile_ends->groups)].dims[0]->id;
-            for (std::size_t longest = 0; longest <= k.sizes.size(); ++longest) {   // each size of their loops through many tiles, then none
+            for (std::size_t longest = 0; longest <= k.sizes.size(); ++longest) {  // each size of their loops through many tiles, then none
                 if (longest < k.sizes.size() && !inner.count(static_cast<int>(longest))) continue;
                 constexpr std::int64_t wanted = 48;
                 std::vector<std::int64_t> sizes(k.sizes.size());
@@ -274,7 +283,9 @@ void force_untried(const ir::Kernel& k, const emulate::CoverageMap& coverage, Cu
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         auto* i = std::get_if<ir::If>(&s.op);
         if (!i) return;
-        auto holds = [&](const std::vector<Expr>& list) { return std::any_of(list.begin(), list.end(), [&](const Expr& e) { return ir::same(e, i->condition); }); };
+        auto holds = [&](const std::vector<Expr>& list) {
+            return std::any_of(list.begin(), list.end(), [&](const Expr& e) { return ir::same(e, i->condition); });
+        };
         const auto found = coverage.find(&s);
         const bool tried = found != coverage.end() && found->second.taken && found->second.passed;
         if (holds(steering.calm_conditions) && !tried && !holds(cutoff.forced)) cutoff.forced.push_back(i->condition);
@@ -287,7 +298,7 @@ namespace {
 bool never_runs_longer(const ir::Kernel& k, const ir::For& loop, std::int64_t trips) {
     if (!loop.step.is_constant(1)) return false;
     std::map<int, std::vector<Expr>> definitions;
-    std::map<int, int> instances;   // how many of its role there are, by the variable that numbers them
+    std::map<int, int> instances;  // how many of its role there are, by the variable that numbers them
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         if (auto* a = std::get_if<ir::Assign>(&s.op)) definitions[a->var].push_back(a->value);
         if (auto* r = std::get_if<ir::Role>(&s.op); r && r->instance_var >= 0) instances[r->instance_var] = r->instances;
@@ -322,7 +333,9 @@ std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
     const Steering steering = steering_of(k);
     const std::vector<SizeUse> use = uses_of(k);
     std::string gap;
-    auto line = [](const ir::Stmt& s) { return s.loc.line ? " at line " + std::to_string(s.loc.line) : std::string(" made by the compiler"); };
+    auto line = [](const ir::Stmt& s) {
+        return s.loc.line ? " at line " + std::to_string(s.loc.line) : std::string(" made by the compiler");
+    };
     const ir::ExprNames names = ir::names_of(k);
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         if (!gap.empty()) return;
@@ -333,27 +346,34 @@ std::string coverage_gap(const ir::Kernel& k, const Cutoff& cutoff, const emulat
             if (l->lo.as_constant() && l->hi.as_constant()) return;
             const auto steering_loop = steering.loops.find(&s);
             std::int64_t needed = steering_loop != steering.loops.end() ? steering_loop->second.cap : 1;
-            if (cutoff.irregular.count(l)) needed = std::min<std::int64_t>(needed, 1);   // run with counts of their own
-            if (auto most = upper_bound(l->hi); most && l->lo.as_constant()) needed = std::min(needed, std::max<std::int64_t>(0, *most - *l->lo.as_constant()));
+            if (cutoff.irregular.count(l)) needed = std::min<std::int64_t>(needed, 1);  // run with counts of their own
+            if (auto most = upper_bound(l->hi); most && l->lo.as_constant())
+                needed = std::min(needed, std::max<std::int64_t>(0, *most - *l->lo.as_constant()));
             // Sizes with an upper end: the instances include it, and more is not possible.
             bool bounded = true;
             std::function<void(const Expr&)> look = [&](const Expr& e) {
                 if (e.kind() == ExprKind::size) bounded = bounded && use[at(e->id)].most.has_value();
-                if (e.kind() == ExprKind::var || e.kind() == ExprKind::element || e.kind() == ExprKind::block_index || e.kind() == ExprKind::grid_size) bounded = false;
+                if (e.kind() == ExprKind::var || e.kind() == ExprKind::element || e.kind() == ExprKind::block_index ||
+                    e.kind() == ExprKind::grid_size)
+                    bounded = false;
                 for (const Expr& a : e->args) look(a);
             };
             look(trips);
             if (bounded) needed = std::min<std::int64_t>(needed, 1);
             if (seen.most_trips < needed && !(seen.most_trips > 0 && never_runs_longer(k, *l, seen.most_trips))) {
-                gap = "the loop" + line(s) + " ran at most " + std::to_string(std::max<std::int64_t>(0, seen.most_trips)) + " times in any instance, " + std::to_string(needed) + " are needed";
+                gap = "the loop" + line(s) + " ran at most " + std::to_string(std::max<std::int64_t>(0, seen.most_trips)) +
+                      " times in any instance, " + std::to_string(needed) + " are needed";
             }
         }
         if (auto* i = std::get_if<ir::If>(&s.op)) {
             if (i->condition.as_constant()) return;
-            if (steering.steers(s) && !steering.by_data.count(&s)) return;   // periodic, or near an end of its loop: long loops show all it does
-            const bool forced = std::any_of(cutoff.forced.begin(), cutoff.forced.end(), [&](const Expr& e) { return ir::same(e, i->condition); });
+            if (steering.steers(s) && !steering.by_data.count(&s))
+                return;  // periodic, or near an end of its loop: long loops show all it does
+            const bool forced =
+                std::any_of(cutoff.forced.begin(), cutoff.forced.end(), [&](const Expr& e) { return ir::same(e, i->condition); });
             if (forced || (seen.taken && seen.passed)) return;
-            gap = "the condition " + ir::to_string(i->condition, names) + line(s) + " was never " + (seen.taken ? "false" : "true") + " in any instance";
+            gap = "the condition " + ir::to_string(i->condition, names) + line(s) + " was never " + (seen.taken ? "false" : "true") +
+                  " in any instance";
         }
     });
     return gap;

@@ -1,10 +1,11 @@
 // From instances to all sizes: which instances decide the order of events, and whether they do.
 //
 // Sizes, block indices and the contents of index tensors enter the order of events through trip counts, conditions, slots,
-// parities and places in shared memory only (`steering` expressions). The *periodic cut-off theorem* (docs/verifier.md) says that instances with
-// trip counts up to a cap speak for all, provided that
+// parities and places in shared memory only (`steering` expressions). The *periodic cut-off theorem* (docs/verifier.md) says that instances
+// with trip counts up to a cap speak for all, provided that
 //   1. every slot, parity, byte count, barrier number and place in shared memory is periodic in each loop variable, counter, size and
-//      block index that it is made of (verify/shapes.h); in a loop that strides over the blocks of a launch it follows no variable of that loop;
+//      block index that it is made of (verify/shapes.h); in a loop that strides over the blocks of a launch it follows no variable of that
+//      loop;
 //   2. every condition that changes along a loop does so periodically, or near the loop's start or end;
 //   3. a condition that is fixed for a block (sizes, block indices) goes both ways in instances of its own: it is *forced*;
 //   4. a trip count is fixed for a block, or changes periodically or linearly along one loop around it, or is taken to be anything;
@@ -26,23 +27,25 @@ namespace tw::verify {
 struct Instance {
     std::vector<std::int64_t> sizes;
     int resident_blocks = 1;
-    std::string text;                  // "M=128 N=256 K=640"
-    std::optional<emulate::Spread> contents = std::nullopt;   // of its index tensors; otherwise some of every kind
+    std::string text;                                        // "M=128 N=256 K=640"
+    std::optional<emulate::Spread> contents = std::nullopt;  // of its index tensors; otherwise some of every kind
 };
 
 struct Cutoff {
-    std::string obstacle;                         // why the lemma does not apply; empty when it does
-    std::int64_t period = 2;                      // in iterations
+    std::string obstacle;     // why the lemma does not apply; empty when it does
+    std::int64_t period = 2;  // in iterations
     std::vector<Instance> instances;
-    // Outermost loops with one trip count for all warps and nothing of weight after them: a run of many iterations in step speaks for all shorter ones.
+    // Outermost loops with one trip count for all warps and nothing of weight after them: a run of many iterations in step speaks for all
+    // shorter ones.
     std::set<const ir::For*> in_step;
-    // Loops inside those whose trip count is taken to be anything, and the counts of one run, iteration by iteration: all pairs in all states of the rings.
+    // Loops inside those whose trip count is taken to be anything, and the counts of one run, iteration by iteration: all pairs in all
+    // states of the rings.
     std::set<const ir::For*> irregular;
     std::vector<std::int64_t> any_trips;
-    std::optional<Instance> any_trips_in;   // with as many iterations around
-    std::vector<ir::Expr> forced;                 // conditions that are fixed for a block
-    bool one_block = false;                       // all blocks (clusters) do the same: one is enough
-    std::vector<int> steering_tensors;            // index tensors on whose contents the order of events depends
+    std::optional<Instance> any_trips_in;  // with as many iterations around
+    std::vector<ir::Expr> forced;          // conditions that are fixed for a block
+    bool one_block = false;                // all blocks (clusters) do the same: one is enough
+    std::vector<int> steering_tensors;     // index tensors on whose contents the order of events depends
 };
 // `in_step`: long runs may speak for short ones; otherwise every trip count has instances of its own.
 Cutoff cutoff(const ir::Kernel& kernel, bool in_step = true);

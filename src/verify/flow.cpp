@@ -29,7 +29,8 @@ std::string Flow::show(Value v) const {
     return s.size() > 600 && !trace_ ? s.substr(0, 600) + "..." : s;
 }
 
-void Flow::oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason, const std::function<bool()>& blind, std::vector<std::string> used) {
+void Flow::oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason,
+                  const std::function<bool()>& blind, std::vector<std::string> used) {
     if (!recording_) return;
     Obligation o;
     o.kind = kind;
@@ -45,14 +46,15 @@ void Flow::oblige(const char* kind, const char* code, std::string text, const ir
     const bool unreachable = proved && !impossible_ && !path_.empty() && prover_.contradictory();
     if (proved && (impossible_ || unreachable || (blind && blind()))) {
         o.status = Status::vacuous;
-        o.reason = impossible_    ? "the assumptions exclude each other: no launch satisfies them"
+        o.reason = impossible_   ? "the assumptions exclude each other: no launch satisfies them"
                    : unreachable ? "no launch reaches it: the conditions around it exclude each other"
                                  : "it holds whatever its operands are, so it says nothing about this kernel";
     }
     o.used = std::move(used);
     for (const ir::Assumption& a : k_.assumptions) o.used.push_back("precondition: " + a.text);
     o.used.insert(o.used.end(), promised_.begin(), promised_.end());
-    if (!reads_checked_.empty()) o.used.push_back("axiom: an element of a tensor that the kernel does not write is the same value whenever it is read");
+    if (!reads_checked_.empty())
+        o.used.push_back("axiom: an element of a tensor that the kernel does not write is the same value whenever it is read");
     result_.obligations.push_back(std::move(o));
 }
 
@@ -62,7 +64,9 @@ void Flow::execute(const ir::Region& region, State& s) {
     }
 }
 
-Atom Flow::instance(const ir::Role& r) { return ints_.symbol(k_.vars[at(r.instance_var)].name + "$" + std::to_string(r.instance_var), 0, r.instances - 1); }
+Atom Flow::instance(const ir::Role& r) {
+    return ints_.symbol(k_.vars[at(r.instance_var)].name + "$" + std::to_string(r.instance_var), 0, r.instances - 1);
+}
 
 void Flow::run(const ir::Role& r, const ir::Stmt&, State& s) {
     State inner = s;
@@ -132,7 +136,7 @@ Value Flow::common(Value usual, Value rare) {
     usual = values_.simplified(usual), rare = values_.simplified(rare);
     const ValueNode n = values_.node(usual);
     if (!n.unknown_inside && agree(usual, rare, Condition{}, 3)) return usual;
-    if (n.kind == ValueNode::Kind::where) {   // the same inside the tensor, perhaps
+    if (n.kind == ValueNode::Kind::where) {  // the same inside the tensor, perhaps
         Value sides[2];
         for (int side = 0; side < 2; ++side) {
             prover_.push();
@@ -150,7 +154,7 @@ void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
     if (i.vote >= 0) return run_vote(i, s);
     check_reads(i.condition, stmt, s);
     const Condition c = decided_by_choice(ints_.condition_from(i.condition, leaf(s)));
-    if (c.is_yes() && behind_ && (behind_->inside || prover_.holds(behind_->entered))) {   // there is something to store
+    if (c.is_yes() && behind_ && (behind_->inside || prover_.holds(behind_->entered))) {  // there is something to store
         prover_.push();
         assume_previous(*behind_);
         execute(i.then, s);
@@ -171,7 +175,7 @@ void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
         path_.push_back(std::move(step));
     };
     enter(c, !always && !pinned);
-    if (behind_ && !behind_->inside) {   // the code after such a loop asks whether there was an iteration, and then uses what it left
+    if (behind_ && !behind_->inside) {  // the code after such a loop asks whether there was an iteration, and then uses what it left
         if (prover_.holds(behind_->entered)) assume_previous(*behind_);
         for (auto& [id, p] : yes.scalars) p = values_.simplified(p);
         for (auto& [id, v] : yes.fragments) v = values_.simplified(v);
@@ -217,10 +221,11 @@ void Flow::run(const ir::If& i, const ir::Stmt& stmt, State& s) {
 }
 
 std::vector<Condition> Flow::not_implied_by(const Condition& written) {
-    Prover without(ints_);   // the facts that hold whether or not the branches are taken
+    Prover without(ints_);  // the facts that hold whether or not the branches are taken
     const auto& facts = prover_.facts();
     for (std::size_t i = 0; i < facts.size(); ++i) {
-        const bool by_branch = std::any_of(path_.begin(), path_.end(), [&](const PathStep& p) { return p.open && i >= p.first_fact && i < p.last_fact; });
+        const bool by_branch =
+            std::any_of(path_.begin(), path_.end(), [&](const PathStep& p) { return p.open && i >= p.first_fact && i < p.last_fact; });
         if (!by_branch) without.assume(facts[i]);
     }
     without.assume(written);
@@ -235,18 +240,23 @@ void Flow::check_reads(const ir::Expr& e, const ir::Stmt& stmt, const State& s) 
     if (!recording_) return;
     if (e.kind() == ir::ExprKind::element) {
         const ir::Tensor& t = k_.tensors[at(e->id)];
-        if (t.is_output) oblige("in bounds", "TW1003", "the element of " + t.name + " that is read is the same for every thread", stmt, false, "the kernel writes " + t.name + ": two reads of one element may differ", {});
+        if (t.is_output)
+            oblige("in bounds", "TW1003", "the element of " + t.name + " that is read is the same for every thread", stmt, false,
+                   "the kernel writes " + t.name + ": two reads of one element may differ", {});
         std::vector<Poly> index;
         for (const ir::Expr& i : e->args) index.push_back(poly(i, s));
         const Atom read = ints_.element(e->id, index).terms.begin()->first[0];
         if (reads_checked_.emplace(&stmt, read).second) {
             Condition need;
-            for (std::size_t d = 0; d < index.size(); ++d) need = both(need, both(at_least(index[d], Poly(0)), less(index[d], poly(t.dims[d], s))));
-            oblige("in bounds", "TW1003", "the element of " + t.name + " that is read exists", stmt, prover_.holds(need), "could not show " + ints_.text(need), [&] {
-                Condition any;
-                for (const ir::Expr& extent : t.dims) any = both(any, both(at_least(anything(), Poly(0)), less(anything(), poly(extent, s))));
-                return prover_.holds(any);
-            });
+            for (std::size_t d = 0; d < index.size(); ++d)
+                need = both(need, both(at_least(index[d], Poly(0)), less(index[d], poly(t.dims[d], s))));
+            oblige("in bounds", "TW1003", "the element of " + t.name + " that is read exists", stmt, prover_.holds(need),
+                   "could not show " + ints_.text(need), [&] {
+                       Condition any;
+                       for (const ir::Expr& extent : t.dims)
+                           any = both(any, both(at_least(anything(), Poly(0)), less(anything(), poly(extent, s))));
+                       return prover_.holds(any);
+                   });
         }
     }
     for (const ir::Expr& a : e->args) check_reads(a, stmt, s);
@@ -260,16 +270,19 @@ void Flow::run(const ir::Assign& a, const ir::Stmt& stmt, State& s) {
     // rank in a cluster) and a common factor stay outside: bm = 2 * symbol + rank. What is affine in such symbols (the first row of
     // a tile) needs no name of its own.
     // A variable with several assignments (a counter) has several values: one symbol cannot stand for them, nor for what is made of one.
-    if (in_tile_loop_ >= 0 && assigned_once(a.var) && !made_of_counters(value) && derived_from_tile(value) && !(value == Poly::of(in_tile_loop_)) && !affine_in_tile_symbols(value)) {
+    if (in_tile_loop_ >= 0 && assigned_once(a.var) && !made_of_counters(value) && derived_from_tile(value) &&
+        !(value == Poly::of(in_tile_loop_)) && !affine_in_tile_symbols(value)) {
         Poly beside, core;
         std::int64_t factor = 0;
         for (const auto& [m, k] : value.terms) {
-            const bool simple = m.size() == 1 && ints_.info(m[0]).kind == AtomInfo::Kind::symbol && ints_.info(m[0]).lower && ints_.info(m[0]).upper;
+            const bool simple =
+                m.size() == 1 && ints_.info(m[0]).kind == AtomInfo::Kind::symbol && ints_.info(m[0]).lower && ints_.info(m[0]).upper;
             (simple ? beside : core).terms[m] = k;
             if (!simple) factor = std::__gcd(factor, k < 0 ? -k : k);
         }
         for (auto& [m, k] : core.terms) k /= factor;
-        if (core.terms.size() == 1 && core.terms.begin()->first.size() == 1 && (core == Poly::of(in_tile_loop_) || tile_definition_.count(core.terms.begin()->first[0]))) {
+        if (core.terms.size() == 1 && core.terms.begin()->first.size() == 1 &&
+            (core == Poly::of(in_tile_loop_) || tile_definition_.count(core.terms.begin()->first[0]))) {
             s.scalars[a.var] = value;
             return;
         }
@@ -297,7 +310,8 @@ bool Flow::made_of_counters(const Poly& p) {
     std::vector<Atom> atoms;
     ints_.collect(p, atoms);
     return std::any_of(atoms.begin(), atoms.end(), [&](Atom a) {
-        return ints_.info(a).fresh && !ints_.info(a).lower && std::none_of(digits_.begin(), digits_.end(), [&](const Digit& d) { return d.atom == a; });
+        return ints_.info(a).fresh && !ints_.info(a).lower &&
+               std::none_of(digits_.begin(), digits_.end(), [&](const Digit& d) { return d.atom == a; });
     });
 }
 
@@ -307,7 +321,9 @@ bool Flow::affine_in_tile_symbols(const Poly& p) {
         if (term.first.size() != 1) return false;
         const AtomInfo info = ints_.info(term.first[0]);
         // An element of an index tensor is a name already.
-        if (info.kind == AtomInfo::Kind::element) return std::all_of(info.args.begin(), info.args.end(), [&](const Poly& i) { return i == Poly::of(in_tile_loop_) || affine_in_tile_symbols(i); });
+        if (info.kind == AtomInfo::Kind::element)
+            return std::all_of(info.args.begin(), info.args.end(),
+                               [&](const Poly& i) { return i == Poly::of(in_tile_loop_) || affine_in_tile_symbols(i); });
         return tile_definition_.count(term.first[0]) > 0 || !derived_from_tile(Poly::of(term.first[0]));
     });
 }
@@ -316,7 +332,8 @@ std::optional<Poly> Flow::end_in_tile_loop(const Poly& p) {
     if (p == Poly::of(in_tile_loop_)) return tile_loop_end_;
     if (p.terms.size() != 1 || p.terms.begin()->second != 1 || p.terms.begin()->first.size() != 1) return std::nullopt;
     const AtomInfo info = ints_.info(p.terms.begin()->first[0]);
-    if (auto definition = tile_definition_.find(p.terms.begin()->first[0]); definition != tile_definition_.end()) return end_in_tile_loop(definition->second);
+    if (auto definition = tile_definition_.find(p.terms.begin()->first[0]); definition != tile_definition_.end())
+        return end_in_tile_loop(definition->second);
     if (info.kind != AtomInfo::Kind::quotient || info.args[1].terms.size() != 1) return std::nullopt;
     const auto end = end_in_tile_loop(info.args[0]);
     if (!end) return std::nullopt;
@@ -339,7 +356,8 @@ std::optional<Poly> Flow::end_in_tile_loop(const Poly& p) {
 // Quotients and remainders of the tile loop's index: 0 <= t < q * d makes t // d < q, and anything % d < d.
 void Flow::assume_range_of(Atom symbol, const Poly& definition) {
     if (auto end = end_in_tile_loop(definition)) prover_.assume(less(Poly::of(symbol), *end));
-    if (const auto all = ints_.alternatives(definition, AtomInfo::Kind::minimum); all.size() > 1) {   // the least of several: beyond none, one of them, and positive if all are
+    if (const auto all = ints_.alternatives(definition, AtomInfo::Kind::minimum);
+        all.size() > 1) {  // the least of several: beyond none, one of them, and positive if all are
         const bool positive = std::all_of(all.begin(), all.end(), [&](const Poly& one) { return prover_.holds(at_least(one, Poly(1))); });
         Condition reached = less(Poly::of(symbol), Poly::of(symbol));
         for (const Poly& one : all) {
@@ -381,7 +399,7 @@ Poly Flow::expanded(const Poly& p) {
     for (Atom a : atoms) {
         const auto definition = tile_definition_.find(a);
         if (definition == tile_definition_.end()) continue;
-        if (expansions_.emplace(a, Poly::of(a)).second) {   // itself while it is being expanded
+        if (expansions_.emplace(a, Poly::of(a)).second) {  // itself while it is being expanded
             const Poly all = expanded(definition->second);
             expansions_[a] = all;
         }
@@ -401,7 +419,8 @@ Value Flow::fragment_at(int id, const State& s, const std::vector<Poly>& coordin
 
 std::vector<Poly> Flow::own_coordinates(const std::vector<int>& shape) {
     std::vector<Poly> c;
-    for (std::size_t d = 0; d < shape.size(); ++d) c.push_back(shape[d] == 1 ? Poly(0) : Poly::of(coordinate(static_cast<int>(d), shape[d])));
+    for (std::size_t d = 0; d < shape.size(); ++d)
+        c.push_back(shape[d] == 1 ? Poly(0) : Poly::of(coordinate(static_cast<int>(d), shape[d])));
     return c;
 }
 
@@ -411,11 +430,12 @@ Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
             const auto& shape = k_.fragments[at(e->id)].dist.shape;
             std::vector<Poly> mine;
             for (std::size_t d = 0; d < shape.size(); ++d) {
-                mine.push_back(shape[d] == 1 ? Poly(0) : c[e->dims.empty() ? d : at(e->dims[d])] + Poly(e->offset.empty() ? 0 : e->offset[d]));
+                mine.push_back(shape[d] == 1 ? Poly(0)
+                                             : c[e->dims.empty() ? d : at(e->dims[d])] + Poly(e->offset.empty() ? 0 : e->offset[d]));
             }
             return {fragment_at(e->id, s, mine), rounding_of(e->id, s)};
         }
-        case ir::ElementOp::number: {   // a literal is a number of the tile's type
+        case ir::ElementOp::number: {  // a literal is a number of the tile's type
             if (!target::info(e->dtype).is_float) return {values_.wrapped(e->dtype, values_.number(e->number)), {}};
             const bool narrow = target::info(e->dtype).fraction_bits < target::info(target::DType::F32).fraction_bits;
             if (!narrow || ir::converted(e->number, target::DType::F32, e->dtype) == e->number) return {values_.number(e->number), {}};
@@ -435,7 +455,8 @@ Typed Flow::element(const ir::Element& e, const State& s, const std::vector<Poly
     if (auto folded = butterfly(e->op, tags)) {
         const Rounding rounding = joined(args[0].rounding, args[1].rounding);
         if (integer) return {e->op == ir::ElementOp::add ? values_.wrapped(e->dtype, *folded) : *folded, rounding};
-        return {*folded, e->op == ir::ElementOp::add && rounding.kind != Rounding::Kind::exact ? Rounding{Rounding::Kind::lost, {}} : rounding};
+        return {*folded,
+                e->op == ir::ElementOp::add && rounding.kind != Rounding::Kind::exact ? Rounding{Rounding::Kind::lost, {}} : rounding};
     }
     Typed result = values_.computed(e->op == ir::ElementOp::div && integer ? "floor_div" : ir::name_of(e->op), args, e->dtype);
     if (e->op == ir::ElementOp::sub) result.value = unless_both_infinite(tags[0], tags[1], result.value);
@@ -457,13 +478,13 @@ Rounding Flow::rounding_of_home(int home) const {
 
 Rounding Flow::read_rounding(int home) { return rounding_reads_.emplace(home, rounding_of_home(home)).first->second; }
 
-// May it be infinite of this sign, by a fill or as a maximum (minimum) over nothing, as Values::may_be_infinite does not ask? Sizes are at least 1: over no elements at all what
-// subtracts a maximum is not defined either.
+// May it be infinite of this sign, by a fill or as a maximum (minimum) over nothing, as Values::may_be_infinite does not ask? Sizes are at
+// least 1: over no elements at all what subtracts a maximum is not defined either.
 bool Flow::may_be_infinite(Value v, int sign) {
     const ValueNode n = values_.node(v);
     const auto any = [&](int s) { return std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return may_be_infinite(a, s); }); };
     const auto all = [&](int s) { return std::all_of(n.args.begin(), n.args.end(), [&](Value a) { return may_be_infinite(a, s); }); };
-    const bool away = n.name == (sign < 0 ? "max" : "min");   // the fold whose identity it is
+    const bool away = n.name == (sign < 0 ? "max" : "min");  // the fold whose identity it is
     switch (n.kind) {
         case ValueNode::Kind::number: return n.number.infinite() && n.number.negative() == (sign < 0);
         case ValueNode::Kind::where: return any(sign);
@@ -507,7 +528,9 @@ Value Flow::unless_both_infinite(Value a, Value b, Value difference) {
     for (const Value split : {a, b}) {
         const ValueNode n = values_.node(split);
         if (n.kind != ValueNode::Kind::where) continue;
-        return values_.simplified(in_both_cases(n.condition, [&](int side) { return unless_both_infinite(split == a ? n.args[at(side)] : a, split == b ? n.args[at(side)] : b, difference); }));
+        return values_.simplified(in_both_cases(n.condition, [&](int side) {
+            return unless_both_infinite(split == a ? n.args[at(side)] : a, split == b ? n.args[at(side)] : b, difference);
+        }));
     }
     return values_.unknown("infinity less infinity");
 }
@@ -523,11 +546,15 @@ void Flow::run(const ir::Reduce& op, const ir::Stmt&, State& s) {
     if (op.across <= 1) {
         const Atom x = ints_.fresh("r", 0, src.shape[at(op.dim)] - 1);
         in[at(op.dim)] = Poly::of(x);
-        put(s, op.dst, values_.folded(op.op, x, 0, src.shape[at(op.dim)], {fragment_at(op.src, s, in), rounding_of(op.src, s)}, k_.fragments[at(op.dst)].dtype));
+        put(s, op.dst,
+            values_.folded(op.op, x, 0, src.shape[at(op.dim)], {fragment_at(op.src, s, in), rounding_of(op.src, s)},
+                           k_.fragments[at(op.dst)].dtype));
         return;
     }
     // Per warp: the digits of the reduced dimension inside a warp are folded, those across warps are the last coordinate.
-    struct Part { int extent, step; };
+    struct Part {
+        int extent, step;
+    };
     std::vector<Part> parts;
     Poly across = 0;
     int lanes = 1, warps = 1;
@@ -561,7 +588,8 @@ void Flow::run(const ir::Reduce& op, const ir::Stmt&, State& s) {
     }
     in[at(op.dim)] = index;
     Typed v{fragment_at(op.src, s, in), rounding_of(op.src, s)};
-    for (std::size_t i = 0; i < parts.size(); ++i) v = values_.folded(op.op, atoms[i], 0, parts[i].extent, v, k_.fragments[at(op.dst)].dtype);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+        v = values_.folded(op.op, atoms[i], 0, parts[i].extent, v, k_.fragments[at(op.dst)].dtype);
     put(s, op.dst, v);
 }
 
@@ -574,7 +602,7 @@ void Flow::run(const ir::Scan& op, const ir::Stmt&, State& s) {
         if (lanes >= 32 && d.dim == op.dim) part = std::min(part, d.step);
         lanes *= d.extent;
     }
-    int inside = 1;   // what one warp holds, if its digits are those below `part`
+    int inside = 1;  // what one warp holds, if its digits are those below `part`
     lanes = 1;
     bool plain = extent % part == 0;
     for (const ir::DistDigit& d : src.thread) {
@@ -601,7 +629,9 @@ void Flow::run(const ir::Scan& op, const ir::Stmt&, State& s) {
     const Typed body{fragment_at(op.src, s, c), rounding_of(op.src, s)};
     const Poly first = part == extent ? Poly(0) : Poly(part) * ints_.quotient(here, Poly(part));
     const target::DType type = k_.fragments[at(op.dst)].dtype;
-    put(s, op.dst, op.reverse ? values_.folded(op.op, x, here, first + Poly(part), body, type) : values_.folded(op.op, x, first, here + Poly(1), body, type));
+    put(s, op.dst,
+        op.reverse ? values_.folded(op.op, x, here, first + Poly(part), body, type)
+                   : values_.folded(op.op, x, first, here + Poly(1), body, type));
 }
 
 bool Flow::holds_of_anything(const Condition& c) {
@@ -610,7 +640,8 @@ bool Flow::holds_of_anything(const Condition& c) {
     std::map<Atom, Poly> with;
     for (Atom a : atoms) {
         const auto kind = ints_.info(a).kind;
-        if ((kind == AtomInfo::Kind::symbol || kind == AtomInfo::Kind::element || kind == AtomInfo::Kind::opaque) && !with.count(a)) with[a] = anything();
+        if ((kind == AtomInfo::Kind::symbol || kind == AtomInfo::Kind::element || kind == AtomInfo::Kind::opaque) && !with.count(a))
+            with[a] = anything();
     }
     Prover nothing_known(ints_);
     return nothing_known.holds(ints_.replace(c, with));

@@ -7,14 +7,15 @@
 namespace tw::verify {
 
 struct FlowInputs {
-    std::vector<Dependence> dependences;   // who wrote what a shared read finds (verify/order)
-    bool follow_swizzles = true;           // false, in negative controls only: where TMA puts its box is compared without the swizzles
-    bool track_covers = true;              // false, in negative controls only: which indices a fold has taken in is not compared
+    std::vector<Dependence> dependences;  // who wrote what a shared read finds (verify/order)
+    bool follow_swizzles = true;          // false, in negative controls only: where TMA puts its box is compared without the swizzles
+    bool track_covers = true;             // false, in negative controls only: which indices a fold has taken in is not compared
 };
 
 struct FlowResult {
     std::vector<Obligation> obligations;
-    std::map<std::string, int> questions;   // integer conditions that came up, each once under the same facts: how many each prover settled; "none": nobody did
+    std::map<std::string, int>
+        questions;  // integer conditions that came up, each once under the same facts: how many each prover settled; "none": nobody did
 };
 
 // Only ever answers proved, not_proved or vacuous: violations are shown concretely by diagnose/.

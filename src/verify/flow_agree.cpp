@@ -32,13 +32,14 @@ Value Flow::counts_collected(Value v) {
     const ValueNode n = values_.node(v);
     if (n.kind != ValueNode::Kind::sum) return v;
     using Factors = std::vector<std::pair<Value, Coefficient>>;
-    std::map<std::pair<Coefficient, Factors>, std::vector<Value>> terms;   // by weight and factors: the terms, and their counts
+    std::map<std::pair<Coefficient, Factors>, std::vector<Value>> terms;  // by weight and factors: the terms, and their counts
     std::map<Value, Poly> counts;
     for (std::size_t i = 0; i < n.args.size(); ++i) {
         const ValueNode t = values_.node(n.args[i]);
         int counted = -1;
         for (std::size_t j = 0; t.kind == ValueNode::Kind::product && j < t.args.size(); ++j) {
-            if (values_.node(t.args[j]).kind == ValueNode::Kind::index && t.weights[j] == 1) counted = counted < 0 ? static_cast<int>(j) : -2;
+            if (values_.node(t.args[j]).kind == ValueNode::Kind::index && t.weights[j] == 1)
+                counted = counted < 0 ? static_cast<int>(j) : -2;
         }
         if (counted < 0) continue;
         Factors others;
@@ -48,7 +49,7 @@ Value Flow::counts_collected(Value v) {
         terms[{n.weights[i], std::move(others)}].push_back(n.args[i]);
         counts[n.args[i]] = values_.node(t.args[at(counted)]).indices[0];
     }
-    for (std::size_t i = 0; i < n.args.size(); ++i) {   // what is there once more, without a count
+    for (std::size_t i = 0; i < n.args.size(); ++i) {  // what is there once more, without a count
         if (counts.count(n.args[i])) continue;
         const ValueNode t = values_.node(n.args[i]);
         Factors factors;
@@ -76,8 +77,8 @@ Value Flow::counts_collected(Value v) {
     return values_.sum(n.number, std::move(made));
 }
 
-// Indices that are digits put together (shuffles, XOR of coordinates) have many forms, and so have those of a fold written out at an edge; others
-// are equal where their normal forms are.
+// Indices that are digits put together (shuffles, XOR of coordinates) have many forms, and so have those of a fold written out at an edge;
+// others are equal where their normal forms are.
 bool Flow::same_index(const Poly& a, const Poly& b, const Condition& given) {
     if (a == b) return true;
     const Poly difference = a - b;
@@ -92,30 +93,37 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
     if (a == b) return true;
     {
         const ValueNode &m = values_.node(a), &n = values_.node(b);
-        if (m.kind == ValueNode::Kind::index && n.kind == ValueNode::Kind::index) return prover_.holds_given(given, equals(m.indices[0], n.indices[0]));
+        if (m.kind == ValueNode::Kind::index && n.kind == ValueNode::Kind::index)
+            return prover_.holds_given(given, equals(m.indices[0], n.indices[0]));
         if (m.kind == ValueNode::Kind::sum && n.kind == ValueNode::Kind::sum && m.args.size() != n.args.size()) {
             const Value x = counts_collected(a), y = counts_collected(b);
             if (x != a || y != b) return agree(x, y, given, depth);
         }
-        if (m.kind == ValueNode::Kind::element && n.kind == ValueNode::Kind::element && m.id == n.id && m.indices.size() == n.indices.size()) {
+        if (m.kind == ValueNode::Kind::element && n.kind == ValueNode::Kind::element && m.id == n.id &&
+            m.indices.size() == n.indices.size()) {
             for (std::size_t d = 0; d < m.indices.size(); ++d) {
                 if (!same_index(m.indices[d], n.indices[d], given)) return false;
             }
             return true;
         }
-        const bool alike = m.kind == n.kind && m.name == n.name && m.id == n.id && m.number == n.number && m.args.size() == n.args.size() && m.indices == n.indices && !m.args.empty();
+        const bool alike = m.kind == n.kind && m.name == n.name && m.id == n.id && m.number == n.number && m.args.size() == n.args.size() &&
+                           m.indices == n.indices && !m.args.empty();
         bool same = alike;
         if (alike && m.kind == ValueNode::Kind::reduce) {
-            auto folds_alike = [&](const ValueNode& x) { return m.variable == x.variable && same_range(m, x) && agree(m.args[0], x.args[0], given, 0); };
+            auto folds_alike = [&](const ValueNode& x) {
+                return m.variable == x.variable && same_range(m, x) && agree(m.args[0], x.args[0], given, 0);
+            };
             same = folds_alike(n);
-            if (const auto other = same ? std::nullopt : values_.turned(b); other && values_.node(*other).kind == ValueNode::Kind::reduce) same = *other == a || folds_alike(values_.node(*other));
+            if (const auto other = same ? std::nullopt : values_.turned(b); other && values_.node(*other).kind == ValueNode::Kind::reduce)
+                same = *other == a || folds_alike(values_.node(*other));
         } else if (alike && (m.kind == ValueNode::Kind::sum || m.kind == ValueNode::Kind::product || m.kind == ValueNode::Kind::extreme)) {
             // Their order is that of their numbers, which says nothing.
             std::vector<bool> taken(n.args.size(), false);
             for (std::size_t i = 0; i < m.args.size() && same; ++i) {
                 same = false;
                 for (std::size_t j = 0; j < n.args.size() && !same; ++j) {
-                    if (taken[j] || (!m.weights.empty() && m.weights[i] != n.weights[j]) || !agree(m.args[i], n.args[j], given, 0)) continue;
+                    if (taken[j] || (!m.weights.empty() && m.weights[i] != n.weights[j]) || !agree(m.args[i], n.args[j], given, 0))
+                        continue;
                     taken[j] = same = true;
                 }
             }
@@ -133,7 +141,9 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         return same;
     }
     if (depth == 0) return false;
-    if (values_.node(a).kind != ValueNode::Kind::where && values_.node(b).kind != ValueNode::Kind::where) {   // two ends that are one number here: ranges that meet unite only where their ends look alike
+    if (values_.node(a).kind != ValueNode::Kind::where &&
+        values_.node(b).kind !=
+            ValueNode::Kind::where) {  // two ends that are one number here: ranges that meet unite only where their ends look alike
         std::map<Poly, Poly> alike;
         const std::set<Poly> ends_of_a = values_.ends(a), ends_of_b = values_.ends(b);
         for (const Poly& p : ends_of_a) {

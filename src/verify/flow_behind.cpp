@@ -5,8 +5,10 @@ namespace tw::verify::detail {
 
 // Is this a loop whose iterations store what the one before them left (Behind)? Then it is interpreted here: the first iteration, which
 // must store nothing, any later one, and the state after the loop. Otherwise nothing has happened.
-bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered, const std::function<State(State)>& body) {
-    if (std::none_of(scalars.begin(), scalars.end(), [&](int id) { return s.scalars.count(id) && s.scalars.at(id).constant(); })) return false;   // no flag
+bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered,
+                       const std::function<State(State)>& body) {
+    if (std::none_of(scalars.begin(), scalars.end(), [&](int id) { return s.scalars.count(id) && s.scalars.at(id).constant(); }))
+        return false;  // no flag
     const Atom k = var_atom(f.var);
     const auto frames = loop_frames_;
     struct Mark {
@@ -29,7 +31,8 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     std::function<Value(Value)> known = [&](Value v) {
         const ValueNode& n = values_.node(v);
         if (!n.unknown_inside || n.kind == ValueNode::Kind::unknown) return v;
-        return n.kind == ValueNode::Kind::where ? values_.where(n.condition, known(n.args[0]), known(n.args[1])) : values_.unknown("outside the mask");
+        return n.kind == ValueNode::Kind::where ? values_.where(n.condition, known(n.args[0]), known(n.args[1]))
+                                                : values_.unknown("outside the mask");
     };
     for (auto& [id, v] : once.fragments) v = known(values_.simplified(v));
     // A flag says that there is something to store: it differs after the first iteration, from one constant to another.
@@ -41,14 +44,17 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
         flag |= s.scalars.at(id).constant() && once.scalars.at(id).constant() && !(s.scalars.at(id) == once.scalars.at(id));
     }
     for (int id : fragments) {
-        if (s.fragments.count(id) && once.fragments.count(id) && values_.node(once.fragments.at(id)).kind != ValueNode::Kind::unknown) kept_fragments.insert(id);
+        if (s.fragments.count(id) && once.fragments.count(id) && values_.node(once.fragments.at(id)).kind != ValueNode::Kind::unknown)
+            kept_fragments.insert(id);
     }
     if (trace_) {
         for (int id : fragments) {
-            if (once.fragments.count(id)) std::fprintf(stderr, "flow: an iteration leaves %s = %s\n", k_.fragments[at(id)].name.c_str(), show(once.fragments.at(id)).c_str());
+            if (once.fragments.count(id))
+                std::fprintf(stderr, "flow: an iteration leaves %s = %s\n", k_.fragments[at(id)].name.c_str(),
+                             show(once.fragments.at(id)).c_str());
         }
     }
-    if (!flag || kept_fragments.empty() || after_first.stores != before.stores) {   // it stores what it makes at once
+    if (!flag || kept_fragments.empty() || after_first.stores != before.stores) {  // it stores what it makes at once
         back_to(before);
         return false;
     }
@@ -70,12 +76,17 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
         if (name != k) define_tile(other.terms.begin()->first[0], ints_.replace(definitions.at(name), b.renamed));
     }
     b.end = tile_loop_end_;
-    std::map<int, Rounding> roundings;   // at the head of an iteration, where more than one way leads there
-    auto left = [&] {   // the state at the head of any iteration but the first
+    std::map<int, Rounding> roundings;  // at the head of an iteration, where more than one way leads there
+    auto left = [&] {                   // the state at the head of any iteration but the first
         State head = s;
-        for (int id : fragments) head.roundings[id] = roundings.count(id) ? roundings.at(id) : joined(rounding_of(id, s), rounding_of(id, once));
-        for (int id : fragments) head.fragments[id] = kept_fragments.count(id) ? values_.replace(once.fragments.at(id), b.renamed) : values_.unknown("carried by the loop: " + k_.fragments[at(id)].name);
-        for (int id : scalars) head.scalars[id] = kept_scalars.count(id) ? ints_.replace(once.scalars.at(id), b.renamed) : Poly::of(ints_.fresh(k_.vars[at(id)].name));
+        for (int id : fragments)
+            head.roundings[id] = roundings.count(id) ? roundings.at(id) : joined(rounding_of(id, s), rounding_of(id, once));
+        for (int id : fragments)
+            head.fragments[id] = kept_fragments.count(id) ? values_.replace(once.fragments.at(id), b.renamed)
+                                                          : values_.unknown("carried by the loop: " + k_.fragments[at(id)].name);
+        for (int id : scalars)
+            head.scalars[id] =
+                kept_scalars.count(id) ? ints_.replace(once.scalars.at(id), b.renamed) : Poly::of(ints_.fresh(k_.vars[at(id)].name));
         return head;
     };
     // What an iteration leaves must not depend on what it found: the same after the first iteration and after any other.
@@ -87,12 +98,13 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
         loop_frames_ = frames;
         stable = true;
         for (auto it = kept_fragments.begin(); it != kept_fragments.end();) {
-            const bool same = agree_where_known(once.fragments.at(*it), next.fragments.at(*it));   // unknown elements are claimed of nothing
+            const bool same = agree_where_known(once.fragments.at(*it), next.fragments.at(*it));  // unknown elements are claimed of nothing
             stable &= same;
             it = same ? std::next(it) : kept_fragments.erase(it);
         }
         for (int id : kept_fragments) {
-            const Rounding before = roundings.count(id) ? roundings.at(id) : joined(rounding_of(id, s), rounding_of(id, once)), found = joined(before, rounding_of(id, next));
+            const Rounding before = roundings.count(id) ? roundings.at(id) : joined(rounding_of(id, s), rounding_of(id, once)),
+                           found = joined(before, rounding_of(id, next));
             stable &= found == before;
             roundings[id] = found;
         }
@@ -103,7 +115,8 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
         }
     }
     flag = false;
-    for (int id : kept_scalars) flag |= s.scalars.at(id).constant() && once.scalars.at(id).constant() && !(s.scalars.at(id) == once.scalars.at(id));
+    for (int id : kept_scalars)
+        flag |= s.scalars.at(id).constant() && once.scalars.at(id).constant() && !(s.scalars.at(id) == once.scalars.at(id));
     if (!flag) {
         back_to(before);
         behind_.reset();
@@ -113,9 +126,13 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     behind_->inside = false;
     State after = left();
     for (int id : fragments) s.roundings[id] = joined(rounding_of(id, s), rounding_of(id, after));
-    const bool always = prover_.holds(entered);   // every block of a persistent grid has a tile
-    for (int id : fragments) s.fragments[id] = !always && s.fragments.count(id) ? values_.where(entered, after.fragments.at(id), s.fragments.at(id)) : after.fragments.at(id);
-    for (int id : scalars) s.scalars[id] = !always && s.scalars.count(id) ? ints_.choice(entered, after.scalars.at(id), s.scalars.at(id)) : after.scalars.at(id);
+    const bool always = prover_.holds(entered);  // every block of a persistent grid has a tile
+    for (int id : fragments)
+        s.fragments[id] =
+            !always && s.fragments.count(id) ? values_.where(entered, after.fragments.at(id), s.fragments.at(id)) : after.fragments.at(id);
+    for (int id : scalars)
+        s.scalars[id] =
+            !always && s.scalars.count(id) ? ints_.choice(entered, after.scalars.at(id), s.scalars.at(id)) : after.scalars.at(id);
     return true;
 }
 

@@ -49,38 +49,41 @@ inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct State {
     std::map<int, Value> fragments;
-    std::map<int, Rounding> roundings;   // of fragments; those that are not here are exact
+    std::map<int, Rounding> roundings;  // of fragments; those that are not here are exact
     std::map<int, Poly> scalars;
 };
 
-// Synchronisation, and what orders asynchronous work: no data moves. A statement that is neither here nor has a `run` of its own does not compile.
+// Synchronisation, and what orders asynchronous work: no data moves. A statement that is neither here nor has a `run` of its own does not
+// compile.
 template <class T>
-concept MovesNoData =
-    std::is_same_v<T, ir::CpAsyncCommit> || std::is_same_v<T, ir::CpAsyncWait> || std::is_same_v<T, ir::CpAsyncArrive> || std::is_same_v<T, ir::BulkCommit> || std::is_same_v<T, ir::BulkWait> ||
-    std::is_same_v<T, ir::BarrierInit> || std::is_same_v<T, ir::BarrierInitFence> || std::is_same_v<T, ir::BarrierArrive> || std::is_same_v<T, ir::BarrierExpect> || std::is_same_v<T, ir::BarrierWait> ||
-    std::is_same_v<T, ir::BlockSync> || std::is_same_v<T, ir::NamedSync> || std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> || std::is_same_v<T, ir::ClusterArrive> ||
-    std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> || std::is_same_v<T, ir::SetMaxRegisters> || std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> ||
-    std::is_same_v<T, ir::WgmmaFence> || std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait>;
+concept MovesNoData = std::is_same_v<T, ir::CpAsyncCommit> || std::is_same_v<T, ir::CpAsyncWait> || std::is_same_v<T, ir::CpAsyncArrive> ||
+    std::is_same_v<T, ir::BulkCommit> || std::is_same_v<T, ir::BulkWait> || std::is_same_v<T, ir::BarrierInit> ||
+    std::is_same_v<T, ir::BarrierInitFence> || std::is_same_v<T, ir::BarrierArrive> || std::is_same_v<T, ir::BarrierExpect> ||
+    std::is_same_v<T, ir::BarrierWait> || std::is_same_v<T, ir::BlockSync> || std::is_same_v<T, ir::NamedSync> ||
+    std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> || std::is_same_v<T, ir::ClusterArrive> ||
+    std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> || std::is_same_v<T, ir::SetMaxRegisters> ||
+    std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> || std::is_same_v<T, ir::WgmmaFence> ||
+    std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait>;
 
 // A digit of the space of executions of a statement: values 0 <= atom < extent.
 struct Digit {
     Atom atom = -1;
     Poly extent;
-    bool tile_loop = false;      // a persistent loop: stands for the pair of tile coordinates derived from it
+    bool tile_loop = false;  // a persistent loop: stands for the pair of tile coordinates derived from it
     // A loop first, first + stride, ... < extent whose start is another digit 0 <= first < stride: together they count 0 .. extent.
     Atom first = -1;
     std::int64_t stride = 1;
 };
 
 struct SharedWrite {
-    Value value = 0;                         // over the coordinates of the view
+    Value value = 0;  // over the coordinates of the view
     std::vector<int> extents;
-    std::vector<Poly> origin;                // per buffer dimension
+    std::vector<Poly> origin;  // per buffer dimension
     std::vector<int> dims;
     int buffer = -1;
-    std::map<int, Poly> loop_ends;           // where the loops around it end, by their variable
-    int serial = 0;                          // when it was interpreted
-    bool faithful = true;                    // puts element c of the view where the buffer's layout says
+    std::map<int, Poly> loop_ends;  // where the loops around it end, by their variable
+    int serial = 0;                 // when it was interpreted
+    bool faithful = true;           // puts element c of the view where the buffer's layout says
     std::string why;
 };
 
@@ -88,15 +91,16 @@ struct SharedWrite {
 struct LoopFrame {
     int variable = -1;
     Poly end;
-    std::set<const ir::Stmt*> senders;       // the statements in it that send a message
-    std::set<const ir::Stmt*> writers;       // the statements in it that write shared memory
-    int run_serial = 0;                      // what was recorded before belongs to an earlier interpretation of the body
-    std::map<const ir::Stmt*, std::pair<Value, std::vector<Poly>>> carried;   // what the body read of such earlier records
+    std::set<const ir::Stmt*> senders;  // the statements in it that send a message
+    std::set<const ir::Stmt*> writers;  // the statements in it that write shared memory
+    int run_serial = 0;                 // what was recorded before belongs to an earlier interpretation of the body
+    std::map<const ir::Stmt*, std::pair<Value, std::vector<Poly>>> carried;  // what the body read of such earlier records
 };
 
 class Flow {
 public:
-    Flow(const ir::Kernel& k, const FlowInputs& in) : k_(k), inputs_(in), order_only_(order_only(k)), prover_(ints_), values_(ints_, prover_) {}
+    Flow(const ir::Kernel& k, const FlowInputs& in)
+        : k_(k), inputs_(in), order_only_(order_only(k)), prover_(ints_), values_(ints_, prover_) {}
 
     FlowResult run();
 
@@ -121,7 +125,8 @@ private:
     // -------------------------------------------------------------------------------------------------------- obligations
 
     // `blind`: the same question with fresh unknowns in place of what the assertion speaks of. What still holds then is vacuous.
-    void oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason, const std::function<bool()>& blind, std::vector<std::string> used = {});
+    void oblige(const char* kind, const char* code, std::string text, const ir::Stmt& s, bool proved, std::string reason,
+                const std::function<bool()>& blind, std::vector<std::string> used = {});
     // A condition of whose variables nothing is known any more; sizes keep their meaning only through the assumptions.
     bool holds_of_anything(const Condition& c);
     Poly anything() { return Poly::of(ints_.fresh("anything")); }
@@ -132,7 +137,9 @@ private:
 
     template <MovesNoData T>
     void run(const T&, const ir::Stmt&, State&) {}
-    void run(const ir::Sugar& sugar, const ir::Stmt& stmt, State&) { oblige("output value", "TW1001", "every statement is in its last form", stmt, false, "`" + sugar.text + "` was not expanded", {}); }
+    void run(const ir::Sugar& sugar, const ir::Stmt& stmt, State&) {
+        oblige("output value", "TW1001", "every statement is in its last form", stmt, false, "`" + sugar.text + "` was not expanded", {});
+    }
 
     void run(const ir::Role& r, const ir::Stmt&, State& s);
     void run(const ir::Elect& e, const ir::Stmt&, State& s) { execute(e.body, s); }
@@ -173,7 +180,7 @@ private:
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);
-    int written_out_ = 0;   // agree: folds are being compared term by term
+    int written_out_ = 0;  // agree: folds are being compared term by term
 
     bool same_index(const Poly& a, const Poly& b, const Condition& given);
 
@@ -198,8 +205,8 @@ private:
         s.fragments[id] = value.value;
         s.roundings[id] = value.rounding;
     }
-    // Shared buffers, and teams as negative numbers: how what was ever written there is rounded, and what this pass was told of it. A pass that was told less
-    // than it found is not the last.
+    // Shared buffers, and teams as negative numbers: how what was ever written there is rounded, and what this pass was told of it. A pass
+    // that was told less than it found is not the last.
     std::map<int, Rounding> home_roundings_, rounding_reads_;
     void note_rounding(int home, const Rounding& r);
     Rounding rounding_of_home(int home) const;
@@ -226,9 +233,9 @@ private:
     // ------------------------------------------------------------------------------------------------------- global memory
 
     struct Place {
-        std::vector<Poly> index;      // per tensor dimension
-        Condition inside;             // what masks the access
-        std::map<std::size_t, Poly> limits;   // part of that: a dimension's places from here on
+        std::vector<Poly> index;             // per tensor dimension
+        Condition inside;                    // what masks the access
+        std::map<std::size_t, Poly> limits;  // part of that: a dimension's places from here on
     };
     Place place(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c);
 
@@ -248,23 +255,31 @@ private:
         std::vector<Digit> digits;
         bool atomic;
         std::vector<Condition> facts;
-        std::string partial;     // why not every execution stores every element in bounds
-        bool conditional = false;             // not every element in bounds implies the conditions around the store
-        std::vector<Condition> alternative;   // rows of a group: the conditions around it that not every group meets; next_iteration: that not every iteration meets
-        enum class When : std::uint8_t { now, next_iteration, after_loop } when = When::now;   // relative to the tile whose elements it writes (Behind)
-        Value added = -1;        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
-        const ir::Equation* equation = nullptr;   // `index` counts from the start of its part of the output
-        struct End { std::size_t dim; Poly place; };
+        std::string partial;                 // why not every execution stores every element in bounds
+        bool conditional = false;            // not every element in bounds implies the conditions around the store
+        std::vector<Condition> alternative;  // rows of a group: the conditions around it that not every group meets; next_iteration: that
+                                             // not every iteration meets
+        enum class When : std::uint8_t {
+            now,
+            next_iteration,
+            after_loop
+        } when = When::now;                      // relative to the tile whose elements it writes (Behind)
+        Value added = -1;                        // atomic: what one execution adds to the element at `index`, 0 where it adds nothing
+        const ir::Equation* equation = nullptr;  // `index` counts from the start of its part of the output
+        struct End {
+            std::size_t dim;
+            Poly place;
+        };
         std::optional<End> end;  // partial by a limit alone: it stores what it has before this place
     };
 
     // The rows of a group, or of a tile of a table: index - starts[e] counts through them (promises offsets_of and tile_ends).
     struct Grouped {
         std::size_t dim = 0;
-        Atom start = -1;          // starts[e]
-        Poly group, groups;       // e, and how many there are
-        Poly end;                 // starts[e + 1]; min(ends[e], starts[e] + width)
-        std::string lemma;        // that they are all rows
+        Atom start = -1;     // starts[e]
+        Poly group, groups;  // e, and how many there are
+        Poly end;            // starts[e + 1]; min(ends[e], starts[e] + width)
+        std::string lemma;   // that they are all rows
     };
     // An index that is an element of a permutation of the whole dimension: the index of that element.
     std::optional<Poly> before_permutation(int tensor, std::size_t dim, const Poly& index);
@@ -284,7 +299,9 @@ private:
         const std::vector<Poly> c = own_coordinates(op.dst.extents);
         if (!op.whole_vectors) return record_write(stmt, op.dst, s, loaded(op.src, stmt, s, c, op.zero_fill, 0));
         const Place p = place(op.src, stmt, s, c);
-        record_write(stmt, op.dst, s, values_.where(p.inside, values_.element(op.src.tensor, p.index), values_.unknown("outside the tensor, where whole vectors bring anything")));
+        record_write(stmt, op.dst, s,
+                     values_.where(p.inside, values_.element(op.src.tensor, p.index),
+                                   values_.unknown("outside the tensor, where whole vectors bring anything")));
     }
     void run(const ir::TmaLoad& op, const ir::Stmt& stmt, State& s);
 
@@ -312,7 +329,8 @@ private:
     void run(const ir::LoadShared& op, const ir::Stmt& stmt, State& s);
 
     Typed accumulated(int acc, const State& s, Value total, std::initializer_list<Rounding> operands);
-    Value matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b, int rows, int columns, int depth);
+    Value matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b,
+                         int rows, int columns, int depth);
 
     template <class Multiply>
     void operands(const Multiply& op, const ir::Stmt& stmt) {
@@ -332,14 +350,14 @@ private:
     struct Sent {
         int team = 0, serial = 0;
         Poly message;
-        std::vector<Value> values;       // an element of each tile
-        Atom element = -1;               // its coordinate along which they are folded
+        std::vector<Value> values;  // an element of each tile
+        Atom element = -1;          // its coordinate along which they are folded
         int elements = 1;
-        std::vector<Atom> loops;         // the counts of the loops around it
-        std::vector<Atom> steered;       // what the variables in scope are made of
+        std::vector<Atom> loops;    // the counts of the loops around it
+        std::vector<Atom> steered;  // what the variables in scope are made of
     };
     std::map<const ir::Stmt*, Sent> sent_;
-    int pass_serial_ = 0;                // what was recorded before belongs to an earlier pass over the kernel
+    int pass_serial_ = 0;  // what was recorded before belongs to an earlier pass over the kernel
     void run(const ir::TeamSend& op, const ir::Stmt& stmt, State& s);
     void run(const ir::TeamReceive& op, const ir::Stmt& stmt, State& s);
 
@@ -349,22 +367,26 @@ private:
 
     // One input element that an element of a tile is made of.
     struct Origin {
-        Condition masks;             // where it has a part
+        Condition masks;  // where it has a part
         int tensor = -1;
         std::vector<Poly> index;
-        struct Fold { Atom variable; Poly lo, hi; };
-        std::vector<Fold> folds;     // around it, outermost first
-        Condition when() const;      // the masks, and the ranges of the folds
+        struct Fold {
+            Atom variable;
+            Poly lo, hi;
+        };
+        std::vector<Fold> folds;  // around it, outermost first
+        Condition when() const;   // the masks, and the ranges of the folds
     };
     struct Origins {
         std::vector<Origin> list;
-        std::vector<Condition> none; // where nothing has a part: fills
+        std::vector<Condition> none;  // where nothing has a part: fills
         bool known = true;
-        std::string why;             // not known: why
+        std::string why;  // not known: why
     };
     void collect_origins(Value v, Origin around, const std::vector<ir::FieldSource>& sources, Origins& out);
     // The origins of a field at its element, and the field's value there.
-    std::vector<std::pair<Origin, Poly>> field_values(const ir::Field& f, const ir::Stmt& stmt, const State& s, const Integers::Leaf& leaf, Origins& origins);
+    std::vector<std::pair<Origin, Poly>> field_values(const ir::Field& f, const ir::Stmt& stmt, const State& s, const Integers::Leaf& leaf,
+                                                      Origins& origins);
     void expect_fields(const ir::Expect& e, const ir::Stmt& stmt, const State& s);
     void expect_cover(const ir::Expect& e, const ir::Stmt& stmt, const State& s);
     void expect_fresh(const ir::Expect& e, const ir::Stmt& stmt, const State& s);
@@ -384,20 +406,21 @@ private:
     bool partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
     struct Mirrored {
         std::size_t dim = 0;
-        Poly index;        // along dim, of both stores
-        Atom which = -1;   // the digit that tells them apart
+        Poly index;       // along dim, of both stores
+        Atom which = -1;  // the digit that tells them apart
     };
     static std::pair<std::vector<const Store*>, std::vector<const Store*>> families(const std::vector<const Store*>& stores);
     std::optional<Mirrored> mirrored(const Store& first, const std::vector<const Store*>& family, const std::vector<const Store*>& mirror);
     bool parts_are_apart(const ir::Equation& e, std::string& why);
     // Stores in branches that ask how large a group is: for every group one branch is taken, and its stores cover the group.
-    bool partition_by_alternatives(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded);
+    bool partition_by_alternatives(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas,
+                                   std::vector<Digit>& folded);
     enum class Choice : std::uint8_t { exact, overlapping, incomplete };
     Choice choice_of(const std::vector<std::vector<Condition>>& alternatives, const Condition& given);
     bool join_alternatives_behind(std::vector<Store>& inside, std::string& why, std::vector<std::string>& lemmas);
     bool join_stores_behind(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
     bool join_pieces(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas);
-    std::deque<Store> joined_;   // stores that stand for several
+    std::deque<Store> joined_;  // stores that stand for several
     // Atomic adds: the sum over all executions that add to an element is what `computes` says.
     bool adds_up(const Store& store, const ir::Equation& equation, const std::vector<Digit>& folded, std::string& why);
 
@@ -409,8 +432,9 @@ private:
         std::vector<std::pair<Atom, Poly>> loops;
         bool operator==(const OrderShown& other) const { return tiles == other.tiles && loops == other.loops; }
     };
-    OrderShown order_shown_;   // the last that was
-    bool tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas);
+    OrderShown order_shown_;  // the last that was
+    bool tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why,
+                               std::vector<std::string>& lemmas);
 
     // A persistent loop whose stores run one iteration behind: what an iteration leaves in registers is stored by the next one, or
     // after the loop by the code behind it. `previous` is the position of the iteration before (after the loop: the last one); what
@@ -418,17 +442,18 @@ private:
     // those of the iterations 0, 1, ...: together the two stores are one store of every iteration.
     struct Behind {
         Atom variable = -1, previous = -1;
-        std::map<Atom, Poly> renamed;            // an iteration's symbols -> the ones of the iteration before
-        std::map<Atom, Poly> back;               // and back
-        Condition entered;                       // the loop runs at all
+        std::map<Atom, Poly> renamed;  // an iteration's symbols -> the ones of the iteration before
+        std::map<Atom, Poly> back;     // and back
+        Condition entered;             // the loop runs at all
         Poly end;
         Digit digit;
         bool inside = false;
     };
     std::optional<Behind> behind_;
-    std::set<int> persistent_;                   // variables of persistent loops
+    std::set<int> persistent_;  // variables of persistent loops
     void assume_previous(const Behind& b);
-    bool runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered, const std::function<State(State)>& body);
+    bool runs_behind(const ir::For& f, State& s, const std::set<int>& fragments, const std::set<int>& scalars, const Condition& entered,
+                     const std::function<State(State)>& body);
 
     const ir::Kernel& k_;
     const ir::RowStarts row_starts_{k_};
@@ -440,29 +465,31 @@ private:
     Values values_;
     FlowResult result_;
     bool recording_ = false;
-    bool surveying_ = false;     // a pass before the one that counts
-    bool impossible_ = false;     // the assumptions exclude each other: nothing that follows from them says anything
-    std::vector<std::string> promised_;   // the promises on contents, as preconditions
-    bool writer_missing_ = false; // a read came before its writer in this pass
+    bool surveying_ = false;             // a pass before the one that counts
+    bool impossible_ = false;            // the assumptions exclude each other: nothing that follows from them says anything
+    std::vector<std::string> promised_;  // the promises on contents, as preconditions
+    bool writer_missing_ = false;        // a read came before its writer in this pass
     struct PathStep {
         Condition condition;
-        std::size_t first_fact = 0, last_fact = 0;   // what it added to the prover's facts
-        bool open = false;                           // neither decided nor a choice of one digit's value
+        std::size_t first_fact = 0, last_fact = 0;  // what it added to the prover's facts
+        bool open = false;                          // neither decided nor a choice of one digit's value
     };
     std::vector<PathStep> path_;  // the conditions that surround the statement
-    std::vector<Condition> not_implied_by(const Condition& written);   // the conditions around the statement that do not hold wherever `written` does
-    int conditional_ = 0;         // how many undecided conditions surround the statement
-    const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;   // says why a loop summary was given up
+    std::vector<Condition> not_implied_by(
+        const Condition& written);  // the conditions around the statement that do not hold wherever `written` does
+    int conditional_ = 0;           // how many undecided conditions surround the statement
+    const bool trace_ = std::getenv("TILEWRIGHT_TRACE_FLOW") != nullptr;  // says why a loop summary was given up
     std::set<Atom> coordinates_;
     std::vector<Atom> size_atoms_;
-    int guessing_ = 0;   // inside a run of a loop's body that only a guess is taken from
+    int guessing_ = 0;  // inside a run of a loop's body that only a guess is taken from
     Atom block_[3] = {}, grid_[3] = {};
     // In a cluster along one axis, block = blocks of the cluster * cluster_ + rank_, so that peers differ in rank_ alone.
     Poly block_index_[3], grid_size_[3];
     Atom rank_ = -1;
-    int clustered_axis_ = -1;     // the one axis along which clusters extend; -1: none, or several
-    std::map<const ir::Stmt*, std::optional<std::vector<ir::LaneDigit>>> shuffled_;   // the lane's digits, where the source's coordinate is a formula of them
-    std::map<std::pair<Value, Value>, std::pair<Atom, Value>> butterflies_;           // (x, its shuffle) -> a bit of the lane, and x over it
+    int clustered_axis_ = -1;  // the one axis along which clusters extend; -1: none, or several
+    std::map<const ir::Stmt*, std::optional<std::vector<ir::LaneDigit>>>
+        shuffled_;  // the lane's digits, where the source's coordinate is a formula of them
+    std::map<std::pair<Value, Value>, std::pair<Atom, Value>> butterflies_;  // (x, its shuffle) -> a bit of the lane, and x over it
     std::map<const ir::Stmt*, int> carried_attempts_;
     std::set<const ir::Stmt*> forgotten_writes_;
     std::vector<LoopFrame> loop_frames_;
@@ -471,11 +498,15 @@ private:
     Atom in_tile_loop_ = -1;
     Poly tile_loop_end_;
     std::set<std::pair<const ir::Stmt*, Atom>> reads_checked_;
-    std::map<Atom, Poly> tile_definition_, expansions_;   // of tile symbols: in one another, and in the tile loop's variable alone
-    std::vector<int> assignments_;   // in the text, by variable
+    std::map<Atom, Poly> tile_definition_, expansions_;  // of tile symbols: in one another, and in the tile loop's variable alone
+    std::vector<int> assignments_;                       // in the text, by variable
     std::map<Atom, std::pair<std::int64_t, Poly>> tile_extent_;
-    struct Pending { std::size_t obligation; Atom coordinate; Poly extent; };
-    std::vector<Pending> by_tile_order_;   // bounds that the lemma on the tile order settles, if it is shown
+    struct Pending {
+        std::size_t obligation;
+        Atom coordinate;
+        Poly extent;
+    };
+    std::vector<Pending> by_tile_order_;  // bounds that the lemma on the tile order settles, if it is shown
     std::map<const ir::Stmt*, SharedWrite> writes_;
     std::map<std::pair<const ir::SharedView*, const ir::TensorMap*>, std::string> faithful_;
     std::vector<Store> stores_;

@@ -34,7 +34,7 @@ Condition Flow::Origin::when() const {
 }
 
 void Flow::collect_origins(Value v, Origin around, const std::vector<ir::FieldSource>& sources, Origins& out) {
-    const ValueNode n = values_.node(v);   // a copy: opening a fold makes new nodes
+    const ValueNode n = values_.node(v);  // a copy: opening a fold makes new nodes
     if (out.list.size() > 64) {
         out.known = false;
         out.why = "it is made of too many different elements to be told apart";
@@ -78,7 +78,8 @@ void Flow::collect_origins(Value v, Origin around, const std::vector<ir::FieldSo
     }
 }
 
-std::vector<std::pair<Flow::Origin, Poly>> Flow::field_values(const ir::Field& f, const ir::Stmt& stmt, const State& s, const Integers::Leaf& leaf, Origins& origins) {
+std::vector<std::pair<Flow::Origin, Poly>> Flow::field_values(const ir::Field& f, const ir::Stmt& stmt, const State& s,
+                                                              const Integers::Leaf& leaf, Origins& origins) {
     std::vector<Poly> c;
     for (const ir::Expr& e : f.at) c.push_back(ints_.from(e, leaf));
     const Value v = values_.simplified(f.fragment >= 0 ? fragment_at(f.fragment, s, c) : read_shared(f.view, stmt, s, c));
@@ -148,7 +149,7 @@ void Flow::expect_cover(const ir::Expect& e, const ir::Stmt& stmt, const State& 
     const Condition empty = at_least(lo, hi);
     for (std::size_t i = 0; i < values.size() && why.empty(); ++i) {
         const auto& [o, value] = values[i];
-        Poly first = value, end = value + Poly(1);   // what no fold moves is one value
+        Poly first = value, end = value + Poly(1);  // what no fold moves is one value
         int moving = 0;
         for (const Origin::Fold& f : o.folds) {
             if (ints_.mentions(o.masks, f.variable)) why = "some of its values are masked: " + ints_.text(o.masks);
@@ -164,7 +165,8 @@ void Flow::expect_cover(const ir::Expect& e, const ir::Stmt& stmt, const State& 
         prover_.push();
         prover_.assume(o.masks);
         if (!prover_.holds(either(both(equals(first, lo), equals(end, hi)), both(at_least(first, end), empty)))) {
-            why = e.fields[0].name + " runs over " + ints_.text(first) + " .. " + ints_.text(end) + ", not over " + ints_.text(lo) + " .. " + ints_.text(hi);
+            why = e.fields[0].name + " runs over " + ints_.text(first) + " .. " + ints_.text(end) + ", not over " + ints_.text(lo) +
+                  " .. " + ints_.text(hi);
         }
         prover_.pop();
     }
@@ -172,7 +174,8 @@ void Flow::expect_cover(const ir::Expect& e, const ir::Stmt& stmt, const State& 
     for (std::size_t i = 0; i < values.size() && why.empty(); ++i) {
         for (std::size_t j = 0; j < i && why.empty(); ++j) {
             if (values[i].first.tensor != values[j].first.tensor) continue;
-            if (!prover_.holds(negated(both(values[i].first.masks, values[j].first.masks)))) why = "two folds of " + tensor_name(values[i].first.tensor) + " are added up";
+            if (!prover_.holds(negated(both(values[i].first.masks, values[j].first.masks))))
+                why = "two folds of " + tensor_name(values[i].first.tensor) + " are added up";
         }
     }
     // Where nothing was taken in, the range must be empty, unless the place itself is masked (a row beyond the tensor).
@@ -183,7 +186,8 @@ void Flow::expect_cover(const ir::Expect& e, const ir::Stmt& stmt, const State& 
         if (std::any_of(atoms.begin(), atoms.end(), [&](Atom a) { return coordinates_.count(a) > 0; })) continue;
         if (!prover_.holds_given(c, empty)) why = "nothing is taken in where " + ints_.text(c);
     }
-    oblige("expect", "TW1010", e.text, stmt, why.empty(), why, [&] { return prover_.holds(both(equals(anything(), lo), equals(anything(), hi))); });
+    oblige("expect", "TW1010", e.text, stmt, why.empty(), why,
+           [&] { return prover_.holds(both(equals(anything(), lo), equals(anything(), hi))); });
 }
 
 void Flow::expect_fresh(const ir::Expect& e, const ir::Stmt& stmt, const State& s) {
@@ -198,7 +202,7 @@ void Flow::expect_fresh(const ir::Expect& e, const ir::Stmt& stmt, const State& 
     for (const Origin& o : origins.list) {
         if (why.empty() && !prover_.holds(negated(o.when()))) why = "it is " + show(v);
     }
-    oblige("expect", "TW1010", e.text, stmt, why.empty(), why, {});   // of an unknown tag it does not hold: never vacuous
+    oblige("expect", "TW1010", e.text, stmt, why.empty(), why, {});  // of an unknown tag it does not hold: never vacuous
 }
 
 void Flow::run(const ir::Expect& e, const ir::Stmt& stmt, State& s) {
@@ -206,7 +210,8 @@ void Flow::run(const ir::Expect& e, const ir::Stmt& stmt, State& s) {
     switch (e.home) {
         case ir::Expect::Home::condition: {
             const Condition c = ints_.condition_from(e.condition, leaf(s));
-            oblige("expect", "TW1010", e.text, stmt, prover_.holds(c), "could not show " + ints_.text(c), [&] { return holds_of_anything(c); });
+            oblige("expect", "TW1010", e.text, stmt, prover_.holds(c), "could not show " + ints_.text(c),
+                   [&] { return holds_of_anything(c); });
             return;
         }
         case ir::Expect::Home::fields: return expect_fields(e, stmt, s);
@@ -221,8 +226,8 @@ void Flow::run(const ir::Expect& e, const ir::Stmt& stmt, State& s) {
     std::map<int, Poly> bound;
     for (std::size_t i = 0; i < e.coordinate_vars.size(); ++i) bound[e.coordinate_vars[i]] = c[i];
     const Value want = values_.simplified(values_.from(e.tag, leaf(s), bound));
-    oblige("expect", "TW1010", e.text, stmt, want == got && !values_.has_unknown(got), "expected " + show(want) + "\n      but it is " + show(got),
-           [&] { return want == values_.unknown("anything"); });
+    oblige("expect", "TW1010", e.text, stmt, want == got && !values_.has_unknown(got),
+           "expected " + show(want) + "\n      but it is " + show(got), [&] { return want == values_.unknown("anything"); });
 }
 
 }  // namespace tw::verify::detail

@@ -32,11 +32,13 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
         // A gathered index is compared as an unsigned number: a negative one is masked too.
         Condition bound = less(p.index[d], extent);
         if (v.gather_dim == v.dims[i]) bound = both(bound, at_least(p.index[d], Poly(0)));
-        if (v.gather_dim != v.dims[i] && row_starts_.before(v.origin[d]) && !prover_.holds_given(p.inside, at_least(position, Poly(0)))) p.inside = both(p.inside, at_least(position, Poly(0)));
+        if (v.gather_dim != v.dims[i] && row_starts_.before(v.origin[d]) && !prover_.holds_given(p.inside, at_least(position, Poly(0))))
+            p.inside = both(p.inside, at_least(position, Poly(0)));
         const bool claimed = i < v.in_bounds.size() && v.in_bounds[i];
         if (claimed) {
-            oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is claimed to be in bounds", stmt, prover_.holds_given(p.inside, bound),
-                   "could not show " + ints_.text(bound), [&] { return prover_.holds(less(anything(), extent)); });
+            oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is claimed to be in bounds", stmt,
+                   prover_.holds_given(p.inside, bound), "could not show " + ints_.text(bound),
+                   [&] { return prover_.holds(less(anything(), extent)); });
         } else if (!prover_.holds_given(p.inside, bound)) {
             p.inside = both(p.inside, bound);
         }
@@ -45,16 +47,21 @@ Flow::Place Flow::place(const ir::GlobalView& v, const ir::Stmt& stmt, const Sta
         const bool tile_dim = std::find(v.dims.begin(), v.dims.end(), static_cast<int>(d)) != v.dims.end();
         Condition need = at_least(p.index[d], Poly(0));
         if (!tile_dim) need = both(need, less(p.index[d], poly(t.dims[d], s)));
-        if (tile_dim && v.gather_dim == static_cast<int>(d)) continue;   // masked
+        if (tile_dim && v.gather_dim == static_cast<int>(d)) continue;  // masked
         oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + (tile_dim ? " is never negative" : " is in range"), stmt,
-               prover_.holds_given(p.inside, need), "could not show " + ints_.text(need), [&] { return prover_.holds(at_least(anything(), Poly(0))); });
-        const Poly place = behind_ ? ints_.replace(p.index[d], behind_->back) : p.index[d];   // the tile of the iteration before is one of the tiles too
-        auto single = [](const Poly& q) { return q.terms.size() == 1 && q.terms.begin()->second == 1 && q.terms.begin()->first.size() == 1; };
+               prover_.holds_given(p.inside, need), "could not show " + ints_.text(need),
+               [&] { return prover_.holds(at_least(anything(), Poly(0))); });
+        const Poly place =
+            behind_ ? ints_.replace(p.index[d], behind_->back) : p.index[d];  // the tile of the iteration before is one of the tiles too
+        auto single = [](const Poly& q) {
+            return q.terms.size() == 1 && q.terms.begin()->second == 1 && q.terms.begin()->first.size() == 1;
+        };
         if (recording_ && !tile_dim && result_.obligations.back().status != Status::proved && single(place)) {
             Atom coordinate = place.terms.begin()->first[0];
             Poly extent = poly(t.dims[d], s);
             const AtomInfo i = ints_.info(coordinate);
-            if (i.kind == AtomInfo::Kind::quotient && single(i.args[0]) && i.args[1].constant().value_or(0) > 0) {   // heads that share keys: below n where the coordinate is below n * c
+            if (i.kind == AtomInfo::Kind::quotient && single(i.args[0]) &&
+                i.args[1].constant().value_or(0) > 0) {  // heads that share keys: below n where the coordinate is below n * c
                 coordinate = i.args[0].terms.begin()->first[0];
                 extent = extent * i.args[1];
             }
@@ -73,14 +80,16 @@ Poly Flow::integer_fragment(int id, const State& s, const Poly& c, bool& ok) {
         if (n.kind == ValueNode::Kind::element) return ints_.element(n.id, n.indices);
         if (n.kind == ValueNode::Kind::where) return ints_.choice(n.condition, convert(n.args[0]), convert(n.args[1]));
         if (n.kind == ValueNode::Kind::sum) {
-            const bool whole = n.number.small_integer() && std::all_of(n.weights.begin(), n.weights.end(), [](const Coefficient& c) { return c.small_integer(); });
+            const bool whole = n.number.small_integer() &&
+                               std::all_of(n.weights.begin(), n.weights.end(), [](const Coefficient& c) { return c.small_integer(); });
             Poly p(whole ? n.number.as_integer() : 0);
             for (std::size_t i = 0; whole && i < n.args.size(); ++i) p = p + Poly(n.weights[i].as_integer()) * convert(n.args[i]);
             if (whole) return p;
         }
-        if (n.kind == ValueNode::Kind::extreme && (n.name == "max" || n.name == "min")) {   // a clamped index
+        if (n.kind == ValueNode::Kind::extreme && (n.name == "max" || n.name == "min")) {  // a clamped index
             Poly p = convert(n.args[0]);
-            for (std::size_t i = 1; i < n.args.size(); ++i) p = n.name == "max" ? ints_.maximum(p, convert(n.args[i])) : ints_.minimum(p, convert(n.args[i]));
+            for (std::size_t i = 1; i < n.args.size(); ++i)
+                p = n.name == "max" ? ints_.maximum(p, convert(n.args[i])) : ints_.minimum(p, convert(n.args[i]));
             return p;
         }
         ok = false;
@@ -92,7 +101,8 @@ Poly Flow::integer_fragment(int id, const State& s, const Poly& c, bool& ok) {
 Value Flow::loaded(const ir::GlobalView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c, bool has_fill, double fill) {
     const Place p = place(v, stmt, s, c);
     if (!has_fill) {
-        oblige("in bounds", "TW1003", "a load of " + k_.tensors[at(v.tensor)].name + " with no fill stays in bounds", stmt, prover_.holds(p.inside), "could not show " + ints_.text(p.inside), {});
+        oblige("in bounds", "TW1003", "a load of " + k_.tensors[at(v.tensor)].name + " with no fill stays in bounds", stmt,
+               prover_.holds(p.inside), "could not show " + ints_.text(p.inside), {});
     }
     if (k_.tensors[at(v.tensor)].is_output) return values_.unknown("read of an output");
     return values_.where(p.inside, values_.element(v.tensor, p.index), values_.number(fill));
@@ -109,14 +119,22 @@ std::optional<Flow::Grouped> Flow::grouped(int tensor, const std::vector<Poly>& 
             const Poly rows = poly(k_.tensors[at(tensor)].dims[d], empty), start = Poly::of(monomial[0]);
             const std::string name = tensor_name(info.tensor);
             if (promise.offsets_of >= 0 && ints_.promises[at(promise.offsets_of)].dims[0] == rows) {
-                return Grouped{d, monomial[0], info.args[0], promise.dims[0] - Poly(1), ints_.element(info.tensor, {info.args[0] + Poly(1)}),
+                return Grouped{d,
+                               monomial[0],
+                               info.args[0],
+                               promise.dims[0] - Poly(1),
+                               ints_.element(info.tensor, {info.args[0] + Poly(1)}),
                                "lemma: the rows " + name + "[e] .. " + name + "[e + 1] of all groups e are all rows, each once"};
             }
             for (std::size_t t = 0; t < ints_.promises.size(); ++t) {
                 const ContentPromise table = ints_.promises[t];
                 if (table.tile_starts != info.tensor || !(ints_.promises[at(table.tile_groups)].dims[0] == rows)) continue;
                 const Poly end = ints_.element(static_cast<int>(t), info.args);
-                return Grouped{d, monomial[0], info.args[0], promise.dims[0], ints_.minimum(end, start + Poly(table.tile_width)),
+                return Grouped{d,
+                               monomial[0],
+                               info.args[0],
+                               promise.dims[0],
+                               ints_.minimum(end, start + Poly(table.tile_width)),
                                "lemma: the tiles of " + name + " and " + k_.tensors[t].name + " are all rows, each once"};
             }
         }
@@ -128,7 +146,9 @@ std::optional<Poly> Flow::before_permutation(int tensor, std::size_t dim, const 
     if (index.terms.size() != 1 || index.terms.begin()->second != 1 || index.terms.begin()->first.size() != 1) return std::nullopt;
     const AtomInfo info = ints_.info(index.terms.begin()->first[0]);
     if (info.kind != AtomInfo::Kind::element || static_cast<std::size_t>(info.tensor) >= ints_.promises.size()) return std::nullopt;
-    const bool permutation = ints_.promises[at(info.tensor)].inverse_of >= 0 || std::any_of(ints_.promises.begin(), ints_.promises.end(), [&](const ContentPromise& p) { return p.inverse_of == info.tensor; });
+    const bool permutation =
+        ints_.promises[at(info.tensor)].inverse_of >= 0 ||
+        std::any_of(ints_.promises.begin(), ints_.promises.end(), [&](const ContentPromise& p) { return p.inverse_of == info.tensor; });
     State empty;
     if (!permutation || !(ints_.promises[at(info.tensor)].dims[0] == poly(k_.tensors[at(tensor)].dims[dim], empty))) return std::nullopt;
     return info.args[0];
@@ -139,11 +159,12 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     const std::string name = tensor_name(tensor);
     State empty;
     Condition bounds;
-    for (std::size_t d = 0; d < p.index.size(); ++d) bounds = both(bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
+    for (std::size_t d = 0; d < p.index.size(); ++d)
+        bounds = both(bounds, both(less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)), at_least(p.index[d], Poly(0))));
     // The part of the output that the statement belongs to: all it stores lies there.
     const ir::Equation* equation = nullptr;
     int parts = 0;
-    bool entire = false;   // the one equation is for all of the tensor
+    bool entire = false;  // the one equation is for all of the tensor
     std::vector<Poly> starts;
     for (const ir::Equation& e : k_.computes.equations) {
         if (e.output != tensor) continue;
@@ -166,11 +187,13 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     }
     if (!equation) {
         oblige("output value", "TW1001", name + " is what `computes` says", stmt, false,
-               parts == 0 ? "`computes` has no equation for " + name : "the store is not shown to stay inside a range for which `computes` has an equation", {});
+               parts == 0 ? "`computes` has no equation for " + name
+                          : "the store is not shown to stay inside a range for which `computes` has an equation",
+               {});
         return;
     }
     std::vector<Poly> index = p.index;
-    if (!ints_.promises.empty()) {   // where it is stored, a scattered row's place is an element of the index tensor
+    if (!ints_.promises.empty()) {  // where it is stored, a scattered row's place is an element of the index tensor
         prover_.push();
         prover_.assume(p.inside);
         for (Poly& i : index) i = values_.simplified(i);
@@ -189,7 +212,8 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
                 const auto before = before_permutation(tensor, d, index[d]);
                 const Poly extent = poly(k_.tensors[at(tensor)].dims[d], empty);
                 if (before) bounds = both(bounds, both(less(*before, extent), at_least(*before, Poly(0))));
-                else if (group && group->dim == d) bounds = both(bounds, both(at_least(p.index[d], Poly::of(group->start)), less(p.index[d], group->end)));
+                else if (group && group->dim == d)
+                    bounds = both(bounds, both(at_least(p.index[d], Poly::of(group->start)), less(p.index[d], group->end)));
                 else bounds = both(bounds, both(less(p.index[d], extent), at_least(p.index[d], Poly(0))));
             }
         }
@@ -204,12 +228,14 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
             partial = "it may touch rows of a neighbouring group: could not show " + ints_.text(bounds) + " where it stores";
         }
         // After a loop that runs behind, the last iteration's elements are stored where there was an iteration.
-        const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const PathStep& c) { return prover_.holds_given(behind_->entered, c.condition); });
+        const bool last = behind_ && !behind_->inside && std::all_of(path_.begin(), path_.end(), [&](const PathStep& c) {
+                              return prover_.holds_given(behind_->entered, c.condition);
+                          });
         conditional = conditional_ > 0 && !last && !not_implied_by(bounds).empty();
         if (conditional && behind_) alternative = not_implied_by(bounds);
         else if (conditional && !group) partial = "the store is under a condition";
         if (conditional_ > 0 && group && !behind_) {
-            Condition any = less(Poly::of(group->start), group->end);   // of a group, whatever its size, and of columns that exist
+            Condition any = less(Poly::of(group->start), group->end);  // of a group, whatever its size, and of columns that exist
             for (std::size_t d = 0; d < p.index.size(); ++d) {
                 if (d != group->dim) any = both(any, less(p.index[d], poly(k_.tensors[at(tensor)].dims[d], empty)));
             }
@@ -229,35 +255,43 @@ void Flow::store(int tensor, const ir::Stmt& stmt, const Place& p, Value value, 
     const target::DType type = k_.tensors[at(tensor)].dtype;
     const Value want = values_.simplified(values_.from(equation->value, sizes, bound, type));
     const Value got = values_.simplified(target::info(type).is_float ? value : values_.wrapped(type, value));
-    if (!atomic) {   // atomic adds are judged together, in finish_outputs
-        oblige("output value", "TW1001", name + " is what `computes` says", stmt, agree(want, got, p.inside, 5) && !values_.has_unknown(got),
-               "expected " + show(want) + "\n      but it is " + show(got), [&] { return agree(want, values_.unknown("anything"), p.inside, 3); });
+    if (!atomic) {  // atomic adds are judged together, in finish_outputs
+        oblige("output value", "TW1001", name + " is what `computes` says", stmt,
+               agree(want, got, p.inside, 5) && !values_.has_unknown(got), "expected " + show(want) + "\n      but it is " + show(got),
+               [&] { return agree(want, values_.unknown("anything"), p.inside, 3); });
     }
     prover_.pop();
     for (const Digit& d : digits_) coordinates.push_back(d);
     Store::When when = Store::When::now;
     std::vector<Condition> facts = prover_.facts();
-    auto mentions_any = [&](const auto& x, const std::map<Atom, Poly>& names) { return std::any_of(names.begin(), names.end(), [&](const auto& n) { return ints_.mentions(x, n.first); }); };
+    auto mentions_any = [&](const auto& x, const std::map<Atom, Poly>& names) {
+        return std::any_of(names.begin(), names.end(), [&](const auto& n) { return ints_.mentions(x, n.first); });
+    };
     if (behind_ && std::any_of(index.begin(), index.end(), [&](const Poly& x) { return mentions_any(x, behind_->back); })) {
         when = behind_->inside ? Store::When::next_iteration : Store::When::after_loop;
-        if (std::any_of(index.begin(), index.end(), [&](const Poly& x) { return mentions_any(x, behind_->renamed); })) partial = "its place depends on two iterations";
+        if (std::any_of(index.begin(), index.end(), [&](const Poly& x) { return mentions_any(x, behind_->renamed); }))
+            partial = "its place depends on two iterations";
         // As the iteration itself would see it; what is known of the present iteration is not known of that one.
         for (Poly& x : index) x = ints_.replace(x, behind_->back);
         std::erase_if(facts, [&](const Condition& c) { return mentions_any(c, behind_->renamed); });
         for (Condition& c : facts) c = ints_.replace(c, behind_->back);
         if (when == Store::When::after_loop) coordinates.push_back(behind_->digit);
     }
-    // Of what the iteration before left, the branches of this one may each store the same; any other store here is under its condition alone.
+    // Of what the iteration before left, the branches of this one may each store the same; any other store here is under its condition
+    // alone.
     if (conditional && behind_ && when != Store::When::next_iteration) partial = "the store is under a condition";
     // Outside its tile loop, every block of a persistent kernel stores.
-    if (when == Store::When::now && k_.persistent && std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; })) coordinates.push_back({block_[0], Poly::of(grid_[0]), false});
+    if (when == Store::When::now && k_.persistent &&
+        std::none_of(digits_.begin(), digits_.end(), [](const Digit& d) { return d.tile_loop; }))
+        coordinates.push_back({block_[0], Poly::of(grid_[0]), false});
     Value added = -1;
     if (atomic) {
         Condition when = p.inside;
         for (const PathStep& c : path_) when = both(when, c.condition);
         added = values_.where(when, value, values_.number(0));
     }
-    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, conditional, std::move(alternative), when, added, equation, conditional || behind_ ? std::nullopt : std::move(end)});
+    stores_.push_back({&stmt, tensor, std::move(index), std::move(coordinates), atomic, std::move(facts), partial, conditional,
+                       std::move(alternative), when, added, equation, conditional || behind_ ? std::nullopt : std::move(end)});
 }
 
 void Flow::run(const ir::StoreGlobal& op, const ir::Stmt& stmt, State& s) {
@@ -287,14 +321,17 @@ void Flow::run(const ir::TmaStore& op, const ir::Stmt& stmt, State& s) {
     for (std::size_t i = 0; i < map.dims.size(); ++i) {
         const std::size_t d = at(map.dims[i]);
         p.index[d] = poly(op.coordinates[i], s) + boxed[i];
-        oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is never negative", stmt, prover_.holds(at_least(p.index[d], Poly(0))), "could not show " + ints_.text(p.index[d]) + " >= 0",
+        oblige("in bounds", "TW1003", t.name + " dimension " + std::to_string(d) + " is never negative", stmt,
+               prover_.holds(at_least(p.index[d], Poly(0))), "could not show " + ints_.text(p.index[d]) + " >= 0",
                [&] { return prover_.holds(at_least(anything(), Poly(0))); });
         const Condition bound = less(p.index[d], poly(t.dims[d], s));
         if (!prover_.holds(bound)) p.inside = both(p.inside, bound);
     }
-    Value value = why.empty() && box_is_faithful(op.src, map, why) ? read_shared(op.src, stmt, s, own_coordinates(op.src.extents)) : values_.unknown(why);
+    Value value = why.empty() && box_is_faithful(op.src, map, why) ? read_shared(op.src, stmt, s, own_coordinates(op.src.extents))
+                                                                   : values_.unknown(why);
     std::vector<Digit> digits;
-    for (std::size_t d = 0; d < op.src.extents.size(); ++d) digits.push_back({coordinate(static_cast<int>(d), op.src.extents[d]), Poly(op.src.extents[d]), false});
+    for (std::size_t d = 0; d < op.src.extents.size(); ++d)
+        digits.push_back({coordinate(static_cast<int>(d), op.src.extents[d]), Poly(op.src.extents[d]), false});
     store(map.tensor, stmt, p, value, std::move(digits), op.reduce_add);
 }
 

@@ -18,13 +18,14 @@ FlowResult Flow::run() {
         if (k_.cluster[axis] == cluster_size() && cluster_size() > 1) clustered_axis_ = axis;
     }
     // One cluster along the whole axis: the rank is the block's index.
-    const bool one_cluster = clustered_axis_ >= 0 && !(k_.persistent && clustered_axis_ == 0) && k_.grid[clustered_axis_].is_constant(cluster_size());
+    const bool one_cluster =
+        clustered_axis_ >= 0 && !(k_.persistent && clustered_axis_ == 0) && k_.grid[clustered_axis_].is_constant(cluster_size());
     if (one_cluster) {
         block_index_[clustered_axis_] = Poly::of(rank_);
         grid_size_[clustered_axis_] = Poly(cluster_size());
     } else if (clustered_axis_ >= 0) {
         const Poly size(cluster_size());
-        block_index_[clustered_axis_] = size * Poly::of(block_[clustered_axis_]) + Poly::of(rank_);   // block_ and grid_ count clusters here
+        block_index_[clustered_axis_] = size * Poly::of(block_[clustered_axis_]) + Poly::of(rank_);  // block_ and grid_ count clusters here
         grid_size_[clustered_axis_] = size * Poly::of(grid_[clustered_axis_]);
     } else if (cluster_size() > 1) {
         rank_ = ints_.symbol("cluster_rank of two axes", 0, cluster_size() - 1);
@@ -38,18 +39,22 @@ FlowResult Flow::run() {
         for (const ir::Expr& e : t.dims) {
             promise.dims.push_back(poly(e, state));
             const Poly& extent = promise.dims.back();
-            if (!extent.constant() && std::find(values_.extents.begin(), values_.extents.end(), extent) == values_.extents.end()) values_.extents.push_back(extent);
+            if (!extent.constant() && std::find(values_.extents.begin(), values_.extents.end(), extent) == values_.extents.end())
+                values_.extents.push_back(extent);
         }
         if (t.content_range) promise.range = {poly(t.content_range->first, state), poly(t.content_range->second, state)};
         promise.sorted = t.content_sorted;
         promise.offsets_of = t.offsets_of;
         promise.inverse_of = t.inverse_of;
-        if (t.tile_ends) promise.tile_starts = t.tile_ends->starts, promise.tile_groups = t.tile_ends->groups, promise.tile_width = t.tile_ends->width;
+        if (t.tile_ends)
+            promise.tile_starts = t.tile_ends->starts, promise.tile_groups = t.tile_ends->groups, promise.tile_width = t.tile_ends->width;
         ints_.promises.push_back(std::move(promise));
     }
     // What the kernel itself writes, nobody can promise.
-    const bool written = std::any_of(k_.tensors.begin(), k_.tensors.end(), [](const ir::Tensor& t) { return t.is_output && ir::has_promise(t); });
-    if (written || std::none_of(ints_.promises.begin(), ints_.promises.end(), [](const ContentPromise& p) { return p.any(); })) ints_.promises.clear();
+    const bool written =
+        std::any_of(k_.tensors.begin(), k_.tensors.end(), [](const ir::Tensor& t) { return t.is_output && ir::has_promise(t); });
+    if (written || std::none_of(ints_.promises.begin(), ints_.promises.end(), [](const ContentPromise& p) { return p.any(); }))
+        ints_.promises.clear();
     if (!ints_.promises.empty()) {
         for (const std::string& text : ir::promises(k_.tensors, ir::names_of(k_))) promised_.push_back("precondition: " + text);
     }
@@ -78,7 +83,7 @@ FlowResult Flow::run() {
     }
     // The first passes record what is written to shared memory, so that a reader may come before its writer in the text.
     constexpr int most_passes = 6;
-    bool settled = false;   // no read of shared memory came before a write that is rounded otherwise
+    bool settled = false;  // no read of shared memory came before a write that is rounded otherwise
     for (int pass = 0; !recording_; ++pass) {
         recording_ = pass == most_passes || (settled && (pass >= 2 || (pass == 1 && !writer_missing_)));
         surveying_ = !recording_;
@@ -87,9 +92,12 @@ FlowResult Flow::run() {
         pass_serial_ = ++serial_;
         State s = state;
         execute(k_.body, s);
-        settled = std::all_of(rounding_reads_.begin(), rounding_reads_.end(), [&](const auto& read) { return rounding_of_home(read.first) == read.second; });
+        settled = std::all_of(rounding_reads_.begin(), rounding_reads_.end(),
+                              [&](const auto& read) { return rounding_of_home(read.first) == read.second; });
     }
-    if (!settled) oblige("output value", "TW1001", "how values are rounded on their way through shared memory is known", k_.body.front(), false, "it is not the same in every pass over the kernel", {});
+    if (!settled)
+        oblige("output value", "TW1001", "how values are rounded on their way through shared memory is known", k_.body.front(), false,
+               "it is not the same in every pass over the kernel", {});
     finish_outputs();
     result_.questions = prover_.counts().answered;
     result_.questions["none"] = prover_.counts().refused;
@@ -99,9 +107,9 @@ FlowResult Flow::run() {
 // A block index that the kernel takes apart (block // H and block % H of B * H blocks) is the number of those digits.
 void Flow::split_block_index(int axis, const Poly& extent) {
     std::vector<Digit> parts = {{block_[axis], extent, false}};
-    std::vector<Poly> steps = {Poly(1)};   // what each digit counts in
-    State known;                           // what the statements before have assigned: any cut is sound, so it need not be exact
-    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {   // a role's instance is a symbol with bounds, whoever names it first
+    std::vector<Poly> steps = {Poly(1)};  // what each digit counts in
+    State known;                          // what the statements before have assigned: any cut is sound, so it need not be exact
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {  // a role's instance is a symbol with bounds, whoever names it first
         if (auto* r = std::get_if<ir::Role>(&s.op); r && r->instance_var >= 0) known.scalars[r->instance_var] = Poly::of(instance(*r));
     });
     auto cut = [&](std::size_t i, const Poly& below, const Poly& above) {
@@ -121,10 +129,11 @@ void Flow::split_block_index(int axis, const Poly& extent) {
             for (const ir::Expr& a : e->args) look(a);
             if (more || (e.kind() != ir::ExprKind::floor_div && e.kind() != ir::ExprKind::mod)) return;
             const Poly number = ints_.from(e->args[0], leaf(known)), divisor = ints_.from(e->args[1], leaf(known));
-            for (std::size_t first = 0; first < parts.size(); ++first) {   // is the number made of the digits from `first` to `last`?
+            for (std::size_t first = 0; first < parts.size(); ++first) {  // is the number made of the digits from `first` to `last`?
                 Poly made;
                 std::size_t last = first;
-                for (; last < parts.size() && (last == first || !(made == number)); ++last) made = made + *divided(steps[last], steps[first]) * Poly::of(parts[last].atom);
+                for (; last < parts.size() && (last == first || !(made == number)); ++last)
+                    made = made + *divided(steps[last], steps[first]) * Poly::of(parts[last].atom);
                 if (!(made == number)) continue;
                 for (std::size_t i = first; i < last && !more; ++i) {
                     const auto low = divided(divisor * steps[first], steps[i]), high = low ? divided(parts[i].extent, *low) : std::nullopt;

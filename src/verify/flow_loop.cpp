@@ -25,8 +25,8 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
     const auto mark = digits_.size();
     // A digit counts from 0; a loop that does not gets a symbol of its own, which no index can use.
     const auto stride = step.constant();
-    const bool from_digit = stride && *stride > 1 && lo.terms.size() == 1 && lo.terms.begin()->second == 1 && lo.terms.begin()->first.size() == 1 &&
-                            prover_.holds(both(at_least(lo, Poly(0)), less(lo, step)));
+    const bool from_digit = stride && *stride > 1 && lo.terms.size() == 1 && lo.terms.begin()->second == 1 &&
+                            lo.terms.begin()->first.size() == 1 && prover_.holds(both(at_least(lo, Poly(0)), less(lo, step)));
     if (unit) digits_.push_back({lo.constant() == 0 ? k : ints_.fresh("iteration"), hi - lo, false});
     else if (from_digit) digits_.push_back({k, hi, false, lo.terms.begin()->first[0], *stride});
     else digits_.push_back({tile_loop ? k : ints_.fresh("iteration"), hi, tile_loop});
@@ -46,7 +46,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         if (destination(&inner) >= 0) frame.writers.insert(&inner);
         if (std::holds_alternative<ir::TeamSend>(inner.op)) frame.senders.insert(&inner);
     });
-    std::map<const ir::Stmt*, std::pair<Value, std::vector<Poly>>> carried;   // by the last run of the body
+    std::map<const ir::Stmt*, std::pair<Value, std::vector<Poly>>> carried;  // by the last run of the body
     auto body = [&](State from) {
         from.scalars[f.var] = Poly::of(k);
         prover_.push();
@@ -70,7 +70,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         bool settled = true;
         for (const auto& [stmt, used] : carried) {
             const auto now = writes_.find(stmt);
-            if (values_.node(used.first).kind == ValueNode::Kind::unknown) continue;   // nothing was taken from it
+            if (values_.node(used.first).kind == ValueNode::Kind::unknown) continue;  // nothing was taken from it
             if (now != writes_.end() && now->second.value == used.first && now->second.origin == used.second) continue;
             settled = false;
             if (++carried_attempts_[stmt] > 6) forgotten_writes_.insert(stmt);
@@ -78,13 +78,14 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         return settled;
     };
     const Condition entered = less(lo, hi);
-    if (unit && prover_.holds(at_least(lo + Poly(1), hi))) {   // one iteration or none: nothing has to be guessed
+    if (unit && prover_.holds(at_least(lo + Poly(1), hi))) {  // one iteration or none: nothing has to be guessed
         State after = body(s);
         prover_.pop();
         for (int id : fragments) {
             s.roundings[id] = joined(rounding_of(id, s), rounding_of(id, after));
             const auto before = s.fragments.find(id);
-            const Value was = before != s.fragments.end() ? before->second : values_.unknown("after the loop: " + k_.fragments[at(id)].name);
+            const Value was =
+                before != s.fragments.end() ? before->second : values_.unknown("after the loop: " + k_.fragments[at(id)].name);
             s.fragments[id] = values_.simplified(values_.where(entered, values_.replace(after.fragments.at(id), {{k, lo}}), was));
         }
         for (int id : scalars) {
@@ -115,7 +116,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
     auto starts_right = [&](int id, Value guessed) { return agree_where_known(values_.replace(guessed, {{k, lo}}), s.fragments.at(id)); };
     // From what one iteration made of a fragment, what it is at the head of iteration k.
     auto guess = [&](int id, Value value) {
-        value = values_.simplified(value);   // what no iteration has (an empty range, say) does not grow
+        value = values_.simplified(value);  // what no iteration has (an empty range, say) does not grow
         // It must also make sense at k = hi, so it is formed without the facts of an iteration.
         prover_.pop();
         prover_.push();
@@ -134,23 +135,30 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
             result = values_.simplified(within_masks(result, s.fragments.at(id), k));
         }
         if (!starts_right(id, result)) {
-            if (const auto masked = masked_as_before(result, values_.simplified(s.fragments.at(id)), k, lo); masked && starts_right(id, *masked)) result = *masked;
+            if (const auto masked = masked_as_before(result, values_.simplified(s.fragments.at(id)), k, lo);
+                masked && starts_right(id, *masked))
+                result = *masked;
         }
         if (const auto cut = cut_at_first(value, s.fragments.at(id), k, lo)) result = *cut;
         // A sum of integers may leave their type in some iteration, though not in the first.
-        if (const target::DType type = k_.fragments[at(id)].dtype; !target::info(type).is_float && type != target::DType::Bool) result = values_.wrapped(type, result);
+        if (const target::DType type = k_.fragments[at(id)].dtype; !target::info(type).is_float && type != target::DType::Bool)
+            result = values_.wrapped(type, result);
         prover_.pop();
         prover_.push();
         prover_.assume(at_least(Poly::of(k), lo));
         prover_.assume(less(Poly::of(k), hi));
         return result;
     };
-    std::map<int, int> attempts;   // what hangs on another fragment of the loop can be guessed right only after that one: a value that goes through n of them needs n
+    std::map<int, int> attempts;  // what hangs on another fragment of the loop can be guessed right only after that one: a value that goes
+                                  // through n of them needs n
     const auto [own, first_time] = carried_.try_emplace(&f);
     if (first_time) own->second = carried_by(k_, f);
     const Carried& handed = own->second;
-    auto hands_on = [](const std::set<int>& assigned, const std::set<int>& carried) { return std::any_of(assigned.begin(), assigned.end(), [&](int id) { return carried.count(id) > 0; }); };
-    if (unit && frame.writers.empty() && !hands_on(fragments, handed.fragments) && !hands_on(scalars, handed.scalars)) {   // every iteration for itself
+    auto hands_on = [](const std::set<int>& assigned, const std::set<int>& carried) {
+        return std::any_of(assigned.begin(), assigned.end(), [&](int id) { return carried.count(id) > 0; });
+    };
+    if (unit && frame.writers.empty() && !hands_on(fragments, handed.fragments) &&
+        !hands_on(scalars, handed.scalars)) {  // every iteration for itself
         for (int id : fragments) forget_fragment(id);
         for (int id : scalars) forget_scalar(id);
     } else if (unit) {
@@ -198,15 +206,19 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
             for (int id : known_fragments) {
                 const Value claimed = head.fragments.at(id);
                 const Value want = values_.replace(claimed, advance), got = next.fragments.at(id);
-                auto holds = [&](Value claim) { return agree_where_known(values_.replace(claim, advance), got) && starts_right(id, claim); };
+                auto holds = [&](Value claim) {
+                    return agree_where_known(values_.replace(claim, advance), got) && starts_right(id, claim);
+                };
                 if (holds(claimed)) continue;
                 // What is right inside a mask that does not move (rows of a tensor) may be wrong outside: then nothing is claimed there.
-                if (const ValueNode n = values_.node(claimed); n.kind == ValueNode::Kind::where && !ints_.mentions(n.condition, k) && values_.as_number(s.fragments.at(id))) {
+                if (const ValueNode n = values_.node(claimed);
+                    n.kind == ValueNode::Kind::where && !ints_.mentions(n.condition, k) && values_.as_number(s.fragments.at(id))) {
                     bool weaker = false;
                     for (int side = 0; side < 2 && !weaker; ++side) {
                         if (values_.has_unknown(n.args[at(side)])) continue;
                         const Value nothing = values_.unknown("outside the mask");
-                        const Value part = side == 0 ? values_.where(n.condition, n.args[0], nothing) : values_.where(n.condition, nothing, n.args[1]);
+                        const Value part =
+                            side == 0 ? values_.where(n.condition, n.args[0], nothing) : values_.where(n.condition, nothing, n.args[1]);
                         if (!(weaker = holds(part))) continue;
                         head.fragments[id] = part;
                         stable = false;
@@ -215,13 +227,15 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
                 }
                 failed_fragments.push_back(id);
                 if (trace_) {
-                    std::fprintf(stderr, "flow: %s is not inductive\n  guess   %s\n  next    %s\n  wanted  %s\n  initial %s\n", k_.fragments[at(id)].name.c_str(), show(claimed).c_str(),
-                                 show(got).c_str(), show(want).c_str(), show(s.fragments.at(id)).c_str());
+                    std::fprintf(stderr, "flow: %s is not inductive\n  guess   %s\n  next    %s\n  wanted  %s\n  initial %s\n",
+                                 k_.fragments[at(id)].name.c_str(), show(claimed).c_str(), show(got).c_str(), show(want).c_str(),
+                                 show(s.fragments.at(id)).c_str());
                 }
             }
             for (int id : known_scalars) {
                 const Poly guess = head.scalars.at(id);
-                if (!(values_.simplified(ints_.replace(guess, advance)) == values_.simplified(next.scalars.at(id)))) failed_scalars.push_back(id);
+                if (!(values_.simplified(ints_.replace(guess, advance)) == values_.simplified(next.scalars.at(id))))
+                    failed_scalars.push_back(id);
             }
             std::vector<int> again;
             for (int id : failed_fragments) {
@@ -233,7 +247,7 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
                     forget_fragment(id);
                 }
             }
-            if (!again.empty()) {   // one iteration from their start, with the others as they were found
+            if (!again.empty()) {  // one iteration from their start, with the others as they were found
                 State from = head;
                 for (int id : again) {
                     Value start = s.fragments.at(id);
@@ -247,13 +261,18 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
                     std::optional<Value> relative;
                     for (int other : known_fragments) {
                         if (other == id || relative || std::find(again.begin(), again.end(), other) != again.end()) continue;
-                        relative = relative_sum(once_more.fragments.at(id), once_more.fragments.at(other), head.fragments.at(other), k, lo, hi);
+                        relative =
+                            relative_sum(once_more.fragments.at(id), once_more.fragments.at(other), head.fragments.at(other), k, lo, hi);
                     }
                     for (int other : known_fragments) {
                         if (other == id || relative || std::find(again.begin(), again.end(), other) != again.end()) continue;
-                        relative = relative_place(once_more.fragments.at(id), once_more.fragments.at(other), head.fragments.at(other), k, lo);
+                        relative =
+                            relative_place(once_more.fragments.at(id), once_more.fragments.at(other), head.fragments.at(other), k, lo);
                     }
-                    head.fragments[id] = relative && (values_.as_number(s.fragments.at(id)) == Coefficient(0) || values_.as_number(s.fragments.at(id)) == Coefficient(Values::identity("min"))) ? *relative : guess(id, once_more.fragments.at(id));
+                    head.fragments[id] = relative && (values_.as_number(s.fragments.at(id)) == Coefficient(0) ||
+                                                      values_.as_number(s.fragments.at(id)) == Coefficient(Values::identity("min")))
+                                             ? *relative
+                                             : guess(id, once_more.fragments.at(id));
                 }
             }
             for (int id : failed_scalars) {
@@ -287,7 +306,8 @@ void Flow::run(const ir::For& f, const ir::Stmt& stmt, State& s) {
         s.fragments[id] = values_.simplified(always ? after : values_.where(entered, after, s.fragments.at(id)));
     }
     for (int id : scalars) {
-        s.scalars[id] = known_scalars.count(id) ? values_.simplified(ints_.replace(head.scalars.at(id), {{k, end}})) : Poly::of(ints_.fresh(k_.vars[at(id)].name));
+        s.scalars[id] = known_scalars.count(id) ? values_.simplified(ints_.replace(head.scalars.at(id), {{k, end}}))
+                                                : Poly::of(ints_.fresh(k_.vars[at(id)].name));
     }
     in_tile_loop_ = outer_tile;
     tile_loop_end_ = outer_end;

@@ -46,7 +46,8 @@ void Flow::finish_outputs() {
         const std::string name = tensor_name(e.output);
         if (it == by_equation.end()) {
             const ir::Stmt nowhere{ir::BlockSync{}, k_.loc, {}};
-            oblige("written once", "TW1002", "every element of " + name + " is written exactly once", nowhere, false, "nothing is stored to " + name, {});
+            oblige("written once", "TW1002", "every element of " + name + " is written exactly once", nowhere, false,
+                   "nothing is stored to " + name, {});
             continue;
         }
         std::string why;
@@ -56,14 +57,15 @@ void Flow::finish_outputs() {
         const bool ok = paired && partition_by_alternatives(it->second, why, lemmas, folded);
         // Stores that may go anywhere cover nothing for sure. (What has one element has no elsewhere.)
         std::function<bool()> blind;
-        if (!it->second.front()->index.empty()) blind = [&] {
-            Store anywhere = *it->second.front();
-            for (Poly& p : anywhere.index) p = anything();
-            std::string unread;
-            std::vector<std::string> none;
-            std::vector<Digit> any;
-            return partition({&anywhere}, unread, none, any);
-        };
+        if (!it->second.front()->index.empty())
+            blind = [&] {
+                Store anywhere = *it->second.front();
+                for (Poly& p : anywhere.index) p = anything();
+                std::string unread;
+                std::vector<std::string> none;
+                std::vector<Digit> any;
+                return partition({&anywhere}, unread, none, any);
+            };
         if (it->second.front()->atomic) {
             for (const Store* store : it->second) {
                 std::string reason = why;
@@ -75,10 +77,12 @@ void Flow::finish_outputs() {
                     return adds_up(blind, e, folded, unread);
                 });
             }
-            oblige("written once", "TW1002", "every element of " + name + " receives every part of its sum exactly once", *it->second.front()->stmt, ok, why, blind, lemmas);
+            oblige("written once", "TW1002", "every element of " + name + " receives every part of its sum exactly once",
+                   *it->second.front()->stmt, ok, why, blind, lemmas);
             continue;
         }
-        oblige("written once", "TW1002", "every element of " + name + " is written exactly once", *it->second.front()->stmt, ok, why, blind, lemmas);
+        oblige("written once", "TW1002", "every element of " + name + " is written exactly once", *it->second.front()->stmt, ok, why, blind,
+               lemmas);
     }
 }
 
@@ -91,16 +95,19 @@ bool Flow::parts_are_apart(const ir::Equation& e, std::string& why) {
         apart.kind = Condition::Kind::no;
         for (std::size_t d = 0; d < e.output_vars.size(); ++d) {
             const Poly a = poly(ir::start_of(e, d), empty), b = poly(ir::start_of(other, d), empty);
-            apart = either(apart, either(at_least(b, a + poly(e.output_extents[d], empty)), at_least(a, b + poly(other.output_extents[d], empty))));
+            apart = either(
+                apart, either(at_least(b, a + poly(e.output_extents[d], empty)), at_least(a, b + poly(other.output_extents[d], empty))));
         }
-        if (!prover_.holds(apart)) return why = "the ranges of two equations for " + tensor_name(e.output) + " are not shown to be apart", false;
+        if (!prover_.holds(apart))
+            return why = "the ranges of two equations for " + tensor_name(e.output) + " are not shown to be apart", false;
     }
     return true;
 }
 
 namespace {
 
-// Where a store goes and how often: its index, and what runs through the elements and executions of it (a loop around it may run never, or twice).
+// Where a store goes and how often: its index, and what runs through the elements and executions of it (a loop around it may run never, or
+// twice).
 using Placed = std::pair<std::vector<Poly>, std::vector<std::pair<Atom, Poly>>>;
 
 template <typename Store>
@@ -139,22 +146,26 @@ bool Flow::join_stores_behind(std::vector<const Store*>& stores, std::string& wh
     return true;
 }
 
-// Stores to the same rows, each of a piece that a limit ends where the next one begins: one store of whole rows. A piece is [first, end) as far as it lies
-// in the row and its tile reaches; `end` is the row's own where there is no limit.
+// Stores to the same rows, each of a piece that a limit ends where the next one begins: one store of whole rows. A piece is [first, end) as
+// far as it lies in the row and its tile reaches; `end` is the row's own where there is no limit.
 bool Flow::join_pieces(std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas) {
     const auto cut = std::find_if(stores.begin(), stores.end(), [](const Store* s) { return s->end.has_value(); });
     if (cut == stores.end()) return true;
-    struct Piece { Poly first, reach, end; };
+    struct Piece {
+        Poly first, reach, end;
+    };
     const std::size_t d = (*cut)->end->dim;
     State empty;
     const Poly row = poly((*cut)->equation->output_extents[d], empty);
     Store whole = **cut;
     std::vector<Piece> pieces;
-    std::map<Atom, Poly> around;   // how often each is executed, apart from the coordinate along the row
+    std::map<Atom, Poly> around;  // how often each is executed, apart from the coordinate along the row
     for (const Store* s : stores) {
         if (!s->partial.empty() && !s->end) return why = s->partial, false;
-        const auto own = std::find_if(s->digits.begin(), s->digits.end(), [&](const Digit& x) { return coordinates_.count(x.atom) && s->index[d].linear_in(x.atom) == 1; });
-        if (s->atomic || s->when != Store::When::now || (s->end && s->end->dim != d) || own == s->digits.end()) return why = (*cut)->partial, false;
+        const auto own = std::find_if(s->digits.begin(), s->digits.end(),
+                                      [&](const Digit& x) { return coordinates_.count(x.atom) && s->index[d].linear_in(x.atom) == 1; });
+        if (s->atomic || s->when != Store::When::now || (s->end && s->end->dim != d) || own == s->digits.end())
+            return why = (*cut)->partial, false;
         const Poly first = s->index[d] - Poly::of(own->atom);
         std::map<Atom, Poly> others;
         for (const Digit& x : s->digits) {
@@ -163,8 +174,10 @@ bool Flow::join_pieces(std::vector<const Store*>& stores, std::string& why, std:
         }
         std::vector<Poly> index = s->index;
         index[d] = Poly(0);
-        const bool apart = std::any_of(index.begin(), index.end(), [&](const Poly& p) { return ints_.mentions(p, own->atom); }) || ints_.mentions(first, own->atom);
-        const bool moves = std::any_of(others.begin(), others.end(), [&](const auto& x) { return coordinates_.count(x.first) && ints_.mentions(first, x.first); });
+        const bool apart = std::any_of(index.begin(), index.end(), [&](const Poly& p) { return ints_.mentions(p, own->atom); }) ||
+                           ints_.mentions(first, own->atom);
+        const bool moves = std::any_of(others.begin(), others.end(),
+                                       [&](const auto& x) { return coordinates_.count(x.first) && ints_.mentions(first, x.first); });
         if (pieces.empty()) whole.index = index, around = others;
         if (apart || moves || index != whole.index || others != around) return why = (*cut)->partial, false;
         pieces.push_back({first, first + own->extent, s->end ? s->end->place : row});
@@ -172,23 +185,31 @@ bool Flow::join_pieces(std::vector<const Store*>& stores, std::string& why, std:
     // Of every execution: what is known of all of them.
     Prover local(ints_);
     for (const Condition& c : (*cut)->facts) {
-        if (std::none_of((*cut)->digits.begin(), (*cut)->digits.end(), [&](const Digit& x) { return ints_.mentions(c, x.atom); })) local.assume(c);
+        if (std::none_of((*cut)->digits.begin(), (*cut)->digits.end(), [&](const Digit& x) { return ints_.mentions(c, x.atom); }))
+            local.assume(c);
     }
     for (const ir::Assumption& a : k_.assumptions) local.assume(ints_.condition_from(a.condition, leaf(empty)));
     for (const auto& [atom, extent] : around) local.assume(both(at_least(Poly::of(atom), Poly(0)), less(Poly::of(atom), extent)));
-    auto starts = [&](const Poly& at) { return std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return at == Poly(0) ? local.holds(at_least(Poly(0), p.first)) : local.holds(equals(p.first, at)); }); };
+    auto starts = [&](const Poly& at) {
+        return std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) {
+            return at == Poly(0) ? local.holds(at_least(Poly(0), p.first)) : local.holds(equals(p.first, at));
+        });
+    };
     Poly at(0);
     for (bool begun = false;; begun = true) {
         const auto next = starts(at);
         if (next == pieces.end()) return why = "no store begins at " + ints_.text(at) + ", where the ones before it end", false;
         const Piece p = *next;
         pieces.erase(next);
-        if (!local.holds(either(at_least(p.reach, p.end), at_least(p.reach, row)))) return why = "a store from " + ints_.text(p.first) + " on is not shown to reach " + ints_.text(p.end), false;
+        if (!local.holds(either(at_least(p.reach, p.end), at_least(p.reach, row))))
+            return why = "a store from " + ints_.text(p.first) + " on is not shown to reach " + ints_.text(p.end), false;
         if (pieces.empty()) {
-            if (!local.holds(at_least(p.end, row))) return why = "no store begins at " + ints_.text(p.end) + ", where the ones before it end", false;
+            if (!local.holds(at_least(p.end, row)))
+                return why = "no store begins at " + ints_.text(p.end) + ", where the ones before it end", false;
             break;
         }
-        if (begun && !local.holds(at_least(p.end, p.first))) return why = "a store from " + ints_.text(p.first) + " on may end before it, at " + ints_.text(p.end), false;
+        if (begun && !local.holds(at_least(p.end, p.first)))
+            return why = "a store from " + ints_.text(p.first) + " on may end before it, at " + ints_.text(p.end), false;
         at = p.end;
     }
     const Atom x = ints_.fresh("place", 0);
@@ -214,7 +235,8 @@ bool Flow::join_alternatives_behind(std::vector<Store>& inside, std::string& why
     for (auto& [conditions, by_place] : ways) {
         alternatives.push_back(conditions);
         const bool first = alternatives.size() == 1;
-        if (!first && by_place.size() != joined.size()) return why = "the branches of an iteration do not store the same of what the one before left", false;
+        if (!first && by_place.size() != joined.size())
+            return why = "the branches of an iteration do not store the same of what the one before left", false;
         for (auto& [place, list] : by_place) {
             if (list.size() != 1) return why = "a branch stores the same elements twice", false;
             if (first) {
@@ -222,15 +244,19 @@ bool Flow::join_alternatives_behind(std::vector<Store>& inside, std::string& why
                 continue;
             }
             const auto twin = std::find_if(joined.begin(), joined.end(), [&](const Store& s) { return placed(s) == place; });
-            if (twin == joined.end() || twin->equation != list[0].equation) return why = "the branches of an iteration do not store the same of what the one before left", false;
-            std::erase_if(twin->facts, [&](const Condition& c) { return std::find(list[0].facts.begin(), list[0].facts.end(), c) == list[0].facts.end(); });
+            if (twin == joined.end() || twin->equation != list[0].equation)
+                return why = "the branches of an iteration do not store the same of what the one before left", false;
+            std::erase_if(twin->facts, [&](const Condition& c) {
+                return std::find(list[0].facts.begin(), list[0].facts.end(), c) == list[0].facts.end();
+            });
         }
     }
     const Choice choice = choice_of(alternatives, Condition{});
     if (choice == Choice::overlapping) return why = "two branches that store what the iteration before left may both be taken", false;
     if (choice == Choice::incomplete) return why = "an iteration may take no branch that stores what the one before left", false;
     for (Store& s : joined) s.conditional = false, s.alternative.clear();
-    lemmas.push_back("lemma: every iteration takes one of " + std::to_string(alternatives.size()) + " branches that store what the one before left");
+    lemmas.push_back("lemma: every iteration takes one of " + std::to_string(alternatives.size()) +
+                     " branches that store what the one before left");
     inside = std::move(joined);
     return true;
 }
@@ -261,19 +287,25 @@ bool Flow::adds_up(const Store& store, const ir::Equation& equation, const std::
     const Value want = values_.simplified(values_.from(equation.value, leaf(empty), bound, type));
     const bool same = free && agree(want, total, Condition{}, 3) && !values_.has_unknown(total);
     prover_.pop();
-    if (!same) why = free ? "expected " + show(want) + "\n      but the parts add up to " + show(total) : "the number of parts depends on another loop";
+    if (!same)
+        why = free ? "expected " + show(want) + "\n      but the parts add up to " + show(total)
+                   : "the number of parts depends on another loop";
     return same;
 }
 
-bool Flow::partition_by_alternatives(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded) {
-    if (std::none_of(stores.begin(), stores.end(), [](const Store* s) { return s->conditional; })) return partition(stores, why, lemmas, folded);
+bool Flow::partition_by_alternatives(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas,
+                                     std::vector<Digit>& folded) {
+    if (std::none_of(stores.begin(), stores.end(), [](const Store* s) { return s->conditional; }))
+        return partition(stores, why, lemmas, folded);
     std::map<std::vector<Condition>, std::vector<const Store*>> ways;
     for (const Store* s : stores) ways[s->alternative].push_back(s);
     std::optional<Grouped> group;
     std::vector<std::vector<Condition>> alternatives;
     for (const auto& [conditions, list] : ways) {
-        const auto mine = list.front()->partial.empty() && !list.front()->atomic ? grouped(list.front()->tensor, list.front()->index) : std::nullopt;
-        if (conditions.empty() || !mine || (group && !(group->start == mine->start && group->end == mine->end && group->dim == mine->dim))) return why = "the store is under a condition", false;
+        const auto mine =
+            list.front()->partial.empty() && !list.front()->atomic ? grouped(list.front()->tensor, list.front()->index) : std::nullopt;
+        if (conditions.empty() || !mine || (group && !(group->start == mine->start && group->end == mine->end && group->dim == mine->dim)))
+            return why = "the store is under a condition", false;
         group = mine;
         // Which way is taken may depend on the group alone: then it is the same for all that could write an element of it.
         std::vector<Atom> atoms, allowed = {group->start};
@@ -281,13 +313,17 @@ bool Flow::partition_by_alternatives(const std::vector<const Store*>& stores, st
         std::map<Atom, Poly> hidden;
         for (Atom a : allowed) {
             const AtomInfo info = ints_.info(a);
-            if (info.kind == AtomInfo::Kind::element && info.args.size() == 1 && (a == group->start || info.args[0] == group->group || info.args[0] == group->group + Poly(1))) hidden.emplace(a, Poly::of(ints_.fresh("bound of the group")));
+            if (info.kind == AtomInfo::Kind::element && info.args.size() == 1 &&
+                (a == group->start || info.args[0] == group->group || info.args[0] == group->group + Poly(1)))
+                hidden.emplace(a, Poly::of(ints_.fresh("bound of the group")));
         }
         for (const Condition& c : conditions) {
             const Condition rest = ints_.replace(c, hidden);
             auto varies = [&](Atom a) { return ints_.mentions(rest, a); };
-            const bool moves = std::any_of(list.front()->digits.begin(), list.front()->digits.end(), [&](const Digit& d) { return varies(d.atom); }) ||
-                               std::any_of(tile_definition_.begin(), tile_definition_.end(), [&](const auto& d) { return varies(d.first); }) || std::any_of(coordinates_.begin(), coordinates_.end(), varies);
+            const bool moves =
+                std::any_of(list.front()->digits.begin(), list.front()->digits.end(), [&](const Digit& d) { return varies(d.atom); }) ||
+                std::any_of(tile_definition_.begin(), tile_definition_.end(), [&](const auto& d) { return varies(d.first); }) ||
+                std::any_of(coordinates_.begin(), coordinates_.end(), varies);
             if (moves) return why = "the store is under a condition", false;
         }
         alternatives.push_back(conditions);
@@ -317,7 +353,8 @@ Flow::Choice Flow::choice_of(const std::vector<std::vector<Condition>>& alternat
         for (std::size_t j = 0; j < i; ++j) {
             Prover two(ints_);
             for (const Condition& c : alternatives[i]) two.assume(c);
-            const bool apart = std::any_of(alternatives[j].begin(), alternatives[j].end(), [&](const Condition& c) { return two.holds(negated(c)); });
+            const bool apart =
+                std::any_of(alternatives[j].begin(), alternatives[j].end(), [&](const Condition& c) { return two.holds(negated(c)); });
             if (!apart) return Choice::overlapping;
         }
     }
@@ -354,9 +391,10 @@ std::pair<std::vector<const Flow::Store*>, std::vector<const Flow::Store*>> Flow
 // Two stores, one at step * i + rest, the other at step * (2 n - 1 - i) + rest, where i counts to n (a short tile of a triangle and the
 // long one that complements it): together they are one store at 2 step * i + step * which + rest. That i takes the values below n is shown
 // afterwards, of that index: for a block index or a loop by its extent, for a coordinate of a tile loop by the lemma on its order, which
-// takes n to be the dimension over the step, rounded up. So n has to be just that here. Each of the two may be a family of stores at the same
-// constant distances (panels).
-std::optional<Flow::Mirrored> Flow::mirrored(const Store& a, const std::vector<const Store*>& family, const std::vector<const Store*>& mirror) {
+// takes n to be the dimension over the step, rounded up. So n has to be just that here. Each of the two may be a family of stores at the
+// same constant distances (panels).
+std::optional<Flow::Mirrored> Flow::mirrored(const Store& a, const std::vector<const Store*>& family,
+                                             const std::vector<const Store*>& mirror) {
     // The member of the other family that stands where `a` stands in its own: equal but for one dimension.
     const Store* partner = nullptr;
     std::size_t dim = 0;
@@ -408,10 +446,11 @@ std::optional<Flow::Mirrored> Flow::mirrored(const Store& a, const std::vector<c
 // The part of the index along dimension `d` that is made of sizes and of the executions that show, alone, in another dimension: where rows
 // start that do not all start at the same place. 0 where there is none of the kind, that is, no quotient among it.
 Poly Flow::start_of_row(const std::vector<Poly>& index, const std::vector<Digit>& digits, std::size_t d) {
-    std::set<Atom> own;   // executions that no other dimension shows
+    std::set<Atom> own;  // executions that no other dimension shows
     for (const Digit& x : digits) {
         bool elsewhere = false;
-        for (std::size_t other = 0; other < index.size(); ++other) elsewhere |= other != d && index[other].linear_in(x.atom).value_or(0) != 0;
+        for (std::size_t other = 0; other < index.size(); ++other)
+            elsewhere |= other != d && index[other].linear_in(x.atom).value_or(0) != 0;
         if (!elsewhere) own.insert(x.atom);
     }
     Poly start;
@@ -426,16 +465,18 @@ Poly Flow::start_of_row(const std::vector<Poly>& index, const std::vector<Digit>
     return quotient ? start : Poly(0);
 }
 
-bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas, std::vector<Digit>& folded) {
+bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, std::vector<std::string>& lemmas,
+                     std::vector<Digit>& folded) {
     // Several store statements (panels): their constant offsets form one more digit.
     const Store& first = *stores.front();
-    if (first.atomic && !k_.tensors[at(first.tensor)].zero_initialised) return why = "it is added to, but not zeroed before the launch (zeroed=True)", false;
+    if (first.atomic && !k_.tensors[at(first.tensor)].zero_initialised)
+        return why = "it is added to, but not zeroed before the launch (zeroed=True)", false;
     for (const Store* s : stores) {
         if (s->atomic != first.atomic) return why = "some statements store to it and others add to it", false;
         if (!s->partial.empty() && !s->atomic) return why = s->partial, false;
-        const bool same = s->digits.size() == first.digits.size() && std::equal(s->digits.begin(), s->digits.end(), first.digits.begin(), [](const Digit& x, const Digit& y) {
-            return x.atom == y.atom && x.extent == y.extent;
-        });
+        const bool same = s->digits.size() == first.digits.size() &&
+                          std::equal(s->digits.begin(), s->digits.end(), first.digits.begin(),
+                                     [](const Digit& x, const Digit& y) { return x.atom == y.atom && x.extent == y.extent; });
         if (!same) return why = "two statements store to it in different ways", false;
     }
     std::vector<Digit> digits = first.digits;
@@ -472,11 +513,12 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
         index[at(moving)] = index[at(moving)] + Poly(offsets[0]) + Poly(offsets[1] - offsets[0]) * Poly::of(x);
     }
     std::vector<Poly> dims;
-    bool entire = true;   // the equation is for all of the tensor
+    bool entire = true;  // the equation is for all of the tensor
     for (std::size_t d = 0; d < index.size(); ++d) {
         State empty;
         dims.push_back(poly(first.equation->output_extents[d], empty));
-        entire = entire && dims[d] == poly(k_.tensors[at(first.tensor)].dims[d], empty) && poly(ir::start_of(*first.equation, d), empty) == Poly(0);
+        entire = entire && dims[d] == poly(k_.tensors[at(first.tensor)].dims[d], empty) &&
+                 poly(ir::start_of(*first.equation, d), empty) == Poly(0);
     }
     // A permutation takes every place once.
     for (std::size_t d = 0; d < index.size() && entire && !first.atomic; ++d) {
@@ -507,7 +549,8 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     Prover local(ints_);
     // What is known of one execution (that its loops run at all) is not known of the whole.
     for (const Condition& c : first.facts) {
-        if (std::none_of(digits.begin(), digits.end(), [&](const Digit& d) { return ints_.mentions(c, d.atom); })) local.assume(ints_.replace(c, reversed));
+        if (std::none_of(digits.begin(), digits.end(), [&](const Digit& d) { return ints_.mentions(c, d.atom); }))
+            local.assume(ints_.replace(c, reversed));
     }
     for (const ir::Assumption& a : k_.assumptions) {
         State empty;
@@ -515,7 +558,12 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
     }
     for (std::size_t d = 0; d < index.size(); ++d) {
         const Poly dim = dims[d];
-        struct Part { Poly step; Poly extent; Atom atom; bool tile; };   // a step may be symbolic: the extent of a loop below it
+        struct Part {
+            Poly step;
+            Poly extent;
+            Atom atom;
+            bool tile;
+        };  // a step may be symbolic: the extent of a loop below it
         std::vector<Part> parts;
         // Rows that start at or before 0, each at a place of its own: what the other dimensions say is the same for all elements of a row.
         const Poly before = start_of_row(index, digits, d);
@@ -525,12 +573,16 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
             }
             auto executes = [&](Atom x) { return std::any_of(digits.begin(), digits.end(), [&](const Digit& y) { return y.atom == x; }); };
             const auto place = m.size() == 1 ? m.begin() : std::find_if(m.begin(), m.end(), executes);
-            if (place == m.end()) return why = "dimension " + std::to_string(d) + " is not an affine function of the executions: " + ints_.text(index[d]), false;
+            if (place == m.end())
+                return why = "dimension " + std::to_string(d) + " is not an affine function of the executions: " + ints_.text(index[d]),
+                       false;
             const Atom a = *place;
             Poly step(c);
             for (auto x = m.begin(); x != m.end(); ++x) {
                 if (x == place) continue;
-                if (executes(*x)) return why = "dimension " + std::to_string(d) + " is not an affine function of the executions: " + ints_.text(index[d]), false;
+                if (executes(*x))
+                    return why = "dimension " + std::to_string(d) + " is not an affine function of the executions: " + ints_.text(index[d]),
+                           false;
                 step = step * Poly::of(*x);
             }
             auto digit = std::find_if(digits.begin(), digits.end(), [&](const Digit& x) { return x.atom == a; });
@@ -541,28 +593,34 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
             } else if (digit != digits.end()) {
                 parts.push_back({step, digit->extent, a, true});
             } else {
-                return why = "dimension " + std::to_string(d) + " uses " + ints_.text(Poly::of(a)) + ", which is no loop or block index", false;
+                return why = "dimension " + std::to_string(d) + " uses " + ints_.text(Poly::of(a)) + ", which is no loop or block index",
+                       false;
             }
         }
         // Each digit's step is the number of indices that the digits below it count through: the index is then a bijection from
         // the digits to [0, product of the extents), which must reach the dimension.
         Poly expected(1);
-        bool open = false;   // a tile loop ends the number: its coordinates' range is a lemma
+        bool open = false;  // a tile loop ends the number: its coordinates' range is a lemma
         while (!parts.empty()) {
             if (open) return why = "dimension " + std::to_string(d) + ": a digit stands above one of unknown extent", false;
             auto next = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.step == expected; });
             if (next == parts.end()) {
-                return why = "dimension " + std::to_string(d) + ": steps of " + ints_.text(parts.front().step) + " where " + ints_.text(expected) + " is needed to cover every index once", false;
+                return why = "dimension " + std::to_string(d) + ": steps of " + ints_.text(parts.front().step) + " where " +
+                             ints_.text(expected) + " is needed to cover every index once",
+                       false;
             }
             const Part p = *next;
             parts.erase(next);
             if (p.tile) {
-                if (!tile_used.emplace(p.atom, static_cast<int>(d)).second) return why = "two dimensions use " + ints_.text(Poly::of(p.atom)), false;
+                if (!tile_used.emplace(p.atom, static_cast<int>(d)).second)
+                    return why = "two dimensions use " + ints_.text(Poly::of(p.atom)), false;
                 if (!p.step.constant()) return why = "dimension " + std::to_string(d) + ": a tile of symbolic extent", false;
                 // Below another digit it counts as far as that one's step, which the lemma on the tile order has to show.
                 std::optional<std::int64_t> above;
                 for (const Part& q : parts) {
-                    if (const auto step = q.step.constant(); step && *step > *p.step.constant() && *step % *p.step.constant() == 0 && (!above || *step < *above)) above = step;
+                    if (const auto step = q.step.constant();
+                        step && *step > *p.step.constant() && *step % *p.step.constant() == 0 && (!above || *step < *above))
+                        above = step;
                 }
                 if (above) {
                     tile_extent_[p.atom] = {1, Poly(*above / *p.step.constant())};
@@ -575,10 +633,12 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
             }
             if (!used.insert(p.atom).second) return why = "two dimensions use " + ints_.text(Poly::of(p.atom)), false;
             // A strided loop has taken in the digit that it starts from.
-            if (auto loop = std::find_if(digits.begin(), digits.end(), [&](const Digit& x) { return x.atom == p.atom; }); loop != digits.end() && loop->first >= 0) {
+            if (auto loop = std::find_if(digits.begin(), digits.end(), [&](const Digit& x) { return x.atom == p.atom; });
+                loop != digits.end() && loop->first >= 0) {
                 auto start = std::find_if(digits.begin(), digits.end(), [&](const Digit& x) { return x.atom == loop->first; });
                 if (start != digits.end() && !start->tile_loop) {
-                    if (!(start->extent == Poly(loop->stride)) || !used.insert(start->atom).second) return why = "a loop with a stride does not start at every place below it once", false;
+                    if (!(start->extent == Poly(loop->stride)) || !used.insert(start->atom).second)
+                        return why = "a loop with a stride does not start at every place below it once", false;
                 } else if (tile_definition_.count(loop->first) && !tile_used.count(loop->first)) {
                     tile_used[loop->first] = static_cast<int>(d);
                     tile_extent_[loop->first] = {1, Poly(loop->stride)};
@@ -589,16 +649,22 @@ bool Flow::partition(const std::vector<const Store*>& stores, std::string& why, 
             expected = expected * p.extent;
         }
         if (!(before == Poly(0)) && (open || !local.holds(at_least(Poly(0), before)) || !local.holds(at_least(before + expected, dim)))) {
-            return why = "dimension " + std::to_string(d) + ": could not show that rows from " + ints_.text(before) + " on, of " + ints_.text(expected) + " indices, are whole", false;
+            return why = "dimension " + std::to_string(d) + ": could not show that rows from " + ints_.text(before) + " on, of " +
+                         ints_.text(expected) + " indices, are whole",
+                   false;
         }
-        if (!open && !local.holds(at_least(expected, dim))) return why = "dimension " + std::to_string(d) + ": could not show that " + ints_.text(expected) + " indices reach " + ints_.text(dim), false;
+        if (!open && !local.holds(at_least(expected, dim)))
+            return why = "dimension " + std::to_string(d) + ": could not show that " + ints_.text(expected) + " indices reach " +
+                         ints_.text(dim),
+                   false;
     }
     // Every way of executing the store must show in the index, or elements are written more than once.
-    std::vector<Digit> tile_loops;   // the persistent loop, and loops inside it that tile coordinates are made of
+    std::vector<Digit> tile_loops;  // the persistent loop, and loops inside it that tile coordinates are made of
     for (const Digit& d : digits) {
-        const bool makes_tiles = d.tile_loop || std::any_of(tile_used.begin(), tile_used.end(), [&](const auto& named) {
-            return tile_definition_.count(named.first) && ints_.mentions(expanded(tile_definition_.at(named.first)), d.atom);
-        });
+        const bool makes_tiles =
+            d.tile_loop || std::any_of(tile_used.begin(), tile_used.end(), [&](const auto& named) {
+                return tile_definition_.count(named.first) && ints_.mentions(expanded(tile_definition_.at(named.first)), d.atom);
+            });
         if (makes_tiles && !used.count(d.atom)) tile_loops.push_back(d);
     }
     for (const Digit& d : digits) {

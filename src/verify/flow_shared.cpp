@@ -10,7 +10,8 @@ void Flow::record_write(const ir::Stmt& stmt, const ir::SharedView& v, const Sta
     w.dims = v.dims;
     w.extents = v.extents;
     for (const ir::Expr& e : v.origin) w.origin.push_back(poly(e, s));
-    if (forgotten_writes_.count(&stmt)) w.value = values_.unknown("what the loop leaves in shared memory from one iteration to a later one");
+    if (forgotten_writes_.count(&stmt))
+        w.value = values_.unknown("what the loop leaves in shared memory from one iteration to a later one");
     for (const LoopFrame& f : loop_frames_) w.loop_ends[f.variable] = f.end;
     w.serial = ++serial_;
     writes_[&stmt] = std::move(w);
@@ -36,7 +37,8 @@ void Flow::run(const ir::TmaLoad& op, const ir::Stmt& stmt, State& s) {
         const Condition bound = both(less(index[d], poly(t.dims[d], s)), at_least(index[d], Poly(0)));
         if (!prover_.holds(bound)) inside = both(inside, bound);
     }
-    const Value v = values_.where(inside, values_.element(map.tensor, index), map.nan_fill ? values_.unknown("NaN fill") : values_.number(0));
+    const Value v =
+        values_.where(inside, values_.element(map.tensor, index), map.nan_fill ? values_.unknown("NaN fill") : values_.number(0));
     record_write(stmt, op.dst, s, v);
     SharedWrite& w = writes_[&stmt];
     w.faithful = why.empty() && box_is_faithful(op.dst, map, why);
@@ -88,7 +90,8 @@ bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map,
             const std::int64_t extent = b.dims[d].extents[i];
             const bool last = i + 1 == b.dims[d].strides.size();
             const std::int64_t moves = last ? steps : steps % extent == 0 ? 0 : std::__gcd(steps, extent);
-            if (moves * b.dims[d].strides[i] * target::bytes(b.dtype) % pattern != 0) why = "a moving origin is not a multiple of the swizzle pattern";
+            if (moves * b.dims[d].strides[i] * target::bytes(b.dtype) % pattern != 0)
+                why = "a moving origin is not a multiple of the swizzle pattern";
             steps = steps % extent == 0 ? steps / extent : 1;
         }
     }
@@ -106,7 +109,7 @@ bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map,
     const int base = linear(origin);
     int total = 1;
     for (int e : view.extents) total *= e;
-    for (int n = 0; n < total && why.empty(); ++n) {   // dense order: last view dimension fastest
+    for (int n = 0; n < total && why.empty(); ++n) {  // dense order: last view dimension fastest
         std::vector<int> c = origin;
         int rest = n;
         for (std::size_t i = view.extents.size(); i-- > 0;) {
@@ -116,8 +119,8 @@ bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map,
         const int dense = base + n * target::bytes(b.dtype);
         const int written = static_cast<int>(target::swizzled(map.swizzle, static_cast<std::uint32_t>(dense)));
         if (inputs_.follow_swizzles ? written != ir::shared_address(b, c) : dense != linear(c)) {
-            why = "TMA puts element " + std::to_string(n) + " of its box at byte " + std::to_string(written - b.byte_offset) + " of `" + b.name + "`, the buffer's layout has it at " +
-                  std::to_string(ir::shared_address(b, c) - b.byte_offset);
+            why = "TMA puts element " + std::to_string(n) + " of its box at byte " + std::to_string(written - b.byte_offset) + " of `" +
+                  b.name + "`, the buffer's layout has it at " + std::to_string(ir::shared_address(b, c) - b.byte_offset);
         }
     }
     faithful_[key] = why;
@@ -127,8 +130,8 @@ bool Flow::box_is_faithful(const ir::SharedView& view, const ir::TensorMap& map,
 Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const State& s, const std::vector<Poly>& c) {
     struct Found {
         const Dependence* dependence;
-        Condition covered;   // the elements of the view that this write has put there
-        Condition when;      // the iterations and instances of the reader that find it
+        Condition covered;  // the elements of the view that this write has put there
+        Condition when;     // the iterations and instances of the reader that find it
         Value tag;
     };
     std::vector<Found> found;
@@ -145,8 +148,9 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
             if (overlaps(destination(d.write), v.buffer)) return values_.unknown(missing);
             continue;
         }
-        const bool in_first = std::any_of(d.only_when.begin(), d.only_when.end(), [&](const auto& only) { return only.second == 0 && persistent_.count(only.first) > 0; });
-        if (behind_ && behind_->inside && in_first) continue;   // what only the first iteration finds
+        const bool in_first = std::any_of(d.only_when.begin(), d.only_when.end(),
+                                          [&](const auto& only) { return only.second == 0 && persistent_.count(only.first) > 0; });
+        if (behind_ && behind_->inside && in_first) continue;  // what only the first iteration finds
         note_carried(d.write, it->second);
         const SharedWrite& w = it->second;
         // The element that is read, as an element of the buffer that was written. Through an overlay it is found by its byte address.
@@ -156,7 +160,8 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         if (w.buffer != v.buffer) {
             if (!overlaps(w.buffer, v.buffer)) continue;
             element = same_bytes(v.buffer, *element, w.buffer);
-            if (!element) return values_.unknown("the bytes were written through another view of them, with another type, swizzle or order");
+            if (!element)
+                return values_.unknown("the bytes were written through another view of them, with another type, swizzle or order");
         }
         if (!d.exact) return values_.unknown("the iteration that wrote it has no affine relation to the one that reads it");
         if (!w.faithful) return values_.unknown(w.why);
@@ -164,22 +169,27 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         std::map<Atom, Poly> with;
         for (const auto& [var, value] : d.writer_vars) {
             Poly p = poly(value, s);
-            const bool shifted = !p.constant() && std::any_of(p.terms.begin(), p.terms.end(), [](const auto& term) { return term.first.empty(); });
-            if (var >= 0 && persistent_.count(var) && shifted) {   // the runs have one block: -1 is the iteration before, wherever that is
-                if (!behind_ || !behind_->inside || !(p == Poly::of(behind_->variable) - Poly(1))) return values_.unknown("written in an earlier iteration of a persistent loop");
+            const bool shifted =
+                !p.constant() && std::any_of(p.terms.begin(), p.terms.end(), [](const auto& term) { return term.first.empty(); });
+            if (var >= 0 && persistent_.count(var) && shifted) {  // the runs have one block: -1 is the iteration before, wherever that is
+                if (!behind_ || !behind_->inside || !(p == Poly::of(behind_->variable) - Poly(1)))
+                    return values_.unknown("written in an earlier iteration of a persistent loop");
                 p = Poly::of(behind_->previous);
             }
             if (var < 0) with[rank_] = p;
-            else if (k_.vars[at(var)].kind == ir::Variable::Kind::instance) with[ints_.symbol(k_.vars[at(var)].name + "$" + std::to_string(var))] = p;
+            else if (k_.vars[at(var)].kind == ir::Variable::Kind::instance)
+                with[ints_.symbol(k_.vars[at(var)].name + "$" + std::to_string(var))] = p;
             else with[var_atom(var)] = p;
         }
         if (cluster_size() > 1 && clustered_axis_ < 0) {
             auto rank = with.find(rank_);
-            if (rank == with.end() || !(rank->second == Poly::of(rank_))) return values_.unknown("written by another block of a cluster along two axes");
+            if (rank == with.end() || !(rank->second == Poly::of(rank_)))
+                return values_.unknown("written by another block of a cluster along two axes");
         }
         for (const auto& [var, distance] : d.from_end) {
             if (!persistent_.count(var)) continue;
-            if (!behind_ || behind_->inside || distance != 1) return values_.unknown("written in an earlier iteration of a persistent loop");
+            if (!behind_ || behind_->inside || distance != 1)
+                return values_.unknown("written in an earlier iteration of a persistent loop");
             with[var_atom(var)] = Poly::of(behind_->previous);
         }
         // Tile symbols derived from a persistent loop: those of the writer are those of the reader when the loops agree.
@@ -202,12 +212,14 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
             const Condition in = both(at_least(where, Poly(0)), less(where, Poly(w.extents[i])));
             if (!prover_.holds(in)) covered = both(covered, in);
         }
-        for (std::size_t dim = 0; dim < element->size(); ++dim) {   // fixed dimensions: ring slots agree because the run saw it; instances are compared
+        for (std::size_t dim = 0; dim < element->size();
+             ++dim) {  // fixed dimensions: ring slots agree because the run saw it; instances are compared
             if (std::find(w.dims.begin(), w.dims.end(), static_cast<int>(dim)) != w.dims.end()) continue;
             const Poly difference = (*element)[dim] - base[dim];
             std::vector<Atom> atoms;
             ints_.collect(difference, atoms);
-            const bool bounded = std::all_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).lower && ints_.info(a).upper; });
+            const bool bounded =
+                std::all_of(atoms.begin(), atoms.end(), [&](Atom a) { return ints_.info(a).lower && ints_.info(a).upper; });
             if (bounded) when = both(when, equals(difference, Poly(0)));
         }
         for (const auto& [var, value] : d.only_when) {
@@ -255,7 +267,10 @@ Value Flow::read_shared(const ir::SharedView& v, const ir::Stmt& stmt, const Sta
         somewhere = either(somewhere, when);
     }
     if (!prover_.holds(somewhere)) result = values_.where(somewhere, result, values_.unknown("not written"));
-    if (!twice.is_no()) result = values_.where(twice, values_.unknown("two writes of `" + k_.buffers[at(v.buffer)].name + "` reach it, and which is the last is not known"), result);
+    if (!twice.is_no())
+        result = values_.where(
+            twice, values_.unknown("two writes of `" + k_.buffers[at(v.buffer)].name + "` reach it, and which is the last is not known"),
+            result);
     return result;
 }
 
@@ -265,7 +280,7 @@ std::optional<std::vector<Poly>> Flow::same_bytes(int from, const std::vector<Po
     const ir::SharedBuffer &x = k_.buffers[at(from)], &y = k_.buffers[at(to)];
     const int size = target::bytes(x.dtype);
     if (x.dtype != y.dtype || x.swizzle != y.swizzle || (x.byte_offset - y.byte_offset) % size != 0) return std::nullopt;
-    Poly place((x.byte_offset - y.byte_offset) / size);   // elements from the start of y
+    Poly place((x.byte_offset - y.byte_offset) / size);  // elements from the start of y
     for (std::size_t d = 0; d < index.size(); ++d) {
         Poly rest = index[d];
         for (std::size_t i = 0; i < x.dims[d].extents.size(); ++i) {
@@ -276,7 +291,10 @@ std::optional<std::vector<Poly>> Flow::same_bytes(int from, const std::vector<Po
         }
     }
     place = values_.simplified(place);
-    struct Digit { std::size_t dim, level; int extent, stride; };
+    struct Digit {
+        std::size_t dim, level;
+        int extent, stride;
+    };
     std::vector<Digit> digits;
     for (std::size_t d = 0; d < y.dims.size(); ++d) {
         for (std::size_t i = 0; i < y.dims[d].extents.size(); ++i) {
@@ -322,7 +340,7 @@ bool Flow::overlaps(int a, int b) const {
 }
 
 void Flow::match_tiles(const Dependence&, std::map<Atom, Poly>& with, const State& s) {
-    std::map<Atom, Poly> mine;   // the reader's tile symbols
+    std::map<Atom, Poly> mine;  // the reader's tile symbols
     for (const auto& [id, value] : s.scalars) {
         (void)id;
         for (const auto& [m, k] : value.terms) {
@@ -349,11 +367,13 @@ void Flow::run(const ir::LoadShared& op, const ir::Stmt& stmt, State& s) {
 Typed Flow::accumulated(int acc, const State& s, Value total, std::initializer_list<Rounding> operands) {
     const target::DType type = k_.fragments[at(acc)].dtype;
     if (!target::info(type).is_float) return {values_.wrapped(type, total), {}};
-    const bool exact = rounding_of(acc, s).kind == Rounding::Kind::exact && std::all_of(operands.begin(), operands.end(), [](const Rounding& r) { return r.kind == Rounding::Kind::exact; });
+    const bool exact = rounding_of(acc, s).kind == Rounding::Kind::exact &&
+                       std::all_of(operands.begin(), operands.end(), [](const Rounding& r) { return r.kind == Rounding::Kind::exact; });
     return {total, exact ? Rounding{} : Rounding{Rounding::Kind::lost, {}}};
 }
 
-Value Flow::matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b, int rows, int columns, int depth) {
+Value Flow::matrix_product(const std::function<Value(const Poly&, const Poly&)>& a, const std::function<Value(const Poly&, const Poly&)>& b,
+                           int rows, int columns, int depth) {
     const Atom x = ints_.fresh("k", 0, depth - 1);
     const Poly m = Poly::of(coordinate(0, rows)), n = Poly::of(coordinate(1, columns));
     return values_.reduce("sum", x, 0, depth, values_.mul(a(m, Poly::of(x)), b(n, Poly::of(x))));
@@ -367,21 +387,32 @@ void Flow::run(const ir::Wgmma& op, const ir::Stmt& stmt, State& s) {
             if (auto* f = std::get_if<int>(&op.a)) return fragment_at(*f, s, {m, x});
             return read_shared(std::get<ir::SharedView>(op.a), stmt, s, {m, x});
         },
-        [&](const Poly& n, const Poly& x) { return read_shared(op.b, stmt, s, {n, x}); }, shape[0], shape[1], op.b.extents[1]);
+        [&](const Poly& n, const Poly& x) {
+            return read_shared(op.b, stmt, s, {n, x});
+        },
+        shape[0], shape[1], op.b.extents[1]);
     const Condition keep = ints_.condition_from(op.accumulate, leaf(s));
     const Value old = keep.is_no() ? values_.number(0) : fragment_at(op.acc, s, own_coordinates(shape));
     auto* fragment = std::get_if<int>(&op.a);
     const Rounding a = fragment ? rounding_of(*fragment, s) : read_rounding(std::get<ir::SharedView>(op.a).buffer);
-    put(s, op.acc, accumulated(op.acc, s, values_.simplified(values_.where(keep, values_.add(old, made), made)), {a, read_rounding(op.b.buffer)}));
+    put(s, op.acc,
+        accumulated(op.acc, s, values_.simplified(values_.where(keep, values_.add(old, made), made)), {a, read_rounding(op.b.buffer)}));
 }
 
 void Flow::run(const ir::Mma& op, const ir::Stmt& stmt, State& s) {
     operands(op, stmt);
     const auto& shape = k_.fragments[at(op.acc)].dist.shape;
-    const Value made = matrix_product([&](const Poly& m, const Poly& x) { return fragment_at(op.a, s, {m, x}); },
-                                      [&](const Poly& n, const Poly& x) { return fragment_at(op.b, s, {n, x}); }, shape[0], shape[1],
-                                      k_.fragments[at(op.a)].dist.shape[1]);
-    put(s, op.acc, accumulated(op.acc, s, values_.add(fragment_at(op.acc, s, own_coordinates(shape)), made), {rounding_of(op.a, s), rounding_of(op.b, s)}));
+    const Value made = matrix_product(
+        [&](const Poly& m, const Poly& x) {
+            return fragment_at(op.a, s, {m, x});
+        },
+        [&](const Poly& n, const Poly& x) {
+            return fragment_at(op.b, s, {n, x});
+        },
+        shape[0], shape[1], k_.fragments[at(op.a)].dist.shape[1]);
+    put(s, op.acc,
+        accumulated(op.acc, s, values_.add(fragment_at(op.acc, s, own_coordinates(shape)), made),
+                    {rounding_of(op.a, s), rounding_of(op.b, s)}));
 }
 
 }  // namespace tw::verify::detail

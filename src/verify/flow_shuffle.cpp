@@ -2,8 +2,8 @@
 // coordinates is written down as a formula from the digits of the lane, and used only where it agrees with the instruction's own table at
 // every thread and slot of the tile.
 //
-// A butterfly adds to each element the one whose lane differs in one bit: x + shuffle(x, xor=2^b) is the sum over both values of that bit, whatever the
-// element's own is. Said as a reduce, five of them are the sum over a warp.
+// A butterfly adds to each element the one whose lane differs in one bit: x + shuffle(x, xor=2^b) is the sum over both values of that bit,
+// whatever the element's own is. Said as a reduce, five of them are the sum over a warp.
 #include "ir/shuffle.h"
 #include "verify/flow_engine.h"
 
@@ -13,7 +13,7 @@ namespace {
 template <class Number>
 struct Source {
     std::vector<Number> coordinate;
-    Number slack;                    // not negative: the lane exists; otherwise the element stays where it is
+    Number slack;  // not negative: the lane exists; otherwise the element stays where it is
 };
 
 // Number: int or Poly. divide(a, n): the quotient by a positive constant.
@@ -43,7 +43,8 @@ Source<Number> source(const std::vector<ir::LaneDigit>& lanes, const ir::Shuffle
         } else if (mode == target::ShuffleMode::Idx) {
             moved = moved + Number(l.step) * (Number(part) - digit(l));
         } else {
-            moved = moved + Number(l.step) * ((l.place * l.extent == 32 ? divide(from, l.place) : digit_of(from, l.place, l.extent)) - digit(l));
+            moved = moved +
+                    Number(l.step) * ((l.place * l.extent == 32 ? divide(from, l.place) : digit_of(from, l.place, l.extent)) - digit(l));
         }
     }
     return out;
@@ -70,7 +71,8 @@ std::optional<std::vector<ir::LaneDigit>> exact_digits(const ir::Distribution& d
 void Flow::run(const ir::Shuffle& op, const ir::Stmt& stmt, State& s) {
     const ir::Distribution& dist = k_.fragments[at(op.src)].dist;
     auto known = shuffled_.find(&stmt);
-    if (known == shuffled_.end()) known = shuffled_.emplace(&stmt, ir::same_map(dist, k_.fragments[at(op.dst)].dist) ? exact_digits(dist, op) : std::nullopt).first;
+    if (known == shuffled_.end())
+        known = shuffled_.emplace(&stmt, ir::same_map(dist, k_.fragments[at(op.dst)].dist) ? exact_digits(dist, op) : std::nullopt).first;
     if (!known->second) {
         s.fragments[op.dst] = values_.unknown("a shuffle of a tile whose lanes hold it in an unusual way");
         return;
@@ -88,7 +90,8 @@ void Flow::run(const ir::Shuffle& op, const ir::Stmt& stmt, State& s) {
             const Atom both = ints_.fresh("r", 0, 1);
             std::vector<Poly> either = c;
             const Poly& here = c[at(l.dim)];
-            either[at(l.dim)] = here + Poly(l.step * bit) * (Poly::of(both) - divide(here, l.step * bit) + Poly(2) * divide(here, l.step * bit * 2));
+            either[at(l.dim)] =
+                here + Poly(l.step * bit) * (Poly::of(both) - divide(here, l.step * bit) + Poly(2) * divide(here, l.step * bit * 2));
             butterflies_[{own, result}] = {both, fragment_at(op.src, s, either)};
         }
     }

@@ -42,10 +42,12 @@ void Flow::run(const ir::TeamReceive& op, const ir::Stmt&, State& s) {
             return forget("its message has not been interpreted");
         }
         const Sent& sent = found->second;
-        const bool stale = std::any_of(loop_frames_.begin(), loop_frames_.end(), [&](const LoopFrame& f) { return f.senders.count(&other) && sent.serial < f.run_serial; });
+        const bool stale = std::any_of(loop_frames_.begin(), loop_frames_.end(),
+                                       [&](const LoopFrame& f) { return f.senders.count(&other) && sent.serial < f.run_serial; });
         if (stale || sent.serial < pass_serial_) return forget("its message is sent later in the text");
         if (!(block_index_[0] == Poly::of(block_[0]))) return forget("the block's number is taken apart");
-        if (sent.loops.size() != 1 || sent.message.linear_in(sent.loops[0]) != 1 || !(sent.message - Poly::of(sent.loops[0])).constant()) return forget("its message's number is no loop's count plus a constant");
+        if (sent.loops.size() != 1 || sent.message.linear_in(sent.loops[0]) != 1 || !(sent.message - Poly::of(sent.loops[0])).constant())
+            return forget("its message's number is no loop's count plus a constant");
         const Atom count = sent.loops[0];
         const Atom rank = ints_.fresh("rank", 0, *k_.grid[0].as_constant() - 1);
         const std::map<Atom, Poly> with = {{count, message - (sent.message - Poly::of(count))}, {block_[0], Poly::of(rank)}};
@@ -53,7 +55,8 @@ void Flow::run(const ir::TeamReceive& op, const ir::Stmt&, State& s) {
         for (Value v : sent.values) {
             for (Atom a : sent.steered) {
                 const bool size = std::find(size_atoms_.begin(), size_atoms_.end(), a) != size_atoms_.end();
-                if (a != count && a != block_[0] && !size && values_.mentions(v, a)) return forget("its message hangs on a variable that is not followed");
+                if (a != count && a != block_[0] && !size && values_.mentions(v, a))
+                    return forget("its message hangs on a variable that is not followed");
             }
             elements.push_back(values_.replace(v, with));
         }
@@ -71,7 +74,8 @@ void Flow::run(const ir::TeamReceive& op, const ir::Stmt&, State& s) {
             got = {largest, folded("sum", values_.mul(elements[1], values_.apply("exp", {below})))};
         }
         for (std::size_t i = 0; i < got.size(); ++i) {
-            if (values[i] >= 0 && !agree(values[i], got[i], Condition{}, 3)) return forget("two statements send its message, and not the same");
+            if (values[i] >= 0 && !agree(values[i], got[i], Condition{}, 3))
+                return forget("two statements send its message, and not the same");
             if (values[i] < 0) values[i] = got[i];
         }
     });

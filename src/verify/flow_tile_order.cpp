@@ -12,7 +12,7 @@ class Evaluator {
 public:
     Evaluator(const Integers& ints, const std::map<Atom, Poly>& definitions) : ints_(ints), definitions_(definitions) {}
 
-    using Compiled = std::vector<std::pair<std::int64_t, std::vector<int>>>;   // coefficient, slots of the factors
+    using Compiled = std::vector<std::pair<std::int64_t, std::vector<int>>>;  // coefficient, slots of the factors
 
     void set(Atom a, std::int64_t value) {
         Slot& s = slots_[static_cast<std::size_t>(given(a))];
@@ -55,7 +55,7 @@ private:
         std::vector<Compiled> args;
         std::int64_t value = 0;
         bool known = false;
-        std::uint64_t setting = 0;   // in which it was computed
+        std::uint64_t setting = 0;  // in which it was computed
     };
 
     int given(Atom a) {
@@ -74,7 +74,10 @@ private:
             s.kind = Slot::Kind::defined;
             s.args.push_back(compile(definition->second));
         } else {
-            s.kind = i.kind == AtomInfo::Kind::quotient ? Slot::Kind::quotient : i.kind == AtomInfo::Kind::minimum ? Slot::Kind::minimum : i.kind == AtomInfo::Kind::maximum ? Slot::Kind::maximum : Slot::Kind::other;
+            s.kind = i.kind == AtomInfo::Kind::quotient  ? Slot::Kind::quotient
+                     : i.kind == AtomInfo::Kind::minimum ? Slot::Kind::minimum
+                     : i.kind == AtomInfo::Kind::maximum ? Slot::Kind::maximum
+                                                         : Slot::Kind::other;
             if (s.kind != Slot::Kind::other) {
                 for (const Poly& p : i.args) s.args.push_back(compile(p));
             }
@@ -130,10 +133,13 @@ CompiledCondition compiled(const Condition& c, Evaluator& e) {
 }
 
 int tiles_a_side(std::size_t dimensions) { return dimensions == 1 ? 40 : dimensions == 2 ? 12 : 6; }
-std::string shown_lemma(std::size_t dimensions) { return "lemma: the tile order is a bijection (all grids up to " + std::to_string(tiles_a_side(dimensions)) + " tiles a side, enumerated)"; }
+std::string shown_lemma(std::size_t dimensions) {
+    return "lemma: the tile order is a bijection (all grids up to " + std::to_string(tiles_a_side(dimensions)) +
+           " tiles a side, enumerated)";
+}
 
-// The numbers of tiles a side that are enumerated: all small ones, and those around every constant of the formula and its double (a group of tile rows, and
-// the ragged one after it). Code 2 t is t whole tiles, 2 t - 1 the same with one element in the last.
+// The numbers of tiles a side that are enumerated: all small ones, and those around every constant of the formula and its double (a group
+// of tile rows, and the ragged one after it). Code 2 t is t whole tiles, 2 t - 1 the same with one element in the last.
 std::vector<std::int64_t> side_codes(std::size_t dimensions, const std::set<std::int64_t>& constants) {
     std::set<std::int64_t> sides;
     for (std::int64_t t = 1; t <= tiles_a_side(dimensions); ++t) sides.insert(t);
@@ -164,7 +170,8 @@ bool excludes(const CompiledCondition& c, Evaluator& e) {
 
 }  // namespace
 
-bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why, std::vector<std::string>& lemmas) {
+bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std::map<Atom, int>& names, std::string& why,
+                                 std::vector<std::string>& lemmas) {
     std::vector<Atom> order;
     for (const auto& [a, d] : names) order.push_back(a);
     // One size per tile dimension: the multiples of the tile's extent (or of one, where the dimension is a multiple of the size).
@@ -180,7 +187,7 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         units.push_back(dim == Poly::of(all[0]) ? step : 1);
     }
     if (order.size() > 3 || sizes.size() > 3) return why = "too many tile dimensions to check their order", false;
-    OrderShown shown;   // of another output before?
+    OrderShown shown;  // of another output before?
     for (Atom a : order) shown.tiles.emplace_back(a, tile_extent_[a]);
     for (const Digit& d : executions) shown.loops.emplace_back(d.atom, d.extent);
     if (shown == order_shown_) {
@@ -194,8 +201,9 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
         // What is shown to be non-negative anyway (a slot of a ring) may depend on sizes that are not enumerated here.
         if (here && !prover_.holds(at_least(definition, Poly(0)))) derived.emplace_back(symbol, whole);
     }
-    // Quotients and bounds of sizes that no tile dimension has (so many heads fit into a cache) take any value: they are enumerated like sizes.
-    std::vector<std::pair<Atom, std::int64_t>> elsewhere;   // and their least value
+    // Quotients and bounds of sizes that no tile dimension has (so many heads fit into a cache) take any value: they are enumerated like
+    // sizes.
+    std::vector<std::pair<Atom, std::int64_t>> elsewhere;  // and their least value
     std::set<Atom> looked_at;
     std::function<void(const Poly&)> look_at = [&](const Poly& p) {
         for (const auto& [m, k] : p.terms) {
@@ -209,10 +217,13 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
                 if (i.kind != AtomInfo::Kind::quotient && i.kind != AtomInfo::Kind::minimum && i.kind != AtomInfo::Kind::maximum) continue;
                 const bool apart = !i.inside.empty() && std::all_of(i.inside.begin(), i.inside.end(), [&](Atom inner) {
                     if (ints_.info(inner).kind != AtomInfo::Kind::symbol) return ints_.info(inner).kind != AtomInfo::Kind::element;
-                    return std::find(size_atoms_.begin(), size_atoms_.end(), inner) != size_atoms_.end() && std::find(sizes.begin(), sizes.end(), inner) == sizes.end();
+                    return std::find(size_atoms_.begin(), size_atoms_.end(), inner) != size_atoms_.end() &&
+                           std::find(sizes.begin(), sizes.end(), inner) == sizes.end();
                 });
-                if (apart && prover_.holds(at_least(Poly::of(a), Poly(0)))) elsewhere.emplace_back(a, prover_.holds(at_least(Poly::of(a), Poly(1))) ? 1 : 0);
-                else for (const Poly& arg : i.args) look_at(arg);
+                if (apart && prover_.holds(at_least(Poly::of(a), Poly(0))))
+                    elsewhere.emplace_back(a, prover_.holds(at_least(Poly::of(a), Poly(1))) ? 1 : 0);
+                else
+                    for (const Poly& arg : i.args) look_at(arg);
             }
         }
     };
@@ -249,7 +260,9 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
     for (Atom a : order) scan(Poly::of(a), 1);
     for (const auto& [symbol, definition] : derived) scan(definition, 1);
     for (const Digit& d : executions) scan(d.extent, 1);
-    if (!constants.empty() && *constants.rbegin() > largest_constant_of_an_order) return why = "the tile order has the constant " + std::to_string(*constants.rbegin()) + ": too large to try all grids around it", false;
+    if (!constants.empty() && *constants.rbegin() > largest_constant_of_an_order)
+        return why = "the tile order has the constant " + std::to_string(*constants.rbegin()) + ": too large to try all grids around it",
+               false;
     if (elsewhere.size() > 1) return why = "the tile order depends on more than one quotient of sizes that are no tile's", false;
     Evaluator known(ints_, tile_definition_);
     for (Atom a : sizes) known.set(a, 0);
@@ -265,15 +278,18 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
     }
     for (const Digit& d : executions) trips.push_back(known.compile(d.extent));
     for (const auto& [symbol, definition] : derived) others.push_back(known.compile(definition));
-    std::vector<CompiledCondition> assumed;   // where the sizes at hand say nothing of one, it excludes nothing
+    std::vector<CompiledCondition> assumed;  // where the sizes at hand say nothing of one, it excludes nothing
     for (const ir::Assumption& a : k_.assumptions) {
         State empty;
         assumed.push_back(compiled(ints_.condition_from(a.condition, leaf(empty)), known));
     }
-    for (std::size_t i = 0; i < sizes.size(); ++i) {   // a size that must be a multiple of something is enumerated in steps of that
+    for (std::size_t i = 0; i < sizes.size(); ++i) {  // a size that must be a multiple of something is enumerated in steps of that
         for (Atom a : sizes) known.unset(a);
         std::int64_t least = 1;
-        for (known.set(sizes[i], 1); least <= 64 && std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); }); known.set(sizes[i], least)) ++least;
+        for (known.set(sizes[i], 1);
+             least <= 64 && std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); });
+             known.set(sizes[i], least))
+            ++least;
         if (least <= 64) units[i] = std::lcm(units[i], least);
     }
     const std::vector<std::int64_t> codes = side_codes(order.size(), constants);
@@ -283,15 +299,17 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
     for (;;) {
         for (std::size_t i = 0; i < sizes.size(); ++i) multiples[i] = codes[chosen[i]];
         // Whole tiles (even), and one element into the last of them (odd): a loop that forgets the ragged tile must show.
-        for (std::size_t i = 0; i < sizes.size(); ++i) known.set(sizes[i], multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1);
+        for (std::size_t i = 0; i < sizes.size(); ++i)
+            known.set(sizes[i], multiples[i] % 2 == 0 ? multiples[i] / 2 * units[i] : (multiples[i] - 1) / 2 * units[i] + 1);
         auto next_sizes = [&] {
             std::size_t d = 0;
             while (d < chosen.size() && ++chosen[d] == codes.size()) chosen[d++] = 0;
             return d < chosen.size();
         };
-        bool before = false;   // a tile of one element is never ragged
+        bool before = false;  // a tile of one element is never ragged
         for (std::size_t i = 0; i < sizes.size(); ++i) before |= units[i] == 1 && multiples[i] % 2 == 1;
-        if (before || std::any_of(assumed.begin(), assumed.end(), [&](const auto& a) { return excludes(a, known); })) {   // or no launch has these sizes
+        if (before || std::any_of(assumed.begin(), assumed.end(),
+                                  [&](const auto& a) { return excludes(a, known); })) {  // or no launch has these sizes
             if (!next_sizes()) break;
             continue;
         }
@@ -324,7 +342,7 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
                 if (!v || *v < 0 || *v >= counts[j]) return why = "a tile coordinate leaves its range", false;
                 tile.push_back(*v);
             }
-            for (const auto& definition : others) {   // every symbol was taken to be non-negative
+            for (const auto& definition : others) {  // every symbol was taken to be non-negative
                 const auto v = known.value(definition);
                 if (!v || *v < 0) return why = "a value derived from the tile loop is negative", false;
             }
@@ -335,9 +353,11 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
             for (const auto& [a, least] : elsewhere) known.set(a, least + more);
             seen.clear();
             enumerated += product;
-            if (enumerated > most_tiles_enumerated) return why = "the tile order has constants that are too large to try all grids around them", false;
+            if (enumerated > most_tiles_enumerated)
+                return why = "the tile order has constants that are too large to try all grids around them", false;
             if (!run(0)) return false;
-            if (static_cast<std::int64_t>(seen.size()) != product) return why = "the number of tiles is not the product of the tile counts", false;
+            if (static_cast<std::int64_t>(seen.size()) != product)
+                return why = "the number of tiles is not the product of the tile counts", false;
             if (elsewhere.empty()) break;
         }
         if (!next_sizes()) break;

@@ -1,7 +1,7 @@
-// `if tw.any(c)`: a branch that each warp takes for itself where an element of c that it holds is true. It computes with what the warp holds. So an
-// element is what the branch makes of it, if that is what it was in a warp for which all of c is false; or, whatever c is, if both are the same.
-// For the first, c is a comparison, and the branch is interpreted once more with the compared values marked where the warp holds the very elements it
-// voted on.
+// `if tw.any(c)`: a branch that each warp takes for itself where an element of c that it holds is true. It computes with what the warp
+// holds. So an element is what the branch makes of it, if that is what it was in a warp for which all of c is false; or, whatever c is, if
+// both are the same. For the first, c is a comparison, and the branch is interpreted once more with the compared values marked where the
+// warp holds the very elements it voted on.
 #include "verify/flow_engine.h"
 
 namespace tw::verify::detail {
@@ -25,7 +25,10 @@ Value Flow::where_none(Value v, const std::string& name, Value y) {
     auto inside = [&](Value a) { return where_none(a, name, y); };
     if (n.kind == ValueNode::Kind::extreme) {
         // x < y adds nothing to max(x, y), nor x > y to min(x, y).
-        const bool has_y = n.name == (name == "ge" ? "max" : name == "le" ? "min" : "") && std::find(n.args.begin(), n.args.end(), y) != n.args.end();
+        const bool has_y = n.name == (name == "ge"   ? "max"
+                                      : name == "le" ? "min"
+                                                     : "") &&
+                           std::find(n.args.begin(), n.args.end(), y) != n.args.end();
         Value all = values_.number(Values::identity(n.name));
         for (Value a : n.args) {
             if (!has_y || a == y || !only_voted(a)) all = values_.apply(n.name, {all, a == y ? a : inside(a)});
@@ -47,7 +50,7 @@ Value Flow::where_none(Value v, const std::string& name, Value y) {
 }
 
 void Flow::run_vote(const ir::If& i, State& s) {
-    if (surveying_) {   // only what is written to shared memory matters yet, and nothing is claimed of the rest
+    if (surveying_) {  // only what is written to shared memory matters yet, and nothing is claimed of the rest
         bool writes = false;
         ir::for_each_stmt(i.then, [&](const ir::Stmt& inner) { writes |= destination(&inner) >= 0; });
         std::set<int> fragments, scalars;
@@ -58,12 +61,14 @@ void Flow::run_vote(const ir::If& i, State& s) {
     const Value c = values_.simplified(fragment_at(i.vote, s, own_coordinates(k_.fragments[at(i.vote)].dist.shape)));
     const ValueNode test = values_.node(c);
     const bool always = values_.as_number(c) && !values_.as_number(c)->zero();
-    const bool compares = test.kind == ValueNode::Kind::function && (test.name == "ge" || test.name == "le" || test.name == "eq") && !values_.has_unknown(c);
+    const bool compares =
+        test.kind == ValueNode::Kind::function && (test.name == "ge" || test.name == "le" || test.name == "eq") && !values_.has_unknown(c);
     State taken = s, none = s;
     execute(i.then, taken);
     if (compares) {
         for (auto& [id, v] : none.fragments) {
-            if (ir::same_map(k_.fragments[at(id)].dist, k_.fragments[at(i.vote)].dist) && values_.simplified(v) == test.args[0]) v = values_.apply(voted, {test.args[0]});
+            if (ir::same_map(k_.fragments[at(id)].dist, k_.fragments[at(i.vote)].dist) && values_.simplified(v) == test.args[0])
+                v = values_.apply(voted, {test.args[0]});
         }
         const bool recording = recording_;
         recording_ = false;
@@ -83,7 +88,9 @@ void Flow::run_vote(const ir::If& i, State& s) {
         if (compares && !values_.has_unknown(was) && !values_.has_unknown(after)) {
             const Value without = where_none(values_.simplified(none.fragments.at(id)), test.name, test.args[1]);
             same = agree(was, without, Condition{}, 3);
-            if (!same && trace_) std::fprintf(stderr, "flow: %s in a warp that does not take the branch\n  it was %s\n  it would be %s\n", k_.fragments[at(id)].name.c_str(), show(was).c_str(), show(without).c_str());
+            if (!same && trace_)
+                std::fprintf(stderr, "flow: %s in a warp that does not take the branch\n  it was %s\n  it would be %s\n",
+                             k_.fragments[at(id)].name.c_str(), show(was).c_str(), show(without).c_str());
         }
         before->second = same ? after : common(before->second, after);
     }

@@ -18,7 +18,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 struct Reading {
     const ir::Kernel& kernel;
     ir::ExprNames names;
-    std::map<int, Expr> elements;   // by variable
+    std::map<int, Expr> elements;  // by variable
 };
 
 // `stride`: the step of the loop that the expression bounds.
@@ -89,7 +89,7 @@ std::vector<SizeUse> uses_of(const ir::Kernel& k, bool by_views) {
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
         if (auto* a = std::get_if<ir::Assign>(&s.op); a && a->value.kind() == ExprKind::element) names.elements.emplace(a->var, a->value);
     });
-    for (const ir::Tensor& t : k.tensors) {   // a table of tiles cuts the rows into tiles
+    for (const ir::Tensor& t : k.tensors) {  // a table of tiles cuts the rows into tiles
         if (!t.tile_ends) continue;
         const Expr& rows = k.tensors[at(t.tile_ends->groups)].dims[0];
         if (rows.kind() == ExprKind::size) use[at(rows->id)].tiles.insert(t.tile_ends->width);
@@ -97,7 +97,10 @@ std::vector<SizeUse> uses_of(const ir::Kernel& k, bool by_views) {
     if (by_views) collect_views(k, use);
     for (const Expr& g : k.grid) collect_tiles(g, names, use);
     ir::for_each_stmt(k.body, [&](const ir::Stmt& s) {
-        if (auto* l = std::get_if<ir::For>(&s.op)) collect_tiles(l->lo, names, use), collect_tiles(l->hi, names, use, std::max<std::int64_t>(1, l->step.as_constant().value_or(1))), collect_tiles(l->step, names, use);
+        if (auto* l = std::get_if<ir::For>(&s.op))
+            collect_tiles(l->lo, names, use),
+                collect_tiles(l->hi, names, use, std::max<std::int64_t>(1, l->step.as_constant().value_or(1))),
+                collect_tiles(l->step, names, use);
         if (auto* i = std::get_if<ir::If>(&s.op)) collect_tiles(i->condition, names, use), collect_thresholds(i->condition, use);
         if (auto* a = std::get_if<ir::Assign>(&s.op)) collect_tiles(a->value, names, use);
     });
@@ -112,7 +115,8 @@ std::vector<SizeUse> uses_of(const ir::Kernel& k, bool by_views) {
             const int strict = c.kind() == ExprKind::lt ? 1 : 0;
             if (c.kind() == ExprKind::lt || c.kind() == ExprKind::le) {
                 if (auto d = r.as_constant(); d && l.kind() == ExprKind::size) use[at(l->id)].most = *d - strict;
-                if (auto d = l.as_constant(); d && r.kind() == ExprKind::size) use[at(r->id)].least = std::max<std::int64_t>(1, *d + strict);
+                if (auto d = l.as_constant(); d && r.kind() == ExprKind::size)
+                    use[at(r->id)].least = std::max<std::int64_t>(1, *d + strict);
             }
             if (c.kind() == ExprKind::eq) {
                 if (auto d = r.as_constant(); d && l.kind() == ExprKind::size) use[at(l->id)].most = use[at(l->id)].least = *d;
@@ -127,7 +131,8 @@ std::vector<SizeUse> uses_of(const ir::Kernel& k, bool by_views) {
 namespace {
 
 bool satisfies(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
-    return std::all_of(k.assumptions.begin(), k.assumptions.end(), [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
+    return std::all_of(k.assumptions.begin(), k.assumptions.end(),
+                       [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
 }
 
 }  // namespace
@@ -231,7 +236,9 @@ std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering
     };
     for (const auto& [stmt, loop] : steering.loops) {
         const ir::For& f = *loop.loop;
-        if (std::any_of(steering.irregular.begin(), steering.irregular.end(), [&, s = stmt](const IrregularLoop& i) { return i.stmt == s; })) continue;   // taken to be anything
+        if (std::any_of(steering.irregular.begin(), steering.irregular.end(),
+                        [&, s = stmt](const IrregularLoop& i) { return i.stmt == s; }))
+            continue;  // taken to be anything
         const Expr trips = over_sizes(k, ir::ceil_div(f.hi - f.lo, f.step), assigned);
         for (const Expr& bound : {f.lo, f.hi, f.step}) {
             sizes_in(bound, [&](int size) {
@@ -241,11 +248,12 @@ std::vector<SizeDemand> demands_of(const ir::Kernel& k, const Steering& steering
                 d.own_part = std::max(d.own_part, loop.own_part);
                 d.by_inner = d.by_inner && loop.by_inner;
                 d.apart = d.apart && in_step.count(&f) != 0;
-                if (std::none_of(d.trips.begin(), d.trips.end(), [&](const Expr& e) { return ir::same(e, trips); })) d.trips.push_back(trips);
+                if (std::none_of(d.trips.begin(), d.trips.end(), [&](const Expr& e) { return ir::same(e, trips); }))
+                    d.trips.push_back(trips);
             });
         }
     }
-    for (const auto& [axis, period] : steering.block_residues) {   // blocks of every remainder
+    for (const auto& [axis, period] : steering.block_residues) {  // blocks of every remainder
         sizes_in(k.grid[at(axis)], [&, p = period](int size) { demands[at(size)].cap = std::max(demands[at(size)].cap, p); });
     }
     for (const auto& [size, residue] : steering.residues) {
@@ -281,9 +289,9 @@ std::vector<Choices> choices_of(const ir::Kernel& k, const std::vector<SizeDeman
         add(d.cap * tile);
         if (u.quotients.size() > 1) add(d.cap * tile + 1);
         for (std::int64_t t : u.thresholds) add(t), add(t + 1);
-        if (by_views && u.most && *u.most <= 65536) add(*u.most);   // a row that fills what was made for it
-        if (by_views && tile > 2) add(tile / 2 + 1);                // part of a tile, and more than one element: a mean of one hides what padding does
-        while (values.size() < 4) values.push_back(values.back());   // bounded sizes have fewer
+        if (by_views && u.most && *u.most <= 65536) add(*u.most);  // a row that fills what was made for it
+        if (by_views && tile > 2) add(tile / 2 + 1);  // part of a tile, and more than one element: a mean of one hides what padding does
+        while (values.size() < 4) values.push_back(values.back());  // bounded sizes have fewer
         if (empty_too && u.least <= 1) values.push_back(0);
         choices[i].always = values.size();
         if (!empty_too) continue;
@@ -305,7 +313,8 @@ std::vector<Choices> choices_of(const ir::Kernel& k, const std::vector<SizeDeman
         }
         for (const auto& [divisor, remainder] : d.remainders) {
             if (divisor == 0) add(remainder);
-            else for (std::int64_t t : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, d.cap}) add(t * divisor + remainder);
+            else
+                for (std::int64_t t : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, d.cap}) add(t * divisor + remainder);
         }
     }
     return choices;
@@ -321,7 +330,7 @@ public:
     // Is this the first time that it is asked of such sizes?
     bool fresh(const std::vector<std::int64_t>& sizes) {
         if (!k_.persistent) return true;
-        ClusterSignature::BlockIndex grid{k_.cluster[0] * k_.cluster[1] * k_.cluster[2], 1, 1};   // one cluster goes through all tiles
+        ClusterSignature::BlockIndex grid{k_.cluster[0] * k_.cluster[1] * k_.cluster[2], 1, 1};  // one cluster goes through all tiles
         std::vector<ClusterSignature::BlockIndex> blocks;
         for (std::int64_t rank = 0; rank < grid[0]; ++rank) blocks.push_back({rank, 0, 0});
         std::vector<std::int64_t> parts = signature_.of(sizes, blocks, grid);
@@ -342,8 +351,10 @@ private:
 
 namespace {
 
-// A loop that repeats only because those inside it advance counters has come round the sooner the longer they are: so many iterations are needed.
-std::int64_t rounds_needed(const std::vector<SizeDemand>& demands, const std::vector<std::size_t>& crossed, std::size_t outer, const std::vector<std::int64_t>& sizes) {
+// A loop that repeats only because those inside it advance counters has come round the sooner the longer they are: so many iterations are
+// needed.
+std::int64_t rounds_needed(const std::vector<SizeDemand>& demands, const std::vector<std::size_t>& crossed, std::size_t outer,
+                           const std::vector<std::int64_t>& sizes) {
     std::optional<std::int64_t> least;
     for (std::size_t c : crossed) {
         if (c == outer) continue;
@@ -359,7 +370,8 @@ std::int64_t rounds_needed(const std::vector<SizeDemand>& demands, const std::ve
 
 }  // namespace
 
-std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector<Choices>& choices, const std::vector<bool>& matters, const std::vector<SizeDemand>& demands, std::int64_t period, bool jointly) {
+std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector<Choices>& choices, const std::vector<bool>& matters,
+                                          const std::vector<SizeDemand>& demands, std::int64_t period, bool jointly) {
     std::vector<Instance> list;
     std::set<std::vector<std::int64_t>> listed;
     std::int64_t cap = 4;
@@ -380,7 +392,7 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
         for (std::size_t i = 0; i < n; ++i) {
             if (!matters[i]) continue;
             for (std::size_t c = 0; c < choices[i].values.size(); ++c) {
-                if (c >= 3 && background == 2) continue;   // among the combinations, where it matters
+                if (c >= 3 && background == 2) continue;  // among the combinations, where it matters
                 std::vector<std::int64_t> sizes = base;
                 sizes[i] = choices[i].values[c];
                 emit(sizes, c < choices[i].always);
@@ -389,14 +401,18 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
     }
     if (n == 0) emit({}, true);
     if (!jointly) return list;
-    // Sizes that bound loops inside others, or have remainders: all combinations. The others at one tile, then each at so many that its loop goes round.
+    // Sizes that bound loops inside others, or have remainders: all combinations. The others at one tile, then each at so many that its
+    // loop goes round.
     std::vector<std::size_t> crossed, others;
     std::size_t combinations = 1;
     for (std::size_t i = 0; i < n; ++i) {
         if (!matters[i]) continue;
         // One of two that enter the same trip counts alone (rows and columns of tiles) is enough.
-        auto alike = [&](std::size_t j) { return std::equal(demands[i].trips.begin(), demands[i].trips.end(), demands[j].trips.begin(), demands[j].trips.end(), ir::same); };
-        const bool twin = !demands[i].trips.empty() && demands[i].residue == 1 && demands[i].remainders.empty() && std::any_of(crossed.begin(), crossed.end(), alike);
+        auto alike = [&](std::size_t j) {
+            return std::equal(demands[i].trips.begin(), demands[i].trips.end(), demands[j].trips.begin(), demands[j].trips.end(), ir::same);
+        };
+        const bool twin = !demands[i].trips.empty() && demands[i].residue == 1 && demands[i].remainders.empty() &&
+                          std::any_of(crossed.begin(), crossed.end(), alike);
         if (demands[i].apart) others.push_back(i);
         else if (!twin) crossed.push_back(i), combinations *= choices[i].values.size();
         if (combinations > most_combinations) return std::nullopt;
@@ -407,8 +423,13 @@ std::optional<std::vector<Instance>> vary(const ir::Kernel& k, const std::vector
         for (std::size_t i = 0; i < n; ++i) sizes[i] = choices[i].values[1];
         const std::size_t outer = background > 0 ? others[background - 1] : n;
         if (outer < n) {
-            auto same_loops = [&](std::size_t i) { return std::equal(demands[i].trips.begin(), demands[i].trips.end(), demands[outer].trips.begin(), demands[outer].trips.end(), ir::same); };
-            if (demands[outer].trips.empty() || std::any_of(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(background) - 1, same_loops)) continue;
+            auto same_loops = [&](std::size_t i) {
+                return std::equal(demands[i].trips.begin(), demands[i].trips.end(), demands[outer].trips.begin(),
+                                  demands[outer].trips.end(), ir::same);
+            };
+            if (demands[outer].trips.empty() ||
+                std::any_of(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(background) - 1, same_loops))
+                continue;
             sizes[outer] = choices[outer].values[3];
         }
         std::vector<std::size_t> digit(crossed.size(), 0);

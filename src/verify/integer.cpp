@@ -18,7 +18,8 @@ std::int64_t Poly::constant_part() const {
 }
 
 bool Poly::mentions(Atom a) const {
-    return std::any_of(terms.begin(), terms.end(), [&](const auto& t) { return std::find(t.first.begin(), t.first.end(), a) != t.first.end(); });
+    return std::any_of(terms.begin(), terms.end(),
+                       [&](const auto& t) { return std::find(t.first.begin(), t.first.end(), a) != t.first.end(); });
 }
 
 std::optional<std::int64_t> Poly::linear_in(Atom a) const {
@@ -61,7 +62,7 @@ void distrust_after_overflow(std::vector<Obligation>& obligations, std::uint64_t
 std::optional<std::int64_t> Poly::minus_if_constant(const Poly& other) const {
     auto x = terms.begin(), y = other.terms.begin();
     std::int64_t difference = 0;
-    if (x != terms.end() && x->first.empty()) difference = (x++)->second;   // the constant comes first
+    if (x != terms.end() && x->first.empty()) difference = (x++)->second;  // the constant comes first
     if (y != other.terms.end() && y->first.empty()) difference = plus(difference, times(-1, (y++)->second));
     return std::equal(x, terms.end(), y, other.terms.end()) ? std::optional(difference) : std::nullopt;
 }
@@ -249,9 +250,10 @@ Atom Integers::digit(const std::string& name, const Poly& below) {
 bool Integers::never_negative(const Poly& p) const {
     return std::all_of(p.terms.begin(), p.terms.end(), [&](const auto& term) {
         return term.second > 0 && std::all_of(term.first.begin(), term.first.end(), [&](Atom a) {
-            const AtomInfo& i = info(a);
-            return i.lower.value_or(-1) >= 0 || (i.kind == AtomInfo::Kind::quotient && i.args[1].constant().value_or(0) > 0 && never_negative(i.args[0]));
-        });
+                   const AtomInfo& i = info(a);
+                   return i.lower.value_or(-1) >= 0 ||
+                          (i.kind == AtomInfo::Kind::quotient && i.args[1].constant().value_or(0) > 0 && never_negative(i.args[0]));
+               });
     });
 }
 
@@ -259,7 +261,7 @@ bool Integers::counts_below(const Poly& p, const Poly& bound) const {
     for (const auto& [m, k] : p.terms) {
         for (Atom a : m) {
             const auto& below = info(a).below;
-            const auto step = below ? divided(bound, *below) : std::nullopt;   // a is the highest digit: it counts in steps of `step`
+            const auto step = below ? divided(bound, *below) : std::nullopt;  // a is the highest digit: it counts in steps of `step`
             if (!step || !never_negative(*step)) continue;
             const Poly rest = p - *step * Poly::of(a);
             if (rest.terms.empty() || (rest.terms.size() < p.terms.size() && counts_below(rest, *step))) return true;
@@ -289,7 +291,7 @@ Poly Integers::quotient(const Poly& a, const Poly& b) {
                     lo += k;
                     hi += k;
                 } else if (m.size() == 1 && info(m[0]).lower && info(m[0]).upper) {
-                    lo += k * *info(m[0]).lower;   // k > 0 after floor_mod
+                    lo += k * *info(m[0]).lower;  // k > 0 after floor_mod
                     hi += k * *info(m[0]).upper;
                 } else {
                     bounded = false;
@@ -302,8 +304,8 @@ Poly Integers::quotient(const Poly& a, const Poly& b) {
             return q + Poly::of(intern(std::move(info)));
         }
     }
-    if (a == b) return Poly(1);   // b != 0 is the launch's business: division by zero has no value anywhere
-    if (b.terms.size() == 1 && b.terms.begin()->second > 0) {   // q * b + r with r a number of digits below b
+    if (a == b) return Poly(1);                                // b != 0 is the launch's business: division by zero has no value anywhere
+    if (b.terms.size() == 1 && b.terms.begin()->second > 0) {  // q * b + r with r a number of digits below b
         Poly q, r;
         for (const auto& [m, k] : a.terms) {
             Poly term;
@@ -328,7 +330,7 @@ std::vector<Poly> Integers::alternatives(const Poly& p, AtomInfo::Kind kind) con
         for (const Poly& arg : info(monomial[0]).args) {
             for (Poly& one : alternatives(arg + rest, kind)) all.push_back(std::move(one));
         }
-        if (all.size() <= 6) return all;   // two of them in one expression multiply
+        if (all.size() <= 6) return all;  // two of them in one expression multiply
         break;
     }
     return {p};
@@ -567,11 +569,16 @@ std::string Integers::text(const Poly& p) const {
                 case AtomInfo::Kind::quotient: s += "((" + text(a.args[0]) + ") // (" + text(a.args[1]) + "))"; break;
                 case AtomInfo::Kind::minimum: s += "min(" + text(a.args[0]) + ", " + text(a.args[1]) + ")"; break;
                 case AtomInfo::Kind::maximum: s += "max(" + text(a.args[0]) + ", " + text(a.args[1]) + ")"; break;
-                case AtomInfo::Kind::choice: s += "(" + text(a.args[0]) + " if " + text(a.condition) + " else " + text(a.args[1]) + ")"; break;
+                case AtomInfo::Kind::choice:
+                    s += "(" + text(a.args[0]) + " if " + text(a.condition) + " else " + text(a.args[1]) + ")";
+                    break;
                 case AtomInfo::Kind::element:
                 case AtomInfo::Kind::opaque: {
                     const auto tensor = static_cast<std::size_t>(a.tensor);
-                    s += (a.kind != AtomInfo::Kind::element ? a.name : tensor < tensors.size() ? tensors[tensor] : "tensor" + std::to_string(a.tensor)) + "[";
+                    s += (a.kind != AtomInfo::Kind::element ? a.name
+                          : tensor < tensors.size()         ? tensors[tensor]
+                                                            : "tensor" + std::to_string(a.tensor)) +
+                         "[";
                     for (std::size_t j = 0; j < a.args.size(); ++j) s += (j ? ", " : "") + text(a.args[j]);
                     s += "]";
                     break;
@@ -592,7 +599,8 @@ std::string Integers::text(const Condition& c) const {
         case Condition::Kind::all:
         case Condition::Kind::any: {
             std::string s = "(";
-            for (std::size_t i = 0; i < c.parts.size(); ++i) s += (i ? (c.kind == Condition::Kind::all ? " and " : " or ") : "") + text(c.parts[i]);
+            for (std::size_t i = 0; i < c.parts.size(); ++i)
+                s += (i ? (c.kind == Condition::Kind::all ? " and " : " or ") : "") + text(c.parts[i]);
             return s + ")";
         }
     }

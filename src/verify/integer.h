@@ -24,11 +24,17 @@ namespace tw::verify {
 using Atom = int;
 
 struct Poly {
-    FlatMap<std::vector<Atom>, std::int64_t> terms;   // sorted atoms of a monomial -> coefficient, never 0; {} is the constant
+    FlatMap<std::vector<Atom>, std::int64_t> terms;  // sorted atoms of a monomial -> coefficient, never 0; {} is the constant
 
     Poly() = default;
-    Poly(std::int64_t c) { if (c) terms[{}] = c; }   // NOLINT: integers are polynomials
-    static Poly of(Atom a) { Poly p; p.terms[{a}] = 1; return p; }
+    Poly(std::int64_t c) {
+        if (c) terms[{}] = c;
+    }  // NOLINT: integers are polynomials
+    static Poly of(Atom a) {
+        Poly p;
+        p.terms[{a}] = 1;
+        return p;
+    }
     std::optional<std::int64_t> constant() const;
     std::int64_t constant_part() const;
     bool mentions(Atom a) const;
@@ -65,8 +71,8 @@ struct Condition {
     bool is_yes() const { return kind == Kind::yes; }
     bool is_no() const { return kind == Kind::no; }
 };
-Condition at_least(const Poly& a, const Poly& b);    // a >= b
-Condition less(const Poly& a, const Poly& b);        // a < b
+Condition at_least(const Poly& a, const Poly& b);  // a >= b
+Condition less(const Poly& a, const Poly& b);      // a < b
 Condition equals(const Poly& a, const Poly& b);
 Condition both(const Condition& a, const Condition& b);
 Condition either(const Condition& a, const Condition& b);
@@ -74,38 +80,38 @@ Condition negated(const Condition& c);
 
 struct AtomInfo {
     enum class Kind : std::uint8_t { symbol, quotient, minimum, maximum, element, choice, opaque } kind = Kind::symbol;
-    std::string name;             // symbol: its name; opaque: the operation
-    std::vector<Poly> args;       // quotient: numerator, denominator; choice: then, otherwise
-    int tensor = -1;              // element
-    Condition condition;          // choice
-    std::optional<std::int64_t> lower, upper;   // symbols: known constant bounds (inclusive)
-    std::optional<Poly> below;                  // symbols: a digit, 0 <= it < below
-    bool fresh = false;           // symbols: made by Integers::fresh, for what is not known
-    std::vector<Atom> inside;     // the atoms of its arguments and condition, and of theirs; sorted, each once
+    std::string name;                          // symbol: its name; opaque: the operation
+    std::vector<Poly> args;                    // quotient: numerator, denominator; choice: then, otherwise
+    int tensor = -1;                           // element
+    Condition condition;                       // choice
+    std::optional<std::int64_t> lower, upper;  // symbols: known constant bounds (inclusive)
+    std::optional<Poly> below;                 // symbols: a digit, 0 <= it < below
+    bool fresh = false;                        // symbols: made by Integers::fresh, for what is not known
+    std::vector<Atom> inside;                  // the atoms of its arguments and condition, and of theirs; sorted, each once
 };
 
 // What is promised of the contents of an index tensor (ir/promise.h), over this pool's atoms.
 struct ContentPromise {
     std::vector<Poly> dims;
-    std::optional<std::pair<Poly, Poly>> range;   // first <= element < second
+    std::optional<std::pair<Poly, Poly>> range;  // first <= element < second
     bool sorted = false;
     int offsets_of = -1, inverse_of = -1;
-    int tile_starts = -1, tile_groups = -1;       // of tile_ends
+    int tile_starts = -1, tile_groups = -1;  // of tile_ends
     std::int64_t tile_width = 0;
     bool any() const { return range || sorted; }
 };
 
 class Integers {
 public:
-    std::vector<ContentPromise> promises;   // by tensor; empty where nothing is promised
-    std::vector<std::string> tensors;       // their names, for text
+    std::vector<ContentPromise> promises;  // by tensor; empty where nothing is promised
+    std::vector<std::string> tensors;      // their names, for text
     // Symbols are found again by name; bounds of the first call hold.
     Atom symbol(const std::string& name, std::optional<std::int64_t> lower = {}, std::optional<std::int64_t> upper = {});
     Atom fresh(const std::string& prefix, std::optional<std::int64_t> lower = {}, std::optional<std::int64_t> upper = {});
     Poly quotient(const Poly& a, const Poly& b);
-    Atom digit(const std::string& name, const Poly& below);   // 0 <= it < below
+    Atom digit(const std::string& name, const Poly& below);  // 0 <= it < below
     bool never_negative(const Poly& p) const;
-    bool counts_below(const Poly& p, const Poly& bound) const;   // a number made of digits, the highest of which ends at `bound`
+    bool counts_below(const Poly& p, const Poly& bound) const;  // a number made of digits, the highest of which ends at `bound`
     Poly remainder(const Poly& a, const Poly& b) { return a - b * quotient(a, b); }
     Poly minimum(const Poly& a, const Poly& b);
     Poly maximum(const Poly& a, const Poly& b);
@@ -118,18 +124,18 @@ public:
 
     // Translation of the IR's expressions; `leaf` gives the value of sizes, variables, block indices.
     using Leaf = std::function<Poly(const ir::ExprNode&)>;
-    const std::vector<int>* tensor_names = nullptr;   // other numbers for the index tensors of the expressions, see Values
+    const std::vector<int>* tensor_names = nullptr;  // other numbers for the index tensors of the expressions, see Values
     Poly from(const ir::Expr& e, const Leaf& leaf);
     Condition condition_from(const ir::Expr& e, const Leaf& leaf);
 
     // Simultaneous replacement of atoms (inside operations too).
     Poly replace(const Poly& p, const std::map<Atom, Poly>& with);
     Condition replace(const Condition& c, const std::map<Atom, Poly>& with);
-    bool mentions(const Poly& p, Atom a) const;          // deep: inside operations too
+    bool mentions(const Poly& p, Atom a) const;  // deep: inside operations too
     bool mentions(const Condition& c, Atom a) const;
     bool mentions_any(const Poly& p, const std::map<Atom, Poly>& of) const;
     bool mentions_any(const Condition& c, const std::map<Atom, Poly>& of) const;
-    void collect(const Poly& p, std::vector<Atom>& out) const;    // deep, with repeats
+    void collect(const Poly& p, std::vector<Atom>& out) const;  // deep, with repeats
     void collect(const Condition& c, std::vector<Atom>& out) const;
 
     // What the promises say of the elements of index tensors among these atoms: instances of their laws, one element or two at a
@@ -142,7 +148,7 @@ public:
 private:
     Poly extreme(AtomInfo::Kind kind, const Poly& a, const Poly& b);
     Atom intern(AtomInfo info);
-    std::deque<AtomInfo> atoms_;   // references to atoms stay valid while more are made
+    std::deque<AtomInfo> atoms_;  // references to atoms stay valid while more are made
     std::map<std::string, Atom> by_key_;
     int fresh_ = 0;
 };

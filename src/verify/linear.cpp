@@ -115,7 +115,7 @@ private:
     // The unknown of a monomial; what is known of its atoms comes with it.
     std::size_t unknown(const std::vector<Atom>& monomial) {
         const auto [it, fresh] = unknowns_.emplace(monomial, unknowns_.size());
-        if (it->second >= most_unknowns) {   // also where it was met before: rows have no place for it
+        if (it->second >= most_unknowns) {  // also where it was met before: rows have no place for it
             too_large_ = true;
             return 0;
         }
@@ -123,7 +123,7 @@ private:
         const std::size_t result = it->second;
         if (monomial.size() == 1) {
             define(monomial[0]);
-        } else {   // not negative where no factor can be
+        } else {  // not negative where no factor can be
             bool positive = true;
             for (Atom a : monomial) positive = positive && ints_.info(a).lower.value_or(-1) >= 0;
             if (positive) {
@@ -167,7 +167,7 @@ private:
             case AtomInfo::Kind::choice:
                 require(either(both(i.condition, equals(x, i.args[0])), both(negated(i.condition), equals(x, i.args[1]))));
                 break;
-            default: break;   // symbols, elements and opaque operations: any number
+            default: break;  // symbols, elements and opaque operations: any number
         }
     }
 
@@ -186,7 +186,8 @@ private:
                 out.push_back(row(c.poly));
                 out.push_back(row(Poly(-1) * c.poly));
                 return true;
-            case Condition::Kind::all: return std::all_of(c.parts.begin(), c.parts.end(), [&](const Condition& p) { return plain(p, out); });
+            case Condition::Kind::all:
+                return std::all_of(c.parts.begin(), c.parts.end(), [&](const Condition& p) { return plain(p, out); });
             default: return false;
         }
     }
@@ -202,10 +203,11 @@ private:
             return;
         }
         std::vector<std::vector<Row>> cases;
-        const std::vector<Condition> parts = c.kind == Condition::Kind::any ? c.parts : std::vector<Condition>{at_least(c.poly, Poly(1)), at_least(Poly(-1), c.poly)};
+        const std::vector<Condition> parts =
+            c.kind == Condition::Kind::any ? c.parts : std::vector<Condition>{at_least(c.poly, Poly(1)), at_least(Poly(-1), c.poly)};
         for (const Condition& p : parts) {
             cases.emplace_back();
-            if (!plain(p, cases.back())) return;   // alternatives within an alternative: this premise is left out
+            if (!plain(p, cases.back())) return;  // alternatives within an alternative: this premise is left out
         }
         alternatives_.push_back(std::move(cases));
     }
@@ -230,7 +232,8 @@ private:
             return refuted(with, std::move(alternatives));
         }
         if (alternatives.empty()) return false;
-        const auto shortest = std::min_element(alternatives.begin(), alternatives.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+        const auto shortest =
+            std::min_element(alternatives.begin(), alternatives.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
         const auto cases = *shortest;
         alternatives.erase(shortest);
         return std::all_of(cases.begin(), cases.end(), [&](const std::vector<Row>& one) {
@@ -243,13 +246,15 @@ private:
     const Integers& ints_;
     std::map<std::vector<Atom>, std::size_t> unknowns_;
     std::vector<Row> rows_;
-    std::vector<std::vector<std::vector<Row>>> alternatives_;   // of each, one case holds; a case is its rows
+    std::vector<std::vector<std::vector<Row>>> alternatives_;  // of each, one case holds; a case is its rows
     int cases_ = 0, exclusions_ = 0;
     bool too_large_ = false;
 };
 
 }  // namespace
 
-bool linear_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal) { return Refutation(ints).proves(facts, goal); }
+bool linear_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal) {
+    return Refutation(ints).proves(facts, goal);
+}
 
 }  // namespace tw::verify

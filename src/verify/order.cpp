@@ -17,7 +17,7 @@ namespace {
 
 using ir::Expr;
 
-constexpr std::int64_t most_steps = 10'000'000;   // of all runs together
+constexpr std::int64_t most_steps = 10'000'000;  // of all runs together
 
 using Samples = std::vector<const emulate::DependenceSample*>;
 
@@ -37,11 +37,14 @@ Dependence fit(const Samples& list) {
         std::vector<int> order;
         for (std::size_t j = 0; j < first.at_read.size(); ++j) order.push_back(static_cast<int>(j));
         std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-            auto rank = [&](int j) { return first.at_read[static_cast<std::size_t>(j)].first == variable ? 0 : j == static_cast<int>(i) ? 1 : 2; };
+            auto rank = [&](int j) {
+                return first.at_read[static_cast<std::size_t>(j)].first == variable ? 0 : j == static_cast<int>(i) ? 1 : 2;
+            };
             return rank(a) < rank(b);
         });
         auto shape_ok = [&](const emulate::DependenceSample& s) {
-            return s.at_write.size() == first.at_write.size() && s.at_read.size() == first.at_read.size() && s.at_write[i].first == variable;
+            return s.at_write.size() == first.at_write.size() && s.at_read.size() == first.at_read.size() &&
+                   s.at_write[i].first == variable;
         };
         for (int j : order) {
             const auto at = static_cast<std::size_t>(j);
@@ -49,7 +52,8 @@ Dependence fit(const Samples& list) {
             bool all = true;
             std::set<std::int64_t> values;
             for (const auto* s : list) {
-                all = all && shape_ok(*s) && s->at_read[at].first == first.at_read[at].first && s->at_write[i].second - s->at_read[at].second == offset;
+                all = all && shape_ok(*s) && s->at_read[at].first == first.at_read[at].first &&
+                      s->at_write[i].second - s->at_read[at].second == offset;
                 if (!all) break;
                 values.insert(s->at_read[at].second);
             }
@@ -70,7 +74,8 @@ Dependence fit(const Samples& list) {
         // What the last iterations wrote, read after the loop.
         auto distance = [&](const emulate::DependenceSample& s) { return s.write_ends[i] - s.at_write[i].second; };
         const bool is_loop = variable != emulate::DependenceSample::rank_of_block && first.write_ends[i] > 0;
-        if (is_loop && std::all_of(list.begin(), list.end(), [&](const auto* s) { return shape_ok(*s) && distance(*s) == distance(first); })) {
+        if (is_loop &&
+            std::all_of(list.begin(), list.end(), [&](const auto* s) { return shape_ok(*s) && distance(*s) == distance(first); })) {
             d.from_end.emplace_back(variable, distance(first));
         } else {
             d.exact = false;
@@ -79,7 +84,8 @@ Dependence fit(const Samples& list) {
     // A write that only some iterations of the reader find (a peeled prologue): say which.
     for (std::size_t j = 0; j < first.at_read.size(); ++j) {
         bool all = true;
-        for (const auto* s : list) all = all && s->at_read.size() == first.at_read.size() && s->at_read[j].second == first.at_read[j].second;
+        for (const auto* s : list)
+            all = all && s->at_read.size() == first.at_read.size() && s->at_read[j].second == first.at_read[j].second;
         if (all) d.only_when.push_back(first.at_read[j]);
     }
     for (const auto* s : list) {
@@ -96,7 +102,8 @@ void fit_split(const ir::Kernel& k, const Samples& list, std::vector<Dependence>
         const auto& first = *list.front();
         for (std::size_t i = static_cast<std::size_t>(depth); i < first.at_write.size(); ++i) {
             const int variable = first.at_write[i].first;
-            const bool bounded = variable == emulate::DependenceSample::rank_of_block || k.vars[static_cast<std::size_t>(variable)].kind == ir::Variable::Kind::instance;
+            const bool bounded = variable == emulate::DependenceSample::rank_of_block ||
+                                 k.vars[static_cast<std::size_t>(variable)].kind == ir::Variable::Kind::instance;
             if (!bounded) continue;
             std::map<std::int64_t, Samples> parts;
             bool same_shape = true;
@@ -159,16 +166,22 @@ const char* code_of(emulate::FaultKind kind) {
 // Is this statement one that an assertion about order speaks of?
 bool concerns(emulate::FaultKind kind, const ir::Stmt& s) {
     auto is = [&]<class... Ops>() { return (std::holds_alternative<Ops>(s.op) || ...); };
-    const bool reads = is.operator()<ir::LoadShared, ir::TmaStore, ir::Wgmma>(), writes = is.operator()<ir::StoreShared, ir::CpAsync, ir::TmaLoad>();
+    const bool reads = is.operator()<ir::LoadShared, ir::TmaStore, ir::Wgmma>(),
+               writes = is.operator()<ir::StoreShared, ir::CpAsync, ir::TmaLoad>();
     switch (kind) {
         case emulate::FaultKind::race:
         case emulate::FaultKind::out_of_bounds: return reads || writes;
         case emulate::FaultKind::uninitialised: return reads;
-        case emulate::FaultKind::deadlock: return is.operator()<ir::BarrierWait, ir::BlockSync, ir::NamedSync, ir::ClusterWait, ir::WgmmaWait, ir::TeamReceive>();
+        case emulate::FaultKind::deadlock:
+            return is.operator()<ir::BarrierWait, ir::BlockSync, ir::NamedSync, ir::ClusterWait, ir::WgmmaWait, ir::TeamReceive>();
         case emulate::FaultKind::proxy: return is.operator()<ir::TmaLoad, ir::TmaStore, ir::Wgmma>();
         case emulate::FaultKind::in_flight: return is.operator()<ir::Wgmma, ir::TmaStore>();
-        case emulate::FaultKind::barrier: return is.operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::NamedSync, ir::NamedArrive, ir::TeamSend, ir::TeamReceive>();
-        case emulate::FaultKind::divergence: return is.operator()<ir::BlockSync, ir::NamedSync, ir::NamedArrive, ir::Wgmma, ir::TmaLoad, ir::TmaStore, ir::Reduce, ir::Scan, ir::Shuffle, ir::Mma>();
+        case emulate::FaultKind::barrier:
+            return is.operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::NamedSync, ir::NamedArrive,
+                                 ir::TeamSend, ir::TeamReceive>();
+        case emulate::FaultKind::divergence:
+            return is.operator()<ir::BlockSync, ir::NamedSync, ir::NamedArrive, ir::Wgmma, ir::TmaLoad, ir::TmaStore, ir::Reduce, ir::Scan,
+                                 ir::Shuffle, ir::Mma>();
         default: return true;
     }
 }
@@ -178,7 +191,8 @@ void collect_reached(const ir::Region& region, const emulate::CoverageMap& cover
     for (const ir::Stmt& s : region) {
         reached.insert(&s);
         const auto it = coverage.find(&s);
-        if (auto* f = std::get_if<ir::For>(&s.op); f && it != coverage.end() && it->second.most_trips > 0) collect_reached(f->body, coverage, reached);
+        if (auto* f = std::get_if<ir::For>(&s.op); f && it != coverage.end() && it->second.most_trips > 0)
+            collect_reached(f->body, coverage, reached);
         if (auto* i = std::get_if<ir::If>(&s.op); i && it != coverage.end()) {
             if (it->second.taken) collect_reached(i->then, coverage, reached);
             if (it->second.passed) collect_reached(i->otherwise, coverage, reached);
@@ -202,9 +216,9 @@ OrderResult check_order(const ir::Kernel& k) {
     // Lanes are told apart only where the proof needs it: few kernels let a lane read without a barrier what it wrote itself.
     bool whole_warps = true;
     const ClusterSignature signature(k);
-    std::set<std::vector<std::int64_t>> ran;   // signatures of clusters, with the conditions forced as they are now
+    std::set<std::vector<std::int64_t>> ran;  // signatures of clusters, with the conditions forced as they are now
     // One run; what it finds goes to `result`, `samples` and `coverage`.
-    const bool trace = std::getenv("TILEWRIGHT_TRACE_ORDER") != nullptr;   // says what each instance costs
+    const bool trace = std::getenv("TILEWRIGHT_TRACE_ORDER") != nullptr;  // says what each instance costs
     std::int64_t steps = 0;
     bool out_of_step = false;
     auto run_one = [&](const Instance& instance, int contents, const std::vector<std::pair<Expr, bool>>& forced, bool any_trips = false) {
@@ -213,7 +227,8 @@ OrderResult check_order(const ir::Kernel& k) {
             return;
         }
         std::vector<emulate::TensorData> tensors = emulate::index_contents(k, instance.sizes, static_cast<emulate::Spread>(contents), 1);
-        if (emulate::broken_promise(k, instance.sizes, tensors)) return;   // no contents of these sizes keep the promises: rows, but no group
+        if (emulate::broken_promise(k, instance.sizes, tensors))
+            return;  // no contents of these sizes keep the promises: rows, but no group
         emulate::Options options;
         options.values = false;
         options.cache = cache;
@@ -246,12 +261,13 @@ OrderResult check_order(const ir::Kernel& k) {
         if (whole_warps && !outcome.clean()) {
             options.whole_warps = whole_warps = false;
             options.cache = cache = emulate::make_skeleton_cache();
-            options.wanted = nullptr;   // the clusters before the one that failed are alike for both kinds of run, and some of them ran now
+            options.wanted = nullptr;  // the clusters before the one that failed are alike for both kinds of run, and some of them ran now
             outcome = emulate::run(k, instance.sizes, scalars, tensors, options);
         }
         steps += outcome.steps;
         out_of_step |= outcome.out_of_step;
-        if (trace) std::fprintf(stderr, "order: %s, contents %d: %.1f ms\n", instance.text.c_str(), contents, processor_milliseconds() - began);
+        if (trace)
+            std::fprintf(stderr, "order: %s, contents %d: %.1f ms\n", instance.text.c_str(), contents, processor_milliseconds() - began);
         result.instances += any_cluster;
         samples.merge(outcome.dependences);
         for (const auto& [stmt, c] : outcome.coverage) coverage[stmt].join(c);
@@ -277,13 +293,15 @@ OrderResult check_order(const ir::Kernel& k) {
     };
     run_all(cut.instances, {});
     irregular_run({});
-    if (out_of_step && result.faults.empty()) {   // every trip count for itself
-        if (!cut.any_trips.empty() && obstacle.empty()) obstacle = "the trip count of a loop changes with the loop around it, whose iterations wait for later ones";
+    if (out_of_step && result.faults.empty()) {  // every trip count for itself
+        if (!cut.any_trips.empty() && obstacle.empty())
+            obstacle = "the trip count of a loop changes with the loop around it, whose iterations wait for later ones";
         cut = cutoff(k, false);
         ran.clear();
         run_all(cut.instances, {});
     }
-    for (int round = 1; round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).starts_with("the loop"); ++round) {
+    for (int round = 1; round <= 3 && result.faults.empty() && obstacle.empty() && coverage_gap(k, cut, coverage).starts_with("the loop");
+         ++round) {
         run_all(longer_instances(k, round), {});
     }
     // What launches reach by themselves, before conditions are forced: an assertion about the rest alone says nothing.
@@ -304,7 +322,7 @@ OrderResult check_order(const ir::Kernel& k) {
     }
     result.dependences = fit(k, samples);
     static constexpr emulate::FaultKind kinds[] = {
-        emulate::FaultKind::race, emulate::FaultKind::deadlock, emulate::FaultKind::proxy, emulate::FaultKind::in_flight,
+        emulate::FaultKind::race,          emulate::FaultKind::deadlock,      emulate::FaultKind::proxy,   emulate::FaultKind::in_flight,
         emulate::FaultKind::uninitialised, emulate::FaultKind::out_of_bounds, emulate::FaultKind::barrier, emulate::FaultKind::divergence};
     const double elapsed = processor_milliseconds() - start;
     bool has_wgmma = false;
@@ -317,11 +335,14 @@ OrderResult check_order(const ir::Kernel& k) {
         o.loc = k.loc;
         o.prover = "happens-before";
         o.milliseconds = elapsed / std::size(kinds);
-        o.used = {"lemma: order of events is schedule-independent", "lemma: periodic cut-off (" + std::to_string(result.instances) + " instances)"};
+        o.used = {"lemma: order of events is schedule-independent",
+                  "lemma: periodic cut-off (" + std::to_string(result.instances) + " instances)"};
         if (!cut.steering_tensors.empty()) {
             for (const std::string& text : ir::promises(k.tensors, ir::names_of(k))) o.used.push_back("precondition: " + text);
         }
-        if (!k.teams.empty()) o.used.push_back("lemma: messages that every block sends and receives in the order of their numbers arrive, and find their slots free");
+        if (!k.teams.empty())
+            o.used.push_back(
+                "lemma: messages that every block sends and receives in the order of their numbers arrive, and find their slots free");
         if (has_wgmma) o.used.push_back("axiom: a wgmma that is complete for one warp of its warpgroup is complete for all four");
         o.status = Status::proved;
         if (!obstacle.empty()) {
@@ -332,7 +353,8 @@ OrderResult check_order(const ir::Kernel& k) {
             const emulate::Fault& f = result.faults.front();
             const bool mine = o.code == code_of(f.kind);
             o.status = Status::not_proved;
-            o.reason = mine ? f.message + " (" + result.failing.text + ")" : "not examined further: " + std::string(obligation_of(f.kind)) + " fails first";
+            o.reason = mine ? f.message + " (" + result.failing.text + ")"
+                            : "not examined further: " + std::string(obligation_of(f.kind)) + " fails first";
             if (mine) o.loc = f.loc;
         }
         // What it speaks of: nothing in the text (then there is nothing to show), or nothing that any launch reached.
@@ -349,7 +371,9 @@ OrderResult check_order(const ir::Kernel& k) {
         } else if (o.status == Status::proved && !met) {
             o.status = Status::vacuous;
             o.loc = subject->loc;
-            o.reason = "none of the " + std::to_string(result.instances) + " instances reaches a statement that it speaks of (the first is at line " + std::to_string(subject->loc.line) + "): the conditions around it never hold";
+            o.reason = "none of the " + std::to_string(result.instances) +
+                       " instances reaches a statement that it speaks of (the first is at line " + std::to_string(subject->loc.line) +
+                       "): the conditions around it never hold";
         }
         result.obligations.push_back(std::move(o));
     }

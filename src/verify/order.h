@@ -18,7 +18,7 @@ namespace tw::verify {
 
 struct OrderResult {
     std::vector<Obligation> obligations;
-    std::vector<emulate::Fault> faults;      // of the first failing instance
+    std::vector<emulate::Fault> faults;  // of the first failing instance
     Instance failing;
     std::vector<Dependence> dependences;
     int instances = 0;

@@ -12,9 +12,7 @@ using ir::ExprKind;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-bool reads_element(const Expr& e) {
-    return e.kind() == ExprKind::element || std::any_of(e->args.begin(), e->args.end(), reads_element);
-}
+bool reads_element(const Expr& e) { return e.kind() == ExprKind::element || std::any_of(e->args.begin(), e->args.end(), reads_element); }
 
 class Slice {
 public:
@@ -57,24 +55,30 @@ private:
     }
     bool overlaid(int buffer) const {
         const ir::SharedBuffer& x = k_.buffers[at(buffer)];
-        return std::any_of(k_.buffers.begin(), k_.buffers.end(), [&](const ir::SharedBuffer& y) { return &x != &y && x.byte_offset < y.byte_offset + y.bytes && y.byte_offset < x.byte_offset + x.bytes; });
+        return std::any_of(k_.buffers.begin(), k_.buffers.end(), [&](const ir::SharedBuffer& y) {
+            return &x != &y && x.byte_offset < y.byte_offset + y.bytes && y.byte_offset < x.byte_offset + x.bytes;
+        });
     }
 
-    bool only_synchronises(const ir::If& i) const { return !reads_element(i.condition) && only_synchronises(i.then) && only_synchronises(i.otherwise); }
+    bool only_synchronises(const ir::If& i) const {
+        return !reads_element(i.condition) && only_synchronises(i.then) && only_synchronises(i.otherwise);
+    }
     bool only_synchronises(const ir::Region& region) const {
         return std::all_of(region.begin(), region.end(), [&](const ir::Stmt& s) {
             if (auto* a = std::get_if<ir::Assign>(&s.op)) return !needed_[at(a->var)] && !reads_element(a->value);
             if (auto* i = std::get_if<ir::If>(&s.op)) return only_synchronises(*i);
             if (auto* e = std::get_if<ir::Elect>(&s.op)) return only_synchronises(e->body);
             auto is = [&]<class... Ops>() { return (std::holds_alternative<Ops>(s.op) || ...); };
-            return is.operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::CpAsyncCommit, ir::CpAsyncWait, ir::BulkCommit, ir::BulkWait, ir::BlockSync, ir::NamedSync,
-                                 ir::NamedArrive, ir::WarpSync, ir::ClusterArrive, ir::ClusterWait, ir::ProxyFence, ir::WgmmaFence, ir::WgmmaCommit, ir::WgmmaWait>();
+            return is.operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::CpAsyncCommit,
+                                 ir::CpAsyncWait, ir::BulkCommit, ir::BulkWait, ir::BlockSync, ir::NamedSync, ir::NamedArrive, ir::WarpSync,
+                                 ir::ClusterArrive, ir::ClusterWait, ir::ProxyFence, ir::WgmmaFence, ir::WgmmaCommit, ir::WgmmaWait>();
         });
     }
 
     void visit(const ir::Stmt& s) {
         if (auto* x = std::get_if<ir::Assign>(&s.op)) {
-            if (reads_element(x->value) && !needed_[at(x->var)]) needed_[at(x->var)] = grew_ = true;   // that the element exists is shown where it is read
+            if (reads_element(x->value) && !needed_[at(x->var)])
+                needed_[at(x->var)] = grew_ = true;  // that the element exists is shown where it is read
             if (!needed_[at(x->var)]) return;
         }
         if (auto* x = std::get_if<ir::If>(&s.op); x && only_synchronises(*x)) return;
@@ -82,14 +86,15 @@ private:
     }
 
     const ir::Kernel& k_;
-    std::vector<bool> needed_;   // by variable
+    std::vector<bool> needed_;  // by variable
     bool grew_ = false;
 };
 
 }  // namespace
 
 bool OrderOnly::mentioned(const Expr& e) const {
-    return (e.kind() == ExprKind::var && scalars.count(e->id)) || std::any_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return mentioned(a); });
+    return (e.kind() == ExprKind::var && scalars.count(e->id)) ||
+           std::any_of(e->args.begin(), e->args.end(), [&](const Expr& a) { return mentioned(a); });
 }
 
 OrderOnly order_only(const ir::Kernel& kernel) { return Slice(kernel).made(); }

@@ -12,8 +12,8 @@
 namespace tw::verify {
 
 struct OrderOnly {
-    std::set<int> scalars;                   // assigned, and used for nothing but slots, phases and the branches below
-    std::set<const ir::Stmt*> branches;      // If statements that only synchronise and count
+    std::set<int> scalars;               // assigned, and used for nothing but slots, phases and the branches below
+    std::set<const ir::Stmt*> branches;  // If statements that only synchronise and count
     bool mentioned(const ir::Expr& e) const;
 };
 

@@ -19,27 +19,31 @@ struct Contents {
     Value value = -1;
 };
 
-// Does a tensor of integers hold the term as it is? A buffer that cuts it off or wraps it around holds something else, unless the equation says so
-// with a cast. Sums and products of 32 bits are taken to fit.
+// Does a tensor of integers hold the term as it is? A buffer that cuts it off or wraps it around holds something else, unless the equation
+// says so with a cast. Sums and products of 32 bits are taken to fit.
 bool held_as_it_is(const ir::Term& t, target::DType dtype, const std::vector<ir::Tensor>& tensors) {
     if (target::info(dtype).is_float) return true;
-    const auto all = [&] { return std::all_of(t->args.begin(), t->args.end(), [&](const ir::Term& a) { return held_as_it_is(a, dtype, tensors); }); };
+    const auto all = [&] {
+        return std::all_of(t->args.begin(), t->args.end(), [&](const ir::Term& a) { return held_as_it_is(a, dtype, tensors); });
+    };
     const bool wide = target::bytes(dtype) >= 4;
     switch (t->kind) {
         case ir::TermKind::cast: return t->dtype == dtype;
         case ir::TermKind::element: return tensors[at(t->id)].dtype == dtype;
         case ir::TermKind::scalar: return false;
         case ir::TermKind::constant: {
-            if (std::isinf(t->number)) return wide;   // of a place that was not found
+            if (std::isinf(t->number)) return wide;  // of a place that was not found
             const bool is_signed = dtype != target::DType::U8 && dtype != target::DType::U32 && dtype != target::DType::Bool;
             const double most = dtype == target::DType::Bool ? 1 : wide ? 2147483647 : 127, least = is_signed ? -most : 0;
             return t->number == std::floor(t->number) && t->number >= least && t->number <= most;
         }
         case ir::TermKind::index: return wide;
-        case ir::TermKind::reduce: return t->name == "any" || ((t->name == "max" || t->name == "min" || (wide && t->name == "sum")) && all());
+        case ir::TermKind::reduce:
+            return t->name == "any" || ((t->name == "max" || t->name == "min" || (wide && t->name == "sum")) && all());
         case ir::TermKind::apply: break;
     }
-    static const std::set<std::string> truths = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"}, chosen = {"min", "max"}, sums = {"add", "sub", "mul", "neg", "abs"};
+    static const std::set<std::string> truths = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"}, chosen = {"min", "max"},
+                                       sums = {"add", "sub", "mul", "neg", "abs"};
     if (truths.count(t->name)) return true;
     if (t->name == "select") return held_as_it_is(t->args[1], dtype, tensors) && held_as_it_is(t->args[2], dtype, tensors);
     return (chosen.count(t->name) || (wide && dtype != target::DType::U32 && sums.count(t->name))) && all();
@@ -47,7 +51,8 @@ bool held_as_it_is(const ir::Term& t, target::DType dtype, const std::vector<ir:
 
 class Composition {
 public:
-    Composition(const ir::Module& module, const ir::Program& program) : module_(module), program_(program), prover_(ints_), values_(ints_, prover_) {}
+    Composition(const ir::Module& module, const ir::Program& program)
+        : module_(module), program_(program), prover_(ints_), values_(ints_, prover_) {}
 
     std::vector<Obligation> run() {
         for (const std::string& name : program_.sizes) {
@@ -63,12 +68,16 @@ public:
         for (const ir::Launch& launch : program_.launches) follow(launch);
         std::vector<Obligation> result;
         for (const ir::Equation& e : program_.computes.equations) result.push_back(judge(e));
-        if (program_.computes.empty()) result.push_back(open("output value", "TW1001", "the program's outputs are what its `computes` says", "it has no `computes`: nothing is claimed, so nothing is proved"));
+        if (program_.computes.empty())
+            result.push_back(open("output value", "TW1001", "the program's outputs are what its `computes` says",
+                                  "it has no `computes`: nothing is claimed, so nothing is proved"));
         for (const auto& [tensor, kernel] : written_) {
-            const bool said = std::any_of(program_.computes.equations.begin(), program_.computes.equations.end(), [&](const ir::Equation& e) { return e.output == tensor; });
+            const bool said = std::any_of(program_.computes.equations.begin(), program_.computes.equations.end(),
+                                          [&](const ir::Equation& e) { return e.output == tensor; });
             if (said || tensor >= program_.parameter_count || program_.computes.empty()) continue;
             const std::string& name = program_.tensors[at(tensor)].name;
-            result.push_back(open("inputs kept", "TW1001", "a parameter of which `computes` says nothing is not written", kernel + " writes `" + name + "`, and the program's `computes` does not say what it holds afterwards"));
+            result.push_back(open("inputs kept", "TW1001", "a parameter of which `computes` says nothing is not written",
+                                  kernel + " writes `" + name + "`, and the program's `computes` does not say what it holds afterwards"));
         }
         return result;
     }
@@ -85,7 +94,9 @@ private:
     }
 
     Integers::Leaf leaf(const std::vector<Poly>& sizes) {
-        return [this, &sizes](const ir::ExprNode& n) { return n.kind == ir::ExprKind::size ? sizes[at(n.id)] : Poly::of(ints_.fresh("unset")); };
+        return [this, &sizes](const ir::ExprNode& n) {
+            return n.kind == ir::ExprKind::size ? sizes[at(n.id)] : Poly::of(ints_.fresh("unset"));
+        };
     }
 
     // Does the equation say all of its output?
@@ -114,7 +125,7 @@ private:
         for (const ir::Expr& e : launch.sizes) sizes.push_back(ints_.from(e, leaf(sizes_)));
         // The tensors and scalars of the kernel as those of the program.
         std::vector<int> tensors(kernel.tensors.size(), -1), scalars(kernel.scalars.size(), -1);
-        std::map<int, int> given;   // how often
+        std::map<int, int> given;  // how often
         std::set<int> outputs;
         std::string obstacle;
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
@@ -131,7 +142,8 @@ private:
             }
         }
         for (int tensor : outputs) {
-            if (given[tensor] > 1) obstacle = "`" + program_.tensors[at(tensor)].name + "` is given to " + kernel.name + " twice, and is written";
+            if (given[tensor] > 1)
+                obstacle = "`" + program_.tensors[at(tensor)].name + "` is given to " + kernel.name + " twice, and is written";
         }
         // What the kernel is promised of contents, the program must be promised: of a parameter that no launch has written.
         for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
@@ -140,22 +152,35 @@ private:
             const int number = tensors[t];
             const ir::Tensor& actual = program_.tensors[at(number)];
             auto mapped = [&](int other) { return other < 0 ? -1 : tensors[at(other)]; };
-            auto same = [&](const ir::Expr& mine, const ir::Expr& theirs) { return prover_.holds(equals(ints_.from(mine, leaf(sizes)), ints_.from(theirs, leaf(sizes_)))); };
+            auto same = [&](const ir::Expr& mine, const ir::Expr& theirs) {
+                return prover_.holds(equals(ints_.from(mine, leaf(sizes)), ints_.from(theirs, leaf(sizes_))));
+            };
             auto as_given = [&](int other) { return other < program_.parameter_count && !contents_.count(other); };
             bool kept = as_given(number);
-            for (int other : {mapped(formal.offsets_of), mapped(formal.inverse_of), formal.tile_ends ? mapped(formal.tile_ends->starts) : -1, formal.tile_ends ? mapped(formal.tile_ends->groups) : -1}) kept = kept && as_given(other);
-            kept = kept && (!formal.content_range || (actual.content_range && same(formal.content_range->first, actual.content_range->first) && same(formal.content_range->second, actual.content_range->second)));
-            kept = kept && (!formal.content_sorted || actual.content_sorted) && (formal.offsets_of < 0 || mapped(formal.offsets_of) == actual.offsets_of) &&
+            for (int other :
+                 {mapped(formal.offsets_of), mapped(formal.inverse_of), formal.tile_ends ? mapped(formal.tile_ends->starts) : -1,
+                  formal.tile_ends ? mapped(formal.tile_ends->groups) : -1})
+                kept = kept && as_given(other);
+            kept =
+                kept && (!formal.content_range || (actual.content_range && same(formal.content_range->first, actual.content_range->first) &&
+                                                   same(formal.content_range->second, actual.content_range->second)));
+            kept = kept && (!formal.content_sorted || actual.content_sorted) &&
+                   (formal.offsets_of < 0 || mapped(formal.offsets_of) == actual.offsets_of) &&
                    (formal.inverse_of < 0 || mapped(formal.inverse_of) == actual.inverse_of);
             if (kept && formal.tile_ends) {
-                kept = actual.tile_ends && mapped(formal.tile_ends->starts) == actual.tile_ends->starts && mapped(formal.tile_ends->groups) == actual.tile_ends->groups && formal.tile_ends->width == actual.tile_ends->width;
+                kept = actual.tile_ends && mapped(formal.tile_ends->starts) == actual.tile_ends->starts &&
+                       mapped(formal.tile_ends->groups) == actual.tile_ends->groups && formal.tile_ends->width == actual.tile_ends->width;
             }
-            if (!kept) obstacle = "what " + kernel.name + " is promised of the contents of `" + formal.name + "` is not promised of `" + actual.name + "`";
+            if (!kept)
+                obstacle = "what " + kernel.name + " is promised of the contents of `" + formal.name + "` is not promised of `" +
+                           actual.name + "`";
         }
-        for (const std::string& text : ir::promises(kernel.tensors, ir::names_of(kernel))) used_.insert("precondition: " + text + " (" + kernel.name + ")");
+        for (const std::string& text : ir::promises(kernel.tensors, ir::names_of(kernel)))
+            used_.insert("precondition: " + text + " (" + kernel.name + ")");
         for (const ir::Assumption& a : kernel.assumptions) used_.insert("precondition: " + a.text + " (" + kernel.name + ")");
         for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {
-            if (kernel.dependent_launch && kernel.tensors[t].stable) used_.insert("precondition: nothing that may still run writes " + program_.tensors[at(tensors[t])].name + " (stable)");
+            if (kernel.dependent_launch && kernel.tensors[t].stable)
+                used_.insert("precondition: nothing that may still run writes " + program_.tensors[at(tensors[t])].name + " (stable)");
         }
         used_.insert("premise: " + kernel.name + " is proved");
         std::map<int, Contents> after;
@@ -169,15 +194,22 @@ private:
             values_.scalar_names = &scalars;
             const Value local = values_.from(e.value, leaf(sizes), bound, kernel.tensors[at(e.output)].dtype);
             ints_.tensor_names = values_.tensor_names = values_.scalar_names = nullptr;
-            if (!whole(e, kernel.tensors[at(e.output)], sizes)) obstacle = kernel.name + " writes a part of `" + program_.tensors[at(target)].name + "`: what the rest holds is not followed";
-            if (!held_as_it_is(e.value, kernel.tensors[at(e.output)].dtype, kernel.tensors)) obstacle = "`" + program_.tensors[at(target)].name + "` holds " + std::string(target::name(kernel.tensors[at(e.output)].dtype)) + ", and what " + kernel.name + " stores there is not shown to be one";
-            if (const std::string buffer = unwritten_in(e.value, tensors); !buffer.empty()) obstacle = "`" + buffer + "` is read before a launch writes it";
-            if (steered_by_written(e.value, tensors)) obstacle = "an index tensor that an earlier launch has written: its contents are not followed";
+            if (!whole(e, kernel.tensors[at(e.output)], sizes))
+                obstacle =
+                    kernel.name + " writes a part of `" + program_.tensors[at(target)].name + "`: what the rest holds is not followed";
+            if (!held_as_it_is(e.value, kernel.tensors[at(e.output)].dtype, kernel.tensors))
+                obstacle = "`" + program_.tensors[at(target)].name + "` holds " +
+                           std::string(target::name(kernel.tensors[at(e.output)].dtype)) + ", and what " + kernel.name +
+                           " stores there is not shown to be one";
+            if (const std::string buffer = unwritten_in(e.value, tensors); !buffer.empty())
+                obstacle = "`" + buffer + "` is read before a launch writes it";
+            if (steered_by_written(e.value, tensors))
+                obstacle = "an index tensor that an earlier launch has written: its contents are not followed";
             c.value = obstacle.empty() ? now(local) : values_.unknown(obstacle);
             prover_.pop();
             after[target] = c;
         }
-        for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {   // written, but not said how
+        for (std::size_t t = 0; t < kernel.tensors.size(); ++t) {  // written, but not said how
             if (kernel.tensors[t].is_output && !after.count(tensors[t])) {
                 Contents c;
                 c.value = values_.unknown(kernel.name + " does not say what it leaves in `" + program_.tensors[at(tensors[t])].name + "`");
@@ -242,7 +274,8 @@ private:
             for (std::size_t d = 0; d < variables.size(); ++d) with[it->second.variables[d]] = Poly::of(variables[d]);
             got = values_.simplified(values_.replace(got, with));
         }
-        if (!whole(e, program_.tensors[at(e.output)], sizes_)) got = values_.unknown("a program that says a part of its output is not followed");
+        if (!whole(e, program_.tensors[at(e.output)], sizes_))
+            got = values_.unknown("a program that says a part of its output is not followed");
         const bool proved = !values_.has_unknown(got) && (want == got || same(want, got));
         prover_.pop();
         o.status = proved ? Status::proved : Status::not_proved;
@@ -258,11 +291,15 @@ private:
     bool same(Value a, Value b) {
         if (a == b) return true;
         const ValueNode &m = values_.node(a), &n = values_.node(b);
-        if (const Value x = values_.written_out(a), y = values_.written_out(b); x != a || y != b) return same(values_.simplified(x), values_.simplified(y));
-        if (m.kind != n.kind || m.name != n.name || m.id != n.id || m.number != n.number || m.weights != n.weights || m.args.size() != n.args.size() || !(m.indices == n.indices)) return false;
+        if (const Value x = values_.written_out(a), y = values_.written_out(b); x != a || y != b)
+            return same(values_.simplified(x), values_.simplified(y));
+        if (m.kind != n.kind || m.name != n.name || m.id != n.id || m.number != n.number || m.weights != n.weights ||
+            m.args.size() != n.args.size() || !(m.indices == n.indices))
+            return false;
         if (m.kind == ValueNode::Kind::reduce) {
             const Condition ends = both(equals(m.lo, n.lo), equals(m.hi, n.hi));
-            return m.variable == n.variable && m.args == n.args && prover_.holds(either(ends, both(at_least(m.lo, m.hi), at_least(n.lo, n.hi))));
+            return m.variable == n.variable && m.args == n.args &&
+                   prover_.holds(either(ends, both(at_least(m.lo, m.hi), at_least(n.lo, n.hi))));
         }
         if (m.kind == ValueNode::Kind::where || m.args.empty()) return false;
         for (std::size_t i = 0; i < m.args.size(); ++i) {
@@ -277,8 +314,8 @@ private:
     Prover prover_;
     Values values_;
     std::vector<Poly> sizes_;
-    std::map<int, Contents> contents_;   // of tensors that a launch has written
-    std::map<int, std::string> written_; // the first kernel that writes it
+    std::map<int, Contents> contents_;    // of tensors that a launch has written
+    std::map<int, std::string> written_;  // the first kernel that writes it
     std::set<std::string> used_;
 };
 

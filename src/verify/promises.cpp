@@ -9,7 +9,8 @@ std::vector<Condition> Integers::promised(const std::vector<Atom>& atoms) const 
     std::vector<Atom> elements;
     for (Atom a : atoms) {
         const AtomInfo& i = info(a);
-        const bool about = i.kind == AtomInfo::Kind::element && static_cast<std::size_t>(i.tensor) < promises.size() && promises[static_cast<std::size_t>(i.tensor)].any();
+        const bool about = i.kind == AtomInfo::Kind::element && static_cast<std::size_t>(i.tensor) < promises.size() &&
+                           promises[static_cast<std::size_t>(i.tensor)].any();
         if (about && std::find(elements.begin(), elements.end(), a) == elements.end()) elements.push_back(a);
     }
     // Leaving laws out is always sound; the square of a dozen is what a query can bear.
@@ -19,7 +20,8 @@ std::vector<Condition> Integers::promised(const std::vector<Atom>& atoms) const 
     auto in_bounds = [&](Atom a) {
         Condition c;
         const AtomInfo& i = info(a);
-        for (std::size_t d = 0; d < i.args.size(); ++d) c = both(c, both(at_least(i.args[d], Poly(0)), less(i.args[d], promise(a).dims[d])));
+        for (std::size_t d = 0; d < i.args.size(); ++d)
+            c = both(c, both(at_least(i.args[d], Poly(0)), less(i.args[d], promise(a).dims[d])));
         return c;
     };
     auto law = [&](const Condition& given, const Condition& then) { laws.push_back(either(negated(given), then)); };
@@ -28,7 +30,7 @@ std::vector<Condition> Integers::promised(const std::vector<Atom>& atoms) const 
         const Condition inside = in_bounds(a);
         const Poly value = Poly::of(a);
         if (p.range) law(inside, both(at_least(value, p.range->first), less(value, p.range->second)));
-        if (p.offsets_of >= 0) {   // the first offset is 0, the last one the number of rows
+        if (p.offsets_of >= 0) {  // the first offset is 0, the last one the number of rows
             const Poly& index = info(a).args[0];
             law(equals(index, Poly(0)), equals(value, Poly(0)));
             law(equals(index, p.dims[0] - Poly(1)), equals(value, p.range->second - Poly(1)));
@@ -40,7 +42,8 @@ std::vector<Condition> Integers::promised(const std::vector<Atom>& atoms) const 
             const Condition both_inside = both(inside, in_bounds(b));
             if (p.sorted && info(a).tensor == info(b).tensor) {
                 Condition same_row;
-                for (std::size_t d = 0; d + 1 < info(a).args.size(); ++d) same_row = both(same_row, equals(info(a).args[d], info(b).args[d]));
+                for (std::size_t d = 0; d + 1 < info(a).args.size(); ++d)
+                    same_row = both(same_row, equals(info(a).args[d], info(b).args[d]));
                 law(both(both(both_inside, same_row), at_least(j, i)), at_least(Poly::of(b), value));
             }
             // Row p lies before the offset of group e exactly when its group does: p < starts[e] <=> group[p] < e.
@@ -48,12 +51,14 @@ std::vector<Condition> Integers::promised(const std::vector<Atom>& atoms) const 
                 law(both(both_inside, less(j, value)), less(Poly::of(b), i));
                 law(both(both_inside, less(Poly::of(b), i)), less(j, value));
             }
-            if (p.inverse_of == info(b).tensor) {   // this[i] == j <=> other[j] == i
+            if (p.inverse_of == info(b).tensor) {  // this[i] == j <=> other[j] == i
                 law(both(both_inside, equals(value, j)), equals(Poly::of(b), i));
                 law(both(both_inside, equals(Poly::of(b), i)), equals(value, j));
             }
             // A permutation takes no value twice.
-            const bool permutation = p.inverse_of >= 0 || std::any_of(promises.begin(), promises.end(), [&](const ContentPromise& q) { return q.inverse_of == info(a).tensor; });
+            const bool permutation = p.inverse_of >= 0 || std::any_of(promises.begin(), promises.end(), [&](const ContentPromise& q) {
+                                         return q.inverse_of == info(a).tensor;
+                                     });
             if (permutation && a < b && info(a).tensor == info(b).tensor) law(both(both_inside, equals(value, Poly::of(b))), equals(i, j));
         }
     }
@@ -64,7 +69,8 @@ std::vector<Condition> Integers::promised(const std::vector<Atom>& atoms) const 
         for (Atom start : elements) {
             if (info(start).tensor != p.tile_starts || !(info(start).args[0] == info(end).args[0])) continue;
             auto in_tile = [&](const Poly& row) {
-                return both(at_least(row, Poly::of(start)), both(less(row, Poly::of(end)), less(row, Poly::of(start) + Poly(p.tile_width))));
+                return both(at_least(row, Poly::of(start)),
+                            both(less(row, Poly::of(end)), less(row, Poly::of(start) + Poly(p.tile_width))));
             };
             for (Atom a : elements) {
                 for (Atom b : elements) {

@@ -42,7 +42,8 @@ int Prover::number_of(const Condition& c) {
     std::sort(n.atoms.begin(), n.atoms.end());
     n.atoms.erase(std::unique(n.atoms.begin(), n.atoms.end()), n.atoms.end());
     const std::function<bool(const Condition&)> has_product = [&](const Condition& x) {
-        return std::any_of(x.poly.terms.begin(), x.poly.terms.end(), [](const auto& t) { return t.first.size() > 1; }) || std::any_of(x.parts.begin(), x.parts.end(), has_product);
+        return std::any_of(x.poly.terms.begin(), x.poly.terms.end(), [](const auto& t) { return t.first.size() > 1; }) ||
+               std::any_of(x.parts.begin(), x.parts.end(), has_product);
     };
     n.has_product = has_product(c);
     numbered_.push_back(std::move(n));
@@ -95,7 +96,9 @@ bool Prover::decide(const Condition& goal) {
             return true;
         case Condition::Kind::any:
             for (const Condition& p : goal.parts) {
-                if (p.kind != Condition::Kind::any && p.kind != Condition::Kind::all && std::find(facts_.begin(), facts_.end(), p) != facts_.end()) return yes("affine");
+                if (p.kind != Condition::Kind::any && p.kind != Condition::Kind::all &&
+                    std::find(facts_.begin(), facts_.end(), p) != facts_.end())
+                    return yes("affine");
             }
             return by_search(goal);
         default: return leaf(goal);
@@ -140,8 +143,12 @@ bool Prover::by_facts(const Poly& p) {
 Prover::Range Prover::range_of(Atom a) const {
     const AtomInfo& i = ints_.info(a);
     Range r{i.lower, i.upper};
-    auto at_least_of = [](std::optional<std::int64_t> x, std::optional<std::int64_t> y) { return x && y ? std::optional(std::min(*x, *y)) : std::nullopt; };
-    auto at_most_of = [](std::optional<std::int64_t> x, std::optional<std::int64_t> y) { return x && y ? std::optional(std::max(*x, *y)) : std::nullopt; };
+    auto at_least_of = [](std::optional<std::int64_t> x, std::optional<std::int64_t> y) {
+        return x && y ? std::optional(std::min(*x, *y)) : std::nullopt;
+    };
+    auto at_most_of = [](std::optional<std::int64_t> x, std::optional<std::int64_t> y) {
+        return x && y ? std::optional(std::max(*x, *y)) : std::nullopt;
+    };
     auto tighter = [](std::optional<std::int64_t> x, std::optional<std::int64_t> y, bool least) {
         if (!x || !y) return x ? x : y;
         return std::optional(least ? std::min(*x, *y) : std::max(*x, *y));
@@ -206,7 +213,8 @@ std::optional<std::int64_t> Prover::quotient_value(const Poly& numerator, std::i
 // The same atom has the same bounds under the same facts; a condition asks for them once for each of its monomials and facts.
 template <class Compute>
 std::optional<std::int64_t> Prover::remembered_bound(Atom a, int depth, bool lower, const Compute& compute) {
-    const auto key = static_cast<std::uint64_t>(state()) << 32 | static_cast<std::uint64_t>(a) << 4 | static_cast<std::uint64_t>(depth) << 1 | (lower ? 1u : 0u);
+    const auto key = static_cast<std::uint64_t>(state()) << 32 | static_cast<std::uint64_t>(a) << 4 |
+                     static_cast<std::uint64_t>(depth) << 1 | (lower ? 1u : 0u);
     if (const auto known = bounds_.find(key); known != bounds_.end()) return known->second;
     const std::optional<std::int64_t> bound = compute();
     bounds_.emplace(key, bound);
@@ -216,7 +224,7 @@ std::optional<std::int64_t> Prover::remembered_bound(Atom a, int depth, bool low
 std::optional<std::int64_t> Prover::lower_bound(Atom a, int depth) {
     return remembered_bound(a, depth, true, [&] {
         std::optional<std::int64_t> best = range_of(a).low;
-        for (const Condition& f : facts_) {   // a + rest >= 0: a >= -rest
+        for (const Condition& f : facts_) {  // a + rest >= 0: a >= -rest
             if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != 1) continue;
             const Poly rest = f.poly - Poly::of(a);
             if (ints_.mentions(rest, a)) continue;
@@ -229,7 +237,7 @@ std::optional<std::int64_t> Prover::lower_bound(Atom a, int depth) {
 std::optional<std::int64_t> Prover::upper_bound(Atom a, int depth) {
     return remembered_bound(a, depth, false, [&] {
         std::optional<std::int64_t> best = range_of(a).high;
-        for (const Condition& f : facts_) {   // rest - a >= 0: a <= rest
+        for (const Condition& f : facts_) {  // rest - a >= 0: a <= rest
             if (f.kind != Condition::Kind::at_least_zero || f.poly.linear_in(a) != -1) continue;
             const Poly rest = f.poly + Poly::of(a);
             if (ints_.mentions(rest, a)) continue;
@@ -255,7 +263,8 @@ std::optional<std::int64_t> Prover::lowest(const Poly& p, int depth) {
         }
         if (k > 0 ? !has_low : !has_high) return std::nullopt;
         std::int64_t part = 0;
-        if (__builtin_mul_overflow(k, m.empty() ? 1 : k > 0 ? low : high, &part) || __builtin_add_overflow(sum, part, &sum)) return std::nullopt;
+        if (__builtin_mul_overflow(k, m.empty() ? 1 : k > 0 ? low : high, &part) || __builtin_add_overflow(sum, part, &sum))
+            return std::nullopt;
     }
     return sum;
 }
@@ -351,10 +360,12 @@ std::vector<Atom> Prover::symbols_of(const std::vector<Condition>& facts, const 
     for (const Condition& f : facts) ints_.collect(f, all);
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
-    all.erase(std::remove_if(all.begin(), all.end(), [&](Atom a) {
-        const auto kind = ints_.info(a).kind;
-        return kind != AtomInfo::Kind::symbol && kind != AtomInfo::Kind::element && kind != AtomInfo::Kind::opaque;
-    }), all.end());
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [&](Atom a) {
+                                 const auto kind = ints_.info(a).kind;
+                                 return kind != AtomInfo::Kind::symbol && kind != AtomInfo::Kind::element && kind != AtomInfo::Kind::opaque;
+                             }),
+              all.end());
     return all;
 }
 
@@ -367,7 +378,8 @@ bool Prover::refuted_by_model(const std::vector<Condition>& facts, const Conditi
             set_sample(a, found != models_[i].end() ? found->second : ints_.info(a).lower.value_or(0));
         }
         if (!sample_refutes(facts, goal)) continue;
-        std::rotate(models_.begin(), models_.begin() + static_cast<std::ptrdiff_t>(i), models_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        std::rotate(models_.begin(), models_.begin() + static_cast<std::ptrdiff_t>(i),
+                    models_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
         return true;
     }
     return false;
@@ -381,7 +393,7 @@ void Prover::remember(Assignment model) {
 bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condition& goal, int first, int last) {
     const std::vector<Atom> symbols = symbols_of(facts, goal);
     static constexpr std::int64_t common[] = {0, 1, 2, 3, 8, 64, 65, 128, 130, 192, 256, 1000, 1024, 1025, 2048, 5000};
-    std::uint64_t state = 88172645463325252ull + static_cast<std::uint64_t>(first);   // fixed: answers are reproducible
+    std::uint64_t state = 88172645463325252ull + static_cast<std::uint64_t>(first);  // fixed: answers are reproducible
     auto next = [&] {
         state ^= state << 13;
         state ^= state >> 7;
@@ -391,7 +403,8 @@ bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condit
     std::vector<std::int64_t> values(symbols.size());
     for (int round = first; round < last; ++round) {
         // Every other one starts from a counterexample to an earlier goal: the next goal is often about the same things.
-        const Assignment* near = round % 2 == 0 && !models_.empty() ? &models_[static_cast<std::size_t>(round / 2) % models_.size()] : nullptr;
+        const Assignment* near =
+            round % 2 == 0 && !models_.empty() ? &models_[static_cast<std::size_t>(round / 2) % models_.size()] : nullptr;
         for (std::size_t s = 0; s < symbols.size(); ++s) {
             const AtomInfo& i = ints_.info(symbols[s]);
             if (near) {
@@ -400,12 +413,14 @@ bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condit
                     continue;
                 }
             }
-            if (i.lower && i.upper) values[s] = *i.lower + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(*i.upper - *i.lower + 1));
+            if (i.lower && i.upper)
+                values[s] = *i.lower + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(*i.upper - *i.lower + 1));
             else if (next() % 2) values[s] = i.lower.value_or(0) + static_cast<std::int64_t>(next() % 4);
             else values[s] = std::max(i.lower.value_or(0), common[next() % std::size(common)]);
             if (i.fresh && !i.lower && next() % 2) values[s] = -1 - values[s];
         }
-        // Facts that the values break are mended one after the other, by moving one symbol each: `grid == cdiv(S, 64)` is met by chance never.
+        // Facts that the values break are mended one after the other, by moving one symbol each: `grid == cdiv(S, 64)` is met by chance
+        // never.
         for (int mended = 0; mended < 12; ++mended) {
             begin_sample();
             for (std::size_t s = 0; s < symbols.size(); ++s) set_sample(symbols[s], values[s]);
@@ -422,8 +437,9 @@ bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condit
             const Condition* broken = &*first_broken;
             while (broken && !broken->parts.empty()) {
                 const bool all = broken->kind == Condition::Kind::all;
-                const auto part = all ? std::find_if(broken->parts.begin(), broken->parts.end(), fails) : broken->parts.begin() + static_cast<std::ptrdiff_t>(next() % broken->parts.size());
-                broken = part == broken->parts.end() ? nullptr : &*part;   // an alternative holds, and another has no value
+                const auto part = all ? std::find_if(broken->parts.begin(), broken->parts.end(), fails)
+                                      : broken->parts.begin() + static_cast<std::ptrdiff_t>(next() % broken->parts.size());
+                broken = part == broken->parts.end() ? nullptr : &*part;  // an alternative holds, and another has no value
             }
             if (!broken) break;
             if (broken->kind != Condition::Kind::zero && broken->kind != Condition::Kind::at_least_zero) break;
@@ -441,10 +457,13 @@ bool Prover::refuted_by_sample(const std::vector<Condition>& facts, const Condit
                 moved = v != values[s];
                 values[s] = v;
             };
-            auto grow = [&](std::size_t s) {   // under a quotient or a minimum
+            auto grow = [&](std::size_t s) {  // under a quotient or a minimum
                 const AtomInfo& i = ints_.info(symbols[s]);
-                if ((i.lower && i.upper) || broken->poly.linear_in(symbols[s]).value_or(1) != 0 || !ints_.mentions(broken->poly, symbols[s])) return;
-                values[s] = std::max(i.lower.value_or(0), next() % 4 == 0 ? values[s] / 2 : 2 * values[s] + common[next() % std::size(common)] % 256);
+                if ((i.lower && i.upper) || broken->poly.linear_in(symbols[s]).value_or(1) != 0 ||
+                    !ints_.mentions(broken->poly, symbols[s]))
+                    return;
+                values[s] = std::max(i.lower.value_or(0),
+                                     next() % 4 == 0 ? values[s] / 2 : 2 * values[s] + common[next() % std::size(common)] % 256);
                 moved = values[s] < 1'000'000;
             };
             const bool grow_first = broken->kind == Condition::Kind::at_least_zero && next() % 2;
@@ -471,7 +490,9 @@ std::vector<int> Prover::relevant_facts(int goal) const {
         for (std::size_t i = 0; i < facts_.size(); ++i) {
             const Numbered& fact = numbered_[static_cast<std::size_t>(fact_numbers_[i])];
             if (taken[i] || (!wanted.has_product && fact.has_product)) continue;
-            if (!reached.empty() && std::none_of(fact.atoms.begin(), fact.atoms.end(), [&](Atom a) { return std::binary_search(reached.begin(), reached.end(), a); })) continue;
+            if (!reached.empty() && std::none_of(fact.atoms.begin(), fact.atoms.end(),
+                                                 [&](Atom a) { return std::binary_search(reached.begin(), reached.end(), a); }))
+                continue;
             taken[i] = 1;
             grew = true;
             chosen.push_back(fact_numbers_[i]);

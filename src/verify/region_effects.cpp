@@ -8,7 +8,7 @@ namespace tw::verify {
 namespace {
 
 struct Exposure {
-    std::set<int> read_first, written, surely;   // surely: written on every way to here
+    std::set<int> read_first, written, surely;  // surely: written on every way to here
 };
 
 void expose(const ir::Region& region, Exposure& e);
@@ -33,7 +33,7 @@ void expose(const ir::Region& region, Exposure& e) {
         v.writes = [&](int f) { writes.push_back(f); };
         ir::visit_uses(s, v);
         for (const int f : writes) e.written.insert(f), e.surely.insert(f);
-        if (const auto* o = std::get_if<ir::For>(&s.op)) inner(o->body, e);   // it may not run
+        if (const auto* o = std::get_if<ir::For>(&s.op)) inner(o->body, e);  // it may not run
         if (const auto* o = std::get_if<ir::Elect>(&s.op)) inner(o->body, e);
         if (const auto* o = std::get_if<ir::Role>(&s.op)) e.surely = inner(o->body, e);
         if (const auto* o = std::get_if<ir::If>(&s.op)) {

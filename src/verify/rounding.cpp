@@ -61,7 +61,8 @@ public:
             auto [it, fresh] = allowed.try_emplace(e.output, b);
             if (!fresh) it->second = smaller(it->second, b);
         }
-        for (const auto& [tensor, bound] : allowed) result.obligations.push_back(precision_obligation(k_.tensors[at(tensor)].name, k_.loc, outputs_[tensor], bound, trips_));
+        for (const auto& [tensor, bound] : allowed)
+            result.obligations.push_back(precision_obligation(k_.tensors[at(tensor)].name, k_.loc, outputs_[tensor], bound, trips_));
         result.remarks = remarks();
         return result;
     }
@@ -79,7 +80,10 @@ private:
 
     // ------------------------------------------------------------------------------------------------ memory
 
-    static bool writes_shared(const Stmt& s) { return std::holds_alternative<ir::StoreShared>(s.op) || std::holds_alternative<ir::CpAsync>(s.op) || std::holds_alternative<ir::TmaLoad>(s.op); }
+    static bool writes_shared(const Stmt& s) {
+        return std::holds_alternative<ir::StoreShared>(s.op) || std::holds_alternative<ir::CpAsync>(s.op) ||
+               std::holds_alternative<ir::TmaLoad>(s.op);
+    }
 
     int root(int buffer) const {
         while (k_.buffers[at(buffer)].overlay_of >= 0) buffer = k_.buffers[at(buffer)].overlay_of;
@@ -117,7 +121,8 @@ private:
     }
 
     // How the elements that a view was written through lie in the one they are read through: equal numbers, equal places.
-    static std::int64_t correspondence(const ir::SharedView& from, const ir::SharedBuffer& written, const ir::SharedView& to, const ir::SharedBuffer& read) {
+    static std::int64_t correspondence(const ir::SharedView& from, const ir::SharedBuffer& written, const ir::SharedView& to,
+                                       const ir::SharedBuffer& read) {
         std::uint64_t h = 1469598103934665603ull;
         const auto mix = [&](std::uint64_t x) { h = (h ^ x) * 1099511628211ull; };
         const std::size_t rank = std::min(from.origin.size(), to.origin.size());
@@ -156,9 +161,11 @@ private:
             const ir::SharedView& v = *written_view(*w);
             const ir::SharedBuffer& other = k_.buffers[at(v.buffer)];
             Rounded one = a_.moved(known->second, correspondence(v, other, view, buffer));
-            if (other.dtype != buffer.dtype) {   // the same bytes as another type
-                if (other.dtype == DType::F32 && buffer.dtype == DType::TF32) one = a_.cast(DType::TF32, one, 0x1p-10);   // the low bits are ignored
-                else if (!(other.dtype == DType::TF32 && buffer.dtype == DType::F32)) one.bound.add({Reach::decision, Cause::rounding, 1, false, 1, s.loc, "bytes of another type"});
+            if (other.dtype != buffer.dtype) {  // the same bytes as another type
+                if (other.dtype == DType::F32 && buffer.dtype == DType::TF32)
+                    one = a_.cast(DType::TF32, one, 0x1p-10);  // the low bits are ignored
+                else if (!(other.dtype == DType::TF32 && buffer.dtype == DType::F32))
+                    one.bound.add({Reach::decision, Cause::rounding, 1, false, 1, s.loc, "bytes of another type"});
             }
             value = value.known ? a_.choice(value, one) : one;
         }
@@ -195,7 +202,9 @@ private:
                 v.ceiling.scalar = true;
                 return v;
             }
-            case ElementOp::index: return a_.leaf(DType::I64, a_.numbers.of({204, static_cast<std::int64_t>(e->index->hash)}), e->index.as_constant() ? 20 : 0);
+            case ElementOp::index:
+                return a_.leaf(DType::I64, a_.numbers.of({204, static_cast<std::int64_t>(e->index->hash)}),
+                               e->index.as_constant() ? 20 : 0);
             case ElementOp::coordinate: return a_.leaf(DType::I32, a_.numbers.of({205, e->id}), coordinate_bits_);
             case ElementOp::cast: return a_.cast(e->dtype, element(e->args[0], harmless));
             default: break;
@@ -218,7 +227,8 @@ private:
     std::vector<RoundingRemark> remarks() const {
         std::map<int, RoundingRemark> by_line;
         for (const auto& [node, loc] : unbounded_) {
-            by_line[loc.line] = {"TW1021", "may overflow: the argument of this exponential has no upper bound", "subtract the maximum of what is summed before exp", loc};
+            by_line[loc.line] = {"TW1021", "may overflow: the argument of this exponential has no upper bound",
+                                 "subtract the maximum of what is summed before exp", loc};
         }
         std::vector<RoundingRemark> out;
         for (auto& [line, remark] : by_line) out.push_back(std::move(remark));
@@ -249,17 +259,21 @@ private:
         std::visit([&](const auto& op) { run(s, op); }, s.op);
     }
 
-    // Barriers, fences, waits, counters and invariants round nothing. Each by name, so that a new statement does not compile until it has been thought of.
+    // Barriers, fences, waits, counters and invariants round nothing. Each by name, so that a new statement does not compile until it has
+    // been thought of.
     template <class T>
-    static constexpr bool rounds_nothing = std::is_same_v<T, ir::Assign> || std::is_same_v<T, ir::CpAsyncCommit> || std::is_same_v<T, ir::CpAsyncWait> || std::is_same_v<T, ir::CpAsyncArrive> ||
-                                           std::is_same_v<T, ir::BulkCommit> || std::is_same_v<T, ir::BulkWait> || std::is_same_v<T, ir::BarrierInit> || std::is_same_v<T, ir::BarrierInitFence> ||
-                                           std::is_same_v<T, ir::BarrierArrive> || std::is_same_v<T, ir::BarrierExpect> || std::is_same_v<T, ir::BarrierWait> || std::is_same_v<T, ir::BlockSync> ||
-                                           std::is_same_v<T, ir::NamedSync> || std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> || std::is_same_v<T, ir::ClusterArrive> ||
-                                           std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> || std::is_same_v<T, ir::SetMaxRegisters> || std::is_same_v<T, ir::GridWait> ||
-                                           std::is_same_v<T, ir::GridLaunch> || std::is_same_v<T, ir::WgmmaFence> || std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait> ||
-                                           std::is_same_v<T, ir::Expect> || std::is_same_v<T, ir::Sugar>;
+    static constexpr bool rounds_nothing =
+        std::is_same_v<T, ir::Assign> || std::is_same_v<T, ir::CpAsyncCommit> || std::is_same_v<T, ir::CpAsyncWait> ||
+        std::is_same_v<T, ir::CpAsyncArrive> || std::is_same_v<T, ir::BulkCommit> || std::is_same_v<T, ir::BulkWait> ||
+        std::is_same_v<T, ir::BarrierInit> || std::is_same_v<T, ir::BarrierInitFence> || std::is_same_v<T, ir::BarrierArrive> ||
+        std::is_same_v<T, ir::BarrierExpect> || std::is_same_v<T, ir::BarrierWait> || std::is_same_v<T, ir::BlockSync> ||
+        std::is_same_v<T, ir::NamedSync> || std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> ||
+        std::is_same_v<T, ir::ClusterArrive> || std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> ||
+        std::is_same_v<T, ir::SetMaxRegisters> || std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> ||
+        std::is_same_v<T, ir::WgmmaFence> || std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait> ||
+        std::is_same_v<T, ir::Expect> || std::is_same_v<T, ir::Sugar>;
     template <class T>
-        requires rounds_nothing<T>
+    requires rounds_nothing<T>
     void run(const Stmt&, const T&) {}
 
     void run(const Stmt&, const ir::Role& o) { region(o.body); }
@@ -343,10 +357,12 @@ private:
         v = a_.settled(v);
         if (adds && target::info(type).is_float) {
             const double u = unit_roundoff(type);
-            if (u > single_unit) v.bound.add({Reach::value, Cause::rounding, u, true, u, a_.loc, std::string(target::name(type)) + " additions in memory"});
+            if (u > single_unit)
+                v.bound.add({Reach::value, Cause::rounding, u, true, u, a_.loc, std::string(target::name(type)) + " additions in memory"});
             else v.bound.direct = v.bound.direct + trips_.times(Count::of(1), trips_.symbol("additions to an element"));
         }
-        if (view && view->gather_fragment >= 0) v.bound = series(v.bound, through(Reach::decision, a_.settled(get(view->gather_fragment)).bound));
+        if (view && view->gather_fragment >= 0)
+            v.bound = series(v.bound, through(Reach::decision, a_.settled(get(view->gather_fragment)).bound));
         auto [it, fresh] = outputs_.try_emplace(tensor, v.bound);
         if (!fresh) it->second = either(it->second, v.bound);
         auto [kept, first] = stored_.try_emplace(tensor, v.bound);
@@ -359,7 +375,9 @@ private:
     }
     void run(const Stmt&, const ir::StoreGlobal& o) { store(o.dst.tensor, get(o.src), false, &o.dst); }
     void run(const Stmt&, const ir::AtomicAdd& o) { store(o.dst.tensor, get(o.src), true, &o.dst); }
-    void run(const Stmt& s, const ir::TmaStore& o) { store(k_.tensor_maps[at(o.map)].tensor, read_shared(s, o.src), o.reduce_add, nullptr); }
+    void run(const Stmt& s, const ir::TmaStore& o) {
+        store(k_.tensor_maps[at(o.map)].tensor, read_shared(s, o.src), o.reduce_add, nullptr);
+    }
 
     void run(const Stmt& s, const ir::LoadShared& o) {
         Rounded v = read_shared(s, o.src);
@@ -464,7 +482,7 @@ private:
     };
 
     void run(const Stmt& s, const ir::For& o) {
-        constexpr int patience = 3, most = 8;   // a loss may take a few iterations to come round; what is worse after them grows
+        constexpr int patience = 3, most = 8;  // a loss may take a few iterations to come round; what is worse after them grows
         const Effects& e = effects_.of(o.body);
         const Saved before = saved(e.written);
         const int trips = trips_.symbol(trip_text(o));
@@ -477,7 +495,8 @@ private:
             region(o.body);
             a_.loc = s.loc;
             bool stable = true;
-            for (auto& [f, h] : heads) stable &= inductive(h, a_.settled(fragments_[at(f)]), round >= patience, round == most - 2, round, trips);
+            for (auto& [f, h] : heads)
+                stable &= inductive(h, a_.settled(fragments_[at(f)]), round >= patience, round == most - 2, round, trips);
             if (stable) break;
             if (round == most - 1) give_up(e.written);
         }
@@ -528,12 +547,13 @@ private:
     }
 
     static bool same_facts(const Rounded& a, const Rounded& b) {
-        return a.ceiling.capped == b.ceiling.capped && a.ceiling.not_positive == b.ceiling.not_positive && a.ceiling.not_negative == b.ceiling.not_negative && a.ceiling.above == b.ceiling.above &&
-               a.whole == b.whole && a.exact.type == b.exact.type && a.exact.bits == b.exact.bits && a.exact.anything == b.exact.anything;
+        return a.ceiling.capped == b.ceiling.capped && a.ceiling.not_positive == b.ceiling.not_positive &&
+               a.ceiling.not_negative == b.ceiling.not_negative && a.ceiling.above == b.ceiling.above && a.whole == b.whole &&
+               a.exact.type == b.exact.type && a.exact.bits == b.exact.bits && a.exact.anything == b.exact.anything;
     }
 
-    // By what one more iteration raises the count, all of them may. Is it no more than `step`, which is in it already? What goes on rising rises faster
-    // than the iterations.
+    // By what one more iteration raises the count, all of them may. Is it no more than `step`, which is in it already? What goes on rising
+    // rises faster than the iterations.
     bool rise(Count& head, Count& step, const Count& after, int round, bool last, int trips) {
         const Count more = beyond(step, beyond(head, after));
         if (more.empty()) return true;
@@ -558,20 +578,22 @@ private:
         }
     }
 
-    std::string trip_text(const ir::For& o) const { return ir::to_string(o.step.is_constant(1) ? o.hi - o.lo : ir::ceil_div(o.hi - o.lo, o.step), names_); }
+    std::string trip_text(const ir::For& o) const {
+        return ir::to_string(o.step.is_constant(1) ? o.hi - o.lo : ir::ceil_div(o.hi - o.lo, o.step), names_);
+    }
 
     const ir::Kernel& k_;
     const ir::ExprNames names_;
     RoundingArithmetic a_;
     Trips trips_;
     std::vector<Rounded> fragments_;
-    std::unordered_map<const Stmt*, std::set<const Stmt*>> writers_;   // read -> writes
-    std::map<int, std::vector<const Stmt*>> by_buffer_;                // all writes, by the buffer that lies at the bottom
-    std::unordered_map<const Stmt*, Rounded> written_;                 // as it was written last
-    std::unordered_map<const Stmt*, Bound> worst_;                     // over all passes
-    std::map<int, Bound> stored_, outputs_;                            // tensors: over all passes, and of this one
+    std::unordered_map<const Stmt*, std::set<const Stmt*>> writers_;  // read -> writes
+    std::map<int, std::vector<const Stmt*>> by_buffer_;               // all writes, by the buffer that lies at the bottom
+    std::unordered_map<const Stmt*, Rounded> written_;                // as it was written last
+    std::unordered_map<const Stmt*, Bound> worst_;                    // over all passes
+    std::map<int, Bound> stored_, outputs_;                           // tensors: over all passes, and of this one
     std::map<std::pair<int, int>, Rounded> sent_;
-    std::map<const ir::ElementNode*, ir::Loc> unbounded_;              // exponentials whose argument has no upper bound
+    std::map<const ir::ElementNode*, ir::Loc> unbounded_;  // exponentials whose argument has no upper bound
     RegionEffects effects_;
     int coordinate_bits_ = 0;
     bool changed_ = false, widen_ = false;

@@ -127,7 +127,8 @@ void Bound::add(const Loss& loss) {
 void Bound::raise(const Loss& loss) {
     for (Loss& l : losses) {
         if (l.reach != loss.reach || l.cause != loss.cause) continue;
-        if (loss.amount > l.amount || (loss.grows && !l.grows)) l.amount = std::max(l.amount, loss.amount), l.loc = loss.loc, l.what = loss.what;
+        if (loss.amount > l.amount || (loss.grows && !l.grows))
+            l.amount = std::max(l.amount, loss.amount), l.loc = loss.loc, l.what = loss.what;
         l.grows |= loss.grows;
         l.unit = std::max(l.unit, loss.unit);
         return;
@@ -173,7 +174,8 @@ std::string amount_text(double amount) {
     if (amount <= 0) return "0";
     for (int factor : {1, 2, 3, 5, 6, 7, 9, 10, 34}) {
         int exponent = 0;
-        if (std::frexp(amount / factor, &exponent) == 0.5) return (factor == 1 ? "" : std::to_string(factor) + " * ") + fmt::format("2^{}", exponent - 1);
+        if (std::frexp(amount / factor, &exponent) == 0.5)
+            return (factor == 1 ? "" : std::to_string(factor) + " * ") + fmt::format("2^{}", exponent - 1);
     }
     return fmt::format("{:.2g}", amount);
 }
@@ -182,12 +184,16 @@ std::string text(const Bound& bound, const Trips& trips) {
     static constexpr const char* reaches[] = {"", ", in a denominator or root", ", inside a function", ", in a comparison or an integer"};
     std::string out;
     for (const Loss& l : bound.losses) {
-        const char* kind = l.cause == Cause::approximation ? ", approximate" : l.cause == Cause::matrix_sum ? ", sums of the matrix unit" : "";
-        out += fmt::format("{}{}{} ({}{}{}{})", out.empty() ? "" : " + ", amount_text(l.amount), l.grows ? " and more with every step" : "", l.what, kind,
-                           reaches[static_cast<std::size_t>(l.reach)], l.loc.line ? fmt::format(", line {}", l.loc.line) : "");
+        const char* kind = l.cause == Cause::approximation ? ", approximate"
+                           : l.cause == Cause::matrix_sum  ? ", sums of the matrix unit"
+                                                           : "";
+        out +=
+            fmt::format("{}{}{} ({}{}{}{})", out.empty() ? "" : " + ", amount_text(l.amount), l.grows ? " and more with every step" : "",
+                        l.what, kind, reaches[static_cast<std::size_t>(l.reach)], l.loc.line ? fmt::format(", line {}", l.loc.line) : "");
     }
     if (!bound.direct.empty()) out += fmt::format("{}2^-24 * ({})", out.empty() ? "" : " + ", trips.text(bound.direct));
-    if (!bound.inside.empty()) out += fmt::format("{}2^-24 * ({}) inside functions and denominators", out.empty() ? "" : " + ", trips.text(bound.inside));
+    if (!bound.inside.empty())
+        out += fmt::format("{}2^-24 * ({}) inside functions and denominators", out.empty() ? "" : " + ", trips.text(bound.inside));
     return out.empty() ? "0 (nothing is rounded)" : out;
 }
 

@@ -19,31 +19,31 @@ constexpr double single_unit = 0x1p-24;
 
 // What an error has passed through on its way to the value. Errors of one kind do not make up for another.
 enum class Reach : std::uint8_t {
-    value,      // sums, products, maxima
-    quotient,   // a denominator, a root
-    function,   // exp, log, tanh, ...: amplified by the argument
-    decision,   // a comparison, a rounding to an integer: anything may change
+    value,     // sums, products, maxima
+    quotient,  // a denominator, a root
+    function,  // exp, log, tanh, ...: amplified by the argument
+    decision,  // a comparison, a rounding to an integer: anything may change
 };
 enum class Cause : std::uint8_t {
-    rounding,        // to a type narrower than f32
-    approximation,   // a function that the hardware approximates
-    matrix_sum,      // the 13 bits in which wgmma adds products of fp8
+    rounding,       // to a type narrower than f32
+    approximation,  // a function that the hardware approximates
+    matrix_sum,     // the 13 bits in which wgmma adds products of fp8
 };
 
 struct Loss {
     Reach reach = Reach::value;
     Cause cause = Cause::rounding;
-    double amount = 0;        // relative to the magnitude
-    bool grows = false;       // with every iteration of a loop, or every addition to an element
-    double unit = 0;          // of the coarsest rounding in it
-    ir::Loc loc;              // of the largest one
-    std::string what;         // "bf16"
+    double amount = 0;   // relative to the magnitude
+    bool grows = false;  // with every iteration of a loop, or every addition to an element
+    double unit = 0;     // of the coarsest rounding in it
+    ir::Loc loc;         // of the largest one
+    std::string what;    // "bf16"
 };
 
 // How many roundings of f32's size: a polynomial in trip counts. Monomials are numbered by Trips.
 struct Count {
-    std::vector<std::pair<int, double>> terms;   // (monomial, coefficient > 0), by monomial; monomial 0 is 1
-    bool open = false;                           // no bound was found
+    std::vector<std::pair<int, double>> terms;  // (monomial, coefficient > 0), by monomial; monomial 0 is 1
+    bool open = false;                          // no bound was found
     static Count of(double n);
     bool empty() const { return terms.empty() && !open; }
     friend bool operator==(const Count&, const Count&) = default;
@@ -62,6 +62,7 @@ public:
     // The terms of the count in which the symbol stands, or those in which it does not.
     Count with(const Count& count, int symbol, bool has) const;
     std::string text(const Count& count) const;
+
 private:
     std::vector<std::string> symbols_;
     std::vector<std::vector<int>> monomials_;
@@ -69,15 +70,15 @@ private:
 };
 
 struct Bound {
-    std::vector<Loss> losses;    // at most one for each reach and cause
-    Count direct;                // roundings of f32's size, relative to the magnitude
-    Count inside;                // those that went through a function or a denominator: relative to its argument
+    std::vector<Loss> losses;  // at most one for each reach and cause
+    Count direct;              // roundings of f32's size, relative to the magnitude
+    Count inside;              // those that went through a function or a denominator: relative to its argument
     const Loss* find(Reach reach, Cause cause) const;
-    void add(const Loss& loss);                       // one after the other
-    void raise(const Loss& loss);                     // one or the other
+    void add(const Loss& loss);    // one after the other
+    void raise(const Loss& loss);  // one or the other
 };
-Bound series(const Bound& a, const Bound& b);         // product: both count
-Bound either(const Bound& a, const Bound& b);         // sum, choice: the worse counts
+Bound series(const Bound& a, const Bound& b);  // product: both count
+Bound either(const Bound& a, const Bound& b);  // sum, choice: the worse counts
 // Everything after a function that `reach` stands for.
 Bound through(Reach reach, const Bound& argument);
 // Is b no worse than a?

@@ -16,7 +16,7 @@ using ir::TermKind;
 
 namespace {
 
-constexpr double same_class = 0x1p-14;   // what counts as precision of f32: three products of bf16 parts leave 3 * 2^-16
+constexpr double same_class = 0x1p-14;  // what counts as precision of f32: three products of bf16 parts leave 3 * 2^-16
 
 bool is_float(DType t) { return target::info(t).is_float; }
 
@@ -24,7 +24,8 @@ bool is_float(DType t) { return target::info(t).is_float; }
 std::optional<ElementOp> operation_named(const std::string& name) {
     static const std::map<std::string, ElementOp> table = [] {
         std::map<std::string, ElementOp> t;
-        for (int i = static_cast<int>(ElementOp::add); i < static_cast<int>(ElementOp::cast); ++i) t[ir::name_of(static_cast<ElementOp>(i))] = static_cast<ElementOp>(i);
+        for (int i = static_cast<int>(ElementOp::add); i < static_cast<int>(ElementOp::cast); ++i)
+            t[ir::name_of(static_cast<ElementOp>(i))] = static_cast<ElementOp>(i);
         return t;
     }();
     const auto it = table.find(name);
@@ -39,7 +40,8 @@ struct Stated {
 
 class StatedRounding {
 public:
-    StatedRounding(RoundingArithmetic& arithmetic, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds) : a_(arithmetic), tensors_(tensors), holds_(holds) {}
+    StatedRounding(RoundingArithmetic& arithmetic, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds)
+        : a_(arithmetic), tensors_(tensors), holds_(holds) {}
 
     const Stated& of(const Term& t) {
         const auto known = known_.find(t.get());
@@ -55,12 +57,14 @@ private:
                 std::vector<std::int64_t> key = {100, t->id};
                 for (const ir::Expr& e : t->indices) key.push_back(static_cast<std::int64_t>(e->hash));
                 Stated s{a_.leaf(tensors_[n].dtype, a_.numbers.of(key)), DType::F32};
-                if (const auto it = holds_.find(t->id); it != holds_.end()) s.value.bound = it->second.bound, s.value.exact = it->second.exact;
+                if (const auto it = holds_.find(t->id); it != holds_.end())
+                    s.value.bound = it->second.bound, s.value.exact = it->second.exact;
                 return s;
             }
             case TermKind::scalar: return {a_.leaf(DType::F32, a_.numbers.of({101, t->id})), DType::F32};
             case TermKind::constant: return {a_.constant(t->number, DType::F64), DType::F64};
-            case TermKind::index: return {a_.leaf(DType::I64, a_.numbers.of({102, static_cast<std::int64_t>(t->indices[0]->hash)})), DType::F64};
+            case TermKind::index:
+                return {a_.leaf(DType::I64, a_.numbers.of({102, static_cast<std::int64_t>(t->indices[0]->hash)})), DType::F64};
             case TermKind::cast: {
                 Stated s = of(t->args[0]);
                 s.value = a_.cast(t->dtype, s.value);
@@ -102,7 +106,7 @@ private:
         auto op = operation_named(t->name);
         Stated out;
         out.type = any ? type : DType::F64;
-        if (!op || args.size() < arguments_of(*op)) {   // a function that kernels have no operation for: a function like others
+        if (!op || args.size() < arguments_of(*op)) {  // a function that kernels have no operation for: a function like others
             Rounded v;
             v.known = true;
             for (const Rounded& a : args) v.bound = either(v.bound, a_.settled(a).bound);
@@ -118,8 +122,16 @@ private:
 
     static std::size_t arguments_of(ElementOp op) {
         switch (op) {
-            case ElementOp::fma: case ElementOp::select: return 3;
-            case ElementOp::add: case ElementOp::sub: case ElementOp::mul: case ElementOp::div: case ElementOp::min: case ElementOp::max: case ElementOp::pow: case ElementOp::mod: return 2;
+            case ElementOp::fma:
+            case ElementOp::select: return 3;
+            case ElementOp::add:
+            case ElementOp::sub:
+            case ElementOp::mul:
+            case ElementOp::div:
+            case ElementOp::min:
+            case ElementOp::max:
+            case ElementOp::pow:
+            case ElementOp::mod: return 2;
             default: return 1;
         }
     }
@@ -146,22 +158,27 @@ std::string too_large(const Bound& actual, const Bound& allowed, Reach reach, Ca
         if (!budget || budget->unit < unit_roundoff(DType::F16)) return what + ", where `computes` states f32";
         return loss->grows && !budget->grows ? what + ", and the sum is not moved to f32 before it has as many steps as a size says" : "";
     }
-    if (loss->grows && !may_grow) return fmt::format("{} rounds{} in every step of a sum or loop (line {})", loss->what, place, loss->loc.line);
+    if (loss->grows && !may_grow)
+        return fmt::format("{} rounds{} in every step of a sum or loop (line {})", loss->what, place, loss->loc.line);
     if (may_grow) return {};
     const double limit = cause == Cause::rounding ? amount * (1 + 0x1p-20) + same_class : std::max(same_class, amount / 8);
     if (loss->amount <= limit) return {};
-    return fmt::format("{} loses {}{} (line {}), `computes` allows {} there", loss->what, amount_text(loss->amount), place, loss->loc.line, amount_text(amount));
+    return fmt::format("{} loses {}{} (line {}), `computes` allows {} there", loss->what, amount_text(loss->amount), place, loss->loc.line,
+                       amount_text(amount));
 }
 
 }  // namespace
 
 bool states_f64(const ir::Computes& computes, const std::vector<ir::Tensor>& tensors) {
     if (std::any_of(tensors.begin(), tensors.end(), [](const ir::Tensor& t) { return t.dtype == DType::F64; })) return true;
-    const std::function<bool(const Term&)> look = [&](const Term& t) { return (t->kind == TermKind::cast && t->dtype == DType::F64) || std::any_of(t->args.begin(), t->args.end(), look); };
+    const std::function<bool(const Term&)> look = [&](const Term& t) {
+        return (t->kind == TermKind::cast && t->dtype == DType::F64) || std::any_of(t->args.begin(), t->args.end(), look);
+    };
     return std::any_of(computes.equations.begin(), computes.equations.end(), [&](const ir::Equation& e) { return look(e.value); });
 }
 
-Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& e, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds) {
+Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& e, const std::vector<ir::Tensor>& tensors,
+                     const TensorBounds& holds) {
     StatedRounding terms(arithmetic, tensors, holds);
     Rounded v = terms.of(e.value).value;
     const DType type = tensors[static_cast<std::size_t>(e.output)].dtype;
@@ -183,21 +200,24 @@ std::string beyond_allowance(const Bound& actual, const Bound& allowed) {
     return out;
 }
 
-Obligation precision_obligation(const std::string& output, const ir::Loc& loc, const Bound& actual, const Bound& allowed, const Trips& trips) {
+Obligation precision_obligation(const std::string& output, const ir::Loc& loc, const Bound& actual, const Bound& allowed,
+                                const Trips& trips) {
     Obligation o;
     o.kind = "precision";
     o.code = "TW1020";
     o.loc = loc;
     o.text = fmt::format("rounding of {}: at most {} of its magnitude", output, text(actual, trips));
-    if (actual.direct.open || actual.inside.open) o.text += " (no bound derived for roundings of f32's size: they grow faster than the steps of a loop)";
+    if (actual.direct.open || actual.inside.open)
+        o.text += " (no bound derived for roundings of f32's size: they grow faster than the steps of a loop)";
     const std::string why = beyond_allowance(actual, allowed);
     o.status = why.empty() ? Status::proved : Status::not_proved;
     if (why.empty()) {
         o.prover = "rounding";
         return o;
     }
-    o.reason = fmt::format("{}: {}\n      derived: {}\n      `computes` allows {}; state the cast there if it is meant, or compute in f32", output, why, text(actual, trips),
-                           allowed.losses.empty() ? "f32 throughout" : text(allowed, trips) + ", and f32 otherwise");
+    o.reason =
+        fmt::format("{}: {}\n      derived: {}\n      `computes` allows {}; state the cast there if it is meant, or compute in f32", output,
+                    why, text(actual, trips), allowed.losses.empty() ? "f32 throughout" : text(allowed, trips) + ", and f32 otherwise");
     return o;
 }
 
@@ -208,7 +228,7 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
     for (const ir::Launch& launch : program.launches) {
         const ir::Kernel& kernel = module.kernels[static_cast<std::size_t>(launch.kernel)];
         RoundingArithmetic arithmetic(states_f64(kernel.computes, kernel.tensors));
-        std::map<int, int> actual;   // tensor of the kernel -> of the program
+        std::map<int, int> actual;  // tensor of the kernel -> of the program
         TensorBounds given;
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
             const auto [kind, number] = kernel.parameters[i];
@@ -227,7 +247,8 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
     RoundingArithmetic arithmetic(states_f64(program.computes, program.tensors));
     for (const ir::Equation& e : program.computes.equations) {
         const Bound allowed = stated_rounding(arithmetic, e, program.tensors).bound;
-        result.push_back(precision_obligation(program.tensors[static_cast<std::size_t>(e.output)].name, program.loc, holds[e.output].bound, allowed, trips));
+        result.push_back(precision_obligation(program.tensors[static_cast<std::size_t>(e.output)].name, program.loc, holds[e.output].bound,
+                                              allowed, trips));
         result.back().text = fmt::format("the launches together: {}", result.back().text);
     }
     return result;

@@ -12,17 +12,19 @@ bool states_f64(const ir::Computes& computes, const std::vector<ir::Tensor>& ten
 // What tensors hold already, by number; those that are not listed are exact.
 struct Held {
     Bound bound;
-    Exact exact;      // the type that holds it without rounding
+    Exact exact;  // the type that holds it without rounding
 };
 using TensorBounds = std::map<int, Held>;
 
 // The rounding that an equation states, that of storing its value included.
-Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& equation, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds = {});
+Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& equation, const std::vector<ir::Tensor>& tensors,
+                     const TensorBounds& holds = {});
 
 // Why the bound is not within what is allowed; empty: it is.
 std::string beyond_allowance(const Bound& actual, const Bound& allowed);
 
 // The obligation of an output.
-Obligation precision_obligation(const std::string& output, const ir::Loc& loc, const Bound& actual, const Bound& allowed, const Trips& trips);
+Obligation precision_obligation(const std::string& output, const ir::Loc& loc, const Bound& actual, const Bound& allowed,
+                                const Trips& trips);
 
 }  // namespace tw::verify

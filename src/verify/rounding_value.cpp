@@ -14,7 +14,7 @@ double Parts::error() const {
         const auto it = coefficients.find({i, j});
         return it == coefficients.end() ? 0.0 : it->second;
     };
-    int rows = 0, columns = 0;   // parts that were made of each factor; one further is what is left of it
+    int rows = 0, columns = 0;  // parts that were made of each factor; one further is what is left of it
     for (const auto& [at, c] : coefficients) rows = std::max(rows, at.first + 1), columns = std::max(columns, at.second + 1);
     const double first = coefficient(0, 0);
     double error = 0;
@@ -63,7 +63,8 @@ bool is_float(DType t) { return target::info(t).is_float; }
 int bits_of(DType t) {
     switch (t) {
         case DType::Bool: return 1;
-        case DType::I8: case DType::U8: return 8;
+        case DType::I8:
+        case DType::U8: return 8;
         case DType::I16: return 16;
         case DType::I64: return 63;
         default: return is_float(t) ? 0 : 32;
@@ -73,10 +74,24 @@ int bits_of(DType t) {
 // f32 roundings of one operation, in units of 2^-24: what CUDA and PTX state for what the generator prints.
 double roundings_of(ElementOp op) {
     switch (op) {
-        case ElementOp::add: case ElementOp::sub: case ElementOp::mul: case ElementOp::fma: case ElementOp::sqrt: return 1;
-        case ElementOp::div: case ElementOp::rcp: case ElementOp::rsqrt: case ElementOp::mod: return 4;
-        case ElementOp::exp: case ElementOp::exp2: case ElementOp::log: case ElementOp::log2: case ElementOp::sin: case ElementOp::cos: case ElementOp::tanh: return 4;
-        case ElementOp::erf: case ElementOp::sigmoid: return 8;
+        case ElementOp::add:
+        case ElementOp::sub:
+        case ElementOp::mul:
+        case ElementOp::fma:
+        case ElementOp::sqrt: return 1;
+        case ElementOp::div:
+        case ElementOp::rcp:
+        case ElementOp::rsqrt:
+        case ElementOp::mod: return 4;
+        case ElementOp::exp:
+        case ElementOp::exp2:
+        case ElementOp::log:
+        case ElementOp::log2:
+        case ElementOp::sin:
+        case ElementOp::cos:
+        case ElementOp::tanh: return 4;
+        case ElementOp::erf:
+        case ElementOp::sigmoid: return 8;
         case ElementOp::pow: return 16;
         default: return 0;
     }
@@ -84,11 +99,28 @@ double roundings_of(ElementOp op) {
 
 Reach reach_of(ElementOp op) {
     switch (op) {
-        case ElementOp::rcp: case ElementOp::sqrt: case ElementOp::rsqrt: return Reach::quotient;
-        case ElementOp::pow: case ElementOp::exp: case ElementOp::exp2: case ElementOp::log: case ElementOp::log2: case ElementOp::sin: case ElementOp::cos:
-        case ElementOp::tanh: case ElementOp::erf: case ElementOp::sigmoid: return Reach::function;
-        case ElementOp::floor: case ElementOp::ceil: case ElementOp::mod: case ElementOp::lt: case ElementOp::le: case ElementOp::gt: case ElementOp::ge:
-        case ElementOp::eq: case ElementOp::ne: return Reach::decision;
+        case ElementOp::rcp:
+        case ElementOp::sqrt:
+        case ElementOp::rsqrt: return Reach::quotient;
+        case ElementOp::pow:
+        case ElementOp::exp:
+        case ElementOp::exp2:
+        case ElementOp::log:
+        case ElementOp::log2:
+        case ElementOp::sin:
+        case ElementOp::cos:
+        case ElementOp::tanh:
+        case ElementOp::erf:
+        case ElementOp::sigmoid: return Reach::function;
+        case ElementOp::floor:
+        case ElementOp::ceil:
+        case ElementOp::mod:
+        case ElementOp::lt:
+        case ElementOp::le:
+        case ElementOp::gt:
+        case ElementOp::ge:
+        case ElementOp::eq:
+        case ElementOp::ne: return Reach::decision;
         default: return Reach::value;
     }
 }
@@ -100,10 +132,17 @@ bool is_power_of_two(const Rounded& x, double value) {
 
 bool stays_whole(ElementOp op, const std::vector<Rounded>& args) {
     switch (op) {
-        case ElementOp::floor: case ElementOp::ceil: return true;
+        case ElementOp::floor:
+        case ElementOp::ceil: return true;
         case ElementOp::select: return args[1].whole && args[2].whole;
-        case ElementOp::add: case ElementOp::sub: case ElementOp::mul: case ElementOp::neg: case ElementOp::fma: case ElementOp::min: case ElementOp::max: case ElementOp::abs:
-            return std::all_of(args.begin(), args.end(), [](const Rounded& a) { return a.whole; });
+        case ElementOp::add:
+        case ElementOp::sub:
+        case ElementOp::mul:
+        case ElementOp::neg:
+        case ElementOp::fma:
+        case ElementOp::min:
+        case ElementOp::max:
+        case ElementOp::abs: return std::all_of(args.begin(), args.end(), [](const Rounded& a) { return a.whole; });
         default: return reach_of(op) == Reach::decision && op != ElementOp::mod;
     }
 }
@@ -157,12 +196,14 @@ Rounded RoundingArithmetic::constant(double value, DType type) {
 
 Rounded RoundingArithmetic::settled(Rounded x) {
     if (x.rest_of >= 0) {
-        x.bound.add({Reach::value, Cause::rounding, std::pow(x.rest_unit, x.rest_level), false, x.rest_unit, loc, "a difference to a rounded value"});
+        x.bound.add({Reach::value, Cause::rounding, std::pow(x.rest_unit, x.rest_level), false, x.rest_unit, loc,
+                     "a difference to a rounded value"});
         x.rest_of = -1;
     }
     for (const Parts& p : x.parts) {
         Bound whole = p.base;
-        if (const double error = p.error(); error > 0) whole.add({Reach::value, Cause::rounding, error, false, std::max(p.x_unit, p.y_unit), p.loc, p.what});
+        if (const double error = p.error(); error > 0)
+            whole.add({Reach::value, Cause::rounding, error, false, std::max(p.x_unit, p.y_unit), p.loc, p.what});
         x.bound = either(x.bound, whole);
     }
     x.parts.clear();
@@ -186,7 +227,7 @@ void RoundingArithmetic::round(Rounded& x, DType type, double times, const char*
 
 Rounded RoundingArithmetic::cast(DType to, const Rounded& x, double unit) {
     if (!is_float(to)) {
-        if (x.exact.bits > 0 || x.exact.anything) {   // integers of one another: data flow knows about widths
+        if (x.exact.bits > 0 || x.exact.anything) {  // integers of one another: data flow knows about widths
             Rounded v = x;
             v.number = numbers.of({key_cast, static_cast<std::int64_t>(to), x.number});
             return v;
@@ -200,7 +241,7 @@ Rounded RoundingArithmetic::cast(DType to, const Rounded& x, double unit) {
         return v;
     }
     if (x.exact.in(to)) return x;
-    if (to == DType::F32 && !wide_) {   // integers, constants and f64
+    if (to == DType::F32 && !wide_) {  // integers, constants and f64
         Rounded v = settled(x);
         v.bound.direct = v.bound.direct + Count::of(1);
         v.exact = {DType::F32};
@@ -272,7 +313,9 @@ Rounded RoundingArithmetic::sum(const Rounded& a, const Rounded& b, double sign)
     v.parts = left.parts;
     v.only_parts = left.only_parts && right.only_parts;
     for (const Parts& p : right.parts) {
-        const auto same = std::find_if(v.parts.begin(), v.parts.end(), [&](const Parts& q) { return q.x == p.x && q.y == p.y && q.x_unit == p.x_unit && q.y_unit == p.y_unit; });
+        const auto same = std::find_if(v.parts.begin(), v.parts.end(), [&](const Parts& q) {
+            return q.x == p.x && q.y == p.y && q.x_unit == p.x_unit && q.y_unit == p.y_unit;
+        });
         if (same == v.parts.end()) {
             v.parts.push_back(p);
             if (sign < 0) {
@@ -300,7 +343,8 @@ Rounded RoundingArithmetic::product(const Rounded& a, const Rounded& b, bool ord
         v.rest_factor *= factor;
         return v;
     };
-    const bool a_split = a.only_parts && a.parts.size() == 1 && a.parts[0].y < 0, b_split = b.only_parts && b.parts.size() == 1 && b.parts[0].y < 0;
+    const bool a_split = a.only_parts && a.parts.size() == 1 && a.parts[0].y < 0,
+               b_split = b.only_parts && b.parts.size() == 1 && b.parts[0].y < 0;
     Rounded v;
     if (a.ceiling.constant && !b.ceiling.constant && a.parts.empty()) {
         v = scaled(b, constant_value(a));
@@ -399,7 +443,12 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
             v.ceiling = ceiling_of(op, args, numbers.of(key));
             break;
         }
-        case ElementOp::min: case ElementOp::max: case ElementOp::abs: case ElementOp::logic_and: case ElementOp::logic_or: case ElementOp::logic_not: {
+        case ElementOp::min:
+        case ElementOp::max:
+        case ElementOp::abs:
+        case ElementOp::logic_and:
+        case ElementOp::logic_or:
+        case ElementOp::logic_not: {
             v.exact = args[0].exact;
             for (const Rounded& a : args) v.bound = either(v.bound, settled(a).bound), v.exact = wider(v.exact, a.exact);
             v.ceiling = ceiling_of(op, args, numbers.of(key));
@@ -415,8 +464,8 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
     v.known = true;
     if (v.number < 0) v.number = numbers.of(key);
     v.whole = stays_whole(op, args);
-    const bool exact = op == ElementOp::neg || op == ElementOp::min || op == ElementOp::max || op == ElementOp::abs || op == ElementOp::select ||
-                       reach_of(op) == Reach::decision || v.rest_of >= 0;
+    const bool exact = op == ElementOp::neg || op == ElementOp::min || op == ElementOp::max || op == ElementOp::abs ||
+                       op == ElementOp::select || reach_of(op) == Reach::decision || v.rest_of >= 0;
     if (op == ElementOp::neg) v.exact = args[0].exact;
     // Powers of two, and sums with nothing, are exact.
     bool free = exact || !is_float(rounds);
@@ -425,7 +474,8 @@ Rounded RoundingArithmetic::apply(ElementOp op, const std::vector<Rounded>& args
             if (is_power_of_two(args[i], constant_value(args[i]))) free = true, v.exact = args[1 - i].exact;
         }
     }
-    if ((op == ElementOp::add || op == ElementOp::sub) && args[1].ceiling.constant && constant_value(args[1]) == 0) free = true, v.exact = args[0].exact;
+    if ((op == ElementOp::add || op == ElementOp::sub) && args[1].ceiling.constant && constant_value(args[1]) == 0)
+        free = true, v.exact = args[0].exact;
     if (op == ElementOp::add && args[0].ceiling.constant && constant_value(args[0]) == 0) free = true, v.exact = args[1].exact;
     if (!free) {
         round(v, rounds, times);
@@ -461,8 +511,10 @@ Ceiling RoundingArithmetic::ceiling_of_sum(const Rounded& a, const Rounded& b, d
     // factor * x less at least as much of something that is never below x.
     const auto below = [this](const Ceiling& up, const Ceiling& down, double factor) {
         if (up.constant) return factor == -1 && down.scale < 0 && contains(down.above, up.exact_root);
-        if (factor == -1 && down.scale < 0 && (contains(down.above, scaled_root(up, true)) || contains(down.above, scaled_root(up, false)))) return true;
-        return up.factor > 0 && factor == -up.factor && up.scale == down.scale && (contains(down.above, up.exact_root) || contains(down.above, up.root));
+        if (factor == -1 && down.scale < 0 && (contains(down.above, scaled_root(up, true)) || contains(down.above, scaled_root(up, false))))
+            return true;
+        return up.factor > 0 && factor == -up.factor && up.scale == down.scale &&
+               (contains(down.above, up.exact_root) || contains(down.above, up.root));
     };
     if (below(x, y, sign * y.factor) || (sign > 0 && below(y, x, x.factor))) c.not_positive = c.capped = true;
     return c;
@@ -477,7 +529,8 @@ Ceiling RoundingArithmetic::ceiling_of(ElementOp op, const std::vector<Rounded>&
         case ElementOp::mul: {
             if (!x.constant && !y.constant) {
                 c.root = numbers.of({key_all_tiles, x.root, y.root});
-                c.not_negative = args[0].number == args[1].number || (x.not_negative && y.not_negative) || (x.not_positive && y.not_positive);
+                c.not_negative =
+                    args[0].number == args[1].number || (x.not_negative && y.not_negative) || (x.not_positive && y.not_positive);
                 c.not_positive = (x.not_negative && y.not_positive) || (x.not_positive && y.not_negative);
                 c.capped = c.not_positive;
                 // A run-time scalar counts as positive: a scale.
@@ -501,7 +554,8 @@ Ceiling RoundingArithmetic::ceiling_of(ElementOp op, const std::vector<Rounded>&
             if (factor.factor < 0) c.not_positive = value.not_negative, c.not_negative = value.not_positive, c.capped = value.not_negative;
             return c;
         }
-        case ElementOp::max: case ElementOp::min: {
+        case ElementOp::max:
+        case ElementOp::min: {
             const bool largest = op == ElementOp::max;
             c.not_negative = largest ? x.not_negative || y.not_negative : x.not_negative && y.not_negative;
             c.not_positive = largest ? x.not_positive && y.not_positive : x.not_positive || y.not_positive;
@@ -530,16 +584,23 @@ Ceiling RoundingArithmetic::ceiling_of(ElementOp op, const std::vector<Rounded>&
                 c.exact_root = value.exact_root, c.root = value.root, c.factor = value.factor, c.scale = value.scale, c.above = value.above;
             }
             return c;
-        case ElementOp::ceil: {   // at least its argument
+        case ElementOp::ceil: {  // at least its argument
             c = x;
             c.constant = false;
             return c;
         }
-        case ElementOp::abs: case ElementOp::sqrt: case ElementOp::exp: case ElementOp::exp2: c.not_negative = true; return c;
+        case ElementOp::abs:
+        case ElementOp::sqrt:
+        case ElementOp::exp:
+        case ElementOp::exp2: c.not_negative = true; return c;
         case ElementOp::rsqrt: c.not_negative = true; return c;
-        case ElementOp::div: case ElementOp::rcp: c.not_negative = x.not_negative && y.not_negative; return c;
+        case ElementOp::div:
+        case ElementOp::rcp: c.not_negative = x.not_negative && y.not_negative; return c;
         case ElementOp::sigmoid: c.not_negative = true; [[fallthrough]];
-        case ElementOp::tanh: case ElementOp::erf: case ElementOp::sin: case ElementOp::cos: c.capped = true; return c;
+        case ElementOp::tanh:
+        case ElementOp::erf:
+        case ElementOp::sin:
+        case ElementOp::cos: c.capped = true; return c;
         default: return c;
     }
 }

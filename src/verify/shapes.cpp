@@ -10,7 +10,7 @@ namespace {
 using ir::Expr;
 using ir::ExprKind;
 
-constexpr std::int64_t largest = std::int64_t{1} << 40;   // of bounds and growths: beyond it nothing is claimed
+constexpr std::int64_t largest = std::int64_t{1} << 40;  // of bounds and growths: beyond it nothing is claimed
 
 std::optional<std::int64_t> small(std::int64_t v) { return v > largest || v < -largest ? std::nullopt : std::optional(v); }
 
@@ -108,7 +108,7 @@ Shape ShapeReader::modulo(const Expr& e, std::int64_t d) const {
     if (d > longest_shape_period) return no_shape(too_long());
     Shape r;
     if (e.kind() == ExprKind::add || e.kind() == ExprKind::sub || e.kind() == ExprKind::mul) {
-        r = together(modulo(e->args[0], d), modulo(e->args[1], d));   // the remainder of a sum or product is one of the remainders
+        r = together(modulo(e->args[0], d), modulo(e->args[1], d));  // the remainder of a sum or product is one of the remainders
     } else {
         r = aligned(of(e), d, 1);
         for (auto& [atom, step] : r.atoms) step.growth = 0;
@@ -141,7 +141,8 @@ Shape ShapeReader::of(const Expr& e) const {
             const Shape a = of(args[0]), b = of(args[1]);
             Shape r = together(a, b);
             if (r.known() && a.least && b.least && a.most && b.most && *a.least >= 0 && *b.least >= 0) {
-                if (e.kind() == ExprKind::mul && *a.most < 1 << 20 && *b.most < 1 << 20) r.least = *a.least * *b.least, r.most = *a.most * *b.most;
+                if (e.kind() == ExprKind::mul && *a.most < 1 << 20 && *b.most < 1 << 20)
+                    r.least = *a.least * *b.least, r.most = *a.most * *b.most;
                 if (e.kind() == ExprKind::shift_left && *a.most < 1 << 10 && *b.most < 20) r.least = 0, r.most = *a.most << *b.most;
             }
             return r;
@@ -173,17 +174,19 @@ Shape ShapeReader::of(const Expr& e) const {
                 Shape low = modulo(x, unit);
                 if (e.kind() == ExprKind::bit_and) {
                     if (low.known()) low.most = mask;
-                    return *c >= 0 ? low : sum(of(x), low, -1);   // x & ~m is x less its bits in m
+                    return *c >= 0 ? low : sum(of(x), low, -1);  // x & ~m is x less its bits in m
                 }
                 Shape r = aligned(of(x), unit, 1);
-                if (*c < 0) return sum(constant_shape(-1, -1), r, -1);   // x ^ ~m is ~(x ^ m)
-                if (r.known() && r.least && *r.least >= 0) r.least = 0, r.most = r.most ? std::optional(std::max(power_above(*r.most), unit) - 1) : std::nullopt;
+                if (*c < 0) return sum(constant_shape(-1, -1), r, -1);  // x ^ ~m is ~(x ^ m)
+                if (r.known() && r.least && *r.least >= 0)
+                    r.least = 0, r.most = r.most ? std::optional(std::max(power_above(*r.most), unit) - 1) : std::nullopt;
                 else r.least = r.most = std::nullopt;
                 return r;
             }
             const Shape a = of(args[0]), b = of(args[1]);
             Shape r = together(a, b);
-            if (r.known() && a.least && b.least && *a.least >= 0 && *b.least >= 0 && a.most && b.most) r.least = 0, r.most = power_above(std::max(*a.most, *b.most)) - 1;
+            if (r.known() && a.least && b.least && *a.least >= 0 && *b.least >= 0 && a.most && b.most)
+                r.least = 0, r.most = power_above(std::max(*a.most, *b.most)) - 1;
             return r;
         }
         case ExprKind::min:
@@ -192,7 +195,8 @@ Shape ShapeReader::of(const Expr& e) const {
             Shape r = together(a, b);
             if (!r.known()) return r;
             const bool low = e.kind() == ExprKind::min;
-            auto pick = [&](const std::optional<std::int64_t>& x, const std::optional<std::int64_t>& y, bool one_is_enough) -> std::optional<std::int64_t> {
+            auto pick = [&](const std::optional<std::int64_t>& x, const std::optional<std::int64_t>& y,
+                            bool one_is_enough) -> std::optional<std::int64_t> {
                 if (x && y) return low ? std::min(*x, *y) : std::max(*x, *y);
                 return one_is_enough ? (x ? x : y) : std::nullopt;
             };
@@ -220,7 +224,7 @@ Shape ShapeReader::of(const Expr& e) const {
     Shape d = sum(of(args[0]), of(args[1]), -1);
     if (!d.known() || !d.periodic()) {
         if (!threshold(e)) return no_shape(d.known() ? "may change its truth in the middle of a loop" : d.obstacle);
-        Shape yes_or_no;   // what is periodic in it, near the threshold
+        Shape yes_or_no;  // what is periodic in it, near the threshold
         yes_or_no.least = 0, yes_or_no.most = 1;
         for (const auto& [atom, step] : d.atoms) yes_or_no.atoms[atom] = {step.period, 0};
         return yes_or_no;

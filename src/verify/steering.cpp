@@ -15,9 +15,9 @@ using ir::Expr;
 using ir::ExprKind;
 using ir::Stmt;
 
-constexpr std::int64_t longest_period = 512;   // beyond it the instances would take too long
-constexpr std::int64_t farthest_reach = 96;    // iterations from an end of a loop at which a condition may change
-constexpr std::size_t largest_domain = 1024;   // values of a variable that is updated from itself
+constexpr std::int64_t longest_period = 512;  // beyond it the instances would take too long
+constexpr std::int64_t farthest_reach = 96;   // iterations from an end of a loop at which a condition may change
+constexpr std::size_t largest_domain = 1024;  // values of a variable that is updated from itself
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -25,14 +25,17 @@ bool compares(ExprKind k) { return k == ExprKind::lt || k == ExprKind::le || k =
 
 // A statement that takes no part in the order of events, besides the registers it reads and writes.
 bool neutral(const Stmt& s) {
-    if (auto* e = std::get_if<ir::Expect>(&s.op)) {   // what it says of shared memory counts as a read
+    if (auto* e = std::get_if<ir::Expect>(&s.op)) {  // what it says of shared memory counts as a read
         return e->home != ir::Expect::Home::shared && !(e->home == ir::Expect::Home::fresh && e->fragment < 0) &&
                std::none_of(e->fields.begin(), e->fields.end(), [](const ir::Field& f) { return f.fragment < 0; });
     }
-    return std::holds_alternative<ir::Compute>(s.op) || std::holds_alternative<ir::Reduce>(s.op) || std::holds_alternative<ir::Scan>(s.op) || std::holds_alternative<ir::Shuffle>(s.op) ||
-           std::holds_alternative<ir::LoadGlobal>(s.op) || std::holds_alternative<ir::StoreGlobal>(s.op) || std::holds_alternative<ir::AtomicAdd>(s.op) || std::holds_alternative<ir::Mma>(s.op) ||
-           std::holds_alternative<ir::SetMaxRegisters>(s.op) || std::holds_alternative<ir::Assign>(s.op) || std::holds_alternative<ir::For>(s.op) ||
-           std::holds_alternative<ir::If>(s.op) || std::holds_alternative<ir::Role>(s.op) || std::holds_alternative<ir::Elect>(s.op);
+    return std::holds_alternative<ir::Compute>(s.op) || std::holds_alternative<ir::Reduce>(s.op) ||
+           std::holds_alternative<ir::Scan>(s.op) || std::holds_alternative<ir::Shuffle>(s.op) ||
+           std::holds_alternative<ir::LoadGlobal>(s.op) || std::holds_alternative<ir::StoreGlobal>(s.op) ||
+           std::holds_alternative<ir::AtomicAdd>(s.op) || std::holds_alternative<ir::Mma>(s.op) ||
+           std::holds_alternative<ir::SetMaxRegisters>(s.op) || std::holds_alternative<ir::Assign>(s.op) ||
+           std::holds_alternative<ir::For>(s.op) || std::holds_alternative<ir::If>(s.op) || std::holds_alternative<ir::Role>(s.op) ||
+           std::holds_alternative<ir::Elect>(s.op);
 }
 
 bool neutral(const ir::Region& region) {
@@ -55,7 +58,8 @@ public:
         ir::for_each_stmt(k.body, [&](const Stmt& s) {
             if (auto* a = std::get_if<ir::Assign>(&s.op)) assigned_[a->var].push_back(a->value);
             if (auto* f = std::get_if<ir::For>(&s.op)) loops_[f->var].push_back(f);
-            if (auto* r = std::get_if<ir::Role>(&s.op); r && r->instance_var >= 0) instances_[r->instance_var] = std::max(instances_[r->instance_var], r->instances);
+            if (auto* r = std::get_if<ir::Role>(&s.op); r && r->instance_var >= 0)
+                instances_[r->instance_var] = std::max(instances_[r->instance_var], r->instances);
         });
     }
 
@@ -85,7 +89,8 @@ public:
         }
         bounds_of_loops(k_.body, {});
         starts_of_loops();
-        for (const auto& [condition, stmt, threshold] : trip_conditions_) {   // instances run every trip count that it can tell from longer ones
+        for (const auto& [condition, stmt, threshold] :
+             trip_conditions_) {  // instances run every trip count that it can tell from longer ones
             if (threshold <= farthest_reach) {
                 trip_reach_ = std::max(trip_reach_, threshold);
                 continue;
@@ -174,9 +179,12 @@ private:
         }
         if (!whole) return no_shape("has no first value");
         if (updates.empty()) return *whole;
-        if (!whole->least || !whole->most || *whole->most - *whole->least >= static_cast<std::int64_t>(largest_domain)) return no_shape("is updated from itself over a range that is not known");
+        if (!whole->least || !whole->most || *whole->most - *whole->least >= static_cast<std::int64_t>(largest_domain))
+            return no_shape("is updated from itself over a range that is not known");
         auto next = [&](const Expr& update, std::int64_t x) {
-            return ir::evaluate(update, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) { return n.kind == ExprKind::var && n.id == id ? std::optional(x) : std::nullopt; });
+            return ir::evaluate(update, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) {
+                return n.kind == ExprKind::var && n.id == id ? std::optional(x) : std::nullopt;
+            });
         };
         std::set<std::int64_t> domain;
         std::vector<std::int64_t> open;
@@ -193,7 +201,7 @@ private:
         }
         std::int64_t round = 1;
         for (const Expr& u : updates) {
-            for (const Expr& v : updates) {   // in whatever order they come
+            for (const Expr& v : updates) {  // in whatever order they come
                 for (std::int64_t x : domain) {
                     if (next(u, *next(v, x)) != next(v, *next(u, x))) return no_shape("is updated in ways whose order matters");
                 }
@@ -203,7 +211,7 @@ private:
                 std::int64_t steps = 0;
                 while (seen.emplace(x, steps).second) x = *next(u, x), ++steps;
                 round = std::lcm(round, steps - seen[x]);
-                reach_[id] = std::max(reach_[id], seen[x]);   // before it goes round
+                reach_[id] = std::max(reach_[id], seen[x]);  // before it goes round
                 if (round > longest_period) return no_shape("goes round after more than " + std::to_string(longest_period) + " updates");
             }
         }
@@ -220,7 +228,8 @@ private:
             return;
         }
         for (const auto& [atom, step] : s.atoms) {
-            if (atom.first == ExprKind::grid_size || (k_.persistent && atom.first == ExprKind::block_index)) complain(what + " " + text(e) + " depends on how many blocks run, and on which this is" + line);
+            if (atom.first == ExprKind::grid_size || (k_.persistent && atom.first == ExprKind::block_index))
+                complain(what + " " + text(e) + " depends on how many blocks run, and on which this is" + line);
             std::int64_t& p = period_[atom];
             p = std::lcm(std::max<std::int64_t>(1, p), step.period);
             if (in_memory) {
@@ -234,15 +243,16 @@ private:
         }
     }
 
-    // Where a loop does not start at a constant, the place where it starts is as periodic as what follows its variable; and the variable of a loop that
-    // strides over the blocks of a launch says nothing of how many iterations were before.
+    // Where a loop does not start at a constant, the place where it starts is as periodic as what follows its variable; and the variable of
+    // a loop that strides over the blocks of a launch says nothing of how many iterations were before.
     void starts_of_loops() {
         for (const auto& [variable, list] : loops_) {
             const auto found = period_.find({ExprKind::var, variable});
             if (found == period_.end()) continue;
             for (const ir::For* f : list) {
                 if (!f->step.as_constant() || (k_.persistent && shapes_.of(f->lo).atoms.count({ExprKind::block_index, 0}) != 0)) {
-                    complain("a slot, a phase or a condition follows `" + k_.vars[at(variable)].name + "`, which counts the tiles of all blocks; count those of this block in a variable of its own");
+                    complain("a slot, a phase or a condition follows `" + k_.vars[at(variable)].name +
+                             "`, which counts the tiles of all blocks; count those of this block in a variable of its own");
                     continue;
                 }
                 if (f->lo.as_constant() || found->second <= 1) continue;
@@ -270,7 +280,9 @@ private:
     }
     Expr written_out(const Expr& e, int depth = 0) {
         return ir::substitute(e, [&](const ir::ExprNode& n) -> std::optional<Expr> {
-            if (n.kind != ExprKind::var || !loops_[n.id].empty() || assigned_[n.id].size() != 1 || mentions(assigned_[n.id][0], n.id) || depth > 16) return std::nullopt;
+            if (n.kind != ExprKind::var || !loops_[n.id].empty() || assigned_[n.id].size() != 1 || mentions(assigned_[n.id][0], n.id) ||
+                depth > 16)
+                return std::nullopt;
             return written_out(assigned_[n.id][0], depth + 1);
         });
     }
@@ -293,7 +305,8 @@ private:
     void bounds_of(const Stmt& s, const ir::For& f, const std::vector<const ir::For*>& around) {
         const Expr trips = written_out(f.hi - f.lo);
         bool moves = false;
-        visit(trips, [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !instances_.count(x->id) && !leaf_shape(x).atoms.empty(); });
+        visit(trips,
+              [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !instances_.count(x->id) && !leaf_shape(x).atoms.empty(); });
         visit(trips, [&](const Expr& x) { moves |= x.kind() == ExprKind::var && !leaf_shape(x).known(); });
         if (!moves || reads_data(trips)) return;
         const Shape shape = shapes_.of(trips);
@@ -309,20 +322,23 @@ private:
             regular = regular && !grows_with;
             grows_with = atom.second;
             const auto loop = loops_.find(atom.second);
-            regular = regular && loop != loops_.end() && loop->second.size() == 1 && loop->second[0]->step.as_constant() && loop->second[0]->lo.as_constant();
+            regular = regular && loop != loops_.end() && loop->second.size() == 1 && loop->second[0]->step.as_constant() &&
+                      loop->second[0]->lo.as_constant();
             if (regular) growing_.emplace(&f, std::make_pair(atom.second, step));
         }
         if (regular) return;
         result_.irregular.push_back({&s, around.empty() ? nullptr : around.front(), trips});
-        if (around.size() != 1 || !f.lo.as_constant() || !f.step.is_constant(1)) complain("the trip count " + text(f.hi) + " of a loop inside another is followed only one loop deep" + (s.loc.line ? " at line " + std::to_string(s.loc.line) : ""));
+        if (around.size() != 1 || !f.lo.as_constant() || !f.step.is_constant(1))
+            complain("the trip count " + text(f.hi) + " of a loop inside another is followed only one loop deep" +
+                     (s.loc.line ? " at line " + std::to_string(s.loc.line) : ""));
     }
 
     // What a variable gains in one execution of a region.
     struct Gain {
         std::int64_t net = 0;
         bool touched = false, exact = true;
-        bool in_loops = false;     // in a loop of its own, whose trip count is no constant
-        std::int64_t slower = 1;   // by conditions around it
+        bool in_loops = false;    // in a loop of its own, whose trip count is no constant
+        std::int64_t slower = 1;  // by conditions around it
     };
     Gain gain(const ir::Region& region, int variable) {
         Gain g;
@@ -337,7 +353,8 @@ private:
         for (const Stmt& s : region) {
             if (auto* a = std::get_if<ir::Assign>(&s.op); a && a->var == variable) {
                 g.touched = true;
-                const bool adds = a->value.kind() == ExprKind::add && a->value->args[0].kind() == ExprKind::var && a->value->args[0]->id == variable && a->value->args[1].as_constant();
+                const bool adds = a->value.kind() == ExprKind::add && a->value->args[0].kind() == ExprKind::var &&
+                                  a->value->args[0]->id == variable && a->value->args[1].as_constant();
                 if (adds) g.net += *a->value->args[1].as_constant();
                 else g.exact = false;
             }
@@ -355,7 +372,8 @@ private:
                 inner.touched |= other.touched;
                 inner.in_loops |= other.in_loops;
                 if (inner.touched && !fixed(i->condition)) {
-                    for (const auto& [atom, step] : shapes_.of(i->condition).atoms) inner.slower = std::min(inner.slower * step.period, longest_period);
+                    for (const auto& [atom, step] : shapes_.of(i->condition).atoms)
+                        inner.slower = std::min(inner.slower * step.period, longest_period);
                 }
                 join(inner, 1, false);
             }
@@ -376,7 +394,9 @@ private:
                 if (const auto found = growing_.find(f); found != growing_.end()) {
                     const auto& [variable, step] = found->second;
                     std::int64_t& far = reach_[variable];
-                    far = std::max(far, std::min<std::int64_t>((loop.cap + 2) * step.period / std::max<std::int64_t>(1, std::abs(step.growth)) + 1, 4 * farthest_reach));
+                    far = std::max(
+                        far, std::min<std::int64_t>((loop.cap + 2) * step.period / std::max<std::int64_t>(1, std::abs(step.growth)) + 1,
+                                                    4 * farthest_reach));
                 }
             }
             if (auto* i = std::get_if<ir::If>(&s.op)) caps(i->then), caps(i->otherwise);
@@ -387,7 +407,7 @@ private:
     SteeringLoop cap_of(const ir::For& f) {
         SteeringLoop loop;
         loop.loop = &f;
-        loop.reach = loop.own_reach = trip_reach_ + reach_[f.var] + end_reach_[f.var];   // start and end may lie apart
+        loop.reach = loop.own_reach = trip_reach_ + reach_[f.var] + end_reach_[f.var];  // start and end may lie apart
         std::int64_t in_memory = 1;
         auto iterations = [&](const std::map<ShapeAtom, std::int64_t>& periods) {
             std::int64_t all = 1;
@@ -408,8 +428,11 @@ private:
         };
         loop.period = iterations(period_);
         in_memory = iterations(places_period_);
-        bool barriers = false;   // their phases go on whatever the text says
-        ir::for_each_stmt(f.body, [&](const Stmt& s) { barriers |= std::holds_alternative<ir::BarrierWait>(s.op) || std::holds_alternative<ir::BarrierArrive>(s.op) || std::holds_alternative<ir::BarrierExpect>(s.op) || std::holds_alternative<ir::CpAsyncArrive>(s.op); });
+        bool barriers = false;  // their phases go on whatever the text says
+        ir::for_each_stmt(f.body, [&](const Stmt& s) {
+            barriers |= std::holds_alternative<ir::BarrierWait>(s.op) || std::holds_alternative<ir::BarrierArrive>(s.op) ||
+                        std::holds_alternative<ir::BarrierExpect>(s.op) || std::holds_alternative<ir::CpAsyncArrive>(s.op);
+        });
         if (barriers) loop.period = std::min(std::lcm(loop.period, 2 * in_memory), longest_period + 1);
         for (const auto& [counter_id, far] : reach_) {
             if (!counter(counter_id)) continue;
@@ -418,7 +441,8 @@ private:
             if (g.touched && !g.in_loops) loop.own_part = std::max(loop.own_part, far);
         }
         loop.own_part += loop.own_reach;
-        if (loop.period > longest_period) complain("the slots and phases repeat after more than " + std::to_string(longest_period) + " iterations");
+        if (loop.period > longest_period)
+            complain("the slots and phases repeat after more than " + std::to_string(longest_period) + " iterations");
         loop.cap = loop.reach + loop.period + in_memory + 1;
         loop.distance = loop.reach + in_memory + 1;
         result_.period = std::max(result_.period, std::min(loop.period, longest_period));
@@ -447,7 +471,8 @@ private:
             if (auto c = e->args[1].as_constant()) return add(affine(e->args[0]), *c), a;
         }
         // A variable that is assigned once, outside its own loops, is what it was assigned.
-        if (e.kind() == ExprKind::var && loops_[e->id].empty() && assigned_[e->id].size() == 1 && !mentions(assigned_[e->id][0], e->id) && depth_ < 8) {
+        if (e.kind() == ExprKind::var && loops_[e->id].empty() && assigned_[e->id].size() == 1 && !mentions(assigned_[e->id][0], e->id) &&
+            depth_ < 8) {
             ++depth_;
             a = affine(assigned_[e->id][0]);
             --depth_;
@@ -460,7 +485,9 @@ private:
 
     // Part of a table of tiles: which contents it may have is promised.
     bool in_a_table(int tensor) const {
-        return std::any_of(k_.tensors.begin(), k_.tensors.end(), [&](const ir::Tensor& t) { return t.tile_ends && (&t == &k_.tensors[at(tensor)] || t.tile_ends->starts == tensor); });
+        return std::any_of(k_.tensors.begin(), k_.tensors.end(), [&](const ir::Tensor& t) {
+            return t.tile_ends && (&t == &k_.tensors[at(tensor)] || t.tile_ends->starts == tensor);
+        });
     }
 
     // A comparison of entries of a table of tiles with one another and with constants (how high is this tile?): like a trip count that
@@ -484,13 +511,17 @@ private:
         std::int64_t factor = 0;
         for (const auto& [text, term] : d.terms) {
             if (term.first.kind() != ExprKind::var || !grows(term.first->id)) continue;
-            if (factor != 0 && !(counter(variable->id) && counter(term.first->id) && term.second == -factor)) return false;   // where two that grow meet is anywhere
+            if (factor != 0 && !(counter(variable->id) && counter(term.first->id) && term.second == -factor))
+                return false;  // where two that grow meet is anywhere
             if (!partner.empty()) return false;
-            if (factor != 0) partner = text, other = term.first;   // two counters: their difference starts at a constant and changes by constants
+            if (factor != 0)
+                partner = text, other = term.first;  // two counters: their difference starts at a constant and changes by constants
             else name = text, variable = term.first, factor = term.second;
         }
         if (factor == 0) return edge_of_a_size(d);
-        const std::int64_t step = counter(variable->id) || loops_[variable->id].empty() ? 1 : std::abs(loops_[variable->id].front()->step.as_constant().value_or(1));
+        const std::int64_t step = counter(variable->id) || loops_[variable->id].empty()
+                                      ? 1
+                                      : std::abs(loops_[variable->id].front()->step.as_constant().value_or(1));
         // How many iterations from where `rest` is zero the truth may change; nothing where that is not known.
         auto near = [&](const Affine& rest) -> std::optional<std::int64_t> {
             std::int64_t far = std::abs(rest.constant);
@@ -513,14 +544,16 @@ private:
         Affine rest = d;
         rest.terms.erase(name);
         if (!partner.empty()) rest.terms.erase(partner);
-        const bool from_zero = loops_[variable->id].empty() || std::all_of(loops_[variable->id].begin(), loops_[variable->id].end(), [](const ir::For* f) { return f->lo.as_constant().has_value(); });
+        const bool from_zero =
+            loops_[variable->id].empty() || std::all_of(loops_[variable->id].begin(), loops_[variable->id].end(),
+                                                        [](const ir::For* f) { return f->lo.as_constant().has_value(); });
         if (const auto n = near(rest); n && from_zero) return accept(*n, reach_);
         if (!partner.empty() || loops_[variable->id].empty()) return false;
         // Near the end of the variable's own loop, or near the start of one that starts elsewhere: of each that it has.
         std::int64_t farthest = 0;
         for (const ir::For* f : loops_[variable->id]) {
             const Affine hi = affine(f->hi);
-            Affine r = rest;   // factor * v + rest, with v = hi: should be near zero
+            Affine r = rest;  // factor * v + rest, with v = hi: should be near zero
             accumulate(r, hi, factor);
             auto n = near(r);
             // factor * ((x + q) / factor) is x up to factor.
@@ -544,9 +577,10 @@ private:
             if (!n) return false;
             farthest = std::max(farthest, *n);
         }
-        return accept(farthest, end_reach_);   // or at its start, which counts alike
+        return accept(farthest, end_reach_);  // or at its start, which counts alike
     }
-    // No loop moves it: blocks of a few elements up to where a size ends. Which of them are there hangs on the size's remainder, or on the size where it is small.
+    // No loop moves it: blocks of a few elements up to where a size ends. Which of them are there hangs on the size's remainder, or on the
+    // size where it is small.
     bool edge_of_a_size(const Affine& d) {
         std::int64_t wide = std::abs(d.constant), blocks = 0;
         int size = -1;
@@ -578,7 +612,8 @@ private:
         for (const auto& [text, term] : rest.terms) {
             if (term.first.kind() != ExprKind::size || std::abs(term.second) != 1) continue;
             const std::int64_t turn = ir::floor_mod(term.second > 0 ? -rest.constant : rest.constant, factor);
-            for (std::int64_t near : {turn - 1, turn, turn + 1}) result_.remainders[term.first->id].insert({factor, ir::floor_mod(near, factor)});
+            for (std::int64_t near : {turn - 1, turn, turn + 1})
+                result_.remainders[term.first->id].insert({factor, ir::floor_mod(near, factor)});
         }
     }
     // A loop's variable or a counter, whose value has no bound.
@@ -592,8 +627,9 @@ private:
     bool counter(int id) {
         const auto& values = assigned_[id];
         return loops_[id].empty() && !values.empty() && std::all_of(values.begin(), values.end(), [&](const Expr& v) {
-            return v.as_constant() || (v.kind() == ExprKind::add && v->args[0].kind() == ExprKind::var && v->args[0]->id == id && v->args[1].as_constant());
-        });
+                   return v.as_constant() || (v.kind() == ExprKind::add && v->args[0].kind() == ExprKind::var && v->args[0]->id == id &&
+                                              v->args[1].as_constant());
+               });
     }
 
     void collect(const ir::Region& region) {
@@ -640,9 +676,10 @@ private:
                 }
                 collect(x->body);
             }
-            if (auto* x = std::get_if<ir::If>(&s.op); x && x->vote >= 0) collect(x->then);   // runs take it always; it has no part in the order of events
+            if (auto* x = std::get_if<ir::If>(&s.op); x && x->vote >= 0)
+                collect(x->then);  // runs take it always; it has no part in the order of events
             else if (x) {
-                const bool calm = neutral(x->then) && neutral(x->otherwise);   // forced where no run takes it both ways: it steers nothing
+                const bool calm = neutral(x->then) && neutral(x->otherwise);  // forced where no run takes it both ways: it steers nothing
                 if (const auto threshold = calm ? std::nullopt : trip_threshold(x->condition)) {
                     result_.statements.insert(&s);
                     result_.expressions.push_back(x->condition);
@@ -678,7 +715,8 @@ private:
     }
 
     static void add_once(std::vector<Expr>& list, const Expr& condition) {
-        if (!condition.as_constant() && std::none_of(list.begin(), list.end(), [&](const Expr& e) { return ir::same(e, condition); })) list.push_back(condition);
+        if (!condition.as_constant() && std::none_of(list.begin(), list.end(), [&](const Expr& e) { return ir::same(e, condition); }))
+            list.push_back(condition);
     }
 
     // The trip count of a loop from 0 in steps of 1, compared with a constant: that constant.
@@ -708,7 +746,8 @@ private:
         visit(e, [&](const Expr& x) {
             if (x.kind() == ExprKind::element || x.kind() == ExprKind::cluster_rank) all = false;
             if (x.kind() != ExprKind::var) return;
-            if (!loops_[x->id].empty() || assigned_[x->id].size() != 1 || k_.vars[at(x->id)].kind == ir::Variable::Kind::instance || depth_ > 8) {
+            if (!loops_[x->id].empty() || assigned_[x->id].size() != 1 || k_.vars[at(x->id)].kind == ir::Variable::Kind::instance ||
+                depth_ > 8) {
                 all = false;
                 return;
             }
@@ -723,16 +762,17 @@ private:
     ir::ExprNames names_;
     std::map<int, std::vector<Expr>> assigned_;
     std::map<int, std::vector<const ir::For*>> loops_;
-    std::map<int, int> instances_;                 // how many of its role there are, by the variable that numbers them
+    std::map<int, int> instances_;  // how many of its role there are, by the variable that numbers them
     ShapeReader shapes_;
     std::map<int, Shape> variables_;
-    std::map<ShapeAtom, std::int64_t> period_, places_period_;   // of all that steers; of slots and places in memory
-    std::map<int, std::int64_t> reach_, end_reach_;   // by variable: iterations from the start, and from the end of its loop, at which a condition may change
+    std::map<ShapeAtom, std::int64_t> period_, places_period_;  // of all that steers; of slots and places in memory
+    std::map<int, std::int64_t> reach_,
+        end_reach_;  // by variable: iterations from the start, and from the end of its loop, at which a condition may change
     std::int64_t trip_reach_ = 0;
-    std::map<const ir::For*, std::pair<int, Shape::Step>> growing_;   // loops whose trip count grows with the variable of one around
+    std::map<const ir::For*, std::pair<int, Shape::Step>> growing_;  // loops whose trip count grows with the variable of one around
     std::vector<std::tuple<Expr, std::string, std::string, bool>> places_;
     std::vector<std::tuple<Expr, const Stmt*, std::string>> conditions_;
-    std::vector<std::tuple<Expr, const Stmt*, std::int64_t>> trip_conditions_;   // with the constant they compare with
+    std::vector<std::tuple<Expr, const Stmt*, std::int64_t>> trip_conditions_;  // with the constant they compare with
     int depth_ = 0;
     Steering result_;
 };

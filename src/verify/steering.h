@@ -27,25 +27,26 @@ struct SteeringLoop {
 struct IrregularLoop {
     const ir::Stmt* stmt = nullptr;
     const ir::For* around = nullptr;
-    ir::Expr trips;              // variables that have one definition written out
+    ir::Expr trips;  // variables that have one definition written out
 };
 
 struct Steering {
-    std::vector<ir::Expr> expressions;        // they and, through assignments, all that they depend on
-    std::size_t direct = 0;                   // so many of them steer themselves
-    std::int64_t period = 2;                  // iterations after which slots, parities and periodic conditions repeat: the longest of all loops
+    std::vector<ir::Expr> expressions;  // they and, through assignments, all that they depend on
+    std::size_t direct = 0;             // so many of them steer themselves
+    std::int64_t period = 2;            // iterations after which slots, parities and periodic conditions repeat: the longest of all loops
     std::map<const ir::Stmt*, SteeringLoop> loops;
     std::vector<IrregularLoop> irregular;
-    std::map<int, std::int64_t> residues;     // by size: places and conditions follow its remainder by this
-    std::map<int, std::set<std::pair<std::int64_t, std::int64_t>>> remainders;   // by size: (divisor, remainder) next to which a condition turns
-    std::map<int, std::int64_t> block_residues;   // by axis: places and conditions follow the block's index modulo this
-    bool by_block = false;                    // block indices steer: blocks differ
-    std::vector<int> tensors;                 // index tensors that steer
+    std::map<int, std::int64_t> residues;  // by size: places and conditions follow its remainder by this
+    std::map<int, std::set<std::pair<std::int64_t, std::int64_t>>>
+        remainders;                              // by size: (divisor, remainder) next to which a condition turns
+    std::map<int, std::int64_t> block_residues;  // by axis: places and conditions follow the block's index modulo this
+    bool by_block = false;                       // block indices steer: blocks differ
+    std::vector<int> tensors;                    // index tensors that steer
     // Each once: conditions over sizes and block indices alone around something that steers, and all around mere register work.
     std::vector<ir::Expr> fixed_conditions, calm_conditions;
-    std::set<const ir::Stmt*> statements;     // loops and branches around something that synchronises or touches shared memory
-    std::set<const ir::Stmt*> by_data;        // those branches that promised contents of index tensors decide: the runs must see both ways
-    std::string obstacle;                     // the first expression that the cut-off lemma cannot handle
+    std::set<const ir::Stmt*> statements;  // loops and branches around something that synchronises or touches shared memory
+    std::set<const ir::Stmt*> by_data;     // those branches that promised contents of index tensors decide: the runs must see both ways
+    std::string obstacle;                  // the first expression that the cut-off lemma cannot handle
 
     bool steers(const ir::Stmt& s) const { return statements.count(&s) != 0; }
 };

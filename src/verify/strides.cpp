@@ -28,10 +28,11 @@ public:
             Obligation o;
             o.kind = "places";
             o.code = "TW1003";
-            o.text = t.is_output ? "every element of " + t.name + " has a place of its own, all sizes" : "no element of " + t.name + " lies before its first, all sizes";
+            o.text = t.is_output ? "every element of " + t.name + " has a place of its own, all sizes"
+                                 : "no element of " + t.name + " lies before its first, all sizes";
             o.loc = k_.loc;
             prover_.push();
-            for (const ir::Expr& e : t.dims) prover_.assume(at_least(of(e), Poly(1)));   // a tensor without elements has no two that meet
+            for (const ir::Expr& e : t.dims) prover_.assume(at_least(of(e), Poly(1)));  // a tensor without elements has no two that meet
             const bool proved = none_before_the_first(t, o.reason) && (!t.is_output || apart(t, o.reason));
             o.prover = proved ? (prover_.last().empty() ? "affine" : prover_.last()) : "";
             prover_.pop();
@@ -45,7 +46,9 @@ public:
 
 private:
     Integers::Leaf leaf() {
-        return [this](const ir::ExprNode& n) { return n.kind == ir::ExprKind::size ? sizes_[static_cast<std::size_t>(n.id)] : Poly::of(ints_.fresh("unset")); };
+        return [this](const ir::ExprNode& n) {
+            return n.kind == ir::ExprKind::size ? sizes_[static_cast<std::size_t>(n.id)] : Poly::of(ints_.fresh("unset"));
+        };
     }
     Poly of(const ir::Expr& e) { return ints_.from(e, leaf()); }
     std::string text(const ir::Expr& e) const { return ir::to_string(e, ir::names_of(k_)); }
@@ -60,11 +63,14 @@ private:
     }
 
     // A stride matters only where the dimension has two indices.
-    bool holds_where_it_matters(const ir::Tensor& t, std::size_t d, const Condition& c) { return prover_.holds(either(at_least(Poly(1), of(t.dims[d])), c)); }
+    bool holds_where_it_matters(const ir::Tensor& t, std::size_t d, const Condition& c) {
+        return prover_.holds(either(at_least(Poly(1), of(t.dims[d])), c));
+    }
 
     bool none_before_the_first(const ir::Tensor& t, std::string& why) {
         for (std::size_t d = 0; d < t.dims.size(); ++d) {
-            if (!holds_where_it_matters(t, d, at_least(of(t.strides[d]), Poly(0)))) return why = "stride " + std::to_string(d) + ", " + text(t.strides[d]) + ", may be negative", false;
+            if (!holds_where_it_matters(t, d, at_least(of(t.strides[d]), Poly(0))))
+                return why = "stride " + std::to_string(d) + ", " + text(t.strides[d]) + ", may be negative", false;
         }
         return true;
     }
@@ -88,8 +94,11 @@ private:
             } while (std::next_permutation(order.begin(), order.end()));
         }
         std::string strides, dims;
-        for (std::size_t d = 0; d < t.dims.size(); ++d) strides += (d ? ", " : "") + text(t.strides[d]), dims += (d ? ", " : "") + text(t.dims[d]);
-        why = "with strides (" + strides + ") two elements of (" + dims + ") may be one place: a stride must be longer than what the dimensions below it reach, for every size that the assumptions admit";
+        for (std::size_t d = 0; d < t.dims.size(); ++d)
+            strides += (d ? ", " : "") + text(t.strides[d]), dims += (d ? ", " : "") + text(t.dims[d]);
+        why = "with strides (" + strides + ") two elements of (" + dims +
+              ") may be one place: a stride must be longer than what the dimensions below it reach, for every size that the assumptions "
+              "admit";
         return false;
     }
 

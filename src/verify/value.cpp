@@ -75,7 +75,7 @@ Value Values::intern(ValueNode n) {
     auto [it, fresh] = by_key_.emplace(std::move(key), static_cast<Value>(nodes_.size()));
     if (!fresh) return it->second;
     int height = 0;
-    n.atoms.clear();   // of a node that this one was made from
+    n.atoms.clear();  // of a node that this one was made from
     n.unknown_inside = n.kind == Kind::unknown;
     for (Value a : n.args) {
         height = std::max(height, node(a).height);
@@ -179,7 +179,7 @@ Value Values::where(const Condition& c, Value then, Value otherwise) {
     then = under(c, then, true);
     otherwise = under(c, otherwise, false);
     if (then == otherwise) return then;
-    if (c.kind == Condition::Kind::zero) {   // where(x == v, a, b)
+    if (c.kind == Condition::Kind::zero) {  // where(x == v, a, b)
         for (const auto& [m, k] : c.poly.terms) {
             if (m.size() != 1 || (k != 1 && k != -1)) continue;
             const Atom x = m[0];
@@ -188,14 +188,15 @@ Value Values::where(const Condition& c, Value then, Value otherwise) {
             if (ints_.mentions(v, x)) continue;
             if (merging_ < 4) {
                 ++merging_;
-                const bool same = replace(otherwise, {{x, v}}) == then;   // b at x = v is a: the mask says nothing
+                const bool same = replace(otherwise, {{x, v}}) == then;  // b at x = v is a: the mask says nothing
                 --merging_;
                 if (same) return otherwise;
             }
             const AtomInfo& info = ints_.info(x);
             auto at = v.constant();
             if (at && info.lower && info.upper && *info.upper == *info.lower + 1) {
-                auto blended = *at == *info.upper ? interpolated(otherwise, then, x, *info.lower) : interpolated(then, otherwise, x, *info.lower);
+                auto blended =
+                    *at == *info.upper ? interpolated(otherwise, then, x, *info.lower) : interpolated(then, otherwise, x, *info.lower);
                 if (blended) return *blended;
             }
         }
@@ -205,7 +206,7 @@ Value Values::where(const Condition& c, Value then, Value otherwise) {
         const ValueNode& inner = node(then);
         return where(both(c, inner.condition), inner.args[0], otherwise);
     }
-    if (node(otherwise).kind == Kind::where && node(otherwise).args[0] == then) {   // where(a, x, where(b, x, f))
+    if (node(otherwise).kind == Kind::where && node(otherwise).args[0] == then) {  // where(a, x, where(b, x, f))
         const ValueNode& inner = node(otherwise);
         return where(either(c, inner.condition), then, inner.args[1]);
     }
@@ -222,14 +223,17 @@ Value Values::sum(Coefficient constant, std::vector<std::pair<Coefficient, Value
     std::vector<Value> args;
     for (const auto& t : terms) args.push_back(t.second);
     bool lifted = false;
-    const Value masked = lift(args, [&](const std::vector<Value>& a) {
-        std::vector<std::pair<Coefficient, Value>> list;
-        for (std::size_t i = 0; i < a.size(); ++i) list.emplace_back(terms[i].first, a[i]);
-        return sum(constant, std::move(list));
-    }, lifted);
+    const Value masked = lift(
+        args,
+        [&](const std::vector<Value>& a) {
+            std::vector<std::pair<Coefficient, Value>> list;
+            for (std::size_t i = 0; i < a.size(); ++i) list.emplace_back(terms[i].first, a[i]);
+            return sum(constant, std::move(list));
+        },
+        lifted);
     if (lifted) return masked;
     std::map<Value, Coefficient> collected;
-    Poly integer;   // integer indices add up as polynomials
+    Poly integer;  // integer indices add up as polynomials
     bool has_integer = false;
     std::function<void(const Coefficient&, Value)> add = [&](const Coefficient& c, Value v) {
         const ValueNode& n = node(v);
@@ -276,7 +280,9 @@ Value Values::sum(Coefficient constant, std::vector<std::pair<Coefficient, Value
 std::optional<Value> Values::interpolated(Value a, Value b, Atom x, std::int64_t zero) {
     if (a == b) return a;
     const ValueNode &m = node(a), &n = node(b);
-    if (m.kind != n.kind || m.name != n.name || m.id != n.id || m.weights != n.weights || m.args.size() != n.args.size() || m.indices.size() != n.indices.size()) return std::nullopt;
+    if (m.kind != n.kind || m.name != n.name || m.id != n.id || m.weights != n.weights || m.args.size() != n.args.size() ||
+        m.indices.size() != n.indices.size())
+        return std::nullopt;
     if (m.number != n.number) return std::nullopt;
     bool ok = true;
     auto blend = [&](const Poly& p, const Poly& q) {

@@ -10,11 +10,12 @@
 //             side is the identity clip the range, and only then; neighbouring ranges of one body unite (a sum's must meet
 //             exactly: nothing twice, nothing left out; a maximum's may overlap).
 //   where     masks, pulled outwards through elementwise functions, so that a fill value is seen to become what it becomes
-// A tag is a real number. Rounding of floats is no part of it, but of what goes with it (Rounding): where a rounded value is compared, or becomes an
-// integer or an index, the rounding is a function of the tag (value_types.cpp); so is what integers of a width make of a whole number.
+// A tag is a real number. Rounding of floats is no part of it, but of what goes with it (Rounding): where a rounded value is compared, or
+// becomes an integer or an index, the rounding is a function of the tag (value_types.cpp); so is what integers of a width make of a whole
+// number.
 //
-// Every rewrite holds for all reals that the value may be: where it has a condition (a sign, not being 0), that is shown (value_sign.cpp) or the rewrite is
-// not made. Coefficients and powers are exact (coefficient.h).
+// Every rewrite holds for all reals that the value may be: where it has a condition (a sign, not being 0), that is shown (value_sign.cpp)
+// or the rewrite is not made. Coefficients and powers are exact (coefficient.h).
 #pragma once
 
 #include <deque>
@@ -34,14 +35,14 @@ namespace tw::verify {
 
 using Value = int;
 
-// How the machine's value of a tag may differ from it: not at all (but for f32 arithmetic), by one rounding to `type` at the end, or in a way that is
-// not followed any further.
+// How the machine's value of a tag may differ from it: not at all (but for f32 arithmetic), by one rounding to `type` at the end, or in a
+// way that is not followed any further.
 struct Rounding {
     enum class Kind : std::uint8_t { exact, to_type, lost } kind = Kind::exact;
     target::DType type{};
     friend bool operator==(const Rounding&, const Rounding&) = default;
 };
-Rounding joined(const Rounding& a, const Rounding& b);   // of two ways to a value, either
+Rounding joined(const Rounding& a, const Rounding& b);  // of two ways to a value, either
 
 struct Typed {
     Value value = 0;
@@ -49,23 +50,35 @@ struct Typed {
 };
 
 bool is_unsigned(target::DType type);
-std::optional<target::DType> converted_to(const std::string& function);   // T of "wrap:T" and its like
+std::optional<target::DType> converted_to(const std::string& function);  // T of "wrap:T" and its like
 
 struct ValueNode {
-    enum class Kind : std::uint8_t { number, element, scalar, index, sum, product, function, extreme, reduce, where, unknown } kind = Kind::number;
-    Coefficient number = 0;           // number; sum: the constant
-    int id = 0;                       // tensor, scalar, unknown
-    std::string name;                 // function: its name; extreme and reduce: "max", "min", "sum", ...
-    std::vector<Poly> indices;        // element; index: one polynomial
-    std::vector<Value> args;          // terms, bases, arguments; reduce: body; where: then, otherwise
-    std::vector<Coefficient> weights; // sum: coefficients; product: powers
-    Condition condition;              // where
-    Atom variable = -1;               // reduce
-    Poly lo, hi;                      // reduce
-    int height = 0;                   // nesting depth of reduces, to name bound variables
-    bool unknown_inside = false;      // some part of it is unknown
-    bool low = false, high = false;   // an infinite fill may make it minus or plus infinity: it cancels nothing
-    std::vector<Atom> atoms;          // all that it mentions, bound ones and those inside operations too; sorted
+    enum class Kind : std::uint8_t {
+        number,
+        element,
+        scalar,
+        index,
+        sum,
+        product,
+        function,
+        extreme,
+        reduce,
+        where,
+        unknown
+    } kind = Kind::number;
+    Coefficient number = 0;            // number; sum: the constant
+    int id = 0;                        // tensor, scalar, unknown
+    std::string name;                  // function: its name; extreme and reduce: "max", "min", "sum", ...
+    std::vector<Poly> indices;         // element; index: one polynomial
+    std::vector<Value> args;           // terms, bases, arguments; reduce: body; where: then, otherwise
+    std::vector<Coefficient> weights;  // sum: coefficients; product: powers
+    Condition condition;               // where
+    Atom variable = -1;                // reduce
+    Poly lo, hi;                       // reduce
+    int height = 0;                    // nesting depth of reduces, to name bound variables
+    bool unknown_inside = false;       // some part of it is unknown
+    bool low = false, high = false;    // an infinite fill may make it minus or plus infinity: it cancels nothing
+    std::vector<Atom> atoms;           // all that it mentions, bound ones and those inside operations too; sorted
 };
 
 class Values {
@@ -79,21 +92,21 @@ public:
     Value unknown(const std::string& why);
     Value sum(Coefficient constant, std::vector<std::pair<Coefficient, Value>> terms);
     Value product(std::vector<std::pair<Value, Coefficient>> bases);
-    Value apply(const std::string& function, std::vector<Value> args);   // names of ir::ElementOp
+    Value apply(const std::string& function, std::vector<Value> args);  // names of ir::ElementOp
     Value where(const Condition& c, Value then, Value otherwise);
     Value reduce(const std::string& op, Atom variable, Poly lo, Poly hi, Value body);
 
     // Types (value_types.cpp).
-    Value wrapped(target::DType to, Value v);      // a whole number's low bits
-    Value truncated(target::DType to, Value v);    // a float as an integer
+    Value wrapped(target::DType to, Value v);    // a whole number's low bits
+    Value truncated(target::DType to, Value v);  // a float as an integer
     Value rounded(target::DType to, Value v);
     Typed converted(const Typed& x, target::DType from, target::DType to);
     Typed computed(const std::string& function, const std::vector<Typed>& args, std::optional<target::DType> type);
     Typed folded(const std::string& op, Atom x, const Poly& lo, const Poly& hi, const Typed& body, std::optional<target::DType> type);
     Value as_computed(const Typed& x);
-    bool fits(Value v, target::DType type);        // a whole number that the type holds exactly
+    bool fits(Value v, target::DType type);  // a whole number that the type holds exactly
     bool is_whole(Value v) const;
-    std::optional<Poly> as_integer(Value v) const; // a whole number made of integers of the kernel
+    std::optional<Poly> as_integer(Value v) const;  // a whole number made of integers of the kernel
 
     // Signs that a value may have, and the first part of it that has no value somewhere (value_sign.cpp).
     static constexpr unsigned negative_sign = 1, zero_sign = 2, positive_sign = 4, any_sign = 7;
@@ -146,10 +159,10 @@ public:
     // The same, as an output of this type has it.
     Value from(const ir::Term& t, const Integers::Leaf& leaf, std::map<int, Poly>& bound, target::DType output);
 
-    std::vector<target::DType> tensor_types;   // of the tensors that elements are of
-    std::set<Atom> sizes;                      // symbols that are sizes: at least 1
-    std::set<int> positive_scalars;            // promised by the caller
-    std::vector<Poly> extents;                 // of the tensors' dimensions: bounded by what a launch admits
+    std::vector<target::DType> tensor_types;  // of the tensors that elements are of
+    std::set<Atom> sizes;                     // symbols that are sizes: at least 1
+    std::set<int> positive_scalars;           // promised by the caller
+    std::vector<Poly> extents;                // of the tensors' dimensions: bounded by what a launch admits
 
     // Other numbers for the tensors and scalars of the terms that `from` translates (those of the program that launches a kernel).
     const std::vector<int>* tensor_names = nullptr;
@@ -170,16 +183,20 @@ private:
     std::optional<Value> spread_over_sum(const Coefficient& coefficient, const std::map<Value, Coefficient>& collected);
     Value magnitude(Value a);
     Value infinite_product(const Coefficient& coefficient, const std::map<Value, Coefficient>& factors);
-    struct Bounds { __int128 low, high; };
+    struct Bounds {
+        __int128 low, high;
+    };
     std::optional<Bounds> bounds(Value v);
     bool whole_within(Value v, std::int64_t low, std::int64_t high);
     Value low_bits(Value v, int bits);
     bool is_plain_number(Value v) const;
-    std::unordered_map<std::uint64_t, unsigned> signs_;                    // by the prover's state and value
+    std::unordered_map<std::uint64_t, unsigned> signs_;  // by the prover's state and value
     std::unordered_map<std::uint64_t, std::optional<Value>> undefined_;
     Value replace(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);
     Value replace_parts(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done);
-    Value rewritten(Value v, const std::function<std::optional<Value>(Value)>& change);   // the outermost parts for which `change` has a value, replaced by it
+    Value rewritten(
+        Value v,
+        const std::function<std::optional<Value>(Value)>& change);  // the outermost parts for which `change` has a value, replaced by it
     Value intern(ValueNode n);
     void mark_infinite(ValueNode& n) const;
     std::optional<Poly> promised_value(Atom element);
@@ -189,20 +206,22 @@ private:
     Value lift(const std::vector<Value>& args, const std::function<Value(const std::vector<Value>&)>& make, bool& lifted);
     bool unite_products(std::map<Value, Coefficient>& bases);
     Value merged_sums(const Coefficient& constant, std::map<Value, Coefficient> terms);
-    struct SumFactor {                                   // a sum among the factors of a term, and the other factors
+    struct SumFactor {  // a sum among the factors of a term, and the other factors
         Value reduce = 0;
         std::vector<std::pair<Value, Coefficient>> others;
     };
     std::vector<SumFactor> sum_factors(Value term) const;
     std::optional<Poly> counted_before(const Poly& count, Atom k, const Poly& first) const;
-    struct Chosen { Value a, b, then, otherwise; };
+    struct Chosen {
+        Value a, b, then, otherwise;
+    };
     std::optional<Chosen> chosen_where_equal(Value v) const;
     bool is_among(Value x, const std::vector<Atom>& around, Value top);
     bool is_part_of(Value part, Value whole, std::vector<Atom> around);
     std::optional<Value> place_in_whole(Value v);
     Condition condition_of(Value v, bool& ok);
     Value under(const Condition& c, Value v, bool holds);
-    std::optional<Poly> count_of(const Poly& p) const;   // p, where it is max(0, p)
+    std::optional<Poly> count_of(const Poly& p) const;  // p, where it is max(0, p)
     Condition end_as_mask(Atom i, const Poly& end, bool upper);
     std::optional<Poly> sum_of_quotients(Atom x, const Poly& lo, const Poly& hi, const Poly& p);
     std::optional<Value> joined_digits(const std::string& op, Atom x, const Poly& lo, const Poly& hi, Value body);
@@ -211,7 +230,7 @@ private:
 
     Integers& ints_;
     Prover& prover_;
-    std::deque<ValueNode> nodes_;         // references to nodes stay valid while more are made
+    std::deque<ValueNode> nodes_;  // references to nodes stay valid while more are made
     std::map<std::string, Value> by_key_;
     int unknowns_ = 0;
     // What `simplified` made of a value or polynomial under the facts of a state of the prover.

@@ -32,7 +32,7 @@ Value Values::logarithm(Value a) {
         if (n.number == 1) return number(0);
         if (n.number.zero()) return number(-infinity);
         Coefficient c = n.number;
-        for (int k = 0; k < 128; ++k) {   // powers of two
+        for (int k = 0; k < 128; ++k) {  // powers of two
             if (c == 1) return number(Coefficient(k) * Coefficient(std::numbers::ln2));
             c *= Coefficient::fraction(1, 2);
         }
@@ -66,8 +66,9 @@ Value Values::magnitude(Value a) {
     const unsigned s = signs(a);
     if (!(s & negative_sign)) return a;
     if (!(s & positive_sign)) return scaled(-1, a);
-    if (n.kind == Kind::sum && n.args.size() == 1 && n.number.zero()) return scaled(n.weights[0].negative() ? -n.weights[0] : n.weights[0], magnitude(n.args[0]));
-    if (n.kind == Kind::sum && n.weights[0].negative()) return function("abs", {scaled(-1, a)});   // of x and -x one is taken
+    if (n.kind == Kind::sum && n.args.size() == 1 && n.number.zero())
+        return scaled(n.weights[0].negative() ? -n.weights[0] : n.weights[0], magnitude(n.args[0]));
+    if (n.kind == Kind::sum && n.weights[0].negative()) return function("abs", {scaled(-1, a)});  // of x and -x one is taken
     return function("abs", {a});
 }
 
@@ -79,7 +80,7 @@ Condition Values::condition_of(Value v, bool& ok) {
         c.kind = !n.number.zero() ? Condition::Kind::yes : Condition::Kind::no;
         return c;
     }
-    if (n.kind == Kind::where) {   // where(c, 1, 0) and its like
+    if (n.kind == Kind::where) {  // where(c, 1, 0) and its like
         bool yes = true, no = true;
         const Condition a = condition_of(n.args[0], yes), b = condition_of(n.args[1], no);
         if (yes && no) return either(both(n.condition, a), both(negated(n.condition), b));
@@ -112,9 +113,11 @@ Value Values::apply(const std::string& f, std::vector<Value> a) {
         if (auto p = as_number(a[1]); p && !p->infinite()) return product({{a[0], *p}});
     }
     bool lifted = false;
-    const Value masked = lift(a, [&](const std::vector<Value>& b) { return apply(f, b); }, lifted);
+    const Value masked = lift(
+        a, [&](const std::vector<Value>& b) { return apply(f, b); }, lifted);
     if (lifted) return masked;
-    if (const auto type = converted_to(f)) return f.starts_with("wrap:") ? wrapped(*type, a[0]) : f.starts_with("trunc:") ? truncated(*type, a[0]) : rounded(*type, a[0]);
+    if (const auto type = converted_to(f))
+        return f.starts_with("wrap:") ? wrapped(*type, a[0]) : f.starts_with("trunc:") ? truncated(*type, a[0]) : rounded(*type, a[0]);
     if (f == "exp") return exponential(a[0]);
     if (f == "exp2") return exponential(scaled(std::numbers::ln2, a[0]));
     if (f == "log") return logarithm(a[0]);
@@ -123,7 +126,8 @@ Value Values::apply(const std::string& f, std::vector<Value> a) {
     if (f == "max" || f == "min") return extreme(f, a);
     if (f == "abs") return magnitude(a[0]);
     if (f == "floor" || f == "ceil") {
-        if (const auto x = as_number(a[0]); x && !x->infinite()) return number(f == "floor" ? std::floor(x->value()) : std::ceil(x->value()));
+        if (const auto x = as_number(a[0]); x && !x->infinite())
+            return number(f == "floor" ? std::floor(x->value()) : std::ceil(x->value()));
         if (is_whole(a[0])) return a[0];
     }
     // Comparisons of integers are conditions; of data they stay functions.

@@ -1,5 +1,5 @@
-// Tags: the first place of an extreme value. A place is min(n, select(x(n) == top, n, inf)) with top the extreme of all x(n), and stays one when
-// top becomes that of more elements: as a sum of exponentials relative to a maximum does.
+// Tags: the first place of an extreme value. A place is min(n, select(x(n) == top, n, inf)) with top the extreme of all x(n), and stays one
+// when top becomes that of more elements: as a sum of exponentials relative to a maximum does.
 #include "verify/value_keys.h"
 
 namespace tw::verify {
@@ -13,8 +13,8 @@ std::optional<Values::Chosen> Values::chosen_where_equal(Value v) const {
     return Chosen{c.args[0], c.args[1], n.args[1], n.args[2]};
 }
 
-// Is x one of the elements that `top` is an extreme of? `around`: the variables of the folds that x stands in, outermost first; the prover knows their
-// ranges.
+// Is x one of the elements that `top` is an extreme of? `around`: the variables of the folds that x stands in, outermost first; the prover
+// knows their ranges.
 bool Values::is_among(Value x, const std::vector<Atom>& around, Value top) {
     if (x == top) return true;
     const ValueNode n = node(top);
@@ -96,8 +96,8 @@ std::optional<Value> Values::place_of_other(Value v, Value from, Value to, bool 
     return std::nullopt;
 }
 
-// select(part == whole, place of part, inf), where `whole` is the extreme of more elements than `part`: an element that equals `whole` equals `part`,
-// and then `part` equals `whole`. So it is the place of `whole` among the elements of `part`.
+// select(part == whole, place of part, inf), where `whole` is the extreme of more elements than `part`: an element that equals `whole`
+// equals `part`, and then `part` equals `whole`. So it is the place of `whole` among the elements of `part`.
 std::optional<Value> Values::place_in_whole(Value v) {
     const auto c = chosen_where_equal(v);
     if (!c || c->otherwise != number(identity("min"))) return std::nullopt;

@@ -1,5 +1,5 @@
-// Tags: products. A base carries a power only where the laws of powers hold for it; elsewhere a root or a reciprocal is a base of its own, which
-// cancels nothing.
+// Tags: products. A base carries a power only where the laws of powers hold for it; elsewhere a root or a reciprocal is a base of its own,
+// which cancels nothing.
 #include "verify/value_keys.h"
 
 namespace tw::verify {
@@ -31,7 +31,8 @@ void Values::raise(Value v, const Coefficient& p, std::map<Value, Coefficient>& 
     factors[function("pow", {v, number(p)})] += 1;
 }
 
-// The factors of a product, to a power that is not whole: those that are not negative, and |b| for an even power of b; what is left stays under one root.
+// The factors of a product, to a power that is not whole: those that are not negative, and |b| for an even power of b; what is left stays
+// under one root.
 void Values::raise_parts(const ValueNode& n, const Coefficient& p, std::map<Value, Coefficient>& factors) {
     std::vector<std::pair<Value, Coefficient>> rest;
     for (std::size_t i = 0; i < n.args.size(); ++i) {
@@ -46,14 +47,17 @@ Value Values::product(std::vector<std::pair<Value, Coefficient>> bases) {
     std::vector<Value> args;
     for (const auto& b : bases) args.push_back(b.first);
     bool lifted = false;
-    const Value masked = lift(args, [&](const std::vector<Value>& a) {
-        std::vector<std::pair<Value, Coefficient>> list;
-        for (std::size_t i = 0; i < a.size(); ++i) list.emplace_back(a[i], bases[i].second);
-        return product(std::move(list));
-    }, lifted);
+    const Value masked = lift(
+        args,
+        [&](const std::vector<Value>& a) {
+            std::vector<std::pair<Value, Coefficient>> list;
+            for (std::size_t i = 0; i < a.size(); ++i) list.emplace_back(a[i], bases[i].second);
+            return product(std::move(list));
+        },
+        lifted);
     if (lifted) return masked;
     Coefficient coefficient = 1;
-    bool zero = false;   // an empty sum: whatever it is multiplied with (a power of an empty maximum, say) stays empty
+    bool zero = false;  // an empty sum: whatever it is multiplied with (a power of an empty maximum, say) stays empty
     bool infinite = false;
     std::map<Value, Coefficient> collected;
     std::function<void(Value, const Coefficient&)> multiply = [&](Value v, const Coefficient& p) {
@@ -70,8 +74,9 @@ Value Values::product(std::vector<std::pair<Value, Coefficient>> bases) {
         } else if (n.kind == Kind::sum && n.args.size() == 1 && n.number.zero() && (p.integer() || n.weights[0].positive())) {
             coefficient *= n.weights[0].power(p);
             multiply(n.args[0], p);
-        } else if (const Poly* i = n.kind == Kind::index && p.integer() ? &n.indices[0] : nullptr; i && i->terms.size() == 1 && !(i->terms.begin()->second == 1 && i->terms.begin()->first.size() == 1)) {
-            coefficient *= Coefficient(i->terms.begin()->second).power(p);   // 8 * M * N as its factors: a count cancels part of another
+        } else if (const Poly* i = n.kind == Kind::index && p.integer() ? &n.indices[0] : nullptr;
+                   i && i->terms.size() == 1 && !(i->terms.begin()->second == 1 && i->terms.begin()->first.size() == 1)) {
+            coefficient *= Coefficient(i->terms.begin()->second).power(p);  // 8 * M * N as its factors: a count cancels part of another
             for (Atom a : i->terms.begin()->first) multiply(index(Poly::of(a)), p);
         } else if (n.kind == Kind::function && n.name == "rcp" && p.negative() && p.integer() && nonzero(n.args[0])) {
             multiply(n.args[0], -p);
@@ -112,9 +117,10 @@ Value Values::product(std::vector<std::pair<Value, Coefficient>> bases) {
     }
     Value result;
     if (n.args.empty()) return number(coefficient);
-    const bool whole = std::all_of(n.weights.begin(), n.weights.end(), [](const Coefficient& p) { return p.small_integer() && p.positive() && p.as_integer() < 8; });
+    const bool whole = std::all_of(n.weights.begin(), n.weights.end(),
+                                   [](const Coefficient& p) { return p.small_integer() && p.positive() && p.as_integer() < 8; });
     if (whole && std::all_of(n.args.begin(), n.args.end(), [&](Value v) { return node(v).kind == Kind::index; })) {
-        Poly all(1);   // and an integer again where nothing else is left
+        Poly all(1);  // and an integer again where nothing else is left
         for (std::size_t i = 0; i < n.args.size(); ++i) {
             for (std::int64_t times = 0; times < n.weights[i].as_integer(); ++times) all = all * node(n.args[i]).indices[0];
         }
@@ -135,7 +141,8 @@ Value Values::infinite_product(const Coefficient& coefficient, const std::map<Va
         const unsigned s = signs(v);
         if (has_unknown(v)) return v;
         if (s != positive_sign && s != negative_sign) sign = any_sign;
-        if (s == negative_sign && !p.even()) sign = sign == negative_sign ? positive_sign : sign == positive_sign ? negative_sign : any_sign;
+        if (s == negative_sign && !p.even())
+            sign = sign == negative_sign ? positive_sign : sign == positive_sign ? negative_sign : any_sign;
     }
     if (sign == positive_sign || sign == negative_sign) return number(sign == positive_sign ? infinity : -infinity);
     if (coefficient.is_nan()) return unknown("no real number");
@@ -160,12 +167,15 @@ std::optional<Value> Values::spread_over_sum(const Coefficient& coefficient, con
     for (auto it = collected.begin(); it != collected.end(); ++it) {
         const ValueNode& s = node(it->first);
         // An integer likewise where one of its terms may cancel: (N - n) / N is 1 - n / N.
-        const bool integer = s.kind == Kind::index && s.indices[0].terms.size() > 1 && std::any_of(collected.begin(), collected.end(), [&](const auto& other) {
-            if (!other.second.negative() || node(other.first).kind != Kind::index) return false;
-            const auto& size = node(other.first).indices[0].terms;
-            return size.size() == 1 && size.begin()->first.size() == 1 && s.indices[0].mentions(size.begin()->first[0]);
-        });
-        if (!(s.kind == Kind::sum || integer) || !(it->second == 1 || it->second == 2) || (collected.size() == 1 && it->second == 1)) continue;
+        const bool integer =
+            s.kind == Kind::index && s.indices[0].terms.size() > 1 &&
+            std::any_of(collected.begin(), collected.end(), [&](const auto& other) {
+                if (!other.second.negative() || node(other.first).kind != Kind::index) return false;
+                const auto& size = node(other.first).indices[0].terms;
+                return size.size() == 1 && size.begin()->first.size() == 1 && s.indices[0].mentions(size.begin()->first[0]);
+            });
+        if (!(s.kind == Kind::sum || integer) || !(it->second == 1 || it->second == 2) || (collected.size() == 1 && it->second == 1))
+            continue;
         std::vector<std::pair<Value, Coefficient>> rest;
         for (const auto& [v, p] : collected) {
             if (v != it->first) rest.emplace_back(v, p);
@@ -181,7 +191,8 @@ std::optional<Value> Values::spread_over_sum(const Coefficient& coefficient, con
             }
             return sum(0, std::move(spread));
         }
-        for (std::size_t i = 0; i < s.args.size(); ++i) spread.emplace_back(coefficient * s.weights[i], product({{s.args[i], 1}, {others, 1}}));
+        for (std::size_t i = 0; i < s.args.size(); ++i)
+            spread.emplace_back(coefficient * s.weights[i], product({{s.args[i], 1}, {others, 1}}));
         if (!s.number.zero()) spread.emplace_back(coefficient * s.number, others);
         return sum(0, std::move(spread));
     }

@@ -34,21 +34,26 @@ bool Values::adjacent(const ValueNode& a, const ValueNode& b) {
         });
     };
     auto cut_at = [&](const Poly& m, const Bounds& a_lows, const Bounds& a_highs, const Bounds& b_lows, const Bounds& b_highs) {
-        return bounded(a_highs, b_highs, m, true) && bounded(b_highs, a_highs, m, true) && bounded(a_lows, b_lows, m, false) && bounded(b_lows, a_lows, m, false);
+        return bounded(a_highs, b_highs, m, true) && bounded(b_highs, a_highs, m, true) && bounded(a_lows, b_lows, m, false) &&
+               bounded(b_lows, a_lows, m, false);
     };
-    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo) || prover_.holds(equals(a.hi, b.lo))) return cut_at(b.lo, {a.lo}, {b.lo}, {b.lo}, {b.hi});
+    if (a.hi == b.lo || simplified(a.hi) == simplified(b.lo) || prover_.holds(equals(a.hi, b.lo)))
+        return cut_at(b.lo, {a.lo}, {b.lo}, {b.lo}, {b.hi});
     const Bounds a_highs = ints_.alternatives(a.hi, AtomInfo::Kind::minimum), b_lows = ints_.alternatives(b.lo, AtomInfo::Kind::maximum);
     if (std::none_of(a_highs.begin(), a_highs.end(), [&](const Poly& m) { return among(m, b_lows); })) return false;
     const Bounds a_lows = ints_.alternatives(a.lo, AtomInfo::Kind::maximum), b_highs = ints_.alternatives(b.hi, AtomInfo::Kind::minimum);
-    return std::any_of(a_highs.begin(), a_highs.end(), [&](const Poly& m) { return among(m, b_lows) && cut_at(m, a_lows, a_highs, b_lows, b_highs); });
+    return std::any_of(a_highs.begin(), a_highs.end(),
+                       [&](const Poly& m) { return among(m, b_lows) && cut_at(m, a_lows, a_highs, b_lows, b_highs); });
 }
 
-// Unites sums over neighbouring ranges: c * f * sum[a,b) + c * f * sum[b,d) == c * f * sum[a,d). And takes them apart: sum[a,d) - sum[a,b) == sum[b,d).
+// Unites sums over neighbouring ranges: c * f * sum[a,b) + c * f * sum[b,d) == c * f * sum[a,d). And takes them apart: sum[a,d) - sum[a,b)
+// == sum[b,d).
 Value Values::merged_sums(const Coefficient& constant, std::map<Value, Coefficient> terms) {
-    // Two sums of one body with the same factors, the second with `sign` times the weight of the first, become the one that `whole` makes of them.
+    // Two sums of one body with the same factors, the second with `sign` times the weight of the first, become the one that `whole` makes
+    // of them.
     auto pair_up = [&](int sign, const std::function<std::optional<ValueNode>(const ValueNode&, const ValueNode&)>& whole) {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
-            if (i->second.zero() || (sign < 0 && (has_unknown(i->first) || may_be_infinite(i->first)))) continue;   // those cancel nothing
+            if (i->second.zero() || (sign < 0 && (has_unknown(i->first) || may_be_infinite(i->first)))) continue;  // those cancel nothing
             const std::vector<SumFactor> mine = sum_factors(i->first);
             if (mine.empty()) continue;
             for (auto j = terms.begin(); j != terms.end(); ++j) {
@@ -84,27 +89,29 @@ Value Values::merged_sums(const Coefficient& constant, std::map<Value, Coefficie
             return whole;
         });
     };
-    auto subtract_two = [&] {   // a sum less one over its first or its last part is one over the rest
+    auto subtract_two = [&] {  // a sum less one over its first or its last part is one over the rest
         return pair_up(-1, [&](const ValueNode& a, const ValueNode& b) -> std::optional<ValueNode> {
             const bool front = a.lo == b.lo;
-            if ((!front && !(a.hi == b.hi)) || !prover_.holds(both(at_least(b.lo, a.lo), both(at_least(b.hi, b.lo), at_least(a.hi, b.hi))))) return std::nullopt;
+            if ((!front && !(a.hi == b.hi)) || !prover_.holds(both(at_least(b.lo, a.lo), both(at_least(b.hi, b.lo), at_least(a.hi, b.hi)))))
+                return std::nullopt;
             ValueNode rest = a;
             (front ? rest.lo : rest.hi) = front ? b.hi : b.lo;
             return rest;
         });
     };
-    // f(b) joins the sum of f over [a, b), and so does f(a - 1); f(b - 1) and f(a) may be taken from it; with the factors before the sum too, and
-    // term by term where f is a sum.
+    // f(b) joins the sum of f over [a, b), and so does f(a - 1); f(b - 1) and f(a) may be taken from it; with the factors before the sum
+    // too, and term by term where f is a sum.
     auto unite_one = [&](bool joins) {
         for (auto i = terms.begin(); i != terms.end(); ++i) {
             const Value r = i->first;
-            if (i->second.zero() || (!joins && (has_unknown(r) || may_be_infinite(r)))) continue;   // those cancel nothing
+            if (i->second.zero() || (!joins && (has_unknown(r) || may_be_infinite(r)))) continue;  // those cancel nothing
             const Coefficient c = i->second;
             for (const SumFactor& one : sum_factors(r)) {
                 const ValueNode a = node(one.reduce);
                 for (const bool after : {true, false}) {
                     ++merging_;
-                    const Value next = replace(a.args[0], {{a.variable, joins ? (after ? a.hi : a.lo - Poly(1)) : (after ? a.hi - Poly(1) : a.lo)}});
+                    const Value next =
+                        replace(a.args[0], {{a.variable, joins ? (after ? a.hi : a.lo - Poly(1)) : (after ? a.hi - Poly(1) : a.lo)}});
                     const ValueNode n = node(next);
                     std::vector<std::pair<Value, Coefficient>> parts;
                     if (n.kind == Kind::sum && n.number == 0) {
@@ -113,7 +120,7 @@ Value Values::merged_sums(const Coefficient& constant, std::map<Value, Coefficie
                         parts.emplace_back(next, 1.0);
                     }
                     bool all = true;
-                    std::set<Value> found;   // a term of the sum is used up by one part
+                    std::set<Value> found;  // a term of the sum is used up by one part
                     for (auto& [part, weight] : parts) {
                         if (!one.others.empty()) {
                             auto bases = one.others;
@@ -121,7 +128,8 @@ Value Values::merged_sums(const Coefficient& constant, std::map<Value, Coefficie
                             part = product(std::move(bases));
                         }
                         auto j = terms.find(part);
-                        all = all && j != terms.end() && j->first != r && found.insert(part).second && j->second == (joins ? c * weight : -c * weight);
+                        all = all && j != terms.end() && j->first != r && found.insert(part).second &&
+                              j->second == (joins ? c * weight : -c * weight);
                     }
                     --merging_;
                     if (!all || !prover_.holds(at_least(a.hi, joins ? a.lo : a.lo + Poly(1)))) continue;
@@ -295,14 +303,17 @@ std::optional<Poly> Values::count_of(const Poly& p) const {
 // masks, which must depend on y alone, as the body must.
 std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const Poly& lo, const Poly& hi, Value body) {
     if (op != "sum" && op != "max" && op != "min" && op != "prod") return std::nullopt;
-    struct Fold { Atom variable; Poly lo, hi; };
+    struct Fold {
+        Atom variable;
+        Poly lo, hi;
+    };
     std::vector<Fold> folds = {{x, lo, hi}};
     Value core = body;
     while (node(core).kind == Kind::reduce && node(core).name == op && folds.size() < 5) {
         const ValueNode& n = node(core);
         const Atom y = ints_.fresh("i");
         folds.push_back({y, n.lo, n.hi});
-        ++opening_;   // it is in normal form already
+        ++opening_;  // it is in normal form already
         core = replace(n.args[0], {{n.variable, Poly::of(y)}});
         --opening_;
     }
@@ -320,7 +331,7 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
         }
         if (ones) {
             Fold counted{ints_.fresh("i"), Poly(0), *ones};
-            for (const auto& [m, c] : ones->terms) {   // end - max(...): a range that is cut off below too
+            for (const auto& [m, c] : ones->terms) {  // end - max(...): a range that is cut off below too
                 if (c != -1 || m.size() != 1 || ints_.info(m[0]).kind != AtomInfo::Kind::maximum) continue;
                 counted.lo = Poly::of(m[0]);
                 counted.hi = *ones + counted.lo;
@@ -336,7 +347,7 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
     };
     // Box bounds and masks.
     std::vector<Condition> masks;
-    std::vector<bool> open(folds.size(), false);   // no upper bound of its own: a mask ends it
+    std::vector<bool> open(folds.size(), false);  // no upper bound of its own: a mask ends it
     for (std::size_t f = 0; f < folds.size(); ++f) {
         auto ends = [&](const Poly& end, AtomInfo::Kind kind) {
             const Poly one = absorbed(end);
@@ -375,14 +386,17 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
         for (Value a : n.args) collect(a);
     };
     collect(core);
-    for (const Condition& m : masks) {   // or the masks have it
+    for (const Condition& m : masks) {  // or the masks have it
         if (m.kind != Condition::Kind::at_least_zero) continue;
         Poly p;
         for (const Fold& f : folds) p = p - Poly(m.poly.linear_in(f.variable).value_or(0)) * Poly::of(f.variable);
         if (p.terms.size() > 1 && std::find(candidates.begin(), candidates.end(), p) == candidates.end()) candidates.push_back(p);
     }
     for (const Poly& index : candidates) {
-        struct Digit { std::size_t fold; std::int64_t step; };
+        struct Digit {
+            std::size_t fold;
+            std::int64_t step;
+        };
         std::vector<Digit> digits;
         Poly rest = index;
         bool linear = true;
@@ -404,12 +418,12 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
             const Fold& fold = folds[digits[d].fold];
             ok = digits[d].step == expected;
             start = start + Poly(digits[d].step) * fold.lo;
-            if (d + 1 == digits.size()) break;   // the highest digit may have any extent
+            if (d + 1 == digits.size()) break;  // the highest digit may have any extent
             const auto extent = (fold.hi - fold.lo).constant();
             ok = ok && !open[digits[d].fold] && extent && *extent > 0;
             if (ok) expected *= *extent;
         }
-        for (std::size_t f = 0; f < folds.size(); ++f) {   // only the highest digit may be without an end
+        for (std::size_t f = 0; f < folds.size(); ++f) {  // only the highest digit may be without an end
             if (open[f] && f != digits.back().fold) ok = false;
         }
         if (!ok) continue;
@@ -428,7 +442,7 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
         if (!vanished([&](Atom a) { return ints_.mentions(mask, a); })) continue;
         const Fold& top = folds[digits.back().fold];
         Poly end = start + Poly(digits.back().step) * (top.hi - top.lo);
-        if (open[digits.back().fold]) {   // some mask must end it
+        if (open[digits.back().fold]) {  // some mask must end it
             bool found = false;
             for (const Condition& m : mask.kind == Condition::Kind::all ? mask.parts : std::vector<Condition>{mask}) {
                 if (m.kind != Condition::Kind::at_least_zero || m.poly.linear_in(y) != -1) continue;
@@ -438,7 +452,7 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
             if (!found) continue;
         }
         Value result = reduce(op, y, start, end, where(mask, one, number(identity(op))));
-        for (std::size_t f = folds.size(); f-- > 0;) {   // folds that are no digits stay around it
+        for (std::size_t f = folds.size(); f-- > 0;) {  // folds that are no digits stay around it
             if (std::any_of(digits.begin(), digits.end(), [&](const Digit& d) { return d.fold == f; })) continue;
             result = reduce(op, folds[f].variable, folds[f].lo, folds[f].hi, result);
         }
@@ -452,7 +466,7 @@ std::optional<Value> Values::joined_digits(const std::string& op, Atom x, const 
 std::optional<Poly> Values::sum_of_quotients(Atom x, const Poly& lo, const Poly& hi, const Poly& p) {
     const auto m = (hi - lo).constant();
     if (!m || *m < 1) return std::nullopt;
-    Poly apart, beside;   // free of x; linear in x
+    Poly apart, beside;  // free of x; linear in x
     std::optional<std::pair<Atom, std::int64_t>> found;
     for (const auto& [atoms, c] : p.terms) {
         Poly term;
@@ -461,7 +475,8 @@ std::optional<Poly> Values::sum_of_quotients(Atom x, const Poly& lo, const Poly&
             apart = apart + term;
         } else if (atoms.size() == 1 && atoms[0] == x) {
             beside = beside + term;
-        } else if (atoms.size() == 1 && ints_.info(atoms[0]).kind == AtomInfo::Kind::quotient && ints_.info(atoms[0]).args[1] == Poly(*m) && (c == 1 || c == -1) && !found) {
+        } else if (atoms.size() == 1 && ints_.info(atoms[0]).kind == AtomInfo::Kind::quotient && ints_.info(atoms[0]).args[1] == Poly(*m) &&
+                   (c == 1 || c == -1) && !found) {
             found = {atoms[0], c};
         } else {
             return std::nullopt;
@@ -507,7 +522,7 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             return c;
         };
         const Value id = number(identity(op));
-        for (int side = 0; side < 2; ++side) {   // a mask whose other side is the identity clips the range
+        for (int side = 0; side < 2; ++side) {  // a mask whose other side is the identity clips the range
             const Condition c = side == 0 ? n.condition : negated(n.condition);
             const Value kept = n.args[static_cast<std::size_t>(side)], dropped = n.args[static_cast<std::size_t>(1 - side)];
             if (dropped != id) continue;
@@ -517,7 +532,7 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             return where(gather(outside), reduce(op, x, a, b, kept), id);
         }
         sort_parts(n.condition);
-        if (!inside.empty() && !outside.empty()) {   // the part that does not depend on the variable comes out
+        if (!inside.empty() && !outside.empty()) {  // the part that does not depend on the variable comes out
             const Condition out = gather(outside), in = gather(inside);
             return where(out, reduce(op, x, lo, hi, where(in, n.args[0], n.args[1])), reduce(op, x, lo, hi, n.args[1]));
         }
@@ -534,7 +549,7 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
         }
     }
     if (op == "sum") {
-        if (!mentions(body, x)) {   // hi - lo equal terms
+        if (!mentions(body, x)) {  // hi - lo equal terms
             const Poly count = simplified(ints_.maximum(hi - lo, Poly(0)));
             return product({{index(count), 1}, {body, 1}});
         }
@@ -549,7 +564,8 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
         }
         if (n.kind == Kind::product) {
             std::vector<std::pair<Value, Coefficient>> outside, inside;
-            for (std::size_t i = 0; i < n.args.size(); ++i) (mentions(n.args[i], x) ? inside : outside).emplace_back(n.args[i], n.weights[i]);
+            for (std::size_t i = 0; i < n.args.size(); ++i)
+                (mentions(n.args[i], x) ? inside : outside).emplace_back(n.args[i], n.weights[i]);
             if (!outside.empty()) {
                 const Value folded = reduce(op, x, lo, hi, product(inside));
                 outside.emplace_back(folded, 1);
@@ -560,22 +576,24 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
     if (op == "max" || op == "min") {
         if (!mentions(body, x)) {
             if (prover_.holds(less(lo, hi))) return body;
-        } else if (n.kind == Kind::extreme && n.name == op && std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return !mentions(a, x); }) && prover_.holds(less(lo, hi))) {
+        } else if (n.kind == Kind::extreme && n.name == op &&
+                   std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return !mentions(a, x); }) && prover_.holds(less(lo, hi))) {
             std::vector<Value> outside, inside;
             for (Value a : n.args) (mentions(a, x) ? inside : outside).push_back(a);
             outside.push_back(reduce(op, x, lo, hi, extreme(op, std::move(inside))));
             return extreme(op, std::move(outside));
         } else if (n.kind == Kind::sum) {
             std::vector<std::pair<Coefficient, Value>> outside, inside;
-            for (std::size_t i = 0; i < n.args.size(); ++i) (mentions(n.args[i], x) ? inside : outside).emplace_back(n.weights[i], n.args[i]);
+            for (std::size_t i = 0; i < n.args.size(); ++i)
+                (mentions(n.args[i], x) ? inside : outside).emplace_back(n.weights[i], n.args[i]);
             if (inside.size() == 1 && inside[0].first.positive() && (!(inside[0].first == 1) || !outside.empty() || !n.number.zero())) {
                 outside.emplace_back(inside[0].first, reduce(op, x, lo, hi, inside[0].second));
                 return sum(n.number, std::move(outside));
             }
         }
     }
-    // The variable becomes the index it stands for: shift by what stands beside it in an element. Operands come in any order, so the element
-    // is that of the first tensor and dimension which have it; an offset of 0 among those stays.
+    // The variable becomes the index it stands for: shift by what stands beside it in an element. Operands come in any order, so the
+    // element is that of the first tensor and dimension which have it; an offset of 0 among those stays.
     struct Beside {
         int tensor;
         std::size_t dimension;
@@ -586,7 +604,7 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
         }
     };
     std::optional<Beside> beside;
-    std::vector<Atom> inner;   // bound further in: never shift by those
+    std::vector<Atom> inner;  // bound further in: never shift by those
     std::set<Value> seen;
     std::function<void(Value)> look = [&](Value v) {
         if (!mentions(v, x) || !seen.insert(v).second) return;
@@ -594,7 +612,9 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
         for (std::size_t d = 0; d < m.indices.size(); ++d) {
             if (m.indices[d].linear_in(x) != 1) continue;
             Beside here{m.kind == Kind::element ? m.id : std::numeric_limits<int>::max(), d, m.indices[d] - Poly::of(x)};
-            if (ints_.mentions(here.offset, x) || std::any_of(inner.begin(), inner.end(), [&](Atom a) { return ints_.mentions(here.offset, a); })) continue;
+            if (ints_.mentions(here.offset, x) ||
+                std::any_of(inner.begin(), inner.end(), [&](Atom a) { return ints_.mentions(here.offset, a); }))
+                continue;
             if (!beside || here.before(*beside)) beside = std::move(here);
         }
         if (m.kind == Kind::reduce) inner.push_back(m.variable);
@@ -613,12 +633,14 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
         const ValueNode& inner = n;
         // Inner range [c + x*w, c + x*w + w), perhaps cut off at ends that do not move with x, with the body free of x
         // otherwise: consecutive x tile a longer range. The width w may be symbolic, if it is never negative.
-        using End = std::pair<Poly, std::optional<Poly>>;   // what moves, and where it is cut off
+        using End = std::pair<Poly, std::optional<Poly>>;  // what moves, and where it is cut off
         auto tiled = [&](const End& first, const End& end) -> std::optional<Value> {
             const Poly width = end.first - first.first;
             if (ints_.mentions(width, x) || mentions(inner.args[0], x)) return std::nullopt;
             const Poly base = first.first - width * Poly::of(x);
-            if (ints_.mentions(base, x) || (first.second && ints_.mentions(*first.second, x)) || (end.second && ints_.mentions(*end.second, x))) return std::nullopt;
+            if (ints_.mentions(base, x) || (first.second && ints_.mentions(*first.second, x)) ||
+                (end.second && ints_.mentions(*end.second, x)))
+                return std::nullopt;
             if (!(width.constant() ? *width.constant() > 0 : prover_.holds(at_least(width, Poly(0))))) return std::nullopt;
             const Atom y = ints_.fresh("i");
             Poly near = base + width * lo, far = base + width * hi;
@@ -633,7 +655,10 @@ Value Values::reduce(const std::string& op, Atom x, Poly lo, Poly hi, Value body
             for (std::size_t i = 0; info.kind == kind && i < info.args.size(); ++i) {
                 std::optional<Poly> cut;
                 for (std::size_t j = 0; j < info.args.size(); ++j) {
-                    if (j != i) cut = !cut ? info.args[j] : kind == AtomInfo::Kind::minimum ? ints_.minimum(*cut, info.args[j]) : ints_.maximum(*cut, info.args[j]);
+                    if (j != i)
+                        cut = !cut                              ? info.args[j]
+                              : kind == AtomInfo::Kind::minimum ? ints_.minimum(*cut, info.args[j])
+                                                                : ints_.maximum(*cut, info.args[j]);
                 }
                 list.emplace_back(info.args[i], cut);
             }

@@ -12,7 +12,7 @@ Value Values::replace(Value v, const std::map<Atom, Poly>& with) {
 }
 
 Value Values::replace(Value v, const std::map<Atom, Poly>& with, std::unordered_map<Value, Value>& done) {
-    if (const auto known = done.find(v); known != done.end()) return known->second;   // parts are shared
+    if (const auto known = done.find(v); known != done.end()) return known->second;  // parts are shared
     const Value made = replace_parts(v, with, done);
     done.emplace(v, made);
     return made;
@@ -59,8 +59,10 @@ Value Values::replace_parts(Value v, const std::map<Atom, Poly>& with, std::unor
                 return replace(v, fewer);
             }
             // Renamed where a replacement would be captured.
-            const bool captures = std::any_of(with.begin(), with.end(), [&](const auto& entry) { return ints_.mentions(entry.second, n.variable); });
-            if (!captures) return reduce(n.name, n.variable, ints_.replace(n.lo, with), ints_.replace(n.hi, with), replace(n.args[0], with, done));
+            const bool captures =
+                std::any_of(with.begin(), with.end(), [&](const auto& entry) { return ints_.mentions(entry.second, n.variable); });
+            if (!captures)
+                return reduce(n.name, n.variable, ints_.replace(n.lo, with), ints_.replace(n.hi, with), replace(n.args[0], with, done));
             const Atom y = ints_.fresh("i");
             std::map<Atom, Poly> more = with;
             more[n.variable] = Poly::of(y);
@@ -91,7 +93,7 @@ Value Values::substitute(Value v, Value from, Value to) {
         case Kind::function: return apply(n.name, std::move(args));
         case Kind::extreme: return extreme(n.name, std::move(args));
         case Kind::where: return where(n.condition, args[0], args[1]);
-        case Kind::reduce: return v;   // not under a binder: `to` could be captured
+        case Kind::reduce: return v;  // not under a binder: `to` could be captured
         default: return v;
     }
 }
@@ -122,7 +124,8 @@ std::optional<Poly> Values::promised_value(Atom a) {
             ints_.collect(index, atoms);
             std::set<Poly> groups;
             for (Atom x : atoms) {
-                if (ints_.info(x).kind == AtomInfo::Kind::element && ints_.info(x).tensor == static_cast<int>(t)) groups.insert(ints_.info(x).args[0]);
+                if (ints_.info(x).kind == AtomInfo::Kind::element && ints_.info(x).tensor == static_cast<int>(t))
+                    groups.insert(ints_.info(x).args[0]);
             }
             for (const Poly& e : groups) {
                 if (groups.count(e + Poly(1)) && !(e == Poly::of(a)) && prover_.holds(equals(Poly::of(a), e))) return e;
@@ -135,7 +138,8 @@ std::optional<Poly> Values::promised_value(Atom a) {
         std::vector<Atom> atoms;
         ints_.collect(index, atoms);
         for (Atom x : atoms) {
-            if (ints_.info(x).kind != AtomInfo::Kind::element || ints_.info(x).tensor != promises[t].tile_starts || index == Poly::of(x)) continue;
+            if (ints_.info(x).kind != AtomInfo::Kind::element || ints_.info(x).tensor != promises[t].tile_starts || index == Poly::of(x))
+                continue;
             const Poly leader = ints_.element(info.tensor, {Poly::of(x)});
             const Poly end = ints_.element(static_cast<int>(t), ints_.info(x).args);
             // The end has to be in the query for the law to be found.
@@ -145,7 +149,8 @@ std::optional<Poly> Values::promised_value(Atom a) {
     if (terms.size() != 1 || terms.begin()->second != 1 || terms.begin()->first.size() != 1) return std::nullopt;
     const AtomInfo inner = ints_.info(terms.begin()->first[0]);
     if (inner.kind != AtomInfo::Kind::element || static_cast<std::size_t>(inner.tensor) >= promises.size()) return std::nullopt;
-    const bool inverse = promises[static_cast<std::size_t>(info.tensor)].inverse_of == inner.tensor || promises[static_cast<std::size_t>(inner.tensor)].inverse_of == info.tensor;
+    const bool inverse = promises[static_cast<std::size_t>(info.tensor)].inverse_of == inner.tensor ||
+                         promises[static_cast<std::size_t>(inner.tensor)].inverse_of == info.tensor;
     const Poly& x = inner.args[0];
     if (inverse && prover_.holds(both(at_least(x, Poly(0)), less(x, promises[static_cast<std::size_t>(inner.tensor)].dims[0])))) return x;
     return std::nullopt;
@@ -190,9 +195,9 @@ Poly Values::simplify(const Poly& p) {
     }
     if (!decided.empty()) {
         const Poly next = ints_.replace(p, decided);
-        return ints_.promises.empty() || next == p ? next : simplified(next);   // an element may stand inside what was decided
+        return ints_.promises.empty() || next == p ? next : simplified(next);  // an element may stand inside what was decided
     }
-    for (Atom a : atoms) {   // no tile, one, or one and a rest
+    for (Atom a : atoms) {  // no tile, one, or one and a rest
         const AtomInfo& info = ints_.info(a);
         if (info.kind != AtomInfo::Kind::quotient) continue;
         for (int count : {0, 1, 2}) {
@@ -210,7 +215,8 @@ Poly Values::simplify(const Poly& p) {
         const std::int64_t rest = constant == info.args[0].terms.end() ? 0 : constant->second;
         if (rest < 0 || rest >= *divisor) continue;
         const Poly whole = info.args[0] - Poly(rest);
-        if (prover_.holds(equals(Poly(*divisor) * Poly::of(monomial[0]), whole))) return simplified(p - Poly(coefficient) * Poly::of(monomial[0]) + Poly(coefficient / *divisor) * whole);
+        if (prover_.holds(equals(Poly(*divisor) * Poly::of(monomial[0]), whole)))
+            return simplified(p - Poly(coefficient) * Poly::of(monomial[0]) + Poly(coefficient / *divisor) * whole);
     }
     // Whole tiles and all tiles of one size, n // b and (n + b - 1) // b: the facts may say that they are equal or one apart.
     for (Atom a : atoms) {
@@ -220,7 +226,8 @@ Poly Values::simplify(const Poly& p) {
             const auto more = (x.args[0] - y.args[0]).constant(), divisor = y.args[1].constant();
             if (!more || !divisor || *more <= 0 || *more >= *divisor) continue;
             for (int apart : {0, 1}) {
-                if (prover_.holds(equals(Poly::of(a), Poly::of(b) + Poly(apart)))) return ints_.replace(p, {{a, Poly::of(b) + Poly(apart)}});
+                if (prover_.holds(equals(Poly::of(a), Poly::of(b) + Poly(apart))))
+                    return ints_.replace(p, {{a, Poly::of(b) + Poly(apart)}});
             }
         }
     }
@@ -228,7 +235,7 @@ Poly Values::simplify(const Poly& p) {
 }
 
 Value Values::simplified(Value v) {
-    if (merging_ != 0 || opening_ != 0) return simplify(v);   // constructors do less then: not what is asked for otherwise
+    if (merging_ != 0 || opening_ != 0) return simplify(v);  // constructors do less then: not what is asked for otherwise
     const auto key = static_cast<std::uint64_t>(prover_.state()) << 32 | static_cast<std::uint32_t>(v);
     const auto known = simplified_values_.find(key);
     if (known != simplified_values_.end()) return known->second;
@@ -243,7 +250,7 @@ Value Values::simplify(Value v) {
         case Kind::where: {
             if (prover_.holds(n.condition)) return simplified(n.args[0]);
             if (prover_.holds(negated(n.condition))) return simplified(n.args[1]);
-            if (n.condition.kind == Condition::Kind::all) {   // drop the parts that hold
+            if (n.condition.kind == Condition::Kind::all) {  // drop the parts that hold
                 Condition rest;
                 for (const Condition& p : n.condition.parts) {
                     if (!prover_.holds(p)) rest = both(rest, p);
@@ -309,7 +316,8 @@ Value Values::simplify(Value v) {
     }
 }
 
-// max(0, min(b, n - b k)), the part of n that the k-th of pieces of b holds, summed over the k from `first` on: max(0, min(n - b first, b (k - first))).
+// max(0, min(b, n - b k)), the part of n that the k-th of pieces of b holds, summed over the k from `first` on: max(0, min(n - b first, b
+// (k - first))).
 std::optional<Poly> Values::counted_before(const Poly& count, Atom k, const Poly& first) const {
     const std::vector<Poly> clipped = ints_.alternatives(count, AtomInfo::Kind::maximum);
     if (clipped.size() != 2 || (clipped[0].constant() != 0 && clipped[1].constant() != 0)) return std::nullopt;
@@ -334,7 +342,8 @@ bool falls_with(const Integers& ints, const Poly& p, Atom k) {
         for (Atom a : monomial) {
             const AtomInfo& info = ints.info(a);
             if (info.kind != AtomInfo::Kind::minimum && info.kind != AtomInfo::Kind::maximum) continue;
-            if (coefficient > 0 && std::any_of(info.args.begin(), info.args.end(), [&](const Poly& x) { return falls_with(ints, x, k); })) return true;
+            if (coefficient > 0 && std::any_of(info.args.begin(), info.args.end(), [&](const Poly& x) { return falls_with(ints, x, k); }))
+                return true;
         }
     }
     return false;
@@ -397,7 +406,8 @@ Value Values::written_out(Value v) {
         const ValueNode& n = node(x);
         if (n.kind != Kind::reduce || (n.name != "sum" && n.name != "max" && n.name != "min")) return std::nullopt;
         auto count = n.hi.minus_if_constant(n.lo);
-        if (!count && prover_.holds(both(at_least(n.hi, n.lo), at_least(n.lo + Poly(4), n.hi)))) {   // an edge leaves a number that only the facts say
+        if (!count &&
+            prover_.holds(both(at_least(n.hi, n.lo), at_least(n.lo + Poly(4), n.hi)))) {  // an edge leaves a number that only the facts say
             for (std::int64_t c = 0; c <= 4 && !count; ++c) {
                 if (prover_.holds(equals(n.hi, n.lo + Poly(c)))) count = c;
             }
@@ -405,7 +415,7 @@ Value Values::written_out(Value v) {
         if (count == 0) return number(identity(n.name));
         if (!count || *count < 1 || *count > longest || (written += *count) > most) return std::nullopt;
         std::vector<Value> terms;
-        const Poly first = n.lo.constant() ? n.hi - Poly(*count) : n.lo;   // in terms of the index that the elements have
+        const Poly first = n.lo.constant() ? n.hi - Poly(*count) : n.lo;  // in terms of the index that the elements have
         for (std::int64_t i = 0; i < *count; ++i) terms.push_back(rewritten(replace(n.args[0], {{n.variable, first + Poly(i)}}), change));
         if (n.name != "sum") return extreme(n.name, std::move(terms));
         std::vector<std::pair<Coefficient, Value>> added;
@@ -420,7 +430,9 @@ std::optional<Value> Values::turned(Value v) {
     const ValueNode outer = node(v);
     if (outer.kind != Kind::reduce || (outer.name != "sum" && outer.name != "max" && outer.name != "min")) return std::nullopt;
     const ValueNode inner = node(outer.args[0]);
-    if (inner.kind != Kind::reduce || inner.name != outer.name || ints_.mentions(inner.lo, outer.variable) || ints_.mentions(inner.hi, outer.variable)) return std::nullopt;
+    if (inner.kind != Kind::reduce || inner.name != outer.name || ints_.mentions(inner.lo, outer.variable) ||
+        ints_.mentions(inner.hi, outer.variable))
+        return std::nullopt;
     const Atom x = ints_.fresh("i"), y = ints_.fresh("i");
     const Value body = replace(inner.args[0], {{inner.variable, Poly::of(y)}, {outer.variable, Poly::of(x)}});
     return reduce(outer.name, y, inner.lo, inner.hi, reduce(outer.name, x, outer.lo, outer.hi, body));
@@ -440,7 +452,8 @@ std::set<Poly> Values::ends(Value v) const {
         for (Value a : n.args) look(a);
     };
     look(v);
-    std::erase_if(found, [&](const Poly& p) { return std::any_of(bound.begin(), bound.end(), [&](Atom a) { return ints_.mentions(p, a); }); });
+    std::erase_if(found,
+                  [&](const Poly& p) { return std::any_of(bound.begin(), bound.end(), [&](Atom a) { return ints_.mentions(p, a); }); });
     return found;
 }
 
@@ -585,14 +598,16 @@ std::string Values::text(Value v, const std::function<std::string(int)>& tensor)
             }
             return s + ")";
         case Kind::product:
-            for (std::size_t i = 0; i < n.args.size(); ++i) s += (i ? "*" : "") + arg(i) + (n.weights[i] == 1 ? "" : "^" + n.weights[i].text());
+            for (std::size_t i = 0; i < n.args.size(); ++i)
+                s += (i ? "*" : "") + arg(i) + (n.weights[i] == 1 ? "" : "^" + n.weights[i].text());
             return s;
         case Kind::function:
         case Kind::extreme:
             s = n.name + "(";
             for (std::size_t i = 0; i < n.args.size(); ++i) s += (i ? ", " : "") + arg(i);
             return s + ")";
-        case Kind::reduce: return n.name + "(" + ints_.info(n.variable).name + " in " + ints_.text(n.lo) + ":" + ints_.text(n.hi) + ", " + arg(0) + ")";
+        case Kind::reduce:
+            return n.name + "(" + ints_.info(n.variable).name + " in " + ints_.text(n.lo) + ":" + ints_.text(n.hi) + ", " + arg(0) + ")";
         case Kind::where: return "where(" + ints_.text(n.condition) + ", " + arg(0) + ", " + arg(1) + ")";
     }
     return "?";

@@ -1,5 +1,5 @@
-// Tags: which signs a value may have, and whether it has a value everywhere. The conditions of rewrite rules are asked here; what is not known is
-// not applied.
+// Tags: which signs a value may have, and whether it has a value everywhere. The conditions of rewrite rules are asked here; what is not
+// known is not applied.
 #include "verify/value_keys.h"
 
 namespace tw::verify {
@@ -27,7 +27,9 @@ unsigned added(unsigned a, unsigned b) {
     return S::any_sign;
 }
 
-unsigned sign_of(const Coefficient& c) { return c.zero() ? Values::zero_sign : c.negative() ? Values::negative_sign : c.positive() ? Values::positive_sign : Values::any_sign; }
+unsigned sign_of(const Coefficient& c) {
+    return c.zero() ? Values::zero_sign : c.negative() ? Values::negative_sign : c.positive() ? Values::positive_sign : Values::any_sign;
+}
 
 }  // namespace
 
@@ -47,7 +49,10 @@ unsigned Values::signs(Value v) {
     if (n.kind == Kind::number) return sign_of(n.number);
     if (n.kind == Kind::scalar) return positive_scalars.count(n.id) ? positive_sign : any_sign;
     if (n.kind == Kind::unknown) return any_sign;
-    if (n.kind == Kind::element) return static_cast<std::size_t>(n.id) < tensor_types.size() && is_unsigned(tensor_types[static_cast<std::size_t>(n.id)]) ? zero_sign | positive_sign : any_sign;
+    if (n.kind == Kind::element)
+        return static_cast<std::size_t>(n.id) < tensor_types.size() && is_unsigned(tensor_types[static_cast<std::size_t>(n.id)])
+                   ? zero_sign | positive_sign
+                   : any_sign;
     const auto key = static_cast<std::uint64_t>(prover_.state()) << 32 | static_cast<std::uint32_t>(v);
     if (const auto known = signs_.find(key); known != signs_.end()) return known->second;
     const unsigned found = find_signs(n);
@@ -75,14 +80,15 @@ unsigned Values::find_signs(const ValueNode& n) {
             for (std::size_t i = 0; i < n.args.size(); ++i) {
                 unsigned s = arg(i);
                 if (n.weights[i].even()) s = (s & zero_sign) | (s & (negative_sign | positive_sign) ? positive_sign : 0u);
-                else if (!n.weights[i].integer()) s &= zero_sign | positive_sign;   // it has a value only there
+                else if (!n.weights[i].integer()) s &= zero_sign | positive_sign;  // it has a value only there
                 all = multiplied(all, s);
             }
             return all;
         }
         case Kind::extreme: {
             unsigned all = together();
-            const unsigned away = n.name == "max" ? negative_sign : positive_sign, towards = n.name == "max" ? positive_sign : negative_sign;
+            const unsigned away = n.name == "max" ? negative_sign : positive_sign,
+                           towards = n.name == "max" ? positive_sign : negative_sign;
             for (std::size_t i = 0; i < n.args.size(); ++i) {
                 if (!(arg(i) & away)) all &= ~away;
                 if (arg(i) == towards) return towards;
@@ -100,12 +106,18 @@ unsigned Values::find_signs(const ValueNode& n) {
         }
         case Kind::function: {
             if (n.name == "exp") return positive_sign;
-            if (n.name == "sqrt" || n.name == "abs") return n.name == "abs" && !(arg(0) & zero_sign) ? positive_sign : arg(0) == positive_sign ? positive_sign : zero_sign | positive_sign;
+            if (n.name == "sqrt" || n.name == "abs")
+                return n.name == "abs" && !(arg(0) & zero_sign) ? positive_sign
+                       : arg(0) == positive_sign                ? positive_sign
+                                                                : zero_sign | positive_sign;
             if (n.name == "rcp") return arg(0) & ~zero_sign;
             if (n.name == "select") return arg(1) | arg(2);
             static const std::set<std::string> conditions = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"};
             if (conditions.count(n.name)) return zero_sign | positive_sign;
-            if (const auto type = converted_to(n.name)) return is_unsigned(*type) ? zero_sign | positive_sign : n.name.starts_with("wrap:") ? static_cast<unsigned>(any_sign) : arg(0) | zero_sign;
+            if (const auto type = converted_to(n.name))
+                return is_unsigned(*type)            ? zero_sign | positive_sign
+                       : n.name.starts_with("wrap:") ? static_cast<unsigned>(any_sign)
+                                                     : arg(0) | zero_sign;
             return any_sign;
         }
         default: return any_sign;
@@ -114,7 +126,8 @@ unsigned Values::find_signs(const ValueNode& n) {
 
 bool Values::nonzero(Value v) { return !(signs(v) & zero_sign); }
 
-// Is there a real number that it is, whatever the data? What is not may not be taken away: x + log(y) - log(y) is no number where y is negative.
+// Is there a real number that it is, whatever the data? What is not may not be taken away: x + log(y) - log(y) is no number where y is
+// negative.
 std::optional<Value> Values::undefined_part(Value v) {
     const ValueNode& n = node(v);
     if (n.kind == Kind::unknown) return v;
@@ -161,9 +174,11 @@ bool Values::may_cancel(Value gone, const std::vector<Value>& left) {
     const std::function<bool(Value, Value)> has = [&](Value v, Value part) {
         const ValueNode& n = node(v);
         if (v == part) return true;
-        return n.kind != Kind::where && n.name != "select" && std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has(a, part); });
+        return n.kind != Kind::where && n.name != "select" &&
+               std::any_of(n.args.begin(), n.args.end(), [&](Value a) { return has(a, part); });
     };
-    return std::all_of(parts.begin(), parts.end(), [&](Value part) { return std::any_of(left.begin(), left.end(), [&](Value v) { return has(v, part); }); });
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](Value part) { return std::any_of(left.begin(), left.end(), [&](Value v) { return has(v, part); }); });
 }
 
 }  // namespace tw::verify

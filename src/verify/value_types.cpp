@@ -1,7 +1,9 @@
-// Tags: types. A tag is a real number; what a conversion makes of it is a function of its own wherever it is not shown to leave it as it is:
+// Tags: types. A tag is a real number; what a conversion makes of it is a function of its own wherever it is not shown to leave it as it
+// is:
 //   wrap:T    the low bits of a whole number, as integer arithmetic and conversions between integers have them
 //   trunc:T   the whole part of a float, between the least and the largest T
-//   round:T   the nearest T. Arithmetic of floats leaves it out (rounding is no part of a tag); comparisons, floor, ceil and conversions to integers do not.
+//   round:T   the nearest T. Arithmetic of floats leaves it out (rounding is no part of a tag); comparisons, floor, ceil and conversions to
+//   integers do not.
 #include "verify/value_keys.h"
 
 namespace tw::verify {
@@ -23,7 +25,8 @@ using Wide = __int128;
 std::pair<Wide, Wide> range_of(DType t) {
     if (t == DType::Bool) return {0, 1};
     const int bits = target::bits(t);
-    return is_unsigned(t) ? std::pair<Wide, Wide>{0, (Wide{1} << bits) - 1} : std::pair<Wide, Wide>{-(Wide{1} << (bits - 1)), (Wide{1} << (bits - 1)) - 1};
+    return is_unsigned(t) ? std::pair<Wide, Wide>{0, (Wide{1} << bits) - 1}
+                          : std::pair<Wide, Wide>{-(Wide{1} << (bits - 1)), (Wide{1} << (bits - 1)) - 1};
 }
 
 // Every value of the first is one of the second.
@@ -34,7 +37,7 @@ bool holds_all_of(DType to, DType from) {
     return range_of(to).first <= range_of(from).first && range_of(from).second <= range_of(to).second;
 }
 
-constexpr std::int64_t largest_size = (std::int64_t{1} << 31) - (std::int64_t{1} << 16) - 1;   // the launcher refuses more
+constexpr std::int64_t largest_size = (std::int64_t{1} << 31) - (std::int64_t{1} << 16) - 1;  // the launcher refuses more
 
 }  // namespace
 
@@ -54,14 +57,20 @@ std::optional<Poly> Values::as_integer(Value v) const {
 
 bool Values::is_whole(Value v) const {
     const ValueNode& n = node(v);
-    const auto all = [&](std::size_t from) { return std::all_of(n.args.begin() + static_cast<std::ptrdiff_t>(from), n.args.end(), [&](Value a) { return is_whole(a); }); };
+    const auto all = [&](std::size_t from) {
+        return std::all_of(n.args.begin() + static_cast<std::ptrdiff_t>(from), n.args.end(), [&](Value a) { return is_whole(a); });
+    };
     const auto whole = [](const Coefficient& c) { return c.integer(); };
     switch (n.kind) {
         case Kind::number: return n.number.integer();
         case Kind::index: return true;
-        case Kind::element: return static_cast<std::size_t>(n.id) < tensor_types.size() && !target::info(tensor_types[static_cast<std::size_t>(n.id)]).is_float;
+        case Kind::element:
+            return static_cast<std::size_t>(n.id) < tensor_types.size() &&
+                   !target::info(tensor_types[static_cast<std::size_t>(n.id)]).is_float;
         case Kind::sum: return n.number.integer() && std::all_of(n.weights.begin(), n.weights.end(), whole) && all(0);
-        case Kind::product: return std::all_of(n.weights.begin(), n.weights.end(), [](const Coefficient& c) { return c.integer() && c.positive(); }) && all(0);
+        case Kind::product:
+            return std::all_of(n.weights.begin(), n.weights.end(), [](const Coefficient& c) { return c.integer() && c.positive(); }) &&
+                   all(0);
         case Kind::where:
         case Kind::extreme: return all(0);
         case Kind::reduce: return n.name == "sum" || n.name == "prod" ? all(0) : (n.name == "any" || all(0));
@@ -95,13 +104,15 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
         return all;
     };
     switch (n.kind) {
-        case Kind::number: return n.number.small_integer() ? std::optional(Bounds{n.number.as_integer(), n.number.as_integer()}) : std::nullopt;
+        case Kind::number:
+            return n.number.small_integer() ? std::optional(Bounds{n.number.as_integer(), n.number.as_integer()}) : std::nullopt;
         case Kind::index: return of_integer(n.indices[0]);
         case Kind::element: {
             const auto tensor = static_cast<std::size_t>(n.id);
             if (tensor >= tensor_types.size() || target::info(tensor_types[tensor]).is_float) return std::nullopt;
-            if (tensor < ints_.promises.size() && ints_.promises[tensor].range) {   // an index out of the tensor is read nowhere
-                const auto low = prover_.least(ints_.promises[tensor].range->first), high = prover_.least(Poly(-1) * ints_.promises[tensor].range->second);
+            if (tensor < ints_.promises.size() && ints_.promises[tensor].range) {  // an index out of the tensor is read nowhere
+                const auto low = prover_.least(ints_.promises[tensor].range->first),
+                           high = prover_.least(Poly(-1) * ints_.promises[tensor].range->second);
                 if (low && high) return Bounds{*low, -Wide{*high} - 1};
             }
             return of_type(tensor_types[tensor]);
@@ -111,7 +122,8 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
             Wide low = n.number.as_integer(), high = low;
             for (std::size_t i = 0; i < n.args.size(); ++i) {
                 const auto one = bounds(n.args[i]);
-                if (!one || !n.weights[i].small_integer() || std::abs(n.weights[i].as_integer()) > (std::int64_t{1} << 24)) return std::nullopt;
+                if (!one || !n.weights[i].small_integer() || std::abs(n.weights[i].as_integer()) > (std::int64_t{1} << 24))
+                    return std::nullopt;
                 const Wide a = n.weights[i].as_integer() * one->low, b = n.weights[i].as_integer() * one->high;
                 low += std::min(a, b), high += std::max(a, b);
                 if (!checked(low, high)) return std::nullopt;
@@ -124,7 +136,9 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
                 const auto one = bounds(n.args[i]);
                 if (!one || !n.weights[i].small_integer() || !n.weights[i].positive() || n.weights[i].as_integer() > 8) return std::nullopt;
                 for (std::int64_t times = 0; times < n.weights[i].as_integer(); ++times) {
-                    if (!checked(-std::max(one->high, -one->low), 0) || std::max(one->high, -one->low) > (Wide{1} << 34) || std::max(high, -low) > (Wide{1} << 66)) return std::nullopt;
+                    if (!checked(-std::max(one->high, -one->low), 0) || std::max(one->high, -one->low) > (Wide{1} << 34) ||
+                        std::max(high, -low) > (Wide{1} << 66))
+                        return std::nullopt;
                     const Wide all[] = {low * one->low, low * one->high, high * one->low, high * one->high};
                     low = *std::min_element(all, all + 4), high = *std::max_element(all, all + 4);
                 }
@@ -156,18 +170,21 @@ std::optional<Values::Bounds> Values::bounds(Value v) {
             if (n.name == "select") return united(1);
             if (n.name == "mod") {
                 const auto divisor = as_number(n.args[1]);
-                return divisor && divisor->small_integer() && divisor->positive() && is_whole(n.args[0]) ? std::optional(Bounds{0, divisor->as_integer() - 1}) : std::nullopt;
+                return divisor && divisor->small_integer() && divisor->positive() && is_whole(n.args[0])
+                           ? std::optional(Bounds{0, divisor->as_integer() - 1})
+                           : std::nullopt;
             }
             if (n.name == "abs") {
                 const auto one = bounds(n.args[0]);
                 return one ? std::optional(Bounds{0, std::max(one->high, -one->low)}) : std::nullopt;
             }
-            if (n.name == "floor") {   // of a whole number divided by a constant
+            if (n.name == "floor") {  // of a whole number divided by a constant
                 const ValueNode& q = node(n.args[0]);
                 if (q.kind != Kind::sum || q.args.size() != 1 || !q.number.zero()) return std::nullopt;
                 const auto one = bounds(q.args[0]);
                 if (!one || q.weights[0].infinite()) return std::nullopt;
-                const double a = std::floor(static_cast<double>(one->low) * q.weights[0].value()), b = std::floor(static_cast<double>(one->high) * q.weights[0].value());
+                const double a = std::floor(static_cast<double>(one->low) * q.weights[0].value()),
+                             b = std::floor(static_cast<double>(one->high) * q.weights[0].value());
                 if (std::fabs(a) > 1e15 || std::fabs(b) > 1e15) return std::nullopt;
                 return Bounds{static_cast<Wide>(std::min(a, b)), static_cast<Wide>(std::max(a, b))};
             }
@@ -213,7 +230,7 @@ bool Values::fits(Value v, DType type) {
         low = -high;
     } else {
         const auto [least, most] = range_of(type);
-        constexpr Wide widest = (Wide{1} << 62) - 1;   // of 64 bits only half is shown: the prover's own numbers have no more
+        constexpr Wide widest = (Wide{1} << 62) - 1;  // of 64 bits only half is shown: the prover's own numbers have no more
         low = static_cast<std::int64_t>(std::max(least, -widest)), high = static_cast<std::int64_t>(std::min(most, widest));
     }
     prover_.push();
@@ -228,7 +245,9 @@ Value Values::low_bits(Value v, int bits) {
     const ValueNode n = node(v);
     switch (n.kind) {
         case Kind::function:
-            if (const auto type = converted_to(n.name); type && n.name.starts_with("wrap:") && target::bits(*type) >= bits && *type != DType::Bool) return low_bits(n.args[0], bits);
+            if (const auto type = converted_to(n.name);
+                type && n.name.starts_with("wrap:") && target::bits(*type) >= bits && *type != DType::Bool)
+                return low_bits(n.args[0], bits);
             return v;
         case Kind::sum: {
             std::vector<std::pair<Coefficient, Value>> terms;
@@ -279,7 +298,9 @@ Value Values::rounded(DType to, Value v) {
     const ValueNode n = node(v);
     if (n.kind == Kind::where) return where(n.condition, rounded(to, n.args[0]), rounded(to, n.args[1]));
     if (n.kind == Kind::function && n.name.starts_with("round:") && holds_all_of(to, *converted_to(n.name))) return v;
-    if (n.kind == Kind::element && static_cast<std::size_t>(n.id) < tensor_types.size() && holds_all_of(to, tensor_types[static_cast<std::size_t>(n.id)])) return v;
+    if (n.kind == Kind::element && static_cast<std::size_t>(n.id) < tensor_types.size() &&
+        holds_all_of(to, tensor_types[static_cast<std::size_t>(n.id)]))
+        return v;
     return fits(v, to) ? v : function("round:" + std::string(target::name(to)), {v});
 }
 
@@ -316,7 +337,7 @@ bool takes_exact_values(const std::string& f) {
     return steps.count(f) > 0;
 }
 
-bool passes_on(const std::string& f) {   // what it gives is one of its operands, or its negative
+bool passes_on(const std::string& f) {  // what it gives is one of its operands, or its negative
     return f == "max" || f == "min" || f == "neg" || f == "abs" || f == "select";
 }
 
@@ -350,8 +371,10 @@ Typed Values::computed(const std::string& f, const std::vector<Typed>& args, std
         for (std::size_t i = first; i < args.size(); ++i) {
             if (args[i].rounding.kind != Rounding::Kind::exact) common = common ? joined(*common, args[i].rounding) : args[i].rounding;
         }
-        for (std::size_t i = first; i < args.size() && common && common->kind == Rounding::Kind::to_type; ++i) {   // what rounding leaves as it is
-            if (args[i].rounding.kind == Rounding::Kind::exact && !is_plain_number(args[i].value) && !fits(args[i].value, common->type)) common = Rounding{Rounding::Kind::lost, {}};
+        for (std::size_t i = first; i < args.size() && common && common->kind == Rounding::Kind::to_type;
+             ++i) {  // what rounding leaves as it is
+            if (args[i].rounding.kind == Rounding::Kind::exact && !is_plain_number(args[i].value) && !fits(args[i].value, common->type))
+                common = Rounding{Rounding::Kind::lost, {}};
         }
         if (common) rounding = *common;
     }

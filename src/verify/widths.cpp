@@ -54,7 +54,7 @@ public:
                 return __builtin_mul_overflow(of(e->args[0]), of(e->args[1]), &product) || product < 0 ? 1 : product;
             }
             case ExprKind::mod: return std::gcd(of(e->args[0]), of(e->args[1]));
-            case ExprKind::floor_div: {   // a whole number of tiles, also where it is rounded up
+            case ExprKind::floor_div: {  // a whole number of tiles, also where it is rounded up
                 const auto tile = e->args[1].as_constant();
                 Expr n = e->args[0];
                 if (n.kind() == ExprKind::add) {
@@ -127,7 +127,8 @@ bool may_straddle(const ir::Kernel& k, const Divisors& divisors, const ir::Globa
     if (!v.in_bounds.empty() && v.in_bounds.back()) return false;
     const int last = v.dims.back();
     const bool cut = !v.limit.empty() && v.limit.back();
-    return cut || !divisors.divides(run, k.tensors[at(v.tensor)].dims[at(last)]) || !divisors.divides(run, v.origin[at(last)]) || ir::RowStarts(k).before(v.origin[at(last)]);
+    return cut || !divisors.divides(run, k.tensors[at(v.tensor)].dims[at(last)]) || !divisors.divides(run, v.origin[at(last)]) ||
+           ir::RowStarts(k).before(v.origin[at(last)]);
 }
 
 std::string shared_obstacle(const ir::Kernel& k, const Divisors& divisors, const ir::SharedView& v, int run, int bytes) {
@@ -136,12 +137,14 @@ std::string shared_obstacle(const ir::Kernel& k, const Divisors& divisors, const
     const int last = v.dims.back();
     const ir::SharedDim& inner = b.dims[at(last)];
     if (inner.strides[0] != 1 || inner.extents[0] % run) return "`" + b.name + "` is not contiguous along the access";
-    if (!divisors.divides(run, v.origin[at(last)]) || b.byte_offset % bytes) return "the access to `" + b.name + "` may start beside a multiple of its width";
+    if (!divisors.divides(run, v.origin[at(last)]) || b.byte_offset % bytes)
+        return "the access to `" + b.name + "` may start beside a multiple of its width";
     if (bytes > 16) return "an access of more than 16 bytes";
     for (std::size_t d = 0; d < b.dims.size(); ++d) {
         for (std::size_t i = 0; i < b.dims[d].strides.size(); ++i) {
             if (static_cast<int>(d) == last && i == 0) continue;
-            if (b.dims[d].extents[i] > 1 && b.dims[d].strides[i] % run) return "rows of `" + b.name + "` may start beside a multiple of the width";
+            if (b.dims[d].extents[i] > 1 && b.dims[d].strides[i] % run)
+                return "rows of `" + b.name + "` may start beside a multiple of the width";
         }
     }
     return {};
@@ -173,12 +176,13 @@ std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisor
         const auto gathered = ir::gathered_by_quads(dist(x->src));
         if (!gathered || target::bytes(k.fragments[at(x->src)].dtype) != 2) return "four lanes do not hold runs of 16 bytes together";
         if (may_straddle(k, divisors, x->dst, 8)) return "16 bytes that four lanes gathered may straddle a bound";
-        const auto own = global(x->dst, dist(x->src), x->vector_bytes);   // what the emulator moves
+        const auto own = global(x->dst, dist(x->src), x->vector_bytes);  // what the emulator moves
         return own && !own->empty() ? own : global(x->dst, *gathered, 16);
     }
     if (auto* x = std::get_if<ir::AtomicAdd>(&s.op)) {
         // A reduction of several elements cannot be masked by element.
-        if (wide(x->vector_bytes, k.tensors[at(x->dst.tensor)].dtype) && (x->dst.in_bounds.empty() || !x->dst.in_bounds.back())) return "an atomic add of several elements may straddle a bound";
+        if (wide(x->vector_bytes, k.tensors[at(x->dst.tensor)].dtype) && (x->dst.in_bounds.empty() || !x->dst.in_bounds.back()))
+            return "an atomic add of several elements may straddle a bound";
         return global(x->dst, dist(x->src), x->vector_bytes);
     }
     if (auto* x = std::get_if<ir::LoadShared>(&s.op); x && !x->matrix) return shared(x->src, dist(x->dst), x->vector_bytes);
@@ -188,11 +192,13 @@ std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisor
             const target::DType dtype = k.buffers[at(x->dst.buffer)].dtype;
             const int run = run_of(x->bytes, dtype);
             if (x->bytes > 16 || run < 1) return "whole vectors of another length than 4, 8 or 16 bytes";
-            if (run > 1 && !runs_along_last(x->dist, run)) return "a thread does not hold " + std::to_string(run) + " neighbours side by side";
+            if (run > 1 && !runs_along_last(x->dist, run))
+                return "a thread does not hold " + std::to_string(run) + " neighbours side by side";
             if (std::string why = ir::RowStarts(k).unlike(*x, run); !why.empty()) return why;
-            const ir::SharedBuffer& b = k.buffers[at(x->dst.buffer)];   // between its rows lies nothing of another buffer
+            const ir::SharedBuffer& b = k.buffers[at(x->dst.buffer)];  // between its rows lies nothing of another buffer
             for (const ir::SharedBuffer& other : k.buffers) {
-                if (&other != &b && other.byte_offset < b.byte_offset + b.bytes && b.byte_offset < other.byte_offset + other.bytes) return "`" + other.name + "` shares bytes with `" + b.name + "`";
+                if (&other != &b && other.byte_offset < b.byte_offset + b.bytes && b.byte_offset < other.byte_offset + other.bytes)
+                    return "`" + other.name + "` shares bytes with `" + b.name + "`";
             }
             return "";
         }
@@ -205,7 +211,7 @@ std::optional<std::string> obstacle(const ir::Kernel& k, const Divisors& divisor
 
 // Do two elements of the buffer share bytes? A swizzle permutes addresses and changes nothing of it.
 bool elements_collide(const ir::SharedBuffer& b) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> modes;   // stride, extent
+    std::vector<std::pair<std::int64_t, std::int64_t>> modes;  // stride, extent
     std::int64_t elements = 1;
     for (const ir::SharedDim& d : b.dims) {
         for (std::size_t i = 0; i < d.extents.size(); ++i) {
@@ -215,7 +221,7 @@ bool elements_collide(const ir::SharedBuffer& b) {
     }
     std::sort(modes.begin(), modes.end());
     std::int64_t reach = 0;
-    const bool nested = std::all_of(modes.begin(), modes.end(), [&](const auto& m) {   // each step is longer than all that lies below it
+    const bool nested = std::all_of(modes.begin(), modes.end(), [&](const auto& m) {  // each step is longer than all that lies below it
         const bool above = m.first > reach;
         reach += m.first * (m.second - 1);
         return above;

@@ -19,7 +19,7 @@ namespace {
 class Translation {
 public:
     Translation(z3::context& z, const Integers& ints, bool linear) : z_(z), ints_(ints), linear_(linear) {}
-    bool products = false;   // a product of symbols was met
+    bool products = false;  // a product of symbols was met
 
     z3::expr poly(const Poly& p) {
         z3::expr sum = z_.int_val(0);
@@ -92,7 +92,7 @@ private:
         if (info.upper) axioms.push_back(x <= z_.int_val(*info.upper));
         switch (info.kind) {
             case AtomInfo::Kind::quotient: {
-                if (linear_ && !info.args[1].constant()) break;   // divisor * quotient is a product
+                if (linear_ && !info.args[1].constant()) break;  // divisor * quotient is a product
                 z3::expr n = poly(info.args[0]), d = poly(info.args[1]);
                 // Floor division by a positive divisor; nothing is known otherwise.
                 axioms.push_back(z3::implies(d > 0, d * x <= n && n < d * x + d));
@@ -107,7 +107,7 @@ private:
             case AtomInfo::Kind::choice:
                 axioms.push_back(x == z3::ite(condition(info.condition), poly(info.args[0]), poly(info.args[1])));
                 break;
-            default: break;   // symbols, elements and opaque operations: uninterpreted, equal when interned equal
+            default: break;  // symbols, elements and opaque operations: uninterpreted, equal when interned equal
         }
         return x;
     }
@@ -121,7 +121,8 @@ private:
 
 }  // namespace
 
-bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds, std::map<Atom, std::int64_t>& model) {
+bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const Condition& goal, double& milliseconds,
+                std::map<Atom, std::int64_t>& model) {
     const auto start = std::chrono::steady_clock::now();
     bool proved = false;
     try {
@@ -131,7 +132,7 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
         if (!context || ++queries % 256 == 0) context = std::make_unique<z3::context>();
         z3::context& z = *context;
         for (const bool linear : {true, false}) {
-            z3::solver solver(z, z3::solver::simple());   // no preprocessing tactics: queries are tiny
+            z3::solver solver(z, z3::solver::simple());  // no preprocessing tactics: queries are tiny
             z3::params limits(z);
             limits.set("rlimit", 400000u);
             solver.set(limits);
@@ -148,7 +149,7 @@ bool z3_implies(const Integers& ints, const std::vector<Condition>& facts, const
             if (proved || !t.products) break;
         }
     } catch (const z3::exception&) {
-        proved = false;   // out of limits, or beyond what Z3 can parse: not proved
+        proved = false;  // out of limits, or beyond what Z3 can parse: not proved
     }
     milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     return proved;

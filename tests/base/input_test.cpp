@@ -18,7 +18,9 @@ namespace {
 using nlohmann::json;
 
 TEST(Input, JsonOfAnyDepthIsTakenOrRefusedAndNeverCrashes) {
-    const auto nested = [](int levels) { return std::string(static_cast<std::size_t>(levels), '[') + std::string(static_cast<std::size_t>(levels), ']'); };
+    const auto nested = [](int levels) {
+        return std::string(static_cast<std::size_t>(levels), '[') + std::string(static_cast<std::size_t>(levels), ']');
+    };
     EXPECT_TRUE(parse_json(nested(kInputDepth)).is_array());
     EXPECT_TRUE(parse_json(nested(kInputDepth + 1)).is_discarded());
     EXPECT_TRUE(parse_json(nested(1'000'000)).is_discarded());
@@ -39,7 +41,8 @@ TEST(Input, TomlDepthCountsBracketsAndDottedKeysOutsideOfStrings) {
 
 TEST(Input, CountsOfOthersDoNotOverflow) {
     const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    const json counts = {{"fine", 7}, {"negative", -7}, {"large", 18446744073709551615ull}, {"real", 1e300}, {"fraction", 2.9}, {"text", "7"}};
+    const json counts = {{"fine", 7},     {"negative", -7},  {"large", 18446744073709551615ull},
+                         {"real", 1e300}, {"fraction", 2.9}, {"text", "7"}};
     EXPECT_EQ(count_in(counts, "fine"), 7);
     EXPECT_EQ(count_in(counts, "negative"), 0);
     EXPECT_EQ(count_in(counts, "large"), most);

@@ -42,7 +42,7 @@ TEST(Compiles, KernelsOfExamplesAndTests) {
         SourceMap sources;
         DiagnosticSink sink;
         const auto module = lower::compile_file(sources, file.string(), {}, sink);
-        if (!module || sink.has_errors()) continue;   // Python tests, and files that are refused
+        if (!module || sink.has_errors()) continue;  // Python tests, and files that are refused
         for (const ir::Kernel& kernel : module->kernels) {
             if (!all() && number++ % 24 != 0) continue;
             if (!compiles(kernel, file.filename().string(), "")) GTEST_SKIP() << "no NVRTC on this machine";

@@ -73,19 +73,24 @@ TEST_P(EveryKernel, CompilesWithoutSpills) {
     for (std::size_t i = 0; i < module.kernels.size(); ++i) {
         const ir::Kernel& kernel = module.kernels[i];
         // Of the variants of one text the first and the last of each dtype stand for the rest, which differ in one constant.
-        auto same_text = [&](std::size_t j) { return j < module.kernels.size() && module.kernels[j].loc.line == kernel.loc.line && module.kernels[j].tensors[0].dtype == kernel.tensors[0].dtype; };
+        auto same_text = [&](std::size_t j) {
+            return j < module.kernels.size() && module.kernels[j].loc.line == kernel.loc.line &&
+                   module.kernels[j].tensors[0].dtype == kernel.tensors[0].dtype;
+        };
         if (i > 0 && same_text(i - 1) && same_text(i + 1)) continue;
         auto emitted = emit(kernel, "kernels/" + GetParam());
         ASSERT_TRUE(emitted);
         runtime::CompileRequest request;
-        request.source = self_contained(emitted->source, [](const std::string& name) { return std::optional(read(source_folder() / "src/codegen/cuda" / name)); });
+        request.source = self_contained(
+            emitted->source, [](const std::string& name) { return std::optional(read(source_folder() / "src/codegen/cuda" / name)); });
         request.name = kernel.name + ".cu";
         request.arch = kernel.arch;
         auto compiled = runtime::compile(request);
         if (!compiled && compiled.error().kind == runtime::FailureKind::missing_library) GTEST_SKIP() << compiled.error().message;
         ASSERT_TRUE(compiled) << compiled.error().message;
         for (const auto& entry : compiled->report.kernels) {
-            // NVRTC 13.4 keeps three words of one row kernel in local memory where 13.0 kept none; its time is the same (docs/performance/memory.md).
+            // NVRTC 13.4 keeps three words of one row kernel in local memory where 13.0 kept none; its time is the same
+            // (docs/performance/memory.md).
             const int spared = GetParam() == "layernorm_sm90.py" ? 24 : 0;
             EXPECT_LE(entry.spill_store_bytes + entry.spill_load_bytes, spared) << entry.name;
             EXPECT_LE(entry.stack_bytes, spared ? 8 : 0) << entry.name;
@@ -94,14 +99,14 @@ TEST_P(EveryKernel, CompilesWithoutSpills) {
         // Products with an operand in registers (attention): none of these is given away while it may still be read.
         const bool disassembler = !runtime::find_cuda_program("nvdisasm").empty() || !runtime::find_cuda_program("cuobjdump").empty();
         if (emitted->source.find("_rs") != std::string::npos && disassembler) {
-            EXPECT_NE(compiled->machine_code.find(" with register operands, none overwritten in flight"), std::string::npos) << kernel.name << ": " << compiled->machine_code;
+            EXPECT_NE(compiled->machine_code.find(" with register operands, none overwritten in flight"), std::string::npos)
+                << kernel.name << ": " << compiled->machine_code;
         }
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, EveryKernel, testing::ValuesIn(kernel_files()), [](const auto& info) {
-    return info.param.substr(0, info.param.size() - 3);
-});
+INSTANTIATE_TEST_SUITE_P(Kernels, EveryKernel, testing::ValuesIn(kernel_files()),
+                         [](const auto& info) { return info.param.substr(0, info.param.size() - 3); });
 
 // The text of small kernels, as a person would read it. TILEWRIGHT_UPDATE_GOLDEN=1 writes it anew.
 TEST(Golden, SmallKernels) {
@@ -166,7 +171,8 @@ def part(X: tw.Tensor(bf16, M, N), Y: tw.Tensor(bf16, M, 256)):
     };
     EXPECT_EQ(code("first + (N - first) // 8 * 8").find("load_some"), std::string::npos);
     EXPECT_EQ(code("first + (N - first) // 16 * 16").find("load_some"), std::string::npos);
-    for (const char* other : {"first + (N - first) // 4 * 4", "first + (N - first) // 8 * 4", "first + (N - 1) // 8 * 8", "1 + (N - first) // 8 * 8", "first + (N - first) // 8 * 8 + 8", "N - 8"}) {
+    for (const char* other : {"first + (N - first) // 4 * 4", "first + (N - first) // 8 * 4", "first + (N - 1) // 8 * 8",
+                              "1 + (N - first) // 8 * 8", "first + (N - first) // 8 * 8 + 8", "N - 8"}) {
         EXPECT_NE(code(other).find("load_some"), std::string::npos) << other;
     }
 }
@@ -197,12 +203,15 @@ def twice(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
 
 TEST(SelfContained, PastesEachHeaderOnceAndWhatIsUsed) {
     auto header = [](const std::string& name) -> std::optional<std::string> {
-        if (name == "a.cuh") return "#pragma once\n#include \"b.cuh\"\n// doubles\nTW_DEVICE int twice(int x) { return add(x, x); }\n// never\nTW_DEVICE int unused() {\n  return 0;\n}\n";
+        if (name == "a.cuh")
+            return "#pragma once\n#include \"b.cuh\"\n// doubles\nTW_DEVICE int twice(int x) { return add(x, x); }\n// never\nTW_DEVICE "
+                   "int unused() {\n  return 0;\n}\n";
         if (name == "b.cuh") return "#pragma once\ntemplate <class T>\nTW_DEVICE T add(T a, T b) {\n  return a + b;\n}\nint kept;\n";
         return std::nullopt;
     };
     EXPECT_EQ(self_contained("#include \"a.cuh\"\n#include \"b.cuh\"\n#include \"other.h\"\nint c = twice(1);\n", header),
-              "template <class T>\nTW_DEVICE T add(T a, T b) {\n  return a + b;\n}\nint kept;\n// doubles\nTW_DEVICE int twice(int x) { return add(x, x); }\n"
+              "template <class T>\nTW_DEVICE T add(T a, T b) {\n  return a + b;\n}\nint kept;\n// doubles\nTW_DEVICE int twice(int x) { "
+              "return add(x, x); }\n"
               "#include \"other.h\"\nint c = twice(1);\n");
 }
 

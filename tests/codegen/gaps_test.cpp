@@ -1,5 +1,5 @@
-// Kernels of tests/gpu/kernels/: narrow types and rarer asynchronous forms. NVRTC takes their text for both targets, and it is the instruction
-// that was meant; the GPU tests run them.
+// Kernels of tests/gpu/kernels/: narrow types and rarer asynchronous forms. NVRTC takes their text for both targets, and it is the
+// instruction that was meant; the GPU tests run them.
 #include <gtest/gtest.h>
 
 #include "codegen/emit.h"
@@ -43,26 +43,32 @@ TEST_P(Forms, AreTakenByNvrtcForEveryTarget) {
     EXPECT_TRUE(found);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Forms,
-                         testing::Values(Form{"narrow_types.py", "quantize_e4m3", "tw::to_e4m3("}, Form{"narrow_types.py", "dequantize_e5m2", "tw::e5m2_value("},
-                                         Form{"narrow_types.py", "dequantize_i8", "signed char"}, Form{"narrow_types.py", "to_bytes", "tw::u8("},
-                                         Form{"narrow_types.py", "round_to_tf32", "tw::round_tf32("}, Form{"narrow_types.py", "add_f16", "tw::atomic_add_f16("},
-                                         Form{"narrow_types.py", "add_bf16", "tw::atomic_add_bf16("}, Form{"async_forms.py", "add_by_tma", "tw::tma_reduce_add_2d("},
-                                         Form{"async_forms.py", "copy_in_pairs", "tw::mbarrier_arrive_many("},
-                                         Form{"masks.py", "vector_sums", "if (((63 * 4 + 3) + (c_ * 256)) < N_)"}, Form{"pairs.py", "row_maxima", "tw::max_bf16x2(r0, tw::low_half_twice(max_all_[1]))"}, Form{"pairs.py", "short_row_maxima", "tw::low_and_high("}, Form{"pairs.py", "column_minima", "tw::min_bf16x2(r0, "},
-                                         Form{"pairs.py", "clipped", "tw::max_bf16x2(tw::min_bf16x2(x_["}, Form{"pairs.py", "row_minima", "tw::min_f16x2(r0, tw::halves_swapped(r0))"}, Form{"shuffles.py", "rotated_pairs", "__shfl_xor_sync("}, Form{"shuffles.py", "neighbours", "__shfl_down_sync("},
-                                         Form{"matrix_types.py", "mma_i8", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"},
-                                         Form{"matrix_types.py", "mma_u8_i8", "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"},
-                                         Form{"matrix_types.py", "mma_tf32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"},
-                                         Form{"matrix_types.py", "mma_e4m3", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"},
-                                         Form{"matrix_types.py", "wgmma_e4m3", "wgmma.mma_async.sync.aligned.m64n72k32.f32.e4m3.e4m3"},
-                                         Form{"matrix_types.py", "wgmma_e4m3_e5m2", "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2"},
-                                         Form{"matrix_types.py", "wgmma_tf32", "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32"},
-                                         Form{"matrix_types.py", "wgmma_i8", "wgmma.mma_async.sync.aligned.m64n48k32.s32.s8.s8"},
-                                         Form{"matrix_types.py", "wgmma_bf16_n40", "wgmma.mma_async.sync.aligned.m64n40k16.f32.bf16.bf16"},
-                                         Form{"matrix_types.py", "wgmma_e4m3_registers", "wgmma_m64n32k32_e4m3_e4m3_rs("},
-                                         Form{"matrix_types.py", "wgmma_tf32_registers", "wgmma_m64n64k8_tf32_tf32_rs("}),
-                         [](const auto& info) { return std::string(info.param.kernel); });
+INSTANTIATE_TEST_SUITE_P(
+    All, Forms,
+    testing::Values(Form{"narrow_types.py", "quantize_e4m3", "tw::to_e4m3("}, Form{"narrow_types.py", "dequantize_e5m2", "tw::e5m2_value("},
+                    Form{"narrow_types.py", "dequantize_i8", "signed char"}, Form{"narrow_types.py", "to_bytes", "tw::u8("},
+                    Form{"narrow_types.py", "round_to_tf32", "tw::round_tf32("}, Form{"narrow_types.py", "add_f16", "tw::atomic_add_f16("},
+                    Form{"narrow_types.py", "add_bf16", "tw::atomic_add_bf16("},
+                    Form{"async_forms.py", "add_by_tma", "tw::tma_reduce_add_2d("},
+                    Form{"async_forms.py", "copy_in_pairs", "tw::mbarrier_arrive_many("},
+                    Form{"masks.py", "vector_sums", "if (((63 * 4 + 3) + (c_ * 256)) < N_)"},
+                    Form{"pairs.py", "row_maxima", "tw::max_bf16x2(r0, tw::low_half_twice(max_all_[1]))"},
+                    Form{"pairs.py", "short_row_maxima", "tw::low_and_high("}, Form{"pairs.py", "column_minima", "tw::min_bf16x2(r0, "},
+                    Form{"pairs.py", "clipped", "tw::max_bf16x2(tw::min_bf16x2(x_["},
+                    Form{"pairs.py", "row_minima", "tw::min_f16x2(r0, tw::halves_swapped(r0))"},
+                    Form{"shuffles.py", "rotated_pairs", "__shfl_xor_sync("}, Form{"shuffles.py", "neighbours", "__shfl_down_sync("},
+                    Form{"matrix_types.py", "mma_i8", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"},
+                    Form{"matrix_types.py", "mma_u8_i8", "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"},
+                    Form{"matrix_types.py", "mma_tf32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"},
+                    Form{"matrix_types.py", "mma_e4m3", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"},
+                    Form{"matrix_types.py", "wgmma_e4m3", "wgmma.mma_async.sync.aligned.m64n72k32.f32.e4m3.e4m3"},
+                    Form{"matrix_types.py", "wgmma_e4m3_e5m2", "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2"},
+                    Form{"matrix_types.py", "wgmma_tf32", "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32"},
+                    Form{"matrix_types.py", "wgmma_i8", "wgmma.mma_async.sync.aligned.m64n48k32.s32.s8.s8"},
+                    Form{"matrix_types.py", "wgmma_bf16_n40", "wgmma.mma_async.sync.aligned.m64n40k16.f32.bf16.bf16"},
+                    Form{"matrix_types.py", "wgmma_e4m3_registers", "wgmma_m64n32k32_e4m3_e4m3_rs("},
+                    Form{"matrix_types.py", "wgmma_tf32_registers", "wgmma_m64n64k8_tf32_tf32_rs("}),
+    [](const auto& info) { return std::string(info.param.kernel); });
 
 }  // namespace
 }  // namespace tw::codegen

@@ -42,10 +42,12 @@ def handed(X: tw.Tensor(bf16, M, N), Y: tw.Tensor(bf16, M, N), Z: tw.Tensor(bf16
         full[0].expect(64 * 64 * 6)
         tw.tma_load(s, X[m * 64, 0], on=full[0])
         tw.tma_load(t, X[m * 64, 64], on=full[0], multicast=3)
-        )py" + wait + R"py(
+        )py" +
+           wait + R"py(
     with tw.warpgroups(1, name="consumer"):
         full[0].wait(0)
-        )py" + consumer + R"py(
+        )py" +
+           consumer + R"py(
         for r in tw.unroll(2):
             empty[0].arrive(rank=r)
     tw.cluster_sync()
@@ -72,9 +74,12 @@ TEST(Handover, IsPrintedAsTheEmulatorTakesIt) {
     EXPECT_FALSE(has(product, "tw::mbarrier_arrive_cluster("));
     // Ordinary code on the block's own bytes: fences of the block beside it.
     const std::string own = printed(kernel_with("tw.store(Y[m * 64, 0], tw.load(s))", "empty[0].wait(0)"));
-    EXPECT_TRUE(has(own, "__threadfence_block();\n") && has(own, "tw::mbarrier_arrive_relaxed_cluster(") && has(own, "tw::mbarrier_wait_relaxed_cluster("));
+    EXPECT_TRUE(has(own, "__threadfence_block();\n") && has(own, "tw::mbarrier_arrive_relaxed_cluster(") &&
+                has(own, "tw::mbarrier_wait_relaxed_cluster("));
     // A peer's memory, and a tensor that the kernel both writes and reads: at the scope of the cluster.
-    for (const char* consumer : {"tw.store(Y[m * 64, 0], tw.load(s, rank=1 - rank))", "tw.store(Y[m * 64, 0], tw.load(s))\n        tw.store(Z[m * 64, 0], tw.load(Y[m * 64 : m * 64 + 64, 0:64]))"}) {
+    for (const char* consumer :
+         {"tw.store(Y[m * 64, 0], tw.load(s, rank=1 - rank))",
+          "tw.store(Y[m * 64, 0], tw.load(s))\n        tw.store(Z[m * 64, 0], tw.load(Y[m * 64 : m * 64 + 64, 0:64]))"}) {
         const std::string whole = printed(kernel_with(consumer, "empty[0].wait(0)"));
         EXPECT_TRUE(has(whole, "tw::mbarrier_arrive_cluster(") && has(whole, "tw::mbarrier_wait_cluster(")) << consumer;
         EXPECT_FALSE(has(whole, "relaxed_cluster(")) << consumer;

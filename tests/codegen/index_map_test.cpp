@@ -46,16 +46,17 @@ TEST(Split, SeparatesThreadAndValue) {
     EXPECT_FALSE(split(d, [](const std::vector<int>& c) { return c[0] * c[1]; }));
 }
 
-// Four lanes that exchange words (tw::quad_transpose) hold afterwards what the gathered map says: lane t gets word i of the t-th run from lane i.
+// Four lanes that exchange words (tw::quad_transpose) hold afterwards what the gathered map says: lane t gets word i of the t-th run from
+// lane i.
 TEST(Quads, HoldWholeRunsAfterTheyExchange) {
-    ir::Distribution d;   // the accumulator of wgmma, 64 x 64
+    ir::Distribution d;  // the accumulator of wgmma, 64 x 64
     d.shape = {64, 64};
     d.thread = {{4, 1, 2}, {8, 0, 1}, {4, 0, 16}};
     d.value = {{2, 1, 1}, {2, 0, 8}, {8, 1, 8}};
     const auto gathered = ir::gathered_by_quads(d);
     ASSERT_TRUE(gathered);
     EXPECT_TRUE(ir::covers_exactly(*gathered));
-    const int apart = 2;   // words between a lane's parts of neighbouring runs, as store_by_quads prints it
+    const int apart = 2;  // words between a lane's parts of neighbouring runs, as store_by_quads prints it
     for (int t = 0; t < 128; ++t) {
         for (int w = 0; w < 4; ++w) {
             for (int e = 0; e < 8; ++e) {
@@ -64,7 +65,7 @@ TEST(Quads, HoldWholeRunsAfterTheyExchange) {
             }
         }
     }
-    d.value = {{2, 1, 1}, {2, 0, 8}, {6, 1, 8}};   // six runs: four lanes cannot share them
+    d.value = {{2, 1, 1}, {2, 0, 8}, {6, 1, 8}};  // six runs: four lanes cannot share them
     d.shape = {64, 48};
     EXPECT_FALSE(ir::gathered_by_quads(d));
 }

@@ -56,7 +56,7 @@ TEST_F(Gemm, NamesTheArgumentThatDoesNotFit) {
     EXPECT_NE(refusal(a).find("A is f32, bf16 is expected"), std::string::npos) << refusal(a);
     a = gemm_arguments(128, 256, 64);
     a.tensors[2].strides = {1, 128};
-    EXPECT_NE(refusal(a).find("give C memory with these strides"), std::string::npos) << refusal(a);   // a copy of an output is no output
+    EXPECT_NE(refusal(a).find("give C memory with these strides"), std::string::npos) << refusal(a);  // a copy of an output is no output
     a = gemm_arguments(128, 256, 64);
     a.tensors[0].strides = {1, 128};
     EXPECT_NE(refusal(a).find("pass A.contiguous()"), std::string::npos) << refusal(a);
@@ -82,7 +82,7 @@ TEST_F(Gemm, AnOutputWhoseElementsMeetIsRefused) {
     a.tensors[2].strides = {-256, 1};
     EXPECT_NE(refusal(a).find("not negative"), std::string::npos) << refusal(a);
     a = gemm_arguments(1, 256, 64);
-    a.tensors[2].strides = {0, 1};   // one row: its stride says nothing
+    a.tensors[2].strides = {0, 1};  // one row: its stride says nothing
     EXPECT_EQ(refusal(a), "accepted");
     a = gemm_arguments(128, 256, 64);
     a.tensors[0].strides = {0, 1};
@@ -114,10 +114,13 @@ B, N = tw.sizes("B N")
 def batches(X: tw.Tensor(f32, 8 * B + N), Y: tw.Tensor(f32, N)):
     n = tw.grid(tw.cdiv(N, 32)) * 32
     tw.store(Y[n], tw.load(X[n : n + 32], fill=0.0))
-)", {}, sink);
+)",
+                                      {}, sink);
     ASSERT_TRUE(module) << render_text(sink, sources);
     const ir::Kernel& kernel = module->kernels[0];
-    auto vectors = [](std::int64_t x, std::int64_t y) { return LaunchArguments{{{1 << 20, target::DType::F32, {x}, {1}}, {1 << 24, target::DType::F32, {y}, {1}}}, {}}; };
+    auto vectors = [](std::int64_t x, std::int64_t y) {
+        return LaunchArguments{{{1 << 20, target::DType::F32, {x}, {1}}, {1 << 24, target::DType::F32, {y}, {1}}}, {}};
+    };
     auto bound = bind(kernel, vectors(8 * 5 + 33, 33));
     ASSERT_TRUE(bound) << bound.error().text();
     for (std::size_t i = 0; i < kernel.sizes.size(); ++i) EXPECT_EQ(bound->sizes[i], kernel.sizes[i] == "B" ? 5 : 33);

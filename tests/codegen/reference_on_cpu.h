@@ -35,7 +35,8 @@ struct Comparison {
 // The text as C++ for this machine, in a namespace of its own.
 inline std::string stand_in(const ReferenceText& text, std::size_t number) {
     std::string source = text.source;
-    const std::string ptx = R"(__device__ inline float half_value(unsigned short bits) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(bits)); return f; })";
+    const std::string ptx =
+        R"(__device__ inline float half_value(unsigned short bits) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(bits)); return f; })";
     const auto at = source.find(ptx);
     EXPECT_NE(at, std::string::npos);
     source.replace(at, ptx.size(), R"(inline float half_value(unsigned short b) {
@@ -44,8 +45,11 @@ inline std::string stand_in(const ReferenceText& text, std::size_t number) {
     for (std::size_t c = 0; (c = source.find("extern \"C\"", c)) != std::string::npos;) source.erase(c, 10);
     std::string entries;
     for (const std::string& entry : text.entries) {
-        entries += fmt::format("extern \"C\" void run_{1}_{0}(const unsigned long long* words, long long count) {{ Parameters p; std::memcpy(&p, words, sizeof p);\n"
-                               "    for (blockIdx.x = 0; blockIdx.x < count; ++blockIdx.x) {0}(p); }}\n", entry, number);
+        entries += fmt::format(
+            "extern \"C\" void run_{1}_{0}(const unsigned long long* words, long long count) {{ Parameters p; std::memcpy(&p, words, "
+            "sizeof p);\n"
+            "    for (blockIdx.x = 0; blockIdx.x < count; ++blockIdx.x) {0}(p); }}\n",
+            entry, number);
     }
     return fmt::format("namespace case_{} {{\n{}\n{}}}\n", number, source, entries);
 }
@@ -100,14 +104,16 @@ inline void compare(const std::vector<Comparison>& cases) {
             if (c.sizes.empty()) put(std::int64_t{0});
             for (double s : c.scalars) put(s);
             if (c.scalars.empty()) put(0.0);
-            put(std::int64_t{0}), put(static_cast<std::int64_t>(count)), put(want.data()), put(got.data()), put(c.data[static_cast<std::size_t>(c.computes.equations[q].output)].bytes.data());
+            put(std::int64_t{0}), put(static_cast<std::int64_t>(count)), put(want.data()), put(got.data()),
+                put(c.data[static_cast<std::size_t>(c.computes.equations[q].output)].bytes.data());
             auto run = reinterpret_cast<Run>(dlsym(library, fmt::format("run_{}_{}", n, texts[n].entries[q]).c_str()));
             ASSERT_NE(run, nullptr);
             run(words.data(), static_cast<long long>(count));
             for (std::size_t i = 0; i < count; ++i) {
                 const double a = want[i], b = (*expected)[q].values[i];
                 if (std::isnan(a) && std::isnan(b)) continue;
-                ASSERT_TRUE(a == b || std::fabs(a - b) <= 1e-9 * std::max(1.0, std::fabs(b))) << c.label << " equation " << q << " element " << i << ": " << a << " is not " << b;
+                ASSERT_TRUE(a == b || std::fabs(a - b) <= 1e-9 * std::max(1.0, std::fabs(b)))
+                    << c.label << " equation " << q << " element " << i << ": " << a << " is not " << b;
             }
         }
     }

@@ -33,7 +33,9 @@ public:
 private:
     std::uint64_t any(std::uint64_t n) { return random_() % n; }
     template <class List>
-    const std::string& one_of(const List& list) { return list[any(list.size())]; }
+    const std::string& one_of(const List& list) {
+        return list[any(list.size())];
+    }
 
     std::string leaf() {
         switch (any(5)) {
@@ -49,7 +51,8 @@ private:
     }
 
     std::string condition(int depth) {
-        if (!columns_.empty() && !row_lets_.empty() && any(2) == 0) return one_of(columns_) + " == " + one_of(row_lets_) + "[" + one_of(rows_) + "]";   // a place that was found
+        if (!columns_.empty() && !row_lets_.empty() && any(2) == 0)
+            return one_of(columns_) + " == " + one_of(row_lets_) + "[" + one_of(rows_) + "]";  // a place that was found
         if (!columns_.empty() && any(3) == 0) return one_of(columns_) + " < " + std::to_string(any(5));
         static const std::vector<std::string> compare = {" < ", " <= ", " > ", " != "};
         return expression(depth) + one_of(compare) + expression(depth);
@@ -63,11 +66,14 @@ private:
         auto& scope = over_rows ? rows_ : columns_;
         const auto outer = scope;
         scope.push_back(var);
-        if (any(2) == 0) scope = {var};   // of the inner one alone
+        if (any(2) == 0) scope = {var};  // of the inner one alone
         const std::string range = over_rows ? "M" : "N";
-        const std::string body = kind == "any" ? condition(depth - 1) : depth > 0 && any(3) == 0 ? "where(" + condition(depth - 1) + ", -inf, " + expression(depth - 1) + ")" : expression(depth - 1);
+        const std::string body = kind == "any"              ? condition(depth - 1)
+                                 : depth > 0 && any(3) == 0 ? "where(" + condition(depth - 1) + ", -inf, " + expression(depth - 1) + ")"
+                                                            : expression(depth - 1);
         scope = outer;
-        return (kind == "any" ? "where(" : "") + kind + "(" + var + " in 0:" + range + ", " + body + ")" + (kind == "any" ? ", 1.0, 0.0)" : "");
+        return (kind == "any" ? "where(" : "") + kind + "(" + var + " in 0:" + range + ", " + body + ")" +
+               (kind == "any" ? ", 1.0, 0.0)" : "");
     }
 
     std::string expression(int depth) {
@@ -99,7 +105,8 @@ def k(X: tw.Tensor(f32, M, N), Z: tw.Tensor(f32, N), Y: tw.Tensor(f32, M, N)):
     m = tw.grid(M)
     x = tw.load(X[m, 0:32], fill=0.0)
     tw.store(Y[m, 0:32], x)
-)", equations);
+)",
+                                         equations);
     SourceMap sources;
     DiagnosticSink sink;
     auto module = lower::compile_text(sources, "k.py", text, {}, sink);
@@ -107,7 +114,8 @@ def k(X: tw.Tensor(f32, M, N), Z: tw.Tensor(f32, N), Y: tw.Tensor(f32, M, N)):
     if (!module) return {};
     const ir::Kernel& k = module->kernels[0];
     const std::vector<std::int64_t> sizes = {3, 5};
-    return {fmt::format("seed {}: {}", seed, equations), k.computes, k.tensors, emulate::random_inputs(k, sizes, seed, seed % 2 == 0), sizes, {}};
+    return {fmt::format("seed {}: {}", seed, equations),           k.computes, k.tensors,
+            emulate::random_inputs(k, sizes, seed, seed % 2 == 0), sizes,      {}};
 }
 
 TEST(ReferenceText, AgreesWithTheEvaluatorOnRandomEquations) {
@@ -121,9 +129,12 @@ TEST(ReferenceText, AgreesOnPlacesThatAreFoundAndThenLeftOut) {
     if (std::system("g++ --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no g++ on this machine";
     // Gates of the two best columns, and what a let that holds a place may be used for.
     const char* equations[] = {
-        "let a[m] = argmax(e, X[m, e]); let b[m] = argmax(e, where(e == a[m], -inf, X[m, e])); Y[m, n] = where(n == a[m] or n == b[m], exp(X[m, n]), 0.0) / (max(e, exp(X[m, e])) + max(e, where(e == a[m], 0.0, exp(X[m, e]))))",
-        "let p[m, n] = exp(X[m, n] * Z[n] + 0.3) / sum(e, exp(X[m, e] * Z[e] + 0.3)); let a[m] = argmax(e, p[m, e]); Y[m, n] = where(n == a[m], p[m, n], 0.0) + sum(e, where(e == a[m], 0.0, p[m, e]))",
-        "let s[m, n] = sum(e, X[m, e] * X[m, n] * Z[e]); let a[m] = argmin(e, s[m, e]); let b[m] = argmin(e, where(e == a[m], inf, s[m, e])); Y[m, n] = f32(a[m]) * 10.0 + f32(b[m]) + where(n == b[m], 100.0, 0.0)",
+        "let a[m] = argmax(e, X[m, e]); let b[m] = argmax(e, where(e == a[m], -inf, X[m, e])); Y[m, n] = where(n == a[m] or n == b[m], "
+        "exp(X[m, n]), 0.0) / (max(e, exp(X[m, e])) + max(e, where(e == a[m], 0.0, exp(X[m, e]))))",
+        "let p[m, n] = exp(X[m, n] * Z[n] + 0.3) / sum(e, exp(X[m, e] * Z[e] + 0.3)); let a[m] = argmax(e, p[m, e]); Y[m, n] = where(n == "
+        "a[m], p[m, n], 0.0) + sum(e, where(e == a[m], 0.0, p[m, e]))",
+        "let s[m, n] = sum(e, X[m, e] * X[m, n] * Z[e]); let a[m] = argmin(e, s[m, e]); let b[m] = argmin(e, where(e == a[m], inf, s[m, "
+        "e])); Y[m, n] = f32(a[m]) * 10.0 + f32(b[m]) + where(n == b[m], 100.0, 0.0)",
         "let a[m] = argmax(e, X[m, e]); Y[m, n] = sum(i, where(a[i] == n, 1.0, 0.0)) + sum(i in 0:m + 1, f32(a[i]))",
     };
     std::vector<Comparison> cases;
@@ -135,7 +146,8 @@ TEST(ReferenceText, AgreesOnPlacesThatAreFoundAndThenLeftOut) {
 
 // The extreme and its place come from one loop: computed twice, the value could be two numbers.
 TEST(ReferenceText, KeepsAPlaceAndItsValueInOneLoop) {
-    const Comparison c = comparison_of("let s[m, n] = sum(e, X[m, e] * Z[e]) * X[m, n]; let a[m] = argmax(e, s[m, e]); Y[m, n] = where(n == a[m], 1.0, 0.0)", 1);
+    const Comparison c = comparison_of(
+        "let s[m, n] = sum(e, X[m, e] * Z[e]) * X[m, n]; let a[m] = argmax(e, s[m, e]); Y[m, n] = where(n == a[m], 1.0, 0.0)", 1);
     const auto text = reference_text(c.computes, c.tensors, 2, 0);
     ASSERT_TRUE(text);
     EXPECT_NE(text->source.find("_best"), std::string::npos) << text->source;

@@ -25,14 +25,15 @@ TEST(ReferenceText, AgreesWithTheEvaluatorForEveryShippedKernel) {
         ASSERT_TRUE(module) << render_text(sink, sources);
         std::string last;
         for (const ir::Kernel& k : module->kernels) {
-            if (k.computes.empty() || k.computes.text == last) continue;   // variants of one equation
+            if (k.computes.empty() || k.computes.text == last) continue;  // variants of one equation
             last = k.computes.text;
             const auto sizes = small_sizes(k.sizes.size());
             std::vector<double> scalars(k.scalars.size(), 0.5);
-            cases.push_back({entry.path().filename().string() + " " + k.name, k.computes, k.tensors, emulate::random_inputs(k, sizes, 3, false), sizes, scalars});
+            cases.push_back({entry.path().filename().string() + " " + k.name, k.computes, k.tensors,
+                             emulate::random_inputs(k, sizes, 3, false), sizes, scalars});
         }
     }
-    EXPECT_GE(cases.size(), 12u);   // the kernels of 2026-11: fewer means that some were not found
+    EXPECT_GE(cases.size(), 12u);  // the kernels of 2026-11: fewer means that some were not found
     compare(cases);
 }
 
@@ -56,7 +57,8 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     m = tw.grid(M)
     x = tw.load(X[m, 0:32], fill=0.0)
     tw.store(Y[m, 0:32], x)
-)", equation);
+)",
+                                             equation);
         SourceMap sources;
         DiagnosticSink sink;
         auto module = lower::compile_text(sources, "k.py", text, {}, sink);

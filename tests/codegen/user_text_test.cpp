@@ -29,7 +29,7 @@ std::vector<std::string> tokens(const std::string& source) {
     for (std::size_t i = 0; i < text.size();) {
         const std::size_t begin = i;
         if (std::isspace(static_cast<unsigned char>(text[i]))) {
-            if (text[i++] == '\n') out.emplace_back("\n");   // it ends a line of the preprocessor
+            if (text[i++] == '\n') out.emplace_back("\n");  // it ends a line of the preprocessor
             continue;
         }
         if (text.compare(i, 2, "//") == 0) i = std::min(text.find('\n', i), text.size());
@@ -45,7 +45,7 @@ std::vector<std::string> tokens(const std::string& source) {
             out.emplace_back(1, text[i++]);
         }
     }
-    std::vector<std::string> squeezed;   // empty lines are nothing
+    std::vector<std::string> squeezed;  // empty lines are nothing
     for (std::string& t : out) {
         if (t == "\n" && (squeezed.empty() || squeezed.back() == "\n")) continue;
         squeezed.push_back(std::move(t));
@@ -67,13 +67,49 @@ testing::AssertionResult same_but_for_names(const std::vector<std::string>& a, c
 
 // Text that would be code if it got out of its place.
 std::string hostile_text(std::mt19937_64& random, bool in_python_string) {
-    static const std::vector<std::string> pieces = {
-        "\n", "\r", "\r\n", "\\", "\\\n", " \\ \n", "?\?/", "?\?/\n", "*/", "/*", "//", "\"", "'", "#include \"/etc/passwd\"", "\n#define int float\n", "\n#define float 1\n", "; return; ", "{", "}", "__trap();",
-        "\v", "\f", "\t", "\x01", "\x7f", "\xe2\x80\xa8", "\xe2\x80\xae", "\xc2\x85", "words", " ", "%:include <x>", "_Pragma(\"once\")", "R\"(", ")\"", "\\u000a", "u8\"", "\n#line 1 \"x\"\n", "<%", "Y[0] = 42;"};
+    static const std::vector<std::string> pieces = {"\n",
+                                                    "\r",
+                                                    "\r\n",
+                                                    "\\",
+                                                    "\\\n",
+                                                    " \\ \n",
+                                                    "?\?/",
+                                                    "?\?/\n",
+                                                    "*/",
+                                                    "/*",
+                                                    "//",
+                                                    "\"",
+                                                    "'",
+                                                    "#include \"/etc/passwd\"",
+                                                    "\n#define int float\n",
+                                                    "\n#define float 1\n",
+                                                    "; return; ",
+                                                    "{",
+                                                    "}",
+                                                    "__trap();",
+                                                    "\v",
+                                                    "\f",
+                                                    "\t",
+                                                    "\x01",
+                                                    "\x7f",
+                                                    "\xe2\x80\xa8",
+                                                    "\xe2\x80\xae",
+                                                    "\xc2\x85",
+                                                    "words",
+                                                    " ",
+                                                    "%:include <x>",
+                                                    "_Pragma(\"once\")",
+                                                    "R\"(",
+                                                    ")\"",
+                                                    "\\u000a",
+                                                    "u8\"",
+                                                    "\n#line 1 \"x\"\n",
+                                                    "<%",
+                                                    "Y[0] = 42;"};
     std::string text;
     for (int n = static_cast<int>(random() % 8); n >= 0; --n) text += pieces[random() % pieces.size()];
     if (!in_python_string) return text;
-    std::string quoted;   // as a Python string literal says it
+    std::string quoted;  // as a Python string literal says it
     for (const char c : text) quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     return quoted;
 }
@@ -100,8 +136,10 @@ def {kernel}({x}: tw.Tensor(f32, {size}), {y}: tw.Tensor(f32, {size}), {scalar}:
         {tile} = tw.load({x}[{place} : {place} + {constant}], fill=0.0) * {scalar}
         tw.store({y}[{place}], {tile})
 )",
-                       fmt::arg("size", w.size), fmt::arg("kernel", w.kernel), fmt::arg("x", w.x), fmt::arg("y", w.y), fmt::arg("scalar", w.scalar), fmt::arg("tile", w.tile), fmt::arg("place", w.place),
-                       fmt::arg("role", w.role), fmt::arg("constant", w.constant), fmt::arg("doc", w.doc), fmt::arg("assume", w.assume), fmt::arg("spaces", w.spaces), fmt::arg("comment", w.comment));
+                       fmt::arg("size", w.size), fmt::arg("kernel", w.kernel), fmt::arg("x", w.x), fmt::arg("y", w.y),
+                       fmt::arg("scalar", w.scalar), fmt::arg("tile", w.tile), fmt::arg("place", w.place), fmt::arg("role", w.role),
+                       fmt::arg("constant", w.constant), fmt::arg("doc", w.doc), fmt::arg("assume", w.assume), fmt::arg("spaces", w.spaces),
+                       fmt::arg("comment", w.comment));
 }
 
 struct Printed {
@@ -136,10 +174,12 @@ TEST(UserText, WordsOfAnyKindLeaveTheTokensAsTheyAre) {
         w.doc = hostile_text(random, true);
         w.file = hostile_text(random, false);
         std::string comment = hostile_text(random, false);
-        std::erase_if(comment, [](char c) { return c == '\n' || c == '\r' || c == '\f' || c == '\v'; });   // a Python comment ends with its line
+        std::erase_if(comment,
+                      [](char c) { return c == '\n' || c == '\r' || c == '\f' || c == '\v'; });  // a Python comment ends with its line
         w.comment = comment;
         w.spaces = std::vector<std::string>{" ", "\\n", "\\t ", " \\n \\n ", "  "}[random() % 5];
-        w.assume = std::vector<std::string>{"N >= 1", "N\n        >= 1", "N >= 1  # " + comment + "\n    ", "(N\n#define Y 0\n >= 1)"}[random() % 4];
+        w.assume = std::vector<std::string>{"N >= 1", "N\n        >= 1", "N >= 1  # " + comment + "\n    ",
+                                            "(N\n#define Y 0\n >= 1)"}[random() % 4];
         const Printed other = printed(w);
         // Bytes that are no text at all are refused.
         if (!other.problem.empty()) continue;
@@ -153,11 +193,78 @@ TEST(UserText, WordsOfAnyKindLeaveTheTokensAsTheyAre) {
 
 // What C++, CUDA, NVRTC, the headers or the printer may have a use for.
 const std::vector<std::string>& difficult_names() {
-    static const std::vector<std::string> names = {
-        "double", "int", "main", "threadIdx", "trunc", "float", "auto", "new", "asm", "typename", "NULL", "NAN", "INFINITY", "linux", "unix", "warpSize", "blockIdx", "gridDim", "fmaxf", "tw", "tid", "warp", "smem", "arena", "v",
-        "p", "left0", "at0", "map_0", "table_0", "row", "carry", "part", "r0", "desc_a", "signed", "constexpr", "co_await", "uint4", "half", "__syncthreads", "__CUDA_ARCH__", "_Bool", "x__y", "_", "__", "k_slot", "k_phase", "i_end",
-        "size_t", "std", "min", "max", "INT_MAX", "assert", "register", "TW_DEVICE", "u32", "AT_k", "run", "phase", "rows", "columns", "thread_local", "bool", "char8_t", "requires", "__shared__", "kernel", "extern", "tw_fill",
-        "abcdefghijklmnopqrstuvwxyz_abcdefghijklmnopqrstuvwxyz_0123456789"};
+    static const std::vector<std::string> names = {"double",
+                                                   "int",
+                                                   "main",
+                                                   "threadIdx",
+                                                   "trunc",
+                                                   "float",
+                                                   "auto",
+                                                   "new",
+                                                   "asm",
+                                                   "typename",
+                                                   "NULL",
+                                                   "NAN",
+                                                   "INFINITY",
+                                                   "linux",
+                                                   "unix",
+                                                   "warpSize",
+                                                   "blockIdx",
+                                                   "gridDim",
+                                                   "fmaxf",
+                                                   "tw",
+                                                   "tid",
+                                                   "warp",
+                                                   "smem",
+                                                   "arena",
+                                                   "v",
+                                                   "p",
+                                                   "left0",
+                                                   "at0",
+                                                   "map_0",
+                                                   "table_0",
+                                                   "row",
+                                                   "carry",
+                                                   "part",
+                                                   "r0",
+                                                   "desc_a",
+                                                   "signed",
+                                                   "constexpr",
+                                                   "co_await",
+                                                   "uint4",
+                                                   "half",
+                                                   "__syncthreads",
+                                                   "__CUDA_ARCH__",
+                                                   "_Bool",
+                                                   "x__y",
+                                                   "_",
+                                                   "__",
+                                                   "k_slot",
+                                                   "k_phase",
+                                                   "i_end",
+                                                   "size_t",
+                                                   "std",
+                                                   "min",
+                                                   "max",
+                                                   "INT_MAX",
+                                                   "assert",
+                                                   "register",
+                                                   "TW_DEVICE",
+                                                   "u32",
+                                                   "AT_k",
+                                                   "run",
+                                                   "phase",
+                                                   "rows",
+                                                   "columns",
+                                                   "thread_local",
+                                                   "bool",
+                                                   "char8_t",
+                                                   "requires",
+                                                   "__shared__",
+                                                   "kernel",
+                                                   "extern",
+                                                   "tw_fill",
+                                                   "abcdefghijklmnopqrstuvwxyz_abcdefghijklmnopqrstuvwxyz_0123456789"};
     return names;
 }
 
@@ -171,11 +278,12 @@ TEST(UserText, NamesOfAnyKindAreOtherNamesAndNothingElse) {
         std::set<std::string> used;
         for (std::string* name : {&w.kernel, &w.x, &w.y, &w.size, &w.scalar, &w.tile, &w.place, &w.role, &w.constant}) {
             do *name = difficult_names()[random() % difficult_names().size()];
-            while (*name == "tw" || *name == "_" || *name == "__" || *name == "assert" || !used.insert(*name).second);   // taken in a kernel file, or Python's
+            while (*name == "tw" || *name == "_" || *name == "__" || *name == "assert" ||
+                   !used.insert(*name).second);  // taken in a kernel file, or Python's
         }
         w.assume = w.size + " >= 1";
         const Printed other = printed(w);
-        if (!other.problem.empty()) continue;   // names that the language itself refuses, with a message
+        if (!other.problem.empty()) continue;  // names that the language itself refuses, with a message
         EXPECT_TRUE(same_but_for_names(tokens(other.kernel), kernel)) << other.kernel;
         EXPECT_EQ(tokens(other.reference), reference);
     }
@@ -203,11 +311,12 @@ TEST(UserText, WhatHasADifficultNameCompiles) {
 }
 
 TEST(UserText, NamesInStringsAreIdentifiers) {
-    for (const char* bad : {"all\\n    return;  //", "a b", "", "1st", "a-b", "a\\\\", "\\xe2\\x80\\xa8", "a\\x00b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}) {
+    for (const char* bad : {"all\\n    return;  //", "a b", "", "1st", "a-b", "a\\\\", "\\xe2\\x80\\xa8", "a\\x00b",
+                            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}) {
         Words w;
         w.role = bad;
         const Printed out = printed(w);
-        if (std::string(bad).empty()) continue;   // no name: the role gets one
+        if (std::string(bad).empty()) continue;  // no name: the role gets one
         EXPECT_NE(out.problem.find("is not a name"), std::string::npos) << bad << ": " << out.problem << out.kernel;
         EXPECT_NE(out.problem.find("letters, digits and underscores"), std::string::npos);
     }
@@ -233,17 +342,21 @@ TEST(UserText, IdentifiersAreDistinctAndNobodyElses) {
 }
 
 TEST(UserText, LinesForThePreprocessorThatAreNotOursAreFound) {
-    for (const char* ours : {"#include \"tw_tile.cuh\"\nint x;\n", "#pragma unroll\n", "  #pragma unroll 4\n", "// #define x\n", "int a; // \\\n#define x in a comment\n", "/* \n#define x\n */", "int a = b % c;\n", "const char* s = \"\\\n#define x\";\n"})
+    for (const char* ours :
+         {"#include \"tw_tile.cuh\"\nint x;\n", "#pragma unroll\n", "  #pragma unroll 4\n", "// #define x\n",
+          "int a; // \\\n#define x in a comment\n", "/* \n#define x\n */", "int a = b % c;\n", "const char* s = \"\\\n#define x\";\n"})
         EXPECT_FALSE(foreign_directive(ours)) << ours;
-    for (const char* foreign : {"#define x 1\n", "  #  include \"/etc/passwd\"\n", "#include \"tw_tile.cuh\" \n#include <x>\n", "/* a */ # define x\n", "%:define x\n", "#pragma once\n", "#pragma unroll 4 x\n", "#\\\ndefine x\n", "#inclu\\\nde \"x\"\n",
-                                "int a;\r#define x\n", "int x; _Pragma(\"unroll\")\n", "#line 3\n", "#\n"})
+    for (const char* foreign : {"#define x 1\n", "  #  include \"/etc/passwd\"\n", "#include \"tw_tile.cuh\" \n#include <x>\n",
+                                "/* a */ # define x\n", "%:define x\n", "#pragma once\n", "#pragma unroll 4 x\n", "#\\\ndefine x\n",
+                                "#inclu\\\nde \"x\"\n", "int a;\r#define x\n", "int x; _Pragma(\"unroll\")\n", "#line 3\n", "#\n"})
         EXPECT_TRUE(foreign_directive(foreign)) << foreign;
 }
 
 TEST(UserText, TheCompilerIsShownNothingButOurHeaders) {
     auto refused = [](const std::string& source) {
         const auto made = runtime::compile(runtime::request_for_own_text(source, "k.cu", "sm_90a"));
-        if (!made && made.error().kind == runtime::FailureKind::missing_library && made.error().message.find("header") == std::string::npos) return std::string("skip");
+        if (!made && made.error().kind == runtime::FailureKind::missing_library && made.error().message.find("header") == std::string::npos)
+            return std::string("skip");
         return made ? std::string() : made.error().message;
     };
     const std::string kernel = "extern \"C\" __global__ void k(float* x) { *x = 1; }\n";

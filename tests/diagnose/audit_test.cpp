@@ -19,7 +19,8 @@ struct Loaded {
 
 Loaded text(const std::string& sizes, const std::string& rest) {
     Loaded l;
-    l.module = lower::compile_text(l.sources, "k.py", "import tilewright as tw\nfrom tilewright import bf16, f32, i32\n\n" + sizes + "\n\n\n" + rest, {}, l.sink);
+    l.module = lower::compile_text(
+        l.sources, "k.py", "import tilewright as tw\nfrom tilewright import bf16, f32, i32\n\n" + sizes + "\n\n\n" + rest, {}, l.sink);
     return l;
 }
 
@@ -31,7 +32,7 @@ Loaded file(const std::string& name) {
 
 AuditResult runs(const ir::Kernel& k, int count) {
     AuditOptions o;
-    o.seconds = 60;   // a bound in runs, so that a slow machine gives the same answer
+    o.seconds = 60;  // a bound in runs, so that a slow machine gives the same answer
     o.runs = count;
     return audit(k, o);
 }
@@ -187,7 +188,7 @@ def eight(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     AuditOptions o;
     o.seconds = 60;
     o.runs = 20;
-    EXPECT_GT(audit(*l.module, l.module->programs[0], o).failing, 0);   // it computes four times X
+    EXPECT_GT(audit(*l.module, l.module->programs[0], o).failing, 0);  // it computes four times X
 }
 
 }  // namespace

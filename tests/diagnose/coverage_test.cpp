@@ -65,7 +65,8 @@ TEST(RandomKernels, UseEveryConstructOfTheLanguage) {
             const auto k = random_kernel(seed, options, refused);
             ASSERT_TRUE(k) << family << " seed " << seed << "\n" << refused;
             seen.look(k->source);
-            if (k->module) for (const ir::Kernel& each : k->module->kernels) seen.look(each);
+            if (k->module)
+                for (const ir::Kernel& each : k->module->kernels) seen.look(each);
             else seen.look(k->kernel);
         }
     }
@@ -73,10 +74,13 @@ TEST(RandomKernels, UseEveryConstructOfTheLanguage) {
         EXPECT_TRUE(seen.statements.count(kind) || excepted_statements.count(kind)) << "no random kernel has a statement `" << kind << "`";
     }
     for (int op = 0; op <= static_cast<int>(ir::ElementOp::cast); ++op) {
-        EXPECT_TRUE(seen.elements.count(ir::name_of(static_cast<ir::ElementOp>(op)))) << "no random kernel computes `" << ir::name_of(static_cast<ir::ElementOp>(op)) << "`";
+        EXPECT_TRUE(seen.elements.count(ir::name_of(static_cast<ir::ElementOp>(op))))
+            << "no random kernel computes `" << ir::name_of(static_cast<ir::ElementOp>(op)) << "`";
     }
-    for (const ir::ExprKind kind : {ir::ExprKind::floor_div, ir::ExprKind::mod, ir::ExprKind::bit_xor, ir::ExprKind::bit_and, ir::ExprKind::shift_right, ir::ExprKind::min, ir::ExprKind::select}) {
-        EXPECT_TRUE(seen.integers.count(std::to_string(static_cast<int>(kind)))) << "no random kernel assigns an integer made with operator number " << static_cast<int>(kind);
+    for (const ir::ExprKind kind : {ir::ExprKind::floor_div, ir::ExprKind::mod, ir::ExprKind::bit_xor, ir::ExprKind::bit_and,
+                                    ir::ExprKind::shift_right, ir::ExprKind::min, ir::ExprKind::select}) {
+        EXPECT_TRUE(seen.integers.count(std::to_string(static_cast<int>(kind))))
+            << "no random kernel assigns an integer made with operator number " << static_cast<int>(kind);
     }
     for (const std::string& name : lower::builtin_names()) {
         EXPECT_TRUE(seen.names.count(name) || excepted_names.count(name)) << "no random kernel says tw." << name;

@@ -39,7 +39,7 @@ TEST_P(Hint, NamesTheLineAndWasTriedOrIsSilent) {
     }
     ASSERT_FALSE(codes.empty() || phrase.empty() || lines.empty());
     CheckOptions options;
-    options.search_seconds = 20;   // found within a second; a loaded machine must not change the verdict
+    options.search_seconds = 20;  // found within a second; a loaded machine must not change the verdict
     const CheckResult result = check(kernel_of(file), options);
     ASSERT_TRUE(result.counterexample.has_value());
     const Counterexample& c = *result.counterexample;

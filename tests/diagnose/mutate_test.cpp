@@ -47,7 +47,7 @@ TEST(Mutate, TheSameMutantsEveryTimeAndOnlyOfTheOperatorAsked) {
         parities += once[i].operation == "sync/parity";
     }
     EXPECT_EQ(families, (std::set<std::string>{"collective", "index", "launch", "layout", "pipeline", "proxy", "sync", "values"}));
-    EXPECT_EQ(parities, 6u);   // one wait for full slots, one for empty ones: the other parity, always 0, always 1
+    EXPECT_EQ(parities, 6u);  // one wait for full slots, one for empty ones: the other parity, always 0, always 1
     EXPECT_EQ(mutants_of(k, "sync/parity").size(), parities);
     EXPECT_EQ(sampled(mutants_of(k, "index/element"), 2).size(), 2u);
 }
@@ -58,7 +58,7 @@ TEST(Mutate, AMutantDiffersAndTheOriginalIsLeftAlone) {
     const ir::Kernel& k = l.module->kernels[0];
     const std::string before = ir::print(k);
     for (const Mutant& m : mutants_of(k)) {
-        if (m.operation == "index/bound") continue;   // a promise of the code generator's that is not printed
+        if (m.operation == "index/bound") continue;  // a promise of the code generator's that is not printed
         EXPECT_NE(ir::print(m.kernel), before) << m.operation << ": " << m.change;
     }
     EXPECT_EQ(ir::print(k), before);
@@ -68,8 +68,8 @@ TEST(Mutate, AMutantDiffersAndTheOriginalIsLeftAlone) {
 struct Known {
     const char* file;
     const char* operation;
-    const char* change;      // a part of the mutant's text
-    const char* kind;        // a part of the evidence
+    const char* change;  // a part of the mutant's text
+    const char* kind;    // a part of the evidence
 };
 
 TEST(Mutate, KnownMistakesAreRefutedForTheRightReason) {
@@ -112,7 +112,9 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M)):
             tw.store(Y[c * 16 : c * 16 + 16, m * 16 : m * 16 + 16], tw.load(s[slot].T))
             count = count + 1
 )py";
-    const std::string numbers = head + R"py(@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n] / (sqrt(sum(k, X[m, k] * X[m, k])) + 1e-8) + f32(n // 3)", threads=64)
+    const std::string numbers =
+        head +
+        R"py(@tw.kernel(target="sm_80", computes="Y[m, n] = X[m, n] / (sqrt(sum(k, X[m, k] * X[m, k])) + 1e-8) + f32(n // 3)", threads=64)
 def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     tw.assume(1 <= N and N <= 512)
     m = tw.grid(M)
@@ -121,8 +123,9 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     tw.store(Y[m, 0:512], x / r + (tw.arange(512) // 3).to(f32))
 )py";
     const std::pair<const char*, const std::string*> cases[] = {
-        {"sync/rare", &ring}, {"pipeline/joint", &ring}, {"index/bits", &ring}, {"index/residue", &ring}, {"index/large", &ring}, {"launch/strides", &ring},
-        {"values/magnitude", &numbers}, {"values/cast", &numbers}, {"values/integer", &numbers}, {"values/sign", &numbers},
+        {"sync/rare", &ring},         {"pipeline/joint", &ring}, {"index/bits", &ring},          {"index/residue", &ring},
+        {"index/large", &ring},       {"launch/strides", &ring}, {"values/magnitude", &numbers}, {"values/cast", &numbers},
+        {"values/integer", &numbers}, {"values/sign", &numbers},
     };
     for (const auto& [operation, source] : cases) {
         SourceMap sources;
@@ -144,8 +147,16 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
 TEST(Mutate, NoRealMutantOfTheSampleIsProved) {
     int real = 0, caught = 0, missed = 0, false_alarms = 0;
     // `family`: only these operators, to keep the sample short.
-    struct Sample { const char* file; lower::ConstValues constants; int limit; std::string family; };
-    const Sample samples[] = {{"vector_add.py", {}, 3, ""}, {"transpose.py", {}, 2, ""}, {"rmsnorm.py", {}, 2, ""}, {"gemm_sm80.py", {{"BM", 64}, {"BN", 64}}, 1, "pipeline"}};
+    struct Sample {
+        const char* file;
+        lower::ConstValues constants;
+        int limit;
+        std::string family;
+    };
+    const Sample samples[] = {{"vector_add.py", {}, 3, ""},
+                              {"transpose.py", {}, 2, ""},
+                              {"rmsnorm.py", {}, 2, ""},
+                              {"gemm_sm80.py", {{"BM", 64}, {"BN", 64}}, 1, "pipeline"}};
     for (const Sample& sample : samples) {
         const Loaded l = load(sample.file, sample.constants);
         ASSERT_TRUE(l.module) << render_text(l.sink, l.sources);
@@ -158,7 +169,8 @@ TEST(Mutate, NoRealMutantOfTheSampleIsProved) {
             caught += j.verdict == MutantVerdict::caught;
             missed += j.verdict == MutantVerdict::missed;
             false_alarms += j.verdict == MutantVerdict::false_alarm;
-            EXPECT_NE(j.verdict, MutantVerdict::missed) << sample.file << ":" << m.loc.line << ": " << m.operation << ": " << m.change << ": " << j.evidence;
+            EXPECT_NE(j.verdict, MutantVerdict::missed)
+                << sample.file << ":" << m.loc.line << ": " << m.operation << ": " << m.change << ": " << j.evidence;
             EXPECT_NE(j.verdict, MutantVerdict::false_alarm) << sample.file << ": " << m.change;
         }
     }

@@ -36,7 +36,8 @@ struct NormalForm : ::testing::Test {
 };
 
 TEST_F(NormalForm, SumsAndProductsHaveOneWriting) {
-    EXPECT_EQ(forms->multiply(forms->add(a(0, 0), a(0, 1)), b(0, 0)), forms->add(forms->multiply(b(0, 0), a(0, 1)), forms->multiply(a(0, 0), b(0, 0))));
+    EXPECT_EQ(forms->multiply(forms->add(a(0, 0), a(0, 1)), b(0, 0)),
+              forms->add(forms->multiply(b(0, 0), a(0, 1)), forms->multiply(a(0, 0), b(0, 0))));
     EXPECT_EQ(forms->add(a(0, 0), forms->scaled(a(0, 0), -1)), forms->number(0));
     EXPECT_NE(a(0, 1), a(1, 0));
 }
@@ -64,7 +65,8 @@ TEST_F(NormalForm, APartWithAnotherMaximumIsNotEqual) {
     const FormId rescale = relative(old_top, top);
     const FormId right = sum({relative(a(0, 0), top), relative(a(0, 1), top), relative(a(0, 2), top)});
     EXPECT_NE(dropped, right);
-    EXPECT_EQ(forms->add(forms->multiply(sum({relative(a(0, 0), old_top), relative(a(0, 1), old_top)}), rescale), relative(a(0, 2), top)), right);
+    EXPECT_EQ(forms->add(forms->multiply(sum({relative(a(0, 0), old_top), relative(a(0, 1), old_top)}), rescale), relative(a(0, 2), top)),
+              right);
 }
 
 TEST_F(NormalForm, MaximaAreSetsWithoutTheirIdentity) {
@@ -89,7 +91,7 @@ TEST_F(NormalForm, ProductsThatAreTooLargeAreLeftFoldedAndSaidToBe) {
     for (int row = 0; row < 8; ++row) {
         for (int k = 0; k < 16; ++k) left.push_back(a(row, k)), right.push_back(b(row, k));
     }
-    forms->multiply(sum(left), sum(right));   // 128 * 128 terms
+    forms->multiply(sum(left), sum(right));  // 128 * 128 terms
     EXPECT_TRUE(forms->folded());
 }
 

@@ -60,10 +60,11 @@ TEST(CrossCheck, NothingThatTheEmulatorRefutesIsProved) {
         const auto random = random_kernel(seed, options, refused);
         ASSERT_TRUE(random) << "seed " << seed << "\n" << refused;
         CrossOptions cross;
-        cross.proved_seconds = cross.other_seconds = 60;   // a bound in trials, so that a slow machine gives the same answer
+        cross.proved_seconds = cross.other_seconds = 60;  // a bound in trials, so that a slow machine gives the same answer
         cross.trials = 24;
         const CrossResult r = cross_check(*random, cross);
-        EXPECT_FALSE(r.unsound()) << "seed " << seed << ": proved, but " << r.failure << "\nslip: " << random->slip << "\n" << random->source;
+        EXPECT_FALSE(r.unsound()) << "seed " << seed << ": proved, but " << r.failure << "\nslip: " << random->slip << "\n"
+                                  << random->source;
         if (random->slip.empty()) {
             EXPECT_TRUE(r.failure.empty()) << "seed " << seed << ": an unbroken kernel fails: " << r.failure << "\n" << random->source;
             ++clean;
@@ -73,14 +74,14 @@ TEST(CrossCheck, NothingThatTheEmulatorRefutesIsProved) {
             real += !r.failure.empty();
         }
     }
-    EXPECT_GE(proved * 10, clean * 7) << proved << " of " << clean << " clean kernels are proved";   // 80% over many seeds; this is a sample
+    EXPECT_GE(proved * 10, clean * 7) << proved << " of " << clean << " clean kernels are proved";  // 80% over many seeds; this is a sample
     EXPECT_GE(real * 10, slipped * 3) << "at least 30% are really broken";
 }
 
 // What was proved and wrong once: a text, and the slip in its last form.
 TEST(CrossCheck, OldHolesStayClosed) {
     struct Hole {
-        const char *source, *operation, *change;   // no operation: the text itself is wrong
+        const char *source, *operation, *change;  // no operation: the text itself is wrong
     };
     const Hole holes[] = {
         // a persistent loop that leaves out the ragged last tile
@@ -91,7 +92,8 @@ TEST(CrossCheck, OldHolesStayClosed) {
 def k(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N), BN: tw.const = 256):
     for b in tw.persistent(N // BN):
         tw.store(Y[b * BN], tw.load(X[b * BN : b * BN + BN], fill=0.0))
-)", "", ""},
+)",
+         "", ""},
         // slots released in another one's place, so that a parity comes round
         {R"(M, N = tw.sizes("M N")
 
@@ -117,7 +119,8 @@ def k(X: tw.Tensor(f16, M, N), Y: tw.Tensor(f16, M, N), BM: tw.const = 64, BN: t
             met.sync()
             empty[c % STAGES].arrive()
             tw.store(Y[bm * BM, c * BN], x)
-)", "pipeline/slot", "became `mbarrier_arrive empty"},
+)",
+         "pipeline/slot", "became `mbarrier_arrive empty"},
         // shared layouts in which two elements share bytes
         {R"(M, N = tw.sizes("M N")
 
@@ -129,12 +132,14 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M), T: tw.const = 32):
     tw.store(s, tw.load(X[bm * T : bm * T + T, bn * T : bn * T + T], fill=0.0))
     tw.syncwarp()
     tw.store(Y[bn * T, bm * T], tw.load(s.T))
-)", "layout/strides", "the stride of dimension 0 is 4 instead of 8"},
+)",
+         "layout/strides", "the stride of dimension 0 is 4 instead of 8"},
     };
     for (const Hole& hole : holes) {
         SourceMap sources;
         DiagnosticSink sink;
-        const auto module = lower::compile_text(sources, "k.py", std::string("import tilewright as tw\nfrom tilewright import f16, f32\n\n") + hole.source, {}, sink);
+        const auto module = lower::compile_text(
+            sources, "k.py", std::string("import tilewright as tw\nfrom tilewright import f16, f32\n\n") + hole.source, {}, sink);
         ASSERT_TRUE(module) << render_text(sink, sources);
         CheckOptions options;
         options.search = false;
@@ -147,7 +152,7 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M), T: tw.const = 32):
         for (const Mutant& m : mutants_of(module->kernels[0], hole.operation)) {
             if (m.change.find(hole.change) == std::string::npos) continue;
             ++found;
-            if (!ir::legal_last_form(m.kernel).empty()) continue;   // refused before any proof
+            if (!ir::legal_last_form(m.kernel).empty()) continue;  // refused before any proof
             EXPECT_FALSE(check(m.kernel, options).proved()) << m.change << "\n" << hole.source;
         }
         EXPECT_GT(found, 0) << hole.operation;
@@ -174,7 +179,8 @@ def both(A: tw.Tensor(f32, N), B: tw.Tensor(f32, N), C: tw.Tensor(f32, N)):
 def whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     T = tw.buffer(f32, N)
     both(T, T, Y)
-)", {}, sink);
+)",
+                                            {}, sink);
     ASSERT_TRUE(module) << render_text(sink, sources);
     CheckOptions options;
     options.search = false;

@@ -14,7 +14,9 @@ using namespace testing_kernels;
 
 bool known(const std::string& text) {
     const auto& table = unproved_reasons();
-    return std::any_of(table.begin(), table.end(), [&](const UnprovedReason& r) { return text.find(r.phrase) != std::string::npos || r.phrase.find(text) != std::string::npos; });
+    return std::any_of(table.begin(), table.end(), [&](const UnprovedReason& r) {
+        return text.find(r.phrase) != std::string::npos || r.phrase.find(text) != std::string::npos;
+    });
 }
 
 TEST(Unproved, EveryUnknownOfTheDataFlowHasAFormThatPasses) {
@@ -24,12 +26,13 @@ TEST(Unproved, EveryUnknownOfTheDataFlowHasAFormThatPasses) {
         if (entry.path().extension() != ".cpp" && entry.path().extension() != ".h") continue;
         const std::string text = read_text(entry.path());
         for (std::sregex_iterator it(text.begin(), text.end(), made), end; it != end; ++it) {
-            const std::string reason = (*it)[1];   // or its beginning: names stand between
+            const std::string reason = (*it)[1];  // or its beginning: names stand between
             const auto at = static_cast<std::size_t>(it->position());
             const std::string line = text.substr(at, text.find('\n', at) - at);
-            if (reason == "anything") continue;   // a stand-in of the vacuity check: nobody sees it
+            if (reason == "anything") continue;  // a stand-in of the vacuity check: nobody sees it
             ++seen;
-            EXPECT_TRUE(known(reason) || known(line)) << entry.path().filename() << ": unknown(\"" << reason << "\"): add it to diagnose/unproved.cpp with the form that passes";
+            EXPECT_TRUE(known(reason) || known(line))
+                << entry.path().filename() << ": unknown(\"" << reason << "\"): add it to diagnose/unproved.cpp with the form that passes";
         }
     }
     EXPECT_GT(seen, 20);

@@ -48,7 +48,8 @@ void expect_everywhere(const ir::Kernel& k, const std::vector<std::int64_t>& siz
 
 std::size_t last_of_kind(const ir::Kernel& k, bool arrive) {
     for (std::size_t i = k.body.size(); i-- > 0;) {
-        if (arrive ? std::holds_alternative<ir::ClusterArrive>(k.body[i].op) : std::holds_alternative<ir::ClusterWait>(k.body[i].op)) return i;
+        if (arrive ? std::holds_alternative<ir::ClusterArrive>(k.body[i].op) : std::holds_alternative<ir::ClusterWait>(k.body[i].op))
+            return i;
     }
     ADD_FAILURE() << "no cluster barrier";
     return 0;
@@ -67,7 +68,7 @@ TEST(Clusters, ARowOverAClusterIsClean) {
 
 TEST(Clusters, ABlockMayNotEndWhileAPeerReadsIt) {
     ir::Kernel k = kernel_of_text(kRowOverACluster);
-    k.body.erase(k.body.begin() + static_cast<std::ptrdiff_t>(last_of_kind(k, false)));   // early exit: it arrives and leaves
+    k.body.erase(k.body.begin() + static_cast<std::ptrdiff_t>(last_of_kind(k, false)));  // early exit: it arrives and leaves
     expect_everywhere(k, {2, 300}, FaultKind::in_flight, "may end while");
 }
 
@@ -79,9 +80,10 @@ TEST(Clusters, ARelaxedArrivalPassesNothingOn) {
 
 TEST(Clusters, APeerMustHaveStarted) {
     ir::Kernel k = kernel_of_text(kRowOverACluster);
-    const auto first = std::find_if(k.body.begin(), k.body.end(), [](const ir::Stmt& s) { return std::holds_alternative<ir::ClusterArrive>(s.op); });
+    const auto first =
+        std::find_if(k.body.begin(), k.body.end(), [](const ir::Stmt& s) { return std::holds_alternative<ir::ClusterArrive>(s.op); });
     ASSERT_NE(first, k.body.end());
-    first->op = ir::BlockSync{};   // the block itself is in order
+    first->op = ir::BlockSync{};  // the block itself is in order
     remove_all<ir::ClusterArrive>(k);
     remove_all<ir::ClusterWait>(k);
     expect_everywhere(k, {2, 300}, FaultKind::race, "known to have started");
@@ -113,7 +115,8 @@ def copy(X: tw.Tensor(bf16, 64, N), Y: tw.Tensor(bf16, 64, N)):
     s = tw.shared(bf16, (64, 64), swizzle=128)
     full = tw.mbarrier(1)
     with tw.elected():
-        full[0].expect()py" + expect + R"py()
+        full[0].expect()py" +
+                          expect + R"py()
         tw.tma_load(s, X[0, c * 64], on=full[0])
     full[0].wait(0)
     tw.store(Y[0, c * 64], tw.load(s))
@@ -143,7 +146,9 @@ TEST(Boxes, TooFewBytesLetTheReaderGoWhileTheRestIsOnItsWay) {
                 ASSERT_FALSE(faults.empty()) << schedule.describe();
                 EXPECT_EQ(faults[0].kind, FaultKind::byte_count) << schedule.describe() << ": " << faults[0].message;
                 // Late, the missing part is not there at all; at once, it came after the phase that was waited for.
-                EXPECT_TRUE(std::any_of(faults.begin(), faults.end(), [](const Fault& f) { return f.kind == FaultKind::race || f.kind == FaultKind::uninitialised; })) << schedule.describe();
+                EXPECT_TRUE(std::any_of(faults.begin(), faults.end(), [](const Fault& f) {
+                    return f.kind == FaultKind::race || f.kind == FaultKind::uninitialised;
+                })) << schedule.describe();
             }
         }
     }

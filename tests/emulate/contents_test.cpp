@@ -12,8 +12,10 @@ namespace {
 ir::Kernel kernel_of(const std::string& parameters) {
     SourceMap sources;
     DiagnosticSink sink;
-    const std::string text = "import tilewright as tw\nfrom tilewright import f32, i32\n\nP, E, T, TILES = tw.sizes(\"P E T TILES\")\n\n\n@tw.kernel(target=\"sm_80\")\ndef k(" + parameters +
-                             ", Y: tw.Tensor(f32, P)):\n    i = tw.grid(tw.cdiv(P, 128)) * 128\n    tw.store(Y[i], tw.zeros(f32, (128,)))\n";
+    const std::string text =
+        "import tilewright as tw\nfrom tilewright import f32, i32\n\nP, E, T, TILES = tw.sizes(\"P E T "
+        "TILES\")\n\n\n@tw.kernel(target=\"sm_80\")\ndef k(" +
+        parameters + ", Y: tw.Tensor(f32, P)):\n    i = tw.grid(tw.cdiv(P, 128)) * 128\n    tw.store(Y[i], tw.zeros(f32, (128,)))\n";
     auto module = lower::compile_text(sources, "k.py", text, {}, sink);
     EXPECT_TRUE(module.has_value()) << render_text(sink, sources);
     return module->kernels.at(0);
@@ -25,13 +27,18 @@ std::vector<std::int64_t> sizes_of(const ir::Kernel& k, const std::map<std::stri
     return sizes;
 }
 
-std::optional<std::string> broken(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, const std::vector<std::vector<std::int64_t>>& contents) {
-    return broken_promise(k.tensors, sizes, [&](int tensor, std::int64_t n) { return contents[static_cast<std::size_t>(tensor)][static_cast<std::size_t>(n)]; });
+std::optional<std::string> broken(const ir::Kernel& k, const std::vector<std::int64_t>& sizes,
+                                  const std::vector<std::vector<std::int64_t>>& contents) {
+    return broken_promise(k.tensors, sizes, [&](int tensor, std::int64_t n) {
+        return contents[static_cast<std::size_t>(tensor)][static_cast<std::size_t>(n)];
+    });
 }
 
 const char* kGroups = "expert: tw.Tensor(i32, P), starts: tw.Tensor(i32, E + 1, offsets_of=\"expert\"), rows: tw.Tensor(i32, P, range=T)";
-const char* kTiles = "expert: tw.Tensor(i32, P, range=E), first: tw.Tensor(i32, TILES), end: tw.Tensor(i32, TILES, tile_ends=(\"first\", 16, \"expert\"))";
-const char* kInverse = "to: tw.Tensor(i32, P), source: tw.Tensor(i32, P, inverse_of=\"to\"), order: tw.Tensor(i32, P, range=(2, T), sorted=True)";
+const char* kTiles =
+    "expert: tw.Tensor(i32, P, range=E), first: tw.Tensor(i32, TILES), end: tw.Tensor(i32, TILES, tile_ends=(\"first\", 16, \"expert\"))";
+const char* kInverse =
+    "to: tw.Tensor(i32, P), source: tw.Tensor(i32, P, inverse_of=\"to\"), order: tw.Tensor(i32, P, range=(2, T), sorted=True)";
 
 TEST(PromisedContents, KeepWhatIsPromised) {
     for (const char* parameters : {kGroups, kTiles, kInverse}) {
@@ -42,7 +49,8 @@ TEST(PromisedContents, KeepWhatIsPromised) {
                     std::map<std::string, std::int64_t> named = {{"P", p}, {"E", e}, {"T", 9}, {"TILES", (p + 15) / 16 + e}};
                     const auto sizes = sizes_of(k, named);
                     const auto contents = promised_contents(k.tensors, sizes, static_cast<Spread>(spread), 3);
-                    EXPECT_EQ(broken(k, sizes, contents).value_or(""), "") << parameters << " P=" << p << " E=" << e << " spread " << spread;
+                    EXPECT_EQ(broken(k, sizes, contents).value_or(""), "")
+                        << parameters << " P=" << p << " E=" << e << " spread " << spread;
                 }
             }
         }
@@ -89,7 +97,10 @@ TEST(BrokenPromise, IsNamedByArgumentAndIndex) {
     EXPECT_NE(broken(tiles, tile_sizes, {expert, {0, 16}, {20, 20}, {}}).value_or("").find("rows of two groups"), std::string::npos);
     const ir::Kernel inverse = kernel_of(kInverse);
     const auto length = sizes_of(inverse, {{"P", 3}, {"T", 9}});
-    EXPECT_NE(broken(inverse, length, {{1, 2, 0}, {1, 2, 0}, {2, 3, 3}, {}}).value_or("").find("source[0] is 1, but source is promised to be the inverse of to"), std::string::npos);
+    EXPECT_NE(broken(inverse, length, {{1, 2, 0}, {1, 2, 0}, {2, 3, 3}, {}})
+                  .value_or("")
+                  .find("source[0] is 1, but source is promised to be the inverse of to"),
+              std::string::npos);
     EXPECT_NE(broken(inverse, length, {{1, 2, 0}, {2, 0, 1}, {2, 5, 3}, {}}).value_or("").find("order[2] is 3 after 5"), std::string::npos);
 }
 

@@ -14,7 +14,7 @@ using namespace testing_kernels;
 
 TEST(Tensors, StridesAndRoundingAreTheTypes) {
     TensorData t = make_tensor(target::DType::BF16, {2, 3}, {4, 1});
-    t.set({1, 2}, 1.0 + 1.0 / 512);   // half a unit of bf16's 8 significant bits: to even
+    t.set({1, 2}, 1.0 + 1.0 / 512);  // half a unit of bf16's 8 significant bits: to even
     EXPECT_EQ(t.get({1, 2}), 1.0);
     t.set({0, 0}, 3.0);
     EXPECT_EQ(t.get({0, 0}), 3.0);
@@ -24,7 +24,7 @@ TEST(Tensors, StridesAndRoundingAreTheTypes) {
 }
 
 TEST(Schedules, StarveEveryRoleAndDelayAsynchronousWork) {
-    const ir::Kernel k = kernel_of("kernels/gemm_sm90.py");   // warps 0-3 produce, 4-7 and 8-11 consume
+    const ir::Kernel k = kernel_of("kernels/gemm_sm90.py");  // warps 0-3 produce, 4-7 and 8-11 consume
     std::set<int> starved;
     std::set<std::pair<Schedule::Order, bool>> kinds;
     for (const Schedule& s : hostile_schedules(k, 2, 1)) {
@@ -93,9 +93,7 @@ TEST(Run, TransposedMatrixMovesAreHonoured) {
     EXPECT_TRUE(run_trial(k, sizes, {}).failed()) << "rows and columns of the 8 x 8 matrices trade places";
 }
 
-TEST(Run, BlocksAreTheGrid) {
-    EXPECT_EQ(run_trial(kernel_of("kernels/transpose.py"), {33, 65}, {}).outcome.blocks, 2 * 3);
-}
+TEST(Run, BlocksAreTheGrid) { EXPECT_EQ(run_trial(kernel_of("kernels/transpose.py"), {33, 65}, {}).outcome.blocks, 2 * 3); }
 
 // User time of one trial; the least of three, the machine may be busy.
 double seconds_of(const ir::Kernel& k, std::int64_t n) {
@@ -115,7 +113,7 @@ TEST(Run, TakesTimeInProportionToTheGrid) {
 }
 
 TEST(Run, TellsHowFarItIsAndStopsWhenAsked) {
-    const ir::Kernel k = kernel_of("kernels/vector_add.py");   // 1024 elements a block
+    const ir::Kernel k = kernel_of("kernels/vector_add.py");  // 1024 elements a block
     TrialOptions options;
     std::vector<std::int64_t> done;
     options.emulator.progress = [&](const Progress& p) {
@@ -135,7 +133,8 @@ TEST(Run, RefusesSizesThatNeedTooMuchMemory) {
     EXPECT_NE(run_trial(k, {std::int64_t{1} << 40}, {}).refused.find("the limit is"), std::string::npos);
     EXPECT_NE(run_trial(k, {std::numeric_limits<std::int64_t>::max()}, {}).refused, "");
     const ir::Kernel square = kernel_of("kernels/transpose.py");
-    EXPECT_NE(run_trial(square, {std::int64_t{1} << 40, std::int64_t{1} << 40}, {}).refused.find("more memory than can be counted"), std::string::npos);
+    EXPECT_NE(run_trial(square, {std::int64_t{1} << 40, std::int64_t{1} << 40}, {}).refused.find("more memory than can be counted"),
+              std::string::npos);
 }
 
 TEST(Faults, TellTheInstance) {

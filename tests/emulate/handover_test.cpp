@@ -9,10 +9,11 @@ namespace {
 
 using namespace testing_kernels;
 
-// Warp 0 leaves a number in its block's memory; warp 1 of the same block takes it up when word has come back from the peer, or from warp 0 itself.
-// A multicast beside it makes the kernel one whose arrivals are relaxed.
+// Warp 0 leaves a number in its block's memory; warp 1 of the same block takes it up when word has come back from the peer, or from warp 0
+// itself. A multicast beside it makes the kernel one whose arrivals are relaxed.
 std::string round_trip(const std::string& first, const std::string& last, const std::string& more = "", bool multicast = true) {
-    const std::string copy = multicast ? "full[0].expect(256)\n        tw.tma_load(t[rank], X[m, rank, 0], on=full[0], multicast=3)\n        " : "";
+    const std::string copy =
+        multicast ? "full[0].expect(256)\n        tw.tma_load(t[rank], X[m, rank, 0], on=full[0], multicast=3)\n        " : "";
     return R"py(
 import tilewright as tw
 from tilewright import f32
@@ -30,12 +31,16 @@ def handed(X: tw.Tensor(f32, M, 2, 32), Y: tw.Tensor(f32, M, 2, 32)):
     back = tw.mbarrier(1, arrivals=1)
     tw.cluster_sync()
     with tw.warps(0, name="writer"):
-        )py" + copy + R"py(tw.store(s, tw.load(X[m, rank, 0:32]))
+        )py" +
+           copy + R"py(tw.store(s, tw.load(X[m, rank, 0:32]))
         tw.named_barrier(1, 32).sync()
-        )py" + first + R"py(
+        )py" +
+           first + R"py(
     with tw.warps(1, name="reader"):
-        )py" + std::string(multicast ? "full[0].wait(0)\n        " : "") + last + R"py(
-        tw.store(Y[m, rank, 0:32], tw.load(s)))py" + more + R"py(
+        )py" +
+           std::string(multicast ? "full[0].wait(0)\n        " : "") + last + R"py(
+        tw.store(Y[m, rank, 0:32], tw.load(s)))py" +
+           more + R"py(
     tw.cluster_sync()
 )py";
 }
@@ -60,7 +65,8 @@ TEST(Handover, OneThreadLearnsOfAnotherOfItsBlockByWayOfAPeerOnlyAtClusterScope)
     const ir::Kernel plain = kernel_of_text(round_trip(by_peer_first, by_peer_last, "", false));
     EXPECT_EQ(ir::handover_of(plain), ir::Handover::cluster);
     for (const Fault& f : faults_of(plain)) ADD_FAILURE() << f.message;
-    const ir::Kernel reaching = kernel_of_text(round_trip(by_peer_first, by_peer_last, "\n        tw.store(Y[m, rank, 0:32], tw.load(s, rank=rank))"));
+    const ir::Kernel reaching =
+        kernel_of_text(round_trip(by_peer_first, by_peer_last, "\n        tw.store(Y[m, rank, 0:32], tw.load(s, rank=rank))"));
     EXPECT_EQ(ir::handover_of(reaching), ir::Handover::cluster);
 }
 
@@ -74,7 +80,8 @@ TEST(Handover, AnArrivalAtOnesOwnBlockOrders) {
 }
 
 TEST(Handover, ATensorThatIsWrittenAndReadNeedsTheCluster) {
-    ir::Kernel k = kernel_of_text(round_trip(by_peer_first, by_peer_last, "\n        tw.store(Y[m, rank, 0:32], tw.load(Y[m, rank, 0:32]))"));
+    ir::Kernel k =
+        kernel_of_text(round_trip(by_peer_first, by_peer_last, "\n        tw.store(Y[m, rank, 0:32], tw.load(Y[m, rank, 0:32]))"));
     EXPECT_EQ(ir::handover_of(k), ir::Handover::cluster);
 }
 

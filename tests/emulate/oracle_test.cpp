@@ -17,7 +17,8 @@ namespace {
 using namespace testing_kernels;
 
 // One kernel over X[N] and Y[N]; `value` is stored for the tile x.
-ir::Kernel kernel(const std::string& computes, const std::string& value, const std::string& dtype = "f32", const std::string& out = "f32", const std::string& fill = "0.0") {
+ir::Kernel kernel(const std::string& computes, const std::string& value, const std::string& dtype = "f32", const std::string& out = "f32",
+                  const std::string& fill = "0.0") {
     return kernel_of_text(fmt::format(R"py(import tilewright as tw
 from tilewright import bf16, f32, i8, i32, i64, u8, u32
 
@@ -29,7 +30,8 @@ def k(X: tw.Tensor({}, N), Y: tw.Tensor({}, N)):
     i = tw.grid(tw.cdiv(N, 32)) * 32
     x = tw.load(X[i : i + 32], fill={})
     tw.store(Y[i : i + 32], {})
-)py", computes, dtype, out, fill, value));
+)py",
+                                      computes, dtype, out, fill, value));
 }
 
 TEST(Poison, ThatIsLeftIsNeverRight) {
@@ -155,7 +157,8 @@ TEST(Data, OfIndicesShowsAGatherThatIsNone) {
 TEST(Search, DoesNotBlameAKernelForDataThatOverflow) {
     const ir::Kernel k = kernel("Y[n] = exp(90.0 + 100.0 * X[n] * X[n])", "tw.exp(90.0 + 100.0 * x * x)");
     EXPECT_EQ(diagnose::failing_trial(k, {}), "");
-    const ir::Kernel quotient = kernel("Y[n] = exp(100.0 * X[n] + 60.0) / exp(100.0 * X[n] + 59.0)", "tw.exp(100.0 * x + 60.0) / tw.exp(100.0 * x + 59.0)");
+    const ir::Kernel quotient =
+        kernel("Y[n] = exp(100.0 * X[n] + 60.0) / exp(100.0 * X[n] + 59.0)", "tw.exp(100.0 * x + 60.0) / tw.exp(100.0 * x + 59.0)");
     EXPECT_EQ(diagnose::failing_trial(quotient, {}), "");
 }
 

@@ -22,12 +22,15 @@ TEST(Places, EveryGranuleHasTheHistoryOfItsPlace) {
         const int granules = 64;
         Places places(granules);
         std::vector<History> by_granule(granules), by_place(1);
-        struct Statement { Footprint made, settled; };
+        struct Statement {
+            Footprint made, settled;
+        };
         std::vector<Statement> statements;
         for (int execution = 0; execution < 60; ++execution) {
-            if (statements.empty() || random() % 3 == 0) {   // a new one: runs of granules, some by several lanes
+            if (statements.empty() || random() % 3 == 0) {  // a new one: runs of granules, some by several lanes
                 Statement s;
-                const int first = static_cast<int>(random() % granules), count = 1 + static_cast<int>(random() % 24), step = 1 + static_cast<int>(random() % 3);
+                const int first = static_cast<int>(random() % granules), count = 1 + static_cast<int>(random() % 24),
+                          step = 1 + static_cast<int>(random() % 3);
                 for (int g = first, n = 0; g < granules && n < count; g += step, ++n) {
                     const int lane = random() % 2 ? 0xff : static_cast<int>(random() % 4);
                     s.made.touches.emplace_back(lane, g);
@@ -39,10 +42,12 @@ TEST(Places, EveryGranuleHasTheHistoryOfItsPlace) {
             }
             Statement& s = statements[random() % statements.size()];
             places.follow(s.settled);
-            while (by_place.size() < places.size()) by_place.push_back(by_place[static_cast<std::size_t>(places.split_from(by_place.size()))]);
+            while (by_place.size() < places.size())
+                by_place.push_back(by_place[static_cast<std::size_t>(places.split_from(by_place.size()))]);
             std::map<int, std::set<int>> lanes;
             for (const auto& [lane, g] : s.made.touches) lanes[g].insert(lane);
-            for (const auto& [g, by] : lanes) by_granule[static_cast<std::size_t>(g)].emplace_back(execution, by.size() == 1 ? *by.begin() : several_lanes);
+            for (const auto& [g, by] : lanes)
+                by_granule[static_cast<std::size_t>(g)].emplace_back(execution, by.size() == 1 ? *by.begin() : several_lanes);
             for (const auto& [lane, place] : s.settled.touches) by_place[static_cast<std::size_t>(place)].emplace_back(execution, lane);
         }
         // Where each granule is now: ask with a footprint of its own, which splits nothing off that is not there already in the record.
@@ -51,9 +56,11 @@ TEST(Places, EveryGranuleHasTheHistoryOfItsPlace) {
             Footprint one;
             one.touches = {{0xff, g}};
             places.settle(one);
-            while (by_place.size() < places.size()) by_place.push_back(by_place[static_cast<std::size_t>(places.split_from(by_place.size()))]);
+            while (by_place.size() < places.size())
+                by_place.push_back(by_place[static_cast<std::size_t>(places.split_from(by_place.size()))]);
             ASSERT_EQ(one.touches.size(), 1u);
-            EXPECT_EQ(by_place[static_cast<std::size_t>(one.touches[0].second)], by_granule[static_cast<std::size_t>(g)]) << "granule " << g;
+            EXPECT_EQ(by_place[static_cast<std::size_t>(one.touches[0].second)], by_granule[static_cast<std::size_t>(g)])
+                << "granule " << g;
         }
         with_alike += before < static_cast<std::size_t>(granules);
     }
@@ -78,7 +85,7 @@ TEST(Shadow, WhatSeveralLanesWroteNeedsAWarpBarrier) {
         read.lanes_clock = 1;
         EXPECT_EQ(shadow.read(0, read, k).conflict, Conflict::none) << lane;
     }
-    write.serial = 3;   // several again, in the epoch of the first: a lane may meet another's bytes
+    write.serial = 3;  // several again, in the epoch of the first: a lane may meet another's bytes
     EXPECT_EQ(shadow.write(0, write, k).conflict, Conflict::race);
 }
 

@@ -1,5 +1,5 @@
-// Shuffles: which element each coordinate of a tile receives, for every lane argument, against the formula of the PTX section written out; and the
-// kernels of tests/gpu/kernels/shuffles.py against fp64.
+// Shuffles: which element each coordinate of a tile receives, for every lane argument, against the formula of the PTX section written out;
+// and the kernels of tests/gpu/kernels/shuffles.py against fp64.
 #include <gtest/gtest.h>
 
 #include "emulate/trial.h"
@@ -23,19 +23,21 @@ TEST(Shuffle, EveryLaneOfEveryWarp) {
     for (const std::string mode : {"up", "down", "bfly", "idx"}) {
         for (int by = 0; by < 32; ++by) {
             const ir::Shuffle op{0, 0, mode, by};
-            for (int t = 0; t < 96; ++t) EXPECT_EQ(ir::shuffle_source(op, t), t / 32 * 32 + lane_by_the_text(mode, t % 32, by)) << mode << " " << by << " thread " << t;
+            for (int t = 0; t < 96; ++t)
+                EXPECT_EQ(ir::shuffle_source(op, t), t / 32 * 32 + lane_by_the_text(mode, t % 32, by))
+                    << mode << " " << by << " thread " << t;
         }
     }
 }
 
 TEST(Shuffle, CopiesMustStayCopies) {
-    ir::Distribution twice;   // 16 elements in 32 lanes
+    ir::Distribution twice;  // 16 elements in 32 lanes
     twice.shape = {16};
     twice.thread = {{16, 0, 1}, {2, -1, 0}};
     EXPECT_TRUE(ir::keeps_copies(twice, {0, 0, "bfly", 16}));
     EXPECT_TRUE(ir::keeps_copies(twice, {0, 0, "bfly", 3}));
     EXPECT_TRUE(ir::keeps_copies(twice, {0, 0, "idx", 5}));
-    EXPECT_FALSE(ir::keeps_copies(twice, {0, 0, "up", 1}));   // lane 16 receives element 15, lane 0 keeps element 0
+    EXPECT_FALSE(ir::keeps_copies(twice, {0, 0, "up", 1}));  // lane 16 receives element 15, lane 0 keeps element 0
     EXPECT_FALSE(ir::keeps_copies(twice, {0, 0, "down", 1}));
 }
 

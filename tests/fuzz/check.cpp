@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // One of them, which one changing with the text: a mutant's neighbours were checked with other mutants.
     const ir::Kernel& kernel = module->kernels[std::hash<std::string>{}(text) % module->kernels.size()];
     const diagnose::CheckResult result = diagnose::check(kernel, options);
-    if (result.proved() && result.violated()) std::abort();             // proved and refuted at once
+    if (result.proved() && result.violated()) std::abort();  // proved and refuted at once
     if (result.violated() && !result.counterexample->confirmed) std::abort();
     return 0;
 }
@@ -62,7 +62,8 @@ std::vector<std::string> tokens_of(const std::string& line) {
     const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
     for (std::size_t i = 0; i < line.size();) {
         std::size_t end = i + 1;
-        if (word(line[i])) while (end < line.size() && word(line[end])) ++end;
+        if (word(line[i]))
+            while (end < line.size() && word(line[end])) ++end;
         tokens.push_back(line.substr(i, end - i));
         i = end;
     }
@@ -76,8 +77,25 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
 }
 
 std::string other_number(Random& random, const std::string& number) {
-    static const char* const odd[] = {"0", "1", "2", "3", "4", "7", "8", "16", "32", "63", "64", "65", "128", "256", "1024", "4096",
-                                      "2147483647", "9223372036854775807", "99999999999999999999"};
+    static const char* const odd[] = {"0",
+                                      "1",
+                                      "2",
+                                      "3",
+                                      "4",
+                                      "7",
+                                      "8",
+                                      "16",
+                                      "32",
+                                      "63",
+                                      "64",
+                                      "65",
+                                      "128",
+                                      "256",
+                                      "1024",
+                                      "4096",
+                                      "2147483647",
+                                      "9223372036854775807",
+                                      "99999999999999999999"};
     const unsigned long value = std::strtoul(number.c_str(), nullptr, 10);
     switch (below(random, 5)) {
         case 0: return std::to_string(value + 1);

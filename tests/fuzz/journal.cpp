@@ -37,7 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (const auto document = plan::run_from_json(parsed)) show(*document);
         return 0;
     }
-    static const std::filesystem::path path = std::filesystem::temp_directory_path() / ("tilewright-fuzz-journal-" + std::to_string(::getpid()) + ".db");
+    static const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("tilewright-fuzz-journal-" + std::to_string(::getpid()) + ".db");
     std::ofstream(path, std::ios::binary) << text;
     if (auto journal = plan::Journal::open(path, plan::Database::Mode::read)) {
         if (const auto runs = journal->runs()) (void)report::runs_text(*runs);

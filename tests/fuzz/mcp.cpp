@@ -1,4 +1,5 @@
-// Messages of MCP clients, one a line: parsed or answered with an error. Arguments of tools that fit their schema are made into a command line; nothing is run.
+// Messages of MCP clients, one a line: parsed or answered with an error. Arguments of tools that fit their schema are made into a command
+// line; nothing is run.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

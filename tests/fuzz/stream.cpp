@@ -1,5 +1,5 @@
-// What a model's provider streams, on both wires and in pieces of any size: a reply or a sentence. Its tool calls are then taken as the proposer takes them: their
-// arguments against the tools' schemas. The first byte chooses the wire and the size of the pieces.
+// What a model's provider streams, on both wires and in pieces of any size: a reply or a sentence. Its tool calls are then taken as the
+// proposer takes them: their arguments against the tools' schemas. The first byte chooses the wire and the size of the pieces.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -35,7 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)plan::encode(wire, chat, "model").dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     for (const plan::ToolCall& call : reply->calls) {
         const nlohmann::json arguments = parse_json(call.arguments.empty() ? "{}" : call.arguments);
-        if (const plan::Tool* tool = plan::find_tool(call.name); tool && arguments.is_object()) (void)plan::argument_problem(tool->schema, arguments);
+        if (const plan::Tool* tool = plan::find_tool(call.name); tool && arguments.is_object())
+            (void)plan::argument_problem(tool->schema, arguments);
     }
     return 0;
 }

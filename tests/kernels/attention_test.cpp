@@ -20,7 +20,7 @@ Trial trial_of(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes,
 }
 
 TEST(AttentionThatStays, TakesTheCarefulWayWhereScoresOutgrowTheReference) {
-    for (const std::size_t variant : {0, 2, 3}) {   // full; causal, across the diagonal and in general
+    for (const std::size_t variant : {0, 2, 3}) {  // full; causal, across the diagonal and in general
         const ir::Kernel kernel = kernel_of("kernels/attention_sm90.py", {{"D", 64}, {"STAY", 1}}, variant);
         const std::vector<std::int64_t> sizes = {1, 1, 150, 300};
         const Trial usual = trial_of(kernel, sizes, 0.18), steep = trial_of(kernel, sizes, 16.0);

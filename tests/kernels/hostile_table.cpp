@@ -23,28 +23,38 @@ struct Row {
 
 class Table : public ::testing::Environment {
 public:
-    std::map<std::pair<std::string, std::string>, Row> rows;   // by file and kernel
+    std::map<std::pair<std::string, std::string>, Row> rows;  // by file and kernel
 
     void TearDown() override {
         if (!table_file() || rows.empty()) return;
         nlohmann::json list = nlohmann::json::array();
         int runs = 0, failures = 0;
         for (const auto& [name, row] : rows) {
-            list.push_back({{"file", name.first}, {"kernel", name.second}, {"shapes", row.shapes}, {"schedules", row.schedules}, {"runs", row.runs}, {"failures", row.failures}});
+            list.push_back({{"file", name.first},
+                            {"kernel", name.second},
+                            {"shapes", row.shapes},
+                            {"schedules", row.schedules},
+                            {"runs", row.runs},
+                            {"failures", row.failures}});
             runs += row.runs;
             failures += row.failures;
         }
-        const nlohmann::json table = {{"what", "every shipped kernel on the emulator, every case under every hostile schedule, against the fp64 reference"},
-                                      {"command", "make hostile"}, {"kernels", rows.size()}, {"runs", runs}, {"failures", failures}, {"rows", list}};
+        const nlohmann::json table = {
+            {"what", "every shipped kernel on the emulator, every case under every hostile schedule, against the fp64 reference"},
+            {"command", "make hostile"},
+            {"kernels", rows.size()},
+            {"runs", runs},
+            {"failures", failures},
+            {"rows", list}};
         std::ofstream(table_file()) << table.dump(1) << "\n";
     }
 };
 
 Table& table() {
-    static auto* made = static_cast<Table*>(::testing::AddGlobalTestEnvironment(new Table));   // GoogleTest deletes it
+    static auto* made = static_cast<Table*>(::testing::AddGlobalTestEnvironment(new Table));  // GoogleTest deletes it
     return *made;
 }
-const bool registered = (table(), true);   // before the tests run
+const bool registered = (table(), true);  // before the tests run
 
 }  // namespace
 
@@ -55,9 +65,13 @@ std::vector<Schedule> schedules_of_case(const ir::Kernel& kernel, bool small, st
         all.pop_back();
         return all;
     }
-    const auto late_reversed = std::find_if(all.begin(), all.end(), [](const Schedule& s) { return s.order == Schedule::Order::reverse && s.lazy; });
+    const auto late_reversed =
+        std::find_if(all.begin(), all.end(), [](const Schedule& s) { return s.order == Schedule::Order::reverse && s.lazy; });
     std::vector<Schedule> sample = {Schedule{}, *late_reversed};
-    all.erase(std::remove_if(all.begin(), all.end(), [](const Schedule& s) { return s.order == Schedule::Order::round_robin || s.order == Schedule::Order::reverse; }), all.end());
+    all.erase(
+        std::remove_if(all.begin(), all.end(),
+                       [](const Schedule& s) { return s.order == Schedule::Order::round_robin || s.order == Schedule::Order::reverse; }),
+        all.end());
     sample.push_back(all[case_number % all.size()]);
     return sample;
 }

@@ -15,10 +15,10 @@ using namespace testing_kernels;
 
 struct Case {
     const char* file;
-    std::size_t number;   // which kernel of the file
+    std::size_t number;  // which kernel of the file
     lower::ConstValues constants;
     std::map<std::string, std::int64_t> sizes;
-    bool small = true;   // runs under every hostile schedule in `make test` too, not only under a sample
+    bool small = true;  // runs under every hostile schedule in `make test` too, not only under a sample
 };
 
 std::string shape_of(const std::map<std::string, std::int64_t>& sizes, const lower::ConstValues& constants) {
@@ -56,7 +56,8 @@ TEST_P(ShippedKernel, AgreesWithTheReferenceUnderHostileSchedules) {
         options.emulator.schedule = schedule;
         options.emulator.resident_blocks = 3;
         const Trial trial = run_trial(kernel, sizes, options);
-        note_run(fmt::format("kernels/{}.py", c.file), kernel, shape_of(c.sizes, c.constants), schedule, trial.failed() || !trial.refused.empty());
+        note_run(fmt::format("kernels/{}.py", c.file), kernel, shape_of(c.sizes, c.constants), schedule,
+                 trial.failed() || !trial.refused.empty());
         ASSERT_EQ(trial.refused, "") << schedule.describe();
         ASSERT_FALSE(trial.failed()) << schedule.describe() << ": " << trial.summary(kernel);
         ASSERT_FALSE(trial.outputs.empty());
@@ -156,9 +157,13 @@ const Case kCases[] = {
     {"attention_sm90", 3, {{"D", 64}, {"BN", 80}, {"C", 3}, {"G", 2}}, {{"B", 1}, {"HK", 1}, {"S", 200}, {"T", 170}}, false},
     {"attention_sm90", 3, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 260}, {"T", 260}}, false},
     {"attention_sm90", 2, {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 1}, {"S", 2}, {"T", 200}}},
-    {"attention_sm90", 2, {{"D", 64}, {"BN", 64}, {"C", 3}, {"QSTAGES", 1}, {"STAY", 0}, {"TURNS", 1}}, {{"B", 1}, {"HK", 1}, {"S", 400}, {"T", 410}}, false},
+    {"attention_sm90",
+     2,
+     {{"D", 64}, {"BN", 64}, {"C", 3}, {"QSTAGES", 1}, {"STAY", 0}, {"TURNS", 1}},
+     {{"B", 1}, {"HK", 1}, {"S", 400}, {"T", 410}},
+     false},
     {"attention_sm90", 2, {{"D", 64}, {"BN", 96}, {"C", 3}, {"G", 2}, {"TURNS", 1}}, {{"B", 1}, {"HK", 1}, {"S", 390}, {"T", 390}}, false},
-    {"attention_sm90", 2, {{"D", 64}}, {{"B", 1}, {"HK", 3}, {"S", 130}, {"T", 50000}}, false},   // two heads, then one
+    {"attention_sm90", 2, {{"D", 64}}, {{"B", 1}, {"HK", 3}, {"S", 130}, {"T", 50000}}, false},  // two heads, then one
     {"attention_sm90", 3, {{"D", 64}, {"STAY", 0}}, {{"B", 1}, {"HK", 1}, {"S", 270}, {"T", 200}}, false},
     {"attention_sm90", 5, {{"D", 64}, {"STAY", 2}}, {{"B", 1}, {"HK", 1}, {"S", 70}, {"T", 60}}, false},
     {"attention_sm90", 4, {{"D", 64}, {"BN", 64}, {"C", 3}, {"STAY", 2}}, {{"B", 1}, {"HK", 1}, {"S", 200}, {"T", 200}}, false},
@@ -176,9 +181,10 @@ TEST(ShippedKernels, EveryFileIsInTheTable) {
         const auto all = kernels_of("kernels/" + stem + ".py");
         const std::size_t kernels = all.size();
         const bool has_variants = std::any_of(all.begin(), all.end(), [](const ir::Kernel& k) { return !k.variant.empty(); });
-        if (has_variants && !testing_kernels::in_numbered_table(stem)) continue;   // variant_kernels_test.cpp
+        if (has_variants && !testing_kernels::in_numbered_table(stem)) continue;  // variant_kernels_test.cpp
         for (std::size_t n = 0; n < kernels && stem.rfind("grouped_gemm", 0) != 0 && stem.rfind("gathered", 0) != 0; ++n) {
-            const bool listed = std::any_of(std::begin(kCases), std::end(kCases), [&](const Case& c) { return stem == c.file && c.number == n; });
+            const bool listed =
+                std::any_of(std::begin(kCases), std::end(kCases), [&](const Case& c) { return stem == c.file && c.number == n; });
             EXPECT_TRUE(listed) << "kernel number " << n << " of " << stem << " runs in no case";
         }
     }
@@ -186,7 +192,7 @@ TEST(ShippedKernels, EveryFileIsInTheTable) {
 
 // Index tables that belong together: positions sorted by expert, tiles of BM positions that end where their expert ends.
 struct Routing {
-    std::vector<std::int64_t> positions_of_expert;   // how many each expert gets
+    std::vector<std::int64_t> positions_of_expert;  // how many each expert gets
     std::int64_t tokens = 1, columns = 8, depth = 8;
 };
 
@@ -198,7 +204,9 @@ struct GroupedCase {
     bool small = true;
 };
 
-void PrintTo(const GroupedCase& c, std::ostream* out) { *out << c.file << " kernel " << c.number << " columns " << c.routing.columns << " depth " << c.routing.depth; }
+void PrintTo(const GroupedCase& c, std::ostream* out) {
+    *out << c.file << " kernel " << c.number << " columns " << c.routing.columns << " depth " << c.routing.depth;
+}
 
 class GroupedGemm : public ::testing::TestWithParam<GroupedCase> {};
 
@@ -214,10 +222,16 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
         for (std::int64_t p = begin; p < stop; ++p) expert.push_back(static_cast<std::int64_t>(e));
         for (std::int64_t p = begin; p < stop; p += tile_rows) first.push_back(p), end.push_back(stop);
     }
-    const std::int64_t together = c.constants.count("TOGETHER") ? c.constants.at("TOGETHER").integer : 1, batches = (static_cast<std::int64_t>(first.size()) + together - 1) / together;
-    std::map<std::string, std::int64_t> named = {{"T", r.tokens}, {"P", static_cast<std::int64_t>(expert.size())}, {"E", static_cast<std::int64_t>(r.positions_of_expert.size())},
-                                                 {"N", r.columns}, {"K", r.depth}, {"TILES", static_cast<std::int64_t>(first.size())}, {"BATCHES", batches}};
-    first.resize(static_cast<std::size_t>(batches * together), 0);   // spare tiles are empty
+    const std::int64_t together = c.constants.count("TOGETHER") ? c.constants.at("TOGETHER").integer : 1,
+                       batches = (static_cast<std::int64_t>(first.size()) + together - 1) / together;
+    std::map<std::string, std::int64_t> named = {{"T", r.tokens},
+                                                 {"P", static_cast<std::int64_t>(expert.size())},
+                                                 {"E", static_cast<std::int64_t>(r.positions_of_expert.size())},
+                                                 {"N", r.columns},
+                                                 {"K", r.depth},
+                                                 {"TILES", static_cast<std::int64_t>(first.size())},
+                                                 {"BATCHES", batches}};
+    first.resize(static_cast<std::size_t>(batches * together), 0);  // spare tiles are empty
     end.resize(static_cast<std::size_t>(batches * together), 0);
     for (auto it = named.begin(); it != named.end();) {
         const bool used = std::find(kernel.sizes.begin(), kernel.sizes.end(), it->first) != kernel.sizes.end();
@@ -243,13 +257,16 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
         options.resident_blocks = 3;
         const Outcome outcome = run(kernel, sizes, {}, tensors, options);
         bool failed = !outcome.clean();
-        for (const ReferenceOutput& out : *expected) failed |= !(compare(out, tensors[static_cast<std::size_t>(out.tensor)]).worst < stated_tolerance(kernel.computes, kernel.tensors, out.tensor));
+        for (const ReferenceOutput& out : *expected)
+            failed |= !(compare(out, tensors[static_cast<std::size_t>(out.tensor)]).worst <
+                        stated_tolerance(kernel.computes, kernel.tensors, out.tensor));
         note_run(fmt::format("kernels/{}.py", c.file), kernel, shape_of(named, c.constants), schedule, failed);
         ASSERT_TRUE(outcome.clean()) << schedule.describe() << ": " << outcome.faults[0].message << " " << outcome.faults[0].element;
         for (const ReferenceOutput& out : *expected) {
             const ErrorSummary error = compare(out, tensors[static_cast<std::size_t>(out.tensor)]);
             EXPECT_FALSE(error.has_nan) << schedule.describe();
-            EXPECT_LT(error.worst, stated_tolerance(kernel.computes, kernel.tensors, out.tensor)) << schedule.describe() << " at " << error.where[0] << ", " << error.where[1];
+            EXPECT_LT(error.worst, stated_tolerance(kernel.computes, kernel.tensors, out.tensor))
+                << schedule.describe() << " at " << error.where[0] << ", " << error.where[1];
         }
     }
 }
@@ -260,7 +277,8 @@ const lower::ConstValues kBehind = {{"HIGH", 128}, {"STEP", 32}, {"STAGES", 3}, 
 const lower::ConstValues kSmallGather = {{"HIGH", 64}, {"STEP", 32}, {"STAGES", 3}, {"TOGETHER", 2}, {"LAG", 1}};
 const lower::ConstValues kLateGather = {{"HIGH", 64}, {"STEP", 16}, {"STAGES", 4}, {"TOGETHER", 1}, {"LAG", 2}};
 INSTANTIATE_TEST_SUITE_P(Table, GroupedGemm,
-                         ::testing::Values(GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{1}, 1, 8, 8}}, GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{3, 0, 70}, 9, 72, 40}},
+                         ::testing::Values(GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{1}, 1, 8, 8}},
+                                           GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{3, 0, 70}, 9, 72, 40}},
                                            GroupedCase{"grouped_gemm_sm80", 0, kSmallAmpere, {{65, 1}, 5, 8, 72}},
                                            GroupedCase{"grouped_gemm_sm90", 0, kSmallHopper, {{3, 0, 140, 0}, 9, 72, 200}, false},
                                            GroupedCase{"grouped_gemm_sm90", 0, kBehind, {{1}, 1, 8, 136}},

@@ -47,8 +47,7 @@ TEST(Codes, AreFoundByAnySpelling) {
         ASSERT_TRUE(find_code(text)) << text;
         EXPECT_EQ(*find_code(text), Code::unterminated_string) << text;
     }
-    for (const std::string_view text : {"", "TW", "TW77777", "no such thing", "-1", "0x7"})
-        EXPECT_FALSE(find_code(text)) << text;
+    for (const std::string_view text : {"", "TW", "TW77777", "no such thing", "-1", "0x7"}) EXPECT_FALSE(find_code(text)) << text;
     EXPECT_EQ(nearest_code("unterminated_strng"), Code::unterminated_string);
     EXPECT_EQ(nearest_code("TW0507x"), Code::computes_unknown_function);
     nearest_code(std::string(1'000'000, 'x'));

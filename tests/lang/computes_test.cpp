@@ -59,8 +59,7 @@ TEST(Computes, CanonicalSpecifications) {
 
 TEST(Computes, FreeForm) {
     EXPECT_EQ(canonical("C[m,n]=sum(k,A[m,k]*B[k,n])"), "C[m, n] = sum(k, A[m, k] * B[k, n])");
-    EXPECT_EQ(canonical("\n  Y[i] = (\n A[i]\n + B[i])\n\n Z[i] =\n A[i] + \n B[i] # done\n"),
-              "Y[i] = A[i] + B[i]; Z[i] = A[i] + B[i]");
+    EXPECT_EQ(canonical("\n  Y[i] = (\n A[i]\n + B[i])\n\n Z[i] =\n A[i] + \n B[i] # done\n"), "Y[i] = A[i] + B[i]; Z[i] = A[i] + B[i]");
     EXPECT_EQ(canonical("; Y[i] = A[i];;\n; Z[i] = 1;"), "Y[i] = A[i]; Z[i] = 1");
     EXPECT_EQ(canonical("Y[i] = +A[i] + ((B[i]))"), "Y[i] = A[i] + B[i]");
     EXPECT_EQ(canonical("Y[i] = 1.50 * .5 + 2e3 + 3."), "Y[i] = 1.5 * 0.5 + 2000.0 + 3.0");
@@ -142,10 +141,9 @@ TEST(Computes, SoftmaxIsExpanded) {
 }
 
 TEST(Computes, HostileText) {
-    for (const std::string& text :
-         {std::string(100'000, '('), std::string(100'000, '-'), std::string(100'000, '['), std::string(100'000, ';'),
-          "Y[i] = " + std::string(100'000, '9'), std::string("Y[i] = \0 1", 10), std::string("Y = \xFF\xC3"),
-          "Y[" + std::string(100'000, 'i'), std::string(100'000, '\n')}) {
+    for (const std::string& text : {std::string(100'000, '('), std::string(100'000, '-'), std::string(100'000, '['),
+                                    std::string(100'000, ';'), "Y[i] = " + std::string(100'000, '9'), std::string("Y[i] = \0 1", 10),
+                                    std::string("Y = \xFF\xC3"), "Y[" + std::string(100'000, 'i'), std::string(100'000, '\n')}) {
         const ParsedSpec parsed = parse_spec(text);
         EXPECT_TRUE(parsed.sink.has_errors());
         EXPECT_FALSE(parsed.sink.has_internal_errors());
@@ -157,10 +155,10 @@ TEST(Computes, RandomTokensPrintAndParseBack) {
     const char* given = std::getenv("TW_SEED");
     const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
     std::mt19937_64 random(seed);
-    const std::vector<std::string> words = {
-        "C", "[",  "]",    "i",   "j",    ",",    "=",   "A[i]", "sum(k, ", "max(", "(",       ")",           "+",
-        "-", "*",  "/",    "//",  "%",    "**",   "1",   "2.5",  "inf",     "f32(", ";",       "\n",          "where(",
-        "<", "==", "and ", "or ", "not ", "let ", "in ", ":",    "0:i",     "N",    "B[j, i]", "softmax(i, ", "k"};
+    const std::vector<std::string> words = {"C",    "[",    "]",    "i", "j",   ",",      "=",       "A[i]",        "sum(k, ", "max(",
+                                            "(",    ")",    "+",    "-", "*",   "/",      "//",      "%",           "**",      "1",
+                                            "2.5",  "inf",  "f32(", ";", "\n",  "where(", "<",       "==",          "and ",    "or ",
+                                            "not ", "let ", "in ",  ":", "0:i", "N",      "B[j, i]", "softmax(i, ", "k"};
     int accepted = 0;
     for (int round = 0; round < 20'000; ++round) {
         std::string text = random() % 2 == 0 ? "C[i, j] = " : "";

@@ -37,8 +37,7 @@ TEST(Diagnostics, ReportsAreInSourceOrder) {
 TEST(Diagnostics, ControlCharactersDoNotReachTheTerminal) {
     const std::string report = parse_text("x = '\x1b[31m' $\n", "na\x1bme.py").report();
     EXPECT_EQ(report.find('\x1b'), std::string::npos) << report;
-    EXPECT_NE(render_text(parse_text("$\n").sink, parse_text("$\n").sources, {.color = true}).find("\x1b[1;31m"),
-              std::string::npos);
+    EXPECT_NE(render_text(parse_text("$\n").sink, parse_text("$\n").sources, {.color = true}).find("\x1b[1;31m"), std::string::npos);
 }
 
 TEST(Diagnostics, JsonHasTheSameFacts) {

@@ -24,9 +24,7 @@ inline std::string read_bytes(const std::filesystem::path& path) {
     return buffer.str();
 }
 
-inline std::filesystem::path test_folder(std::string_view name) {
-    return std::filesystem::path(TW_SOURCE_DIR) / "tests" / "lang" / name;
-}
+inline std::filesystem::path test_folder(std::string_view name) { return std::filesystem::path(TW_SOURCE_DIR) / "tests" / "lang" / name; }
 
 inline std::vector<std::filesystem::path> files_with(std::string_view folder, std::string_view extension) {
     std::vector<std::filesystem::path> files;

@@ -36,8 +36,8 @@ TEST(Limits, UnreadableFiles) {
 }
 
 TEST(Limits, TenMegabytes) {
-    const auto path = std::filesystem::temp_directory_path() /
-                      fmt::format("tilewright-large-{}.py", ::testing::UnitTest::GetInstance()->random_seed());
+    const auto path =
+        std::filesystem::temp_directory_path() / fmt::format("tilewright-large-{}.py", ::testing::UnitTest::GetInstance()->random_seed());
     std::ofstream(path, std::ios::binary) << repeated("x = 1\n", 10'000'000 / 6);
     SourceMap sources;
     DiagnosticSink sink;
@@ -85,8 +85,8 @@ TEST(Limits, DeepNestingByEveryRoad) {
         const Parsed parsed = parse_text(text);
         ASSERT_TRUE(parsed.sink.has_errors()) << name;
         const Code code = parsed.sink.in_source_order().front()->code;
-        const bool expected = code == Code::nesting_too_deep || code == Code::expression_too_deep ||
-                              code == Code::unclosed_bracket || code == Code::expected_expression;
+        const bool expected = code == Code::nesting_too_deep || code == Code::expression_too_deep || code == Code::unclosed_bracket ||
+                              code == Code::expected_expression;
         EXPECT_TRUE(expected) << name << "\n" << parsed.report();
         EXPECT_FALSE(parsed.sink.has_internal_errors()) << name;
     }
@@ -98,9 +98,8 @@ TEST(Limits, DeepNestingByEveryRoad) {
 
 TEST(Limits, LongFlatProgramsAreFine) {
     const std::size_t n = 50'000;
-    for (const std::string& text :
-         {"x = [" + repeated("1, ", n) + "]\n", "f(" + repeated("a, ", n) + ")\n",
-          repeated("x = 1; ", n) + "\n", "x = " + repeated("'a' ", n) + "\n"}) {
+    for (const std::string& text : {"x = [" + repeated("1, ", n) + "]\n", "f(" + repeated("a, ", n) + ")\n", repeated("x = 1; ", n) + "\n",
+                                    "x = " + repeated("'a' ", n) + "\n"}) {
         const Parsed parsed = parse_text(text);
         EXPECT_TRUE(parsed.sink.empty()) << text.substr(0, 20) << "\n" << parsed.report().substr(0, 1000);
     }
@@ -111,7 +110,8 @@ TEST(Limits, LongChainsAreRefused) {
     struct Chain {
         std::string begin, link, end, code;
     };
-    for (const Chain& c : {Chain{"if a:\n    pass\n", "elif b:\n    pass\n", "", "TW0021"}, Chain{"x = ", "a and ", "b\n", "TW0022"}, Chain{"x = ", "a < ", "b\n", "TW0022"}}) {
+    for (const Chain& c : {Chain{"if a:\n    pass\n", "elif b:\n    pass\n", "", "TW0021"}, Chain{"x = ", "a and ", "b\n", "TW0022"},
+                           Chain{"x = ", "a < ", "b\n", "TW0022"}}) {
         EXPECT_TRUE(parse_text(c.begin + repeated(c.link, 60) + c.end).sink.empty()) << c.link;
         EXPECT_EQ(only_code(parse_text(c.begin + repeated(c.link, 50'000) + c.end)), c.code) << c.link;
     }

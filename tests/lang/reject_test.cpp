@@ -22,8 +22,7 @@ TEST(Reject, EveryProgramGetsExactlyTheDiagnosticsItStates) {
     for (const auto& path : files) {
         const std::string text = read_bytes(path);
         const Parsed parsed = parse_text(text);
-        EXPECT_EQ(codes_and_places(parsed.sink, parsed.sources), expectation(text)) << path.filename() << "\n"
-                                                                                    << parsed.report();
+        EXPECT_EQ(codes_and_places(parsed.sink, parsed.sources), expectation(text)) << path.filename() << "\n" << parsed.report();
     }
 }
 
@@ -33,8 +32,7 @@ TEST(Reject, EverySpecificationGetsExactlyTheDiagnosticsItStates) {
     for (const auto& path : files) {
         const std::string text = read_bytes(path);
         const ParsedSpec parsed = parse_spec(text);
-        EXPECT_EQ(codes_and_places(parsed.sink, parsed.sources), expectation(text)) << path.filename() << "\n"
-                                                                                    << parsed.report();
+        EXPECT_EQ(codes_and_places(parsed.sink, parsed.sources), expectation(text)) << path.filename() << "\n" << parsed.report();
     }
 }
 

@@ -51,7 +51,7 @@ TEST(Composition, Examples) {
     EXPECT_EQ(to_string(composition(parse("(6,2):(8,2)"), parse("(4,3):(3,1)")).value()), "((2,2),3):((24,2),8)");
     EXPECT_EQ(to_string(composition(parse("20:2"), parse("(5,4):(4,1)")).value()), "(5,4):(8,2)");
     EXPECT_EQ(to_string(composition(parse("(10,2):(16,4)"), parse("(5,4):(1,5)")).value()), "(5,(2,2)):(16,(80,4))");
-    EXPECT_EQ(to_string(composition(parse("4:1"), parse("8:1")).value()), "8:1");  // the last mode runs on
+    EXPECT_EQ(to_string(composition(parse("4:1"), parse("8:1")).value()), "8:1");                        // the last mode runs on
     EXPECT_EQ(to_string(composition(parse("(4,8):(1,100)"), parse("4:6")).value()), "(2,2):(102,300)");  // found by listing
 }
 
@@ -71,8 +71,7 @@ TEST(Composition, FollowsBThenA) {
         for (std::int64_t i = 0; i < b.size(); ++i)
             ASSERT_EQ((*r)(i), extended(a, b(i))) << to_string(a) << " o " << to_string(b) << " = " << to_string(*r) << " at " << i;
         // Coordinates of B are coordinates of R.
-        for (std::int64_t i = 0; i < b.size(); ++i)
-            ASSERT_EQ(r->at(idx2crd(i, b.shape()).value()).value(), (*r)(i));
+        for (std::int64_t i = 0; i < b.size(); ++i) ASSERT_EQ(r->at(idx2crd(i, b.shape()).value()).value(), (*r)(i));
     }
     EXPECT_GT(made, 1500);
     EXPECT_GT(refused, 500);

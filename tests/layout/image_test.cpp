@@ -71,7 +71,9 @@ TEST(IsBijectiveOnto, AgreesWithCounting) {
     for (int round = 0; round < 6000; ++round) {
         ComposedLayout c = random_composed(random, 64);
         if (random.chance(60))
-            c = ComposedLayout::make(random.chance(30) ? Swizzle() : random.swizzle(), 0, random.chance(50) ? random.compact(64) : random.binary(6)).value();
+            c = ComposedLayout::make(random.chance(30) ? Swizzle() : random.swizzle(), 0,
+                                     random.chance(50) ? random.compact(64) : random.binary(6))
+                    .value();
         const std::int64_t n = random.chance(80) ? c.size() : random.between(1, 64);
         std::multiset<std::int64_t> seen;
         for (std::int64_t i = 0; i < c.size(); ++i) seen.insert(c(i));
@@ -144,7 +146,8 @@ TEST(EqualFunctions, AgreesWithComparing) {
     }
     EXPECT_GT(equal, 800);
     // A swizzle that XORs bits which the layout never sets is no swizzle: proved, not enumerated.
-    EXPECT_EQ(equal_functions(parse("Sw<1,0,40> o 0 o (1048576,1048576):(1,1048576)"), parse("(1048576,1048576):(1,1048576)")).verdict, Verdict::yes);
+    EXPECT_EQ(equal_functions(parse("Sw<1,0,40> o 0 o (1048576,1048576):(1,1048576)"), parse("(1048576,1048576):(1,1048576)")).verdict,
+              Verdict::yes);
 }
 
 TEST(Contains, AgreesWithSearching) {

@@ -36,9 +36,7 @@ TEST(IntTuple, LeavesAndBack) {
     EXPECT_EQ(to_string(product_each(t).value()), "(2,3,4)");
 }
 
-TEST(IntTuple, ProductThatDoesNotFitIsAnError) {
-    EXPECT_FALSE(product(tuple(std::int64_t{1} << 40, std::int64_t{1} << 40)));
-}
+TEST(IntTuple, ProductThatDoesNotFitIsAnError) { EXPECT_FALSE(product(tuple(std::int64_t{1} << 40, std::int64_t{1} << 40))); }
 
 TEST(IntTuple, GrowsPastItsInlineStorageAndCopies) {
     IntTuple t = IntTuple::empty();

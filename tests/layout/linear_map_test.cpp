@@ -92,7 +92,8 @@ TEST(LinearMap, ComposeInvertJoin) {
     Random random(73);
     int inverted = 0;
     for (int round = 0; round < 1000; ++round) {
-        const int a = static_cast<int>(random.between(1, 6)), b = static_cast<int>(random.between(1, 6)), c = static_cast<int>(random.between(1, 6));
+        const int a = static_cast<int>(random.between(1, 6)), b = static_cast<int>(random.between(1, 6)),
+                  c = static_cast<int>(random.between(1, 6));
         const LinearMap f = random_map(random, b, c), g = random_map(random, a, b);
         const LinearMap fg = compose(f, g).value();
         for (std::uint64_t x = 0; x < (1u << a); ++x) ASSERT_EQ(fg(x), f(g(x)));

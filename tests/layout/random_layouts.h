@@ -32,7 +32,9 @@ public:
     std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
     bool chance(int percent) { return below(100) < percent; }
     template <class T>
-    T pick(std::initializer_list<T> list) { return *(list.begin() + below(static_cast<std::int64_t>(list.size()))); }
+    T pick(std::initializer_list<T> list) {
+        return *(list.begin() + below(static_cast<std::int64_t>(list.size())));
+    }
 
     // A tree of extents whose product stays at most `room`.
     IntTuple shape(std::int64_t room, int depth = 2) {
@@ -51,7 +53,8 @@ public:
     Layout layout(std::int64_t room = 200) {
         IntTuple s = shape(room);
         FlatInts strides;
-        for (std::size_t i = 0; i < leaves(s).size(); ++i) strides.push_back(pick<std::int64_t>({0, 1, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 100}));
+        for (std::size_t i = 0; i < leaves(s).size(); ++i)
+            strides.push_back(pick<std::int64_t>({0, 1, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 100}));
         return Layout::make(s, unflatten(strides, s)).value();
     }
 

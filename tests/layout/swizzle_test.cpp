@@ -96,7 +96,8 @@ TEST(RightInverse, ThroughASwizzle) {
     Random random(53);
     int made = 0;
     for (int round = 0; round < 3000; ++round) {
-        const ComposedLayout a = ComposedLayout::make(random.swizzle(), 0, random.chance(50) ? random.binary() : random.compact(64)).value();
+        const ComposedLayout a =
+            ComposedLayout::make(random.swizzle(), 0, random.chance(50) ? random.binary() : random.compact(64)).value();
         const auto r = right_inverse(a);
         if (!r) continue;
         made += !r->is_plain() && r->size() > 1;

@@ -27,8 +27,10 @@ TEST(ThreadValue, TheTableInTheHeader) {
 TEST(ThreadValue, GridAndBlockMeetAtEveryElement) {
     Random random(61);
     for (int round = 0; round < 500; ++round) {
-        const Layout threads = make_ordered_layout(tuple(random.between(1, 6), random.between(1, 6)), tuple(random.below(2), random.below(2))).value();
-        const Layout values = make_ordered_layout(tuple(random.between(1, 4), random.between(1, 4)), tuple(random.below(2), random.below(2))).value();
+        const Layout threads =
+            make_ordered_layout(tuple(random.between(1, 6), random.between(1, 6)), tuple(random.below(2), random.below(2))).value();
+        const Layout values =
+            make_ordered_layout(tuple(random.between(1, 4), random.between(1, 4)), tuple(random.below(2), random.below(2))).value();
         const ThreadValueLayout tv = make_thread_value(threads, values).value();
         ASSERT_EQ(tv.threads(), threads.size());
         ASSERT_EQ(tv.values(), values.size());
@@ -50,11 +52,16 @@ TEST(ThreadValue, PartitionGivesEachThreadItsOffsets) {
     Random random(62);
     int made = 0;
     for (int round = 0; round < 500; ++round) {
-        const Layout threads = make_ordered_layout(tuple(random.pick<std::int64_t>({1, 2, 4}), random.pick<std::int64_t>({1, 2, 4, 8})), tuple(random.below(2), random.below(2))).value();
-        const Layout values = make_ordered_layout(tuple(random.pick<std::int64_t>({1, 2}), random.pick<std::int64_t>({1, 2, 4})), tuple(random.below(2), random.below(2))).value();
+        const Layout threads = make_ordered_layout(tuple(random.pick<std::int64_t>({1, 2, 4}), random.pick<std::int64_t>({1, 2, 4, 8})),
+                                                   tuple(random.below(2), random.below(2)))
+                                   .value();
+        const Layout values = make_ordered_layout(tuple(random.pick<std::int64_t>({1, 2}), random.pick<std::int64_t>({1, 2, 4})),
+                                                  tuple(random.below(2), random.below(2)))
+                                  .value();
         const ThreadValueLayout tv = make_thread_value(threads, values).value();
         // A larger swizzled tensor; the tile is its corner.
-        const Layout inner = make_ordered_layout(tuple(16, tuple(4, 16)), tuple(random.below(3), tuple(random.below(3), random.below(3)))).value();
+        const Layout inner =
+            make_ordered_layout(tuple(16, tuple(4, 16)), tuple(random.below(3), tuple(random.below(3), random.below(3)))).value();
         const ComposedLayout tensor = ComposedLayout::make(random.swizzle(), random.below(64), inner).value();
         const auto all = partition(tensor, tv);
         ASSERT_TRUE(all) << all.error().message;

@@ -97,7 +97,8 @@ TEST(Divide, Examples) {
     const Tiler t(std::vector<Tiler>{Tiler(parse("3:3")), Tiler(parse("(2,4):(1,8)"))});
     EXPECT_EQ(to_string(logical_divide(a, t).value()), "((3,3),((2,4),(2,2))):((177,59),((13,2),(26,1)))");
     EXPECT_EQ(to_string(zipped_divide(a, t).value()), "((3,(2,4)),(3,(2,2))):((177,(13,2)),(59,(26,1)))");
-    EXPECT_EQ(to_string(zipped_divide(a, Tiler(std::vector<Tiler>{Tiler(), Tiler(parse("4:1"))})).value()), "((1,4),(9,8)):((0,13),(59,1))");
+    EXPECT_EQ(to_string(zipped_divide(a, Tiler(std::vector<Tiler>{Tiler(), Tiler(parse("4:1"))})).value()),
+              "((1,4),(9,8)):((0,13),(59,1))");
 }
 
 TEST(LogicalProduct, RepeatsTheBlockWithoutOverlap) {
@@ -153,7 +154,8 @@ TEST(RankwiseProduct, BlockedAndRakedAreTheLogicalProductRegrouped) {
 TEST(TileToShape, CoversTheShapeWithCopies) {
     Random random(47);
     for (int round = 0; round < 1000; ++round) {
-        const Layout block = make_ordered_layout(tuple(random.between(1, 5), random.between(1, 5)), tuple(random.below(2), random.below(2))).value();
+        const Layout block =
+            make_ordered_layout(tuple(random.between(1, 5), random.between(1, 5)), tuple(random.below(2), random.below(2))).value();
         const std::int64_t m = random.between(1, 20), n = random.between(1, 20);
         const Layout r = tile_to_shape(block, tuple(m, n), tuple(random.below(2), random.below(2))).value();
         ASSERT_EQ(r.rank(), 2);

@@ -35,7 +35,8 @@ std::vector<Example> examples(const std::string& markdown) {
 std::string whole(const std::string& text) {
     if (text.find("import tilewright") != std::string::npos) return text;
     return kernel_text(
-        "X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N), A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(bf16, M, N), idx: tw.Tensor(i32, N), "
+        "X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N), A: tw.Tensor(bf16, M, K), B: tw.Tensor(bf16, N, K), C: tw.Tensor(bf16, M, N), idx: "
+        "tw.Tensor(i32, N), "
         "scale: tw.scalar(f32), BM: tw.const = 64, BN: tw.const = 64, BK: tw.const = 64",
         text);
 }
@@ -53,7 +54,7 @@ TEST(LanguageReference, EveryExampleThatSaysWhatItComputesIsProved) {
     int proved = 0;
     for (const Example& example : examples(read_bytes(repository("docs/language.md")))) {
         const Compiled c = compile(whole(example.text));
-        if (!c.module) continue;   // reported above
+        if (!c.module) continue;  // reported above
         for (const ir::Kernel& k : c.module->kernels) {
             if (k.computes.equations.empty()) continue;
             const diagnose::CheckResult result = diagnose::check(k, {});
@@ -75,13 +76,18 @@ TEST(LanguageReference, EveryConstructHasAnExample) {
     }
     EXPECT_GT(builtin_names().size(), 80u);
     EXPECT_EQ(missing, 0);
-    for (const char* keyword : {"target", "computes", "name", "threads", "cluster", "blocks_per_sm", "dependent_launch", "strides", "zeroed", "stable", "range", "sorted", "offsets_of",
-                                "tile_ends", "inverse_of", "unroll", "step", "group", "cluster_dim", "fill", "hint", "layout", "limit", "rank", "swizzle", "pad", "align", "offset_bytes",
-                                "axis", "reverse", "approx", "vector", "warps", "xor", "up", "down", "lane", "on", "multicast", "read", "noinc", "arrivals", "consumers", "producers",
-                                "keep", "zero", "regs"}) {
-        EXPECT_TRUE(std::regex_search(text, std::regex("\\b" + std::string(keyword) + "="))) << "docs/language.md has no example of " << keyword << "=";
+    for (const char* keyword : {"target",     "computes",  "name",   "threads",   "cluster",     "blocks_per_sm", "dependent_launch",
+                                "strides",    "zeroed",    "stable", "range",     "sorted",      "offsets_of",    "tile_ends",
+                                "inverse_of", "unroll",    "step",   "group",     "cluster_dim", "fill",          "hint",
+                                "layout",     "limit",     "rank",   "swizzle",   "pad",         "align",         "offset_bytes",
+                                "axis",       "reverse",   "approx", "vector",    "warps",       "xor",           "up",
+                                "down",       "lane",      "on",     "multicast", "read",        "noinc",         "arrivals",
+                                "consumers",  "producers", "keep",   "zero",      "regs"}) {
+        EXPECT_TRUE(std::regex_search(text, std::regex("\\b" + std::string(keyword) + "=")))
+            << "docs/language.md has no example of " << keyword << "=";
     }
-    for (const char* method : {"to", "wait", "arrive", "expect", "acquire", "full", "commit", "release", "sync", "T", "shape", "dtype", "bytes"}) {
+    for (const char* method :
+         {"to", "wait", "arrive", "expect", "acquire", "full", "commit", "release", "sync", "T", "shape", "dtype", "bytes"}) {
         EXPECT_TRUE(std::regex_search(text, std::regex("\\." + std::string(method) + "\\b"))) << "no example of ." << method;
     }
 }

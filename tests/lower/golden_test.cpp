@@ -1,5 +1,5 @@
-// The IR after every lowering step, word for word: golden/*.py and beside each what it becomes (golden/*.ir, `== STEP` before each step that
-// changed something). A change that is meant: TILEWRIGHT_UPDATE_GOLDEN=1 test_lower --gtest_filter='Golden*', and read the difference.
+// The IR after every lowering step, word for word: golden/*.py and beside each what it becomes (golden/*.ir, `== STEP` before each step
+// that changed something). A change that is meant: TILEWRIGHT_UPDATE_GOLDEN=1 test_lower --gtest_filter='Golden*', and read the difference.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,12 +17,13 @@ TEST(Golden, EveryStepOfEveryKernel) {
         DiagnosticSink sink;
         std::string text, before;
         std::map<std::string, int> changed;
-        const auto module = compile_text(sources, file.filename().string(), read_bytes(file), {}, sink, [&](std::string_view step, const ir::Kernel& kernel) {
-            const std::string now = ir::print(kernel);
-            changed[std::string(step)] += now != before;
-            if (now != before) text += fmt::format("== {}\n{}", step, now);
-            before = now;
-        });
+        const auto module = compile_text(sources, file.filename().string(), read_bytes(file), {}, sink,
+                                         [&](std::string_view step, const ir::Kernel& kernel) {
+                                             const std::string now = ir::print(kernel);
+                                             changed[std::string(step)] += now != before;
+                                             if (now != before) text += fmt::format("== {}\n{}", step, now);
+                                             before = now;
+                                         });
         ASSERT_TRUE(module) << render_text(sink, sources);
         EXPECT_EQ(changed.size(), step_names().size());
         const auto golden = std::filesystem::path(file).replace_extension(".ir");

@@ -37,7 +37,7 @@ struct Compiled {
     SourceMap sources;
     DiagnosticSink sink;
     std::optional<ir::Module> module;
-    std::map<std::string, std::string> after;   // step -> printed IR of the first kernel
+    std::map<std::string, std::string> after;  // step -> printed IR of the first kernel
 
     std::string report() const { return render_text(sink, sources); }
 };
@@ -52,8 +52,9 @@ inline Compiled compile(const std::string& text, const ConstValues& constants = 
 
 // A whole file around the body of one kernel; each line of `body` is indented.
 inline std::string kernel_text(const std::string& parameters, const std::string& body, const std::string& decorator = "target=\"sm_90a\"") {
-    std::string text = "import tilewright as tw\nfrom tilewright import bf16, e4m3, f16, f32, i32\n\nM, N, K = tw.sizes(\"M N K\")\n\n\n@tw.kernel(" + decorator +
-                       ")\ndef kernel(" + parameters + "):\n";
+    std::string text =
+        "import tilewright as tw\nfrom tilewright import bf16, e4m3, f16, f32, i32\n\nM, N, K = tw.sizes(\"M N K\")\n\n\n@tw.kernel(" +
+        decorator + ")\ndef kernel(" + parameters + "):\n";
     std::istringstream lines(body);
     for (std::string line; std::getline(lines, line);) text += "    " + line + "\n";
     return text;

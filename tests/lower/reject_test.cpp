@@ -42,7 +42,8 @@ TEST(Reject, EveryCodeOfThisStageHasARejectedProgram) {
     std::set<std::string> covered = {"TW0110"};
     for (const auto& path : files_in("tests/lower/reject")) {
         const std::string stated = expectation(read_bytes(path));
-        for (std::size_t at = stated.find("TW"); at != std::string::npos; at = stated.find("TW", at + 1)) covered.insert(stated.substr(at, 6));
+        for (std::size_t at = stated.find("TW"); at != std::string::npos; at = stated.find("TW", at + 1))
+            covered.insert(stated.substr(at, 6));
     }
     for (const CodeInfo& info : all_codes()) {
         const int number = static_cast<int>(info.code);
@@ -58,7 +59,8 @@ TEST(Reject, UnknownConstant) {
 
 TEST(Reject, AMistakeInOneKernelDoesNotHideThoseOfTheNext) {
     const std::string text =
-        "import tilewright as tw\nfrom tilewright import f32\n\nN = tw.sizes(\"N\")\n\n\n@tw.kernel(target=\"sm_80\")\ndef a(X: tw.Tensor(f32, N)):\n    y = one\n\n\n"
+        "import tilewright as tw\nfrom tilewright import f32\n\nN = tw.sizes(\"N\")\n\n\n@tw.kernel(target=\"sm_80\")\ndef a(X: "
+        "tw.Tensor(f32, N)):\n    y = one\n\n\n"
         "@tw.kernel(target=\"sm_80\")\ndef b(X: tw.Tensor(f32, N)):\n    y = two\n";
     const Compiled c = compile(text);
     EXPECT_EQ(codes_and_places(c.sink, c.sources), "TW0101 at 9:9, TW0101 at 14:9");

@@ -14,8 +14,12 @@ struct Seen {
 Seen seen_in(Operation op) {
     Seen s;
     auto put = [](std::vector<int>& list) { return [&list](int i) { list.push_back(i); }; };
-    visit_uses(Stmt{std::move(op), {}, {}}, {.reads = put(s.reads), .writes = put(s.writes), .binds = put(s.binds), .expr = [&](const Expr& e) { visit_leaves(e, put(s.variables), put(s.elements)); },
-                                             .synchronises = [&](const Expr& e) { visit_leaves(e, put(s.slots)); }, .tensor = put(s.tensors)});
+    visit_uses(Stmt{std::move(op), {}, {}}, {.reads = put(s.reads),
+                                             .writes = put(s.writes),
+                                             .binds = put(s.binds),
+                                             .expr = [&](const Expr& e) { visit_leaves(e, put(s.variables), put(s.elements)); },
+                                             .synchronises = [&](const Expr& e) { visit_leaves(e, put(s.slots)); },
+                                             .tensor = put(s.tensors)});
     return s;
 }
 
@@ -25,7 +29,7 @@ TEST(Uses, MatrixProducts) {
     w.acc = 4, w.a = 5;
     w.b.origin = {var_expr(7)};
     EXPECT_EQ(seen_in(w), (Seen{.reads = {5, 4}, .writes = {4}, .variables = {7}}));
-    w.accumulate = 0;   // overwritten: what was there does not matter
+    w.accumulate = 0;  // overwritten: what was there does not matter
     EXPECT_EQ(seen_in(w), (Seen{.reads = {5}, .writes = {4}, .variables = {7}}));
     w.accumulate = var_expr(8);
     EXPECT_EQ(seen_in(w), (Seen{.reads = {5, 4}, .writes = {4}, .variables = {7, 8}}));
@@ -50,7 +54,7 @@ TEST(Uses, WhatSteersDataAndWhatOrdersIt) {
     EXPECT_EQ(seen_in(wait), (Seen{.slots = {1, 2}}));
     For loop;
     loop.var = 3, loop.lo = 0, loop.hi = var_expr(4);
-    loop.body.push_back(Stmt{Mma{0, 1, 2}, {}, {}});   // of the loop's body, not of the loop
+    loop.body.push_back(Stmt{Mma{0, 1, 2}, {}, {}});  // of the loop's body, not of the loop
     EXPECT_EQ(seen_in(loop), (Seen{.binds = {3}, .variables = {4}}));
     EXPECT_EQ(seen_in(Assign{6, var_expr(6) + Expr(1)}), (Seen{.binds = {6}, .variables = {6}}));
 }

@@ -20,12 +20,15 @@ namespace {
 tasks::Task task_of(const std::string& computes, const std::string& tensors, const std::string& sizes = "M = 64\nN = 256\nK = 128\n") {
     SourceMap sources;
     DiagnosticSink sink;
-    auto task = tasks::load_task_text(sources, "t.toml", "name = \"t\"\ncomputes = \"" + computes + "\"\n[sizes]\n" + sizes + "[tensors]\n" + tensors, sink);
+    auto task = tasks::load_task_text(sources, "t.toml",
+                                      "name = \"t\"\ncomputes = \"" + computes + "\"\n[sizes]\n" + sizes + "[tensors]\n" + tensors, sink);
     EXPECT_TRUE(task.has_value()) << render_text(sink, sources);
     return task ? *task : tasks::Task{};
 }
 
-std::string matrix(const std::string& name, const std::string& type, const std::string& dims) { return name + " = { dtype = \"" + type + "\", dims = [" + dims + "] }\n"; }
+std::string matrix(const std::string& name, const std::string& type, const std::string& dims) {
+    return name + " = { dtype = \"" + type + "\", dims = [" + dims + "] }\n";
+}
 
 diagnose::CheckResult check_source(const std::string& source) {
     SourceMap sources;
@@ -60,7 +63,8 @@ TEST(Builtin, FirstKernelsOfManyEquationsAreProved) {
         {"Y[n, m] = X[m, n]", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"N\", \"M\"")},
         {"S[n] = sum(m, X[m, n])", matrix("X", "f32", "\"M\", \"N\"") + matrix("S", "f32", "\"N\"")},
         {"C[m, n] = f16(tanh(sum(k, f32(A[m, k]) * f32(B[k, n])) + f32(bias[n])))",
-         matrix("A", "f16", "\"M\", \"K\"") + matrix("B", "f16", "\"K\", \"N\"") + matrix("bias", "f16", "\"N\"") + matrix("C", "f16", "\"M\", \"N\"")},
+         matrix("A", "f16", "\"M\", \"K\"") + matrix("B", "f16", "\"K\", \"N\"") + matrix("bias", "f16", "\"N\"") +
+             matrix("C", "f16", "\"M\", \"N\"")},
     };
     for (const auto& [computes, tensors] : cases) {
         const std::string source = first_kernel(task_of(computes, tensors));
@@ -79,11 +83,13 @@ TEST(Builtin, ATaskThatNoSkeletonFitsIsRefusedWithItsCode) {
     EXPECT_NE(reply.error().text.find("TW6004"), std::string::npos) << reply.error().text;
 }
 
-// Rows in groups, from one row a block to a ring of tiles: every kernel on the way is proved. What keeps groups apart is needed: without it a tile writes
-// rows of the next group.
+// Rows in groups, from one row a block to a ring of tiles: every kernel on the way is proved. What keeps groups apart is needed: without it
+// a tile writes rows of the next group.
 std::string grouped_tensors(bool offsets) {
-    return matrix("X", "bf16", "\"P\", \"K\"") + matrix("W", "bf16", "\"E\", \"N\", \"K\"") + "expert = { dtype = \"i32\", dims = [\"P\"]" + (offsets ? "" : ", range = [0, \"E\"]") + " }\n" +
-           (offsets ? "starts = { dtype = \"i32\", dims = [\"E + 1\"], offsets_of = \"expert\" }\n" : "") + matrix("Y", "bf16", "\"P\", \"N\"");
+    return matrix("X", "bf16", "\"P\", \"K\"") + matrix("W", "bf16", "\"E\", \"N\", \"K\"") + "expert = { dtype = \"i32\", dims = [\"P\"]" +
+           (offsets ? "" : ", range = [0, \"E\"]") + " }\n" +
+           (offsets ? "starts = { dtype = \"i32\", dims = [\"E + 1\"], offsets_of = \"expert\" }\n" : "") +
+           matrix("Y", "bf16", "\"P\", \"N\"");
 }
 constexpr const char* kGroupedProduct = "Y[p, n] = bf16(relu(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k]))))";
 
@@ -92,7 +98,8 @@ TEST(Builtin, GroupedProductsAreProvedAtEveryStep) {
     auto proposer = make_builtin_proposer();
     Request r;
     r.task = &task;
-    for (const char* technique : {"", "group_tiles", "matrix_unit", "shared_staging", "warpgroup_mma", "warp_specialisation", "group_parts", "staged_store", "persistence"}) {
+    for (const char* technique : {"", "group_tiles", "matrix_unit", "shared_staging", "warpgroup_mma", "warp_specialisation", "group_parts",
+                                  "staged_store", "persistence"}) {
         r.technique = technique;
         auto reply = proposer->propose(r);
         ASSERT_TRUE(reply.has_value()) << technique << ": " << reply.error().text;
@@ -107,8 +114,8 @@ TEST(Builtin, GroupedProductsAreProvedAtEveryStep) {
     EXPECT_FALSE(check_source(wrong).proved()) << wrong;
 }
 
-// Proved, but for an order of events whose instances are too many to run: turned tiles of groups. Those kernels are right, and not proved (docs/verifier.md).
-// Persistent causal attention, whose trip counts depend on a loop further out, is not followed at all.
+// Proved, but for an order of events whose instances are too many to run: turned tiles of groups. Those kernels are right, and not proved
+// (docs/verifier.md). Persistent causal attention, whose trip counts depend on a loop further out, is not followed at all.
 bool proved_but_for_the_cutoff(const diagnose::CheckResult& result) {
     return std::all_of(result.obligations.begin(), result.obligations.end(), [](const verify::Obligation& o) {
         return o.status == verify::Status::proved || o.reason.find("the periodic cut-off lemma does not apply") != std::string::npos;
@@ -131,8 +138,10 @@ void follow(const tasks::Task& task, const std::vector<std::string>& techniques,
         ASSERT_TRUE(module.has_value()) << technique << "\n" << r.current_source << render_text(sink, sources);
         diagnose::CheckOptions o;
         o.search = false;
-        for (const ir::Kernel& k : module->kernels) EXPECT_TRUE(proved_but_for_the_cutoff(diagnose::check(k, o))) << technique << ", " << k.name << "\n" << r.current_source;
-        for (const ir::Program& p : module->programs) EXPECT_TRUE(diagnose::check_program(*module, p, o).proved()) << technique << "\n" << r.current_source;
+        for (const ir::Kernel& k : module->kernels)
+            EXPECT_TRUE(proved_but_for_the_cutoff(diagnose::check(k, o))) << technique << ", " << k.name << "\n" << r.current_source;
+        for (const ir::Program& p : module->programs)
+            EXPECT_TRUE(diagnose::check_program(*module, p, o).proved()) << technique << "\n" << r.current_source;
     }
     if (last) *last = r.current_source;
 }
@@ -140,11 +149,17 @@ void follow(const tasks::Task& task, const std::vector<std::string>& techniques,
 TEST(Builtin, CausalAttentionIsProvedAtEveryStep) {
     const std::string dims = "\"B\", \"H\", \"S\", 64";
     const tasks::Task task = task_of(
-        "O[b, h, i, d] = f16(sum(j in 0:i + 1, f32(f16(exp(0.125 * sum(e, f32(Q[b, h, i, e]) * f32(K[b, h, j, e]))))) * f32(V[b, h, j, d])) / sum(j in 0:i + 1, exp(0.125 * sum(e, f32(Q[b, h, i, e]) * f32(K[b, h, j, e])))))",
-        matrix("Q", "f16", dims) + matrix("K", "f16", dims) + matrix("V", "f16", dims) + matrix("O", "f16", dims), "B = 1\nH = 2\nS = 512\n");
-    follow(task, {"", "causal_skip", "warp_specialisation", "softmax_overlap", "longest_first", "exponent_folding", "lazy_rescale", "mask_peel", "register_blocking"});
+        "O[b, h, i, d] = f16(sum(j in 0:i + 1, f32(f16(exp(0.125 * sum(e, f32(Q[b, h, i, e]) * f32(K[b, h, j, e]))))) * f32(V[b, h, j, "
+        "d])) / sum(j in 0:i + 1, exp(0.125 * sum(e, f32(Q[b, h, i, e]) * f32(K[b, h, j, e])))))",
+        matrix("Q", "f16", dims) + matrix("K", "f16", dims) + matrix("V", "f16", dims) + matrix("O", "f16", dims),
+        "B = 1\nH = 2\nS = 512\n");
+    follow(task, {"", "causal_skip", "warp_specialisation", "softmax_overlap", "longest_first", "exponent_folding", "lazy_rescale",
+                  "mask_peel", "register_blocking"});
     std::string walked;
-    follow(task, {"", "causal_skip", "warp_specialisation", "softmax_overlap", "exponent_folding", "backward_keys", "register_blocking", "standing_reference", "fast_functions"}, &walked);
+    follow(task,
+           {"", "causal_skip", "warp_specialisation", "softmax_overlap", "exponent_folding", "backward_keys", "register_blocking",
+            "standing_reference", "fast_functions"},
+           &walked);
     // Values one tile off are refused.
     const auto at = walked.find(" - t) * BN, 0], on=values");
     ASSERT_NE(at, std::string::npos) << walked;
@@ -153,7 +168,8 @@ TEST(Builtin, CausalAttentionIsProvedAtEveryStep) {
 }
 
 TEST(Builtin, SharedAndSplitProductsAreProvedAtEveryStep) {
-    const std::string tensors = matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"N\", \"K\"") + matrix("C", "bf16", "\"M\", \"N\"");
+    const std::string tensors =
+        matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"N\", \"K\"") + matrix("C", "bf16", "\"M\", \"N\"");
     const std::string product = "C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))";
     const std::vector<std::string> ring = {"", "matrix_unit", "shared_staging", "warpgroup_mma", "tma", "warp_specialisation"};
     std::vector<std::string> shared = ring, split = ring;
@@ -164,19 +180,25 @@ TEST(Builtin, SharedAndSplitProductsAreProvedAtEveryStep) {
 }
 
 TEST(Builtin, ProductsOfOperandsTheOtherWayRoundAreProvedAtEveryStep) {
-    const std::string tensors = matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"K\", \"N\"") + matrix("bias", "f32", "\"N\"") + matrix("C", "bf16", "\"M\", \"N\"");
-    const tasks::Task task = task_of("C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[k, n])) + bias[n]))", tensors, "M = 512\nN = 512\nK = 512\n");
-    follow(task, {"", "matrix_unit", "warpgroup_mma", "tma", "warp_specialisation", "persistence", "overlap_mma", "register_blocking", "tma_store", "deferred_store", "stagger", "dependent_launch"});
-    follow(task, {"", "matrix_unit", "warpgroup_mma", "tma", "warp_specialisation", "persistence", "overlap_mma", "multicast", "tma_store", "deferred_store"});
+    const std::string tensors = matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"K\", \"N\"") + matrix("bias", "f32", "\"N\"") +
+                                matrix("C", "bf16", "\"M\", \"N\"");
+    const tasks::Task task =
+        task_of("C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[k, n])) + bias[n]))", tensors, "M = 512\nN = 512\nK = 512\n");
+    follow(task, {"", "matrix_unit", "warpgroup_mma", "tma", "warp_specialisation", "persistence", "overlap_mma", "register_blocking",
+                  "tma_store", "deferred_store", "stagger", "dependent_launch"});
+    follow(task, {"", "matrix_unit", "warpgroup_mma", "tma", "warp_specialisation", "persistence", "overlap_mma", "multicast", "tma_store",
+                  "deferred_store"});
 }
 
-// A tile as high as a typical group needs: 8 groups of 128 rows, mean and two deviations are 149, so one tile of 152 rows (19 eights: no good chunk) or two of 72.
+// A tile as high as a typical group needs: 8 groups of 128 rows, mean and two deviations are 149, so one tile of 152 rows (19 eights: no
+// good chunk) or two of 72.
 TEST(Builtin, TurnedTilesOfGroupsAreProvedAtEveryStep) {
     const tasks::Task task = task_of(kGroupedProduct, grouped_tensors(true), "P = 1024\nE = 8\nN = 256\nK = 512\n");
     auto proposer = make_builtin_proposer();
     Request r;
     r.task = &task;
-    for (const char* technique : {"", "group_tiles", "matrix_unit", "shared_staging", "warpgroup_mma", "warp_specialisation", "turned_tiles", "persistence", "register_blocking", "group_parts", "overlap_mma"}) {
+    for (const char* technique : {"", "group_tiles", "matrix_unit", "shared_staging", "warpgroup_mma", "warp_specialisation",
+                                  "turned_tiles", "persistence", "register_blocking", "group_parts", "overlap_mma"}) {
         r.technique = technique;
         auto reply = proposer->propose(r);
         ASSERT_TRUE(reply.has_value()) << technique << ": " << reply.error().text;
@@ -195,8 +217,11 @@ TEST(Builtin, TurnedTilesOfGroupsAreProvedAtEveryStep) {
 }
 
 TEST(Builtin, LongRowsInClustersAreProved) {
-    follow(task_of("Y[m, n] = bf16(softmax(n, f32(X[m, n])))", matrix("X", "bf16", "\"M\", \"N\"") + matrix("Y", "bf16", "\"M\", \"N\""), "M = 16\nN = 65536\n"), {"", "cluster_reduction", "vector_width", "fast_functions"});
-    follow(task_of("Y[m] = max(n, abs(X[m, n]))", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\""), "M = 16\nN = 65536\n"), {"", "cluster_reduction", "vector_width"});
+    follow(task_of("Y[m, n] = bf16(softmax(n, f32(X[m, n])))", matrix("X", "bf16", "\"M\", \"N\"") + matrix("Y", "bf16", "\"M\", \"N\""),
+                   "M = 16\nN = 65536\n"),
+           {"", "cluster_reduction", "vector_width", "fast_functions"});
+    follow(task_of("Y[m] = max(n, abs(X[m, n]))", matrix("X", "f32", "\"M\", \"N\"") + matrix("Y", "f32", "\"M\""), "M = 16\nN = 65536\n"),
+           {"", "cluster_reduction", "vector_width"});
 }
 
 TEST(Builtin, TilesOfGroupsNeedTheirOffsets) {
@@ -249,9 +274,13 @@ TEST(Builtin, TheSameFormIsNotProposedTwice) {
 // A bug planted in the producer's copy: with the synthesised assertion it is reported inside the step that consumes it, as what the
 // accumulator should hold by then; without it only the store after the whole loop can tell.
 TEST(Invariants, LocaliseAPlantedBug) {
-    const tasks::Task task = task_of("C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))",
-                                     matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"N\", \"K\"") + matrix("C", "bf16", "\"M\", \"N\""));
-    struct Report { std::string kind; int lines = 0; };
+    const tasks::Task task =
+        task_of("C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))",
+                matrix("A", "bf16", "\"M\", \"K\"") + matrix("B", "bf16", "\"N\", \"K\"") + matrix("C", "bf16", "\"M\", \"N\""));
+    struct Report {
+        std::string kind;
+        int lines = 0;
+    };
     const auto report = [&](bool invariants) {
         auto proposer = make_builtin_proposer(invariants);
         Request r;
@@ -272,7 +301,7 @@ TEST(Invariants, LocaliseAPlantedBug) {
         const int planted = 1 + static_cast<int>(std::count(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
         const diagnose::CheckResult result = check_source(source);
         EXPECT_FALSE(result.proved());
-        const std::string text = feedback_of(result, source, true);   // the nearest first
+        const std::string text = feedback_of(result, source, true);  // the nearest first
         Report out;
         if (const auto line = text.find("line "); line != std::string::npos) out.lines = std::atoi(text.c_str() + line + 5) - planted;
         out.kind = text.find("expect [") < text.find("output value [") ? "expect" : "output value";
@@ -285,7 +314,11 @@ TEST(Invariants, LocaliseAPlantedBug) {
 }
 
 TEST(Knowledge, MalformedFilesAreRefused) {
-    const char* rejected[] = {"", "no front matter", "+++\ntitle = 1\n", "+++\n+++\n", "+++\ntitle = \"x\"\nstage = \"nowhere\"\nclasses = [\"scan\"]\nexpected_gain = 2\n+++\ntext",
+    const char* rejected[] = {"",
+                              "no front matter",
+                              "+++\ntitle = 1\n",
+                              "+++\n+++\n",
+                              "+++\ntitle = \"x\"\nstage = \"nowhere\"\nclasses = [\"scan\"]\nexpected_gain = 2\n+++\ntext",
                               "+++\ntitle = \"x\"\nstage = \"memory\"\nclasses = [\"scan\"]\nexpected_gain = -2\n+++\ntext"};
     for (const char* text : rejected) {
         DiagnosticSink sink;

@@ -17,7 +17,8 @@ const char* const kHead =
     "    bm, bn = tw.grid(tw.cdiv(M, 32), tw.cdiv(N, 32))\n"
     "    s = tw.shared(f32, (32, 32), pad=1)\n";
 const char* const kRight =
-    "    tw.store(s, tw.load(X[bm * 32 : bm * 32 + 32, bn * 32 : bn * 32 + 32], fill=0.0))\n    tw.sync()\n    tw.store(Y[bn * 32, bm * 32], tw.load(s.T))\n";
+    "    tw.store(s, tw.load(X[bm * 32 : bm * 32 + 32, bn * 32 : bn * 32 + 32], fill=0.0))\n    tw.sync()\n    tw.store(Y[bn * 32, bm * "
+    "32], tw.load(s.T))\n";
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
     const auto at = text.find(what);
@@ -29,7 +30,8 @@ Judgement judge(const std::string& source) {
     SourceMap sources;
     DiagnosticSink sink;
     const auto task = tasks::load_task_text(sources, "turn.toml",
-                                            "name = \"turn\"\ncomputes = \"Y[n, m] = X[m, n]\"\n[sizes]\nM = 256\nN = 256\n[tensors]\nX = { dtype = \"f32\", dims = [\"M\", \"N\"] }\n"
+                                            "name = \"turn\"\ncomputes = \"Y[n, m] = X[m, n]\"\n[sizes]\nM = 256\nN = 256\n[tensors]\nX = "
+                                            "{ dtype = \"f32\", dims = [\"M\", \"N\"] }\n"
                                             "Y = { dtype = \"f32\", dims = [\"N\", \"M\"] }\n",
                                             sink);
     EXPECT_TRUE(task.has_value());
@@ -51,11 +53,16 @@ TEST(FailureClass, EveryPlantedFaultHasItsOwn) {
         {"an open bracket", right + "    x = (\n", FailureClass::syntax},
         {"a function that does not exist", right + "    tw.nothing(s)\n", FailureClass::type},
         {"another computation", replaced(right, "Y[n, m] = X[m, n]", "Y[n, m] = X[m, n] + X[m, n]"), FailureClass::specification},
-        {"tiles of rows and columns exchanged", replaced(right, "X[bm * 32 : bm * 32 + 32, bn * 32 : bn * 32 + 32]", "X[bn * 32 : bn * 32 + 32, bm * 32 : bm * 32 + 32]"), FailureClass::invariant},
+        {"tiles of rows and columns exchanged",
+         replaced(right, "X[bm * 32 : bm * 32 + 32, bn * 32 : bn * 32 + 32]", "X[bn * 32 : bn * 32 + 32, bm * 32 : bm * 32 + 32]"),
+         FailureClass::invariant},
         {"no barrier", replaced(right, "    tw.sync()\n", ""), FailureClass::race},
         {"no fill at the ragged end", replaced(right, ", fill=0.0", ""), FailureClass::bounds},
         {"a wait that nobody ends", right + "    never = tw.mbarrier(1)\n    never[0].wait(0)\n", FailureClass::deadlock},
-        {"a launch without blocks' worth of memory", replaced(right, "s = tw.shared(f32, (32, 32), pad=1)", "big = tw.shared(f32, (1024, 128))\n    s = tw.shared(f32, (32, 32), pad=1)"), FailureClass::type},
+        {"a launch without blocks' worth of memory",
+         replaced(right, "s = tw.shared(f32, (32, 32), pad=1)",
+                  "big = tw.shared(f32, (1024, 128))\n    s = tw.shared(f32, (32, 32), pad=1)"),
+         FailureClass::type},
     };
     std::set<std::string> requests;
     for (const Planted& p : all) {
@@ -73,10 +80,12 @@ TEST(FailureClass, AProgramWhoseLaunchesDoNotFitIsRefused) {
         "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n"
         "@tw.kernel(target=\"sm_90a\", computes=\"P[m, n] = X[m, n] * 2\", threads=128)\n"
         "def twice(X: tw.Tensor(f32, M, N), P: tw.Tensor(f32, M, N)):\n"
-        "    bn, m = tw.grid(tw.cdiv(N, 128), M)\n    tw.store(P[m, bn * 128 : bn * 128 + 128], tw.load(X[m, bn * 128 : bn * 128 + 128], fill=0.0) * 2.0)\n\n\n"
+        "    bn, m = tw.grid(tw.cdiv(N, 128), M)\n    tw.store(P[m, bn * 128 : bn * 128 + 128], tw.load(X[m, bn * 128 : bn * 128 + 128], "
+        "fill=0.0) * 2.0)\n\n\n"
         "@tw.kernel(target=\"sm_90a\", computes=\"Y[n, m] = P[m, n] * FACTOR\", threads=128)\n"
         "def back(P: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M)):\n"
-        "    bm, n = tw.grid(tw.cdiv(M, 128), N)\n    tw.store(Y[n, bm * 128 : bm * 128 + 128], tw.load(P[bm * 128 : bm * 128 + 128, n], fill=0.0) * FACTOR)\n\n\n"
+        "    bm, n = tw.grid(tw.cdiv(M, 128), N)\n    tw.store(Y[n, bm * 128 : bm * 128 + 128], tw.load(P[bm * 128 : bm * 128 + 128, n], "
+        "fill=0.0) * FACTOR)\n\n\n"
         "@tw.program(computes=\"Y[n, m] = X[m, n]\")\n"
         "def turn(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M)):\n    P = tw.buffer(f32, M, N)\n    twice(X, P)\n    back(P, Y)\n";
     const auto with = [&](const std::string& factor) { return replaced(replaced(kernels, "FACTOR", factor), "FACTOR", factor); };

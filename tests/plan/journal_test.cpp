@@ -278,7 +278,8 @@ TEST(Journal, ADamagedFileIsRefusedAndLeftAsItIs) {
         }
         return said;
     };
-    EXPECT_NE(with("this is a text file, long enough to be read as a header of a database, but it is none at all.....").find("damaged"), std::string::npos);
+    EXPECT_NE(with("this is a text file, long enough to be read as a header of a database, but it is none at all.....").find("damaged"),
+              std::string::npos);
     EXPECT_EQ(*read_file(path), "this is a text file, long enough to be read as a header of a database, but it is none at all.....");
     std::string holed = bytes;
     for (std::size_t i = 4096; i < holed.size(); i += 3) holed[i] = static_cast<char>(i * 7);
@@ -404,13 +405,16 @@ TEST(Journal, AnExportedFileThatWasEditedIsRefusedInWords) {
     for (const json& bad : {json(), json(3), json::array(), json{{"kind", "else"}}, json{{"kind", "tilewright run"}, {"schema", 2}},
                             json{{"kind", "tilewright run"}, {"schema", 1}, {"steps", {1, 2}}},
                             json{{"kind", "tilewright run"}, {"schema", 1}, {"steps", {{{"number", 0}, {"parent", 5}}}}},
-                            json{{"kind", "tilewright run"}, {"schema", 1}, {"steps", {{{"number", 0}}, {{"number", 1}, {"parent", 0}, {"diff", "@@ -9,1 +9,1 @@\n-x\n"}}}}}}) {
+                            json{{"kind", "tilewright run"},
+                                 {"schema", 1},
+                                 {"steps", {{{"number", 0}}, {{"number", 1}, {"parent", 0}, {"diff", "@@ -9,1 +9,1 @@\n-x\n"}}}}}}) {
         const auto read = run_from_json(bad);
         ASSERT_FALSE(read) << bad;
         EXPECT_FALSE(read.error().message.empty());
     }
     // Wrong types are taken as absent.
-    EXPECT_TRUE(run_from_json(json{{"kind", "tilewright run"}, {"schema", 1}, {"run", 3}, {"steps", {{{"number", 0}, {"source", 5}, {"microseconds", "fast"}}}}}));
+    EXPECT_TRUE(run_from_json(json{
+        {"kind", "tilewright run"}, {"schema", 1}, {"run", 3}, {"steps", {{{"number", 0}, {"source", 5}, {"microseconds", "fast"}}}}}));
 }
 
 }  // namespace

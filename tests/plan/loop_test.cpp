@@ -1,10 +1,10 @@
 // The loop: it ends with a proved kernel without a GPU, survives bad proposers, and goes on after kill -9 wherever it was hit.
 #include <gtest/gtest.h>
 
-#include <csignal>
-#include <filesystem>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
+#include <filesystem>
 
 #include "plan/loop.h"
 #include "tasks/load.h"
@@ -18,7 +18,8 @@ tasks::Task small_task() {
     SourceMap sources;
     DiagnosticSink sink;
     auto task = tasks::load_task_text(sources, "t.toml",
-                                      "name = \"t\"\ncomputes = \"Y[m, n] = softmax(n, X[m, n])\"\n[sizes]\nM = 64\nN = 256\n[tensors]\nX = { dtype = \"f32\", dims = [\"M\", \"N\"] }\n"
+                                      "name = \"t\"\ncomputes = \"Y[m, n] = softmax(n, X[m, n])\"\n[sizes]\nM = 64\nN = 256\n[tensors]\nX "
+                                      "= { dtype = \"f32\", dims = [\"M\", \"N\"] }\n"
                                       "Y = { dtype = \"f32\", dims = [\"M\", \"N\"] }\n",
                                       sink);
     EXPECT_TRUE(task.has_value());
@@ -28,7 +29,8 @@ tasks::Task small_task() {
 class LoopTest : public ::testing::Test {
 protected:
     void SetUp() override {
-        folder_ = fs::temp_directory_path() / ("tilewright-loop-" + std::to_string(getpid()) + "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+        folder_ = fs::temp_directory_path() /
+                  ("tilewright-loop-" + std::to_string(getpid()) + "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
         fs::remove_all(folder_);
         fs::create_directories(folder_);
         DiagnosticSink sink;
@@ -61,7 +63,8 @@ TEST_F(LoopTest, WithoutAGpuItEndsWithAProvedKernelAndSaysWhatWasNotMeasured) {
     auto journal = Journal::open(file(), Database::Mode::read);
     const auto document = journal->read(outcome->run);
     ASSERT_TRUE(document.has_value());
-    for (const Step& s : document->steps) if (s.outcome == "accepted") EXPECT_EQ(s.verdict, "proved");
+    for (const Step& s : document->steps)
+        if (s.outcome == "accepted") EXPECT_EQ(s.verdict, "proved");
 }
 
 // Answers nonsense of several kinds, then refuses.
@@ -146,14 +149,16 @@ TEST_F(LoopTest, KilledAtAnyStepItGoesOnAndEndsWhereItWouldHave) {
     }
 }
 
-// kill -9 in every stage that runs on the CPU: while the task is being understood, in each gate of the first and of a later candidate, after a
-// step was shown. (Proposing: above. Stages on the GPU: test_faults.py.) Whatever was hit, the run goes on and takes the path it would have taken.
+// kill -9 in every stage that runs on the CPU: while the task is being understood, in each gate of the first and of a later candidate,
+// after a step was shown. (Proposing: above. Stages on the GPU: test_faults.py.) Whatever was hit, the run goes on and takes the path it
+// would have taken.
 TEST_F(LoopTest, KilledInEveryCpuStageItGoesOn) {
     auto proposer = make_builtin_proposer();
     const auto whole = run(*proposer);
     ASSERT_TRUE(whole.has_value());
     std::vector<std::pair<std::string, int>> moments = {{"understand", 0}, {"shown", 2}};
-    for (const char* gate : {"parse", "specification", "verify", "emulate", "compile"}) for (int step : {0, 2}) moments.emplace_back(gate, step);
+    for (const char* gate : {"parse", "specification", "verify", "emulate", "compile"})
+        for (int step : {0, 2}) moments.emplace_back(gate, step);
     for (const auto& moment : moments) {
         const std::string& stage = moment.first;
         const int step = moment.second;
@@ -162,16 +167,20 @@ TEST_F(LoopTest, KilledInEveryCpuStageItGoesOn) {
         fs::create_directories(folder_);
         const pid_t child = fork();
         if (child == 0) {
-            setenv("TILEWRIGHT_BOX", "off", 1);   // a boxed worker may not signal the loop
+            setenv("TILEWRIGHT_BOX", "off", 1);  // a boxed worker may not signal the loop
             const pid_t loop = getpid();
             int seen = 0;
-            options_.on_run = [&](const std::string&) { if (stage == "understand") raise(SIGKILL); };
+            options_.on_run = [&](const std::string&) {
+                if (stage == "understand") raise(SIGKILL);
+            };
             options_.on_step = [&](const Step& s) {
                 seen = s.number + 1;
                 if (stage == "shown" && s.number == step) raise(SIGKILL);
             };
             // In the worker that runs the gate: the loop is its parent.
-            options_.gates.on_gate = [&, s = stage, n = step](const char* gate) { if (s == gate && seen == n) kill(loop, SIGKILL), pause(); };
+            options_.gates.on_gate = [&, s = stage, n = step](const char* gate) {
+                if (s == gate && seen == n) kill(loop, SIGKILL), pause();
+            };
             auto mine = make_builtin_proposer();
             (void)run(*mine);
             _exit(0);
@@ -184,7 +193,8 @@ TEST_F(LoopTest, KilledInEveryCpuStageItGoesOn) {
             auto journal = Journal::open(file(), Database::Mode::read);
             ASSERT_TRUE(journal.has_value());
             id = *journal->find("last");
-            ASSERT_EQ(journal->read(id)->steps.size(), static_cast<std::size_t>(stage == "shown" ? step + 1 : step)) << "only the step in flight is lost";
+            ASSERT_EQ(journal->read(id)->steps.size(), static_cast<std::size_t>(stage == "shown" ? step + 1 : step))
+                << "only the step in flight is lost";
         }
         auto again = make_builtin_proposer();
         const auto resumed = run(*again, id);
@@ -198,7 +208,8 @@ TEST_F(LoopTest, KilledInEveryCpuStageItGoesOn) {
 // Answers from a list, and keeps what it was asked. A kill falls between two attempts at one candidate.
 class ScriptedProposer : public Proposer {
 public:
-    ScriptedProposer(std::vector<std::string> replies, std::size_t next, int die_at) : replies_(std::move(replies)), next_(next), die_at_(die_at) {}
+    ScriptedProposer(std::vector<std::string> replies, std::size_t next, int die_at)
+        : replies_(std::move(replies)), next_(next), die_at_(die_at) {}
     std::string name() const override { return "scripted"; }
     Expected<Reply, ProposalFailure> propose(const Request& request) override {
         if (request.step == die_at_) raise(SIGKILL);

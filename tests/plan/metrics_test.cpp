@@ -30,7 +30,7 @@ std::map<std::string, Metric> by_name(const std::vector<Metric>& metrics) {
 
 TEST(Metrics, AStageSeesWhatItsChoiceNeedsInReadableUnits) {
     const auto memory = by_name(shown_metrics(recorded_profile(), W::elementwise, Stage::memory));
-    EXPECT_DOUBLE_EQ(memory.at("gpu__time_duration.sum").value, 86.208);   // 86,208 ns of the first launch
+    EXPECT_DOUBLE_EQ(memory.at("gpu__time_duration.sum").value, 86.208);  // 86,208 ns of the first launch
     EXPECT_EQ(memory.at("gpu__time_duration.sum").unit, "us");
     EXPECT_DOUBLE_EQ(memory.at("dram__bytes_read.sum").value, 134.742016);
     EXPECT_EQ(memory.at("dram__bytes_read.sum").unit, "MB");
@@ -43,7 +43,8 @@ TEST(Metrics, AStageSeesWhatItsChoiceNeedsInReadableUnits) {
     EXPECT_DOUBLE_EQ(instruction.at("launch__registers_per_thread").value, 40);
     EXPECT_FALSE(instruction.count("dram__bytes_read.sum"));
     // "n/a" is no figure.
-    EXPECT_FALSE(by_name(shown_metrics(recorded_profile(), W::elementwise, Stage::constants)).count("sm__warps_active.avg.pct_of_peak_sustained_active"));
+    EXPECT_FALSE(by_name(shown_metrics(recorded_profile(), W::elementwise, Stage::constants))
+                     .count("sm__warps_active.avg.pct_of_peak_sustained_active"));
 }
 
 TEST(Metrics, EveryClassAndStageHasFiguresAndFewOfThem) {
@@ -61,7 +62,8 @@ TEST(Metrics, EveryClassAndStageHasFiguresAndFewOfThem) {
         }
     }
     // What binds a class is in its set: tensor cores for products, DRAM for the rest.
-    EXPECT_FALSE(by_name(shown_metrics(recorded_profile(), W::contraction, Stage::memory)).count("dram__throughput.avg.pct_of_peak_sustained_elapsed"));
+    EXPECT_FALSE(by_name(shown_metrics(recorded_profile(), W::contraction, Stage::memory))
+                     .count("dram__throughput.avg.pct_of_peak_sustained_elapsed"));
 }
 
 TEST(Metrics, AProfileWithoutCountersShowsNothing) {

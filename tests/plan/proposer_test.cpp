@@ -149,7 +149,8 @@ protected:
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(, OverTheWire, ::testing::Values(Wire::openai, Wire::anthropic), [](const auto& info) { return info.param == Wire::openai ? "OpenAI" : "Anthropic"; });
+INSTANTIATE_TEST_SUITE_P(, OverTheWire, ::testing::Values(Wire::openai, Wire::anthropic),
+                         [](const auto& info) { return info.param == Wire::openai ? "OpenAI" : "Anthropic"; });
 
 TEST_P(OverTheWire, AGoodReplyIsTakenWithItsCost) {
     const Asked asked = ask("good");
@@ -279,23 +280,28 @@ TEST(ModelFromEnvironment, SaysWhatIsMissing) {
     EXPECT_FALSE(make_proposer(""));
 }
 
-Asked by_command(const std::string& script, double seconds = 20) { return propose(*make_command_proposer({"sh", "-c", script}, seconds), a_request()); }
+Asked by_command(const std::string& script, double seconds = 20) {
+    return propose(*make_command_proposer({"sh", "-c", script}, seconds), a_request());
+}
 
 TEST(CommandProposer, TakesJsonOrAKernelFile) {
     const std::string kernel = TW_SOURCE_DIR "/kernels/vector_add.py";
     EXPECT_EQ(by_command("cat " + kernel).source.find("import tilewright") == std::string::npos, false);
-    const Asked json_answer = by_command("cat >/dev/null; echo '{\"source\": \"import tilewright as tw\", \"note\": \"mine\", \"cost_usd\": 0.5}'");
+    const Asked json_answer =
+        by_command("cat >/dev/null; echo '{\"source\": \"import tilewright as tw\", \"note\": \"mine\", \"cost_usd\": 0.5}'");
     ASSERT_TRUE(json_answer.fine()) << json_answer.failure;
     EXPECT_EQ(json_answer.source, "import tilewright as tw");
     EXPECT_EQ(json_answer.note, "mine");
     EXPECT_DOUBLE_EQ(json_answer.exchanges[0].cost_usd, 0.5);
     // It reads the request.
-    const Asked echoed = by_command("python3 -c 'import json, sys; r = json.load(sys.stdin); print(json.dumps({\"source\": r[\"kind\"] + r[\"task\"][:12]}))'");
+    const Asked echoed = by_command(
+        "python3 -c 'import json, sys; r = json.load(sys.stdin); print(json.dumps({\"source\": r[\"kind\"] + r[\"task\"][:12]}))'");
     EXPECT_EQ(echoed.source, "firstname = \"add\"");
 }
 
 TEST(CommandProposer, BadProgramsCostOneAttempt) {
-    for (const char* script : {"true", "exit 3", "kill -9 $$", "echo '{\"source\": 3}'", "echo '{\"source\"'", "head -c 300000 /dev/zero", "yes | head -c 9000000"}) {
+    for (const char* script : {"true", "exit 3", "kill -9 $$", "echo '{\"source\": 3}'", "echo '{\"source\"'", "head -c 300000 /dev/zero",
+                               "yes | head -c 9000000"}) {
         const Asked asked = by_command(script);
         EXPECT_FALSE(asked.fine()) << script;
         EXPECT_EQ(asked.kind, Kind::malformed) << script;

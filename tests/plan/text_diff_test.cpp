@@ -35,7 +35,8 @@ TEST(TextDiff, IsAShortestScriptThatLeadsFromOneTextToTheOther) {
     const unsigned seed = 5;
     std::mt19937 random(seed);
     for (int round = 0; round < 2000; ++round) {
-        const std::string a = random_text(random, static_cast<int>(random() % 12)), b = random_text(random, static_cast<int>(random() % 12));
+        const std::string a = random_text(random, static_cast<int>(random() % 12)),
+                          b = random_text(random, static_cast<int>(random() % 12));
         const auto script = line_diff(a, b);
         std::string before, after;
         for (const DiffLine& line : script) {

@@ -16,7 +16,8 @@ plan::RunDocument a_run() {
     d.run.task_text = "name = \"gemm\"\n";
     d.run.proposer = "builtin";
     d.run.state = "finished";
-    d.run.facts = {{"peer", {{"name", "cuBLASLt"}, {"microseconds", 200.0}}}, {"roofline", {{"microseconds", 140.0}, {"bound", "compute"}}}};
+    d.run.facts = {{"peer", {{"name", "cuBLASLt"}, {"microseconds", 200.0}}},
+                   {"roofline", {{"microseconds", 140.0}, {"bound", "compute"}}}};
     for (int n = 0; n < 4; ++n) {
         plan::Step s;
         s.number = n;
@@ -29,7 +30,8 @@ plan::RunDocument a_run() {
         s.diff = n ? "@@ -1,1 +1,1 @@\n-old\n+new\n" : "";
         if (n != 2) s.microseconds = 1000.0 / (n + 1), s.speedup = n + 1.0, s.roofline_share = 0.1 * n;
         s.evidence = {{"proved", 12}, {"obligations", 12}, {"used", {"lemma: periodic cut-off"}}};
-        s.gates = nlohmann::json::array({{{"gate", "emulate"}, {"passed", true}, {"seconds", 0.1}, {"detail", "ok"}}, {{"gate", "test"}, {"passed", nullptr}, {"seconds", 0}, {"detail", "no GPU"}}});
+        s.gates = nlohmann::json::array({{{"gate", "emulate"}, {"passed", true}, {"seconds", 0.1}, {"detail", "ok"}},
+                                         {{"gate", "test"}, {"passed", nullptr}, {"seconds", 0}, {"detail", "no GPU"}}});
         d.steps.push_back(s);
     }
     return d;
@@ -37,12 +39,15 @@ plan::RunDocument a_run() {
 
 TEST(Page, HoldsThePathTheCurveTheProofAndTheKernel) {
     const std::string page = run_page(a_run());
-    for (const char* part : {"<svg", "roofline 140 us", "peer 200 us", "12 of 12 assertions", "lemma: periodic cut-off", "kernel 3", "id=\"step-2\"", "vector-width", "250.0 us", "prefers-color-scheme"})
+    for (const char* part : {"<svg", "roofline 140 us", "peer 200 us", "12 of 12 assertions", "lemma: periodic cut-off", "kernel 3",
+                             "id=\"step-2\"", "vector-width", "250.0 us", "prefers-color-scheme"})
         EXPECT_NE(page.find(part), std::string::npos) << part;
-    for (const char* part : {"<script", "http:", "https:", "url(", "@import", "<link", "<img"}) EXPECT_EQ(page.find(part), std::string::npos) << part;
+    for (const char* part : {"<script", "http:", "https:", "url(", "@import", "<link", "<img"})
+        EXPECT_EQ(page.find(part), std::string::npos) << part;
 }
 
-// At the end ours took 320 us and the peer 400 us, at a lower clock than the best step's 250 us: the peer stands at 1.25 times that, not at 400.
+// At the end ours took 320 us and the peer 400 us, at a lower clock than the best step's 250 us: the peer stands at 1.25 times that, not at
+// 400.
 TEST(Page, ThePeerIsShownByTheRatioOfTheRunThatTimedBoth) {
     plan::RunDocument d = a_run();
     d.run.facts["peer"] = {{"name", "cuBLASLt"}, {"microseconds", 400.0}, {"ours_microseconds", 320.0}, {"ratio", 1.25}};
@@ -101,7 +106,9 @@ TEST(Evidence, SaysWhatItEstablishesAndWhatNot) {
     nlohmann::json changed = c;
     changed["kernel"]["source"] = "kernel 4\n";
     EXPECT_FALSE(certified_kernel(changed));
-    for (const nlohmann::json& bad : {nlohmann::json(), nlohmann::json(3), nlohmann::json::object(), nlohmann::json{{"kind", "tilewright evidence"}}, nlohmann::json{{"kind", "tilewright evidence"}, {"schema", 1}, {"kernel", 3}}})
+    for (const nlohmann::json& bad :
+         {nlohmann::json(), nlohmann::json(3), nlohmann::json::object(), nlohmann::json{{"kind", "tilewright evidence"}},
+          nlohmann::json{{"kind", "tilewright evidence"}, {"schema", 1}, {"kernel", 3}}})
         EXPECT_FALSE(certified_kernel(bad));
     EXPECT_TRUE(evidence_certificate(d, 2)) << "a refused kernel has a certificate that says so";
     EXPECT_FALSE(evidence_certificate(d, 9));

@@ -66,13 +66,25 @@ TEST(Box, WritesGoToItsFoldersOnly) {
     std::ofstream(out + "/there") << "untouched";
     WorkerLimits limits;
     limits.box = box_for_proposers(inside.path());
-    const auto ran = shell("echo a > " + in + "/made && mkdir " + in + "/below && echo b > " + in + "/below/file && echo inside;"
-                           "echo c > " + out + "/made || echo 'no new file';"
-                           "echo d > " + out + "/there || echo 'no change';"
-                           "rm " + out + "/there || echo 'no removal';"
-                           "mv " + in + "/made " + out + "/moved || echo 'no move';"
-                           "ln -s /etc/passwd " + out + "/link || echo 'no link'", limits);
-    for (const char* word : {"inside", "no new file", "no change", "no removal", "no move", "no link"}) EXPECT_NE(ran.answer.find(word), std::string::npos) << word << "\n" << ran.answer << ran.words;
+    const auto ran = shell("echo a > " + in + "/made && mkdir " + in + "/below && echo b > " + in +
+                               "/below/file && echo inside;"
+                               "echo c > " +
+                               out +
+                               "/made || echo 'no new file';"
+                               "echo d > " +
+                               out +
+                               "/there || echo 'no change';"
+                               "rm " +
+                               out +
+                               "/there || echo 'no removal';"
+                               "mv " +
+                               in + "/made " + out +
+                               "/moved || echo 'no move';"
+                               "ln -s /etc/passwd " +
+                               out + "/link || echo 'no link'",
+                           limits);
+    for (const char* word : {"inside", "no new file", "no change", "no removal", "no move", "no link"})
+        EXPECT_NE(ran.answer.find(word), std::string::npos) << word << "\n" << ran.answer << ran.words;
     EXPECT_EQ(*read_file(out + "/there"), "untouched");
 }
 
@@ -129,7 +141,8 @@ TEST(Box, ProcessesOutsideCannotBeSignalled) {
 TEST(Warden, WhatLeavesTheSessionDiesAllTheSame) {
     const TemporaryFolder folder;
     const std::string mark = (folder.path() / "survived").string(), pid = (folder.path() / "pid").string();
-    const auto ran = shell("setsid sh -c 'echo $$ > " + pid + "; sleep 3; echo yes > " + mark + "' > /dev/null 2>&1 < /dev/null & sleep 0.3; echo done");
+    const auto ran =
+        shell("setsid sh -c 'echo $$ > " + pid + "; sleep 3; echo yes > " + mark + "' > /dev/null 2>&1 < /dev/null & sleep 0.3; echo done");
     EXPECT_EQ(ran.end, WorkerEnd::finished);
     EXPECT_EQ(ran.answer, "done\n");
     const auto number = read_file(pid);
@@ -158,7 +171,10 @@ TEST(Warden, EverythingDiesWithUs) {
         shell("setsid sh -c 'echo $$ > " + pid + "; sleep 60' & sleep 60");
         ::_exit(0);
     }
-    ASSERT_TRUE(eventually([&] { const auto text = read_file(pid); return text && text->size() > 1; }));
+    ASSERT_TRUE(eventually([&] {
+        const auto text = read_file(pid);
+        return text && text->size() > 1;
+    }));
     ::kill(us, SIGKILL);
     ::waitpid(us, nullptr, 0);
     const int left = std::atoi(read_file(pid)->c_str());

@@ -76,8 +76,7 @@ TEST(CompileLog, TellsInjectedWaitsAndIgnoredRegisterRequestsApart) {
 }
 
 TEST(CompileLog, IgnoresTheCompilersOwnWarningsAndForeignText) {
-    const auto report =
-        parse_compile_log("k.cu(3): warning #177-D: variable \"x\" was declared but never referenced\n\nnoise\n");
+    const auto report = parse_compile_log("k.cu(3): warning #177-D: variable \"x\" was declared but never referenced\n\nnoise\n");
     EXPECT_TRUE(report.kernels.empty());
     EXPECT_TRUE(report.remarks.empty());
     EXPECT_TRUE(parse_compile_log("").kernels.empty());

@@ -212,8 +212,8 @@ TEST_F(MissingLibraries, WithoutADriverTheMessageSaysWhatStillWorks) {
 
 TEST_F(MissingLibraries, AWrongExplicitFileIsNamed) {
     const auto result = run_program_in_worker(
-        {"/proc/self/exe", "--gtest_filter=DISABLED_InAProcessOfItsOwn.CompileAndDriver", "--gtest_also_run_disabled_tests"},
-        {}, {"TILEWRIGHT_NVRTC=/no/such/libnvrtc.so"});
+        {"/proc/self/exe", "--gtest_filter=DISABLED_InAProcessOfItsOwn.CompileAndDriver", "--gtest_also_run_disabled_tests"}, {},
+        {"TILEWRIGHT_NVRTC=/no/such/libnvrtc.so"});
     EXPECT_NE(result.answer.find("TILEWRIGHT_NVRTC names /no/such/libnvrtc.so"), std::string::npos) << result.answer;
 }
 

@@ -6,11 +6,11 @@
 #include <set>
 
 #include "codegen/reference_text.h"
+#include "emulate/index_use.h"
 #include "lower/lower.h"
 #include "runtime/compile.h"
 #include "runtime/device_data.h"
 #include "runtime/evaluate.h"
-#include "emulate/index_use.h"
 #include "runtime/judge.h"
 #include "runtime/nvrtc.h"
 #include "runtime/signature.h"
@@ -44,7 +44,7 @@ TEST(Sample, HasCornersEdgesAndEveryPart) {
         ASSERT_LT(n, 2'000'000);
         rows.insert(n / 2000);
     }
-    EXPECT_EQ(rows.size(), 1000u);   // five parts a row: none is missed
+    EXPECT_EQ(rows.size(), 1000u);  // five parts a row: none is missed
     EXPECT_EQ(sample_elements(dims, 5000, 1), chosen);
     EXPECT_NE(sample_elements(dims, 5000, 2), chosen);
     EXPECT_TRUE(sample_elements({0, 7}, 10, 1).empty());
@@ -70,7 +70,7 @@ TEST(Work, CountsWhatARowSharesOnce) {
     const double small = work_of(s, {64, 1024}).operations / (64.0 * 1024), large = work_of(s, {64, 8192}).operations / (64.0 * 8192);
     EXPECT_NEAR(small, large, 0.1);
     EXPECT_LT(large, 20);
-    EXPECT_LE(reference_steps(s.computes.equations[0], {64, 1024}), 8 * 1024);   // a few passes a thread, not 1024 * 1024
+    EXPECT_LE(reference_steps(s.computes.equations[0], {64, 1024}), 8 * 1024);  // a few passes a thread, not 1024 * 1024
 }
 
 TEST(Signature, OfAProgramHasItsParametersOnly) {
@@ -90,12 +90,14 @@ TEST(IndexTensors, AreThoseThatComputesReadsPlacesFrom) {
     const ir::Module module = load("grouped_gemm_sm80");
     const Signature s = *find_signature(module, "");
     const auto used = emulate::index_tensors(s.tensors, s.computes, s.kernels);
-    for (std::size_t i = 0; i < used.size(); ++i) EXPECT_EQ(used[i], !target::info(s.tensors[i].dtype).is_float && !s.tensors[i].is_output) << s.tensors[i].name;
+    for (std::size_t i = 0; i < used.size(); ++i)
+        EXPECT_EQ(used[i], !target::info(s.tensors[i].dtype).is_float && !s.tensors[i].is_output) << s.tensors[i].name;
 }
 
 TEST(ReferenceText, IsTakenByNvrtc) {
     if (!nvrtc_identity()) GTEST_SKIP() << "no NVRTC on this machine";
-    for (const auto& [name, kernel] : {std::pair{"gemm_sm90", ""}, {"attention_sm90", "attention"}, {"layernorm", ""}, {"grouped_gemm_sm80", ""}, {"split_k", ""}}) {
+    for (const auto& [name, kernel] :
+         {std::pair{"gemm_sm90", ""}, {"attention_sm90", "attention"}, {"layernorm", ""}, {"grouped_gemm_sm80", ""}, {"split_k", ""}}) {
         const ir::Module module = load(name);
         const auto found = find_signature(module, kernel);
         ASSERT_TRUE(found) << name << ": " << found.error().message;

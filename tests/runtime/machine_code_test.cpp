@@ -27,7 +27,7 @@ std::string function(const std::vector<std::string>& lines) {
     return text;
 }
 
-const char* const product = "HGMMA.64x64x16.F32.BF16 R24, R80, gdesc[UR4].tnspB, R24, gsb0";   // writes R24..R55, reads R80..R83
+const char* const product = "HGMMA.64x64x16.F32.BF16 R24, R80, gdesc[UR4].tnspB, R24, gsb0";  // writes R24..R55, reads R80..R83
 const char* const wait_all = "WARPGROUP.DEPBAR.LE gsb0, 0x0";
 
 MachineCodeCheck check(const std::vector<std::string>& lines) { return check_machine_code(function(lines)); }
@@ -42,16 +42,39 @@ TEST(MachineCode, WhatTouchesOtherRegistersOrComesAfterTheWaitIsFine) {
 }
 
 TEST(MachineCode, EveryWayOfTouchingARegisterInFlightIsSeen) {
-    for (const char* bad : {"FADD R80, R1, R2", "@P0 MOV R83, R2", "LDS.128 R80, [R2]", "LDS.64 R82, [R2]", "LDSM.16.M88.4 R80, [R2]", "CS2R R82, SRZ", "IMAD.WIDE.U32 R82, R1, R2, R4",
-                            "SHFL.BFLY PT, R81, R2, 0x1, 0x1f", "IADD3 R80, P0, R8, R9, RZ", "LDG.E.128 R77, desc[UR4][R2.64]", "HMMA.16816.F32.BF16 R80, R4, R8, R12", "ATOMG.E.ADD.STRONG.GPU PT, R80, desc[UR4][R2.64], R5",
-                            "S2R R80, SR_TID.X", "HGMMA.64x64x16.F32.BF16 R64, gdesc[UR8], RZ, !UPT", "FADD R24, R1, R2", "FADD R1, R24, R2", "FADD R1, -R55.reuse, R2", "STG.E.128 desc[UR4][R2.64], R52", "STS [R30], R2",
-                            "LDG.E R1, desc[UR4][R23.64]", "ISETP.NE.AND P0, PT, R24, RZ, PT", "BAR.SYNC R24, 0x80", "F2FP.BF16.F32.PACK_AB R1, R25, R24", "HGMMA.64x32x16.F32.BF16 R24, gdesc[UR8], R24",
-                            "HGMMA.64x64x16.F32.BF16 R100, R28, gdesc[UR8], R100", "DADD R2, R54, R4"}) {
+    for (const char* bad : {"FADD R80, R1, R2",
+                            "@P0 MOV R83, R2",
+                            "LDS.128 R80, [R2]",
+                            "LDS.64 R82, [R2]",
+                            "LDSM.16.M88.4 R80, [R2]",
+                            "CS2R R82, SRZ",
+                            "IMAD.WIDE.U32 R82, R1, R2, R4",
+                            "SHFL.BFLY PT, R81, R2, 0x1, 0x1f",
+                            "IADD3 R80, P0, R8, R9, RZ",
+                            "LDG.E.128 R77, desc[UR4][R2.64]",
+                            "HMMA.16816.F32.BF16 R80, R4, R8, R12",
+                            "ATOMG.E.ADD.STRONG.GPU PT, R80, desc[UR4][R2.64], R5",
+                            "S2R R80, SR_TID.X",
+                            "HGMMA.64x64x16.F32.BF16 R64, gdesc[UR8], RZ, !UPT",
+                            "FADD R24, R1, R2",
+                            "FADD R1, R24, R2",
+                            "FADD R1, -R55.reuse, R2",
+                            "STG.E.128 desc[UR4][R2.64], R52",
+                            "STS [R30], R2",
+                            "LDG.E R1, desc[UR4][R23.64]",
+                            "ISETP.NE.AND P0, PT, R24, RZ, PT",
+                            "BAR.SYNC R24, 0x80",
+                            "F2FP.BF16.F32.PACK_AB R1, R25, R24",
+                            "HGMMA.64x32x16.F32.BF16 R24, gdesc[UR8], R24",
+                            "HGMMA.64x64x16.F32.BF16 R100, R28, gdesc[UR8], R100",
+                            "DADD R2, R54, R4"}) {
         const auto c = check({product, bad, wait_all, "EXIT"});
         EXPECT_EQ(c.hazards.size(), 1u) << bad << ": " << c.sentence();
     }
-    for (const char* fine : {"FADD R56, R80, R83", "STG.E.128 desc[UR4][R2.64], R80", "LDS.128 R76, [R2]", "LDS.64 R84, [R80]", "ISETP.NE.AND P0, PT, R80, RZ, PT", "HGMMA.64x64x16.F32.BF16 R24, R84, gdesc[UR8], R24",
-                             "R2UR UR4, R80", "HGMMA.64x64x16.F32.BF16 R100, R80, gdesc[UR8], R100", "UIADD3 UR24, UR25, UR26, URZ", "BAR.ARV R9, 0x100", "PLOP3.LUT P0, PT, PT, PT, PT, 0x80, 0x0"}) {
+    for (const char* fine : {"FADD R56, R80, R83", "STG.E.128 desc[UR4][R2.64], R80", "LDS.128 R76, [R2]", "LDS.64 R84, [R80]",
+                             "ISETP.NE.AND P0, PT, R80, RZ, PT", "HGMMA.64x64x16.F32.BF16 R24, R84, gdesc[UR8], R24", "R2UR UR4, R80",
+                             "HGMMA.64x64x16.F32.BF16 R100, R80, gdesc[UR8], R100", "UIADD3 UR24, UR25, UR26, URZ", "BAR.ARV R9, 0x100",
+                             "PLOP3.LUT P0, PT, PT, PT, PT, 0x80, 0x0"}) {
         const auto c = check({product, fine, wait_all, "EXIT"});
         EXPECT_TRUE(c.clean()) << fine << ": " << c.sentence();
     }
@@ -65,16 +88,21 @@ TEST(MachineCode, AWaitCompletesTheGroupsThatItNames) {
     // A group that is still open is not waited for.
     EXPECT_FALSE(check({"HGMMA.64x64x16.F32.BF16 R24, R80, gdesc[UR4], R24", wait_all, "FADD R80, R1, R2", "EXIT"}).clean());
     // A wait that need not take place completes nothing.
-    EXPECT_FALSE(check_machine_code(".text.k:\n /*0000*/ " + std::string(product) + " ;\n /*0010*/ @P0 " + wait_all + " ;\n /*0020*/ FADD R80, R1, R2 ;\n /*0030*/ EXIT ;\n").clean());
+    EXPECT_FALSE(check_machine_code(".text.k:\n /*0000*/ " + std::string(product) + " ;\n /*0010*/ @P0 " + wait_all +
+                                    " ;\n /*0020*/ FADD R80, R1, R2 ;\n /*0030*/ EXIT ;\n")
+                     .clean());
 }
 
 TEST(MachineCode, EveryPathCounts) {
     // Round the loop: written at its head, before the wait of the round before.
-    EXPECT_FALSE(check({".L_x_0:", "FADD R80, R1, R2", "WARPGROUP.DEPBAR.LE gsb0, 0x0", product, "@P0 BRA `(.L_x_0)", wait_all, "EXIT"}).clean());
-    EXPECT_TRUE(check({".L_x_0:", "WARPGROUP.DEPBAR.LE gsb0, 0x0", "FADD R80, R1, R2", product, "@P0 BRA `(.L_x_0)", wait_all, "EXIT"}).clean());
+    EXPECT_FALSE(
+        check({".L_x_0:", "FADD R80, R1, R2", "WARPGROUP.DEPBAR.LE gsb0, 0x0", product, "@P0 BRA `(.L_x_0)", wait_all, "EXIT"}).clean());
+    EXPECT_TRUE(
+        check({".L_x_0:", "WARPGROUP.DEPBAR.LE gsb0, 0x0", "FADD R80, R1, R2", product, "@P0 BRA `(.L_x_0)", wait_all, "EXIT"}).clean());
     // Only one of two ways waits.
     EXPECT_FALSE(check({product, "@P0 BRA `(.L_x_1)", wait_all, ".L_x_1:", "FADD R80, R1, R2", "EXIT"}).clean());
-    EXPECT_TRUE(check({product, "@P0 BRA `(.L_x_1)", wait_all, "FADD R80, R1, R2", "EXIT", ".L_x_1:", wait_all, "FADD R80, R1, R2", "EXIT"}).clean());
+    EXPECT_TRUE(check({product, "@P0 BRA `(.L_x_1)", wait_all, "FADD R80, R1, R2", "EXIT", ".L_x_1:", wait_all, "FADD R80, R1, R2", "EXIT"})
+                    .clean());
     // A slow path far away, as ptxas lays it out; addresses as cuobjdump writes them.
     EXPECT_FALSE(check({product, "@P0 BRA 0x40", wait_all, "EXIT", "FADD R80, R1, R2", "BRA 0x20"}).clean());
     // What no path reaches is nothing.
@@ -83,19 +111,23 @@ TEST(MachineCode, EveryPathCounts) {
 
 TEST(MachineCode, ConvergenceBarriersAndCallsLeadWhereTheyWereTold) {
     // B0 is used twice; the second use has something in flight, and its threads do not go on at the first one's place.
-    EXPECT_TRUE(check({"BSSY B0, `(.L_x_0)", "@P0 BRA `(.L_x_0)", "FADD R1, R2, R3", "BSYNC B0", ".L_x_0:", "FADD R80, R1, R2", product, "BSSY B0, `(.L_x_1)", "BSYNC B0", ".L_x_1:", wait_all, "EXIT"}).clean());
+    EXPECT_TRUE(check({"BSSY B0, `(.L_x_0)", "@P0 BRA `(.L_x_0)", "FADD R1, R2, R3", "BSYNC B0", ".L_x_0:", "FADD R80, R1, R2", product,
+                       "BSSY B0, `(.L_x_1)", "BSYNC B0", ".L_x_1:", wait_all, "EXIT"})
+                    .clean());
     // A function that is called after the wait, and before: what it does is seen, and it goes back to where it was called.
     const std::vector<std::string> callee = {"$f:", "FADD R80, R1, R2", "RET.REL.NODEC R18 `(k)"};
     auto with = [&](std::vector<std::string> lines) {
         lines.insert(lines.end(), callee.begin(), callee.end());
         return check(lines);
     };
-    EXPECT_TRUE(with({"MOV R18, 0x20", "CALL.REL.NOINC `($f)", product, wait_all, "MOV R18, 0x60", "CALL.REL.NOINC `($f)", "EXIT"}).clean());
+    EXPECT_TRUE(
+        with({"MOV R18, 0x20", "CALL.REL.NOINC `($f)", product, wait_all, "MOV R18, 0x60", "CALL.REL.NOINC `($f)", "EXIT"}).clean());
     EXPECT_FALSE(with({product, "MOV R18, 0x30", "CALL.REL.NOINC `($f)", wait_all, "EXIT"}).clean());
 }
 
 TEST(MachineCode, WhatCannotBeReadIsSaidAndNotClaimed) {
-    for (const auto& lines : std::vector<std::vector<std::string>>{{"HGMMA.64x64x16.F32.BF16 tmem[UR4], gdesc[UR4], R24"}, {product, "BRX R2 -0x50"}, {product, "BMOV.32 B0, R2", wait_all}}) {
+    for (const auto& lines : std::vector<std::vector<std::string>>{
+             {"HGMMA.64x64x16.F32.BF16 tmem[UR4], gdesc[UR4], R24"}, {product, "BRX R2 -0x50"}, {product, "BMOV.32 B0, R2", wait_all}}) {
         const auto c = check(lines);
         EXPECT_FALSE(c.clean());
         EXPECT_EQ(c.sentence().rfind("machine code: not checked: ", 0), 0u) << c.sentence();
@@ -120,9 +152,10 @@ TEST(MachineCode, ARecordedKernelIsCleanAndEveryPlantedHazardIsFound) {
     for (std::size_t at = text.find("GMMA."); at != std::string::npos; at = text.find("GMMA.", at + 1)) {
         const std::size_t end = text.find('\n', at);
         const auto words = split_words(text.substr(at, end - at));
-        if (words.size() < 3 || words[2][0] != 'R') continue;   // "GMMA.64x64x16.F32.BF16 R88, R120, gdesc[...]"
+        if (words.size() < 3 || words[2][0] != 'R') continue;  // "GMMA.64x64x16.F32.BF16 R88, R120, gdesc[...]"
         const std::string operand = words[2].substr(0, words[2].size() - 1);
-        const std::string spoiled = text.substr(0, end + 1) + "/*ffff*/ IMAD.MOV.U32 " + operand + ", RZ, RZ, R2 ;\n" + text.substr(end + 1);
+        const std::string spoiled =
+            text.substr(0, end + 1) + "/*ffff*/ IMAD.MOV.U32 " + operand + ", RZ, RZ, R2 ;\n" + text.substr(end + 1);
         const auto c = check_machine_code(spoiled);
         ASSERT_FALSE(c.hazards.empty()) << operand << " after " << words[0];
         EXPECT_EQ(c.hazards[0].instruction, "/*ffff*/ IMAD.MOV.U32 " + operand + ", RZ, RZ, R2");
@@ -142,8 +175,11 @@ TEST(MachineCode, ARecordedKernelIsCleanAndEveryPlantedHazardIsFound) {
 }
 
 TEST(MachineCode, RegisterOperandsAreSeenInThePtx) {
-    EXPECT_TRUE(has_register_operands("{ wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, %rd1, p, 1, 1, 0; }"));
-    EXPECT_FALSE(has_register_operands("{ wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd0, %rd1, p, 1, 1, 0, 0; }\n{ mov.b32 x, {%r1, %r2}; }"));
+    EXPECT_TRUE(has_register_operands(
+        "{ wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, %rd1, p, 1, 1, 0; }"));
+    EXPECT_FALSE(
+        has_register_operands("{ wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd0, %rd1, p, 1, 1, 0, 0; }\n{ "
+                              "mov.b32 x, {%r1, %r2}; }"));
     EXPECT_FALSE(keeps_register_operands(13, 0));
     EXPECT_FALSE(keeps_register_operands(12, 9));
     EXPECT_TRUE(keeps_register_operands(13, 3));

@@ -45,8 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
     TensorMap, BadTensorMap,
     ::testing::Values(
         BadCase{"dtype", [](TensorMapRequest& r) { r.dtype = "bf17"; }, "'bf17'"},
-        BadCase{"rank", [](TensorMapRequest& r) { r.sizes.clear(), r.byte_strides.clear(), r.box.clear(); },
-                "1 to 5 dimensions"},
+        BadCase{"rank", [](TensorMapRequest& r) { r.sizes.clear(), r.byte_strides.clear(), r.box.clear(); }, "1 to 5 dimensions"},
         BadCase{"strides", [](TensorMapRequest& r) { r.byte_strides.push_back(16); }, "2 strides for 2 dimensions"},
         BadCase{"box_rank", [](TensorMapRequest& r) { r.box.push_back(1); }, "3 extents"},
         BadCase{"address", [](TensorMapRequest& r) { r.address += 8; }, "8 past"},

@@ -43,7 +43,8 @@ while [ $n -lt 4 ]; do
 done
 )");
     Heard heard;
-    const json answers = time_against_torch(json::array({json::object(), json::object(), json::object(), json::object()}), 5, python, heard.listener());
+    const json answers =
+        time_against_torch(json::array({json::object(), json::object(), json::object(), json::object()}), 5, python, heard.listener());
     ASSERT_EQ(answers.size(), 4u);
     EXPECT_EQ(heard.order, (std::vector<std::size_t>{0, 1, 2, 3}));
     EXPECT_EQ(answers[0]["ratio"], 0);
@@ -56,7 +57,8 @@ done
 TEST(TorchPeer, AProcessThatSaysNothingIsAProblemOfEveryCase) {
     testing::TemporaryFolder folder;
     Heard heard;
-    const json answers = time_against_torch(json::array({json::object(), json::object()}), 5, interpreter(folder.path(), "echo 'No module named torch' >&2; exit 1\n"), heard.listener());
+    const json answers = time_against_torch(json::array({json::object(), json::object()}), 5,
+                                            interpreter(folder.path(), "echo 'No module named torch' >&2; exit 1\n"), heard.listener());
     ASSERT_EQ(heard.order.size(), 2u);
     for (const json& a : answers) EXPECT_NE(a["problem"].get<std::string>().find("No module named torch"), std::string::npos) << a;
 }

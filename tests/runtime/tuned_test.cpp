@@ -31,10 +31,10 @@ TEST(Tuned, TheNearestShapeOfThisKernelAndGpuComesFirst) {
     EXPECT_EQ(nearest(f, "gemm", "H", {{"M", 3000}, {"N", 8192}})[0]->constants.at("BM"), 128);
     EXPECT_TRUE(nearest(f, "gemm", "no such", {{"M", 1}}).empty());
     EXPECT_EQ(nearest(f, "gemm", "", {{"M", 100}, {"N", 4096}})[0]->gpu, "A");
-    EXPECT_EQ(nearest(f, "gemm", "H", {{"M", 0}, {"N", 0}}).size(), 2u);   // an empty tensor has a neighbour too
+    EXPECT_EQ(nearest(f, "gemm", "H", {{"M", 0}, {"N", 0}}).size(), 2u);  // an empty tensor has a neighbour too
     TunedFile two = f;
     two.entries.push_back({"gemm", "H", {{"M", 64}, {"N", 4096}}, {{"BM", 256}}, 4, 7});
-    EXPECT_EQ(nearest(two, "gemm", "H", {{"M", 64}, {"N", 4096}})[0]->constants.at("BM"), 256);   // the faster of one shape
+    EXPECT_EQ(nearest(two, "gemm", "H", {{"M", 64}, {"N", 4096}})[0]->constants.at("BM"), 256);  // the faster of one shape
 }
 
 TEST(Tuned, APredictionCountsRoundsOfBlocks) {
@@ -53,18 +53,21 @@ def twice(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     const auto signature = find_signature((*module)->ir(), "twice");
     ASSERT_TRUE(signature);
     const ir::Kernel& kernel = (*module)->ir().kernels[0];
-    const TunedEntry entry{"twice", "H", {{"N", 512}}, {}, 10, 10};   // on 4 multiprocessors: 4 blocks, one round
+    const TunedEntry entry{"twice", "H", {{"N", 512}}, {}, 10, 10};  // on 4 multiprocessors: 4 blocks, one round
     const auto at = [&](std::int64_t n) { return predicted_us({&entry}, *signature, kernel, {{"N", n}}, 4).value_or(0); };
     EXPECT_DOUBLE_EQ(at(512), 10);
-    EXPECT_DOUBLE_EQ(at(384), 10);    // one block less is no shorter
-    EXPECT_DOUBLE_EQ(at(640), 20);    // one more is another round
+    EXPECT_DOUBLE_EQ(at(384), 10);  // one block less is no shorter
+    EXPECT_DOUBLE_EQ(at(640), 20);  // one more is another round
     EXPECT_DOUBLE_EQ(at(1024), 20);
-    EXPECT_DOUBLE_EQ(at(0), 0);       // no blocks, no time
-    const TunedEntry larger{"twice", "H", {{"N", 4096}}, {}, 100, 100}, untimed{"twice", "H", {{"N", 640}}, {}, 0, 0}, other{"twice", "H", {{"M", 640}}, {}, 1, 1};
-    const auto by_all = [&](std::int64_t n) { return predicted_us({&untimed, &larger, &entry, &other}, *signature, kernel, {{"N", n}}, 4).value_or(0); };
-    EXPECT_NEAR(by_all(640), 20, 0.2);                    // 5 blocks: nearly all by the one with 4, hardly by the one with 32 (25)
-    EXPECT_GT(by_all(2048), 40);                          // 16 blocks, 4 rounds: between what the one with 1 round says
-    EXPECT_LT(by_all(2048), 100.0 * 4 / 8);               // and the one with 8, and nearer to this one
+    EXPECT_DOUBLE_EQ(at(0), 0);  // no blocks, no time
+    const TunedEntry larger{"twice", "H", {{"N", 4096}}, {}, 100, 100}, untimed{"twice", "H", {{"N", 640}}, {}, 0, 0},
+        other{"twice", "H", {{"M", 640}}, {}, 1, 1};
+    const auto by_all = [&](std::int64_t n) {
+        return predicted_us({&untimed, &larger, &entry, &other}, *signature, kernel, {{"N", n}}, 4).value_or(0);
+    };
+    EXPECT_NEAR(by_all(640), 20, 0.2);       // 5 blocks: nearly all by the one with 4, hardly by the one with 32 (25)
+    EXPECT_GT(by_all(2048), 40);             // 16 blocks, 4 rounds: between what the one with 1 round says
+    EXPECT_LT(by_all(2048), 100.0 * 4 / 8);  // and the one with 8, and nearer to this one
     EXPECT_GT(by_all(2048), 45);
     EXPECT_FALSE(predicted_us({&untimed, &other}, *signature, kernel, {{"N", 512}}, 4));
 }
@@ -85,8 +88,10 @@ def twice(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     const auto signature = find_signature((*module)->ir(), "twice");
     ASSERT_TRUE(signature);
     const TunedEntry whole{"twice", "H", {{"M", 100}, {"N", 64}}, {}, 10, 10}, broken{"twice", "H", {{"M", 100}, {"N", 63}}, {}, 20, 20};
-    const auto at = [&](std::int64_t n) { return predicted_us({&whole, &broken}, *signature, (*module)->ir().kernels[0], {{"M", 101}, {"N", n}}, 132).value_or(0); };
-    EXPECT_NEAR(at(96), 10, 1);   // rows of whole lines
+    const auto at = [&](std::int64_t n) {
+        return predicted_us({&whole, &broken}, *signature, (*module)->ir().kernels[0], {{"M", 101}, {"N", n}}, 132).value_or(0);
+    };
+    EXPECT_NEAR(at(96), 10, 1);  // rows of whole lines
     EXPECT_NEAR(at(95), 20, 2);
 }
 
@@ -95,20 +100,23 @@ TEST(Tuned, ASetThatWasSeldomTimedServesItsOwnShapes) {
     f.entries.push_back({"gemm", "H", {{"M", 64}}, {{"BM", 64}}, 5, 7});
     f.entries.push_back({"gemm", "H", {{"M", 128}}, {{"BM", 32}}, 5, 7});
     const auto left = [&](std::int64_t m) { return comparable(nearest(f, "gemm", "H", {{"M", m}}), {{"M", m}}).size(); };
-    EXPECT_EQ(left(100), 2u);    // no two were timed together: the nearest is all there is
+    EXPECT_EQ(left(100), 2u);  // no two were timed together: the nearest is all there is
     for (std::int64_t m : {256, 512}) {
         f.entries.push_back({"gemm", "H", {{"M", m}}, {{"BM", 64}}, 5, 7});
         f.entries.push_back({"gemm", "H", {{"M", m}}, {{"BM", 128}}, 6, 7});
     }
-    EXPECT_EQ(left(100), 5u);    // BM = 64 and 128; 32 has one time where 64 has three
-    EXPECT_EQ(left(128), 6u);    // and its own
+    EXPECT_EQ(left(100), 5u);  // BM = 64 and 128; 32 has one time where 64 has three
+    EXPECT_EQ(left(128), 6u);  // and its own
 }
 
 TEST(Tuned, BelongsToTheProgramNotToItsText) {
-    const std::string text = "\"\"\"Adds.\"\"\"\nimport tilewright as tw\n\n@tw.inline\ndef add(x, y):\n    \"\"\"The sum.\"\"\"\n    return x + y  # of both\n";
-    const std::string same = "import tilewright as tw\n# elsewhere\n@tw.inline\ndef add(\n    x,\n    y,\n):\n    return (x +\n            y)\n";
+    const std::string text =
+        "\"\"\"Adds.\"\"\"\nimport tilewright as tw\n\n@tw.inline\ndef add(x, y):\n    \"\"\"The sum.\"\"\"\n    return x + y  # of both\n";
+    const std::string same =
+        "import tilewright as tw\n# elsewhere\n@tw.inline\ndef add(\n    x,\n    y,\n):\n    return (x +\n            y)\n";
     EXPECT_EQ(program_digest(text), program_digest(same));
-    for (const std::pair<std::string, std::string>& change : {std::pair<std::string, std::string>{"x + y", "x - y"}, {"x + y", "y + x"}, {"tw.inline", "tw.kernel"}, {"def add", "def sum"}}) {
+    for (const std::pair<std::string, std::string>& change :
+         {std::pair<std::string, std::string>{"x + y", "x - y"}, {"x + y", "y + x"}, {"tw.inline", "tw.kernel"}, {"def add", "def sum"}}) {
         std::string other = text;
         other.replace(other.find(change.first), change.first.size(), change.second);
         EXPECT_NE(program_digest(text), program_digest(other)) << change.second;
@@ -140,7 +148,7 @@ TEST(Tuned, ShippedDataBelongsToTheKernelsAsTheyAre) {
 TEST(Tuned, IsReadAsItWasWritten) {
     const testing::TemporaryFolder folder;
     const std::string kernel = (folder.path() / "gemm.py").string();
-    EXPECT_TRUE(read_tuned(kernel)->entries.empty());   // no file: nothing tuned, no failure
+    EXPECT_TRUE(read_tuned(kernel)->entries.empty());  // no file: nothing tuned, no failure
     ASSERT_TRUE(write_tuned(kernel, sample()));
     const auto back = read_tuned(kernel);
     ASSERT_TRUE(back);

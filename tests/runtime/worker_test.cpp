@@ -113,8 +113,7 @@ TEST(Worker, AnEndlessAnswerIsCutOff) {
 }
 
 TEST(Worker, ProgramsAnswerByOutputAndStatus) {
-    const auto fine =
-        run_program_in_worker({"sh", "-c", "echo out; echo err >&2; echo $TW_TEST_WORD"}, {}, {"TW_TEST_WORD=given"});
+    const auto fine = run_program_in_worker({"sh", "-c", "echo out; echo err >&2; echo $TW_TEST_WORD"}, {}, {"TW_TEST_WORD=given"});
     EXPECT_EQ(fine.end, WorkerEnd::finished);
     EXPECT_EQ(fine.answer, "out\ngiven\n");
     EXPECT_EQ(fine.words, "err\n");
@@ -152,8 +151,7 @@ TEST(Worker, CanBeStoppedAndTellsAsItGoes) {
 TEST(Worker, WhatTheChildStartedDiesWithIt) {
     testing::TemporaryFolder folder;
     const auto note = folder.path() / "pid";
-    const auto result =
-        run_program_in_worker({"sh", "-c", "sleep 60 & echo $! >" + note.string() + "; wait"}, {.seconds = 2});
+    const auto result = run_program_in_worker({"sh", "-c", "sleep 60 & echo $! >" + note.string() + "; wait"}, {.seconds = 2});
     EXPECT_EQ(result.end, WorkerEnd::timed_out);
     const auto text = read_file(note);
     ASSERT_TRUE(text);

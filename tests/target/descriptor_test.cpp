@@ -133,10 +133,8 @@ TEST(Descriptor, TileLegality) {
 }
 
 TEST(Descriptor, Notation) {
-    EXPECT_EQ(tile_notation({DType::BF16, Major::K, SwizzleMode::B128, 64, 64}),
-              "Sw<3,3,3> o ((8,8),(64,1)):((64,512),(1,4096))");
-    EXPECT_EQ(tile_notation({DType::BF16, Major::MN, SwizzleMode::B64, 64, 32}),
-              "Sw<2,3,3> o ((32,2),(8,4)):((1,1024),(32,256))");
+    EXPECT_EQ(tile_notation({DType::BF16, Major::K, SwizzleMode::B128, 64, 64}), "Sw<3,3,3> o ((8,8),(64,1)):((64,512),(1,4096))");
+    EXPECT_EQ(tile_notation({DType::BF16, Major::MN, SwizzleMode::B64, 64, 32}), "Sw<2,3,3> o ((32,2),(8,4)):((1,1024),(32,256))");
     EXPECT_EQ(tile_notation({DType::TF32, Major::K, SwizzleMode::None, 64, 8}), "((8,8),(4,2)):((4,32),(1,256))");
 }
 

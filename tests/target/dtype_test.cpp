@@ -65,10 +65,8 @@ void expect_nearest(const NarrowFormat& f, std::uint32_t source) {
     const double overflow_at = largest + step / 2;  // the tie goes away from the (odd) largest fraction, except for E4M3
     if (a > largest) {
         const bool beyond = a > overflow_at || (a == overflow_at && (f.max_finite & 1));
-        if (f.saturates || !beyond)
-            EXPECT_EQ(magnitude, f.max_finite) << f.name << " of " << x;
-        else
-            EXPECT_EQ(magnitude, f.max_finite + 1) << f.name << " of " << x;
+        if (f.saturates || !beyond) EXPECT_EQ(magnitude, f.max_finite) << f.name << " of " << x;
+        else EXPECT_EQ(magnitude, f.max_finite + 1) << f.name << " of " << x;
         return;
     }
     const double r = decode(magnitude, f.exponent_bits, f.fraction_bits, f.has_infinity);
@@ -97,26 +95,18 @@ TEST(DType, WideningIsExactForEveryPattern) {
     for (std::uint32_t v = 0; v < 0x10000; ++v) {
         const auto h = static_cast<std::uint16_t>(v);
         const double f16 = decode(v, 5, 10, true), bf16 = decode(v, 8, 7, true);
-        if (std::isnan(f16))
-            EXPECT_EQ(f16_to_f32(h), 0x7fffffffu);
-        else
-            EXPECT_EQ(f16_to_f32(h), as_bits(static_cast<float>(f16))) << v;
-        if (std::isnan(bf16))
-            EXPECT_TRUE(std::isnan(as_float(bf16_to_f32(h))));
-        else
-            EXPECT_EQ(bf16_to_f32(h), as_bits(static_cast<float>(bf16))) << v;
+        if (std::isnan(f16)) EXPECT_EQ(f16_to_f32(h), 0x7fffffffu);
+        else EXPECT_EQ(f16_to_f32(h), as_bits(static_cast<float>(f16))) << v;
+        if (std::isnan(bf16)) EXPECT_TRUE(std::isnan(as_float(bf16_to_f32(h))));
+        else EXPECT_EQ(bf16_to_f32(h), as_bits(static_cast<float>(bf16))) << v;
     }
     for (std::uint32_t v = 0; v < 0x100; ++v) {
         const auto b = static_cast<std::uint8_t>(v);
         const double e4m3 = decode(v, 4, 3, false), e5m2 = decode(v, 5, 2, true);
-        if (std::isnan(e4m3))
-            EXPECT_EQ(e4m3_to_f16(b), 0x7fff);
-        else
-            EXPECT_EQ(decode(e4m3_to_f16(b), 5, 10, true), e4m3) << v;
-        if (std::isnan(e5m2))
-            EXPECT_EQ(e5m2_to_f16(b), 0x7fff);
-        else
-            EXPECT_EQ(decode(e5m2_to_f16(b), 5, 10, true), e5m2) << v;
+        if (std::isnan(e4m3)) EXPECT_EQ(e4m3_to_f16(b), 0x7fff);
+        else EXPECT_EQ(decode(e4m3_to_f16(b), 5, 10, true), e4m3) << v;
+        if (std::isnan(e5m2)) EXPECT_EQ(e5m2_to_f16(b), 0x7fff);
+        else EXPECT_EQ(decode(e5m2_to_f16(b), 5, 10, true), e5m2) << v;
         EXPECT_TRUE(std::isnan(e4m3) || std::signbit(e4m3) == ((e4m3_to_f16(b) & 0x8000) != 0)) << v;
     }
 }
@@ -159,12 +149,12 @@ TEST(DType, OverflowAndSpecialValues) {
     EXPECT_EQ(f32_to_f16(0xff800000), 0xfc00);
     EXPECT_EQ(f32_to_bf16(0x7f7fffff), 0x7f80);
     EXPECT_EQ(f32_to_bf16(0x7f7fffff, Rounding::Rz), 0x7f7f);
-    EXPECT_EQ(f32_to_e4m3(as_bits(464.0f)), 0x7e);    // 448 is the largest; nothing becomes NaN
+    EXPECT_EQ(f32_to_e4m3(as_bits(464.0f)), 0x7e);  // 448 is the largest; nothing becomes NaN
     EXPECT_EQ(f32_to_e4m3(0x7f800000), 0x7e);
     EXPECT_EQ(f32_to_e4m3(0xff800000), 0xfe);
     EXPECT_EQ(f32_to_e5m2(0x7f800000), 0x7b);
     EXPECT_EQ(f32_to_e5m2(0x7fc00000), 0x7f);
-    EXPECT_EQ(f32_to_bf16(0x00000001), 0x0000);       // the smallest f32 denormal
+    EXPECT_EQ(f32_to_bf16(0x00000001), 0x0000);  // the smallest f32 denormal
     EXPECT_EQ(f32_to_bf16(0x00008001), 0x0001);
     EXPECT_EQ(f32_to_bf16(0x80000000), 0x8000);
 }

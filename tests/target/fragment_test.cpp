@@ -25,8 +25,7 @@ void expect_bijective(const FragmentMap& map, const std::string& what) {
     EXPECT_EQ(seen.size(), static_cast<std::size_t>(map.rows * map.cols)) << what;
 }
 
-void expect_map(const FragmentMap& map, int threads, int values, const std::function<Coord(int, int)>& formula,
-                const std::string& what) {
+void expect_map(const FragmentMap& map, int threads, int values, const std::function<Coord(int, int)>& formula, const std::string& what) {
     ASSERT_EQ(map.threads(), threads) << what;
     ASSERT_EQ(map.values(), values) << what;
     for (int t = 0; t < threads; ++t)
@@ -51,49 +50,94 @@ TEST(Fragment, MmaMapsAreTheFormulasOfTheIsa) {
 
     const MmaInstruction* k16 = find_mma({16, 8, 16}, DType::BF16, DType::BF16, DType::F32);
     ASSERT_TRUE(k16);
-    expect_map(k16->a_map, 32, 8,
-               [](int t, int i) {
-                   const bool upper = (i >= 0 && i < 2) || (i >= 4 && i < 6);
-                   return Coord{upper ? t / 4 : t / 4 + 8, t % 4 * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
-               },
-               "m16n8k16 A");
-    expect_map(k16->b_map, 32, 4,
-               [](int t, int i) { return Coord{t % 4 * 2 + (i & 1) + (i >= 2 ? 8 : 0), t / 4}; }, "m16n8k16 B");
+    expect_map(
+        k16->a_map, 32, 8,
+        [](int t, int i) {
+            const bool upper = (i >= 0 && i < 2) || (i >= 4 && i < 6);
+            return Coord{upper ? t / 4 : t / 4 + 8, t % 4 * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
+        },
+        "m16n8k16 A");
+    expect_map(
+        k16->b_map, 32, 4,
+        [](int t, int i) {
+            return Coord{t % 4 * 2 + (i & 1) + (i >= 2 ? 8 : 0), t / 4};
+        },
+        "m16n8k16 B");
     expect_map(k16->c_map, 32, 4, accumulator, "m16n8k16 C");
 
     const MmaInstruction* k8 = find_mma({16, 8, 8}, DType::F16, DType::F16, DType::F32);
     ASSERT_TRUE(k8);
-    expect_map(k8->a_map, 32, 4, [](int t, int i) { return Coord{i < 2 ? t / 4 : t / 4 + 8, t % 4 * 2 + (i & 1)}; },
-               "m16n8k8 f16 A");
-    expect_map(k8->b_map, 32, 2, [](int t, int i) { return Coord{t % 4 * 2 + i, t / 4}; }, "m16n8k8 f16 B");
+    expect_map(
+        k8->a_map, 32, 4,
+        [](int t, int i) {
+            return Coord{i < 2 ? t / 4 : t / 4 + 8, t % 4 * 2 + (i & 1)};
+        },
+        "m16n8k8 f16 A");
+    expect_map(
+        k8->b_map, 32, 2,
+        [](int t, int i) {
+            return Coord{t % 4 * 2 + i, t / 4};
+        },
+        "m16n8k8 f16 B");
 
     const MmaInstruction* tf32 = find_mma({16, 8, 8}, DType::TF32, DType::TF32, DType::F32);
     ASSERT_TRUE(tf32);
-    expect_map(tf32->a_map, 32, 4,
-               [](int t, int i) { return Coord{i == 0 || i == 2 ? t / 4 : t / 4 + 8, i < 2 ? t % 4 : t % 4 + 4}; },
-               "m16n8k8 tf32 A");
-    expect_map(tf32->b_map, 32, 2, [](int t, int i) { return Coord{i == 0 ? t % 4 : t % 4 + 4, t / 4}; },
-               "m16n8k8 tf32 B");
+    expect_map(
+        tf32->a_map, 32, 4,
+        [](int t, int i) {
+            return Coord{i == 0 || i == 2 ? t / 4 : t / 4 + 8, i < 2 ? t % 4 : t % 4 + 4};
+        },
+        "m16n8k8 tf32 A");
+    expect_map(
+        tf32->b_map, 32, 2,
+        [](int t, int i) {
+            return Coord{i == 0 ? t % 4 : t % 4 + 4, t / 4};
+        },
+        "m16n8k8 tf32 B");
     const MmaInstruction* k4 = find_mma({16, 8, 4}, DType::TF32, DType::TF32, DType::F32);
     ASSERT_TRUE(k4);
-    expect_map(k4->a_map, 32, 2, [](int t, int i) { return Coord{t / 4 + 8 * i, t % 4}; }, "m16n8k4 tf32 A");
-    expect_map(k4->b_map, 32, 1, [](int t, int) { return Coord{t % 4, t / 4}; }, "m16n8k4 tf32 B");
+    expect_map(
+        k4->a_map, 32, 2,
+        [](int t, int i) {
+            return Coord{t / 4 + 8 * i, t % 4};
+        },
+        "m16n8k4 tf32 A");
+    expect_map(
+        k4->b_map, 32, 1,
+        [](int t, int) {
+            return Coord{t % 4, t / 4};
+        },
+        "m16n8k4 tf32 B");
 
     const MmaInstruction* k32 = find_mma({16, 8, 32}, DType::E4M3, DType::E5M2, DType::F32);
     ASSERT_TRUE(k32);
-    expect_map(k32->a_map, 32, 16,
-               [](int t, int i) {
-                   const bool upper = i < 4 || (i >= 8 && i < 12);
-                   return Coord{upper ? t / 4 : t / 4 + 8, t % 4 * 4 + (i & 3) + (i >= 8 ? 16 : 0)};
-               },
-               "m16n8k32 A");
-    expect_map(k32->b_map, 32, 8,
-               [](int t, int i) { return Coord{t % 4 * 4 + (i & 3) + (i >= 4 ? 16 : 0), t / 4}; }, "m16n8k32 B");
+    expect_map(
+        k32->a_map, 32, 16,
+        [](int t, int i) {
+            const bool upper = i < 4 || (i >= 8 && i < 12);
+            return Coord{upper ? t / 4 : t / 4 + 8, t % 4 * 4 + (i & 3) + (i >= 8 ? 16 : 0)};
+        },
+        "m16n8k32 A");
+    expect_map(
+        k32->b_map, 32, 8,
+        [](int t, int i) {
+            return Coord{t % 4 * 4 + (i & 3) + (i >= 4 ? 16 : 0), t / 4};
+        },
+        "m16n8k32 B");
     const MmaInstruction* k16i = find_mma({16, 8, 16}, DType::I8, DType::U8, DType::I32);
     ASSERT_TRUE(k16i);
-    expect_map(k16i->a_map, 32, 8, [](int t, int i) { return Coord{i < 4 ? t / 4 : t / 4 + 8, t % 4 * 4 + (i & 3)}; },
-               "m16n8k16 s8 A");
-    expect_map(k16i->b_map, 32, 4, [](int t, int i) { return Coord{t % 4 * 4 + i, t / 4}; }, "m16n8k16 s8 B");
+    expect_map(
+        k16i->a_map, 32, 8,
+        [](int t, int i) {
+            return Coord{i < 4 ? t / 4 : t / 4 + 8, t % 4 * 4 + (i & 3)};
+        },
+        "m16n8k16 s8 A");
+    expect_map(
+        k16i->b_map, 32, 4,
+        [](int t, int i) {
+            return Coord{t % 4 * 4 + i, t / 4};
+        },
+        "m16n8k16 s8 B");
 }
 
 TEST(Fragment, MmaRegisterCountsAndNames) {
@@ -126,30 +170,36 @@ TEST(Fragment, WgmmaAccumulatorForEveryN) {
     for (int n = 8; n <= 256; n += 8) {
         const FragmentMap map = wgmma_accumulator_map(n);
         expect_bijective(map, "wgmma D n" + std::to_string(n));
-        expect_map(map, 128, n / 2,
-                   [](int t, int i) {
-                       const int warp = t / 32, lane = t % 32;
-                       return Coord{16 * warp + lane / 4 + 8 * (i / 2 % 2), 8 * (i / 4) + 2 * (lane % 4) + i % 2};
-                   },
-                   "wgmma D");
+        expect_map(
+            map, 128, n / 2,
+            [](int t, int i) {
+                const int warp = t / 32, lane = t % 32;
+                return Coord{16 * warp + lane / 4 + 8 * (i / 2 % 2), 8 * (i / 4) + 2 * (lane % 4) + i % 2};
+            },
+            "wgmma D");
     }
 }
 
 TEST(Fragment, WgmmaARegisters) {
-    expect_map(wgmma_a_register_map(DType::F16), 128, 8,
-               [](int t, int i) {
-                   const int lane = t % 32;
-                   return Coord{16 * (t / 32) + lane / 4 + (i / 2 % 2 ? 8 : 0), lane % 4 * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
-               },
-               "wgmma A 16-bit");
-    expect_map(wgmma_a_register_map(DType::TF32), 128, 4,
-               [](int t, int i) { return Coord{16 * (t / 32) + t % 32 / 4 + (i % 2 ? 8 : 0), t % 4 + (i >= 2 ? 4 : 0)}; },
-               "wgmma A tf32");
-    expect_map(wgmma_a_register_map(DType::E4M3), 128, 16,
-               [](int t, int i) {
-                   return Coord{16 * (t / 32) + t % 32 / 4 + (i / 4 % 2 ? 8 : 0), t % 4 * 4 + i % 4 + (i >= 8 ? 16 : 0)};
-               },
-               "wgmma A 8-bit");
+    expect_map(
+        wgmma_a_register_map(DType::F16), 128, 8,
+        [](int t, int i) {
+            const int lane = t % 32;
+            return Coord{16 * (t / 32) + lane / 4 + (i / 2 % 2 ? 8 : 0), lane % 4 * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
+        },
+        "wgmma A 16-bit");
+    expect_map(
+        wgmma_a_register_map(DType::TF32), 128, 4,
+        [](int t, int i) {
+            return Coord{16 * (t / 32) + t % 32 / 4 + (i % 2 ? 8 : 0), t % 4 + (i >= 2 ? 4 : 0)};
+        },
+        "wgmma A tf32");
+    expect_map(
+        wgmma_a_register_map(DType::E4M3), 128, 16,
+        [](int t, int i) {
+            return Coord{16 * (t / 32) + t % 32 / 4 + (i / 4 % 2 ? 8 : 0), t % 4 * 4 + i % 4 + (i >= 8 ? 16 : 0)};
+        },
+        "wgmma A 8-bit");
     for (const DType t : {DType::F16, DType::BF16, DType::TF32, DType::E4M3, DType::E5M2, DType::I8, DType::U8})
         expect_bijective(wgmma_a_register_map(t), "wgmma A " + std::string(name(t)));
 }
@@ -183,8 +233,8 @@ TEST(Fragment, OwnerInvertsTheMap) {
 }
 
 TEST(Fragment, WgmmaLegality) {
-    WgmmaInstruction w{.n = 256, .a = DType::BF16, .b = DType::BF16, .d = DType::F32, .a_in_registers = false,
-                       .a_major = Major::K, .b_major = Major::K};
+    WgmmaInstruction w{
+        .n = 256, .a = DType::BF16, .b = DType::BF16, .d = DType::F32, .a_in_registers = false, .a_major = Major::K, .b_major = Major::K};
     EXPECT_TRUE(wgmma_legal(sm_90a, w));
     EXPECT_FALSE(wgmma_legal(sm_80, w));
     w.b_major = Major::MN;
@@ -193,37 +243,32 @@ TEST(Fragment, WgmmaLegality) {
     EXPECT_FALSE(wgmma_legal(sm_90a, w));
     w.n = 264;
     EXPECT_FALSE(wgmma_legal(sm_90a, w));
-    w = {.n = 64, .a = DType::TF32, .b = DType::TF32, .d = DType::F32, .a_in_registers = false, .a_major = Major::K,
-         .b_major = Major::MN};
+    w = {.n = 64, .a = DType::TF32, .b = DType::TF32, .d = DType::F32, .a_in_registers = false, .a_major = Major::K, .b_major = Major::MN};
     EXPECT_NE(wgmma_legal(sm_90a, w).reason.find("K-major"), std::string::npos);
-    w = {.n = 40, .a = DType::I8, .b = DType::U8, .d = DType::I32, .a_in_registers = false, .a_major = Major::K,
-         .b_major = Major::K};
+    w = {.n = 40, .a = DType::I8, .b = DType::U8, .d = DType::I32, .a_in_registers = false, .a_major = Major::K, .b_major = Major::K};
     EXPECT_FALSE(wgmma_legal(sm_90a, w));
     w.n = 48;
     EXPECT_TRUE(wgmma_legal(sm_90a, w));
-    w = {.n = 64, .a = DType::E4M3, .b = DType::E5M2, .d = DType::F16, .a_in_registers = true, .a_major = Major::K,
-         .b_major = Major::K};
+    w = {.n = 64, .a = DType::E4M3, .b = DType::E5M2, .d = DType::F16, .a_in_registers = true, .a_major = Major::K, .b_major = Major::K};
     EXPECT_TRUE(wgmma_legal(sm_90a, w));
     w.a_major = Major::MN;
     EXPECT_FALSE(wgmma_legal(sm_90a, w));
-    w = {.n = 64, .a = DType::BF16, .b = DType::F16, .d = DType::F32, .a_in_registers = false, .a_major = Major::K,
-         .b_major = Major::K};
+    w = {.n = 64, .a = DType::BF16, .b = DType::F16, .d = DType::F32, .a_in_registers = false, .a_major = Major::K, .b_major = Major::K};
     EXPECT_FALSE(wgmma_legal(sm_90a, w));
-    w = {.n = 64, .a = DType::BF16, .b = DType::BF16, .d = DType::F16, .a_in_registers = false, .a_major = Major::K,
-         .b_major = Major::K};
+    w = {.n = 64, .a = DType::BF16, .b = DType::BF16, .d = DType::F16, .a_in_registers = false, .a_major = Major::K, .b_major = Major::K};
     EXPECT_FALSE(wgmma_legal(sm_90a, w));
     EXPECT_EQ(wgmma_legal_n(DType::BF16).size(), 32u);
     EXPECT_EQ(wgmma_legal_n(DType::I8).size(), 18u);
 }
 
 TEST(Fragment, WgmmaStatement) {
-    const WgmmaInstruction ss{.n = 8, .a = DType::BF16, .b = DType::BF16, .d = DType::F32, .a_in_registers = false,
-                              .a_major = Major::K, .b_major = Major::MN};
+    const WgmmaInstruction ss{
+        .n = 8, .a = DType::BF16, .b = DType::BF16, .d = DType::F32, .a_in_registers = false, .a_major = Major::K, .b_major = Major::MN};
     EXPECT_EQ(ss.ptx_statement(),
               "{ .reg .pred p; setp.ne.b32 p, %6, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
               "{%0, %1, %2, %3}, %4, %5, p, 1, 1, 0, 1; }");
-    const WgmmaInstruction rs{.n = 8, .a = DType::E4M3, .b = DType::E4M3, .d = DType::F16, .a_in_registers = true,
-                              .a_major = Major::K, .b_major = Major::K};
+    const WgmmaInstruction rs{
+        .n = 8, .a = DType::E4M3, .b = DType::E4M3, .d = DType::F16, .a_in_registers = true, .a_major = Major::K, .b_major = Major::K};
     EXPECT_EQ(rs.ptx_statement(),
               "{ .reg .pred p; setp.ne.b32 p, %7, 0; wgmma.mma_async.sync.aligned.m64n8k32.f16.e4m3.e4m3 "
               "{%0, %1}, {%2, %3, %4, %5}, %6, p, 1, 1; }");
@@ -232,7 +277,12 @@ TEST(Fragment, WgmmaStatement) {
 TEST(Fragment, MatrixMoves) {
     const auto plain = [](int t, int i) { return Coord{t / 4, 2 * (t % 4) + i}; };
     expect_map(matrix_move_map(false), 32, 2, plain, "ldmatrix");
-    expect_map(matrix_move_map(true), 32, 2, [&](int t, int i) { return Coord{plain(t, i).col, plain(t, i).row}; }, "ldmatrix.trans");
+    expect_map(
+        matrix_move_map(true), 32, 2,
+        [&](int t, int i) {
+            return Coord{plain(t, i).col, plain(t, i).row};
+        },
+        "ldmatrix.trans");
     for (const int count : {1, 2, 4})
         for (const bool transpose : {false, true}) {
             const MatrixMove m{.store = false, .count = count, .transpose = transpose};

@@ -81,10 +81,10 @@ TEST(Tma, Legality) {
         change(copy);
         return tensor_map_legal(sm_90a, copy);
     };
-    EXPECT_FALSE(with([](auto& c) { c.box[0] = 128; }));              // 256 bytes in a 128-byte span
+    EXPECT_FALSE(with([](auto& c) { c.box[0] = 128; }));  // 256 bytes in a 128-byte span
     EXPECT_TRUE(with([](auto& c) { c.box[0] = 128, c.swizzle = SwizzleMode::None; }));
     EXPECT_FALSE(with([](auto& c) { c.box[1] = 257; }));
-    EXPECT_FALSE(with([](auto& c) { c.box[0] = 4; }));                // 8 bytes
+    EXPECT_FALSE(with([](auto& c) { c.box[0] = 4; }));  // 8 bytes
     EXPECT_FALSE(with([](auto& c) { c.strides[1] = 1000; }));
     EXPECT_FALSE(with([](auto& c) { c.global_address = 8; }));
     EXPECT_FALSE(with([](auto& c) { c.dims[1] = 0; }));
@@ -115,8 +115,7 @@ TEST(Tma, LoadOfASwizzledRaggedBox) {
             const std::uint32_t a = tma_shared_address(t, 4096, {c, r});
             EXPECT_EQ(a, 4096 + r * 128 + ((c / 8) ^ (r % 8)) * 16 + c % 8 * 2);
             const auto source = tma_global_offset(t, {64, 40}, {c, r});
-            if (64 + c < 100 && 40 + r < 50)
-                EXPECT_EQ(source, (40 + r) * 208 + (64 + c) * 2);
+            if (64 + c < 100 && 40 + r < 50) EXPECT_EQ(source, (40 + r) * 208 + (64 + c) * 2);
             else {
                 EXPECT_EQ(source, std::nullopt);
                 ++outside;
@@ -185,13 +184,13 @@ std::vector<std::optional<std::uint32_t>> lanes(const std::function<std::uint32_
 TEST(AccessCost, TextbookBankConflicts) {
     const auto cost = [](int width, auto f) { return shared_wavefronts(sm_90a, lanes(f), width).wavefronts; };
     EXPECT_EQ(cost(4, [](auto l) { return 4 * l; }), 1);
-    EXPECT_EQ(cost(4, [](auto) { return 64u; }), 1);                       // broadcast
+    EXPECT_EQ(cost(4, [](auto) { return 64u; }), 1);  // broadcast
     for (const std::uint32_t stride : {2u, 4u, 8u, 16u, 32u})
         EXPECT_EQ(cost(4, [stride](auto l) { return 4 * stride * l; }), static_cast<int>(stride));
-    EXPECT_EQ(cost(4, [](auto l) { return 4 * 33 * l; }), 1);              // padded column
+    EXPECT_EQ(cost(4, [](auto l) { return 4 * 33 * l; }), 1);  // padded column
     EXPECT_EQ(cost(8, [](auto l) { return 8 * l; }), 2);
     EXPECT_EQ(cost(16, [](auto l) { return 16 * l; }), 4);
-    EXPECT_EQ(cost(16, [](auto l) { return 128 * l; }), 32);               // a column of 128-byte rows
+    EXPECT_EQ(cost(16, [](auto l) { return 128 * l; }), 32);  // a column of 128-byte rows
     EXPECT_EQ(cost(16, [](auto l) { return swizzled(SwizzleMode::B128, 128 * l); }), 4);
     EXPECT_EQ(cost(2, [](auto l) { return 2 * l; }), 1);
     std::vector<std::optional<std::uint32_t>> none(32);
@@ -203,7 +202,7 @@ TEST(AccessCost, WideBroadcastsMerge) {
     const auto cost = [](int width, auto f) { return shared_wavefronts(sm_90a, lanes(f), width).wavefronts; };
     EXPECT_EQ(cost(8, [](auto) { return 0u; }), 1);
     EXPECT_EQ(cost(8, [](auto l) { return l / 2 * 8; }), 1);
-    EXPECT_EQ(cost(8, [](auto l) { return l % 16 * 8; }), 2);   // halves agree, neighbours do not
+    EXPECT_EQ(cost(8, [](auto l) { return l % 16 * 8; }), 2);  // halves agree, neighbours do not
     EXPECT_EQ(cost(16, [](auto) { return 0u; }), 2);
     EXPECT_EQ(cost(16, [](auto l) { return l / 2 * 16; }), 2);
     EXPECT_EQ(cost(16, [](auto l) { return l % 16 * 16; }), 4);

@@ -102,7 +102,7 @@ TEST(Registers, SetMaxNReg) {
     EXPECT_FALSE(setmaxnreg_legal(sm_90a, 264));
     EXPECT_FALSE(setmaxnreg_legal(sm_80, 40));
     const std::array plan = {WarpgroupRegisters{1, 40}, WarpgroupRegisters{2, 232}};
-    EXPECT_TRUE(setmaxnreg_plan_legal(sm_90a, 168, plan));   // 40 + 464 = 504 = 3 x 168
+    EXPECT_TRUE(setmaxnreg_plan_legal(sm_90a, 168, plan));  // 40 + 464 = 504 = 3 x 168
     const std::array greedy = {WarpgroupRegisters{1, 40}, WarpgroupRegisters{2, 240}};
     EXPECT_FALSE(setmaxnreg_plan_legal(sm_90a, 168, greedy));
 }
@@ -125,9 +125,9 @@ TEST(Arch, TablesAndOccupancy) {
     EXPECT_TRUE(sm_90a.has(Feature::Wgmma));
     // From the occupancy calculator's rules, by hand.
     EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 384, 168, 200 * 1024), 1);
-    EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 256, 32, 0), 8);          // 64 warps
-    EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 128, 255, 0), 2);         // 16384 registers a partition, 8160 a warp
-    EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 128, 32, 100 * 1024), 2); // 228 KB, 1 KB reserved a block
+    EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 256, 32, 0), 8);           // 64 warps
+    EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 128, 255, 0), 2);          // 16384 registers a partition, 8160 a warp
+    EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 128, 32, 100 * 1024), 2);  // 228 KB, 1 KB reserved a block
     EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 32, 16, 0), 32);
     EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 128, 32, 228 * 1024), 0);
     EXPECT_EQ(occupancy_blocks_per_sm(sm_90a, 2048, 32, 0), 0);
@@ -195,8 +195,8 @@ TEST(InstructionTable, AsynchronousWritersSayHowTheyComplete) {
         const bool async = row.reads.proxy == Proxy::Async || row.writes.proxy == Proxy::Async;
         if (!async) continue;
         EXPECT_TRUE(row.completion == Completion::MbarrierTx || row.completion == Completion::BulkGroup ||
-                        row.completion == Completion::WgmmaGroup)
-                << row.name;
+                    row.completion == Completion::WgmmaGroup)
+            << row.name;
     }
     EXPECT_EQ(info(Op::CpAsync).writes.proxy, Proxy::Generic);
     EXPECT_EQ(info(Op::CpAsync).completion, Completion::CpAsyncGroup);
@@ -219,8 +219,7 @@ TEST(OrderingRules, TheOnesKernelsStandOn) {
         return r ? std::vector<OrderingStep>(r->needs.begin(), r->needs.end()) : std::vector<OrderingStep>{};
     };
     using S = OrderingStep;
-    EXPECT_EQ(needs(Actor::CpAsyncWrite, Actor::WgmmaSharedRead),
-              (std::vector{S::CpAsyncWait, S::FenceProxyAsync, S::ThreadSync}));
+    EXPECT_EQ(needs(Actor::CpAsyncWrite, Actor::WgmmaSharedRead), (std::vector{S::CpAsyncWait, S::FenceProxyAsync, S::ThreadSync}));
     EXPECT_EQ(needs(Actor::TmaLoadWrite, Actor::WgmmaSharedRead), (std::vector{S::MbarrierWait}));
     EXPECT_EQ(needs(Actor::GenericWrite, Actor::TmaStoreRead), (std::vector{S::FenceProxyAsync, S::ThreadSync}));
     EXPECT_EQ(needs(Actor::TmaStoreRead, Actor::GenericWrite), (std::vector{S::BulkWaitRead, S::ThreadSync}));

@@ -108,7 +108,8 @@ TEST(TensorCore, OrderOfKDoesNotMatterWithinAnInstruction) {
 }
 
 TEST(TensorCore, InfinitiesAndNaN) {
-    const auto one = from_double(1, DType::BF16), infinity = std::uint64_t{0x7f80}, minus = std::uint64_t{0xff80}, nan = std::uint64_t{0x7fc0};
+    const auto one = from_double(1, DType::BF16), infinity = std::uint64_t{0x7f80}, minus = std::uint64_t{0xff80},
+               nan = std::uint64_t{0x7fc0};
     const auto sum = [](std::vector<std::uint64_t> a, std::vector<std::uint64_t> b, std::uint32_t c) {
         return matrix_sum(MatrixUnit::Wgmma, DType::BF16, DType::BF16, DType::F32, factors(a, DType::BF16), factors(b, DType::BF16), c);
     };

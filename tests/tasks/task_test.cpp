@@ -26,7 +26,9 @@ const char* kMatrix = "X = { dtype = \"f32\", dims = [\"M\", \"N\"] }\nY = { dty
 TEST(Task, ReadsEverythingItIsGiven) {
     DiagnosticSink sink;
     const auto task = load(
-        "name = \"norm\"\ncomputes = \"Y[m, n] = X[m, n] * rsqrt(mean(j, X[m, j] ** 2) + eps)\"\ntarget = \"sm_80\"\n[sizes]\nM = 8\nN = 16\n[tensors]\n" + std::string(kMatrix) +
+        "name = \"norm\"\ncomputes = \"Y[m, n] = X[m, n] * rsqrt(mean(j, X[m, j] ** 2) + eps)\"\ntarget = \"sm_80\"\n[sizes]\nM = 8\nN = "
+        "16\n[tensors]\n" +
+            std::string(kMatrix) +
             "[scalars]\neps = { dtype = \"f32\", value = 1e-5 }\n[tolerance]\nY = 0.01\n[[held_out]]\nM = 3\nN = 5\n",
         sink);
     ASSERT_TRUE(task.has_value());
@@ -42,15 +44,27 @@ TEST(Task, ClassIsFoundFromWhatIsComputed) {
     EXPECT_EQ(good("Y[m, n] = relu(X[m, n])", kMatrix, "M = 8\nN = 8").workload, WorkloadClass::elementwise);
     EXPECT_EQ(good("Y[m, n] = softmax(n, X[m, n])", kMatrix, "M = 8\nN = 8").workload, WorkloadClass::reduction);
     EXPECT_EQ(good("Y[m, n] = sum(j in 0:n+1, X[m, j])", kMatrix, "M = 8\nN = 8").workload, WorkloadClass::scan);
-    const char* product = "A = { dtype = \"bf16\", dims = [\"M\", \"K\"] }\nB = { dtype = \"bf16\", dims = [\"N\", \"K\"] }\nC = { dtype = \"bf16\", dims = [\"M\", \"N\"] }\n";
-    EXPECT_EQ(good("C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k]))))", product, "M = 8\nN = 8\nK = 8").workload, WorkloadClass::contraction);
-    const char* attention = "Q = { dtype = \"bf16\", dims = [\"S\", 64] }\nK = { dtype = \"bf16\", dims = [\"S\", 64] }\nV = { dtype = \"bf16\", dims = [\"S\", 64] }\nO = { dtype = \"bf16\", dims = [\"S\", 64] }\n";
-    EXPECT_EQ(good("let s[i, j] = sum(e, f32(Q[i, e]) * f32(K[j, e])); O[i, d] = bf16(sum(j, exp(s[i, j]) * f32(V[j, d])) / sum(j, exp(s[i, j])))", attention, "S = 128").workload, WorkloadClass::attention);
+    const char* product =
+        "A = { dtype = \"bf16\", dims = [\"M\", \"K\"] }\nB = { dtype = \"bf16\", dims = [\"N\", \"K\"] }\nC = { dtype = \"bf16\", dims = "
+        "[\"M\", \"N\"] }\n";
+    EXPECT_EQ(good("C[m, n] = bf16(relu(sum(k, f32(A[m, k]) * f32(B[n, k]))))", product, "M = 8\nN = 8\nK = 8").workload,
+              WorkloadClass::contraction);
+    const char* attention =
+        "Q = { dtype = \"bf16\", dims = [\"S\", 64] }\nK = { dtype = \"bf16\", dims = [\"S\", 64] }\nV = { dtype = \"bf16\", dims = "
+        "[\"S\", 64] }\nO = { dtype = \"bf16\", dims = [\"S\", 64] }\n";
+    EXPECT_EQ(
+        good(
+            "let s[i, j] = sum(e, f32(Q[i, e]) * f32(K[j, e])); O[i, d] = bf16(sum(j, exp(s[i, j]) * f32(V[j, d])) / sum(j, exp(s[i, j])))",
+            attention, "S = 128")
+            .workload,
+        WorkloadClass::attention);
 }
 
 TEST(Task, RooflineOfAProductAndOfAMap) {
     // 2 * 4096^3 operations at 989.5 TF/s: 138.9 us.
-    const char* product = "A = { dtype = \"bf16\", dims = [\"M\", \"K\"] }\nB = { dtype = \"bf16\", dims = [\"N\", \"K\"] }\nC = { dtype = \"bf16\", dims = [\"M\", \"N\"] }\n";
+    const char* product =
+        "A = { dtype = \"bf16\", dims = [\"M\", \"K\"] }\nB = { dtype = \"bf16\", dims = [\"N\", \"K\"] }\nC = { dtype = \"bf16\", dims = "
+        "[\"M\", \"N\"] }\n";
     const Task gemm = good("C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", product, "M = 4096\nN = 4096\nK = 4096");
     EXPECT_NEAR(roofline(gemm, machine_of("sm_90a")).seconds * 1e6, 138.9, 0.1);
     EXPECT_FALSE(roofline(gemm, machine_of("sm_90a")).memory_bound);
@@ -59,15 +73,21 @@ TEST(Task, RooflineOfAProductAndOfAMap) {
     EXPECT_NEAR(roofline(map, machine_of("sm_90a")).seconds * 1e6, 111.8, 0.1);
     EXPECT_TRUE(roofline(map, machine_of("sm_90a")).memory_bound);
     // Causal: half of the keys on average.
-    const char* attention = "Q = { dtype = \"bf16\", dims = [\"S\", 64] }\nK = { dtype = \"bf16\", dims = [\"S\", 64] }\nV = { dtype = \"bf16\", dims = [\"S\", 64] }\nO = { dtype = \"bf16\", dims = [\"S\", 64] }\n";
-    const std::string causal = "let s[i, j] = sum(e, f32(Q[i, e]) * f32(K[j, e])); O[i, d] = bf16(sum(j in 0:i+1, exp(s[i, j]) * f32(V[j, d])) / sum(j in 0:i+1, exp(s[i, j])))";
+    const char* attention =
+        "Q = { dtype = \"bf16\", dims = [\"S\", 64] }\nK = { dtype = \"bf16\", dims = [\"S\", 64] }\nV = { dtype = \"bf16\", dims = "
+        "[\"S\", 64] }\nO = { dtype = \"bf16\", dims = [\"S\", 64] }\n";
+    const std::string causal =
+        "let s[i, j] = sum(e, f32(Q[i, e]) * f32(K[j, e])); O[i, d] = bf16(sum(j in 0:i+1, exp(s[i, j]) * f32(V[j, d])) / sum(j in 0:i+1, "
+        "exp(s[i, j])))";
     const Work work = work_of(good(causal, attention, "S = 4096"));
     EXPECT_NEAR(work.flops, 2.0 * 2 * 4096 * 4096 * 64 / 2, 0.01 * work.flops);
 }
 
 TEST(Task, OffsetsHaveOneElementMoreThanThereAreGroups) {
-    const std::string tensors = "X = { dtype = \"bf16\", dims = [\"P\", \"K\"] }\nW = { dtype = \"bf16\", dims = [\"E\", \"N\", \"K\"] }\nexpert = { dtype = \"i32\", dims = [\"P\"] }\n"
-                                "starts = { dtype = \"i32\", dims = [\"E + 1\"], offsets_of = \"expert\" }\nY = { dtype = \"bf16\", dims = [\"P\", \"N\"] }\n";
+    const std::string tensors =
+        "X = { dtype = \"bf16\", dims = [\"P\", \"K\"] }\nW = { dtype = \"bf16\", dims = [\"E\", \"N\", \"K\"] }\nexpert = { dtype = "
+        "\"i32\", dims = [\"P\"] }\n"
+        "starts = { dtype = \"i32\", dims = [\"E + 1\"], offsets_of = \"expert\" }\nY = { dtype = \"bf16\", dims = [\"P\", \"N\"] }\n";
     const Task task = good("Y[p, n] = bf16(sum(k, f32(X[p, k]) * f32(W[expert[p], n, k])))", tensors, "P = 64\nE = 4\nN = 32\nK = 16");
     EXPECT_EQ(task.workload, WorkloadClass::grouped);
     ASSERT_TRUE(task.spec);
@@ -75,7 +95,9 @@ TEST(Task, OffsetsHaveOneElementMoreThanThereAreGroups) {
     EXPECT_EQ(extent_of(task, "E + 1"), 5);
     EXPECT_EQ(extent_of(task, "E"), 4);
     EXPECT_EQ(extent_of(task, "12"), 12);
-    for (const char* nothing : {"", "+", "E +", "+ 1", "Q + 1", "E - 1", "E + 0", "E + 1 + 1", "E + 1); import os", "E + 99999999999999999999"}) EXPECT_EQ(extent_of(task, nothing), 0) << nothing;
+    for (const char* nothing :
+         {"", "+", "E +", "+ 1", "Q + 1", "E - 1", "E + 0", "E + 1 + 1", "E + 1); import os", "E + 99999999999999999999"})
+        EXPECT_EQ(extent_of(task, nothing), 0) << nothing;
     EXPECT_DOUBLE_EQ(work_of(task).bytes, 2.0 * (64 * 16 + 4 * 32 * 16 + 64 * 32) + 4.0 * (64 + 5));
 }
 
@@ -89,23 +111,27 @@ TEST(Task, HostileFilesGetADiagnostic) {
         {"name = \"t\"\n[sizes]\nM = 4\n", Code::task_key},
         {"name = \"t\"\ncomputes = 3\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_key},
         {"name = \"t\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = -4\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_value},
-        {"name = \"t\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 99999999999999\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_value},
+        {"name = \"t\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 99999999999999\nN = 4\n[tensors]\n" + std::string(kMatrix),
+         Code::task_value},
         {head + "X = { dtype = \"f33\", dims = [\"M\"] }\n", Code::task_value},
         {head + "X = { dtype = \"f32\", dims = [\"Q\"] }\n", Code::task_value},
         {head + "X = { dtype = \"f32\", dims = [\"M + Q\"] }\n", Code::task_value},
         {head + "X = { dtype = \"i32\", dims = [\"M\"], offsets_of = \"a\\\") + evil(\" }\n", Code::task_value},
-        {"name = \"a b; import os\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix), Code::task_value},
+        {"name = \"a b; import os\"\ncomputes = \"Y[m, n] = X[m, n]\"\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix),
+         Code::task_value},
         {head + kMatrix + "[tolerance]\nZ = 0.1\n", Code::task_value},
     };
     for (const auto& [text, code] : rejected) {
         DiagnosticSink sink;
         EXPECT_FALSE(load(text, sink).has_value()) << text.substr(0, 80);
         ASSERT_FALSE(sink.empty()) << text.substr(0, 80);
-        EXPECT_EQ(static_cast<int>(sink.diagnostics().front().code), static_cast<int>(code)) << text.substr(0, 80) << ": " << sink.diagnostics().front().message;
+        EXPECT_EQ(static_cast<int>(sink.diagnostics().front().code), static_cast<int>(code))
+            << text.substr(0, 80) << ": " << sink.diagnostics().front().message;
     }
     // What `computes` gets wrong keeps its own code.
     DiagnosticSink sink;
-    EXPECT_FALSE(load("name = \"t\"\ncomputes = \"Y[m, n] = Z[m, n]\"\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix), sink).has_value());
+    EXPECT_FALSE(load("name = \"t\"\ncomputes = \"Y[m, n] = Z[m, n]\"\n[sizes]\nM = 4\nN = 4\n[tensors]\n" + std::string(kMatrix), sink)
+                     .has_value());
     EXPECT_TRUE(sink.has_errors());
     // A missing file.
     DiagnosticSink missing;
@@ -136,8 +162,12 @@ TEST(OneLineTask, ShapesAndTypesComeFromTheEquation) {
 TEST(OneLineTask, RangesScalarsGathersAndLets) {
     DiagnosticSink sink;
     // d has a constant extent; j runs over the same dimension as i does; rows indexes X; s is an intermediate.
-    const auto task = one_line({.computes = "let s[i, j] = scale * sum(d in 0:64, f32(Q[i, d]) * f32(K[j, d])); O[i, d] = bf16(sum(j in 0:i + 1, exp(s[i, j]) * f32(V[j, d])))",
-                                .sets = {"I=128"}, .scalars = {"scale=0.125"}, .shapes = {"K=I,64", "V=I,64"}}, sink);
+    const auto task = one_line({.computes = "let s[i, j] = scale * sum(d in 0:64, f32(Q[i, d]) * f32(K[j, d])); O[i, d] = bf16(sum(j in "
+                                            "0:i + 1, exp(s[i, j]) * f32(V[j, d])))",
+                                .sets = {"I=128"},
+                                .scalars = {"scale=0.125"},
+                                .shapes = {"K=I,64", "V=I,64"}},
+                               sink);
     ASSERT_TRUE(task.has_value());
     EXPECT_EQ(task->tensor("Q")->dims, (std::vector<std::string>{"I", "64"}));
     EXPECT_EQ(task->tensor("O")->dims, (std::vector<std::string>{"I", "64"}));

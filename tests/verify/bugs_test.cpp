@@ -1,6 +1,6 @@
 // Known bug patterns, rebuilt as small kernels: each file of bugs/ states on its first line which codes may be reported for it
-// ("proved" for the unbroken controls), on its second a phrase of the hint that a stranger needs ("-": none is known to be right, so none may be given), on its third the kind of public
-// report that it rebuilds, and marks with `# here` the lines of which one must be named.
+// ("proved" for the unbroken controls), on its second a phrase of the hint that a stranger needs ("-": none is known to be right, so none
+// may be given), on its third the kind of public report that it rebuilds, and marks with `# here` the lines of which one must be named.
 #include <fmt/format.h>
 
 #include <set>
@@ -51,7 +51,7 @@ TEST_P(Bug, IsShownWithAConfirmedCounterexampleAtItsPlace) {
     const Stated expected = stated(read_text(repository(file)));
     ASSERT_FALSE(expected.codes.empty()) << "the first line must be '# expect: ...'";
     diagnose::CheckOptions options;
-    options.search_seconds = 20;   // found within a second; a loaded machine must not change the verdict
+    options.search_seconds = 20;  // found within a second; a loaded machine must not change the verdict
     const diagnose::CheckResult result = diagnose::check(kernel_of(file), options);
     if (expected.codes.count("proved")) {
         for (const Obligation& o : result.obligations) EXPECT_EQ(o.status, Status::proved) << o.kind << ": " << o.text << "\n" << o.reason;
@@ -64,14 +64,16 @@ TEST_P(Bug, IsShownWithAConfirmedCounterexampleAtItsPlace) {
     EXPECT_TRUE(c.confirmed);
     EXPECT_TRUE(expected.codes.count(c.code)) << c.code << ": " << c.message;
     ASSERT_FALSE(expected.lines.empty()) << "mark the lines that may be named with '# here'";
-    EXPECT_TRUE(expected.lines.count(c.loc.line) || expected.lines.count(c.other.line)) << "lines " << c.loc.line << " and " << c.other.line;
+    EXPECT_TRUE(expected.lines.count(c.loc.line) || expected.lines.count(c.other.line))
+        << "lines " << c.loc.line << " and " << c.other.line;
     ASSERT_FALSE(expected.hint.empty()) << "the second line must be '# hint: ...'";
     ASSERT_FALSE(expected.report.empty()) << "the third line must be '# rebuilds: ...'";
     if (expected.hint == "-") EXPECT_EQ(c.hint, "") << "nothing is known for certain here";
     else EXPECT_NE(c.hint.find(expected.hint), std::string::npos) << c.hint;
     EXPECT_FALSE(c.trace.empty() && c.missing.empty() && c.differences.empty()) << "nothing is told beside the hint";
     EXPECT_FALSE(c.sizes_text.empty());
-    const auto violated = std::count_if(result.obligations.begin(), result.obligations.end(), [](const Obligation& o) { return o.status == Status::violated; });
+    const auto violated = std::count_if(result.obligations.begin(), result.obligations.end(),
+                                        [](const Obligation& o) { return o.status == Status::violated; });
     EXPECT_EQ(violated, 1) << "exactly the refuted obligation is marked";
 }
 
@@ -103,7 +105,8 @@ std::string all_of(const std::vector<diagnose::TagDifference>& list) {
 TEST(Bugs, TagsAreInTheLanguageOfComputes) {
     const auto c = shown("k_step_of_one_operand_stuck_at_zero");
     EXPECT_EQ(c.expected_tag, "sum(k in 0:72, A[0, k] * B[0, k])");
-    EXPECT_EQ(all_of(c.differences), "missing: sum(k in 64:72, A[0, k] * B[0, k]) (8 of 72 contributions)\nforeign: sum(k in 0:8, A[0, k] * B[0, k + 64])\n");
+    EXPECT_EQ(all_of(c.differences),
+              "missing: sum(k in 64:72, A[0, k] * B[0, k]) (8 of 72 contributions)\nforeign: sum(k in 0:8, A[0, k] * B[0, k + 64])\n");
 }
 
 TEST(Bugs, ADroppedRescaleSaysWhichMaximumAPartIsRelativeTo) {
@@ -125,7 +128,7 @@ TEST(Bugs, TheTraceFollowsTheElementFromItsLoadToTheStore) {
     ASSERT_FALSE(c.trace.empty());
     EXPECT_EQ(c.trace[0].role, "producer");
     EXPECT_EQ(c.trace[0].iteration, (std::vector<std::pair<std::string, std::int64_t>>{{"kt", 1}}));
-    EXPECT_EQ(c.trace[0].thread, -1);   // the copy engine
+    EXPECT_EQ(c.trace[0].thread, -1);  // the copy engine
     EXPECT_NE(c.trace[0].detail.find("A[0, 0] -> `sA` byte 8192 (1, 0, 0)"), std::string::npos) << c.trace[0].detail;
 }
 
@@ -160,7 +163,8 @@ TEST(Bugs, AWrongLayoutIsDrawn) {
     ASSERT_FALSE(c.picture.empty());
     bool marked = false;
     for (std::size_t r = 0; r < c.picture.cells.size(); ++r) {
-        for (std::size_t n = 0; n < c.picture.cells[r].size(); ++n) marked = marked || (c.picture.wrong[r][n] && c.picture.cells[r][n] == "1,0" && c.picture.columns[n] == 8);
+        for (std::size_t n = 0; n < c.picture.cells[r].size(); ++n)
+            marked = marked || (c.picture.wrong[r][n] && c.picture.cells[r][n] == "1,0" && c.picture.columns[n] == 8);
     }
     EXPECT_TRUE(marked) << "X[1, 0] lies where column 8 should";
 }

@@ -12,7 +12,8 @@ using namespace testing_kernels;
 
 // Rows through one shared tile, read by other threads than wrote it. `before_write` keeps a tile from being overwritten while
 // it is still read; where it is left out there is a race.
-std::string copy(const std::string& before_write, const std::string& top = "", const std::string& slot = "", const std::string& parameters = "") {
+std::string copy(const std::string& before_write, const std::string& top = "", const std::string& slot = "",
+                 const std::string& parameters = "") {
     std::string guard;
     std::istringstream lines(before_write);
     for (std::string line; std::getline(lines, line);) guard += "        " + line + "\n";
@@ -101,7 +102,8 @@ TEST(Cutoff, ASlotThatLeavesItsBuffer) {
 TEST(Cutoff, AnOrderThatDependsOnData) {
     const std::string index = "idx: tw.Tensor(i32, M), ";
     EXPECT_FALSE(proved(copy("if idx[0] == 0:\n    tw.sync()", "", "", index))) << "zeros hide it";
-    EXPECT_FALSE(proved(copy("for d in tw.range(idx[0]):\n    tw.store(s[1], x)\n    x = tw.load(s[1], layout=tw.rows())\ntw.sync()", "", "", index)));
+    EXPECT_FALSE(proved(
+        copy("for d in tw.range(idx[0]):\n    tw.store(s[1], x)\n    x = tw.load(s[1], layout=tw.rows())\ntw.sync()", "", "", index)));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Folds in forms of their own: loops within loops, elements counted by the lanes that hold them, short sums written out, one number as output.
+// Folds in forms of their own: loops within loops, elements counted by the lanes that hold them, short sums written out, one number as
+// output.
 #include "diagnose/check.h"
 #include "verify/kernel_test_support.h"
 
@@ -46,7 +47,7 @@ TEST(FoldForms, LoopsWithinLoopsThatLeaveSomethingOut) {
     EXPECT_FALSE(kAll.with("range(tw.cdiv(N, 256))", "range(1, tw.cdiv(N, 256))").proved());
     EXPECT_FALSE(kAll.with("tw.load(Y[i * 4 : i * 4 + 4", "tw.load(Y[c * 4 : c * 4 + 4").proved());
     EXPECT_FALSE(kAll.with("(tw.f32(M) * tw.f32(N))", "(tw.f32(M) * tw.f32(M))").proved());
-    EXPECT_FALSE(kAll.with("tw.grid(1)", "tw.grid(2)").proved());   // written twice
+    EXPECT_FALSE(kAll.with("tw.grid(1)", "tw.grid(2)").proved());  // written twice
     EXPECT_FALSE(kAll.with("            s += d * d", "            s = d * d").proved());
 }
 
@@ -83,7 +84,8 @@ def variances(X: tw.Tensor(f32, M, N), V: tw.Tensor(f32, M)):
         d = tw.where(tw.coord(x, 0) < N - k * 512, x - mu, 0.0)
         second = second + d * d
     tw.store(V[m], tw.sum(second, axis=0) / N)
-)py", "variances"};
+)py",
+                   "variances"};
 
 TEST(FoldForms, ElementsAreCountedByTheChunksThatHoldThem) { EXPECT_TRUE(kChunks.proved()); }
 
@@ -126,7 +128,8 @@ N = tw.sizes("N")
 def added(X: tw.Tensor(f32, N), L: tw.Tensor(f32, zeroed=True)):
     i = tw.grid(tw.cdiv(N, 1024))
     tw.atomic_add(L, tw.sum(tw.load(X[i * 1024 : i * 1024 + 1024], fill=0.0), axis=0))
-)py", "added"};
+)py",
+                  "added"};
 
 TEST(FoldForms, BlocksAddToOneNumber) {
     EXPECT_TRUE(kAdded.proved());
@@ -159,12 +162,16 @@ def taken_apart(X: tw.Tensor(f32, B, H, W, N), Y: tw.Tensor(f32, B, H, W, N)):
     h = t // W % H
     w = t % W
     tw.store(Y[b, h, w, j * 128], tw.load(X[b, h, w, j * 128 : j * 128 + 128], fill=0.0) * 2.0)
-)py", "taken_apart"};
+)py",
+                   "taken_apart"};
 
 TEST(FoldForms, ABlockIndexIsTheNumberOfItsDigits) {
     EXPECT_TRUE(kBlocks.proved());
     EXPECT_TRUE(kBlocks.with("h = t // W % H", "h = t % (H * W) // W").proved());
-    EXPECT_TRUE(kBlocks.with("j, t = tw.grid(tw.cdiv(N, 128), B * H * W)", "u = tw.grid(B * H * W * tw.cdiv(N, 128))\n    j = u % tw.cdiv(N, 128)\n    t = u // tw.cdiv(N, 128)").proved());
+    EXPECT_TRUE(kBlocks
+                    .with("j, t = tw.grid(tw.cdiv(N, 128), B * H * W)",
+                          "u = tw.grid(B * H * W * tw.cdiv(N, 128))\n    j = u % tw.cdiv(N, 128)\n    t = u // tw.cdiv(N, 128)")
+                    .proved());
     EXPECT_FALSE(kBlocks.with("t // (H * W)", "t // W").proved());
     EXPECT_FALSE(kBlocks.with("h = t // W % H", "h = t // H % W").proved());
     EXPECT_FALSE(kBlocks.with("t % W", "t % H").proved());

@@ -23,7 +23,7 @@ TEST(Poly, RingIdentitiesAreEqualForms) {
 TEST(Poly, RemainderIsNumeratorLessQuotient) {
     World w;
     EXPECT_EQ(w.ints.remainder(w.n, Poly(8)) + w.ints.quotient(w.n, Poly(8)) * 8, w.n);
-    EXPECT_EQ(w.ints.quotient(Poly(-1), Poly(4)), Poly(-1));   // floor, as in Python
+    EXPECT_EQ(w.ints.quotient(Poly(-1), Poly(4)), Poly(-1));  // floor, as in Python
     EXPECT_EQ(w.ints.remainder(Poly(-1), Poly(4)), Poly(3));
 }
 
@@ -138,7 +138,8 @@ TEST(Prover, RefusesWithoutZ3) {
     const Poly anything = Poly::of(ints.fresh("anything"));
     EXPECT_FALSE(prover.holds(at_least(anything, Poly(0))));
     EXPECT_FALSE(prover.holds(at_least(Poly(0), anything)));
-    const Poly first = Poly::of(ints.symbol("first", 0)), end = Poly::of(ints.symbol("end", 0)), rows = Poly::of(ints.symbol("rows", 0)), row = Poly::of(ints.symbol("row"));
+    const Poly first = Poly::of(ints.symbol("first", 0)), end = Poly::of(ints.symbol("end", 0)), rows = Poly::of(ints.symbol("rows", 0)),
+               row = Poly::of(ints.symbol("row"));
     prover.assume(either(less(end, first), at_least(rows, end)));
     prover.assume(either(both(at_least(row, first), less(row, end)), equals(row, Poly(-1))));
     EXPECT_FALSE(prover.holds(less(row, rows - Poly(100))));

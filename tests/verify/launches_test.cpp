@@ -48,8 +48,10 @@ std::optional<ir::Module> module_of(const std::string& text) {
     return module;
 }
 
-std::string program(const std::string& computes, const std::string& body, const std::string& parameters = "X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)") {
-    return fmt::format("{}@tw.program({})\ndef whole({}):\n{}", head, computes.empty() ? "" : "computes=\"" + computes + "\"", parameters, body);
+std::string program(const std::string& computes, const std::string& body,
+                    const std::string& parameters = "X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)") {
+    return fmt::format("{}@tw.program({})\ndef whole({}):\n{}", head, computes.empty() ? "" : "computes=\"" + computes + "\"", parameters,
+                       body);
 }
 
 diagnose::CheckResult checked(const ir::Module& module) {
@@ -66,14 +68,18 @@ TEST(Launches, AChainThroughBuffersIsProved) {
 }
 
 TEST(Launches, ABufferThatIsWrittenTwiceHoldsWhatTheLastOneLeft) {
-    EXPECT_TRUE(checked(*module_of(program("Y[n] = 2.0 * X[n]", "    T = tw.buffer(f32, N)\n    copy(X, T)\n    double_of(X, T)\n    copy(T, Y)\n"))).proved());
-    const auto stale = checked(*module_of(program("Y[n] = 2.0 * X[n]", "    T = tw.buffer(f32, N)\n    double_of(X, T)\n    copy(X, T)\n    copy(T, Y)\n")));
+    EXPECT_TRUE(checked(*module_of(program("Y[n] = 2.0 * X[n]",
+                                           "    T = tw.buffer(f32, N)\n    copy(X, T)\n    double_of(X, T)\n    copy(T, Y)\n")))
+                    .proved());
+    const auto stale = checked(
+        *module_of(program("Y[n] = 2.0 * X[n]", "    T = tw.buffer(f32, N)\n    double_of(X, T)\n    copy(X, T)\n    copy(T, Y)\n")));
     EXPECT_FALSE(stale.proved());
     EXPECT_TRUE(stale.counterexample.has_value());
 }
 
 TEST(Launches, TheRestOfAnOutputWrittenInPartIsNotFollowed) {
-    const auto result = checked(*module_of(program("Y[n] = where(n < N - 1, X[n + 1], 0.0)", "    T = tw.buffer(f32, N)\n    head_of(X, T)\n    copy(T, Y)\n")));
+    const auto result = checked(
+        *module_of(program("Y[n] = where(n < N - 1, X[n + 1], 0.0)", "    T = tw.buffer(f32, N)\n    head_of(X, T)\n    copy(T, Y)\n")));
     EXPECT_FALSE(result.proved());
 }
 
@@ -110,7 +116,8 @@ TEST(Launches, AProgramThatClaimsNothingIsNotProved) {
 }
 
 TEST(Launches, ALetMayHaveTheNameOfABuffer) {
-    const auto module = module_of(program("let T[n] = 2.0 * X[n]; Y[n] = T[n]", "    T = tw.buffer(f32, N)\n    double_of(X, T)\n    copy(T, Y)\n"));
+    const auto module =
+        module_of(program("let T[n] = 2.0 * X[n]; Y[n] = T[n]", "    T = tw.buffer(f32, N)\n    double_of(X, T)\n    copy(T, Y)\n"));
     ASSERT_TRUE(module);
     const auto result = checked(*module);
     EXPECT_TRUE(result.proved()) << (result.counterexample ? result.counterexample->message : result.obligations[0].reason);
@@ -171,12 +178,16 @@ def count(T: tw.Tensor(i32, N)):
 
 
 )py";
-    const auto truncated = module_of(kernels + "@tw.program(computes=\"Y[n] = X[n]\")\ndef whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):\n    T = tw.buffer(i32, N)\n    cut(X, T)\n    back(T, Y)\n");
+    const auto truncated = module_of(kernels +
+                                     "@tw.program(computes=\"Y[n] = X[n]\")\ndef whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):\n    T "
+                                     "= tw.buffer(i32, N)\n    cut(X, T)\n    back(T, Y)\n");
     ASSERT_TRUE(truncated);
     const auto result = checked(*truncated);
     EXPECT_FALSE(result.proved());
     EXPECT_TRUE(result.counterexample.has_value());
-    const auto places = module_of(kernels + "@tw.program(computes=\"Y[n] = f32(i32(n))\")\ndef whole(Y: tw.Tensor(f32, N)):\n    T = tw.buffer(i32, N)\n    count(T)\n    back(T, Y)\n");
+    const auto places = module_of(kernels +
+                                  "@tw.program(computes=\"Y[n] = f32(i32(n))\")\ndef whole(Y: tw.Tensor(f32, N)):\n    T = tw.buffer(i32, "
+                                  "N)\n    count(T)\n    back(T, Y)\n");
     ASSERT_TRUE(places);
     EXPECT_TRUE(checked(*places).proved());
 }
@@ -204,7 +215,8 @@ def masked(X: tw.Tensor(f32, N), G: tw.Tensor(i32, N), Y: tw.Tensor(f32, N)):
 @tw.program(computes="Y[n] = where(G[n] == 0, X[n], 0.0); G[n] = 0")
 def whole(X: tw.Tensor(f32, N), G: tw.Tensor(i32, N), Y: tw.Tensor(f32, N)):
 )py";
-    const auto before = module_of(kernels + "    masked(X, G, Y)\n    clear(G)\n"), after = module_of(kernels + "    clear(G)\n    masked(X, G, Y)\n");
+    const auto before = module_of(kernels + "    masked(X, G, Y)\n    clear(G)\n"),
+               after = module_of(kernels + "    clear(G)\n    masked(X, G, Y)\n");
     ASSERT_TRUE(before && after);
     EXPECT_TRUE(checked(*before).proved());
     const auto result = checked(*after);
@@ -230,12 +242,13 @@ def whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     copy(X, T)
     shift({})
     copy(U, Y)
-)py", head, parameters, output_first ? "U, T" : "T, U");
+)py",
+                                             head, parameters, output_first ? "U, T" : "T, U");
         auto module = module_of(text);
         ASSERT_TRUE(module);
         EXPECT_TRUE(checked(*module).proved());
         ir::Launch& shift = module->programs[0].launches[1];
-        shift.arguments[0] = shift.arguments[1] = 2;   // T
+        shift.arguments[0] = shift.arguments[1] = 2;  // T
         module->programs[0].launches[2].arguments[0] = 2;
         EXPECT_FALSE(checked(*module).proved());
     }

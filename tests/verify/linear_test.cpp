@@ -98,7 +98,8 @@ TEST(Linear, NeverProvesWhatAnAssignmentRefutes) {
                 for (std::int64_t z = -9; z <= 9; ++z) {
                     const std::map<Atom, std::int64_t> env = {{symbols[0], x}, {symbols[1], y}, {symbols[2], z}};
                     if (!std::all_of(facts.begin(), facts.end(), [&](const Condition& f) { return *truth(ints, f, env); })) continue;
-                    ASSERT_TRUE(*truth(ints, goal, env)) << "seed " << seed << ": " << ints.text(goal) << " at x=" << x << " y=" << y << " z=" << z;
+                    ASSERT_TRUE(*truth(ints, goal, env))
+                        << "seed " << seed << ": " << ints.text(goal) << " at x=" << x << " y=" << y << " z=" << z;
                 }
             }
         }
@@ -115,8 +116,10 @@ TEST(Linear, SettlesWhatTilesAsk) {
     EXPECT_TRUE(linear_implies(ints, {some, at_least(t, Poly(0)), less(t, whole)}, less(Poly(128) * t + c, n))) << "whole tiles lie inside";
     EXPECT_TRUE(linear_implies(ints, {some}, at_least(ints.maximum(Poly(1), whole) + Poly(1), all)));
     EXPECT_TRUE(linear_implies(ints, {}, either(less(c, Poly(64)), at_least(c, Poly(64)))));
-    EXPECT_TRUE(linear_implies(ints, {some, less(t, all), at_least(t, ints.maximum(Poly(1), whole))}, equals(t, whole))) << "the ragged tile";
-    EXPECT_FALSE(linear_implies(ints, {some, at_least(t, Poly(0)), less(t, all)}, less(Poly(128) * t + c, n))) << "a ragged tile sticks out";
+    EXPECT_TRUE(linear_implies(ints, {some, less(t, all), at_least(t, ints.maximum(Poly(1), whole))}, equals(t, whole)))
+        << "the ragged tile";
+    EXPECT_FALSE(linear_implies(ints, {some, at_least(t, Poly(0)), less(t, all)}, less(Poly(128) * t + c, n)))
+        << "a ragged tile sticks out";
     EXPECT_FALSE(linear_implies(ints, {some}, equals(whole, all)));
 }
 
@@ -124,7 +127,8 @@ TEST(Linear, IntegersAreRoundedTo) {
     Integers ints;
     const Poly x = Poly::of(ints.symbol("x")), y = Poly::of(ints.symbol("y"));
     // 2x + 4y = 7 has rational solutions and no integer one.
-    EXPECT_TRUE(linear_implies(ints, {at_least(Poly(2) * x + Poly(4) * y, Poly(7)), at_least(Poly(7), Poly(2) * x + Poly(4) * y)}, at_least(x, x + Poly(1))));
+    EXPECT_TRUE(linear_implies(ints, {at_least(Poly(2) * x + Poly(4) * y, Poly(7)), at_least(Poly(7), Poly(2) * x + Poly(4) * y)},
+                               at_least(x, x + Poly(1))));
     // Coefficients too large to add are given up, not wrapped.
     const Poly big = Poly(INT64_MAX / 2) * x, bigger = Poly(INT64_MAX / 3) * y;
     EXPECT_FALSE(linear_implies(ints, {at_least(big + bigger, Poly(0)), at_least(bigger - big, Poly(5))}, at_least(y, Poly(1000))));

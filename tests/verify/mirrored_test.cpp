@@ -24,21 +24,24 @@ N = tw.sizes("N")
 @tw.kernel(target="sm_80", computes="Y[n] = X[n] * 2")
 def pairs(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
 )" + loop + R"(        tw.store(Y[i * 128], tw.load(X[i * 128 : i * 128 + 128], fill=0.0) * 2.0)
-        j = )" + second + R"(
+        j = )" +
+           second + R"(
         tw.store(Y[j * 128], tw.load(X[j * 128 : j * 128 + 128], fill=0.0) * 2.0)
 )";
 }
 
-const std::string kPersistent = "    for t in tw.persistent(tw.cdiv(N, 256)):\n        i = t % tw.cdiv(N, 256)\n", kMirror = "2 * tw.cdiv(N, 256) - 1 - i";
+const std::string kPersistent = "    for t in tw.persistent(tw.cdiv(N, 256)):\n        i = t % tw.cdiv(N, 256)\n",
+                  kMirror = "2 * tw.cdiv(N, 256) - 1 - i";
 
 TEST(MirroredStores, CoverAllRows) { EXPECT_TRUE(proved(pairs(kPersistent, kMirror))); }
 
 TEST(MirroredStores, MustMeetTheirImage) {
-    EXPECT_FALSE(proved(pairs(kPersistent, "2 * tw.cdiv(N, 256) - i")));                    // one too far
-    EXPECT_FALSE(proved(pairs(kPersistent, "2 * tw.cdiv(N, 256) - 2 - i")));                // the last but one twice
-    EXPECT_FALSE(proved(pairs(kPersistent, "2 * tw.cdiv(N, 128) - 1 - i")));                // of another number
-    EXPECT_FALSE(proved(pairs(kPersistent, "tw.cdiv(N, 128) - 1 - i")));                    // an odd number of tiles: the middle one twice
-    EXPECT_FALSE(proved(pairs("    for t in tw.persistent(tw.cdiv(N, 512)):\n        i = t % tw.cdiv(N, 512)\n", "2 * tw.cdiv(N, 512) - 1 - i")));   // too few pairs
+    EXPECT_FALSE(proved(pairs(kPersistent, "2 * tw.cdiv(N, 256) - i")));      // one too far
+    EXPECT_FALSE(proved(pairs(kPersistent, "2 * tw.cdiv(N, 256) - 2 - i")));  // the last but one twice
+    EXPECT_FALSE(proved(pairs(kPersistent, "2 * tw.cdiv(N, 128) - 1 - i")));  // of another number
+    EXPECT_FALSE(proved(pairs(kPersistent, "tw.cdiv(N, 128) - 1 - i")));      // an odd number of tiles: the middle one twice
+    EXPECT_FALSE(proved(pairs("    for t in tw.persistent(tw.cdiv(N, 512)):\n        i = t % tw.cdiv(N, 512)\n",
+                              "2 * tw.cdiv(N, 512) - 1 - i")));  // too few pairs
 }
 
 std::string branches(const std::string& condition, const std::string& quick) {
@@ -55,8 +58,10 @@ def branches(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):
     for c in tw.range(tw.cdiv(N, 128)):
         x = tw.load(X[m, c * 128 : c * 128 + 128], fill=5.0)
         part = 0.0
-        if )py" + condition + R"py(:
-            part = tw.sum()py" + quick + R"py(, axis=0)
+        if )py" +
+           condition + R"py(:
+            part = tw.sum()py" +
+           quick + R"py(, axis=0)
         else:
             part = tw.sum(tw.where(tw.coord(x, 0) < N - c * 128, x, 0.0), axis=0)
         total = total + part
@@ -67,7 +72,7 @@ def branches(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):
 TEST(Branches, OneMayBeAShorterWayToTheOther) { EXPECT_TRUE(proved(branches("(c + 1) * 128 <= N", "x"))); }
 
 TEST(Branches, ThatDifferAreNotJoined) {
-    EXPECT_FALSE(proved(branches("(c + 1) * 128 <= N + 1", "x")));   // a fill gets in
+    EXPECT_FALSE(proved(branches("(c + 1) * 128 <= N + 1", "x")));  // a fill gets in
     EXPECT_FALSE(proved(branches("(c + 1) * 128 <= N", "x * 2.0")));
 }
 

@@ -2,8 +2,8 @@
 #include <set>
 
 #include "diagnose/check.h"
-#include "verify/kernel_test_support.h"
 #include "emulate/trial.h"
+#include "verify/kernel_test_support.h"
 #include "verify/order.h"
 
 namespace tw::verify {
@@ -20,7 +20,8 @@ std::set<std::string> faults(const ir::Kernel& kernel) {
     const OrderResult result = check_order(kernel);
     std::set<std::string> kinds;
     for (const emulate::Fault& f : result.faults) kinds.insert(emulate::name_of(f.kind));
-    const bool all_proved = std::all_of(result.obligations.begin(), result.obligations.end(), [](const Obligation& o) { return o.status == Status::proved; });
+    const bool all_proved =
+        std::all_of(result.obligations.begin(), result.obligations.end(), [](const Obligation& o) { return o.status == Status::proved; });
     EXPECT_EQ(all_proved, kinds.empty()) << "obligations and faults must tell one story";
     return kinds;
 }

@@ -28,7 +28,8 @@ def two_lives(X: tw.Tensor(f32, M, N), Z: tw.Tensor(bf16, M, N), Y: tw.Tensor(f3
     tw.store(s, tw.load(X[bm * 32 : bm * 32 + 32, bn * 32 : bn * 32 + 32], fill=0.0))
     tw.sync()
     x = tw.load(s)
-)py" + between + R"py(
+)py" + between +
+           R"py(
     tw.store(t, tw.load(Z[bm * 32 : bm * 32 + 32, bn * 32 : bn * 32 + 32], fill=0.0))
     tw.sync()
     z = tw.load(t)
@@ -58,14 +59,21 @@ TEST(Overlay, TheFirstLifeMayNotBeReadAfterTheSecondHasBegun) {
 std::string reshaped(const std::string& type, const std::string& to, const std::string& read) {
     return "import tilewright as tw\nfrom tilewright import bf16, f32, i32\n\nN = tw.sizes(\"N\")\n\n\n"
            "@tw.kernel(target=\"sm_80\", computes=\"Y[n] = X[n]\", threads=128)\n"
-           "def reshaped(X: tw.Tensor(" + type + ", N), Y: tw.Tensor(" + type + ", N)):\n"
+           "def reshaped(X: tw.Tensor(" +
+           type + ", N), Y: tw.Tensor(" + type +
+           ", N)):\n"
            "    i = tw.grid(tw.cdiv(N, 1024)) * 1024\n"
-           "    s = tw.shared(" + type + ", (1024,))\n"
-           "    t = tw.overlay(s, " + type + ", " + to + ")\n"
+           "    s = tw.shared(" +
+           type +
+           ", (1024,))\n"
+           "    t = tw.overlay(s, " +
+           type + ", " + to +
+           ")\n"
            "    tw.store(s, tw.load(X[i : i + 1024], fill=0.0))\n"
            "    tw.sync()\n"
            "    for r in tw.unroll(16):\n"
-           "        tw.store(Y[i + r * 64 : i + r * 64 + 64], tw.load(" + read + "))\n";
+           "        tw.store(Y[i + r * 64 : i + r * 64 + 64], tw.load(" +
+           read + "))\n";
 }
 
 TEST(Overlay, WhatOneViewWroteAnotherReads) {

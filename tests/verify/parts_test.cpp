@@ -8,8 +8,8 @@ namespace {
 using namespace testing_kernels;
 
 std::string kernel(const std::string& computes, const std::string& body, const std::string& dims = "N") {
-    return "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"" + computes + "\", threads=64)\ndef part(X: tw.Tensor(f32, " + dims +
-           "), Y: tw.Tensor(f32, " + dims + ")):\n" + body;
+    return "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"" +
+           computes + "\", threads=64)\ndef part(X: tw.Tensor(f32, " + dims + "), Y: tw.Tensor(f32, " + dims + ")):\n" + body;
 }
 
 diagnose::CheckResult checked(const std::string& text) {
@@ -26,7 +26,7 @@ std::string open_obligations(const diagnose::CheckResult& r) {
     return s;
 }
 
-const std::string tail =   // Y[n] for n >= 4
+const std::string tail =  // Y[n] for n >= 4
     "    tw.assume(N >= 4)\n"
     "    i = tw.grid(tw.cdiv(N - 4, 64)) * 64 + 4\n"
     "    tw.store(Y[i : i + 64], tw.load(X[i : i + 64], fill=0.0) * 2.0)\n";
@@ -68,7 +68,8 @@ TEST(Parts, TwoEquationsShareATensor) {
     EXPECT_TRUE(both.proved()) << open_obligations(both);
     std::string none = body + first;
     none.replace(none.find("N > 64"), 6, "N >= 64");
-    EXPECT_TRUE(checked(kernel("Y[n in 0:64] = 0; Y[n in 64:N] = X[n]", none)).violated()) << "N = 64 has no block, and nothing writes the first part";
+    EXPECT_TRUE(checked(kernel("Y[n in 0:64] = 0; Y[n in 64:N] = X[n]", none)).violated())
+        << "N = 64 has no block, and nothing writes the first part";
     EXPECT_FALSE(checked(kernel("Y[n in 0:64] = 0; Y[n in 64:N] = X[n]", body)).proved()) << "the first part is never written";
     EXPECT_FALSE(checked(kernel("Y[n in 0:65] = 0; Y[n in 64:N] = X[n]", body + first)).proved()) << "the parts meet";
 }
@@ -88,7 +89,8 @@ TEST(Parts, BoxesOfTwoDimensionsAndConstantIndices) {
 
 TEST(Folds, ASumCutWhereItMayHaveEnded) {
     const auto r = checked(
-        "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"S[m] = sum(n, X[m, n])\", threads=128)\n"
+        "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"S[m] "
+        "= sum(n, X[m, n])\", threads=128)\n"
         "def two_halves(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):\n"
         "    tw.assume(N <= 1024)\n"
         "    m = tw.grid(M)\n"
@@ -118,9 +120,9 @@ TEST(Pieces, OfARowAreProved) {
 
 TEST(Pieces, OfWhichOneIsMissingOrTooLongAreWrong) {
     const std::pair<const char*, const char*> wrong[] = {
-        {"    tw.store(Y[m, t : t + 4], tw.load(X[m, t : t + 4], fill=0.0))\n", ""},   // no tail
-        {"limit=(h,)), limit=(h,))", "limit=(h,)), limit=(h - 1,))"},                    // the head ends early
-        {"limit=(h,)), limit=(h,))", "limit=(h + 1,)), limit=(h + 1,))"},                // it reaches into the vectors
+        {"    tw.store(Y[m, t : t + 4], tw.load(X[m, t : t + 4], fill=0.0))\n", ""},  // no tail
+        {"limit=(h,)), limit=(h,))", "limit=(h,)), limit=(h - 1,))"},                 // the head ends early
+        {"limit=(h,)), limit=(h,))", "limit=(h + 1,)), limit=(h + 1,))"},             // it reaches into the vectors
         {"Y[m, t : t + 4], tw.load(X[m, t : t + 4]", "Y[m, t - 1 : t + 3], tw.load(X[m, t - 1 : t + 3]"},
         {"limit=(t,)), limit=(t,))", "limit=(t,)), limit=(t - 4,))"},
     };
@@ -137,7 +139,8 @@ TEST(Pieces, ThatDoNotReachTheNextOneAreNotProved) { EXPECT_FALSE(checked(pieces
 TEST(Pieces, UnderAConditionThatSomeRowsDoNotMeetAreNotProved) {
     const std::string store = "    tw.store(Y[m, 0:4], tw.load(X[m, 0:4], fill=0.0, limit=(h,)), limit=(h,))\n";
     EXPECT_FALSE(checked(pieces(store, "    if h > 1:\n    " + store)).proved());
-    EXPECT_TRUE(checked(pieces("    tw.store(Y[m, t :", "    if t < N:\n        tw.store(Y[m, t :")).proved());   // nothing is left out where nothing is left
+    EXPECT_TRUE(checked(pieces("    tw.store(Y[m, t :", "    if t < N:\n        tw.store(Y[m, t :"))
+                    .proved());  // nothing is left out where nothing is left
 }
 
 // The folds of the pieces are the fold of the row, and so are those of what is masked again.
@@ -155,7 +158,9 @@ TEST(Pieces, SumUpToTheRow) {
                "    tail = tw.load(X[m, t : t + 4], fill=0.0)\n"
                "    mu = (tw.sum(x, axis=0) + tw.sum(head, axis=0) + tw.sum(tail, axis=0)) / N\n"
                "    d = x - tw.where(tw.coord(x, 0) < t - h, mu, 0.0)\n"
-               "    dh = head - tw.where(tw.coord(head, 0) < " + end + ", mu, 0.0)\n"
+               "    dh = head - tw.where(tw.coord(head, 0) < " +
+               end +
+               ", mu, 0.0)\n"
                "    dt = tail - tw.where(tw.coord(tail, 0) < N - t, mu, 0.0)\n"
                "    tw.store(S[m], tw.sum(d * d, axis=0) + tw.sum(dh * dh, axis=0) + tw.sum(dt * dt, axis=0))\n";
     };

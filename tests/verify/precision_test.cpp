@@ -50,7 +50,6 @@ TEST_P(Precision, IsWhatTheFileSays) {
     EXPECT_FALSE(result.proved());
     ASSERT_TRUE(expected.starts_with("not proved: "));
     EXPECT_NE(reason.find(expected.substr(12)), std::string::npos) << "reason: " << reason;
-
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Precision, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
@@ -66,16 +65,25 @@ ir::Module module_of_text(const std::string& text) {
 std::string two_launches(const std::string& buffer, const std::string& stated) {
     return "import tilewright as tw\nfrom tilewright import bf16, f32\nN = tw.sizes(\"N\")\n"
            "@tw.kernel(target=\"sm_80\", computes=\"P[i] = X[i] * 3\", threads=128)\n"
-           "def first(X: tw.Tensor(f32, N), P: tw.Tensor(" + buffer + ", N)):\n"
+           "def first(X: tw.Tensor(f32, N), P: tw.Tensor(" +
+           buffer +
+           ", N)):\n"
            "    i = tw.grid(tw.cdiv(N, 512)) * 512\n"
-           "    tw.store(P[i : i + 512], (tw.load(X[i : i + 512], fill=0.0) * 3.0).to(" + buffer + "))\n"
+           "    tw.store(P[i : i + 512], (tw.load(X[i : i + 512], fill=0.0) * 3.0).to(" +
+           buffer +
+           "))\n"
            "@tw.kernel(target=\"sm_80\", computes=\"Y[i] = f32(P[i]) + 1\", threads=128)\n"
-           "def second(P: tw.Tensor(" + buffer + ", N), Y: tw.Tensor(f32, N)):\n"
+           "def second(P: tw.Tensor(" +
+           buffer +
+           ", N), Y: tw.Tensor(f32, N)):\n"
            "    i = tw.grid(tw.cdiv(N, 512)) * 512\n"
            "    tw.store(Y[i : i + 512], tw.load(P[i : i + 512], fill=0.0).to(f32) + 1.0)\n"
-           "@tw.program(computes=\"Y[i] = " + stated + "\")\n"
+           "@tw.program(computes=\"Y[i] = " +
+           stated +
+           "\")\n"
            "def both(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):\n"
-           "    P = tw.buffer(" + buffer + ", N)\n    first(X, P)\n    second(P, Y)\n";
+           "    P = tw.buffer(" +
+           buffer + ", N)\n    first(X, P)\n    second(P, Y)\n";
 }
 
 bool program_is_precise(const std::string& text) {
@@ -102,10 +110,10 @@ double tolerance_of(const std::string& name) {
 TEST(Tolerance, ComesFromTheCastsOfComputesAlone) {
     EXPECT_EQ(tolerance_of("tf32_in_one_pass"), 1e-5);
     EXPECT_EQ(tolerance_of("bf16_operands"), 1e-5);
-    EXPECT_EQ(tolerance_of("fp8_sums_that_grow"), 1e-5);          // tensors of fp8, a sum in f32
+    EXPECT_EQ(tolerance_of("fp8_sums_that_grow"), 1e-5);  // tensors of fp8, a sum in f32
     EXPECT_EQ(tolerance_of("tf32_stated"), 4 * 0x1p-10);
     EXPECT_EQ(tolerance_of("fp8_sums_stated_in_f16"), 4 * 0x1p-10);
-    EXPECT_EQ(tolerance_of("accumulator_in_f32"), 4 * 0x1p-7);    // a bf16 output
+    EXPECT_EQ(tolerance_of("accumulator_in_f32"), 4 * 0x1p-7);  // a bf16 output
 }
 
 emulate::Trial tried(const std::string& name, double tolerance = 0) {
@@ -126,7 +134,7 @@ TEST(Tolerance, OnePassOfTf32FailsWhereF32IsStated) {
 
 TEST(Tolerance, OneThatIsGivenIsHonoured) {
     EXPECT_FALSE(tried("tf32_in_one_pass", 0.1).failed());
-    EXPECT_TRUE(tried("tf32_in_three_products", 1e-9).failed());   // f32 itself is not as good
+    EXPECT_TRUE(tried("tf32_in_three_products", 1e-9).failed());  // f32 itself is not as good
 }
 
 TEST(Rounding, ASplitIsAsWrongAsTheFirstProductThatIsLeftOut) {
@@ -134,11 +142,11 @@ TEST(Rounding, ASplitIsAsWrongAsTheFirstProductThatIsLeftOut) {
     p.x = 0, p.y = 1;
     p.x_unit = p.y_unit = 0x1p-11;
     p.coefficients[{0, 0}] = 1;
-    EXPECT_NEAR(p.error(), 2 * 0x1p-11, 1e-6);   // the two products with a rest
+    EXPECT_NEAR(p.error(), 2 * 0x1p-11, 1e-6);  // the two products with a rest
     p.coefficients[{0, 1}] = 1;
     EXPECT_NEAR(p.error(), 0x1p-11, 1e-6);
     p.coefficients[{1, 0}] = 1;
-    EXPECT_NEAR(p.error(), 3 * 0x1p-22, 1e-9);   // low * low, and what is left of each
+    EXPECT_NEAR(p.error(), 3 * 0x1p-22, 1e-9);  // low * low, and what is left of each
     p.coefficients[{1, 0}] = 2;
     EXPECT_NEAR(p.error(), 0x1p-11, 1e-6);
 }

@@ -1,6 +1,6 @@
 // Programs: what the launches make of one another is what the program's `computes` says, or a run shows that it is not.
-#include "diagnose/check.h"
 #include "emulate/program.h"
+#include "diagnose/check.h"
 #include "verify/kernel_test_support.h"
 #include "verify/program.h"
 
@@ -47,7 +47,8 @@ def join(P: tw.Tensor(f32, 2, M), S: tw.Tensor(f32, M)):
     tw.store(S[i : i + 32], tw.load(P[0, i : i + 32], fill=0.0) + tw.load(P[1, i : i + 32], fill=0.0))
 
 
-@tw.program(computes=")py" + computes + R"py(")
+@tw.program(computes=")py" +
+           computes + R"py(")
 def row_sum(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):
     P = tw.buffer(f32, 2, M)
 )py" + body;

@@ -1,4 +1,5 @@
-// Tiles in sections whose width is a quotient of a size that no tile has: the last section may be narrower. Whatever the quotient, every tile is reached once.
+// Tiles in sections whose width is a quotient of a size that no tile has: the last section may be narrower. Whatever the quotient, every
+// tile is reached once.
 #include "diagnose/check.h"
 #include "verify/kernel_test_support.h"
 
@@ -7,7 +8,8 @@ namespace {
 
 using namespace testing_kernels;
 
-const std::string kSection = "tw.min(tw.max(1, 4096 // T), 4 * H)", kWidth = "tw.min(section, 4 * H - first)", kHead = "first + (t - first * n) % width";
+const std::string kSection = "tw.min(tw.max(1, 4096 // T), 4 * H)", kWidth = "tw.min(section, 4 * H - first)",
+                  kHead = "first + (t - first * n) % width";
 
 bool proved(const std::string& section, const std::string& width, const std::string& head, const std::string& shared = "h // 4") {
     diagnose::CheckOptions options;
@@ -27,8 +29,11 @@ def by_sections(X: tw.Tensor(f32, H, N), Y: tw.Tensor(f32, H * 4, N), Z: tw.Tens
         width = )" + width + R"(
         k = (t - first * n) // width
         h = )" + head + R"(
-        tw.store(Y[h, k * 128 : k * 128 + 128], tw.load(X[)" + shared + R"(, k * 128 : k * 128 + 128], fill=0.0) * 2.0)
-)"), options).proved();
+        tw.store(Y[h, k * 128 : k * 128 + 128], tw.load(X[)" +
+                                          shared + R"(, k * 128 : k * 128 + 128], fill=0.0) * 2.0)
+)"),
+                           options)
+        .proved();
 }
 
 TEST(SectionsOfTiles, ReachEveryTileOnce) { EXPECT_TRUE(proved(kSection, kWidth, kHead)); }

@@ -12,9 +12,13 @@ std::string rows(const std::string& longest, const std::string& shift) {
     return "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n"
            "@tw.kernel(target=\"sm_80\", computes=\"Y[m, n] = X[m, n] - sum(k, X[m, k])\", threads=32)\n"
            "def rows(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):\n"
-           "    tw.assume(N <= " + longest + ")\n"
+           "    tw.assume(N <= " +
+           longest +
+           ")\n"
            "    m = tw.grid(M)\n"
-           "    n = -(" + shift + ")\n"
+           "    n = -(" +
+           shift +
+           ")\n"
            "    x = tw.load(X[m, n : n + 128], fill=0.0)\n"
            "    tw.store(Y[m, n : n + 128], x - tw.sum(x, axis=0))\n";
 }
@@ -37,8 +41,9 @@ TEST(ShiftedRows, ATileThatDoesNotReachTheEndIsNotProved) {
     EXPECT_FALSE(diagnose::check(kernel_of_text(rows("127", "m % 4 * (N % 4) % 4")), {}).proved());
 }
 
-TEST(ShiftedRows, AnotherShiftIsNoVector) {   // right, but one element at a time
-    for (const char* shift : {"N % 4", "(m + 1) % 4 * (N % 4) % 4", "m % 4 * (N % 4) % 3"}) EXPECT_EQ(width(kernel_of_text(rows("125", shift))), 4) << shift;
+TEST(ShiftedRows, AnotherShiftIsNoVector) {  // right, but one element at a time
+    for (const char* shift : {"N % 4", "(m + 1) % 4 * (N % 4) % 4", "m % 4 * (N % 4) % 3"})
+        EXPECT_EQ(width(kernel_of_text(rows("125", shift))), 4) << shift;
     EXPECT_EQ(width(kernel_of_text(rows("125", "m % 2 * (N % 2) % 2"))), 8);
 }
 
@@ -56,8 +61,12 @@ std::string running_sums(const std::string& start, const std::string& chunks) {
            "def running_sums(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):\n"
            "    m = tw.grid(M)\n"
            "    n0 = -(m % 4 * (N % 4) % 4)\n"
-           "    carry = tw.full(f32, (), " + start + ")\n"
-           "    for c in tw.range(" + chunks + "):\n"
+           "    carry = tw.full(f32, (), " +
+           start +
+           ")\n"
+           "    for c in tw.range(" +
+           chunks +
+           "):\n"
            "        x = tw.load(X[m, n0 + c * 128 : n0 + c * 128 + 128], fill=0.0)\n"
            "        tw.store(Y[m, n0 + c * 128 : n0 + c * 128 + 128], tw.cumsum(x, axis=0) + carry)\n"
            "        carry = carry + tw.sum(x, axis=0)\n";
@@ -76,7 +85,9 @@ std::string pairs(const std::string& before) {
            "def pairs(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):\n"
            "    i = tw.grid(tw.cdiv(N, 128)) * 128\n"
            "    x = tw.load(X[i : i + 128], fill=0.0)\n"
-           "    y = tw.load(X[i - " + before + " : i - " + before + " + 128], fill=0.0)\n"
+           "    y = tw.load(X[i - " +
+           before + " : i - " + before +
+           " + 128], fill=0.0)\n"
            "    tw.store(Y[i : i + 128], x + y)\n";
 }
 

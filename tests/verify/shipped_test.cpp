@@ -14,7 +14,7 @@ using namespace testing_kernels;
 // that has become quadratic does not.
 void expect_quick(const ir::Kernel& kernel, const diagnose::CheckResult& result) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return;   // time says nothing here
+    return;  // time says nothing here
 #endif
     const double limit = kernel.name == "gemm" ? 1000 : kernel.name == "attention" ? 3000 : 4000;
     EXPECT_LT(result.milliseconds, limit) << kernel.name << " at line " << kernel.loc.line << ": milliseconds of processor time";
@@ -42,10 +42,12 @@ TEST_P(Shipped, IsProvedWithoutSearch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Shipped,
-                         ::testing::Values("vector_add", "bias_gelu", "softmax", "layernorm", "rmsnorm", "transpose", "gemm_sm80", "gemm_sm90", "gemm_cluster_sm90", "attention_sm90", "reductions", "cumsum", "split_k"),
+                         ::testing::Values("vector_add", "bias_gelu", "softmax", "layernorm", "rmsnorm", "transpose", "gemm_sm80",
+                                           "gemm_sm90", "gemm_cluster_sm90", "attention_sm90", "reductions", "cumsum", "split_k"),
                          [](const auto& info) { return std::string(info.param); });
 
-const std::vector<std::string> slow_files = {"gemm_deferred_sm90", "gemm_split_sm90", "gemm_fused_sm90", "softmax_sm90", "grouped_gemm_sm90", "gathered_swiglu_sm90"};
+const std::vector<std::string> slow_files = {"gemm_deferred_sm90", "gemm_split_sm90",   "gemm_fused_sm90",
+                                             "softmax_sm90",       "grouped_gemm_sm90", "gathered_swiglu_sm90"};
 
 // The files with the most to prove, whatever the verdict.
 TEST(Shipped, NoKernelIsFarOverTheBar) {

@@ -8,8 +8,8 @@ namespace {
 using namespace testing_kernels;
 
 std::string text(const std::string& computes, const std::string& body) {
-    return "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"" + computes +
-           "\", threads=64)\ndef rows(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):\n    m = tw.grid(M)\n" + body;
+    return "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n@tw.kernel(target=\"sm_80\", computes=\"" +
+           computes + "\", threads=64)\ndef rows(X: tw.Tensor(f32, M, N), S: tw.Tensor(f32, M)):\n    m = tw.grid(M)\n" + body;
 }
 
 diagnose::CheckResult checked(const std::string& source) {
@@ -53,30 +53,31 @@ TEST(Slots, ACutChunkIsShown) {
 }
 
 // A maximum for each place of a vector: each iteration folds a window of four elements, far from the one before.
-const std::string by_vectors = text("S[m] = logsumexp(n, X[m, n])",
-                                    "    tw.assume(N % 4 == 0)\n"
-                                    "    s = tw.shared(f32, (256,))\n"
-                                    "    v = tw.overlay(s, f32, (64, 4))\n"
-                                    "    top = tw.full(f32, (64,), -1e30)\n"
-                                    "    total = tw.zeros(f32, (64,))\n"
-                                    "    for c in tw.range(N // 256):\n"
-                                    "        tw.cp_async(s, X[m, c * 256 : c * 256 + 256])\n"
-                                    "        tw.cp_async_commit()\n"
-                                    "        tw.cp_async_wait(0)\n"
-                                    "        x = tw.load(v, layout=tw.rows())\n"
-                                    "        new_top = tw.maximum(top, tw.max(x, axis=1))\n"
-                                    "        total = total * tw.exp(top - new_top) + tw.sum(tw.exp(x - new_top[:, None]), axis=1)\n"
-                                    "        top = new_top\n"
-                                    "    rest = tw.load(X[m, N // 256 * 256 : N // 256 * 256 + 256], fill=float('-inf'))\n"
-                                    "    whole = tw.maximum(tw.max(top, axis=0), tw.max(rest, axis=0))\n"
-                                    "    tw.store(S[m], whole + tw.log(tw.sum(total * tw.exp(top - whole), axis=0) + tw.sum(tw.exp(rest - whole), axis=0)))\n");
+const std::string by_vectors =
+    text("S[m] = logsumexp(n, X[m, n])",
+         "    tw.assume(N % 4 == 0)\n"
+         "    s = tw.shared(f32, (256,))\n"
+         "    v = tw.overlay(s, f32, (64, 4))\n"
+         "    top = tw.full(f32, (64,), -1e30)\n"
+         "    total = tw.zeros(f32, (64,))\n"
+         "    for c in tw.range(N // 256):\n"
+         "        tw.cp_async(s, X[m, c * 256 : c * 256 + 256])\n"
+         "        tw.cp_async_commit()\n"
+         "        tw.cp_async_wait(0)\n"
+         "        x = tw.load(v, layout=tw.rows())\n"
+         "        new_top = tw.maximum(top, tw.max(x, axis=1))\n"
+         "        total = total * tw.exp(top - new_top) + tw.sum(tw.exp(x - new_top[:, None]), axis=1)\n"
+         "        top = new_top\n"
+         "    rest = tw.load(X[m, N // 256 * 256 : N // 256 * 256 + 256], fill=float('-inf'))\n"
+         "    whole = tw.maximum(tw.max(top, axis=0), tw.max(rest, axis=0))\n"
+         "    tw.store(S[m], whole + tw.log(tw.sum(total * tw.exp(top - whole), axis=0) + tw.sum(tw.exp(rest - whole), axis=0)))\n");
 
 TEST(Slots, ALogSumExpPerVectorIsProved) { EXPECT_TRUE(checked(by_vectors).proved()); }
 
 TEST(Slots, BrokenFormsPerVectorAreShown) {
-    for (const auto& [was, now] : {std::pair("total * tw.exp(top - new_top)", "total"),                  // no rescale
-                                   std::pair("X[m, c * 256 : c * 256 + 256]", "X[m, c * 128 : c * 128 + 256]"),   // windows that meet others
-                                   std::pair("N // 256 * 256 : N // 256 * 256 + 256", "0 : 256")}) {     // the first chunk for the rest
+    for (const auto& [was, now] : {std::pair("total * tw.exp(top - new_top)", "total"),                          // no rescale
+                                   std::pair("X[m, c * 256 : c * 256 + 256]", "X[m, c * 128 : c * 128 + 256]"),  // windows that meet others
+                                   std::pair("N // 256 * 256 : N // 256 * 256 + 256", "0 : 256")}) {  // the first chunk for the rest
         const auto r = checked(edited(by_vectors, was, now));
         ASSERT_TRUE(r.violated()) << now;
         EXPECT_TRUE(r.counterexample->confirmed) << now;

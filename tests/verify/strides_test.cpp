@@ -29,7 +29,9 @@ def copy(X: tw.Tensor(f32, M, N{1}), L: tw.Tensor(f32, LD), Y: tw.Tensor(f32, M,
     {2}
     bm, bn = tw.grid(tw.cdiv(M, 32), tw.cdiv(N, 32))
     tw.store(Y[bm * 32, bn * 32], tw.load(X[bm * 32 : bm * 32 + 32, bn * 32 : bn * 32 + 32], fill=0.0))
-)py", y.empty() && !l.strides.empty() ? ", strides=" + l.strides : y, x, l.assume.empty() ? "pass" : "tw.assume(" + l.assume + ")");
+)py",
+                       y.empty() && !l.strides.empty() ? ", strides=" + l.strides : y, x,
+                       l.assume.empty() ? "pass" : "tw.assume(" + l.assume + ")");
 }
 
 std::vector<Obligation> places_of(const std::string& text) {
@@ -55,32 +57,34 @@ TEST_P(Strides, AreProvedApartOrNot) {
     if (!GetParam().apart) EXPECT_NE(obligations[0].reason.find("may be"), std::string::npos) << obligations[0].reason;
 }
 
-INSTANTIATE_TEST_SUITE_P(Outputs, Strides, ::testing::ValuesIn(std::vector<Layout>{
-    {"default", "", "", true},
-    {"rows_overlap_by_one", "(N - 1, 1)", "N >= 2", false},
-    {"columns_overlap_by_one", "(1, M - 1)", "M >= 2", false},
-    {"all_rows_are_one", "(0, 1)", "", false},
-    {"all_columns_are_one", "(1, 0)", "", false},
-    {"one_element", "(0, 0)", "", false},
-    {"diagonal", "(1, 1)", "", false},
-    {"a_pitch_that_fits_small_rows_only", "(64, 1)", "", false},
-    {"a_pitch_that_fits_all_rows", "(64, 1)", "N <= 64", true},
-    {"a_pitch_one_short", "(64, 1)", "N <= 65", false},
-    {"columns_first", "(1, M)", "", true},
-    {"columns_first_by_the_wrong_size", "(1, N)", "", false},
-    {"rows_rounded_up", "((N + 7) // 8 * 8, 1)", "", true},
-    {"rows_rounded_down", "(N // 8 * 8, 1)", "", false},
-    {"rows_rounded_down_where_that_is_nothing", "(N // 8 * 8, 1)", "N % 8 == 0", true},
-    {"a_leading_dimension_of_which_nothing_is_known", "(LD, 1)", "", false},
-    {"a_leading_dimension_that_is_long_enough", "(LD, 1)", "LD >= N", true},
-    {"a_leading_dimension_that_is_one_short", "(LD, 1)", "LD >= N - 1", false},
-    {"every_second_element", "(2 * N, 2)", "", true},
-    {"interleaved_rows_that_meet", "(2, 3)", "", false},
-    {"half_a_row", "(tw.max(N // 2, 1), 1)", "", false},
-    {"the_longer_of_two", "(tw.max(N, LD), 1)", "", true},
-    {"the_shorter_of_two", "(tw.min(N, LD), 1)", "", false},
-    {"before_the_first", "(N, 8 - N)", "", false},
-}), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Outputs, Strides,
+                         ::testing::ValuesIn(std::vector<Layout>{
+                             {"default", "", "", true},
+                             {"rows_overlap_by_one", "(N - 1, 1)", "N >= 2", false},
+                             {"columns_overlap_by_one", "(1, M - 1)", "M >= 2", false},
+                             {"all_rows_are_one", "(0, 1)", "", false},
+                             {"all_columns_are_one", "(1, 0)", "", false},
+                             {"one_element", "(0, 0)", "", false},
+                             {"diagonal", "(1, 1)", "", false},
+                             {"a_pitch_that_fits_small_rows_only", "(64, 1)", "", false},
+                             {"a_pitch_that_fits_all_rows", "(64, 1)", "N <= 64", true},
+                             {"a_pitch_one_short", "(64, 1)", "N <= 65", false},
+                             {"columns_first", "(1, M)", "", true},
+                             {"columns_first_by_the_wrong_size", "(1, N)", "", false},
+                             {"rows_rounded_up", "((N + 7) // 8 * 8, 1)", "", true},
+                             {"rows_rounded_down", "(N // 8 * 8, 1)", "", false},
+                             {"rows_rounded_down_where_that_is_nothing", "(N // 8 * 8, 1)", "N % 8 == 0", true},
+                             {"a_leading_dimension_of_which_nothing_is_known", "(LD, 1)", "", false},
+                             {"a_leading_dimension_that_is_long_enough", "(LD, 1)", "LD >= N", true},
+                             {"a_leading_dimension_that_is_one_short", "(LD, 1)", "LD >= N - 1", false},
+                             {"every_second_element", "(2 * N, 2)", "", true},
+                             {"interleaved_rows_that_meet", "(2, 3)", "", false},
+                             {"half_a_row", "(tw.max(N // 2, 1), 1)", "", false},
+                             {"the_longer_of_two", "(tw.max(N, LD), 1)", "", true},
+                             {"the_shorter_of_two", "(tw.min(N, LD), 1)", "", false},
+                             {"before_the_first", "(N, 8 - N)", "", false},
+                         }),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(StridesOfInputs, MayMeetButNotLieBeforeTheFirst) {
     const auto broadcast = places_of(copy_of({"", "", "", true}, "", ", strides=(0, 1)"));

@@ -80,20 +80,24 @@ TEST(Team, RunsUnderHostileSchedules) {
             emulate::TrialOptions options;
             options.emulator.schedule = schedule;
             const emulate::Trial trial = emulate::run_trial(k, named_sizes(k, {{"M", rows}, {"N", 1540}}), options);
-            EXPECT_TRUE(!trial.failed() && trial.refused.empty()) << trial.summary(k) << " " << trial.refused << schedule.describe() << ", " << rows << " rows";
+            EXPECT_TRUE(!trial.failed() && trial.refused.empty())
+                << trial.summary(k) << " " << trial.refused << schedule.describe() << ", " << rows << " rows";
         }
     }
 }
 
 TEST(Team, OrderIsDemanded) {
     EXPECT_EQ(first_fault(text), "");
-    EXPECT_EQ(first_fault(with("depth=4", "depth=3")), "barrier");                       // a fourth message while three are on their way
-    EXPECT_EQ(first_fault(with("row.receive(m)", "row.receive(m + 1)")), "barrier");     // message 0 is next
+    EXPECT_EQ(first_fault(with("depth=4", "depth=3")), "barrier");                    // a fourth message while three are on their way
+    EXPECT_EQ(first_fault(with("row.receive(m)", "row.receive(m + 1)")), "barrier");  // message 0 is next
     EXPECT_EQ(first_fault(with("send(row, s, m + 3, n)", "send(row, s, m + 2, n)")), "barrier");
-    EXPECT_EQ(first_fault(with("messages=M", "messages=M + 1")), "barrier");             // one is never sent
-    EXPECT_EQ(first_fault(with("    for k in tw.range(3):\n        ask(s, X, k + 2, n)\n        send(row, s, k, n)\n    for m in tw.range(M):\n        ask(s, X, m + 5, n)\n        send(row, s, m + 3, n)\n        first, second = row.receive(m)",
-                               "    for m in tw.range(M):\n        ask(s, X, m + 2, n)\n        first, second = row.receive(m)\n        send(row, s, m, n)")),
-              "deadlock");                                                               // waited for before it is sent
+    EXPECT_EQ(first_fault(with("messages=M", "messages=M + 1")), "barrier");  // one is never sent
+    EXPECT_EQ(
+        first_fault(with(
+            "    for k in tw.range(3):\n        ask(s, X, k + 2, n)\n        send(row, s, k, n)\n    for m in tw.range(M):\n        ask(s, "
+            "X, m + 5, n)\n        send(row, s, m + 3, n)\n        first, second = row.receive(m)",
+            "    for m in tw.range(M):\n        ask(s, X, m + 2, n)\n        first, second = row.receive(m)\n        send(row, s, m, n)")),
+        "deadlock");  // waited for before it is sent
 }
 
 // A thread's copy may land as soon as it is asked for: not over a row that the thread has still to read.
@@ -105,12 +109,12 @@ TEST(Team, RingOfTooFewSlots) {
 
 TEST(Team, WrongValuesAreNotProved) {
     const std::pair<const char*, const char*> changes[] = {
-        {"tw.grid(4)", "tw.grid(3)"},                                    // part of the row belongs to nobody
+        {"tw.grid(4)", "tw.grid(3)"},  // part of the row belongs to nobody
         {"N <= 4 * 512", "N <= 5 * 512"},
-        {"n = rank * 512", "n = 0"},                                     // every block takes the same columns
+        {"n = rank * 512", "n = 0"},  // every block takes the same columns
         {"row.send(k, x, x * x)", "row.send(k, x * x, x)"},
         {"tw.coord(x, 0) < N - n", "tw.coord(x, 0) < N - n - 4"},
-        {"tw.load(s[m % 6])", "tw.load(s[(m + 1) % 6])"},                // another row than the sums'
+        {"tw.load(s[m % 6])", "tw.load(s[(m + 1) % 6])"},  // another row than the sums'
     };
     for (const auto& [from, to] : changes) {
         EXPECT_FALSE(checked(with(from, to)).proved()) << from << " -> " << to;

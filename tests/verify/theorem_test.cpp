@@ -1,5 +1,6 @@
-// The side conditions of the cut-off theorem (docs/verifier.md), lanes, arrivals and tile orders: each file of theorem/ is a small kernel. `bad_*` fail on
-// some instance, mostly far from small ones, and may not be proved; `ok_*` beside them have the same form, are right, and should be.
+// The side conditions of the cut-off theorem (docs/verifier.md), lanes, arrivals and tile orders: each file of theorem/ is a small kernel.
+// `bad_*` fail on some instance, mostly far from small ones, and may not be proved; `ok_*` beside them have the same form, are right, and
+// should be.
 #include "diagnose/check.h"
 #include "verify/kernel_test_support.h"
 

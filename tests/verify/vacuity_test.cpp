@@ -16,7 +16,8 @@ N = tw.sizes("N")
 
 @tw.kernel(target="sm_80", computes="Z[n] = X[n]", threads=64)
 def copy(X: tw.Tensor(f32, N), Z: tw.Tensor(f32, N)):
-)" + lines + R"(
+)" + lines +
+           R"(
     i = tw.grid(tw.cdiv(N, 64)) * 64
     x = tw.load(X[i : i + 64], fill=0.0)
     tw.store(Z[i : i + 64], x)
@@ -61,7 +62,8 @@ TEST(Vacuity, AssumptionsThatExcludeEachOtherProveNothing) {
 
 TEST(Vacuity, AnExpectThatNoLaunchReachesSaysNothing) {
     auto status = [](const std::string& condition) {
-        for (const Obligation& o : checked(copy_with("    b = tw.block(0)\n    if " + condition + ":\n        tw.expect(64 * b < N)")).obligations) {
+        for (const Obligation& o :
+             checked(copy_with("    b = tw.block(0)\n    if " + condition + ":\n        tw.expect(64 * b < N)")).obligations) {
             if (o.kind == "expect") return o.status;
         }
         ADD_FAILURE() << "no assertion was made under " << condition;
@@ -84,7 +86,8 @@ M, N = tw.sizes("M N")
 def transpose(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, N, M)):
     bn, bm = tw.grid(tw.cdiv(N, 32), tw.cdiv(M, 32))
     s = tw.shared(f32, (32, 32), pad=1)
-    if )" + condition + R"(:
+    if )" + condition +
+           R"(:
         tw.store(s, tw.load(X[bm * 32 : bm * 32 + 32, bn * 32 : bn * 32 + 32], fill=0.0))
         tw.sync()
         tw.store(Y[bn * 32, bm * 32], tw.load(s.T))

@@ -43,7 +43,8 @@ TEST(Values, CountsOfPartsOverASizeAddUpToOne) {
     EXPECT_NE(w.values.add(share(w.n - 8), share(7)), a);
     EXPECT_NE(w.values.add(share(w.n - 8), share(w.h)), a);
     const Value squared = w.values.product({{w.values.index(w.n - 8), 2}, {size, -2}});
-    EXPECT_EQ(w.values.sum(0, {{1, squared}, {16, w.values.product({{size, -1}})}, {-64, w.values.product({{size, -2}})}}), w.values.number(1));
+    EXPECT_EQ(w.values.sum(0, {{1, squared}, {16, w.values.product({{size, -1}})}, {-64, w.values.product({{size, -2}})}}),
+              w.values.number(1));
 }
 
 TEST(Values, ElementsDifferByTensorAndIndex) {
@@ -72,7 +73,7 @@ TEST(Values, DroppedOrDoubledRescaleDoesNot) {
 
 TEST(Values, AMaskClipsASumOnlyWithZero) {
     World w;
-    w.prover.assume(at_least(w.h, w.n));   // the tile reaches past the row
+    w.prover.assume(at_least(w.h, w.n));  // the tile reaches past the row
     const Condition inside = less(Poly::of(w.j), w.n);
     auto masked = [&](double fill) { return w.values.where(inside, w.x(Poly::of(w.j)), w.values.number(fill)); };
     const Value wanted = w.values.simplified(w.sum_x(0, w.n));
@@ -85,7 +86,9 @@ TEST(Values, AMaskClipsAMaximumOnlyWithMinusInfinity) {
     World w;
     w.prover.assume(at_least(w.h, w.n));
     const Condition inside = less(Poly::of(w.j), w.n);
-    auto top = [&](double fill) { return w.values.simplified(w.values.reduce("max", w.j, 0, w.h, w.values.where(inside, w.x(Poly::of(w.j)), w.values.number(fill)))); };
+    auto top = [&](double fill) {
+        return w.values.simplified(w.values.reduce("max", w.j, 0, w.h, w.values.where(inside, w.x(Poly::of(w.j)), w.values.number(fill))));
+    };
     const Value wanted = w.values.simplified(w.max_x(0, w.n));
     EXPECT_EQ(top(-std::numeric_limits<double>::infinity()), wanted);
     EXPECT_NE(top(0), wanted);

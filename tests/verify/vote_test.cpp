@@ -63,8 +63,11 @@ TEST(Vote, AnotherWayToTheSameValuesIsProved) {
 }
 
 TEST(Vote, ABranchThatLosesAChunkIsShown) {
-    const auto r = checked(edited(logsumexp, "        for c in tw.range(tw.cdiv(N, 32)):\n            x = tw.load(X[m : m + 2, c * 32 : c * 32 + 32], fill=float(\"-inf\"), layout=tw.warp_rows(vector=1))\n            again",
-                                 "        for c in tw.range(1, tw.cdiv(N, 32)):\n            x = tw.load(X[m : m + 2, c * 32 : c * 32 + 32], fill=float(\"-inf\"), layout=tw.warp_rows(vector=1))\n            again"));
+    const auto r = checked(edited(logsumexp,
+                                  "        for c in tw.range(tw.cdiv(N, 32)):\n            x = tw.load(X[m : m + 2, c * 32 : c * 32 + 32], "
+                                  "fill=float(\"-inf\"), layout=tw.warp_rows(vector=1))\n            again",
+                                  "        for c in tw.range(1, tw.cdiv(N, 32)):\n            x = tw.load(X[m : m + 2, c * 32 : c * 32 + "
+                                  "32], fill=float(\"-inf\"), layout=tw.warp_rows(vector=1))\n            again"));
     ASSERT_TRUE(r.violated());
     EXPECT_TRUE(r.counterexample->confirmed);
 }
@@ -75,8 +78,9 @@ TEST(Vote, AReferenceThatMovesWithoutTheSumsIsShown) {
     EXPECT_TRUE(r.counterexample->confirmed);
 }
 
-TEST(Vote, ARareBranchIsNotBelievedUnseen) {   // no data of the search takes it: still not proved
-    const auto r = checked(edited(edited(logsumexp, "total > 2.0", "total > 1.0e30"), "        s = top + tw.log(again)", "        s = top + tw.log(total)"));
+TEST(Vote, ARareBranchIsNotBelievedUnseen) {  // no data of the search takes it: still not proved
+    const auto r = checked(
+        edited(edited(logsumexp, "total > 2.0", "total > 1.0e30"), "        s = top + tw.log(again)", "        s = top + tw.log(total)"));
     EXPECT_FALSE(r.proved());
 }
 
@@ -97,7 +101,7 @@ def raised(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
         y = x + 1.0
     tw.store(Y[i : i + 128], y)
 )py";
-    EXPECT_FALSE(checked(source).proved());   // the branch leaves another value, and data is no proof of which
+    EXPECT_FALSE(checked(source).proved());  // the branch leaves another value, and data is no proof of which
     const ir::Kernel k = kernel_of_text(source);
     const emulate::Trial trial = emulate::run_trial(k, {512}, {});
     EXPECT_EQ(trial.refused, "");
@@ -140,9 +144,10 @@ TEST(Vote, WhatChangesNothingWhereNobodyVotesForItIsProved) {
 }
 
 TEST(Vote, WhatMattersToWarpsThatDoNotVoteIsNotProved) {
-    EXPECT_FALSE(checked(edited(argmax, "x >= best[:, None]", "x > best[:, None]")).proved());              // a row of minus infinities has no place
-    EXPECT_FALSE(checked(edited(argmax, "x >= best[:, None]", "x >= best[:, None] + 1.0")).proved());       // a little better is not taken in
-    EXPECT_FALSE(checked(edited(argmax, "tw.where(best == new_best, place, float(\"inf\"))", "place")).proved());   // the place of another value
+    EXPECT_FALSE(checked(edited(argmax, "x >= best[:, None]", "x > best[:, None]")).proved());  // a row of minus infinities has no place
+    EXPECT_FALSE(checked(edited(argmax, "x >= best[:, None]", "x >= best[:, None] + 1.0")).proved());  // a little better is not taken in
+    EXPECT_FALSE(
+        checked(edited(argmax, "tw.where(best == new_best, place, float(\"inf\"))", "place")).proved());  // the place of another value
     EXPECT_FALSE(checked(edited(argmax, "x == new_best[:, None]", "x == best[:, None]")).proved());
 }
 

@@ -8,21 +8,35 @@ namespace {
 using namespace testing_kernels;
 
 struct Form {
-    std::string dtype = "bf16", computes = "Y[m, n] = X[m, n]", pad = "8 + 5", assumed = "N % 8 == 5", row = "i * 8", column = "j * 32", sync = "tw.sync()", stored = "tw.load(s)";
+    std::string dtype = "bf16", computes = "Y[m, n] = X[m, n]", pad = "8 + 5", assumed = "N % 8 == 5", row = "i * 8", column = "j * 32",
+                sync = "tw.sync()", stored = "tw.load(s)";
 };
 
 std::string text(const Form& f) {
     return "import tilewright as tw\nfrom tilewright import bf16, f32\n\nM, N = tw.sizes(\"M N\")\n\n\n"
-           "@tw.kernel(target=\"sm_80\", computes=\"" + f.computes + "\", threads=32)\n"
-           "def copied(X: tw.Tensor(" + f.dtype + ", M, N), Y: tw.Tensor(" + f.dtype + ", M, N)):\n"
-           "    tw.assume(" + f.assumed + ")\n"
+           "@tw.kernel(target=\"sm_80\", computes=\"" +
+           f.computes +
+           "\", threads=32)\n"
+           "def copied(X: tw.Tensor(" +
+           f.dtype + ", M, N), Y: tw.Tensor(" + f.dtype +
+           ", M, N)):\n"
+           "    tw.assume(" +
+           f.assumed +
+           ")\n"
            "    j, i = tw.grid(tw.cdiv(N, 32), tw.cdiv(M, 8))\n"
-           "    s = tw.shared(" + f.dtype + ", (8, 32), pad=" + f.pad + ")\n"
-           "    tw.cp_async(s, X[" + f.row + " : " + f.row + " + 8, " + f.column + " : " + f.column + " + 32], whole_vectors=True)\n"
+           "    s = tw.shared(" +
+           f.dtype + ", (8, 32), pad=" + f.pad +
+           ")\n"
+           "    tw.cp_async(s, X[" +
+           f.row + " : " + f.row + " + 8, " + f.column + " : " + f.column +
+           " + 32], whole_vectors=True)\n"
            "    tw.cp_async_commit()\n"
            "    tw.cp_async_wait(0)\n"
-           "    " + f.sync + "\n"
-           "    tw.store(Y[i * 8 : i * 8 + 8, j * 32 : j * 32 + 32], " + f.stored + ")\n";
+           "    " +
+           f.sync +
+           "\n"
+           "    tw.store(Y[i * 8 : i * 8 + 8, j * 32 : j * 32 + 32], " +
+           f.stored + ")\n";
 }
 
 ir::CpAsync& copy_of(ir::Kernel& k) {
@@ -57,12 +71,12 @@ TEST(WholeVectors, OfRowsThatLieAlikeAreProved) {
 }
 
 TEST(WholeVectors, OfRowsThatLieOtherwiseAreRefused) {
-    EXPECT_TRUE(refused({.pad = "8 + 4"}));                              // another pitch
-    EXPECT_TRUE(refused({.pad = "1"}));                          // alike, but no room between the rows
-    EXPECT_TRUE(refused({.assumed = "N >= 5"}));                         // any pitch
-    EXPECT_TRUE(refused({.row = "i * 8 + 1"}));                          // the first row begins beside a vector
+    EXPECT_TRUE(refused({.pad = "8 + 4"}));       // another pitch
+    EXPECT_TRUE(refused({.pad = "1"}));           // alike, but no room between the rows
+    EXPECT_TRUE(refused({.assumed = "N >= 5"}));  // any pitch
+    EXPECT_TRUE(refused({.row = "i * 8 + 1"}));   // the first row begins beside a vector
     EXPECT_TRUE(refused({.column = "j * 32 + 3"}));
-    EXPECT_TRUE(refused({.column = "j * 32 - 8"}));                      // before the row: of row 0, before the tensor
+    EXPECT_TRUE(refused({.column = "j * 32 - 8"}));  // before the row: of row 0, before the tensor
 }
 
 TEST(WholeVectors, AreCheckedInTheLastForm) {
@@ -79,8 +93,10 @@ TEST(WholeVectors, AreCheckedInTheLastForm) {
     EXPECT_FALSE(with([](ir::Kernel& k) { copy_of(k).whole_vectors = false; }));
     EXPECT_FALSE(with([](ir::Kernel& k) { copy_of(k).src.origin[1] = copy_of(k).src.origin[1] + ir::Expr(1); }));
     EXPECT_FALSE(with([](ir::Kernel& k) { copy_of(k).src.limit[1] = ir::Expr(9); }));
-    EXPECT_FALSE(with([](ir::Kernel& k) { k.tensors[0].strides[0] = k.tensors[0].dims[1] + ir::Expr(8); }));   // what lies between the rows is not of the tensor
-    EXPECT_FALSE(with([](ir::Kernel& k) {   // another buffer in the room between the rows
+    EXPECT_FALSE(with([](ir::Kernel& k) {
+        k.tensors[0].strides[0] = k.tensors[0].dims[1] + ir::Expr(8);
+    }));                                   // what lies between the rows is not of the tensor
+    EXPECT_FALSE(with([](ir::Kernel& k) {  // another buffer in the room between the rows
         k.buffers.push_back(k.buffers[0]);
         k.buffers.back().name = "t";
     }));
@@ -89,7 +105,8 @@ TEST(WholeVectors, AreCheckedInTheLastForm) {
 TEST(WholeVectors, BringAnythingFromOutsideTheTensor) {
     EXPECT_TRUE(proved(kernel_of_text(text({.stored = "tw.where(tw.coord(tw.load(s), 1) + j * 32 < N, tw.load(s), 0.0)"}))));
     const std::string total = "tw.sum(tw.load(s).to(f32), axis=1)[:, None] + tw.zeros(f32, (8, 32))";
-    const Form sums{.computes = "Y[m, n] = bf16(sum(k, f32(X[m, k])))", .assumed = "N % 8 == 5 and N <= 32", .stored = "(" + total + ").to(bf16)"};
+    const Form sums{
+        .computes = "Y[m, n] = bf16(sum(k, f32(X[m, k])))", .assumed = "N % 8 == 5 and N <= 32", .stored = "(" + total + ").to(bf16)"};
     EXPECT_FALSE(proved(kernel_of_text(text(sums))));
 }
 

@@ -16,11 +16,11 @@ TEST(Widths, WhatTheLoweringChoosesIsAligned) {
 }
 
 TEST(Widths, AWiderAccessThanTheAssumptionsAllowIsNotProved) {
-    ir::Kernel k = kernel_of("kernels/gemm_sm80.py");   // copies of 16 bytes lean on K % 8 == 0
+    ir::Kernel k = kernel_of("kernels/gemm_sm80.py");  // copies of 16 bytes lean on K % 8 == 0
     ASSERT_EQ(check_widths(k).size(), 1u);
     k.assumptions.clear();
     EXPECT_EQ(check_widths(k).front().status, Status::not_proved);
-    k = kernel_of("kernels/reductions.py");             // nothing is assumed of N
+    k = kernel_of("kernels/reductions.py");  // nothing is assumed of N
     int wider = 0;
     ir::for_each_stmt(k.body, [&](ir::Stmt& s) {
         if (auto* l = std::get_if<ir::LoadGlobal>(&s.op)) l->vector_bytes *= 2, ++wider;
@@ -39,7 +39,7 @@ TEST(Widths, FourLanesThatStoreTogether) {
         EXPECT_EQ(found, 1);
         return check_widths(k).front().status;
     };
-    ir::Kernel k = kernel_of("kernels/gemm_sm80.py");   // rows are multiples of 8 elements, tiles may end beyond them
+    ir::Kernel k = kernel_of("kernels/gemm_sm80.py");  // rows are multiples of 8 elements, tiles may end beyond them
     EXPECT_EQ(with_store(k, [](ir::StoreGlobal&) {}), Status::proved);
     EXPECT_EQ(with_store(k, [](ir::StoreGlobal& st) { st.vector_bytes = 8; }), Status::not_proved);
     EXPECT_EQ(with_store(k, [](ir::StoreGlobal& st) { st.dst.origin[1] = st.dst.origin[1] + ir::Expr(4); }), Status::not_proved);
@@ -56,7 +56,7 @@ TEST(Widths, LayoutsAreOneToOne) {
         ASSERT_EQ(check_buffers(k).size(), 1u) << file;
         EXPECT_EQ(check_buffers(k).front().status, Status::not_proved);
     }
-    ir::Kernel k = kernel_of("kernels/transpose.py");   // steps that interleave are fine where no sum repeats
+    ir::Kernel k = kernel_of("kernels/transpose.py");  // steps that interleave are fine where no sum repeats
     k.buffers[0].dims = {{{2}, {3}}, {{2}, {2}}};
     EXPECT_TRUE(check_buffers(k).empty());
     k.buffers[0].dims = {{{3}, {2}}, {{2}, {4}}};

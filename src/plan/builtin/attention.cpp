@@ -1,20 +1,20 @@
 // The attention skeleton: scores from a product, a softmax over the keys (relative to a running maximum), a product with the values.
 //
-//   O[.., i, d] = sum(j, exp(s[i, j]) * V[.., j, d]) / sum(j, exp(s[i, j])),   s = anything elementwise over sum(e, Q[.., i, e] * K[.., j, e])
+//   O[.., i, d] = sum(j, exp(s[i, j]) * V[.., j, d]) / sum(j, exp(s[i, j])),   s = anything elementwise over sum(e, Q[.., i, e] * K[.., j,
+//   e])
 //
 // j runs over all keys or, causally, over those up to i; log(sum(j, exp(s))) may be a second output. Choices of the sketch:
 //   roles      0: one warpgroup copies and computes; 1: a TMA producer and `consumers` consumers of 64 query rows around two rings
 //   overlap    1: the scores of the next keys are computed while the exponentials of the present ones are made
 //   skip       1: causal: the walk over the keys ends at the diagonal
-//   order      longest: causal: tiles of queries that see the most keys begin first; rising: a persistent block's tiles, short to long and back
-//   peel       1: key tiles that every row sees whole go without a mask
-//   walk       back: from the last key tile to the first: the one that needs a mask comes first, the others need none
-//   stay       1: the reference of the exponentials is the first tile's maximum and stays; rows that outgrow it are computed again, key by key
-//   persistent 1: as many blocks as fit walk over the tiles of queries; causal: a long and a short tile in turn, so that all blocks do as much
-//   store      tma: the output leaves through shared memory
-//   fold       1: the factor of the scores goes into the exponent, whose reference is the maximum of the bare products
-//   lazy       1: that reference is rounded up to a multiple of 8 powers of two: it rarely moves, and then nothing is rescaled
-//   bn, stages, approx; qstages: tiles of queries on their way to a persistent block
+//   order      longest: causal: tiles of queries that see the most keys begin first; rising: a persistent block's tiles, short to long and
+//   back peel       1: key tiles that every row sees whole go without a mask walk       back: from the last key tile to the first: the one
+//   that needs a mask comes first, the others need none stay       1: the reference of the exponentials is the first tile's maximum and
+//   stays; rows that outgrow it are computed again, key by key persistent 1: as many blocks as fit walk over the tiles of queries; causal:
+//   a long and a short tile in turn, so that all blocks do as much store      tma: the output leaves through shared memory fold       1:
+//   the factor of the scores goes into the exponent, whose reference is the maximum of the bare products lazy       1: that reference is
+//   rounded up to a multiple of 8 powers of two: it rarely moves, and then nothing is rescaled bn, stages, approx; qstages: tiles of
+//   queries on their way to a persistent block
 #include <functional>
 #include <numbers>
 
@@ -31,14 +31,14 @@ constexpr const char* kLn2 = "0.6931471805599453";
 
 struct Attention {
     std::string problem;
-    std::size_t out = 0;                  // equation of O
-    int lse = -1;                         // equation of the logarithm of the sums, or -1
+    std::size_t out = 0;  // equation of O
+    int lse = -1;         // equation of the logarithm of the sums, or -1
     Term score, qk;
     int score_equation = 0;
-    ir::Term q, k, v;                     // elements
-    int i = -1, j = -1;                   // variables in O's equation
+    ir::Term q, k, v;    // elements
+    int i = -1, j = -1;  // variables in O's equation
     bool causal = false;
-    double factor = 0;                    // positive: the score is factor * qk; 0: it is something else
+    double factor = 0;  // positive: the score is factor * qk; 0: it is something else
     std::int64_t d = 0, e = 0;
     std::string i_extent, j_extent;
     target::DType dtype = target::DType::BF16;
@@ -52,7 +52,10 @@ Term exponent_of(const Term& t) {
 Attention analyse(const tasks::Task& task) {
     Attention a;
     const ir::Kernel& spec = *task.spec;
-    const auto fail = [&](const std::string& why) { if (a.problem.empty()) a.problem = why; return a; };
+    const auto fail = [&](const std::string& why) {
+        if (a.problem.empty()) a.problem = why;
+        return a;
+    };
     for (std::size_t n = 0; n < spec.computes.equations.size(); ++n) {
         const Term value = without_casts(spec.computes.equations[n].value);
         if (value->kind == TermKind::apply && value->name == "log") {
@@ -83,9 +86,13 @@ Attention analyse(const tasks::Task& task) {
     std::set<int> bounds;
     variables_of(sum->indices[1], bounds);
     a.causal = !bounds.empty();
-    if (!sum->indices[0].is_constant(0) || (a.causal && bounds != std::set<int>{a.i})) return fail("the keys are neither all nor those up to the query");
+    if (!sum->indices[0].is_constant(0) || (a.causal && bounds != std::set<int>{a.i}))
+        return fail("the keys are neither all nor those up to the query");
     const std::function<void(const Term&)> find = [&](const Term& t) {
-        if (t->kind == TermKind::reduce && !a.qk) { a.qk = t; return; }
+        if (t->kind == TermKind::reduce && !a.qk) {
+            a.qk = t;
+            return;
+        }
         for (const Term& x : t->args) find(x);
     };
     find(a.score);
@@ -101,14 +108,18 @@ Attention analyse(const tasks::Task& task) {
     const auto tensor = [&](const Term& t) -> const ir::Tensor& { return spec.tensors[static_cast<std::size_t>(t->id)]; };
     const auto last_two = [&](const Term& t, int row, int column) {
         const std::size_t r = t->indices.size();
-        return r >= 2 && t->indices[r - 1].kind() == ExprKind::var && t->indices[r - 1]->id == column && t->indices[r - 2].kind() == ExprKind::var && t->indices[r - 2]->id == row;
+        return r >= 2 && t->indices[r - 1].kind() == ExprKind::var && t->indices[r - 1]->id == column &&
+               t->indices[r - 2].kind() == ExprKind::var && t->indices[r - 2]->id == row;
     };
-    if (!last_two(a.q, a.i, a.qk->id) || !last_two(a.k, a.j, a.qk->id) || !last_two(a.v, a.j, eq.output_vars.back())) return fail("queries, keys or values do not end in (position, feature)");
+    if (!last_two(a.q, a.i, a.qk->id) || !last_two(a.k, a.j, a.qk->id) || !last_two(a.v, a.j, eq.output_vars.back()))
+        return fail("queries, keys or values do not end in (position, feature)");
     a.d = tensor(a.v).dims.back().as_constant().value_or(0);
     a.e = tensor(a.q).dims.back().as_constant().value_or(0);
-    if (a.d % 64 || a.e % 64 || a.d < 64 || a.e < 64 || a.d > 256 || a.e > 256) return fail("the features are not a constant of 64, 128, 192 or 256");
+    if (a.d % 64 || a.e % 64 || a.d < 64 || a.e < 64 || a.d > 256 || a.e > 256)
+        return fail("the features are not a constant of 64, 128, 192 or 256");
     a.dtype = tensor(a.q).dtype;
-    if ((a.dtype != target::DType::BF16 && a.dtype != target::DType::F16) || tensor(a.k).dtype != a.dtype || tensor(a.v).dtype != a.dtype) return fail("operands other than bf16 or f16");
+    if ((a.dtype != target::DType::BF16 && a.dtype != target::DType::F16) || tensor(a.k).dtype != a.dtype || tensor(a.v).dtype != a.dtype)
+        return fail("operands other than bf16 or f16");
     const Term score = without_casts(a.score);
     if (score == a.qk) a.factor = 1;
     if (score->kind == TermKind::apply && score->name == "mul") {
@@ -123,7 +134,8 @@ Attention analyse(const tasks::Task& task) {
 
 class AttentionWriter {
 public:
-    AttentionWriter(const tasks::Task& task, const Sketch& s) : task_(task), spec_(*task.spec), s_(s), a_(analyse(task)), write_(body_, spec_, true) {}
+    AttentionWriter(const tasks::Task& task, const Sketch& s)
+        : task_(task), spec_(*task.spec), s_(s), a_(analyse(task)), write_(body_, spec_, true) {}
     Expected<std::string, std::string> write();
 
 private:
@@ -163,7 +175,8 @@ private:
     // What exponentials are relative to, in powers of two, for a maximum of bare products.
     std::string mark_of(const std::string& top) const {
         const double scale = a_.factor * std::numbers::log2e;
-        return s_.on("lazy") ? fmt::format("tw.ceil({} * {}) * 8.0", top, number_text(scale / 8)) : fmt::format("{} * {}", top, number_text(scale));
+        return s_.on("lazy") ? fmt::format("tw.ceil({} * {}) * 8.0", top, number_text(scale / 8))
+                             : fmt::format("{} * {}", top, number_text(scale));
     }
     void scores_to_exponentials(const std::string& t, bool first);
     void folded_exponentials(const std::string& t, bool first);
@@ -183,7 +196,8 @@ private:
     std::string query_tiles() const { return fmt::format("tw.cdiv({}, {})", a_.i_extent, 64 * consumers()); }
     std::string key_tiles() const {
         const int rows = 64 * consumers();
-        return a_.causal && s_.on("skip") ? fmt::format("tw.cdiv(tw.min({}, bq * {} + {}), BN)", a_.j_extent, rows, rows) : fmt::format("tw.cdiv({}, BN)", a_.j_extent);
+        return a_.causal && s_.on("skip") ? fmt::format("tw.cdiv(tw.min({}, bq * {} + {}), BN)", a_.j_extent, rows, rows)
+                                          : fmt::format("tw.cdiv({}, BN)", a_.j_extent);
     }
     void producer();
     void consumer();
@@ -201,7 +215,8 @@ private:
 // The mask of key tile t.
 std::string AttentionWriter::seen(const std::string& t) const {
     const std::string inside = fmt::format("(tw.coord(s, 1) < {})", t == "0" ? a_.j_extent : fmt::format("{} - {} * BN", a_.j_extent, t));
-    return a_.causal ? fmt::format("(tw.coord(s, 1){} <= row + tw.coord(s, 0)) & {}", t == "0" ? "" : fmt::format(" + {} * BN", t), inside) : inside;
+    return a_.causal ? fmt::format("(tw.coord(s, 1){} <= row + tw.coord(s, 0)) & {}", t == "0" ? "" : fmt::format(" + {} * BN", t), inside)
+                     : inside;
 }
 
 // `lines` with a mask; peeled, without one where every row sees the whole tile.
@@ -226,7 +241,8 @@ void AttentionWriter::folded_exponentials(const std::string& t, bool first) {
         return;
     }
     where_masked(t, first, [&](bool masked) {
-        const std::string largest = masked ? fmt::format("tw.max(tw.where({}, s, float(\"-inf\")), axis=1)", seen(t)) : std::string("tw.max(s, axis=1)");
+        const std::string largest =
+            masked ? fmt::format("tw.max(tw.where({}, s, float(\"-inf\")), axis=1)", seen(t)) : std::string("tw.max(s, axis=1)");
         body_.line(fmt::format("{} = {}", top, first ? largest : fmt::format("tw.maximum(top, {})", largest)));
         body_.line(fmt::format("mark = {}", mark_of(top)));
         const std::string power = fmt::format("tw.exp2(s * {} - mark[:, None]{})", number_text(a_.factor * std::numbers::log2e), approx);
@@ -257,7 +273,8 @@ void AttentionWriter::scores_to_exponentials(const std::string& t, bool first) {
             else v += std::to_string(e.as_constant().value_or(0));
         }
         const std::string name = body_.fresh("e_" + tensor.name);
-        body_.line(fmt::format("{} = tw.load({}]{}){}", name, v, axes ? ", fill=0.0" : "", tensor.dtype == target::DType::F32 ? "" : ".to(f32)"));
+        body_.line(
+            fmt::format("{} = tw.load({}]{}){}", name, v, axes ? ", fill=0.0" : "", tensor.dtype == target::DType::F32 ? "" : ".to(f32)"));
         return {name, axes, false, false, true};
     };
     write_.variable = [&](int v) -> Value {
@@ -290,7 +307,7 @@ void AttentionWriter::store(const std::string& row) {
     if (folded()) body_.line("inverse = 1.0 / total");
     if (stays()) outgrown();
     const std::string value = stays() ? "out" + narrow : fmt::format("(out {}[:, None]){}", folded() ? "* inverse" : "/ total", narrow);
-    if (s_.is("store", "tma")) {   // through the queries' own place, which nobody reads any more
+    if (s_.is("store", "tma")) {  // through the queries' own place, which nobody reads any more
         body_.line(fmt::format("done = tw.named_barrier({}, 128)", consumers() > 1 ? "1 + w" : "1"));
         body_.line("done.sync()");
         body_.line(fmt::format("tw.store({}, {})", own_queries(), value));
@@ -310,7 +327,8 @@ void AttentionWriter::store_sums(const std::string& leading, const std::string& 
     body_.line(fmt::format("tw.store({}[{}{} : {} + 64], {} * {})", lse.name, leading, row, row, sum, kLn2));
 }
 
-// Where the sum of the exponentials, and so perhaps one of them, has outgrown their type the rows are computed again, key by key and relative to their own maximum: right for any scores, and slow.
+// Where the sum of the exponentials, and so perhaps one of them, has outgrown their type the rows are computed again, key by key and
+// relative to their own maximum: right for any scores, and slow.
 void AttentionWriter::outgrown() {
     const std::string scale = number_text(a_.factor * std::numbers::log2e);
     const bool sums = a_.lse >= 0;
@@ -325,7 +343,9 @@ void AttentionWriter::outgrown() {
         body_.in();
         body_.line(fmt::format("x = tw.sum(q.to(f32) * tw.load({}key, 0:{}]).to(f32)[None, :], axis=1)", leading(a_.k), a_.e));
     };
-    const auto where_seen = [&](const std::string& value, const char* otherwise) { return a_.causal ? fmt::format("tw.where(key <= row + tw.coord(x, 0), {}, {})", value, otherwise) : value; };
+    const auto where_seen = [&](const std::string& value, const char* otherwise) {
+        return a_.causal ? fmt::format("tw.where(key <= row + tw.coord(x, 0), {}, {})", value, otherwise) : value;
+    };
     body_.line("highest = tw.full(f32, (64,), float(\"-inf\"))");
     score();
     body_.line(fmt::format("highest = tw.maximum(highest, {})", where_seen("x", "float(\"-inf\")")));
@@ -350,7 +370,8 @@ void AttentionWriter::open_tiles() {
     const std::string columns = pairs ? fmt::format("tw.cdiv({}, 2)", query_tiles()) : query_tiles();
     std::string below = columns;
     std::vector<std::string> lines;
-    if (a_.causal && !pairs) {   // heads fastest, the tiles of even number from short to long, then those of odd number back: dealt out in turn, blocks get equal shares
+    if (a_.causal && !pairs) {  // heads fastest, the tiles of even number from short to long, then those of odd number back: dealt out in
+                                // turn, blocks get equal shares
         std::string heads = "1";
         if (eq().output_vars.size() > 2) {
             heads = text_of(eq().output_extents[eq().output_vars.size() - 3], spec_);
@@ -376,7 +397,7 @@ void AttentionWriter::open_tiles() {
     body_.line(fmt::format("for item in tw.persistent({}):", below));
     body_.in();
     for (const std::string& l : lines) body_.line(l);
-    if (pairs) {   // a long tile and the short one that makes up for it
+    if (pairs) {  // a long tile and the short one that makes up for it
         body_.line(fmt::format("pair = item % {}", columns));
         body_.line(fmt::format("for turn in tw.range(tw.min(2, {} - 2 * pair)):", query_tiles()));
         body_.in();
@@ -400,9 +421,11 @@ void AttentionWriter::producer() {
     }
     const auto load = [&](const char* slot, const char* ring, const char* buffer, const Term& of, const std::string& tile) {
         body_.line(fmt::format("{} = {}.acquire()", slot, ring));
-        body_.line(fmt::format("tw.tma_load({}[{}], {}, on={}.full({}))", buffer, slot, view(of, tile == "0" ? "0" : tile + " * BN", "", 0), ring, slot));
+        body_.line(fmt::format("tw.tma_load({}[{}], {}, on={}.full({}))", buffer, slot, view(of, tile == "0" ? "0" : tile + " * BN", "", 0),
+                               ring, slot));
     };
-    // In the order of their use: values are read a step after the scores of the next keys have begun; the rows of a persistent block come second, as their slot is the last to be free.
+    // In the order of their use: values are read a step after the scores of the next keys have begun; the rows of a persistent block come
+    // second, as their slot is the last to be free.
     const bool behind = s_.on("overlap");
     const auto rows = [&] {
         if (!persistent()) return;
@@ -424,7 +447,8 @@ void AttentionWriter::producer() {
 void AttentionWriter::consumer() {
     std::string groups;
     for (int c = 1; c <= consumers(); ++c) groups += fmt::format("{}, ", c);
-    body_.line(fmt::format("with tw.warpgroups({}regs={}, name=\"consumer\"){}:", groups, consumers() > 2 ? 160 : 240, consumers() > 1 ? " as w" : ""));
+    body_.line(fmt::format("with tw.warpgroups({}regs={}, name=\"consumer\"){}:", groups, consumers() > 2 ? 160 : 240,
+                           consumers() > 1 ? " as w" : ""));
     body_.in();
     open_tiles();
     body_.line(consumers() > 1 ? fmt::format("row = {} + w * 64", query_rows()) : "row = " + query_rows());
@@ -447,7 +471,7 @@ void AttentionWriter::consumer() {
         scores_to_exponentials(tile_at("0"), true);
         body_.line("keys.release()");
         body_.line(fmt::format("p = e.to({})", type()));
-        if (peeled()) body_.line("next_top = top"), body_.line("part = total");   // both branches set them
+        if (peeled()) body_.line("next_top = top"), body_.line("part = total");  // both branches set them
         body_.line(fmt::format("for t in tw.range(1, {}):", tiles()));
         body_.in();
         scores();
@@ -465,7 +489,7 @@ void AttentionWriter::consumer() {
         body_.line("tw.wgmma_wait(0)");
         body_.line("values.release()");
     } else {
-        body_.line("top = tw.full(f32, (64,), -1.0e30)");   // finite: a difference of two is a number, whatever a tile sees
+        body_.line("top = tw.full(f32, (64,), -1.0e30)");  // finite: a difference of two is a number, whatever a tile sees
         body_.line("total = tw.zeros(f32, (64,))");
         body_.line("s = tw.zeros(f32, (64, BN))");
         made = true;
@@ -494,7 +518,7 @@ void AttentionWriter::alone() {
     body_.line("all_here = tw.named_barrier(1, 128)");
     body_.line("row = bq * 64");
     body_.line(fmt::format("tw.store(sQ, tw.load({}, fill=0.0))", view(a_.q, "row", "64", a_.e)));
-    body_.line("top = tw.full(f32, (64,), -1.0e30)");   // finite: a difference of two is a number, whatever a tile sees
+    body_.line("top = tw.full(f32, (64,), -1.0e30)");  // finite: a difference of two is a number, whatever a tile sees
     body_.line("total = tw.zeros(f32, (64,))");
     body_.line(fmt::format("out = tw.zeros(f32, (64, {}))", a_.d));
     body_.line("for t in tw.range(tiles):");
@@ -521,11 +545,16 @@ Expected<std::string, std::string> AttentionWriter::write() {
     const bool roles = s_.on("roles");
     const int n = consumers();
     if (roles) {
-        buffers_ = {persistent() ? fmt::format("sQ = tw.shared({}, (QSTAGES, {}, {}), swizzle=128)", type(), 64 * n, a_.e) : fmt::format("sQ = tw.shared({}, ({}, {}), swizzle=128)", type(), 64 * n, a_.e), fmt::format("sK = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.e),
-                    fmt::format("sV = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.d), persistent() ? fmt::format("queries = tw.pipeline(QSTAGES, consumers={})", n) : std::string("queries = tw.mbarrier(1)"),
-                    fmt::format("keys = tw.pipeline(STAGES, consumers={})", n), fmt::format("values = tw.pipeline(STAGES, consumers={})", n)};
+        buffers_ = {persistent() ? fmt::format("sQ = tw.shared({}, (QSTAGES, {}, {}), swizzle=128)", type(), 64 * n, a_.e)
+                                 : fmt::format("sQ = tw.shared({}, ({}, {}), swizzle=128)", type(), 64 * n, a_.e),
+                    fmt::format("sK = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.e),
+                    fmt::format("sV = tw.shared({}, (STAGES, BN, {}), swizzle=128)", type(), a_.d),
+                    persistent() ? fmt::format("queries = tw.pipeline(QSTAGES, consumers={})", n) : std::string("queries = tw.mbarrier(1)"),
+                    fmt::format("keys = tw.pipeline(STAGES, consumers={})", n),
+                    fmt::format("values = tw.pipeline(STAGES, consumers={})", n)};
     } else {
-        buffers_ = {fmt::format("sQ = tw.shared({}, (64, {}), swizzle=128)", type(), a_.e), fmt::format("sK = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.e),
+        buffers_ = {fmt::format("sQ = tw.shared({}, (64, {}), swizzle=128)", type(), a_.e),
+                    fmt::format("sK = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.e),
                     fmt::format("sV = tw.shared({}, (BN, {}), swizzle=128)", type(), a_.d)};
     }
     if (eq().output_vars.size() > 4) return Unexpected{std::string("more than two leading axes")};
@@ -548,7 +577,9 @@ Expected<std::string, std::string> AttentionWriter::write() {
     std::string parameters = fmt::format("    BN: tw.const = {},\n", s_.number("bn", 64));
     if (roles) parameters += fmt::format("    STAGES: tw.const = {},\n", s_.number("stages", 2));
     if (persistent()) parameters += fmt::format("    QSTAGES: tw.const = {},\n", s_.number("qstages", 1));
-    std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) + tasks::file_head(task_) + tasks::kernel_head(task_, task_.name, s_.on("dependent") ? ", dependent_launch=True" : "", parameters);
+    std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) +
+                      tasks::file_head(task_) +
+                      tasks::kernel_head(task_, task_.name, s_.on("dependent") ? ", dependent_launch=True" : "", parameters);
     Lines head;
     head.line(fmt::format("tw.assume({} >= 1)", a_.j_extent));
     for (const std::string& b : buffers_) head.line(b);
@@ -557,7 +588,9 @@ Expected<std::string, std::string> AttentionWriter::write() {
 
 }  // namespace
 
-Expected<std::string, std::string> write_attention_kernel(const tasks::Task& task, const Sketch& sketch) { return AttentionWriter(task, sketch).write(); }
+Expected<std::string, std::string> write_attention_kernel(const tasks::Task& task, const Sketch& sketch) {
+    return AttentionWriter(task, sketch).write();
+}
 
 void attention_facts(const tasks::Task& task, Facts& facts) {
     const Attention a = analyse(task);
@@ -573,7 +606,8 @@ void attention_facts(const tasks::Task& task, Facts& facts) {
     facts.element_bits = 16;
     facts.k = a.e;
     facts.q = a.d;
-    facts.tma_output = a.d == a.e && task.spec->tensors[static_cast<std::size_t>(task.spec->computes.equations[a.out].output)].dtype == a.dtype;
+    facts.tma_output =
+        a.d == a.e && task.spec->tensors[static_cast<std::size_t>(task.spec->computes.equations[a.out].output)].dtype == a.dtype;
 }
 
 }  // namespace tw::plan::builtin

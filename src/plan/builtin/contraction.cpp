@@ -25,7 +25,8 @@ namespace {
 // The one `sum(...)` in a text of equations, from its name to behind its bracket.
 std::optional<std::pair<std::size_t, std::size_t>> sum_in(const std::string& text) {
     const std::size_t at = text.find("sum(");
-    if (at == std::string::npos || text.find("sum(", at + 4) != std::string::npos || text.find("let ") != std::string::npos) return std::nullopt;
+    if (at == std::string::npos || text.find("sum(", at + 4) != std::string::npos || text.find("let ") != std::string::npos)
+        return std::nullopt;
     int depth = 0;
     for (std::size_t i = at + 3; i < text.size(); ++i) {
         if (text[i] == '(') ++depth;
@@ -39,7 +40,8 @@ std::optional<std::pair<std::size_t, std::size_t>> sum_in(const std::string& tex
 void ContractionWriter::collect_operands() {
     for (const Product& p : c_.products) {
         for (const auto& [o, is_a] : {std::pair(p.a, true), std::pair(p.b, false)}) {
-            const bool known = std::any_of(staged_.begin(), staged_.end(), [&, tensor = o.tensor](const Staged& x) { return x.operand.tensor == tensor; });
+            const bool known =
+                std::any_of(staged_.begin(), staged_.end(), [&, tensor = o.tensor](const Staged& x) { return x.operand.tensor == tensor; });
             if (!known) staged_.push_back({o, is_a, "s" + spec_.tensors[static_cast<std::size_t>(o.tensor)].name});
         }
     }
@@ -49,11 +51,14 @@ void ContractionWriter::grid() {
     if (grouped()) {
         const std::string N = c_.of(c_.n).extent_text;
         if (by_rows()) body_.line(fmt::format("row, bn = tw.grid({}, tw.cdiv({}, BN))", c_.of(c_.m).extent_text, N));
-        else if (parts() > 1) body_.line(fmt::format("part, bn, e = tw.grid(PARTS, tw.cdiv({}, BN), {})", N, c_.group_extent));   // neighbours share the group's operand in L2
+        else if (parts() > 1)
+            body_.line(fmt::format("part, bn, e = tw.grid(PARTS, tw.cdiv({}, BN), {})", N,
+                                   c_.group_extent));  // neighbours share the group's operand in L2
         else body_.line(fmt::format("bn, e = tw.grid(tw.cdiv({}, BN), {})", N, c_.group_extent));
         return;
     }
-    std::vector<std::string> names = {"bm", "bn"}, extents = {fmt::format("tw.cdiv({}, BM)", c_.of(c_.m).extent_text), fmt::format("tw.cdiv({}, BN)", c_.of(c_.n).extent_text)};
+    std::vector<std::string> names = {"bm", "bn"}, extents = {fmt::format("tw.cdiv({}, BM)", c_.of(c_.m).extent_text),
+                                                              fmt::format("tw.cdiv({}, BN)", c_.of(c_.n).extent_text)};
     if (c_.batch.size() == 1) {
         names.push_back(batch_index(c_.batch[0]));
         extents.push_back(c_.of(c_.batch[0]).extent_text);
@@ -115,7 +120,8 @@ void ContractionWriter::open_tiles() {
         body_.line("m0 = first + m * BM");
         return;
     }
-    if (s_.on("persistent")) loop(fmt::format("for bm, bn in tw.tiles({}, {}, BM, BN, group={}):", c_.of(c_.m).extent_text, N, s_.number("group", 8)));
+    if (s_.on("persistent"))
+        loop(fmt::format("for bm, bn in tw.tiles({}, {}, BM, BN, group={}):", c_.of(c_.m).extent_text, N, s_.number("group", 8)));
     body_.line("m0 = bm * BM");
     body_.line("n0 = bn * BN");
 }
@@ -135,10 +141,15 @@ std::string ContractionWriter::output_view(const std::string& m0, const std::str
     return out + "]";
 }
 
-void ContractionWriter::set_epilogue(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc) {
-    write_.key_name = [this](int v) { const int c = class_of(v); return c < 0 ? fmt::format("v{}", v) : fmt::format("c{}", c); };
+void ContractionWriter::set_epilogue(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn,
+                                     const std::function<std::string(std::size_t)>& acc) {
+    write_.key_name = [this](int v) {
+        const int c = class_of(v);
+        return c < 0 ? fmt::format("v{}", v) : fmt::format("c{}", c);
+    };
     write_.reduce = [this, acc](const Term& t) -> Value {
-        for (std::size_t i = 0; i < c_.products.size(); ++i) if (write_.key(c_.products[i].term) == write_.key(t)) return {acc(i), kP | kQ, false, false, true};
+        for (std::size_t i = 0; i < c_.products.size(); ++i)
+            if (write_.key(c_.products[i].term) == write_.key(t)) return {acc(i), kP | kQ, false, false, true};
         return {"0.0", 0, false, false, true};
     };
     write_.element = [=, this](const Term& t) -> Value {
@@ -158,7 +169,8 @@ void ContractionWriter::set_epilogue(const std::string& m0, const std::string& n
         for (int o : order) axes |= o;
         if (order.size() == 2 && order[0] == kQ && write_.problem.empty()) write_.problem = "a transposed operand of the epilogue";
         const std::string name = body_.fresh("e_" + tensor.name);
-        body_.line(fmt::format("{} = tw.load({}]{}){}", name, v, axes ? ", fill=0.0" : "", tensor.dtype == target::DType::F32 ? "" : ".to(f32)"));
+        body_.line(
+            fmt::format("{} = tw.load({}]{}){}", name, v, axes ? ", fill=0.0" : "", tensor.dtype == target::DType::F32 ? "" : ".to(f32)"));
         return {name, axes, false, false, true};
     };
     write_.variable = [=, this](int v) -> Value {
@@ -176,10 +188,12 @@ void ContractionWriter::load_vectors(const Term& t) {
         for (const Expr& e : t->indices) axes += class_at(e) == c_.m || class_at(e) == c_.n;
         if (axes == 1) write_.eval(t);
     }
-    if (t->kind == TermKind::apply || t->kind == TermKind::cast) for (const Term& x : t->args) load_vectors(x);
+    if (t->kind == TermKind::apply || t->kind == TermKind::cast)
+        for (const Term& x : t->args) load_vectors(x);
 }
 
-Value ContractionWriter::epilogue_value(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn, const std::function<std::string(std::size_t)>& acc) {
+Value ContractionWriter::epilogue_value(const std::string& m0, const std::string& n0, const std::string& bm, const std::string& bn,
+                                        const std::function<std::string(std::size_t)>& acc) {
     set_epilogue(m0, n0, bm, bn, acc);
     const ir::Equation& e = spec_.computes.equations[0];
     const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(e.output)];
@@ -219,7 +233,7 @@ void ContractionWriter::epilogue(const std::string& rows) {
         body_.out();
         return;
     }
-    if (s_.is("store", "staged")) {   // whole lines of the output leave, though a group may end in the middle of the tile
+    if (s_.is("store", "staged")) {  // whole lines of the output leave, though a group may end in the middle of the tile
         body_.line("for j in tw.unroll(BN // 64):");
         body_.in();
         body_.line("col = n0 + j * 64");
@@ -246,8 +260,11 @@ std::string ContractionWriter::partial_head(const std::string& parameters) const
     const Product& p = c_.products[0];
     const int bk = s_.number("bk", 64);
     const std::string run = fmt::format("(({0} + {1}) // {2} * {3})", k.extent_text, bk * splits() - 1, bk * splits(), bk);
-    std::string out = fmt::format("\n\n@tw.kernel(target=\"{}\", computes=\"\"\"Parts[s, {}, {}] = sum({} in minimum(s * {}, {}) : minimum((s + 1) * {}, {}), f32({}) * f32({}))\"\"\")\ndef {}_parts(\n", task_.target, m.name, n.name,
-                                  k.name, run, k.extent_text, run, k.extent_text, at(p.a, true, m.name, k.name), at(p.b, false, n.name, k.name), task_.name);
+    std::string out = fmt::format(
+        "\n\n@tw.kernel(target=\"{}\", computes=\"\"\"Parts[s, {}, {}] = sum({} in minimum(s * {}, {}) : minimum((s + 1) * {}, {}), "
+        "f32({}) * f32({}))\"\"\")\ndef {}_parts(\n",
+        task_.target, m.name, n.name, k.name, run, k.extent_text, run, k.extent_text, at(p.a, true, m.name, k.name),
+        at(p.b, false, n.name, k.name), task_.name);
     for (const Staged& x : staged_) {
         const tasks::TensorSpec& t = *task_.tensor(spec_.tensors[static_cast<std::size_t>(x.operand.tensor)].name);
         out += fmt::format("    {}: tw.Tensor({}, {}),\n", t.name, target::name(t.dtype), fmt::join(t.dims, ", "));
@@ -284,7 +301,8 @@ std::string ContractionWriter::sum_kernel() {
     for (const tasks::TensorSpec& t : task_.tensors) {
         const std::string line = fmt::format("    {}: tw.Tensor({}, {}),\n", t.name, target::name(t.dtype), fmt::join(t.dims, ", "));
         all += line;
-        if (std::any_of(staged_.begin(), staged_.end(), [&](const Staged& x) { return spec_.tensors[static_cast<std::size_t>(x.operand.tensor)].name == t.name; })) {
+        if (std::any_of(staged_.begin(), staged_.end(),
+                        [&](const Staged& x) { return spec_.tensors[static_cast<std::size_t>(x.operand.tensor)].name == t.name; })) {
             names += t.name + ", ";
             continue;
         }
@@ -295,16 +313,24 @@ std::string ContractionWriter::sum_kernel() {
         const std::string line = fmt::format("    {}: tw.scalar({}),\n", s.name, target::name(s.dtype));
         all += line, rest += line, call += ", " + s.name;
     }
-    std::string out = fmt::format("\n\n@tw.kernel(target=\"{}\", computes=\"\"\"{}\"\"\", threads=128)\ndef {}_sum(\n    Parts: tw.Tensor(f32, SPLITS, {}, {}),\n{}):\n", task_.target, computes, task_.name, m.extent_text, n.extent_text, rest);
-    for (const std::string& a : assumes_) if (a.rfind(n.extent_text + " %", 0) == 0) out += fmt::format("    tw.assume({})\n", a);
+    std::string out = fmt::format(
+        "\n\n@tw.kernel(target=\"{}\", computes=\"\"\"{}\"\"\", threads=128)\ndef {}_sum(\n    Parts: tw.Tensor(f32, SPLITS, {}, "
+        "{}),\n{}):\n",
+        task_.target, computes, task_.name, m.extent_text, n.extent_text, rest);
+    for (const std::string& a : assumes_)
+        if (a.rfind(n.extent_text + " %", 0) == 0) out += fmt::format("    tw.assume({})\n", a);
     out += body_.text();
-    out += fmt::format("\n\n@tw.program(computes=\"\"\"{}\"\"\")\ndef {}(\n{}):\n    Parts = tw.buffer(f32, SPLITS, {}, {})\n    {}_parts({}Parts)\n    {}_sum(Parts{})\n", task_.computes, task_.name, all, m.extent_text, n.extent_text, task_.name, names, task_.name, call);
+    out += fmt::format(
+        "\n\n@tw.program(computes=\"\"\"{}\"\"\")\ndef {}(\n{}):\n    Parts = tw.buffer(f32, SPLITS, {}, {})\n    {}_parts({}Parts)\n    "
+        "{}_sum(Parts{})\n",
+        task_.computes, task_.name, all, m.extent_text, n.extent_text, task_.name, names, task_.name, call);
     return out;
 }
 
 Expected<std::string, std::string> ContractionWriter::write() {
     if (!c_.problem.empty()) return Unexpected{c_.problem};
-    if (grouped() && !by_rows() && c_.offsets.empty()) return Unexpected{std::string("no tensor of the task holds the first row of each group (offsets_of)")};
+    if (grouped() && !by_rows() && c_.offsets.empty())
+        return Unexpected{std::string("no tensor of the task holds the first row of each group (offsets_of)")};
     collect_operands();
     const std::string copy = s_.get("copy", "direct");
     const int stages = this->stages();
@@ -320,10 +346,12 @@ Expected<std::string, std::string> ContractionWriter::write() {
     if (s_.on("aligned") || copy == "tma" || copy == "cp_async") {
         const int v = 16 / std::max(1, target::bytes(c_.dtype));
         std::vector<std::string> extents;
-        for (const Staged& x : staged_) extents.push_back(x.operand.k_last ? c_.of(c_.k).extent_text : c_.of(x.is_a ? c_.m : c_.n).extent_text);
+        for (const Staged& x : staged_)
+            extents.push_back(x.operand.k_last ? c_.of(c_.k).extent_text : c_.of(x.is_a ? c_.m : c_.n).extent_text);
         extents.push_back(c_.of(c_.n).extent_text);
         std::set<std::string> once(extents.begin(), extents.end());
-        for (const std::string& e : once) if (task_.size(e)) assumes_.push_back(fmt::format("{} % {} == 0", e, v));
+        for (const std::string& e : once)
+            if (task_.size(e)) assumes_.push_back(fmt::format("{} % {} == 0", e, v));
     }
     if (deferred()) assumes_.push_back(fmt::format("{} > {}", c_.of(c_.k).extent_text, s_.number("bk", 64) * (s_.number("bn", 64) / 64)));
     const bool in_role = wgmma() && !roles();
@@ -352,14 +380,15 @@ Expected<std::string, std::string> ContractionWriter::write() {
     if (multicast()) decorator = ", cluster=(2, 1, 1)";
     if (!roles() && !in_role) decorator = fmt::format(", threads={}", s_.number("threads", 128));
     if (s_.on("dependent")) decorator += ", dependent_launch=True";
-    std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) + tasks::file_head(task_);
+    std::string out =
+        fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(s_) + tasks::file_head(task_);
     if (splits() > 1) out += fmt::format("SPLITS = {}\n", splits());
     out += splits() > 1 ? partial_head(parameters) : tasks::kernel_head(task_, task_.name, decorator, parameters);
     Lines head;
     for (const std::string& a : assumes_) head.line(fmt::format("tw.assume({})", a));
     if (turned()) {
         head.line(fmt::format("HN = BN // {}", consumers()));
-        head.line(fmt::format("CHUNK = {}", turned_chunk(s_.number("bm"))));   // rows that leave at a time
+        head.line(fmt::format("CHUNK = {}", turned_chunk(s_.number("bm"))));  // rows that leave at a time
     } else if (roles()) head.line(fmt::format("HM = BM // {}", consumers()));
     if (multicast()) head.line(c_.products[0].b.k_last ? "HALF = BN // 2" : "HALF = BK // 2");
     for (const std::string& b : buffers_) head.line(b);
@@ -369,6 +398,8 @@ Expected<std::string, std::string> ContractionWriter::write() {
     return out;
 }
 
-Expected<std::string, std::string> write_contraction_kernel(const tasks::Task& task, const Sketch& sketch) { return ContractionWriter(task, sketch).write(); }
+Expected<std::string, std::string> write_contraction_kernel(const tasks::Task& task, const Sketch& sketch) {
+    return ContractionWriter(task, sketch).write();
+}
 
 }  // namespace tw::plan::builtin

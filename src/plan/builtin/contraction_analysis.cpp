@@ -10,12 +10,17 @@ Contraction contraction_of(const tasks::Task& task) {
     const ir::Kernel& spec = *task.spec;
     c.found = index_classes(task);
     c.problem = c.found.problem;
-    const auto fail = [&](const std::string& why) { if (c.problem.empty()) c.problem = why; };
+    const auto fail = [&](const std::string& why) {
+        if (c.problem.empty()) c.problem = why;
+    };
     if (spec.computes.equations.size() != 1) fail("a contraction with several outputs");
     if (!c.problem.empty()) return c;
     const ir::Equation& e = spec.computes.equations[0];
     if (e.output_vars.empty()) return fail("a contraction to a single value"), c;
-    const auto class_of = [&](int v) { const auto it = c.found.of[0].find(v); return it == c.found.of[0].end() ? -1 : it->second; };
+    const auto class_of = [&](int v) {
+        const auto it = c.found.of[0].find(v);
+        return it == c.found.of[0].end() ? -1 : it->second;
+    };
     c.n = class_of(e.output_vars.back());
     const std::function<void(const Term&)> walk = [&](const Term& t) {
         if (t->kind != TermKind::reduce) {
@@ -26,7 +31,8 @@ Contraction contraction_of(const tasks::Task& task) {
         if (t->name != "sum" || body->kind != TermKind::apply || body->name != "mul") return fail("a reduction that is no sum of products");
         Product p;
         p.term = t;
-        if (!t->indices[0].is_constant(0) || !ir::same(t->indices[1], c.of(class_of(t->id)).extent)) return fail("the sum runs over a part of the axis");
+        if (!t->indices[0].is_constant(0) || !ir::same(t->indices[1], c.of(class_of(t->id)).extent))
+            return fail("the sum runs over a part of the axis");
         if (c.k >= 0 && c.k != class_of(t->id)) return fail("sums over different axes");
         c.k = class_of(t->id);
         for (const Term& side : body->args) {
@@ -36,7 +42,8 @@ Contraction contraction_of(const tasks::Task& task) {
             bool has_n = false;
             for (std::size_t d = 0; d < o.indices.size(); ++d) {
                 const Expr& index = o.indices[d];
-                if (index.kind() == ExprKind::element && index->args.size() == 1 && index->args[0].kind() == ExprKind::var && d + 2 < o.indices.size()) {
+                if (index.kind() == ExprKind::element && index->args.size() == 1 && index->args[0].kind() == ExprKind::var &&
+                    d + 2 < o.indices.size()) {
                     // The operand of a row's group: W[expert[p], n, k].
                     if (c.group >= 0 && c.group != index->id) return fail("rows in two kinds of groups");
                     c.group = index->id;
@@ -56,7 +63,10 @@ Contraction contraction_of(const tasks::Task& task) {
     if (c.products.empty()) fail("no sum of products");
     if (!c.problem.empty()) return c;
     // m: the last variable of the output, before n, that the first operand has and the second has not.
-    const auto has = [&](const Operand& o, int cls) { return std::any_of(o.indices.begin(), o.indices.end(), [&](const Expr& x) { return x.kind() == ExprKind::var && class_of(x->id) == cls; }); };
+    const auto has = [&](const Operand& o, int cls) {
+        return std::any_of(o.indices.begin(), o.indices.end(),
+                           [&](const Expr& x) { return x.kind() == ExprKind::var && class_of(x->id) == cls; });
+    };
     for (std::size_t i = e.output_vars.size() - 1; i-- > 0;) {
         const int cls = class_of(e.output_vars[i]);
         const bool only_a = has(c.products[0].a, cls) && !has(c.products[0].b, cls);
@@ -65,17 +75,22 @@ Contraction contraction_of(const tasks::Task& task) {
     }
     if (c.m < 0) fail("no output axis belongs to one operand alone");
     if (c.group >= 0) {
-        for (const ir::Tensor& t : spec.tensors) if (t.offsets_of == c.group) c.offsets = t.name;
+        for (const ir::Tensor& t : spec.tensors)
+            if (t.offsets_of == c.group) c.offsets = t.name;
         if (!c.batch.empty()) fail("groups of rows in a batch");
     }
     for (const Product& p : c.products) {
-        const target::DType ta = spec.tensors[static_cast<std::size_t>(p.a.tensor)].dtype, tb = spec.tensors[static_cast<std::size_t>(p.b.tensor)].dtype;
+        const target::DType ta = spec.tensors[static_cast<std::size_t>(p.a.tensor)].dtype,
+                            tb = spec.tensors[static_cast<std::size_t>(p.b.tensor)].dtype;
         if (ta != tb) fail("operands of different types");
         if (!has(p.a, c.k) || !has(p.b, c.k) || !has(p.a, c.m)) fail("an operand lacks an axis of the product");
         for (const Operand* o : {&p.a, &p.b}) {
             // The two tile axes must be the last two.
             const std::size_t r = o->indices.size();
-            if (r < 2) { fail("an operand with one axis"); continue; }
+            if (r < 2) {
+                fail("an operand with one axis");
+                continue;
+            }
             const int x = class_of(o->indices[r - 1]->id), y = class_of(o->indices[r - 2]->id);
             const int own = o == &p.a ? c.m : c.n;
             if (!((x == c.k && y == own) || (x == own && y == c.k))) fail("the axes of the product are not the operand's last two");

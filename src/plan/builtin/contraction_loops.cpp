@@ -9,7 +9,8 @@ namespace tw::plan::builtin {
 
 void ContractionWriter::zero_accumulators(const std::string& rows) {
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
-        const std::string layout = s_.is("mma", "mma") ? fmt::format(", layout=tw.mma_c(warps=({}, {}))", s_.number("wm", 2), s_.number("wn", 2)) : "";
+        const std::string layout =
+            s_.is("mma", "mma") ? fmt::format(", layout=tw.mma_c(warps=({}, {}))", s_.number("wm", 2), s_.number("wn", 2)) : "";
         body_.line(fmt::format("{} = tw.zeros(f32, ({}, BN){})", acc_name(i), rows, layout));
     }
 }
@@ -35,7 +36,8 @@ void ContractionWriter::fma_direct() {
     for (std::size_t i = 0; i < c_.products.size(); ++i) {
         for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
             const std::string v = at(*o, is_a, is_a ? "m0 : m0 + BM" : "n0 : n0 + BN", "k");
-            body_.line(fmt::format("{}{} = tw.load({}, fill=0.0){}", is_a ? "a" : "b", i, v, c_.dtype == target::DType::F32 ? "" : ".to(f32)"));
+            body_.line(
+                fmt::format("{}{} = tw.load({}, fill=0.0){}", is_a ? "a" : "b", i, v, c_.dtype == target::DType::F32 ? "" : ".to(f32)"));
         }
         body_.line(fmt::format("{0} = {0} + a{1}[:, None] * b{1}[None, :]", acc_name(i), i));
     }
@@ -75,10 +77,12 @@ void ContractionWriter::mma_steps(const std::string& slot) {
 
 // rows: "" for the whole A tile, or the consumer's part of it.
 void ContractionWriter::wgmma_step(const std::string& slot, const std::string& rows, const std::string& more) {
-    if (turned()) {   // columns times rows; `rows` names the consumer's columns
+    if (turned()) {  // columns times rows; `rows` names the consumer's columns
         const Staged &a = staged(c_.products[0].a), &b = staged(c_.products[0].b);
         const std::string columns = rows.empty() ? ":" : rows;
-        body_.line(fmt::format("tw.wgmma(acc, {}, {})", b.operand.k_last ? fmt::format("{}[{}, {}, :]", b.buffer, slot, columns) : fmt::format("{}[{}, :, {}].T", b.buffer, slot, columns),
+        body_.line(fmt::format("tw.wgmma(acc, {}, {})",
+                               b.operand.k_last ? fmt::format("{}[{}, {}, :]", b.buffer, slot, columns)
+                                                : fmt::format("{}[{}, :, {}].T", b.buffer, slot, columns),
                                at_slot(a.buffer, slot) + (a.operand.k_last ? ".T" : "")));
         return;
     }
@@ -93,18 +97,21 @@ void ContractionWriter::wgmma_step(const std::string& slot, const std::string& r
 }
 
 void ContractionWriter::copy_plain(const std::string& slot, const std::string& k0) {
-    for (const Staged& x : staged_) body_.line(fmt::format("tw.store({}, tw.load({}, fill=0.0))", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, true)));
+    for (const Staged& x : staged_)
+        body_.line(fmt::format("tw.store({}, tw.load({}, fill=0.0))", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, true)));
 }
 
 void ContractionWriter::copy_async(const std::string& slot, const std::string& k0) {
-    for (const Staged& x : staged_) body_.line(fmt::format("tw.cp_async({}, {})", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, false)));
+    for (const Staged& x : staged_)
+        body_.line(fmt::format("tw.cp_async({}, {})", at_slot(x.buffer, slot), view(x.operand, x.is_a, k0, false)));
 }
 
 void ContractionWriter::copy_tma(const std::string& slot, const std::string& k0, const std::string& on) {
     for (const Staged& x : staged_) {
-        if (multicast() && !x.is_a) {   // half a tile from each block, for both
-            body_.line(fmt::format("tw.tma_load({}[{}, rank * HALF : (rank + 1) * HALF, :], {}, on={}, multicast=3)", x.buffer, slot,
-                                   x.operand.k_last ? at(x.operand, false, "n0 + rank * HALF", k0) : at(x.operand, false, "n0", k0 + " + rank * HALF"), on));
+        if (multicast() && !x.is_a) {  // half a tile from each block, for both
+            body_.line(fmt::format(
+                "tw.tma_load({}[{}, rank * HALF : (rank + 1) * HALF, :], {}, on={}, multicast=3)", x.buffer, slot,
+                x.operand.k_last ? at(x.operand, false, "n0 + rank * HALF", k0) : at(x.operand, false, "n0", k0 + " + rank * HALF"), on));
             continue;
         }
         const std::string hint = !s_.on("hints") ? "" : x.is_a ? ", hint=\"evict_last\"" : ", hint=\"evict_first\"";
@@ -122,7 +129,9 @@ void ContractionWriter::expect_sums(const std::string& m0, const std::string& st
         for (const auto& [o, is_a] : {std::pair(&c_.products[i].a, true), std::pair(&c_.products[i].b, false)}) {
             term += fmt::format("{}f32({})", term.empty() ? "" : " * ", at(*o, is_a, is_a ? m0 + " + i" : n0 + " + j", "kk"));
         }
-        body_.line(fmt::format("tw.expect({}, \"where({} + i < {} and {} + j < {}, sum(kk in 0:minimum((kt + 1) * {}, {}), {}), 0.0)\", {})", acc_name(i), m0, M, n0, N, step, K, term, turned() ? "j, i" : "i, j"));
+        body_.line(
+            fmt::format("tw.expect({}, \"where({} + i < {} and {} + j < {}, sum(kk in 0:minimum((kt + 1) * {}, {}), {}), 0.0)\", {})",
+                        acc_name(i), m0, M, n0, N, step, K, term, turned() ? "j, i" : "i, j"));
     }
 }
 
@@ -200,7 +209,7 @@ void ContractionWriter::consumer_tile() {
     body_.line("slot = ring.wait()");
     wgmma_step("slot", n == 1 ? "" : turned() ? "w * HN : (w + 1) * HN" : "w * HM : (w + 1) * HM");
     body_.line(fmt::format("tw.wgmma_wait({})", keep * static_cast<int>(c_.products.size())));
-    if (!keep && splits() == 1) expect_sums(n > 1 && !turned() ? "row" : "m0", "BK");   // with a group in flight the sums are not there yet
+    if (!keep && splits() == 1) expect_sums(n > 1 && !turned() ? "row" : "m0", "BK");  // with a group in flight the sums are not there yet
     body_.line(keep ? fmt::format("ring.release(keep={})", keep) : "ring.release()");
     body_.out();
     if (keep) {
@@ -219,11 +228,12 @@ void ContractionWriter::deferred_tile() {
     body_.line("for j in tw.unroll(BN // 64):");
     body_.in();
     const auto in_first_tile = [&](int step, int consumer, const char* what) {
-        for (const std::string& condition : {fmt::format("j == {}", step), std::string("holds == 0"), fmt::format("w == {}", consumer)}) body_.line("if " + condition + ":"), body_.in();
+        for (const std::string& condition : {fmt::format("j == {}", step), std::string("holds == 0"), fmt::format("w == {}", consumer)})
+            body_.line("if " + condition + ":"), body_.in();
         body_.line(what);
         for (int i = 0; i < 3; ++i) body_.out();
     };
-    if (staggered()) {   // once: the second consumer begins when the first is so many steps ahead, and stays behind
+    if (staggered()) {  // once: the second consumer begins when the first is so many steps ahead, and stays behind
         in_first_tile(0, 1, "start.sync()");
         in_first_tile(s_.number("stagger"), 0, "start.arrive()");
     }
@@ -278,11 +288,13 @@ void ContractionWriter::role_kernel() {
     buffers_.push_back(fmt::format("ring = tw.pipeline(STAGES, consumers={})", n));
     if (tma_store) {
         const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)];
-        buffers_.push_back(fmt::format("sOut = tw.shared({}, ({}2, HM, 64), swizzle=128)", target::name(out.dtype), n > 1 ? fmt::format("{}, ", n) : ""));
+        buffers_.push_back(
+            fmt::format("sOut = tw.shared({}, ({}2, HM, 64), swizzle=128)", target::name(out.dtype), n > 1 ? fmt::format("{}, ", n) : ""));
     }
     if (staged_store) {
         const ir::Tensor& out = spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)];
-        buffers_.push_back(fmt::format("sOut = tw.shared({}, ({}{}), swizzle=128)", target::name(out.dtype), n > 1 ? fmt::format("{}, ", n) : "", turned() ? "CHUNK, HN" : "HM, 64"));
+        buffers_.push_back(fmt::format("sOut = tw.shared({}, ({}{}), swizzle=128)", target::name(out.dtype),
+                                       n > 1 ? fmt::format("{}, ", n) : "", turned() ? "CHUNK, HN" : "HM, 64"));
     }
     body_.line(fmt::format("with tw.warpgroups(0, regs={}, name=\"producer\"):", n > 1 ? 40 : 56));
     body_.in();
@@ -301,9 +313,11 @@ void ContractionWriter::role_kernel() {
     body_.in();
     if (tma_store || staged_store) body_.line(n > 1 ? "done = tw.named_barrier(1 + w, 128)" : "done = tw.named_barrier(1, 128)");
     if (staggered()) body_.line("start = tw.named_barrier(3, 256)");
-    if (deferred()) {   // the finished tile, where it belongs, and whether there is one
+    if (deferred()) {  // the finished tile, where it belongs, and whether there is one
         zero_accumulators(n > 1 ? "HM" : "BM");
-        body_.line(fmt::format("held = tw.zeros({}, ({}, BN))", target::name(spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)].dtype), n > 1 ? "HM" : "BM"));
+        body_.line(fmt::format("held = tw.zeros({}, ({}, BN))",
+                               target::name(spec_.tensors[static_cast<std::size_t>(spec_.computes.equations[0].output)].dtype),
+                               n > 1 ? "HM" : "BM"));
         for (const char* name : {"held_row", "held_column", "holds"}) body_.line(fmt::format("{} = 0", name));
     }
     open_tiles();

@@ -67,7 +67,11 @@ public:
 
     Expected<Reply, ProposalFailure> propose(const Request& request) override {
         const builtin::Facts facts = builtin::facts_of(*request.task);
-        if (facts.skeleton.empty()) return Unexpected{ProposalFailure{ProposalKind::unreachable, fmt::format("[{}] no skeleton fits this task: {}", code_info(Code::task_class).id, facts.problem), {}}};
+        if (facts.skeleton.empty())
+            return Unexpected{
+                ProposalFailure{ProposalKind::unreachable,
+                                fmt::format("[{}] no skeleton fits this task: {}", code_info(Code::task_class).id, facts.problem),
+                                {}}};
         std::vector<builtin::Sketch> next;
         if (request.technique.empty()) {
             next = {builtin::first_sketch(*request.task, facts).with("expect", invariants_ ? 1 : 0)};

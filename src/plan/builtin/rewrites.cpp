@@ -69,7 +69,13 @@ Alternatives cluster_reduction(const Context& c) {
     for (int blocks : {8, 4, 2}) {
         const int part = power_of_two_at_least((c.f.k + blocks - 1) / blocks);
         if (blocks == c.s.number("cluster", 1) || part > 32768 || part < 2048) continue;
-        out.push_back(c.s.with("mode", "registers").with("online", 0).with("partial", 0).with("bp", 1).with("bq", part).with("cluster", blocks).with("threads", std::clamp(part / 32, 128, 1024)));
+        out.push_back(c.s.with("mode", "registers")
+                          .with("online", 0)
+                          .with("partial", 0)
+                          .with("bp", 1)
+                          .with("bq", part)
+                          .with("cluster", blocks)
+                          .with("threads", std::clamp(part / 32, 128, 1024)));
     }
     return out;
 }
@@ -81,7 +87,9 @@ Alternatives vector_width(const Context& c) {
             if (c.f.q % v || c.s.number("vector", 1) >= v) continue;
             // A thread needs a vector's worth of neighbours; where the tile is narrower, it grows.
             const int wide = v * c.s.number("threads", 128);
-            const bool grows = !c.s.is("mode", "registers") && c.f.element_bits * c.s.number("bq", 256) / c.s.number("threads", 128) < 128 && wide <= 2 * power_of_two_at_least(c.f.q);
+            const bool grows = !c.s.is("mode", "registers") &&
+                               c.f.element_bits * c.s.number("bq", 256) / c.s.number("threads", 128) < 128 &&
+                               wide <= 2 * power_of_two_at_least(c.f.q);
             out.push_back(grows ? c.s.with("vector", v).with("bq", wide).with("bp", 1) : c.s.with("vector", v));
         }
         return out.empty() ? out : Alternatives{out.front()};
@@ -97,7 +105,8 @@ Alternatives exact_extent(const Context& c) {
     if (!tile(c) || c.s.on("exact") || c.s.number("cluster", 1) > 1) return {};
     const auto divides = [&](std::int64_t n, int b, bool looped) { return c.s.is("mode", "registers") && looped ? n == b : n % b == 0; };
     const int bp = c.s.number("bp", 1), bq = c.s.number("bq", 256);
-    if (c.s.is("mode", "registers") && c.f.reduces && !c.f.exponentials) return {};   // a mean over a constant extent is not recognised as one over N
+    if (c.s.is("mode", "registers") && c.f.reduces && !c.f.exponentials)
+        return {};  // a mean over a constant extent is not recognised as one over N
     const bool p = c.f.p_extent.empty() || divides(c.f.p, bp, c.f.reduces && !c.f.reduces_q);
     if (!p || !divides(c.f.q, bq, c.f.reduces_q)) return {};
     return {c.s.with("exact", 1)};
@@ -107,21 +116,22 @@ Alternatives tile_rows(const Context& c) {
     if (!tile(c) || c.f.p_extent.empty()) return {};
     if (c.f.reduces && !c.f.reduces_q && c.s.is("mode", "registers")) return {};
     if (c.s.number("cluster", 1) > 1) return {};
-    return values(c.s, "bp", {2, 4, 1, 8, 16, 32}, [&](int v) {
-        return tile_fits(c, v, c.s.number("bq"), c.s.number("threads")) && (!c.s.on("exact") || c.f.p % v == 0);
-    });
+    return values(c.s, "bp", {2, 4, 1, 8, 16, 32},
+                  [&](int v) { return tile_fits(c, v, c.s.number("bq"), c.s.number("threads")) && (!c.s.on("exact") || c.f.p % v == 0); });
 }
 
 Alternatives tile_columns(const Context& c) {
     if (!tile(c) || (c.f.reduces_q && c.s.is("mode", "registers"))) return {};
     return values(c.s, "bq", {1024, 2048, 512, 4096, 256, 128, 64, 8192}, [&](int v) {
-        return v <= 2 * power_of_two_at_least(c.f.q) && tile_fits(c, c.s.number("bp", 1), v, c.s.number("threads")) && (!c.s.on("exact") || c.f.q % v == 0);
+        return v <= 2 * power_of_two_at_least(c.f.q) && tile_fits(c, c.s.number("bp", 1), v, c.s.number("threads")) &&
+               (!c.s.on("exact") || c.f.q % v == 0);
     });
 }
 
 Alternatives block_threads(const Context& c) {
     if (tile(c)) {
-        return values(c.s, "threads", {256, 512, 128, 1024, 64}, [&](int v) { return tile_fits(c, c.s.number("bp", 1), c.s.number("bq"), v); });
+        return values(c.s, "threads", {256, 512, 128, 1024, 64},
+                      [&](int v) { return tile_fits(c, c.s.number("bp", 1), c.s.number("bq"), v); });
     }
     return {};
 }
@@ -135,7 +145,8 @@ Alternatives occupancy(const Context& c) {
 Alternatives cache_hints(const Context& c) {
     if (!tile(c)) return {};
     Alternatives out;
-    for (const char* h : {"streaming", "evict_first"}) if (!c.s.is("hint", h)) out.push_back(c.s.with("hint", h));
+    for (const char* h : {"streaming", "evict_first"})
+        if (!c.s.is("hint", h)) out.push_back(c.s.with("hint", h));
     return out;
 }
 
@@ -178,17 +189,24 @@ bool fits_registers(const Context& c, const Sketch& s) {
     return s.number("bm") / consumers * s.number("bn") * c.f.products / 128 <= (s.on("roles") ? 160 : 128);
 }
 Alternatives fitting(const Context& c, Alternatives all) {
-    all.erase(std::remove_if(all.begin(), all.end(), [&](const Sketch& s) { return !fits_shared(c, s) || !fits_registers(c, s); }), all.end());
+    all.erase(std::remove_if(all.begin(), all.end(), [&](const Sketch& s) { return !fits_shared(c, s) || !fits_registers(c, s); }),
+              all.end());
     return all;
 }
 
 Alternatives fitting_attention(const Context& c, Alternatives all) {
-    all.erase(std::remove_if(all.begin(), all.end(), [&](const Sketch& s) {
-        const int rows = 64 * s.number("consumers", 1);
-        if (s.is("walk", "back") && c.f.causal && s.number("bn") % rows) return true;   // the diagonal would cross more than one tile
-        if (s.on("stay") && s.number("consumers", 1) > 2) return true;                  // what computes outgrown rows again needs registers
-        return 2 * (s.number("qstages", 1) * rows * c.f.k + s.number("stages", 2) * s.number("bn") * (c.f.k + c.f.q)) > 224 * 1024;
-    }), all.end());
+    all.erase(
+        std::remove_if(all.begin(), all.end(),
+                       [&](const Sketch& s) {
+                           const int rows = 64 * s.number("consumers", 1);
+                           if (s.is("walk", "back") && c.f.causal && s.number("bn") % rows)
+                               return true;  // the diagonal would cross more than one tile
+                           if (s.on("stay") && s.number("consumers", 1) > 2)
+                               return true;  // what computes outgrown rows again needs registers
+                           return 2 * (s.number("qstages", 1) * rows * c.f.k + s.number("stages", 2) * s.number("bn") * (c.f.k + c.f.q)) >
+                                  224 * 1024;
+                       }),
+        all.end());
     return all;
 }
 
@@ -206,9 +224,11 @@ Alternatives key_tile(const Context& c) {
     if (!attention(c)) return {};
     // Scores, probabilities and the output share the registers: about 168 f32 a thread with two consumers, 110 with three.
     const int held = c.s.number("consumers", 1) > 2 ? 120 : 200;
-    Alternatives all = fitting_attention(c, values(c.s, "bn", {128, 80, 112, 96, 64, 176}, [&](int v) { return v / 2 + v / 4 + c.f.q / 2 <= held; }));
+    Alternatives all =
+        fitting_attention(c, values(c.s, "bn", {128, 80, 112, 96, 64, 176}, [&](int v) { return v / 2 + v / 4 + c.f.q / 2 <= held; }));
     // Where the diagonal meets whole tiles only, fewer tiles need a mask: those widths first.
-    if (c.f.causal) std::stable_partition(all.begin(), all.end(), [&](const Sketch& s) { return 64 * s.number("consumers", 1) % s.number("bn") == 0; });
+    if (c.f.causal)
+        std::stable_partition(all.begin(), all.end(), [&](const Sketch& s) { return 64 * s.number("consumers", 1) % s.number("bn") == 0; });
     return all;
 }
 
@@ -222,7 +242,8 @@ Alternatives backward_keys(const Context& c) {
     if (!attention(c) || !c.s.on("overlap") || c.s.is("walk", "back") || (c.f.causal && !c.s.on("skip"))) return {};
     // Where the diagonal would cross more than one tile: two consumers and tiles as long as a block has rows.
     const Sketch s = c.s.with("walk", "back").with("peel", 0);
-    Alternatives out = fitting_attention(c, {s, s.with("consumers", 2).with("bn", 128), s.with("consumers", 2).with("bn", 128).with("stages", 2)});
+    Alternatives out =
+        fitting_attention(c, {s, s.with("consumers", 2).with("bn", 128), s.with("consumers", 2).with("bn", 128).with("stages", 2)});
     if (out.size() > 1) out.resize(1);
     return out;
 }
@@ -233,7 +254,8 @@ Alternatives standing_reference(const Context& c) {
 }
 
 Alternatives longest_first(const Context& c) {
-    if (attention(c) && c.f.causal && c.s.on("skip") && c.s.get("order").empty() && !c.s.on("persistent")) return {c.s.with("order", "longest")};
+    if (attention(c) && c.f.causal && c.s.on("skip") && c.s.get("order").empty() && !c.s.on("persistent"))
+        return {c.s.with("order", "longest")};
     return {};
 }
 
@@ -259,9 +281,11 @@ Alternatives group_tiles(const Context& c) {
     return {c.s.with("groups", "tiles").with("bm", 32).with("bn", 32).with("parts", 1)};
 }
 
-// Heights of turned tiles of which a few hold a typical group (its mean and two deviations, as rows that choose at random make it), the least waste first; and the tiles in it.
+// Heights of turned tiles of which a few hold a typical group (its mean and two deviations, as rows that choose at random make it), the
+// least waste first; and the tiles in it.
 std::vector<std::pair<int, int>> group_heights(const Context& c) {
-    const double mean = static_cast<double>(c.f.p) / static_cast<double>(c.f.groups), rows = mean + 2 * std::sqrt(mean * (1 - 1.0 / static_cast<double>(c.f.groups)));
+    const double mean = static_cast<double>(c.f.p) / static_cast<double>(c.f.groups),
+                 rows = mean + 2 * std::sqrt(mean * (1 - 1.0 / static_cast<double>(c.f.groups)));
     std::vector<std::pair<int, int>> out;
     for (int tiles = static_cast<int>(std::ceil(rows / 256)); tiles <= static_cast<int>(std::ceil(rows / 128)); ++tiles) {
         const int height = std::min(256, static_cast<int>(std::round(rows / tiles / 8)) * 8);
@@ -275,8 +299,9 @@ std::vector<std::pair<int, int>> group_heights(const Context& c) {
 Alternatives group_parts(const Context& c) {
     if (!product(c) || !c.f.grouped || one_row(c)) return {};
     Alternatives out;
-    if (c.s.on("turned")) {   // one part for each tile of a typical group
-        for (const auto& [height, tiles] : group_heights(c)) if (height == c.s.number("bm")) out.push_back(c.s.with("parts", tiles));
+    if (c.s.on("turned")) {  // one part for each tile of a typical group
+        for (const auto& [height, tiles] : group_heights(c))
+            if (height == c.s.number("bm")) out.push_back(c.s.with("parts", tiles));
     }
     for (const Sketch& s : values(c.s, "parts", {4, 2, 8, 1})) out.push_back(s);
     return out;
@@ -291,7 +316,8 @@ Alternatives turned_tiles(const Context& c) {
     if (!product(c) || !c.f.grouped || !c.s.on("roles") || c.s.on("turned") || c.f.products > 1 || !c.f.pointwise) return {};
     const int consumers = c.s.number("consumers", 1);
     Alternatives out;
-    for (const auto& [height, tiles] : group_heights(c)) out.push_back(c.s.with("turned", 1).with("store", "staged").with("bm", height).with("bn", 64 * consumers).with("stages", 4));
+    for (const auto& [height, tiles] : group_heights(c))
+        out.push_back(c.s.with("turned", 1).with("store", "staged").with("bm", height).with("bn", 64 * consumers).with("stages", 4));
     return fitting(c, out);
 }
 
@@ -303,7 +329,7 @@ Alternatives operand_hints(const Context& c) {
 Alternatives shared_staging(const Context& c) {
     if (!product(c) || !c.s.is("copy", "direct") || one_row(c)) return {};
     if (c.s.is("mma", "mma")) return {c.s.with("copy", "plain").with("bk", 32)};
-    if (c.f.matrix_unit) return {};   // first the matrix unit: its operands decide how a tile is staged
+    if (c.f.matrix_unit) return {};  // first the matrix unit: its operands decide how a tile is staged
     return {c.s.with("copy", "plain").with("bm", 64).with("bn", 64).with("bk", 32).with("threads", 128)};
 }
 
@@ -349,18 +375,20 @@ Alternatives warp_specialisation(const Context& c) {
         const Sketch s = c.s.with("copy", "tma").with("roles", 1);
         return fitting(c, {s.with("stages", 3), s.with("stages", 2)});
     }
-    if (product(c) && c.s.is("copy", "tma") && !c.s.on("roles")) return fitting(c, {c.s.with("roles", 1).with("stages", 3), c.s.with("roles", 1).with("stages", 2)});
+    if (product(c) && c.s.is("copy", "tma") && !c.s.on("roles"))
+        return fitting(c, {c.s.with("roles", 1).with("stages", 3), c.s.with("roles", 1).with("stages", 2)});
     if (attention(c) && !c.s.on("roles")) return {c.s.with("roles", 1).with("stages", 2)};
     return {};
 }
 
 Alternatives multi_stage(const Context& c) {
     if (product(c) && c.s.is("copy", "cp_async") && !c.s.is("mma", "wgmma")) return fitting(c, values(c.s, "stages", {3, 4, 2}));
-    if (product(c) && c.s.on("roles")) {   // deeper; else a little shallower, which leaves shared memory to others
+    if (product(c) && c.s.on("roles")) {  // deeper; else a little shallower, which leaves shared memory to others
         const int now = c.s.number("stages");
         return fitting(c, values(c.s, "stages", {4, 5, 6, 3}, [now](int v) { return v >= now - 1; }));
     }
-    if (attention(c) && c.s.on("roles")) return fitting_attention(c, values(c.s, "stages", {3, 4}, [&](int v) { return v == c.s.number("stages") + 1; }));
+    if (attention(c) && c.s.on("roles"))
+        return fitting_attention(c, values(c.s, "stages", {3, 4}, [&](int v) { return v == c.s.number("stages") + 1; }));
     return {};
 }
 
@@ -384,7 +412,8 @@ Alternatives register_blocking(const Context& c) {
         if (c.s.number("consumers", 1) == 1) {
             if (c.s.on("turned")) return fitting(c, {c.s.with("consumers", 2).with("bn", 128).with("stages", 4)});
             const Sketch two = c.s.with("consumers", 2).with("bm", 128);
-            for (int bn : {256, 128}) for (int stages : {4, 3, 2}) out.push_back(two.with("bn", bn).with("stages", stages));
+            for (int bn : {256, 128})
+                for (int stages : {4, 3, 2}) out.push_back(two.with("bn", bn).with("stages", stages));
         }
     } else if (c.s.is("mma", "mma")) {
         out = {c.s.with("bm", 128).with("bn", 128), c.s.with("bm", 128).with("bn", 64), c.s.with("bm", 64).with("bn", 128)};
@@ -402,23 +431,25 @@ Alternatives overlap_mma(const Context& c) {
 }
 
 Alternatives persistence(const Context& c) {
-    if (attention(c) && c.s.on("roles") && !c.s.on("persistent")) {   // the next queries come while the present ones are worked on, where there is room
+    if (attention(c) && c.s.on("roles") &&
+        !c.s.on("persistent")) {  // the next queries come while the present ones are worked on, where there is room
         const Sketch s = c.s.with("persistent", 1).with("order", "").with("store", "");
         return fitting_attention(c, {s.with("qstages", 2), s.with("qstages", 1)});
     }
     if (product(c) && c.f.grouped && c.s.on("roles") && !c.s.on("persistent")) return {c.s.with("persistent", 1)};
-    if (product(c) && c.s.on("roles") && !c.s.on("persistent") && !c.f.batched && c.s.number("splits", 1) == 1) return {c.s.with("persistent", 1).with("group", 8)};
+    if (product(c) && c.s.on("roles") && !c.s.on("persistent") && !c.f.batched && c.s.number("splits", 1) == 1)
+        return {c.s.with("persistent", 1).with("group", 8)};
     return {};
 }
 
 // Few tiles of output and a long K: parts of K side by side, added by a second kernel.
 Alternatives split_k(const Context& c) {
     if (!product(c) || !c.s.on("roles") || c.f.grouped || c.f.batched || c.f.products > 1 || c.s.number("cluster", 1) > 1) return {};
-    if (!c.f.plain_sum) return {};   // below a function, sums of sums are not joined in the proof of the program
+    if (!c.f.plain_sum) return {};  // below a function, sums of sums are not joined in the proof of the program
     const auto up = [](std::int64_t n, int d) { return (n + d - 1) / d; };
     const std::int64_t tiles = up(c.f.p, c.s.number("bm")) * up(c.f.q, c.s.number("bn")), steps = up(c.f.k, c.s.number("bk", 64));
     Alternatives out;
-    if (tiles > 132) return out;   // every multiprocessor has its tile
+    if (tiles > 132) return out;  // every multiprocessor has its tile
     for (int n : {4, 8, 2, 16}) {
         if (n == c.s.number("splits", 1) || steps < 4 * n || tiles * n > 3 * 132) continue;
         out.push_back(c.s.with("splits", n).with("persistent", 0).with("store", "").with("defer", 0).with("dependent", 0));
@@ -428,7 +459,9 @@ Alternatives split_k(const Context& c) {
 }
 
 Alternatives multicast(const Context& c) {
-    if (!product(c) || !c.s.on("roles") || !c.s.on("persistent") || c.f.grouped || c.f.products > 1 || c.s.number("cluster", 1) > 1 || c.s.number("bn") % 16) return {};
+    if (!product(c) || !c.s.on("roles") || !c.s.on("persistent") || c.f.grouped || c.f.products > 1 || c.s.number("cluster", 1) > 1 ||
+        c.s.number("bn") % 16)
+        return {};
     return {c.s.with("cluster", 2)};
 }
 
@@ -438,15 +471,19 @@ Alternatives raster(const Context& c) {
 }
 
 Alternatives tma_store(const Context& c) {
-    if (attention(c)) return c.f.tma_output && c.s.on("roles") && !c.s.on("persistent") && c.s.get("store").empty() ? Alternatives{c.s.with("store", "tma")} : Alternatives{};
-    if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched || c.f.grouped || c.s.number("splits", 1) > 1) return {};   // a TMA store knows no end of a group
+    if (attention(c))
+        return c.f.tma_output && c.s.on("roles") && !c.s.on("persistent") && c.s.get("store").empty()
+                   ? Alternatives{c.s.with("store", "tma")}
+                   : Alternatives{};
+    if (!product(c) || !c.s.on("roles") || c.s.is("store", "tma") || c.f.batched || c.f.grouped || c.s.number("splits", 1) > 1)
+        return {};  // a TMA store knows no end of a group
     return fitting(c, {c.s.with("store", "tma"), c.s.with("store", "tma").with("stages", c.s.number("stages") - 1)});
 }
 
 Alternatives deferred_store(const Context& c) {
     if (!product(c) || !c.s.is("store", "tma") || !c.s.on("persistent") || c.s.on("defer") || c.f.products > 1) return {};
-    if (c.f.k <= c.s.number("bk") * (c.s.number("bn") / 64)) return {};   // a chunk is stored in each of the first steps
-    return {c.s.with("defer", 1).with("keep", 1)};   // the product that is in flight hides the store
+    if (c.f.k <= c.s.number("bk") * (c.s.number("bn") / 64)) return {};  // a chunk is stored in each of the first steps
+    return {c.s.with("defer", 1).with("keep", 1)};                       // the product that is in flight hides the store
 }
 
 // While one consumer finishes a tile the other has the tensor cores.
@@ -463,7 +500,7 @@ Alternatives dependent_launch(const Context& c) {
 Alternatives tile_shape(const Context& c) {
     if (!product(c) || c.s.is("copy", "direct")) return {};
     Alternatives out;
-    const bool chunks = c.s.is("store", "tma") && c.s.on("persistent");   // an even number of 64-column chunks
+    const bool chunks = c.s.is("store", "tma") && c.s.on("persistent");  // an even number of 64-column chunks
     const auto add = [&](int bm, int bn, int bk) {
         for (int stages = std::max(1, c.s.number("stages")); stages >= (c.s.on("roles") ? 2 : 1); --stages) {
             const Sketch s = c.s.with("bm", bm).with("bn", bn).with("bk", bk).with("stages", stages);
@@ -487,23 +524,53 @@ Alternatives tile_shape(const Context& c) {
 
 const std::map<std::string, Rewrite>& table() {
     static const std::map<std::string, Rewrite> all = {
-        {"register_cache", register_cache}, {"vector_width", vector_width},   {"exact_extent", exact_extent},
-        {"tile_rows", tile_rows},           {"tile_columns", tile_columns},   {"block_threads", block_threads},
-        {"occupancy", occupancy},           {"cache_hints", cache_hints},     {"unrolling", unrolling},
-        {"lane_partials", lane_partials},   {"online_softmax", online_softmax}, {"fast_functions", fast_functions},
-        {"shared_staging", shared_staging}, {"matrix_unit", matrix_unit},     {"swizzle", swizzle},
-        {"async_copy", async_copy},         {"warpgroup_mma", warpgroup_mma}, {"tma", tma},
-        {"warp_specialisation", warp_specialisation}, {"multi_stage", multi_stage}, {"register_blocking", register_blocking},
-        {"overlap_mma", overlap_mma},       {"persistence", persistence},     {"raster", raster},
-        {"tma_store", tma_store},           {"tile_shape", tile_shape},       {"causal_skip", causal_skip},
-        {"softmax_overlap", softmax_overlap}, {"key_tile", key_tile},         {"group_tiles", group_tiles},
-        {"group_parts", group_parts},       {"staged_store", staged_store},   {"mask_peel", mask_peel},
-        {"cluster_reduction", cluster_reduction}, {"split_k", split_k},               {"multicast", multicast},
-        {"turned_tiles", turned_tiles},     {"operand_hints", operand_hints}, {"deferred_store", deferred_store},
+        {"register_cache", register_cache},
+        {"vector_width", vector_width},
+        {"exact_extent", exact_extent},
+        {"tile_rows", tile_rows},
+        {"tile_columns", tile_columns},
+        {"block_threads", block_threads},
+        {"occupancy", occupancy},
+        {"cache_hints", cache_hints},
+        {"unrolling", unrolling},
+        {"lane_partials", lane_partials},
+        {"online_softmax", online_softmax},
+        {"fast_functions", fast_functions},
+        {"shared_staging", shared_staging},
+        {"matrix_unit", matrix_unit},
+        {"swizzle", swizzle},
+        {"async_copy", async_copy},
+        {"warpgroup_mma", warpgroup_mma},
+        {"tma", tma},
+        {"warp_specialisation", warp_specialisation},
+        {"multi_stage", multi_stage},
+        {"register_blocking", register_blocking},
+        {"overlap_mma", overlap_mma},
+        {"persistence", persistence},
+        {"raster", raster},
+        {"tma_store", tma_store},
+        {"tile_shape", tile_shape},
+        {"causal_skip", causal_skip},
+        {"softmax_overlap", softmax_overlap},
+        {"key_tile", key_tile},
+        {"group_tiles", group_tiles},
+        {"group_parts", group_parts},
+        {"staged_store", staged_store},
+        {"mask_peel", mask_peel},
+        {"cluster_reduction", cluster_reduction},
+        {"split_k", split_k},
+        {"multicast", multicast},
+        {"turned_tiles", turned_tiles},
+        {"operand_hints", operand_hints},
+        {"deferred_store", deferred_store},
         {"even_shares", even_shares},
-        {"stagger", stagger},               {"dependent_launch", dependent_launch},
-        {"backward_keys", backward_keys},   {"standing_reference", standing_reference},
-        {"longest_first", longest_first},   {"exponent_folding", exponent_folding}, {"lazy_rescale", lazy_rescale},
+        {"stagger", stagger},
+        {"dependent_launch", dependent_launch},
+        {"backward_keys", backward_keys},
+        {"standing_reference", standing_reference},
+        {"longest_first", longest_first},
+        {"exponent_folding", exponent_folding},
+        {"lazy_rescale", lazy_rescale},
     };
     return all;
 }

@@ -12,23 +12,23 @@ namespace tw::plan::builtin {
 
 // What the rewrites may ask about a task; found once.
 struct Facts {
-    std::string skeleton;              // that fits the task; empty: none does
-    std::string problem;               // why not
-    int element_bits = 32;             // of the widest traffic: the main input or output
-    bool reduces = false, norm = false, scans = false;   // a reduction; one whose result goes back over the axis; a prefix
-    bool exponentials = false;         // sums of exponentials
-    bool transposed = false;           // an operand whose axes lie the other way round
+    std::string skeleton;                               // that fits the task; empty: none does
+    std::string problem;                                // why not
+    int element_bits = 32;                              // of the widest traffic: the main input or output
+    bool reduces = false, norm = false, scans = false;  // a reduction; one whose result goes back over the axis; a prefix
+    bool exponentials = false;                          // sums of exponentials
+    bool transposed = false;                            // an operand whose axes lie the other way round
     bool causal = false;
-    bool tma_output = false;           // attention: an output tile fits the place of its queries
-    bool scaled_scores = false;        // attention: the scores are a positive constant times the products
-    bool matrix_unit = false;          // operand types that mma and wgmma take
+    bool tma_output = false;     // attention: an output tile fits the place of its queries
+    bool scaled_scores = false;  // attention: the scores are a positive constant times the products
+    bool matrix_unit = false;    // operand types that mma and wgmma take
     bool k_major_a = true, k_major_b = true;
-    bool plain_sum = false;            // nothing but casts around the sum of products
-    bool pointwise = false;            // what follows the sum of products reads nothing else
+    bool plain_sum = false;  // nothing but casts around the sum of products
+    bool pointwise = false;  // what follows the sum of products reads nothing else
     bool grouped = false, batched = false, reduces_q = false;
-    int products = 1;                  // contractions of the same tiles in one kernel
-    std::string p_extent, q_extent, k_extent;            // texts over sizes
-    std::int64_t p = 1, q = 1, k = 1, batch = 1, groups = 1;   // their values in the task
+    int products = 1;                                         // contractions of the same tiles in one kernel
+    std::string p_extent, q_extent, k_extent;                 // texts over sizes
+    std::int64_t p = 1, q = 1, k = 1, batch = 1, groups = 1;  // their values in the task
 };
 
 // Rows of a turned tile that leave at a time: the largest part of up to 72 that divides it, in eights.

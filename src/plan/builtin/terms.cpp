@@ -36,7 +36,8 @@ Term without_casts(Term t) {
 
 bool has_gather(const Expr& e) {
     if (e.kind() == ExprKind::element) return true;
-    for (const Expr& a : e->args) if (has_gather(a)) return true;
+    for (const Expr& a : e->args)
+        if (has_gather(a)) return true;
     return false;
 }
 
@@ -62,8 +63,9 @@ std::string key_of(const Term& t, const std::function<std::string(int)>& name) {
         for (const Expr& a : e->args) out += expr(a) + ",";
         return out + ")";
     };
-    std::string out = fmt::format("{}:{}:{}:{}:{}(", static_cast<int>(t->kind), t->kind == TermKind::reduce ? name(t->id) : std::to_string(t->id), t->number, t->name,
-                                  static_cast<int>(t->dtype));
+    std::string out =
+        fmt::format("{}:{}:{}:{}:{}(", static_cast<int>(t->kind), t->kind == TermKind::reduce ? name(t->id) : std::to_string(t->id),
+                    t->number, t->name, static_cast<int>(t->dtype));
     for (const Expr& e : t->indices) out += expr(e) + ",";
     for (const Term& a : t->args) out += key_of(a, name) + ",";
     return out + ")";
@@ -92,7 +94,8 @@ public:
         for (eq_ = 0; eq_ < equations.size(); ++eq_) {
             std::set<int> seen;
             for (int v : equations[eq_].output_vars) {
-                if (!seen.insert(result_.of[eq_][v]).second) problem("one tensor is indexed by two of the output's variables in the same place");
+                if (!seen.insert(result_.of[eq_][v]).second)
+                    problem("one tensor is indexed by two of the output's variables in the same place");
             }
         }
         return result_;
@@ -112,8 +115,11 @@ private:
     }
     void merge(int keep, int drop) {
         if (keep == drop) return;
-        for (auto& map : result_.of) for (auto& [var, c] : map) if (c == drop) c = keep;
-        for (auto& [place, c] : by_place_) if (c == drop) c = keep;
+        for (auto& map : result_.of)
+            for (auto& [var, c] : map)
+                if (c == drop) c = keep;
+        for (auto& [place, c] : by_place_)
+            if (c == drop) c = keep;
         result_.classes[static_cast<std::size_t>(keep)].kept |= result_.classes[static_cast<std::size_t>(drop)].kept;
     }
     int visit(int var, int tensor, int dim, const Expr& extent) {
@@ -143,7 +149,8 @@ private:
             // A prefix or suffix: the reduced variable runs along the axis of the one that bounds it.
             std::set<int> bounds;
             for (const Expr& e : t->indices) variables_of(e, bounds);
-            for (int v : bounds) if (result_.of[eq_].count(v)) merge(result_.of[eq_][v], result_.of[eq_][t->id]);
+            for (int v : bounds)
+                if (result_.of[eq_].count(v)) merge(result_.of[eq_][v], result_.of[eq_][t->id]);
             result_.classes[static_cast<std::size_t>(result_.of[eq_][t->id])].reduced = true;
         }
         for (const Term& a : t->args) mark(a);
@@ -169,7 +176,8 @@ public:
         if (t->kind == TermKind::apply && t->name == "exp" && key(without_casts(t->args[0])) == key_) {
             return std::pair(ir::apply_term("exp", {ir::apply_term("sub", {t->args[0], top_})}), 1);
         }
-        if (t->kind == TermKind::element || t->kind == TermKind::scalar || t->kind == TermKind::constant || t->kind == TermKind::index) return std::pair(t, 0);
+        if (t->kind == TermKind::element || t->kind == TermKind::scalar || t->kind == TermKind::constant || t->kind == TermKind::index)
+            return std::pair(t, 0);
         std::vector<Term> args;
         std::vector<int> degree;
         bool any = false;
@@ -205,7 +213,10 @@ public:
 
 private:
     std::string key(const Term& t) const {
-        return key_of(t, [&](int v) { const auto it = classes_.find(v); return it == classes_.end() ? "v" + std::to_string(v) : "c" + std::to_string(it->second); });
+        return key_of(t, [&](int v) {
+            const auto it = classes_.find(v);
+            return it == classes_.end() ? "v" + std::to_string(v) : "c" + std::to_string(it->second);
+        });
     }
     std::map<int, int> classes_;
     int class_;
@@ -214,24 +225,33 @@ private:
 };
 
 // The first sum over var of something with exp(e), e depending on var.
-struct Found { int var; Term exponent; Expr lo, hi; };
+struct Found {
+    int var;
+    Term exponent;
+    Expr lo, hi;
+};
 std::optional<Found> find_exponent(const Term& t) {
     if (t->kind == TermKind::reduce && t->name == "sum") {
         std::optional<Term> exponent;
         const std::function<void(const Term&)> look = [&](const Term& x) {
             if (exponent || x->kind == TermKind::reduce) return;
-            if (x->kind == TermKind::apply && x->name == "exp" && depends_on(x, t->id)) { exponent = without_casts(x->args[0]); return; }
+            if (x->kind == TermKind::apply && x->name == "exp" && depends_on(x, t->id)) {
+                exponent = without_casts(x->args[0]);
+                return;
+            }
             for (const Term& a : x->args) look(a);
         };
         look(t->args[0]);
         if (exponent) {
             // Already relative to a maximum?
             const Term e = *exponent;
-            const bool relative = e->kind == TermKind::apply && e->name == "sub" && without_casts(e->args[1])->kind == TermKind::reduce && without_casts(e->args[1])->name == "max";
+            const bool relative = e->kind == TermKind::apply && e->name == "sub" && without_casts(e->args[1])->kind == TermKind::reduce &&
+                                  without_casts(e->args[1])->name == "max";
             if (!relative) return Found{t->id, e, t->indices[0], t->indices[1]};
         }
     }
-    for (const Term& a : t->args) if (auto f = find_exponent(a)) return f;
+    for (const Term& a : t->args)
+        if (auto f = find_exponent(a)) return f;
     return std::nullopt;
 }
 

@@ -22,16 +22,16 @@ using ir::TermKind;
 // Variables of all equations, put into classes: two are in one class when they index the same dimension of a tensor.
 struct IndexClass {
     Expr extent;
-    std::string extent_text;      // "N", "128"
-    bool reduced = false;         // some reduction runs over it
-    bool kept = false;            // some output is indexed by it
-    std::string name;             // of its first variable
+    std::string extent_text;  // "N", "128"
+    bool reduced = false;     // some reduction runs over it
+    bool kept = false;        // some output is indexed by it
+    std::string name;         // of its first variable
 };
 
 struct IndexClasses {
     std::vector<IndexClass> classes;
-    std::vector<std::map<int, int>> of;   // per equation: variable -> class
-    std::string problem;                  // why the classes are of no use; empty when they are
+    std::vector<std::map<int, int>> of;  // per equation: variable -> class
+    std::string problem;                 // why the classes are of no use; empty when they are
 };
 IndexClasses index_classes(const tasks::Task& task);
 
@@ -41,8 +41,8 @@ bool depends_on(const Term& t, int var);
 Term without_casts(Term t);
 bool has_gather(const Expr& e);
 
-std::string text_of(const Expr& e, const ir::Kernel& spec);          // over sizes only
-std::string number_text(double value);                               // as Python reads it
+std::string text_of(const Expr& e, const ir::Kernel& spec);  // over sizes only
+std::string number_text(double value);                       // as Python reads it
 
 // A text that is equal for equal terms, variables replaced by what `name` gives.
 std::string key_of(const Term& t, const std::function<std::string(int)>& name);

@@ -18,7 +18,10 @@ Value TileWriter::load(const Term& t) {
     std::vector<int> order;
     for (const Expr& e : t->indices) {
         if (!view.empty()) view += ", ";
-        if (e.kind() == ExprKind::constant) { view += std::to_string(e->value); continue; }
+        if (e.kind() == ExprKind::constant) {
+            view += std::to_string(e->value);
+            continue;
+        }
         const int c = e.kind() == ExprKind::var ? class_of(e->id) : -1;
         const auto it = origin_.find(c);
         if (it == origin_.end()) {
@@ -48,7 +51,8 @@ Value TileWriter::load(const Term& t) {
     }
     const std::string name = body_.fresh(fmt::format("{}_tile", tensor.name));
     const bool flipped = order.size() == 2 && order[0] == kQ;
-    std::string text = fmt::format("tw.load({}[{}], fill=0{}{})", tensor.name, view, target::info(tensor.dtype).is_float ? ".0" : "", hint());
+    std::string text =
+        fmt::format("tw.load({}[{}], fill=0{}{})", tensor.name, view, target::info(tensor.dtype).is_float ? ".0" : "", hint());
     if (flipped) {
         const std::string buffer = fmt::format("s_{}", name);
         buffers_.push_back(fmt::format("{} = tw.shared({}, (BQ, BP), pad=1)", buffer, target::name(tensor.dtype)));
@@ -66,7 +70,8 @@ Value TileWriter::load(const Term& t) {
 bool TileWriter::output_is_looped(const ir::Equation& e) const {
     for (int v : e.output_vars) {
         const int c = class_of(v);
-        for (int l : loops_) if (l == c) return true;
+        for (int l : loops_)
+            if (l == c) return true;
     }
     return false;
 }
@@ -99,7 +104,7 @@ void TileWriter::store(const ir::Equation& e, const Value& raw) {
         body_.line("tw.sync()");
         value = fmt::format("tw.load({}.T)", buffer);
     }
-    const bool alike = cluster() > 1 && !(axes & kQ);   // every block of the cluster has it: the first one stores it
+    const bool alike = cluster() > 1 && !(axes & kQ);  // every block of the cluster has it: the first one stores it
     if (alike) {
         body_.line("if rank == 0:");
         body_.in();
@@ -115,7 +120,8 @@ void TileWriter::store_outputs(bool inside) {
     });
     if (!any) return;
     if (inside) {
-        for (Fold& f : folds_) if (f.scan) start(f);
+        for (Fold& f : folds_)
+            if (f.scan) start(f);
         open_loops();
     }
     for (std::size_t i = 0; i < axes_.equations.size(); ++i) {
@@ -123,7 +129,8 @@ void TileWriter::store_outputs(bool inside) {
         const ir::Equation& e = axes_.equations[i];
         if (output_is_looped(e) != inside) continue;
         Term value = e.value;
-        if (value->kind == TermKind::cast && value->dtype == spec_.tensors[static_cast<std::size_t>(e.output)].dtype) value = value->args[0];
+        if (value->kind == TermKind::cast && value->dtype == spec_.tensors[static_cast<std::size_t>(e.output)].dtype)
+            value = value->args[0];
         const Value v = write_.eval(value);
         eq_ = i;
         store(e, v);
@@ -133,7 +140,8 @@ void TileWriter::store_outputs(bool inside) {
             if (!f.scan) continue;
             eq_ = f.equation;
             const Value v = write_.eval(f.body);
-            body_.line(fmt::format("{} = {}", f.name, folded(f.op, f.name, reduced_text(f.op, v.text, v.axes, bit(*f.over.begin()), axes_.p >= 0))));
+            body_.line(fmt::format("{} = {}", f.name,
+                                   folded(f.op, f.name, reduced_text(f.op, v.text, v.axes, bit(*f.over.begin()), axes_.p >= 0))));
         }
         close_loops();
     }
@@ -170,7 +178,9 @@ void TileWriter::declare_grid() {
     }
     blocked(axes_.p);
     blocked(axes_.q);
-    if (cluster() > 1) names.insert(names.begin(), "rank"), extents.insert(extents.begin(), std::to_string(cluster()));   // blocks of a cluster are neighbours
+    if (cluster() > 1)
+        names.insert(names.begin(), "rank"),
+            extents.insert(extents.begin(), std::to_string(cluster()));  // blocks of a cluster are neighbours
     if (names.empty()) return;
     std::string line = fmt::format("{} = tw.grid({})", fmt::join(names, ", "), fmt::join(extents, ", "));
     // Before the decoding lines.
@@ -189,7 +199,8 @@ void TileWriter::declare_grid() {
 
 void TileWriter::setup() {
     for (int c : axes_.outer_reduced) loops_.push_back(c);
-    for (int c : {axes_.p, axes_.q}) if (axes_.looped(c)) loops_.push_back(c);
+    for (int c : {axes_.p, axes_.q})
+        if (axes_.looped(c)) loops_.push_back(c);
     declare_grid();
     if (in_registers()) {
         for (int c : loops_) {
@@ -199,11 +210,13 @@ void TileWriter::setup() {
                 body_.line("part = rank * BQ");
                 origin_[c] = "part";
             }
-            assumes_.push_back(fmt::format("{} {} {}{}", axes_.of(c).extent_text, exact() ? "==" : "<=", block_name(c), cluster() > 1 && c == axes_.q ? fmt::format(" * {}", cluster()) : ""));
+            assumes_.push_back(fmt::format("{} {} {}{}", axes_.of(c).extent_text, exact() ? "==" : "<=", block_name(c),
+                                           cluster() > 1 && c == axes_.q ? fmt::format(" * {}", cluster()) : ""));
         }
         loops_.clear();
     } else if (exact()) {
-        for (int c : loops_) if (bit(c)) assumes_.push_back(fmt::format("{} % {} == 0", axes_.of(c).extent_text, block_name(c)));
+        for (int c : loops_)
+            if (bit(c)) assumes_.push_back(fmt::format("{} % {} == 0", axes_.of(c).extent_text, block_name(c)));
     }
     if (exact()) {
         for (int c : {axes_.p, axes_.q}) {
@@ -214,7 +227,10 @@ void TileWriter::setup() {
         assumes_.push_back(fmt::format("{} % {} == 0", axes_.of(axes_.q).extent_text, v));
     }
     write_.approximate = sketch_.on("approx");
-    write_.key_name = [this](int v) { const int c = class_of(v); return c < 0 ? fmt::format("v{}", v) : fmt::format("c{}", c); };
+    write_.key_name = [this](int v) {
+        const int c = class_of(v);
+        return c < 0 ? fmt::format("v{}", v) : fmt::format("c{}", c);
+    };
     write_.element = [this](const Term& t) { return load(t); };
     write_.reduce = [this](const Term& t) -> Value {
         if (const Fold* f = find(t)) {
@@ -229,7 +245,8 @@ void TileWriter::setup() {
         const auto it = origin_.find(c);
         if (it == origin_.end()) return {"0", 0, true, false, true};
         if (!bit(c)) return {it->second, 0, true, false, true};
-        const std::string text = it->second == "0" ? fmt::format("tw.arange({})", block_name(c)) : fmt::format("tw.arange({}) + {}", block_name(c), it->second);
+        const std::string text =
+            it->second == "0" ? fmt::format("tw.arange({})", block_name(c)) : fmt::format("tw.arange({}) + {}", block_name(c), it->second);
         return write_.named({text, bit(c), true, false, false}, "at_" + axes_.of(c).name);
     };
 }
@@ -253,7 +270,8 @@ Expected<std::string, std::string> TileWriter::write() {
     std::string decorator = fmt::format(", threads={}", sketch_.number("threads", 128));
     if (cluster() > 1) decorator += fmt::format(", cluster=({}, 1, 1)", cluster());
     if (const int b = sketch_.number("blocks", 0)) decorator += fmt::format(", blocks_per_sm={}", b);
-    std::string out = fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(sketch_) + tasks::file_head(task_);
+    std::string out =
+        fmt::format("\"\"\"{}, written by the built-in proposer.\"\"\"\n", task_.name) + to_line(sketch_) + tasks::file_head(task_);
     out += tasks::kernel_head(task_, task_.name, decorator, parameters);
     Lines head;
     for (const std::string& a : assumes_) head.line(fmt::format("tw.assume({})", a));
@@ -261,8 +279,8 @@ Expected<std::string, std::string> TileWriter::write() {
     return out + head.text() + body_.text();
 }
 
-
-
-Expected<std::string, std::string> write_tile_kernel(const tasks::Task& task, const Sketch& sketch) { return TileWriter(task, sketch).write(); }
+Expected<std::string, std::string> write_tile_kernel(const tasks::Task& task, const Sketch& sketch) {
+    return TileWriter(task, sketch).write();
+}
 
 }  // namespace tw::plan::builtin

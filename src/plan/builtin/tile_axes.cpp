@@ -31,11 +31,13 @@ Axes find_axes(const tasks::Task& task, bool one_row) {
                 std::vector<int> classes;
                 for (const Expr& e : t->indices) {
                     if (e.kind() == ExprKind::var) classes.push_back(axes.found.of[i][e->id]);
-                    else if (e.kind() != ExprKind::constant && axes.problem.empty()) axes.problem = fmt::format("{} is indexed by an expression", spec.tensors[static_cast<std::size_t>(t->id)].name);
+                    else if (e.kind() != ExprKind::constant && axes.problem.empty())
+                        axes.problem = fmt::format("{} is indexed by an expression", spec.tensors[static_cast<std::size_t>(t->id)].name);
                 }
                 consider(classes);
             }
-            if (t->kind == TermKind::reduce && t->name != "sum" && t->name != "max" && t->name != "min" && t->name != "prod" && axes.problem.empty()) {
+            if (t->kind == TermKind::reduce && t->name != "sum" && t->name != "max" && t->name != "min" && t->name != "prod" &&
+                axes.problem.empty()) {
                 axes.problem = fmt::format("tiles have no reduction '{}'", t->name);
             }
             for (const Term& a : t->args) walk(a);
@@ -51,9 +53,11 @@ Axes find_axes(const tasks::Task& task, bool one_row) {
     }
     axes.q = main.back();
     std::set<int> used;
-    for (const auto& map : axes.found.of) for (const auto& [var, c] : map) used.insert(c);
+    for (const auto& map : axes.found.of)
+        for (const auto& [var, c] : map) used.insert(c);
     // P: the reduced axis when that is not Q; otherwise the next one outwards.
-    for (std::size_t i = main.size() - 1; i-- > 0;) if (axes.p < 0 && axes.looped(main[i]) && !axes.looped(axes.q)) axes.p = main[i];
+    for (std::size_t i = main.size() - 1; i-- > 0;)
+        if (axes.p < 0 && axes.looped(main[i]) && !axes.looped(axes.q)) axes.p = main[i];
     if (axes.p < 0 && main.size() > 1 && !one_row) axes.p = main[main.size() - 2];
     for (int c : used) {
         if (c == axes.p || c == axes.q) continue;
@@ -86,8 +90,10 @@ void tile_facts(const tasks::Task& task, Facts& facts) {
         }
         std::set<int> bounds;
         const std::function<void(const Term&)> ranges = [&](const Term& t) {
-            if (t->kind == TermKind::reduce) for (const Expr& e : t->indices) variables_of(e, bounds);
-            if (t->kind == TermKind::apply && t->name == "exp" && axes.equations[i].value != task.spec->computes.equations[i].value) facts.exponentials = true;
+            if (t->kind == TermKind::reduce)
+                for (const Expr& e : t->indices) variables_of(e, bounds);
+            if (t->kind == TermKind::apply && t->name == "exp" && axes.equations[i].value != task.spec->computes.equations[i].value)
+                facts.exponentials = true;
             for (const Term& a : t->args) ranges(a);
         };
         ranges(axes.equations[i].value);
@@ -95,7 +101,8 @@ void tile_facts(const tasks::Task& task, Facts& facts) {
     }
     facts.k = axes.looped(axes.q) ? facts.q : axes.looped(axes.p) ? facts.p : 1;
     facts.k_extent = axes.looped(axes.q) ? facts.q_extent : facts.p_extent;
-    for (const tasks::TensorSpec& t : task.tensors) if (target::info(t.dtype).is_float) facts.element_bits = std::min(facts.element_bits, target::bits(t.dtype));
+    for (const tasks::TensorSpec& t : task.tensors)
+        if (target::info(t.dtype).is_float) facts.element_bits = std::min(facts.element_bits, target::bits(t.dtype));
 }
 
 }  // namespace tw::plan::builtin

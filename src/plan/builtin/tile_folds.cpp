@@ -28,13 +28,17 @@ std::optional<TileWriter::Fold> TileWriter::fold_of(const Term& t) {
             // A prefix or suffix of the axis, seen from an output variable of the same class.
             const Expr lo = at->indices[0], hi = at->indices[1];
             const auto is_var = [&](const Expr& e) { return e.kind() == ExprKind::var && class_of(e->id) == c; };
-            const auto is_next = [&](const Expr& e) { return e.kind() == ExprKind::add && ((is_var(e->args[0]) && e->args[1].is_constant(1)) || (is_var(e->args[1]) && e->args[0].is_constant(1))); };
+            const auto is_next = [&](const Expr& e) {
+                return e.kind() == ExprKind::add &&
+                       ((is_var(e->args[0]) && e->args[1].is_constant(1)) || (is_var(e->args[1]) && e->args[0].is_constant(1)));
+            };
             f.scan = true;
-            if (lo.is_constant(0) && is_next(hi)) {}
-            else if (lo.is_constant(0) && is_var(hi)) f.exclusive = true;
+            if (lo.is_constant(0) && is_next(hi)) {
+            } else if (lo.is_constant(0) && is_var(hi)) f.exclusive = true;
             else if (is_var(lo) && c >= 0 && ir::same(hi, axes_.of(c).extent)) f.reverse = true;
             else {
-                if (write_.problem.empty()) write_.problem = "a reduction runs over a part of an axis that is neither a prefix nor a suffix";
+                if (write_.problem.empty())
+                    write_.problem = "a reduction runs over a part of an axis that is neither a prefix nor a suffix";
                 return std::nullopt;
             }
             if ((f.op != "sum" && f.op != "prod") || f.over.size() != 1) {
@@ -51,7 +55,8 @@ std::optional<TileWriter::Fold> TileWriter::fold_of(const Term& t) {
 
 const TileWriter::Fold* TileWriter::find(const Term& t) const {
     const std::string k = write_.key(t);
-    for (const Fold& f : folds_) if (f.key == k) return &f;
+    for (const Fold& f : folds_)
+        if (f.key == k) return &f;
     return nullptr;
 }
 
@@ -87,7 +92,9 @@ Value TileWriter::masked(const Value& body, const Fold& fold) {
         if (!(v.axes & bit(c))) continue;
         const std::string& o = origin_[c];
         const std::string bound = o == "0" ? axes_.of(c).extent_text : fmt::format("{} - {}", axes_.of(c).extent_text, o);
-        Value m{fmt::format("tw.where(tw.coord({0}, {1}) < {2}, {0}, {3})", v.text, axes_.p >= 0 && v.axes == (kP | kQ) ? axis_number(c) : 0, bound, identity_of(fold.op)), v.axes, false, false, false};
+        Value m{fmt::format("tw.where(tw.coord({0}, {1}) < {2}, {0}, {3})", v.text,
+                            axes_.p >= 0 && v.axes == (kP | kQ) ? axis_number(c) : 0, bound, identity_of(fold.op)),
+                v.axes, false, false, false};
         v = write_.named(m, "inside");
     }
     return v;
@@ -103,7 +110,8 @@ void TileWriter::start(Fold& f) {
     for (int c : f.over) bits &= ~bit(c);
     f.axes = bits;
     int accumulator = bits;
-    if (sketch_.on("partial") && !f.scan && !f.online_top) for (int c : f.over) accumulator |= bit(c);
+    if (sketch_.on("partial") && !f.scan && !f.online_top)
+        for (int c : f.over) accumulator |= bit(c);
     body_.line(fmt::format("{} = tw.full(f32, {}, {})", f.name, shape_of(accumulator), identity_of(f.op)));
 }
 
@@ -152,7 +160,7 @@ void TileWriter::open_loops() {
             const std::string B = block_name(c);
             body_.line(fmt::format("for {} in tw.range(tw.cdiv({}, {}){}):", name, k.extent_text, B, options));
             origin_[c] = fmt::format("{} * {}", name, B);
-            if (std::any_of(folds_.begin(), folds_.end(), [](const Fold& f) { return f.scan && f.reverse; })) {   // suffixes: from the end
+            if (std::any_of(folds_.begin(), folds_.end(), [](const Fold& f) { return f.scan && f.reverse; })) {  // suffixes: from the end
                 const std::string first = body_.fresh("from_" + k.name);
                 body_.in();
                 body_.line(fmt::format("{} = (tw.cdiv({}, {}) - 1 - {}) * {}", first, k.extent_text, B, name, B));
@@ -189,7 +197,8 @@ std::string TileWriter::exchanged(const std::string& mine, const std::string& op
 
 void TileWriter::pass(int level) {
     std::vector<Fold*> mine;
-    for (Fold& f : folds_) if (f.level == level && !f.scan && f.name.empty()) mine.push_back(&f);
+    for (Fold& f : folds_)
+        if (f.level == level && !f.scan && f.name.empty()) mine.push_back(&f);
     if (mine.empty()) return;
     if (in_registers()) {
         for (Fold* f : mine) {
@@ -208,16 +217,19 @@ void TileWriter::pass(int level) {
     // Sums relative to a maximum of this level, folded together with it.
     if (sketch_.on("online")) {
         std::vector<Fold*> tops, sums;
-        for (Fold* f : mine) if (f->op == "max") tops.push_back(f);
+        for (Fold* f : mine)
+            if (f->op == "max") tops.push_back(f);
         for (Fold& f : folds_) {
             if (f.op != "sum" || f.scan || f.level != level + 1 || !f.name.empty()) continue;
             const std::function<const Fold*(const Term&)> relative_to = [&](const Term& t) -> const Fold* {
                 if (t->kind == TermKind::reduce) return nullptr;
                 if (t->kind == TermKind::apply && t->name == "exp") {
                     const Term e = without_casts(t->args[0]);
-                    if (e->kind == TermKind::apply && e->name == "sub" && without_casts(e->args[1])->kind == TermKind::reduce) return find(without_casts(e->args[1]));
+                    if (e->kind == TermKind::apply && e->name == "sub" && without_casts(e->args[1])->kind == TermKind::reduce)
+                        return find(without_casts(e->args[1]));
                 }
-                for (const Term& a : t->args) if (const Fold* x = relative_to(a)) return x;
+                for (const Term& a : t->args)
+                    if (const Fold* x = relative_to(a)) return x;
                 return nullptr;
             };
             eq_ = f.equation;
@@ -271,14 +283,18 @@ Value TileWriter::scan_value(const Fold& f) {
     if (!exact() && f.op == "prod") v = masked(v, f);
     const std::string out = body_.fresh("prefix");
     const int axis = axes_.p >= 0 && v.axes == (kP | kQ) ? axis_number(c) : 0;
-    body_.line(fmt::format("{} = tw.{}({}, axis={}{})", out, f.op == "prod" ? "cumprod" : "cumsum", v.text, axis, f.reverse ? ", reverse=True" : ""));
+    body_.line(fmt::format("{} = tw.{}({}, axis={}{})", out, f.op == "prod" ? "cumprod" : "cumsum", v.text, axis,
+                           f.reverse ? ", reverse=True" : ""));
     Value result{out, v.axes, false, false, true};
     if (!in_registers()) {
         const Value carry = combine_name(f.name, v.axes & ~bit(c));
-        result = write_.named({fmt::format("{} {} {}", out, f.op == "prod" ? "*" : "+", write_.spread(carry, v.axes)), v.axes, false, false, false}, "running");
+        result = write_.named(
+            {fmt::format("{} {} {}", out, f.op == "prod" ? "*" : "+", write_.spread(carry, v.axes)), v.axes, false, false, false},
+            "running");
     }
     if (f.exclusive) {
-        result = write_.named({fmt::format("{} {} {}", result.text, f.op == "prod" ? "/" : "-", v.text), v.axes, false, false, false}, "before");
+        result =
+            write_.named({fmt::format("{} {} {}", result.text, f.op == "prod" ? "/" : "-", v.text), v.axes, false, false, false}, "before");
     }
     return result;
 }

@@ -17,7 +17,7 @@ namespace tw::plan::builtin {
 struct Axes {
     IndexClasses found;
     std::vector<ir::Equation> equations;
-    int p = -1, q = -1;                    // classes
+    int p = -1, q = -1;  // classes
     std::vector<int> outer_kept, outer_reduced;
     std::string problem;
     bool looped(int c) const { return c >= 0 && found.classes[static_cast<std::size_t>(c)].reduced; }
@@ -30,7 +30,11 @@ Axes find_axes(const tasks::Task& task, bool one_row = false);
 class TileWriter {
 public:
     TileWriter(const tasks::Task& task, const Sketch& sketch)
-        : task_(task), spec_(*task.spec), sketch_(sketch), axes_(find_axes(task, sketch.number("bp", 1) == 1)), write_(body_, spec_, axes_.p >= 0) {}
+        : task_(task),
+          spec_(*task.spec),
+          sketch_(sketch),
+          axes_(find_axes(task, sketch.number("bp", 1) == 1)),
+          write_(body_, spec_, axes_.p >= 0) {}
 
     Expected<std::string, std::string> write();
 
@@ -38,27 +42,34 @@ private:
     std::string block_name(int c) const { return c == axes_.p ? "BP" : "BQ"; }
     int axis_number(int c) const { return c == axes_.q && axes_.p >= 0 ? 1 : 0; }
     int bit(int c) const { return c == axes_.p ? kP : c == axes_.q ? kQ : 0; }
-    int class_of(int var) const { const auto& m = axes_.found.of[eq_]; const auto it = m.find(var); return it == m.end() ? -1 : it->second; }
+    int class_of(int var) const {
+        const auto& m = axes_.found.of[eq_];
+        const auto it = m.find(var);
+        return it == m.end() ? -1 : it->second;
+    }
     std::string shape_of(int bits) const {
         if (axes_.p < 0) return bits & kQ ? "(BQ,)" : "()";
         if (bits == (kP | kQ)) return "(BP, BQ)";
         return bits == kP ? "(BP,)" : bits == kQ ? "(BQ,)" : "()";
     }
     bool in_registers() const { return sketch_.is("mode", "registers"); }
-    int cluster() const { return in_registers() ? sketch_.number("cluster", 1) : 1; }   // blocks that share a row
+    int cluster() const { return in_registers() ? sketch_.number("cluster", 1) : 1; }  // blocks that share a row
     bool exact() const { return sketch_.on("exact"); }
-    std::string hint() const { const std::string h = sketch_.get("hint"); return h.empty() ? "" : fmt::format(", hint=\"{}\"", h); }
+    std::string hint() const {
+        const std::string h = sketch_.get("hint");
+        return h.empty() ? "" : fmt::format(", hint=\"{}\"", h);
+    }
 
-    struct Fold {                      // one reduction, possibly over several axes at once
+    struct Fold {  // one reduction, possibly over several axes at once
         Term term;
-        std::string key, op, name;     // name: the accumulator
-        std::set<int> over;            // classes
+        std::string key, op, name;  // name: the accumulator
+        std::set<int> over;         // classes
         Term body;
         int level = 1;
         std::size_t equation = 0;
         bool scan = false, exclusive = false, reverse = false;
-        int axes = 0;                  // of the result
-        Term online_top;               // the maximum this sum is relative to, when both are folded in one pass
+        int axes = 0;     // of the result
+        Term online_top;  // the maximum this sum is relative to, when both are folded in one pass
     };
 
     std::optional<Fold> fold_of(const Term& t);
@@ -92,9 +103,9 @@ private:
     ExpressionWriter write_;
     std::vector<std::string> buffers_;
     std::vector<std::string> assumes_;
-    std::map<int, std::string> origin_;    // class -> first index of the tile (or the index itself, for outer classes)
+    std::map<int, std::string> origin_;  // class -> first index of the tile (or the index itself, for outer classes)
     std::vector<Fold> folds_;
-    std::vector<int> loops_;               // classes, outermost first
+    std::vector<int> loops_;  // classes, outermost first
     std::size_t eq_ = 0;
     bool uses_shared_ = false;
 };

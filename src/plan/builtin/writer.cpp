@@ -37,7 +37,11 @@ Value ExpressionWriter::integer(const Expr& e) {
         case ExprKind::floor_div:
         case ExprKind::mod: {
             const Value a = integer(e->args[0]), b = integer(e->args[1]);
-            const char* op = e.kind() == ExprKind::add ? "+" : e.kind() == ExprKind::sub ? "-" : e.kind() == ExprKind::mul ? "*" : e.kind() == ExprKind::mod ? "%" : "//";
+            const char* op = e.kind() == ExprKind::add   ? "+"
+                             : e.kind() == ExprKind::sub ? "-"
+                             : e.kind() == ExprKind::mul ? "*"
+                             : e.kind() == ExprKind::mod ? "%"
+                                                         : "//";
             const int axes = a.axes | b.axes;
             return {fmt::format("({} {} {})", spread(a, axes), op, spread(b, axes)), axes, true, false, false};
         }
@@ -69,7 +73,7 @@ Value ExpressionWriter::eval(const Term& t) {
         }
         case TermKind::apply: v = apply(t); break;
     }
-    if (t->kind == TermKind::apply && v.axes) v = named(v, "val");   // one operation a line: equal parts are found again
+    if (t->kind == TermKind::apply && v.axes) v = named(v, "val");  // one operation a line: equal parts are found again
     scopes_.back()[k] = v;
     return v;
 }
@@ -87,7 +91,8 @@ Value ExpressionWriter::apply(const Term& t) {
     for (const Value& v : a) all_integer &= v.integer;
     // Index values that meet floats become floats; comparisons and arithmetic among integers stay exact.
     for (std::size_t i = 0; i < a.size(); ++i) {
-        if (a[i].integer && !all_integer && a[i].axes) a[i] = {fmt::format("{}.to(f32)", named(a[i], "index").text), a[i].axes, false, false, false};
+        if (a[i].integer && !all_integer && a[i].axes)
+            a[i] = {fmt::format("{}.to(f32)", named(a[i], "index").text), a[i].axes, false, false, false};
     }
     std::vector<std::string> s;
     for (const Value& v : a) s.push_back(spread(v, axes));
@@ -101,7 +106,8 @@ Value ExpressionWriter::apply(const Term& t) {
     if (f == "add") infix("+");
     else if (f == "sub") infix("-");
     else if (f == "mul") infix("*");
-    else if (f == "div" && approximate && !all_integer && a[1].axes != axes && a[1].text.find_first_not_of("0123456789.eE-") != std::string::npos) {
+    else if (f == "div" && approximate && !all_integer && a[1].axes != axes &&
+             a[1].text.find_first_not_of("0123456789.eE-") != std::string::npos) {
         // One reciprocal for a row instead of a division an element.
         const Value r = named({fmt::format("tw.rcp({})", a[1].text), a[1].axes, false, false, false}, "inverse");
         out.text = fmt::format("({} * {})", s[0], spread(r, axes));
@@ -120,7 +126,9 @@ Value ExpressionWriter::apply(const Term& t) {
     else if (f == "min") call("minimum");
     else if (f == "select") call("where");
     else if (f == "pow") call("pow");
-    else if (f == "exp" || f == "exp2" || f == "log" || f == "log2" || f == "tanh" || f == "sigmoid" || f == "sin" || f == "cos" || f == "rcp") call(f.c_str(), f == "exp2" || f == "tanh" || f == "log2" || f == "exp" || f == "sigmoid");
+    else if (f == "exp" || f == "exp2" || f == "log" || f == "log2" || f == "tanh" || f == "sigmoid" || f == "sin" || f == "cos" ||
+             f == "rcp")
+        call(f.c_str(), f == "exp2" || f == "tanh" || f == "log2" || f == "exp" || f == "sigmoid");
     else if (f == "erf") call("erf", true);
     else if (f == "sqrt" || f == "rsqrt" || f == "abs" || f == "floor" || f == "ceil" || f == "fma") call(f.c_str());
     else return fail(fmt::format("the function '{}' has no counterpart on tiles", f));

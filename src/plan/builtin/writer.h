@@ -17,10 +17,10 @@ inline constexpr int kP = 1, kQ = 2;
 
 struct Value {
     std::string text;
-    int axes = 0;            // of kP and kQ
-    bool integer = false;    // an i32 tile, or an integer expression
+    int axes = 0;          // of kP and kQ
+    bool integer = false;  // an i32 tile, or an integer expression
     bool boolean = false;
-    bool simple = false;     // a name or a literal: may be subscripted or repeated
+    bool simple = false;  // a name or a literal: may be subscripted or repeated
 };
 
 // The text a skeleton is writing; indentation is its own business.
@@ -30,7 +30,10 @@ public:
     void raw(const std::string& text) { text_ += text; }
     void in() { ++depth_; }
     void out() { --depth_; }
-    std::string fresh(const std::string& stem) { const int n = counters_[stem]++; return n == 0 ? stem : stem + std::to_string(n + 1); }
+    std::string fresh(const std::string& stem) {
+        const int n = counters_[stem]++;
+        return n == 0 ? stem : stem + std::to_string(n + 1);
+    }
     const std::string& text() const { return text_; }
     void set_depth(int depth) { depth_ = depth; }
 
@@ -46,19 +49,19 @@ public:
     std::function<Value(const Term&)> element;
     std::function<Value(const Term&)> reduce;
     std::function<Value(int var)> variable;
-    std::function<std::string(int var)> key_name;     // equal for variables that are the same here
+    std::function<std::string(int var)> key_name;  // equal for variables that are the same here
 
     ExpressionWriter(Lines& lines, const ir::Kernel& spec, bool two_axes) : lines_(lines), spec_(spec), two_axes_(two_axes) {}
 
     Value eval(const Term& t);
-    std::string spread(const Value& v, int axes);     // v as a value with these axes
+    std::string spread(const Value& v, int axes);  // v as a value with these axes
     Value named(const Value& v, const std::string& stem);
     std::string key(const Term& t) const { return key_of(t, key_name); }
 
-    bool approximate = false;                         // hardware approximations of exp2, tanh, ...
-    std::string problem;                              // first thing that could not be written
+    bool approximate = false;  // hardware approximations of exp2, tanh, ...
+    std::string problem;       // first thing that could not be written
 
-    void enter() { scopes_.emplace_back(); }          // values computed inside are forgotten on leaving
+    void enter() { scopes_.emplace_back(); }  // values computed inside are forgotten on leaving
     void leave() { scopes_.pop_back(); }
     void know(const std::string& key, const Value& v) { scopes_.back()[key] = v; }
 
