@@ -3,20 +3,26 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier hostile dist sanitize fuzz format clean
+.PHONY: all setup configure program build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier hostile dist sanitize fuzz format check-format clean
 
 all: build
 
 setup:
 	@scripts/setup.sh
 
-build: setup
+configure: setup
 	@cmake --preset release -Wno-dev >build-configure.log 2>&1 || (cat build-configure.log; exit 1)
 	@rm -f build-configure.log
+
+# The program and the library alone.
+program: configure
+	@cmake --build build -j $(JOBS) --target tilewright_program tilewright
+
+build: configure
 	@cmake --build build -j $(JOBS)
 
 # The main job on an embedded default. With no GPU the emulator and the compiler's figures stand in, and the commands say so.
-demo: build
+demo: program
 	@echo "== what this machine has"; build/bin/tilewright doctor
 	@echo; echo "== a Hopper GEMM, proved for all sizes"; build/bin/tilewright check kernels/gemm_sm90.py
 	@echo; echo "== the same kernel on the CPU emulator, under hostile schedules, against fp64"; build/bin/tilewright run kernels/gemm_sm90.py --set M=200,N=264,K=136 --schedules 2
@@ -36,18 +42,18 @@ test-gpu: build
 	@TILEWRIGHT_REQUIRE_GPU=1 $(CTEST) -j 1 -L gpu; status=$$?; python3 scripts/summarize_tests.py build/test-results; exit $$status
 
 # The hand-written kernels against their peers, in one run on this machine's GPU.
-bench-targets: build
+bench-targets: program
 	python3 bench/targets/run_all.py
 
 # The mutation table: every shipped family of kernels broken in many small ways (bench/results/mutation.json), and beside the check
 # what random tests on the emulator notice. A run that was stopped goes on with `make mutation RESUME=--resume`.
-mutation: build
+mutation: program
 	build/bin/tilewright mutate --plan bench/mutation_plan.txt $(RESUME) --jobs $(JOBS) --search 2 --trials 1 --random-tests 5 --json bench/results/mutation.json
 
 # Random kernels, half of them broken: nothing that the emulator refutes may be proved (bench/results/crosscheck.json). About an hour on two
 # cores; a run that was stopped goes on with `make crosscheck RESUME=--resume`.
 CROSSCHECK_COUNT ?= 20000
-crosscheck: build
+crosscheck: program
 	build/bin/tilewright crosscheck --seed 1 --count $(CROSSCHECK_COUNT) $(RESUME) --jobs $(JOBS) --json bench/results/crosscheck.json
 
 # How long parsing, lowering, proving, printing and emulating take on one core.
@@ -65,7 +71,7 @@ hostile: build
 	TILEWRIGHT_SOURCE=$(CURDIR) TILEWRIGHT_HOSTILE_TABLE=bench/results/hostile.json build/bin/test_kernels --gtest_brief=1
 
 # A folder that can be copied anywhere.
-dist: build
+dist: program
 	@scripts/make_dist.sh build dist/tilewright
 
 # Address and undefined-behaviour sanitizers over everything: all tests but the kernel table and the shipped proofs, of which one case in eight
@@ -84,6 +90,9 @@ fuzz: setup
 
 format:
 	clang-format -i $$(git ls-files '*.cpp' '*.h')
+
+check-format:
+	clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.h')
 
 clean:
 	rm -rf build build-* dist

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/index.h"
 #include "emulate/emulator.h"
 #include "ir/uses.h"
 #include "target/access_cost.h"
@@ -12,8 +13,6 @@
 
 namespace tw::diagnose {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Threads of one group hold elements: thread -> value -> coordinate, as the emulator's tables.
 bool is_copy(const ir::Distribution& d, int thread) {

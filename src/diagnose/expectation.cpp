@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::diagnose {
@@ -19,8 +20,6 @@ using Index = std::vector<std::int64_t>;
 
 constexpr std::size_t most_values = 600;        // of a field: each costs a run
 constexpr std::int64_t most_tests = 4'000'000;  // of a relation, in one execution
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // The expression with everything but the statement's own variables (coordinates, fields) as numbers.
 std::optional<Expr> settled(const Expr& e, const std::set<int>& own, const ExpectSeen& seen) {

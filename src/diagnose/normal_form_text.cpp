@@ -10,11 +10,9 @@
 namespace tw::diagnose {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 std::string number_text(double x) {
-    if (x == infinity) return "inf";
-    if (x == -infinity) return "-inf";
+    if (x > std::numeric_limits<double>::max()) return "inf";
+    if (x < std::numeric_limits<double>::lowest()) return "-inf";
     return fmt::format("{:.6g}", x);
 }
 

@@ -3,12 +3,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace {}  // namespace
 
 FragmentTable whole_vectors(const ir::Kernel& k, const ir::CpAsync& copy) {
     const FragmentTable vectors = tabulate(copy.dist);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 #include "ir/element_math.h"
 #include "ir/term_type.h"
@@ -17,8 +18,6 @@ using ir::Term;
 using ir::TermKind;
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void collect_vars(const ir::Expr& e, std::vector<int>& vars) {
     if (e.kind() == ir::ExprKind::var && std::find(vars.begin(), vars.end(), e->id) == vars.end()) vars.push_back(e->id);

@@ -4,13 +4,12 @@
 #include <numeric>
 #include <random>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 #include "ir/promise.h"
 
 namespace tw::emulate {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t elements_of(const ir::Tensor& t, const std::vector<std::int64_t>& sizes) {
     std::int64_t n = 1;

@@ -1,11 +1,11 @@
 // tw.expect: nothing happens. A shared view that it speaks about counts as read by every warp that passes (so that who wrote it is
 // known, and that it is there at all is checked), and whoever asked may look at what the warp holds.
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
 
 namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Calls f(coordinate) for every coordinate of a box, last dimension fastest.
 template <class F>

@@ -1,13 +1,12 @@
 // Ordinary accesses to global memory: masks, bounds, and races between blocks.
 #include <algorithm>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
 
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace {}  // namespace
 
 // The tensor offset of a view element, or nothing where it is masked. `oob` says that it lies outside the tensor itself.
 std::optional<std::int64_t> Machine::global_offset(const ir::GlobalView& view, const std::vector<std::int64_t>& origin,

@@ -1,15 +1,14 @@
 // Recording what values are made of (emulate/history.h), beside the arithmetic.
 #include <algorithm>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
 
 using ir::ElementOp;
 
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace {}  // namespace
 
 void Machine::begin_event(Warp& w, const Stmt& s) {
     Event e;

@@ -1,4 +1,5 @@
 #include "emulate/program.h"
+#include "base/index.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,8 +7,6 @@
 
 namespace tw::emulate {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool admits(const ir::Kernel& k, const std::vector<std::int64_t>& sizes) {
     for (const ir::Assumption& a : k.assumptions) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 #include "ir/element_math.h"
 #include "ir/shuffle.h"
@@ -11,8 +12,6 @@ namespace tw::emulate {
 using ir::ElementOp;
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 ElementOp fold_op(const std::string& op) {
     return op == "sum"    ? ElementOp::add

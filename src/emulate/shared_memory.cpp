@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
 
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace {}  // namespace
 
 std::string Machine::arena_place(int address) const {
     for (const ir::SharedBuffer& b : k_.buffers) {

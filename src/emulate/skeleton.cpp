@@ -2,15 +2,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
 
 std::shared_ptr<SkeletonCache> make_skeleton_cache() { return std::make_shared<SkeletonCache>(); }
 
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace {}  // namespace
 
 // The widest granule that no two lanes of one statement share: the narrowest ordinary access decides.
 int Machine::choose_granule() const {

@@ -1,10 +1,9 @@
 // Barriers: mbarriers, named barriers, the block barrier.
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace {}  // namespace
 
 std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s, const ir::BarrierRef& ref) {
     const std::int64_t slot = must(w, ref.slot, s);

@@ -9,11 +9,11 @@
 #include <limits>
 #include <utility>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
 namespace {
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // A message's numbers, row by row, as more elements come to them.
 struct TeamFold {

@@ -4,13 +4,12 @@
 #include <cstring>
 #include <span>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 
 namespace tw::emulate {
 
-namespace {
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace {}  // namespace
 
 MatrixOperand::MatrixOperand(target::DType t, std::vector<double> v) : type(t), values(std::move(v)) {
     using target::DType;

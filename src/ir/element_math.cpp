@@ -8,8 +8,6 @@ namespace {
 
 using Wide = __int128;
 
-bool is_float(DType t) { return target::info(t).is_float; }
-
 // max.f32 and min.f32: a NaN is dropped, and +0 counts as more than -0.
 double larger(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : a == b ? (std::signbit(a) ? b : a) : std::max(a, b); }
 double smaller(double a, double b) { return -larger(-a, -b); }

@@ -18,7 +18,6 @@ ir::Element number(double v, DType dtype) {
     return n;
 }
 
-bool is_float(DType t) { return target::info(t).is_float; }
 
 // The same element with result dimensions renamed: new dimension of old dimension i is to[i].
 ir::Element remap(const ir::Element& e, const std::vector<int>& to) {

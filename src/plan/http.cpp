@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxErrorBytes = 64u << 10;
 
-struct Exchange {
+struct Transfer {
     const HttpRequest* request;
     HttpReply* reply;
     CURL* curl;
@@ -21,22 +21,22 @@ struct Exchange {
 };
 
 std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user) {
-    auto& exchange = *static_cast<Exchange*>(user);
+    auto& transfer = *static_cast<Transfer*>(user);
     const std::size_t bytes = size * count;
-    exchange.received += bytes;
-    if (exchange.received > exchange.request->max_bytes) {
-        exchange.reply->error = "the reply is longer than the limit";
+    transfer.received += bytes;
+    if (transfer.received > transfer.request->max_bytes) {
+        transfer.reply->error = "the reply is longer than the limit";
         return 0;
     }
     long status = 0;
-    curl_easy_getinfo(exchange.curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &status);
     if (status >= 200 && status < 300) {
-        if (exchange.request->on_data && !exchange.request->on_data(std::string_view(data, bytes))) {
-            exchange.reply->stopped = true;
+        if (transfer.request->on_data && !transfer.request->on_data(std::string_view(data, bytes))) {
+            transfer.reply->stopped = true;
             return 0;
         }
-    } else if (exchange.reply->body.size() < kMaxErrorBytes) {
-        exchange.reply->body.append(data, std::min(bytes, kMaxErrorBytes - exchange.reply->body.size()));
+    } else if (transfer.reply->body.size() < kMaxErrorBytes) {
+        transfer.reply->body.append(data, std::min(bytes, kMaxErrorBytes - transfer.reply->body.size()));
     }
     return bytes;
 }
@@ -77,7 +77,7 @@ HttpReply http_post(const HttpRequest& request) {
     curl_slist* list = nullptr;
     for (const std::string& header : request.headers) list = curl_slist_append(list, header.c_str());
     const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(list, curl_slist_free_all);
-    Exchange exchange{&request, &reply, curl.get()};
+    Transfer transfer{&request, &reply, curl.get()};
     char words[CURL_ERROR_SIZE] = "";
     CURL* c = curl.get();
     curl_easy_setopt(c, CURLOPT_URL, request.url.c_str());
@@ -95,7 +95,7 @@ HttpReply http_post(const HttpRequest& request) {
     curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.idle_seconds < 1 ? 1 : request.idle_seconds));
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, words);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(c, CURLOPT_WRITEDATA, &exchange);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, &transfer);
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, &reply);
     const CURLcode code = curl_easy_perform(c);

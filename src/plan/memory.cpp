@@ -11,11 +11,11 @@ namespace {
 constexpr double kNoise = 0.25;           // standard deviation of one observed reward
 constexpr double kOtherSituation = 0.25;  // weight of what the technique did in other situations of the workload class
 
-const char* const kSchema[] = {
+const char* const kMemorySteps[] = {
     "CREATE TABLE observation(workload TEXT NOT NULL, stage TEXT NOT NULL, bottleneck TEXT NOT NULL, technique TEXT NOT NULL, reward REAL "
     "NOT NULL, lesson TEXT NOT NULL, run TEXT NOT NULL);"
     "CREATE INDEX observation_technique ON observation(workload, technique);"};
-const Database::Schema schema{0x74776d65, 1, kSchema};
+const Database::Schema schema{0x74776d65, 1, kMemorySteps};
 
 }  // namespace
 

@@ -32,7 +32,7 @@ std::string printable_lines(const std::string& text, const char* indent) {
     return out;
 }
 
-std::string text_at(const json& object, const char* key) {
+std::string printable_at(const json& object, const char* key) {
     const auto it = object.find(key);
     return it != object.end() && it->is_string() ? printable(it->get<std::string>()) : std::string();
 }
@@ -96,9 +96,9 @@ std::string run_text(const plan::RunDocument& d) {
     out += fmt::format("  state:     {}{}\n", printable(d.run.state), d.run.reason.empty() ? "" : ", " + one_line(d.run.reason, 120));
     out += fmt::format("  started:   {}{}\n", time_text(d.run.started_ms), d.run.ended_ms ? ", ended " + time_text(d.run.ended_ms) : "");
     out += fmt::format("  proposer:  {}\n", printable(d.run.proposer));
-    if (const std::string device = text_at(d.run.facts, "device"); !device.empty()) out += fmt::format("  device:    {}\n", device);
+    if (const std::string device = printable_at(d.run.facts, "device"); !device.empty()) out += fmt::format("  device:    {}\n", device);
     if (const auto it = d.run.facts.find("peer"); it != d.run.facts.end() && it->is_object()) {
-        const std::string name = text_at(*it, "name");
+        const std::string name = printable_at(*it, "name");
         const auto ratio = it->find("ratio");
         if (name.empty()) out += "  peer:      none named by the task\n";
         else if (ratio != it->end() && ratio->is_number())
@@ -107,7 +107,7 @@ std::string run_text(const plan::RunDocument& d) {
         else out += fmt::format("  peer:      {}, {}\n", name, microseconds_text(*it));
     }
     if (const auto it = d.run.facts.find("roofline"); it != d.run.facts.end() && it->is_object())
-        out += fmt::format("  roofline:  {} ({})\n", microseconds_text(*it), text_at(*it, "bound"));
+        out += fmt::format("  roofline:  {} ({})\n", microseconds_text(*it), printable_at(*it, "bound"));
     out += "\n";
     std::int64_t tokens = 0;
     double cost = 0;
@@ -139,9 +139,9 @@ std::string step_text(const plan::Step& s) {
             const auto passed = gate.find("passed");
             const char* said = passed == gate.end() || !passed->is_boolean() ? "skipped" : passed->get<bool>() ? "passed" : "refused";
             const auto seconds = gate.find("seconds");
-            out += fmt::format("    {:<10} {:<7} {:>7.2f} s  {}\n", text_at(gate, "gate"), said,
+            out += fmt::format("    {:<10} {:<7} {:>7.2f} s  {}\n", printable_at(gate, "gate"), said,
                                seconds != gate.end() && seconds->is_number() ? seconds->get<double>() : 0.0,
-                               one_line(text_at(gate, "detail"), 110));
+                               one_line(printable_at(gate, "detail"), 110));
         }
     }
     for (const plan::Exchange& e : s.exchanges) {

@@ -36,6 +36,8 @@ const DTypeInfo& info(DType type);
 inline int bits(DType type) { return info(type).storage_bits; }
 inline int bytes(DType type) { return info(type).storage_bits / 8; }
 inline std::string_view name(DType type) { return info(type).name; }
+inline bool is_float(DType type) { return info(type).is_float; }
+inline bool is_fp8(DType type) { return type == DType::E4M3 || type == DType::E5M2; }
 std::optional<DType> dtype_from_name(std::string_view name);
 
 // ---- conversions on bit patterns ----

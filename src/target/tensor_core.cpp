@@ -26,7 +26,6 @@ struct FixedSum {
     int scale;
 };
 
-bool is_fp8(DType t) { return t == DType::E4M3 || t == DType::E5M2; }
 
 Term f32_term(std::uint32_t v) {
     const MatrixFactor f = matrix_factor(v, DType::F32);

@@ -1,11 +1,11 @@
 #include "target/tma.h"
+#include "base/index.h"
 
 namespace tw::target {
 
 namespace {
 
 std::string text(std::uint64_t v) { return std::to_string(v); }
-std::size_t at(int d) { return static_cast<std::size_t>(d); }
 
 // Types the driver's tensor map can name; fp8 and bool travel as bytes.
 bool nan_fill_admitted(DType t) { return info(t).is_float && bits(t) >= 16; }

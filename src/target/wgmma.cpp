@@ -6,7 +6,6 @@ namespace tw::target {
 
 namespace {
 
-bool is_fp8(DType t) { return t == DType::E4M3 || t == DType::E5M2; }
 bool is_int8(DType t) { return t == DType::I8 || t == DType::U8; }
 
 std::string typed(const WgmmaInstruction& w) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/index.h"
 #include "verify/steering.h"
 
 namespace tw::verify {
@@ -13,8 +14,6 @@ namespace {
 
 using ir::Expr;
 using ir::ExprKind;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr int deepest_definition = 16;
 

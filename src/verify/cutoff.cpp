@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/index.h"
 #include "verify/instances.h"
 #include "verify/prove.h"
 #include "verify/steering.h"
@@ -15,8 +16,6 @@ namespace {
 
 using ir::Expr;
 using ir::ExprKind;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::vector<bool> mattering(const ir::Kernel& k, const Steering& steering) {
     std::vector<bool> matters(k.sizes.size(), false);

@@ -33,6 +33,7 @@
 #include <deque>
 #include <set>
 
+#include "base/index.h"
 #include "base/processor_time.h"
 #include "ir/row_starts.h"
 #include "ir/shuffle.h"
@@ -44,8 +45,6 @@
 #include "verify/value.h"
 
 namespace tw::verify::detail {
-
-inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct State {
     std::map<int, Value> fragments;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "base/index.h"
 #include "verify/cluster_signature.h"
 
 namespace tw::verify {
@@ -11,8 +12,6 @@ namespace {
 
 using ir::Expr;
 using ir::ExprKind;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // What expressions are read with: variables that hold an element of an index tensor, and where such elements end.
 struct Reading {

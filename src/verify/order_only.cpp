@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "ir/uses.h"
 
 namespace tw::verify {
@@ -9,8 +10,6 @@ namespace {
 
 using ir::Expr;
 using ir::ExprKind;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool reads_element(const Expr& e) { return e.kind() == ExprKind::element || std::any_of(e->args.begin(), e->args.end(), reads_element); }
 

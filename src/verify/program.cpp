@@ -4,14 +4,13 @@
 #include <cmath>
 #include <set>
 
+#include "base/index.h"
 #include "base/processor_time.h"
 #include "ir/promise.h"
 #include "verify/value.h"
 
 namespace tw::verify {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // What a tensor holds: its value at the index (variables...).
 struct Contents {

@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/index.h"
 #include "base/processor_time.h"
 #include "ir/uses.h"
 #include "verify/region_effects.h"
@@ -20,8 +21,6 @@ using ir::DType;
 using ir::ElementOp;
 using ir::Region;
 using ir::Stmt;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Walk {
 public:

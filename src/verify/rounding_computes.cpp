@@ -18,8 +18,6 @@ namespace {
 
 constexpr double same_class = 0x1p-14;  // what counts as precision of f32: three products of bf16 parts leave 3 * 2^-16
 
-bool is_float(DType t) { return target::info(t).is_float; }
-
 // The element operation of this name.
 std::optional<ElementOp> operation_named(const std::string& name) {
     static const std::map<std::string, ElementOp> table = [] {

@@ -58,8 +58,6 @@ namespace {
 
 enum Key : std::int64_t { key_constant = 1, key_cast, key_apply, key_moved, key_rest, key_all_tiles, key_scaled };
 
-bool is_float(DType t) { return target::info(t).is_float; }
-
 int bits_of(DType t) {
     switch (t) {
         case DType::Bool: return 1;

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/index.h"
 #include "verify/integer.h"
 #include "verify/shapes.h"
 
@@ -18,8 +19,6 @@ using ir::Stmt;
 constexpr std::int64_t longest_period = 512;  // beyond it the instances would take too long
 constexpr std::int64_t farthest_reach = 96;   // iterations from an end of a loop at which a condition may change
 constexpr std::size_t largest_domain = 1024;  // values of a variable that is updated from itself
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool compares(ExprKind k) { return k == ExprKind::lt || k == ExprKind::le || k == ExprKind::eq || k == ExprKind::ne; }
 

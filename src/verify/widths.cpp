@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/index.h"
 #include "ir/row_starts.h"
 
 namespace tw::verify {
@@ -13,8 +14,6 @@ namespace {
 
 using ir::Expr;
 using ir::ExprKind;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A divisor of each integer of the kernel; 0 stands for "every number" (the integer is zero, or was not assigned yet).
 class Divisors {
