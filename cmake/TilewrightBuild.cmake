@@ -18,9 +18,8 @@ function(tw_configure_compiler)
     find_program(TW_CCACHE ccache)
     if(TW_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
         # Paths relative to the checkout, so that clones in other places share what is compiled.
-        # Sloppiness as ccache's manual asks for precompiled headers.
-        set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-            CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TW_CCACHE} PARENT_SCOPE)
+        set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${TW_CCACHE}
+            PARENT_SCOPE)
     endif()
     add_library(tw_flags INTERFACE)
     # g++ 12's maybe-uninitialized fires on correct uses of std::variant; clang and the sanitizers cover the true cases.
@@ -130,7 +129,7 @@ function(tw_join_sources target)
             set(count 0)
         endif()
         math(EXPR batch "${count} / 6")
-        file(RELATIVE_PATH group ${CMAKE_SOURCE_DIR}/src ${folder})
+        file(RELATIVE_PATH group ${CMAKE_SOURCE_DIR} ${folder})
         string(MAKE_C_IDENTIFIER "${group}_${batch}" group)
         set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
         set(last ${folder})
@@ -138,13 +137,6 @@ function(tw_join_sources target)
     endforeach()
 endfunction()
 
-# Headers that every file of a target reads anyway, read once.
-function(tw_precompile target)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
-    if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
-        target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
-    endif()
-endfunction()
 
 function(tw_add_library)
     if(NOT "runtime" IN_LIST TW_FOLDERS)
@@ -171,7 +163,10 @@ function(tw_add_program)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.cpp)
     add_executable(tilewright_program ${sources})
     target_link_libraries(tilewright_program PRIVATE tilewright_core CLI11::CLI11)
-    tw_precompile(tilewright_program <CLI/App.hpp> <CLI/Validators.hpp> <CLI/Formatter.hpp> <CLI/Config.hpp> <nlohmann/json.hpp> <fmt/format.h>)
+    target_compile_options(tilewright_program PRIVATE -O1)  # nothing here is worth optimising; options and JSON are slow to compile
+    if(TW_UNITY)
+        tw_join_sources(tilewright_program ${sources})
+    endif()
     set_target_properties(tilewright_program PROPERTIES OUTPUT_NAME tilewright INSTALL_RPATH "$ORIGIN/../lib")
     # The old kind of path also holds for what our libraries need themselves (libcurl's), which carry no path.
     target_link_options(tilewright_program PRIVATE -Wl,--disable-new-dtags)
@@ -239,11 +234,15 @@ endfunction()
 function(tw_add_test_program folder)
     add_executable(test_${folder} ${ARGN})
     target_link_libraries(test_${folder} PRIVATE tilewright_core GTest::gtest GTest::gtest_main)
+    if(TW_UNITY)
+        tw_join_sources(test_${folder} ${ARGN})
+        # Includes headers of the toolkit, which declare what ours declare.
+        set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/runtime/driver_abi_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
     target_include_directories(test_${folder} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
     target_compile_definitions(test_${folder} PRIVATE TW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     # GoogleTest's macros end in an else of their own. Tests spend their time in the core: compiling them fast matters more.
     target_compile_options(test_${folder} PRIVATE -Wno-dangling-else -O1)
-    tw_precompile(test_${folder} <gtest/gtest.h> <nlohmann/json.hpp> <fmt/format.h>)
     if(folder STREQUAL "runtime")
         # Not needed to build anything: one test compares our declarations with the toolkit's, where there is one.
         find_path(TW_CUDA_INCLUDE cublasLt.h HINTS ENV CUDA_HOME ENV CUDA_PATH PATH_SUFFIXES include)

@@ -15,7 +15,7 @@
 #include "runtime/worker.h"
 
 namespace tw::cli {
-namespace {
+namespace bench_command {
 
 using nlohmann::json;
 
@@ -186,9 +186,10 @@ int run(const Options& o) {
     return worst;
 }
 
-}  // namespace
+}  // namespace bench_command
 
 std::function<int()> declare_bench(CLI::App& app) {
+    using namespace bench_command;
     auto o = std::make_shared<Options>();
     declare_candidate(app, o->candidate, false);
     app.add_option("--suite", o->suite.name,

@@ -15,7 +15,7 @@
 #include "diagnose/check.h"
 
 namespace tw::cli {
-namespace {
+namespace check_command {
 
 struct Options {
     std::string file, kernel;
@@ -346,9 +346,10 @@ int run(const Options& o) {
     return exit_code;
 }
 
-}  // namespace
+}  // namespace check_command
 
 std::function<int()> declare_check(CLI::App& app) {
+    using namespace check_command;
     auto options = std::make_shared<Options>();
     app.add_option("file", options->file, "a kernel file")->required();
     app.add_option("--kernel", options->kernel, "only the kernels, or the program, of this name");

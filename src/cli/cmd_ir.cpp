@@ -15,7 +15,7 @@
 
 namespace tw::cli {
 
-namespace {
+namespace ir_command {
 
 struct Options {
     std::string file, after, kernel;
@@ -66,9 +66,10 @@ int run(const Options& o) {
     return exit_fine;
 }
 
-}  // namespace
+}  // namespace ir_command
 
 std::function<int()> declare_ir(CLI::App& app) {
+    using namespace ir_command;
     auto options = std::make_shared<Options>();
     app.add_option("file", options->file, "a kernel file");
     app.add_option("--after", options->after, "print the IR after this step (default: the last)");

@@ -12,7 +12,7 @@
 #include "runtime/variants.h"
 
 namespace tw::cli {
-namespace {
+namespace compile_command {
 
 struct CompileOptions {
     std::vector<std::string> files;
@@ -138,9 +138,10 @@ int run(const CompileOptions& options) {
     return code;
 }
 
-}  // namespace
+}  // namespace compile_command
 
 std::function<int()> declare_compile(CLI::App& app) {
+    using namespace compile_command;
     auto options = std::make_shared<CompileOptions>();
     app.add_option("files", options->files, "CUDA C++ files; lines `// tw-variants: -DA=1 ...` in the head name their variants")
         ->required();

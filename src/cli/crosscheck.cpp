@@ -17,7 +17,7 @@
 #include "diagnose/crosscheck.h"
 
 namespace tw::cli {
-namespace {
+namespace crosscheck_command {
 
 struct Options {
     std::uint64_t seed = 1;
@@ -279,9 +279,10 @@ int run(const Options& o) {
     return all.unsound || all.clean_failed || tally.crashed || tally.refused ? exit_our_bug : exit_fine;
 }
 
-}  // namespace
+}  // namespace crosscheck_command
 
 std::function<int()> declare_crosscheck(CLI::App& app) {
+    using namespace crosscheck_command;
     auto options = std::make_shared<Options>();
     app.add_option("--seed", options->seed, "the first seed; each kernel has its own")->capture_default_str();
     app.add_option("--count", options->count, "how many kernels")->capture_default_str();

@@ -21,7 +21,7 @@
 
 namespace tw::cli {
 
-namespace {
+namespace emit_command {
 
 struct Options {
     std::string file, kernel, to = "cuda", arch, out;
@@ -152,9 +152,10 @@ int run(const Options& o) {
     return module && !sink.has_internal_errors() ? emit_module(o, *module) : refusal_status(sink);
 }
 
-}  // namespace
+}  // namespace emit_command
 
 std::function<int()> declare_emit(CLI::App& app) {
+    using namespace emit_command;
     auto options = std::make_shared<Options>();
     app.add_option("file", options->file, "a kernel file")->required();
     app.add_option("--kernel", options->kernel, "only kernels of this name");

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 
 namespace tw::cli {
-namespace {
+namespace explain_command {
 
 nlohmann::json to_json(const CodeInfo& info) {
     return {{"code", info.id},
@@ -59,9 +59,10 @@ int explain(const Options& options) {
                     fmt::format("the nearest is {} ({}): {}; `tilewright explain` lists all", nearest.id, nearest.name, nearest.meaning));
 }
 
-}  // namespace
+}  // namespace explain_command
 
 std::function<int()> declare_explain(CLI::App& app) {
+    using namespace explain_command;
     auto options = std::make_shared<Options>();
     app.add_option("code", options->code, "a code such as TW0007, or its name; all codes are listed when it is left out");
     app.add_flag("--json", options->json, "machine-readable output");

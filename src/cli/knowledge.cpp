@@ -10,7 +10,7 @@
 #include "plan/knowledge.h"
 
 namespace tw::cli {
-namespace {
+namespace knowledge_command {
 
 struct Options {
     std::string action;
@@ -73,9 +73,10 @@ int run(const Options& o) {
     return chosen.empty() ? exit_kernel_wrong : exit_fine;
 }
 
-}  // namespace
+}  // namespace knowledge_command
 
 std::function<int()> declare_knowledge(CLI::App& app) {
+    using namespace knowledge_command;
     auto o = std::make_shared<Options>();
     app.add_option("action", o->action, "list, show or search")->required();
     app.add_option("words", o->words, "names, or words to search for");

@@ -20,7 +20,7 @@
 
 namespace tw::cli {
 
-namespace {
+namespace layout_command {
 
 using namespace tw::layout;
 using nlohmann::json;
@@ -287,9 +287,10 @@ int run_batch() {
     return exit_fine;
 }
 
-}  // namespace
+}  // namespace layout_command
 
 std::function<int()> declare_layout(CLI::App& app) {
+    using namespace layout_command;
     auto given = std::make_shared<Options>();
     app.add_option("expression", given->expressions, "e.g. \"composition((8,8):(8,1), (4,2):(1,4))\"");
     app.add_option("--svg", given->svg, "draw the result into this file");

@@ -22,7 +22,7 @@
 #include "emulate/trial.h"
 
 namespace tw::cli {
-namespace {
+namespace mutate_command {
 
 struct Options {
     std::vector<std::string> files;
@@ -418,9 +418,10 @@ int run(const Options& o) {
     return totals.missed || totals.false_alarms ? exit_our_bug : exit_fine;
 }
 
-}  // namespace
+}  // namespace mutate_command
 
 std::function<int()> declare_mutate(CLI::App& app) {
+    using namespace mutate_command;
     auto options = std::make_shared<Options>();
     app.add_option("file", options->files, "kernel files; FILE@NAME=VALUE,... sets const parameters");
     app.add_option("--plan", options->plan, "a file with one target a line: FILE kernel=NAME#VARIANT set=NAME=VALUE,... limit=N");

@@ -14,7 +14,7 @@
 #include "tasks/classify.h"
 
 namespace tw::cli {
-namespace {
+namespace optimize_command {
 
 // On a terminal the line in progress is shown and then replaced by the step's own; elsewhere there are whole lines only.
 void print_step(const plan::Step& step, bool live) {
@@ -42,9 +42,10 @@ int run(const OptimizeOptions& o) {
     return task ? optimize_task(o, *task, {}) : exit_bad_input;
 }
 
-}  // namespace
+}  // namespace optimize_command
 
 int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::string& resume) {
+    using namespace optimize_command;
     SourceMap sources;
     DiagnosticSink sink;
     plan::LoopOptions options = o.loop;
@@ -119,6 +120,7 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
 }
 
 std::function<int()> declare_optimize(CLI::App& app) {
+    using namespace optimize_command;
     auto o = std::make_shared<OptimizeOptions>();
     app.add_option("task", o->task.file, "a task file (TOML, docs/agent.md)");
     declare_task_line(app, o->task);

@@ -7,7 +7,7 @@
 #include "cli/command.h"
 
 namespace tw::cli {
-namespace {
+namespace reference_command {
 
 struct Options {
     std::vector<std::string> words;
@@ -41,9 +41,10 @@ int run(const Options& o) {
     return exit_fine;
 }
 
-}  // namespace
+}  // namespace reference_command
 
 std::function<int()> declare_reference(CLI::App& app) {
+    using namespace reference_command;
     auto options = std::make_shared<Options>();
     app.add_option("words", options->words, "only sections whose title has such a word, or that show tw.WORD");
     app.add_flag("--list", options->list, "the titles");

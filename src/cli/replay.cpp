@@ -12,7 +12,7 @@
 #include "tasks/load.h"
 
 namespace tw::cli {
-namespace {
+namespace replay_command {
 
 struct Options {
     std::string file;
@@ -66,9 +66,10 @@ int run(const Options& o) {
     return holds ? exit_fine : exit_kernel_wrong;
 }
 
-}  // namespace
+}  // namespace replay_command
 
 std::function<int()> declare_replay(CLI::App& app) {
+    using namespace replay_command;
     auto options = std::make_shared<Options>();
     app.add_option("certificate", options->file, "a file that `tilewright show RUN --evidence` made")->required();
     app.add_flag("--json", options->json, "print JSON");

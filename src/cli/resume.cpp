@@ -14,7 +14,7 @@
 #include "tasks/load.h"
 
 namespace tw::cli {
-namespace {
+namespace resume_command {
 
 struct Options {
     std::string run;
@@ -101,9 +101,10 @@ int run(Options o) {
     return optimize_task(o.optimize, task, id);
 }
 
-}  // namespace
+}  // namespace resume_command
 
 std::function<int()> declare_resume(CLI::App& app) {
+    using namespace resume_command;
     auto o = std::make_shared<Options>();
     o->optimize.proposer.clear();
     app.add_option("run", o->run, "a run of `tilewright runs`, the beginning of its id, or `last`")->required();

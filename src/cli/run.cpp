@@ -18,7 +18,7 @@
 #include "runtime/profile.h"
 
 namespace tw::cli {
-namespace {
+namespace run_command {
 
 struct Options {
     CandidateOptions candidate;
@@ -231,9 +231,10 @@ int run(const Options& o) {
     return wrong ? exit_kernel_wrong : exit_fine;
 }
 
-}  // namespace
+}  // namespace run_command
 
 std::function<int()> declare_run(CLI::App& app) {
+    using namespace run_command;
     auto options = std::make_shared<Options>();
     declare_candidate(app, options->candidate, true);
     app.add_option("--target", options->target, "cpu: the emulator; gpu: this machine's GPU")->capture_default_str();

@@ -6,7 +6,7 @@
 #include "report/run_text.h"
 
 namespace tw::cli {
-namespace {
+namespace runs_command {
 
 struct Options {
     std::string journal;
@@ -36,9 +36,10 @@ int run(const Options& o) {
     return exit_fine;
 }
 
-}  // namespace
+}  // namespace runs_command
 
 std::function<int()> declare_runs(CLI::App& app) {
+    using namespace runs_command;
     auto options = std::make_shared<Options>();
     app.add_option("--journal", options->journal, "the journal's file (default: journal.db in $TILEWRIGHT_STATE)");
     app.add_flag("--json", options->json, "print JSON");

@@ -14,7 +14,7 @@
 #include "report/run_text.h"
 
 namespace tw::cli {
-namespace {
+namespace show_command {
 
 using nlohmann::json;
 
@@ -79,9 +79,10 @@ int run(const Options& o) {
     return exit_fine;
 }
 
-}  // namespace
+}  // namespace show_command
 
 std::function<int()> declare_show(CLI::App& app) {
+    using namespace show_command;
     auto options = std::make_shared<Options>();
     app.add_option("run", options->run, "a run of `tilewright runs` (the beginning of its id, or `last`), or an exported .json file")
         ->required();

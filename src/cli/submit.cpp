@@ -13,7 +13,7 @@
 #include "tasks/classify.h"
 
 namespace tw::cli {
-namespace {
+namespace submit_command {
 
 struct Options {
     TaskOptions task;
@@ -80,9 +80,10 @@ int run(const Options& o) {
     return passed ? exit_fine : exit_kernel_wrong;
 }
 
-}  // namespace
+}  // namespace submit_command
 
 std::function<int()> declare_submit(CLI::App& app) {
+    using namespace submit_command;
     auto o = std::make_shared<Options>();
     app.add_option("task", o->task.file, "a task file; left out where --computes states the task")->required();
     app.add_option("file", o->file, "the candidate: a kernel file");

@@ -14,7 +14,7 @@
 
 namespace tw::cli {
 
-namespace {
+namespace target_command {
 
 // Bit patterns of the source type on standard input, those of the result type on standard output, little-endian.
 int convert_stream(const std::string& name) {
@@ -63,9 +63,10 @@ int list_instructions(const std::string& arch_name) {
     return exit_fine;
 }
 
-}  // namespace
+}  // namespace target_command
 
 std::function<int()> declare_target(CLI::App& app) {
+    using namespace target_command;
     struct Options {
         std::string arch = "sm_90a", conversion, unit, a, b, acc;
         int k = 16;

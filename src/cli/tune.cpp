@@ -26,7 +26,7 @@
 #include "runtime/worker.h"
 
 namespace tw::cli {
-namespace {
+namespace tune_command {
 
 using nlohmann::json;
 using Constants = lower::ConstValues;
@@ -413,9 +413,10 @@ int run(const Options& o) {
     return Tuner(o, asked.request, *std::move(signature), *text).run(shapes);
 }
 
-}  // namespace
+}  // namespace tune_command
 
 std::function<int()> declare_tune(CLI::App& app) {
+    using namespace tune_command;
     auto o = std::make_shared<Options>();
     declare_candidate(app, o->candidate, true);
     app.add_option("--shape", o->shapes, "a shape to tune for, NAME=VALUE,...; may be repeated, each is a class of its own");

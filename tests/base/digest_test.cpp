@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tw {
-namespace {
+namespace digest_test {
 
 // The examples of FIPS 180-4, and a message that crosses many blocks.
 TEST(Digest, KnownAnswers) {
@@ -28,5 +28,5 @@ TEST(Digest, PartsAndWholeAgreeAndFieldsDoNotRunTogether) {
     EXPECT_NE(first.hex(), second.hex());
 }
 
-}  // namespace
+}  // namespace digest_test
 }  // namespace tw

@@ -13,7 +13,7 @@
 #include "base/text.h"
 
 namespace tw {
-namespace {
+namespace input_test {
 
 using nlohmann::json;
 
@@ -113,5 +113,5 @@ TEST(Deadline, IsPassedDownAsWhatIsLeft) {
     EXPECT_GT(soon.within(1000), 50);
 }
 
-}  // namespace
+}  // namespace input_test
 }  // namespace tw

@@ -10,7 +10,7 @@
 #include "runtime/temporary_folder.h"
 
 namespace tw {
-namespace {
+namespace text_test {
 
 using Lines = std::vector<std::string_view>;
 using Words = std::vector<std::string>;
@@ -67,5 +67,5 @@ TEST(Text, ANewVersionThatCannotBeWrittenLeavesTheOldOne) {
     EXPECT_NE(into_nowhere.error().find("cannot create"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace text_test
 }  // namespace tw

@@ -12,7 +12,7 @@
 #include "runtime/compile.h"
 
 namespace tw::codegen {
-namespace {
+namespace compiles_test {
 
 namespace fs = std::filesystem;
 
@@ -71,5 +71,5 @@ TEST(Compiles, RandomKernels) {
     EXPECT_GT(families.size(), 8u);
 }
 
-}  // namespace
+}  // namespace compiles_test
 }  // namespace tw::codegen

@@ -17,7 +17,7 @@
 #include "lower/lower.h"
 
 namespace tw::codegen {
-namespace {
+namespace cpu_run_test {
 
 namespace fs = std::filesystem;
 
@@ -238,5 +238,5 @@ TEST(OnCpuDecisions, EachIsTakenSomewhere) {
     }
 }
 
-}  // namespace
+}  // namespace cpu_run_test
 }  // namespace tw::codegen

@@ -15,7 +15,7 @@
 #include "runtime/shared_library.h"
 
 namespace tw::codegen {
-namespace {
+namespace emit_test {
 
 namespace fs = std::filesystem;
 
@@ -215,5 +215,5 @@ TEST(SelfContained, PastesEachHeaderOnceAndWhatIsUsed) {
               "#include \"other.h\"\nint c = twice(1);\n");
 }
 
-}  // namespace
+}  // namespace emit_test
 }  // namespace tw::codegen

@@ -8,7 +8,7 @@
 #include "runtime/nvrtc.h"
 
 namespace tw::codegen {
-namespace {
+namespace gaps_test {
 
 struct Form {
     const char *file, *kernel, *contains;
@@ -70,5 +70,5 @@ INSTANTIATE_TEST_SUITE_P(
                     Form{"matrix_types.py", "wgmma_tf32_registers", "wgmma_m64n64k8_tf32_tf32_rs("}),
     [](const auto& info) { return std::string(info.param.kernel); });
 
-}  // namespace
+}  // namespace gaps_test
 }  // namespace tw::codegen

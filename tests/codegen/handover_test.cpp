@@ -5,7 +5,7 @@
 #include "lower/lower.h"
 
 namespace tw::codegen {
-namespace {
+namespace handover_test {
 
 std::string text_of(const std::string& file) {
     SourceMap sources;
@@ -97,5 +97,5 @@ TEST(Handover, AWaitForCopiesIsNeverRelaxed) {
     EXPECT_TRUE(has(out, "tw::mbarrier_wait_cluster(smem + AT_full_")) << out;
 }
 
-}  // namespace
+}  // namespace handover_test
 }  // namespace tw::codegen

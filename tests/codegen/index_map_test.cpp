@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tw::codegen {
-namespace {
+namespace index_map_test {
 
 TEST(DigitSum, FindsDigitsAndPrintsThem) {
     std::vector<int> table;
@@ -70,5 +70,5 @@ TEST(Quads, HoldWholeRunsAfterTheyExchange) {
     EXPECT_FALSE(ir::gathered_by_quads(d));
 }
 
-}  // namespace
+}  // namespace index_map_test
 }  // namespace tw::codegen

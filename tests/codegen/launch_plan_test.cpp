@@ -8,7 +8,7 @@
 #include "lower/lower.h"
 
 namespace tw::runtime {
-namespace {
+namespace launch_plan_test {
 
 ir::Module kernels_of(const std::string& file) {
     SourceMap sources;
@@ -148,5 +148,5 @@ TEST(Variants, TheFirstThatFitsIsTaken) {
     EXPECT_NE(none.error().message.find("N is 65"), std::string::npos) << none.error().message;
 }
 
-}  // namespace
+}  // namespace launch_plan_test
 }  // namespace tw::runtime

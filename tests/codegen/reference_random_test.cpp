@@ -4,7 +4,7 @@
 #include "codegen/reference_on_cpu.h"
 
 namespace tw::codegen {
-namespace {
+namespace reference_random_test {
 
 using namespace reference_on_cpu;
 
@@ -155,5 +155,5 @@ TEST(ReferenceText, KeepsAPlaceAndItsValueInOneLoop) {
     EXPECT_EQ(body.find("most("), std::string::npos) << "the extreme is not computed in a loop of its own\n" << body;
 }
 
-}  // namespace
+}  // namespace reference_random_test
 }  // namespace tw::codegen

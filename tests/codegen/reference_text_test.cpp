@@ -3,7 +3,7 @@
 #include "codegen/reference_on_cpu.h"
 
 namespace tw::codegen {
-namespace {
+namespace reference_text_test {
 
 using namespace reference_on_cpu;
 
@@ -70,5 +70,5 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(f32, M, N)):
     compare(cases);
 }
 
-}  // namespace
+}  // namespace reference_text_test
 }  // namespace tw::codegen

@@ -13,7 +13,7 @@
 #include "runtime/compile.h"
 
 namespace tw::codegen {
-namespace {
+namespace user_text_test {
 
 // The tokens of C++ text as a compiler sees them: spliced lines joined, comments gone.
 std::vector<std::string> tokens(const std::string& source) {
@@ -367,5 +367,5 @@ TEST(UserText, TheCompilerIsShownNothingButOurHeaders) {
     EXPECT_NE(refused("#include <cuda_bf16.h>\n" + kernel).find("not ours"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace user_text_test
 }  // namespace tw::codegen

@@ -14,7 +14,7 @@
 #include "lower/lower.h"
 
 namespace tw::codegen {
-namespace {
+namespace wide_strides_test {
 
 namespace fs = std::filesystem;
 
@@ -127,5 +127,5 @@ INSTANTIATE_TEST_SUITE_P(OnCpu, WideStrides,
                          }),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
+}  // namespace wide_strides_test
 }  // namespace tw::codegen

@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::diagnose {
-namespace {
+namespace access_cost_test {
 
 using namespace testing_kernels;
 
@@ -53,5 +53,5 @@ TEST(AccessCost, ShippedKernelsAreLookedAt) {
     EXPECT_GE(gemm.registers, 128) << "64 x 256 accumulators in f32 over 128 threads";
 }
 
-}  // namespace
+}  // namespace access_cost_test
 }  // namespace tw::diagnose

@@ -9,7 +9,7 @@
 #include "lower/lower.h"
 
 namespace tw::diagnose {
-namespace {
+namespace audit_test {
 
 struct Loaded {
     SourceMap sources;
@@ -191,5 +191,5 @@ def eight(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     EXPECT_GT(audit(*l.module, l.module->programs[0], o).failing, 0);  // it computes four times X
 }
 
-}  // namespace
+}  // namespace audit_test
 }  // namespace tw::diagnose

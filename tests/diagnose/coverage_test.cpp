@@ -10,7 +10,7 @@
 #include "lower/names.h"
 
 namespace tw::diagnose {
-namespace {
+namespace coverage_test {
 
 struct Seen {
     std::set<std::string> statements, elements, integers, names;
@@ -87,5 +87,5 @@ TEST(RandomKernels, UseEveryConstructOfTheLanguage) {
     }
 }
 
-}  // namespace
+}  // namespace coverage_test
 }  // namespace tw::diagnose

@@ -7,7 +7,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::diagnose {
-namespace {
+namespace hints_test {
 
 using namespace testing_kernels;
 
@@ -61,5 +61,5 @@ INSTANTIATE_TEST_SUITE_P(Slips, Hint, ::testing::ValuesIn(names()), [](const aut
 
 TEST(Hints, ThereAreAtLeastThirty) { EXPECT_GE(names().size(), 30u); }
 
-}  // namespace
+}  // namespace hints_test
 }  // namespace tw::diagnose

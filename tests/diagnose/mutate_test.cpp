@@ -9,7 +9,7 @@
 #include "lower/lower.h"
 
 namespace tw::diagnose {
-namespace {
+namespace mutate_test {
 
 struct Loaded {
     SourceMap sources;
@@ -180,5 +180,5 @@ TEST(Mutate, NoRealMutantOfTheSampleIsProved) {
     EXPECT_EQ(false_alarms, 0);
 }
 
-}  // namespace
+}  // namespace mutate_test
 }  // namespace tw::diagnose

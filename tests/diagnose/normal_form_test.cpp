@@ -8,7 +8,7 @@
 #include <memory>
 
 namespace tw::diagnose {
-namespace {
+namespace normal_form_test {
 
 struct NormalForm : ::testing::Test {
     ir::Kernel kernel;
@@ -95,5 +95,5 @@ TEST_F(NormalForm, ProductsThatAreTooLargeAreLeftFoldedAndSaidToBe) {
     EXPECT_TRUE(forms->folded());
 }
 
-}  // namespace
+}  // namespace normal_form_test
 }  // namespace tw::diagnose

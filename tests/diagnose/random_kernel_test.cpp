@@ -12,7 +12,7 @@
 #include "lower/lower.h"
 
 namespace tw::diagnose {
-namespace {
+namespace random_kernel_test {
 
 TEST(RandomKernels, ASeedIsAKernel) {
     for (std::uint64_t seed : {3u, 77u, 1234u}) {
@@ -189,5 +189,5 @@ def whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     EXPECT_NE(r.obligations[0].reason.find("`T` is read before a launch writes it"), std::string::npos) << r.obligations[0].reason;
 }
 
-}  // namespace
+}  // namespace random_kernel_test
 }  // namespace tw::diagnose

@@ -8,7 +8,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::diagnose {
-namespace {
+namespace unproved_test {
 
 using namespace testing_kernels;
 
@@ -71,5 +71,5 @@ TEST(Unproved, AReasonNamesTheTileItsLineAndTheForm) {
     EXPECT_TRUE(told);
 }
 
-}  // namespace
+}  // namespace unproved_test
 }  // namespace tw::diagnose

@@ -3,7 +3,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
-namespace {
+namespace cluster_test {
 
 using namespace testing_kernels;
 
@@ -162,5 +162,5 @@ TEST(Boxes, ALoadThatNobodyWaitsForIsNoticedAtTheEnd) {
     expect_everywhere(k, {72}, FaultKind::in_flight, "TMA load may still write");
 }
 
-}  // namespace
+}  // namespace cluster_test
 }  // namespace tw::emulate

@@ -7,7 +7,7 @@
 #include "lower/lower.h"
 
 namespace tw::emulate {
-namespace {
+namespace contents_test {
 
 ir::Kernel kernel_of(const std::string& parameters) {
     SourceMap sources;
@@ -117,5 +117,5 @@ TEST(BrokenPromise, IsRefusedByTheEmulator) {
     EXPECT_NE(outcome.faults[0].message.find("rows[1] is 9"), std::string::npos) << outcome.faults[0].message;
 }
 
-}  // namespace
+}  // namespace contents_test
 }  // namespace tw::emulate

@@ -8,7 +8,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
-namespace {
+namespace emulator_test {
 
 using namespace testing_kernels;
 
@@ -248,5 +248,5 @@ TEST(Tolerance, SeesOneMissingStepOfAProduct) {
     EXPECT_TRUE(run_trial(k, named_sizes(k, {{"M", 64}, {"N", 64}, {"K", 512}}), {}).failed());
 }
 
-}  // namespace
+}  // namespace emulator_test
 }  // namespace tw::emulate

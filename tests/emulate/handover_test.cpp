@@ -5,7 +5,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
-namespace {
+namespace handover_test {
 
 using namespace testing_kernels;
 
@@ -85,5 +85,5 @@ TEST(Handover, ATensorThatIsWrittenAndReadNeedsTheCluster) {
     EXPECT_EQ(ir::handover_of(k), ir::Handover::cluster);
 }
 
-}  // namespace
+}  // namespace handover_test
 }  // namespace tw::emulate

@@ -12,7 +12,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
-namespace {
+namespace oracle_test {
 
 using namespace testing_kernels;
 
@@ -210,5 +210,5 @@ def k(X: tw.Tensor(f32, M, N), Y: tw.Tensor(i32, M)):
     }
 }
 
-}  // namespace
+}  // namespace oracle_test
 }  // namespace tw::emulate

@@ -9,7 +9,7 @@
 #include "emulate/places.h"
 
 namespace tw::emulate {
-namespace {
+namespace places_test {
 
 // A record is the list of accesses so far: (execution, lane); several lanes of one execution are one access.
 using History = std::vector<std::pair<int, int>>;
@@ -98,5 +98,5 @@ TEST(Places, WhatLiesOutsideIsSaid) {
     EXPECT_EQ(places.size(), 1u);
 }
 
-}  // namespace
+}  // namespace places_test
 }  // namespace tw::emulate

@@ -7,7 +7,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
-namespace {
+namespace shuffle_test {
 
 using namespace testing_kernels;
 
@@ -55,5 +55,5 @@ TEST(Shuffle, KernelsAgreeWithTheReference) {
     }
 }
 
-}  // namespace
+}  // namespace shuffle_test
 }  // namespace tw::emulate

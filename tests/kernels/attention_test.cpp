@@ -3,7 +3,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
-namespace {
+namespace attention_test {
 
 using namespace testing_kernels;
 
@@ -32,5 +32,5 @@ TEST(AttentionThatStays, TakesTheCarefulWayWhereScoresOutgrowTheReference) {
     }
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace tw::emulate

@@ -9,7 +9,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
-namespace {
+namespace kernels_test {
 
 using namespace testing_kernels;
 
@@ -305,9 +305,10 @@ TEST(Controls, AWrongFillIsNoticed) {
     EXPECT_TRUE(run_trial(kernel, {5, 250}, {}).failed());
 }
 
-}  // namespace
+}  // namespace kernels_test
 }  // namespace tw::emulate
 
 bool tw::testing_kernels::in_numbered_table(const std::string& stem) {
-    return std::any_of(std::begin(emulate::kCases), std::end(emulate::kCases), [&](const emulate::Case& c) { return stem == c.file; });
+    return std::any_of(std::begin(emulate::kernels_test::kCases), std::end(emulate::kernels_test::kCases),
+                       [&](const emulate::kernels_test::Case& c) { return stem == c.file; });
 }

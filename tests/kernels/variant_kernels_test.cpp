@@ -10,7 +10,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
-namespace {
+namespace variant_kernels_test {
 
 using namespace testing_kernels;
 using target::DType;
@@ -149,5 +149,5 @@ TEST(VariantKernels, EveryTextIsReached) {
     }
 }
 
-}  // namespace
+}  // namespace variant_kernels_test
 }  // namespace tw::emulate

@@ -6,7 +6,7 @@
 #include "lang_test_support.h"
 
 namespace tw::lang {
-namespace {
+namespace accept_test {
 
 TEST(Accept, TreesAreThoseOfPython) {
     const auto files = files_with("accept", ".py");
@@ -108,5 +108,5 @@ TEST(Accept, HeadersEndAtTheColon) {
     EXPECT_EQ(parsed.sources.text(def->parameters[1].name_span), "b");
 }
 
-}  // namespace
+}  // namespace accept_test
 }  // namespace tw::lang

@@ -6,7 +6,7 @@
 #include "lang_test_support.h"
 
 namespace tw::lang {
-namespace {
+namespace codes_test {
 
 bool is_python_code(const CodeInfo& info) { return static_cast<int>(info.code) < 100; }
 // TW0520 and up are found by the semantic stage, when names are known.
@@ -76,5 +76,5 @@ TEST(Codes, DocumentationIsFresh) {
         << "docs/diagnostics.md is stale: run `tilewright explain --markdown > docs/diagnostics.md`";
 }
 
-}  // namespace
+}  // namespace codes_test
 }  // namespace tw::lang

@@ -6,7 +6,7 @@
 #include "lang_test_support.h"
 
 namespace tw::lang {
-namespace {
+namespace computes_test {
 
 std::string canonical(const std::string& text) {
     const ParsedSpec parsed = parse_spec(text);
@@ -173,5 +173,5 @@ TEST(Computes, RandomTokensPrintAndParseBack) {
     EXPECT_GT(accepted, 100) << "TW_SEED=" << seed;
 }
 
-}  // namespace
+}  // namespace computes_test
 }  // namespace tw::lang

@@ -6,7 +6,7 @@
 #include "lang_test_support.h"
 
 namespace tw::lang {
-namespace {
+namespace diagnostic_test {
 
 TEST(Diagnostics, TextShowsPlaceLineCaretNotesAndHint) {
     const Parsed parsed = parse_text("x = 1\ny = f(a, [b)\n", "kernels/k.py");
@@ -96,5 +96,5 @@ TEST(Sources, LinesEndAsInPython) {
     EXPECT_EQ(SourceFile("empty", "").position(0), (LineColumn{1, 1}));
 }
 
-}  // namespace
+}  // namespace diagnostic_test
 }  // namespace tw::lang

@@ -9,7 +9,7 @@
 #include "lang_test_support.h"
 
 namespace tw::lang {
-namespace {
+namespace limits_test {
 
 std::string repeated(std::string_view text, std::size_t count) {
     std::string result;
@@ -261,5 +261,5 @@ TEST(Random, DamagedPrograms) {
     }
 }
 
-}  // namespace
+}  // namespace limits_test
 }  // namespace tw::lang

@@ -7,7 +7,7 @@
 #include "lang_test_support.h"
 
 namespace tw::lang {
-namespace {
+namespace reject_test {
 
 constexpr std::string_view kExpect = "# expect: ";
 
@@ -77,5 +77,5 @@ TEST(Reject, EveryCodeOfTheseStagesHasARejectedProgram) {
     }
 }
 
-}  // namespace
+}  // namespace reject_test
 }  // namespace tw::lang

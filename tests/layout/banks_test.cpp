@@ -10,7 +10,7 @@
 #include "target/arch.h"
 
 namespace tw::layout {
-namespace {
+namespace banks_test {
 
 using testing::Random;
 
@@ -52,5 +52,5 @@ TEST(Banks, BadAccessesAreRefused) {
     EXPECT_FALSE(bank_conflict(affine_map(parse_composed("64:4").value()).value(), 4));
 }
 
-}  // namespace
+}  // namespace banks_test
 }  // namespace tw::layout

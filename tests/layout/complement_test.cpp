@@ -7,7 +7,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace complement_test {
 
 using testing::Random;
 
@@ -72,5 +72,5 @@ TEST(Complement, RefusesOverlapsAndNamesThem) {
     EXPECT_TRUE(complement(parse("(4,8):(1,0)"), 8));  // stride 0 is the same place, not an overlap
 }
 
-}  // namespace
+}  // namespace complement_test
 }  // namespace tw::layout

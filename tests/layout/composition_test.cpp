@@ -5,7 +5,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace composition_test {
 
 using testing::Random;
 using testing::some_layout_has;
@@ -130,5 +130,5 @@ TEST(Composition, HugeValuesAreErrorsNotOverflow) {
     EXPECT_FALSE(evaluate_extended(a, std::int64_t{1} << 40));
 }
 
-}  // namespace
+}  // namespace composition_test
 }  // namespace tw::layout

@@ -9,7 +9,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace image_test {
 
 using testing::Random;
 
@@ -165,5 +165,5 @@ TEST(Contains, AgreesWithSearching) {
     }
 }
 
-}  // namespace
+}  // namespace image_test
 }  // namespace tw::layout

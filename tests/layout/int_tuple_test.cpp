@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tw::layout {
-namespace {
+namespace int_tuple_test {
 
 TEST(IntTuple, KeepsItsTree) {
     const IntTuple t = tuple(4, tuple(2, 8), tuple());
@@ -53,5 +53,5 @@ TEST(IntTuple, GrowsPastItsInlineStorageAndCopies) {
     EXPECT_EQ(moved.rank(), 101);
 }
 
-}  // namespace
+}  // namespace int_tuple_test
 }  // namespace tw::layout

@@ -6,7 +6,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace inverse_test {
 
 using testing::Random;
 
@@ -88,5 +88,5 @@ TEST(MaxCommonVector, IsContiguousInBothAndAsLongAsItGets) {
     EXPECT_FALSE(max_common_vector(parse("4:1"), parse("8:1")));
 }
 
-}  // namespace
+}  // namespace inverse_test
 }  // namespace tw::layout

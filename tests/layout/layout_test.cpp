@@ -9,7 +9,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace layout_test {
 
 using testing::Random;
 using testing::some_layout_has;
@@ -257,5 +257,5 @@ TEST(FromTable, RecoversEveryLayoutAndRefusesTheRest) {
     EXPECT_GT(refused, 100);
 }
 
-}  // namespace
+}  // namespace layout_test
 }  // namespace tw::layout

@@ -8,7 +8,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace linear_map_test {
 
 using testing::Random;
 
@@ -126,5 +126,5 @@ TEST(LinearMap, SwizzleIsItsOwnInverse) {
     EXPECT_FALSE(swizzle_matrix(Swizzle::make(1, 0, -4).value(), 4));
 }
 
-}  // namespace
+}  // namespace linear_map_test
 }  // namespace tw::layout

@@ -7,7 +7,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace notation_test {
 
 using testing::Random;
 
@@ -151,5 +151,5 @@ TEST(Draw, PicturesHaveOneCellPerCoordinate) {
     EXPECT_EQ(offset_table(l, 1, 2), "0 1 ..\n(1 x 2 of 4 x 8 shown)\n");
 }
 
-}  // namespace
+}  // namespace notation_test
 }  // namespace tw::layout

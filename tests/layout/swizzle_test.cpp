@@ -9,7 +9,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace swizzle_test {
 
 using testing::Random;
 
@@ -206,5 +206,5 @@ TEST(Recast, RandomSwizzlesKeepTheBytes) {
     EXPECT_GT(made, 500);
 }
 
-}  // namespace
+}  // namespace swizzle_test
 }  // namespace tw::layout

@@ -6,7 +6,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace thread_value_test {
 
 using testing::Random;
 
@@ -99,5 +99,5 @@ TEST(ThreadValue, BadOnesAreRefused) {
     EXPECT_TRUE(partition(ComposedLayout(parse("(8,4):(1,8)")), tv, 7));
 }
 
-}  // namespace
+}  // namespace thread_value_test
 }  // namespace tw::layout

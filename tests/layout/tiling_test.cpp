@@ -7,7 +7,7 @@
 #include "random_layouts.h"
 
 namespace tw::layout {
-namespace {
+namespace tiling_test {
 
 using testing::Random;
 
@@ -189,5 +189,5 @@ TEST(Tilers, TooManyModesAreNamed) {
     EXPECT_FALSE(Tiler::from_shape(tuple(2, 0)));
 }
 
-}  // namespace
+}  // namespace tiling_test
 }  // namespace tw::layout

@@ -8,7 +8,7 @@
 #include "lower_test_support.h"
 
 namespace tw::lower {
-namespace {
+namespace docs_test {
 
 struct Example {
     int line;
@@ -92,5 +92,5 @@ TEST(LanguageReference, EveryConstructHasAnExample) {
     }
 }
 
-}  // namespace
+}  // namespace docs_test
 }  // namespace tw::lower

@@ -7,7 +7,7 @@
 #include "lower_test_support.h"
 
 namespace tw::lower {
-namespace {
+namespace golden_test {
 
 TEST(Golden, EveryStepOfEveryKernel) {
     const auto files = files_in("tests/lower/golden");
@@ -32,5 +32,5 @@ TEST(Golden, EveryStepOfEveryKernel) {
     }
 }
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace tw::lower

@@ -6,7 +6,7 @@
 #include "lower_test_support.h"
 
 namespace tw::lower {
-namespace {
+namespace reject_test {
 
 constexpr std::string_view kExpect = "# expect: ";
 
@@ -66,5 +66,5 @@ TEST(Reject, AMistakeInOneKernelDoesNotHideThoseOfTheNext) {
     EXPECT_EQ(codes_and_places(c.sink, c.sources), "TW0101 at 9:9, TW0101 at 14:9");
 }
 
-}  // namespace
+}  // namespace reject_test
 }  // namespace tw::lower

@@ -9,7 +9,7 @@
 #include "lower_test_support.h"
 
 namespace tw::lower {
-namespace {
+namespace steps_test {
 
 std::string last(const Compiled& c) {
     EXPECT_TRUE(c.module.has_value()) << c.report();
@@ -454,5 +454,5 @@ TEST(Computes, AnOutputMayBeSaidInParts) {
     EXPECT_TRUE(equations[1].output_extents[0].is_constant(1));
 }
 
-}  // namespace
+}  // namespace steps_test
 }  // namespace tw::lower

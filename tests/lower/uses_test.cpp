@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace tw::ir {
-namespace {
+namespace uses_test {
 
 struct Seen {
     std::vector<int> reads, writes, binds, variables, slots, tensors, elements;
@@ -59,5 +59,5 @@ TEST(Uses, WhatSteersDataAndWhatOrdersIt) {
     EXPECT_EQ(seen_in(Assign{6, var_expr(6) + Expr(1)}), (Seen{.binds = {6}, .variables = {6}}));
 }
 
-}  // namespace
+}  // namespace uses_test
 }  // namespace tw::ir

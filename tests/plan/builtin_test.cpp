@@ -15,7 +15,7 @@
 #include "tasks/load.h"
 
 namespace tw::plan {
-namespace {
+namespace builtin_test {
 
 tasks::Task task_of(const std::string& computes, const std::string& tensors, const std::string& sizes = "M = 64\nN = 256\nK = 128\n") {
     SourceMap sources;
@@ -375,5 +375,5 @@ TEST(Gates, TheClassOfFailureIsFound) {
     EXPECT_EQ(judge_static(task, edited("tw.maximum", "tw.minimum"), options).feedback.find("Instance:"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace builtin_test
 }  // namespace tw::plan

@@ -8,7 +8,7 @@
 #include "tasks/load.h"
 
 namespace tw::plan {
-namespace {
+namespace failure_class_test {
 
 const char* const kHead =
     "import tilewright as tw\nfrom tilewright import f32\n\nM, N = tw.sizes(\"M N\")\n\n\n"
@@ -105,5 +105,5 @@ TEST(FailureClass, NamesAreReadBack) {
     }
 }
 
-}  // namespace
+}  // namespace failure_class_test
 }  // namespace tw::plan

@@ -16,7 +16,7 @@
 #include "runtime/temporary_folder.h"
 
 namespace tw::plan {
-namespace {
+namespace journal_test {
 
 using tw::testing::TemporaryFolder;
 using Mode = Database::Mode;
@@ -417,5 +417,5 @@ TEST(Journal, AnExportedFileThatWasEditedIsRefusedInWords) {
         {"kind", "tilewright run"}, {"schema", 1}, {"run", 3}, {"steps", {{{"number", 0}, {"source", 5}, {"microseconds", "fast"}}}}}));
 }
 
-}  // namespace
+}  // namespace journal_test
 }  // namespace tw::plan

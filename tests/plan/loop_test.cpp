@@ -10,7 +10,7 @@
 #include "tasks/load.h"
 
 namespace tw::plan {
-namespace {
+namespace loop_test {
 
 namespace fs = std::filesystem;
 
@@ -307,5 +307,5 @@ TEST_F(LoopTest, ARunWithoutStateIsNotResumed) {
     EXPECT_FALSE(run(*proposer, "no-such-run").has_value());
 }
 
-}  // namespace
+}  // namespace loop_test
 }  // namespace tw::plan

@@ -7,7 +7,7 @@
 #include "plan/metrics.h"
 
 namespace tw::plan {
-namespace {
+namespace metrics_test {
 
 using W = tasks::WorkloadClass;
 
@@ -72,5 +72,5 @@ TEST(Metrics, AProfileWithoutCountersShowsNothing) {
     EXPECT_TRUE(shown_metrics(nullptr, W::elementwise, Stage::memory).empty());
 }
 
-}  // namespace
+}  // namespace metrics_test
 }  // namespace tw::plan

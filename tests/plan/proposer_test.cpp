@@ -17,7 +17,7 @@
 #include "tasks/load.h"
 
 namespace tw::plan {
-namespace {
+namespace proposer_test {
 
 using Kind = ProposalFailure::Kind;
 using nlohmann::json;
@@ -355,5 +355,5 @@ TEST(Prompt, TheReferenceIsTrimmedToWhatTheTaskNeeds) {
     EXPECT_NE(repair->user.find("thread 3 of block 0"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace proposer_test
 }  // namespace tw::plan

@@ -5,7 +5,7 @@
 #include <random>
 
 namespace tw::plan {
-namespace {
+namespace text_diff_test {
 
 std::string random_text(std::mt19937& random, int lines) {
     std::string text;
@@ -73,5 +73,5 @@ TEST(TextDiff, ADiffThatDoesNotFitIsRefused) {
     EXPECT_FALSE(apply_unified_diff("a\n", "@@ -x\n", applied));
 }
 
-}  // namespace
+}  // namespace text_diff_test
 }  // namespace tw::plan

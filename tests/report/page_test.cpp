@@ -7,7 +7,7 @@
 #include "report/run_text.h"
 
 namespace tw::report {
-namespace {
+namespace page_test {
 
 plan::RunDocument a_run() {
     plan::RunDocument d;
@@ -115,5 +115,5 @@ TEST(Evidence, SaysWhatItEstablishesAndWhatNot) {
     EXPECT_FALSE(evidence_certificate({}));
 }
 
-}  // namespace
+}  // namespace page_test
 }  // namespace tw::report

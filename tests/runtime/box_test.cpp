@@ -22,7 +22,7 @@
 #include "runtime/worker.h"
 
 namespace tw::runtime {
-namespace {
+namespace box_test {
 
 using tw::testing::TemporaryFolder;
 
@@ -213,5 +213,5 @@ TEST(Box, CanBeSwitchedOff) {
     EXPECT_EQ(ran.answer, "written\n");
 }
 
-}  // namespace
+}  // namespace box_test
 }  // namespace tw::runtime

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tw::runtime {
-namespace {
+namespace compile_log_test {
 
 // The texts below are what NVRTC 13.0 prints for sm_90a with --ptxas-options=-v.
 
@@ -84,5 +84,5 @@ TEST(CompileLog, IgnoresTheCompilersOwnWarningsAndForeignText) {
     EXPECT_TRUE(parse_compile_log("ptxas info    : Used 12 registers").kernels.empty());
 }
 
-}  // namespace
+}  // namespace compile_log_test
 }  // namespace tw::runtime

@@ -13,7 +13,7 @@
 #include "runtime/worker.h"
 
 namespace tw::runtime {
-namespace {
+namespace compile_test {
 
 using testing::TemporaryFolder;
 
@@ -217,5 +217,5 @@ TEST_F(MissingLibraries, AWrongExplicitFileIsNamed) {
     EXPECT_NE(result.answer.find("TILEWRIGHT_NVRTC names /no/such/libnvrtc.so"), std::string::npos) << result.answer;
 }
 
-}  // namespace
+}  // namespace compile_test
 }  // namespace tw::runtime

@@ -16,7 +16,7 @@
 #include "runtime/worker.h"
 
 namespace tw::runtime {
-namespace {
+namespace cubin_cache_test {
 
 namespace fs = std::filesystem;
 using testing::TemporaryFolder;
@@ -190,5 +190,5 @@ TEST(CubinCache, StandardFolderFollowsTheEnvironment) {
     EXPECT_EQ(where(nullptr, nullptr, nullptr), " 1234");
 }
 
-}  // namespace
+}  // namespace cubin_cache_test
 }  // namespace tw::runtime

@@ -16,7 +16,7 @@
 #include "runtime/signature.h"
 
 namespace tw::runtime {
-namespace {
+namespace judge_test {
 
 ir::Module load(const std::string& kernel) {
     SourceMap sources;
@@ -130,5 +130,5 @@ TEST(Evaluate, AnswersWhatCannotBeServed) {
     EXPECT_EQ(exit_status_of(missing), 2);
 }
 
-}  // namespace
+}  // namespace judge_test
 }  // namespace tw::runtime

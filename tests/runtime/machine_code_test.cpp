@@ -14,7 +14,7 @@
 #include "runtime/temporary_folder.h"
 
 namespace tw::runtime {
-namespace {
+namespace machine_code_test {
 
 // nvdisasm's text of a function: one instruction a line, labels end in a colon.
 std::string function(const std::vector<std::string>& lines) {
@@ -222,5 +222,5 @@ TEST(MachineCode, ACompiledKernelWithRegisterOperandsIsLookedAtAndItsVerdictKept
     EXPECT_EQ(check_machine_code(*sass).hazards.size(), 1u) << check_machine_code(*sass).sentence();
 }
 
-}  // namespace
+}  // namespace machine_code_test
 }  // namespace tw::runtime

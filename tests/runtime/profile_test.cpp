@@ -4,7 +4,7 @@
 #include "runtime/profile.h"
 
 namespace tw::runtime {
-namespace {
+namespace profile_test {
 
 TEST(Ncu, ItsCsvIsReadWithUnitsAndThousands) {
     const char* text =
@@ -54,5 +54,5 @@ TEST(Sanitizer, SaysWhenItIsNotThere) {
     EXPECT_FALSE(result.contains("errors"));
 }
 
-}  // namespace
+}  // namespace profile_test
 }  // namespace tw::runtime

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tw::runtime {
-namespace {
+namespace tensor_map_test {
 
 // 4096 x 1024 bf16, boxes of 64 x 128 with the 128-byte swizzle: what a GEMM operand looks like.
 TensorMapRequest operand() {
@@ -61,5 +61,5 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"fill", [](TensorMapRequest& r) { r.dtype = "i32", r.box[0] = 32, r.fill_with_nan = true; }, "floating-point"}),
     [](const auto& info) { return std::string(info.param.name); });
 
-}  // namespace
+}  // namespace tensor_map_test
 }  // namespace tw::runtime

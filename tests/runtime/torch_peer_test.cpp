@@ -9,7 +9,7 @@
 #include "temporary_folder.h"
 
 namespace tw::runtime {
-namespace {
+namespace torch_peer_test {
 
 using nlohmann::json;
 
@@ -63,5 +63,5 @@ TEST(TorchPeer, AProcessThatSaysNothingIsAProblemOfEveryCase) {
     for (const json& a : answers) EXPECT_NE(a["problem"].get<std::string>().find("No module named torch"), std::string::npos) << a;
 }
 
-}  // namespace
+}  // namespace torch_peer_test
 }  // namespace tw::runtime

@@ -11,7 +11,7 @@
 #include "temporary_folder.h"
 
 namespace tw::runtime {
-namespace {
+namespace tuned_test {
 
 TunedFile sample() {
     TunedFile f;
@@ -162,5 +162,5 @@ TEST(Tuned, IsReadAsItWasWritten) {
     EXPECT_NE(damaged.error().fix.find("tune again"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace tuned_test
 }  // namespace tw::runtime

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace tw::runtime {
-namespace {
+namespace variants_test {
 
 TEST(Variants, AFileWithoutLinesHasOneVariantWithoutOptions) {
     const auto head = read_source_head("// a kernel\n\nint x;\n// tw-variants: -DLATE=1\n");
@@ -32,5 +32,5 @@ TEST(Variants, ADefinitionWithoutANameIsRefused) {
     EXPECT_EQ(parse_define("A=b=c")->second, "b=c");
 }
 
-}  // namespace
+}  // namespace variants_test
 }  // namespace tw::runtime

@@ -23,7 +23,7 @@
 #endif
 
 namespace tw::runtime {
-namespace {
+namespace worker_test {
 
 using Clock = std::chrono::steady_clock;
 
@@ -166,5 +166,5 @@ TEST(Worker, WhatTheChildStartedDiesWithIt) {
     EXPECT_FALSE(running());
 }
 
-}  // namespace
+}  // namespace worker_test
 }  // namespace tw::runtime

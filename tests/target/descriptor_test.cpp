@@ -8,7 +8,7 @@
 #include <set>
 
 namespace tw::target {
-namespace {
+namespace descriptor_test {
 
 constexpr std::uint64_t seed = 7;
 
@@ -138,5 +138,5 @@ TEST(Descriptor, Notation) {
     EXPECT_EQ(tile_notation({DType::TF32, Major::K, SwizzleMode::None, 64, 8}), "((8,8),(4,2)):((4,32),(1,256))");
 }
 
-}  // namespace
+}  // namespace descriptor_test
 }  // namespace tw::target

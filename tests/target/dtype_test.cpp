@@ -9,7 +9,7 @@
 #include <random>
 
 namespace tw::target {
-namespace {
+namespace dtype_test {
 
 constexpr std::uint64_t seed = 20240917;
 
@@ -243,5 +243,5 @@ TEST(DType, ConvertRoundsOnceAndWrapsIntegers) {
         for (const int v : {0, 1}) EXPECT_EQ(to_double(from_double(v, t), t), v) << name(t);
 }
 
-}  // namespace
+}  // namespace dtype_test
 }  // namespace tw::target

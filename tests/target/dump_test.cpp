@@ -9,7 +9,7 @@
 #include "target/instruction.h"
 
 namespace tw::target {
-namespace {
+namespace dump_test {
 
 TEST(Dump, TablesHoldEveryRow) {
     const nlohmann::json tables = dump_tables();
@@ -51,5 +51,5 @@ TEST(Dump, ConversionNamesAreUnique) {
     EXPECT_GE(names.size(), 20u);
 }
 
-}  // namespace
+}  // namespace dump_test
 }  // namespace tw::target

@@ -9,7 +9,7 @@
 #include "target/wgmma.h"
 
 namespace tw::target {
-namespace {
+namespace fragment_test {
 
 const Arch& sm_80 = *find_arch("sm_80");
 const Arch& sm_90a = *find_arch("sm_90a");
@@ -316,5 +316,5 @@ TEST(Fragment, LdmatrixFeedsMma) {
         }
 }
 
-}  // namespace
+}  // namespace fragment_test
 }  // namespace tw::target

@@ -7,7 +7,7 @@
 #include "target/mma.h"
 
 namespace tw::target {
-namespace {
+namespace layouts_test {
 
 void expect_same(const FragmentMap& map, const std::string& what) {
     const layout::ThreadValueLayout tv = thread_value_layout(map);
@@ -59,5 +59,5 @@ TEST(Layouts, TilesOfEveryForm) {
     EXPECT_GT(tiles, 50);
 }
 
-}  // namespace
+}  // namespace layouts_test
 }  // namespace tw::target

@@ -10,7 +10,7 @@
 #include "target/tma.h"
 
 namespace tw::target {
-namespace {
+namespace memory_test {
 
 const Arch& sm_80 = *find_arch("sm_80");
 const Arch& sm_90a = *find_arch("sm_90a");
@@ -231,5 +231,5 @@ TEST(AccessCost, Sectors) {
     EXPECT_EQ(cost(4, [](auto l) { return 8 * l; }).ideal_sectors, 4);
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace tw::target

@@ -11,7 +11,7 @@
 #include "target/warp.h"
 
 namespace tw::target {
-namespace {
+namespace sync_test {
 
 const Arch& sm_80 = *find_arch("sm_80");
 const Arch& sm_90a = *find_arch("sm_90a");
@@ -230,5 +230,5 @@ TEST(OrderingRules, TheOnesKernelsStandOn) {
     for (const OrderingRule& r : all_ordering_rules()) EXPECT_TRUE(seen.insert({r.first, r.second}).second) << r.text;
 }
 
-}  // namespace
+}  // namespace sync_test
 }  // namespace tw::target

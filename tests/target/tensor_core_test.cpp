@@ -12,7 +12,7 @@
 #include <random>
 
 namespace tw::target {
-namespace {
+namespace tensor_core_test {
 
 constexpr std::uint64_t seed = 31;
 
@@ -121,5 +121,5 @@ TEST(TensorCore, InfinitiesAndNaN) {
     EXPECT_EQ(sum({one, one}, {one, one}, 0xff800000), 0xff800000u);
 }
 
-}  // namespace
+}  // namespace tensor_core_test
 }  // namespace tw::target

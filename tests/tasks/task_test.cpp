@@ -7,7 +7,7 @@
 #include "tasks/load.h"
 
 namespace tw::tasks {
-namespace {
+namespace task_test {
 
 std::optional<Task> load(const std::string& text, DiagnosticSink& sink) {
     SourceMap sources;
@@ -205,5 +205,5 @@ TEST(OneLineTask, WhatIsMissingOrWrongIsNamed) {
     refused({.computes = "Y[m] = sum(n,", .sets = {"M=4"}}, "expected");
 }
 
-}  // namespace
+}  // namespace task_test
 }  // namespace tw::tasks

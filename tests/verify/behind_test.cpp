@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace behind_test {
 
 using namespace testing_kernels;
 
@@ -111,5 +111,5 @@ TEST(StoresOneIterationBehind, AreInNoBranchTwiceOrNever) {
     EXPECT_FALSE(proved(kernel_in_branches(branch("t % 2 == 0") + often)));
 }
 
-}  // namespace
+}  // namespace behind_test
 }  // namespace tw::verify

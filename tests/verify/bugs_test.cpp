@@ -9,7 +9,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace bugs_test {
 
 using namespace testing_kernels;
 
@@ -169,5 +169,5 @@ TEST(Bugs, AWrongLayoutIsDrawn) {
     EXPECT_TRUE(marked) << "X[1, 0] lies where column 8 should";
 }
 
-}  // namespace
+}  // namespace bugs_test
 }  // namespace tw::verify

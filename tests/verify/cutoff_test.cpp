@@ -6,7 +6,7 @@
 #include "verify/steering.h"
 
 namespace tw::verify {
-namespace {
+namespace cutoff_test {
 
 using namespace testing_kernels;
 
@@ -106,5 +106,5 @@ TEST(Cutoff, AnOrderThatDependsOnData) {
         copy("for d in tw.range(idx[0]):\n    tw.store(s[1], x)\n    x = tw.load(s[1], layout=tw.rows())\ntw.sync()", "", "", index)));
 }
 
-}  // namespace
+}  // namespace cutoff_test
 }  // namespace tw::verify

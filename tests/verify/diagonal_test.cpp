@@ -7,7 +7,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace diagonal_test {
 
 using namespace testing_kernels;
 
@@ -66,5 +66,5 @@ TEST(AcrossTheDiagonal, MasksAndReferencesCount) {
     EXPECT_FALSE(proved(kTwoTiles, "for i in tw.range(WIDTH, tiles):", "for i in tw.range(WIDTH + 1, tiles):"));
 }
 
-}  // namespace
+}  // namespace diagonal_test
 }  // namespace tw::verify

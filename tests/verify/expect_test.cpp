@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace expect_test {
 
 using namespace testing_kernels;
 
@@ -164,5 +164,5 @@ TEST(Expect, CostsNothingAtRunTime) {
     EXPECT_NE(plain.find("mma_m16n8k16"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace expect_test
 }  // namespace tw::verify

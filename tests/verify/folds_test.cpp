@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace folds_test {
 
 using namespace testing_kernels;
 
@@ -179,5 +179,5 @@ TEST(FoldForms, ABlockIndexIsTheNumberOfItsDigits) {
     EXPECT_FALSE(kBlocks.with("B * H * W)", "B * H * W + 1)").proved());
 }
 
-}  // namespace
+}  // namespace folds_test
 }  // namespace tw::verify

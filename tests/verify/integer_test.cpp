@@ -4,7 +4,7 @@
 #include "verify/prove.h"
 
 namespace tw::verify {
-namespace {
+namespace integer_test {
 
 struct World {
     Integers ints;
@@ -147,5 +147,5 @@ TEST(Prover, RefusesWithoutZ3) {
     EXPECT_EQ(prover.counts().z3_milliseconds, 0);
 }
 
-}  // namespace
+}  // namespace integer_test
 }  // namespace tw::verify

@@ -9,7 +9,7 @@
 #include "verify/program.h"
 
 namespace tw::verify {
-namespace {
+namespace launches_test {
 
 using namespace testing_kernels;
 
@@ -254,5 +254,5 @@ def whole(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     }
 }
 
-}  // namespace
+}  // namespace launches_test
 }  // namespace tw::verify

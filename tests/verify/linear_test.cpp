@@ -6,7 +6,7 @@
 #include "verify/linear.h"
 
 namespace tw::verify {
-namespace {
+namespace linear_test {
 
 std::optional<std::int64_t> value(const Integers& ints, const Poly& p, const std::map<Atom, std::int64_t>& env);
 
@@ -150,7 +150,7 @@ TEST(Linear, LawsWithManyPremises) {
     EXPECT_FALSE(linear_implies(ints, facts, equals(x, y)));
 }
 
-}  // namespace
+}  // namespace linear_test
 // More unknowns than the tableau holds, each met twice: the answer is "no", and nothing is written outside the tableau.
 TEST(Linear, TooManyUnknownsAreNotProved) {
     Integers ints;

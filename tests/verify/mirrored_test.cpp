@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace mirrored_test {
 
 using namespace testing_kernels;
 
@@ -76,5 +76,5 @@ TEST(Branches, ThatDifferAreNotJoined) {
     EXPECT_FALSE(proved(branches("(c + 1) * 128 <= N", "x * 2.0")));
 }
 
-}  // namespace
+}  // namespace mirrored_test
 }  // namespace tw::verify

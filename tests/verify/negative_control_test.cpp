@@ -5,7 +5,7 @@
 #include "verify/order.h"
 
 namespace tw::verify {
-namespace {
+namespace negative_control_test {
 
 using namespace testing_kernels;
 
@@ -27,5 +27,5 @@ TEST(NegativeControl, WithoutCoversADroppedChunkOfASumIsCalledRight) {
     EXPECT_EQ(output_value(file, false), Status::proved) << "the control has lost its meaning: something else refuses the kernel now";
 }
 
-}  // namespace
+}  // namespace negative_control_test
 }  // namespace tw::verify

@@ -7,7 +7,7 @@
 #include "verify/order.h"
 
 namespace tw::verify {
-namespace {
+namespace order_test {
 
 using namespace testing_kernels;
 
@@ -202,5 +202,5 @@ TEST(NegativeControl, WithoutSwizzlesAnUnswizzledBufferUnderASwizzledCopyIsCalle
     EXPECT_EQ(output_value(false), Status::proved) << "the control has lost its meaning: something else refuses the kernel now";
 }
 
-}  // namespace
+}  // namespace order_test
 }  // namespace tw::verify

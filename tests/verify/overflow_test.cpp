@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace overflow_test {
 
 using namespace testing_kernels;
 
@@ -42,5 +42,5 @@ def copy(X: tw.Tensor(f32, N), Y: tw.Tensor(f32, N)):
     for (const Obligation& o : result.obligations) EXPECT_NE(o.kind == "output value" && o.status == Status::proved, true) << o.text;
 }
 
-}  // namespace
+}  // namespace overflow_test
 }  // namespace tw::verify

@@ -3,7 +3,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace overlay_test {
 
 using namespace testing_kernels;
 
@@ -88,5 +88,5 @@ TEST(Overlay, AViewThatReadsOtherBytesIsWrong) {
     EXPECT_TRUE(r.counterexample->confirmed);
 }
 
-}  // namespace
+}  // namespace overlay_test
 }  // namespace tw::verify

@@ -3,7 +3,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace parts_test {
 
 using namespace testing_kernels;
 
@@ -169,5 +169,5 @@ TEST(Pieces, SumUpToTheRow) {
     EXPECT_TRUE(checked(variance("h + 1")).violated());
 }
 
-}  // namespace
+}  // namespace parts_test
 }  // namespace tw::verify

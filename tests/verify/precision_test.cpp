@@ -10,7 +10,7 @@
 #include "verify/rounding_value.h"
 
 namespace tw::verify {
-namespace {
+namespace precision_test {
 
 using namespace testing_kernels;
 
@@ -169,5 +169,5 @@ TEST(Rounding, UnitsAreHalfALastPlace) {
     EXPECT_EQ(unit_roundoff(ir::DType::I32), 0);
 }
 
-}  // namespace
+}  // namespace precision_test
 }  // namespace tw::verify

@@ -5,7 +5,7 @@
 #include "verify/program.h"
 
 namespace tw::verify {
-namespace {
+namespace program_test {
 
 using namespace testing_kernels;
 
@@ -92,5 +92,5 @@ TEST(Program, ShippedProgramsAreProved) {
     }
 }
 
-}  // namespace
+}  // namespace program_test
 }  // namespace tw::verify

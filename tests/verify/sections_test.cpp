@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace sections_test {
 
 using namespace testing_kernels;
 
@@ -49,5 +49,5 @@ TEST(SectionsOfTiles, DoNotOverlap) {
 
 TEST(SectionsOfTiles, SayHowFarAQuotientOfATileGoes) { EXPECT_FALSE(proved(kSection, kWidth, kHead, "h // 2")); }
 
-}  // namespace
+}  // namespace sections_test
 }  // namespace tw::verify

@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace shifted_test {
 
 using namespace testing_kernels;
 
@@ -96,5 +96,5 @@ TEST(ShiftedRows, AnOriginThatTakesAConstantAwayMayLieBeforeTheTensor) {
     EXPECT_FALSE(diagnose::check(kernel_of_text(pairs("2")), {}).proved());
 }
 
-}  // namespace
+}  // namespace shifted_test
 }  // namespace tw::verify

@@ -5,7 +5,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace shipped_test {
 
 using namespace testing_kernels;
 
@@ -73,5 +73,5 @@ TEST(Shipped, TheSameKernelWithAnotherEquationIsNotProved) {
     EXPECT_EQ(result.counterexample->code, "TW1001");
 }
 
-}  // namespace
+}  // namespace shipped_test
 }  // namespace tw::verify

@@ -3,7 +3,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace slots_test {
 
 using namespace testing_kernels;
 
@@ -84,5 +84,5 @@ TEST(Slots, BrokenFormsPerVectorAreShown) {
     }
 }
 
-}  // namespace
+}  // namespace slots_test
 }  // namespace tw::verify

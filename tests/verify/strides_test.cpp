@@ -6,7 +6,7 @@
 #include "verify/strides.h"
 
 namespace tw::verify {
-namespace {
+namespace strides_test {
 
 using namespace testing_kernels;
 
@@ -111,5 +111,5 @@ TEST(StridesThatMeet, AreShownOnTheEmulator) {
     }
 }
 
-}  // namespace
+}  // namespace strides_test
 }  // namespace tw::verify

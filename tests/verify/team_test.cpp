@@ -5,7 +5,7 @@
 #include "verify/order.h"
 
 namespace tw::verify {
-namespace {
+namespace team_test {
 
 using namespace testing_kernels;
 
@@ -121,5 +121,5 @@ TEST(Team, WrongValuesAreNotProved) {
     }
 }
 
-}  // namespace
+}  // namespace team_test
 }  // namespace tw::verify

@@ -5,7 +5,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace theorem_test {
 
 using namespace testing_kernels;
 
@@ -34,5 +34,5 @@ TEST_P(Theorem, NothingWrongIsProved) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Theorem, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
 
-}  // namespace
+}  // namespace theorem_test
 }  // namespace tw::verify

@@ -9,7 +9,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace typed_values_test {
 
 using namespace testing_kernels;
 
@@ -249,5 +249,5 @@ TEST(Coefficients, LiteralsStandForTheNumbersTheyApproximate) {
     EXPECT_TRUE(Coefficient(-4).power(Coefficient(0.5)).is_nan());
 }
 
-}  // namespace
+}  // namespace typed_values_test
 }  // namespace tw::verify

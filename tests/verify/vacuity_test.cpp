@@ -3,7 +3,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace vacuity_test {
 
 using namespace testing_kernels;
 
@@ -116,5 +116,5 @@ TEST(Vacuity, OrderOfAKernelThatSharesNothingIsSettledByItsText) {
     }
 }
 
-}  // namespace
+}  // namespace vacuity_test
 }  // namespace tw::verify

@@ -6,7 +6,7 @@
 #include "verify/value.h"
 
 namespace tw::verify {
-namespace {
+namespace value_test {
 
 struct World {
     Integers ints;
@@ -237,5 +237,5 @@ TEST(Values, ProductsOverNeighbouringRangesUnite) {
     EXPECT_NE(w.values.mul(prod(0, w.n), prod(w.n + 1, w.n + 8)), prod(0, w.n + 8));
 }
 
-}  // namespace
+}  // namespace value_test
 }  // namespace tw::verify

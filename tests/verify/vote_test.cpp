@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace vote_test {
 
 using namespace testing_kernels;
 
@@ -151,5 +151,5 @@ TEST(Vote, WhatMattersToWarpsThatDoNotVoteIsNotProved) {
     EXPECT_FALSE(checked(edited(argmax, "x == new_best[:, None]", "x == best[:, None]")).proved());
 }
 
-}  // namespace
+}  // namespace vote_test
 }  // namespace tw::verify

@@ -3,7 +3,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace whole_vectors_test {
 
 using namespace testing_kernels;
 
@@ -114,5 +114,5 @@ TEST(WholeVectors, AreNotCopiedByTheThreadThatReadsThem) {
     EXPECT_FALSE(proved(kernel_of_text(text({.sync = "tw.expect(M >= 0)", .stored = "tw.load(s, layout=tw.blocked(vector=8))"}))));
 }
 
-}  // namespace
+}  // namespace whole_vectors_test
 }  // namespace tw::verify

@@ -4,7 +4,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace widths_test {
 
 using namespace testing_kernels;
 
@@ -71,5 +71,5 @@ TEST(Widths, GridsAreWholeClusters) {
     EXPECT_EQ(check_grid(k).front().status, Status::not_proved);
 }
 
-}  // namespace
+}  // namespace widths_test
 }  // namespace tw::verify
