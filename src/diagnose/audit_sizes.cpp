@@ -202,7 +202,7 @@ std::vector<std::int64_t> AuditSizes::draw(std::mt19937_64& random, double allow
             const std::size_t i = n ? random() % n : 0;
             if (n && i != high && !pinned_[i]) sizes[i] = std::max<std::int64_t>(1, sizes[i] / 3);
         }
-        if (volume(sizes) > most || !repair(sizes) || volume(sizes) > 2 * most) continue;
+        if (volume(sizes) > most || !repair(sizes) || volume(sizes) > 2 * most || !emulate::promises_can_hold(k_.tensors, sizes)) continue;
         return sizes;
     }
     return {};

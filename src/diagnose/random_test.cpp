@@ -41,7 +41,7 @@ std::vector<std::int64_t> random_sizes(const ir::Kernel& k, std::mt19937_64& ran
         if (volume > (k.sizes.size() >= 3 ? 300'000 : 20'000)) continue;
         bool holds = true;
         for (const ir::Assumption& a : k.assumptions) holds = holds && emulate::size_value(a.condition, sizes).value_or(0) != 0;
-        if (holds) return sizes;
+        if (holds && emulate::promises_can_hold(k.tensors, sizes)) return sizes;
     }
     return {};
 }

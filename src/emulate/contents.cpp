@@ -66,10 +66,8 @@ void cut_and_shuffle(std::vector<std::int64_t>& first, std::vector<std::int64_t>
     for (const auto& [from, to] : table) first.push_back(from), end.push_back(to);
 }
 
-}  // namespace
-
-std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
-                                                         Spread spread, std::uint64_t seed) {
+std::vector<std::vector<std::int64_t>> contents_for(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
+                                                    Spread spread, std::uint64_t seed) {
     std::vector<std::vector<std::int64_t>> contents(tensors.size());
     std::mt19937_64 random(seed * 2654435761u + 17);
     std::vector<bool> made(tensors.size(), false);
@@ -148,6 +146,27 @@ std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::T
     return contents;
 }
 
+bool kept(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
+          const std::vector<std::vector<std::int64_t>>& contents) {
+    return !broken_promise(tensors, sizes, [&](int tensor, std::int64_t n) { return contents[at(tensor)][at(n)]; });
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
+                                                         Spread spread, std::uint64_t seed) {
+    auto contents = contents_for(tensors, sizes, spread, seed);
+    // Groups that other offsets hold may leave more tiles than the table has; all rows in one group need the fewest.
+    const bool tables = std::any_of(tensors.begin(), tensors.end(), [](const ir::Tensor& t) { return t.tile_ends.has_value(); });
+    if (tables && spread != Spread::lowest && !kept(tensors, sizes, contents)) return contents_for(tensors, sizes, Spread::lowest, seed);
+    return contents;
+}
+
+bool promises_can_hold(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes) {
+    if (std::none_of(tensors.begin(), tensors.end(), ir::has_promise)) return true;
+    return kept(tensors, sizes, contents_for(tensors, sizes, Spread::lowest, 1));
+}
+
 std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
                                           const std::function<std::int64_t(int, std::int64_t)>& element) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -212,8 +231,31 @@ std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors
     return std::nullopt;
 }
 
+std::optional<std::string> without_memory(const ir::Tensor& t, const std::vector<std::int64_t>& sizes) {
+    for (std::size_t d = 0; d < t.strides.size(); ++d) {
+        if (const auto stride = size_value(t.strides[d], sizes); stride && *stride < 0 && size_value(t.dims[d], sizes).value_or(0) > 1)
+            return "with these sizes `" + t.name + "` has a stride of " + std::to_string(*stride);
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> impossible_shape(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes) {
+    for (const ir::Tensor& t : tensors) {
+        for (const ir::Expr& e : t.dims) {
+            if (const auto extent = size_value(e, sizes); extent && *extent < 0)
+                return "with these sizes `" + t.name + "` has a dimension of " + std::to_string(*extent);
+        }
+        if (auto none = without_memory(t, sizes)) return none;
+    }
+    return std::nullopt;
+}
+
 std::optional<std::string> broken_promise(const ir::Kernel& kernel, const std::vector<std::int64_t>& sizes,
                                           const std::vector<TensorData>& tensors) {
+    for (const ir::Tensor& t : kernel.tensors) {
+        if (target::info(t.dtype).is_float) continue;
+        if (auto none = without_memory(t, sizes)) return none;
+    }
     return broken_promise(kernel.tensors, sizes, [&](int tensor, std::int64_t n) {
         const TensorData& data = tensors[at(tensor)];
         std::int64_t place = 0;

@@ -24,6 +24,14 @@ inline constexpr int spreads = 5;
 std::vector<std::vector<std::int64_t>> promised_contents(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
                                                          Spread spread, std::uint64_t seed);
 
+// Do any contents keep the promises over these sizes? A table of too few tiles for its rows, or rows and no group, has none.
+bool promises_can_hold(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes);
+
+// A stride that leads before a tensor's first element, where there is no memory; in words.
+std::optional<std::string> without_memory(const ir::Tensor& tensor, const std::vector<std::int64_t>& sizes);
+// The same for all tensors, or a dimension below zero.
+std::optional<std::string> impossible_shape(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes);
+
 // The first promise that contents break, in words, with the argument and the index: "starts[3] is 40, but 37 elements of expert
 // are below 3". `element(tensor, n)` is the n-th element of a tensor, row by row. Nothing where all are kept.
 std::optional<std::string> broken_promise(const std::vector<ir::Tensor>& tensors, const std::vector<std::int64_t>& sizes,

@@ -81,6 +81,10 @@ bool Machine::prepare() {
         std::int64_t resident = std::max<std::int64_t>(options_.resident_blocks / cluster_size_, 1) * cluster_size_;
         grid_[0] = std::min(grid_[0], resident);
     }
+    if (auto impossible = impossible_shape(k_.tensors, sizes_); impossible && options_.values) return refuse(*impossible);
+    for (const ir::Tensor& t : k_.tensors) {  // without values index tensors are read too
+        if (auto none = without_memory(t, sizes_); none && !target::info(t.dtype).is_float) return refuse(*none);
+    }
     for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
         std::vector<std::int64_t> dims, strides;
         for (const ir::Expr& e : k_.tensors[i].dims) dims.push_back(size_value(e, sizes_).value_or(-1));

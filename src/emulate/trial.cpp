@@ -39,6 +39,7 @@ double drawn_integer(target::DType type, bool small, std::mt19937_64& random) {
 // Values row by row, put at their strided places.
 template <class Put>
 void scatter(const TensorData& data, const std::vector<std::int64_t>& values, const Put& put) {
+    if (data.bytes.empty()) return;  // an impossible shape: whoever runs it refuses it
     for (std::size_t n = 0; n < values.size(); ++n) {
         std::int64_t rest = static_cast<std::int64_t>(n), place = 0;
         for (std::size_t d = data.dims.size(); d-- > 0;) {
@@ -131,16 +132,7 @@ std::int64_t memory_needed(const ir::Kernel& k, const std::vector<std::int64_t>&
 }
 
 std::string too_large(const ir::Kernel& k, const std::vector<std::int64_t>& sizes, std::int64_t memory_limit) {
-    for (const ir::Tensor& t : k.tensors) {
-        for (const ir::Expr& e : t.dims) {
-            if (const auto extent = size_value(e, sizes); extent && *extent < 0)
-                return "with these sizes `" + t.name + "` has a dimension of " + std::to_string(*extent);
-        }
-        for (std::size_t d = 0; d < t.strides.size(); ++d) {  // elements before the first have no memory
-            if (const auto stride = size_value(t.strides[d], sizes); stride && *stride < 0 && size_value(t.dims[d], sizes).value_or(0) > 1)
-                return "with these sizes `" + t.name + "` has a stride of " + std::to_string(*stride);
-        }
-    }
+    if (auto impossible = impossible_shape(k.tensors, sizes)) return *impossible;
     const std::int64_t bytes = memory_needed(k, sizes);
     if (bytes <= memory_limit) return {};
     const auto mebibytes = [](std::int64_t b) { return std::to_string(b >> 20) + " MiB"; };

@@ -92,7 +92,7 @@ TensorData make_tensor(DType dtype, std::vector<std::int64_t> dims, std::vector<
     std::int64_t last = 0;
     bool empty = false;
     for (std::size_t i = 0; i < dims.size(); ++i) {
-        if (dims[i] <= 0) empty = true;
+        if (dims[i] <= 0 || (dims[i] > 1 && strides[i] < 0)) empty = true;  // no memory before the first element
         else last += (dims[i] - 1) * strides[i];
     }
     t.dims = std::move(dims);

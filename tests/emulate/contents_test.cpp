@@ -57,6 +57,38 @@ TEST(PromisedContents, KeepWhatIsPromised) {
     }
 }
 
+// Tables of too few tiles have no contents; with groups that offsets hold, all rows in one group need the fewest tiles.
+TEST(PromisedContents, KnowWhereThereAreNone) {
+    const std::string both =
+        std::string(kGroups) + ", first: tw.Tensor(i32, TILES), end: tw.Tensor(i32, TILES, tile_ends=(\"first\", 16, \"expert\"))";
+    for (const std::string& parameters : {std::string(kTiles), both}) {
+        const ir::Kernel k = kernel_of(parameters);
+        for (std::int64_t tiles : {1, 2, 3, 4}) {
+            const auto sizes = sizes_of(k, {{"P", 40}, {"E", 5}, {"T", 9}, {"TILES", tiles}});
+            EXPECT_EQ(promises_can_hold(k.tensors, sizes), tiles >= 3) << parameters << " tiles " << tiles;
+            for (int spread = 0; spread < spreads && tiles >= 3; ++spread) {
+                const auto contents = promised_contents(k.tensors, sizes, static_cast<Spread>(spread), 3);
+                EXPECT_EQ(broken(k, sizes, contents).value_or(""), "") << parameters << " tiles " << tiles << " spread " << spread;
+            }
+        }
+    }
+}
+
+// A stride that is negative at some sizes leads to where no memory is: such a launch is refused, with values and without.
+TEST(ImpossibleShape, IsRefused) {
+    const ir::Kernel k = kernel_of("G: tw.Tensor(i32, P, 2, strides=(T - 3, 1), range=P), X: tw.Tensor(f32, P, 2, strides=(T - 3, 1))");
+    const auto sizes = sizes_of(k, {{"P", 4}, {"T", 1}});
+    EXPECT_NE(run_trial(k, sizes, {}).refused.find("`G` has a stride of -2"), std::string::npos);
+    auto tensors = index_contents(k, sizes, Spread::random, 1);
+    EXPECT_TRUE(broken_promise(k, sizes, tensors).has_value());
+    Options skeleton;
+    skeleton.values = false;
+    const Outcome outcome = run(k, sizes, {}, tensors, skeleton);
+    ASSERT_FALSE(outcome.clean());
+    EXPECT_NE(outcome.faults.front().message.find("has a stride of -2"), std::string::npos) << outcome.faults.front().message;
+    EXPECT_TRUE(run_trial(k, sizes_of(k, {{"P", 4}, {"T", 5}}), {}).refused.empty());
+}
+
 // Empty groups, a group with everything and groups of one row are where kernels go wrong.
 TEST(PromisedContents, GoToTheEdges) {
     const ir::Kernel k = kernel_of(kGroups);
