@@ -3,7 +3,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup configure program build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier hostile dist sanitize fuzz format check-format clean
+.PHONY: all setup configure program build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier hostile compile-all dist sanitize fuzz format check-format clean
 
 all: build
 
@@ -69,6 +69,10 @@ bench-verifier: build
 # Every shipped kernel, every shape of its tests, every hostile schedule (bench/results/hostile.json). `make test` runs a sample of it.
 hostile: build
 	TILEWRIGHT_SOURCE=$(CURDIR) TILEWRIGHT_HOSTILE_TABLE=bench/results/hostile.json build/bin/test_kernels --gtest_brief=1
+
+# What is accepted compiles: every kernel of the examples and tests, and 400 random ones, through NVRTC. `make test` runs a sample of it.
+compile-all: build
+	TILEWRIGHT_COMPILE_ALL=1 TILEWRIGHT_SOURCE=$(CURDIR) build/bin/test_codegen --gtest_filter='Compiles.*'
 
 # A folder that can be copied anywhere.
 dist: program

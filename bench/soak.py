@@ -37,7 +37,7 @@ if n == 0 or what in (0, 3, 7):                       # honest, in another form 
     text = cheats.HONEST.replace("128)) * 128", f"{{width}})) * {{width}}").replace("i + 128", f"i + {{width}}").replace("threads=128", f"threads={{max(32, width // [1, 2, 4][n // 50 % 3])}}")
     print(json.dumps({{"source": text + f"# step {{n}}\\n", "note": "honest"}}))
 elif what in (1, 2, 4, 5):
-    cheat = kernels[n // 10 * 4 % len(kernels) + [1, 2, 4, 5].index(what) - len(kernels) if n // 10 * 4 % len(kernels) + [1, 2, 4, 5].index(what) >= len(kernels) else n // 10 * 4 % len(kernels) + [1, 2, 4, 5].index(what)]
+    cheat = kernels[(n // 10 * 4 + [1, 2, 4, 5].index(what)) % len(kernels)]
     print(json.dumps({{"source": cheat.source, "note": cheat.name}}))
 elif what == 6:
     os.kill(os.getpid(), [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT][n // 10 % 3])
@@ -52,7 +52,7 @@ elif what == 8:
         time.sleep(0.1)
     print("no kernel")
 else:
-    if n // 10 % 10 == 0: time.sleep(3600)            # until its limit
+    if n // 10 % 10 == 0: time.sleep(3600)            # until its limit of a few seconds (TILEWRIGHT_COMMAND_SECONDS)
     sys.stdout.write("@tw.kernel" + "x" * (1 << 20))
 '''
 
@@ -107,12 +107,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--candidates", type=int, default=1000)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser.add_argument("--seconds", type=float, default=0, help="stop the run after so much time (0: none)")
     parser.add_argument("--no-gpu", action="store_true")
     parser.add_argument("--json", help="write the result here")
     o = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tilewright-soak-"))
-    (folder / "task.toml").write_text(cheats.TASKS["dbl"].replace('target = "sm_80"\n', 'target = "sm_80"\n'))
+    (folder / "task.toml").write_text(cheats.TASKS["dbl"])
     (folder / "proposer.py").write_text(PROPOSER.format(cheats=str(ROOT / "tests" / "plan")))
     (folder / "tmp").mkdir()
     words = [o.program, "optimize", str(folder / "task.toml"), "--proposer", f"command:{sys.executable} {folder / 'proposer.py'}", "--steps", str(o.candidates), "--plateau", "1000000", "--repairs", "0", "--stop-at", "1000",
@@ -122,15 +123,18 @@ def main():
     if o.seconds:
         words += ["--seconds", str(o.seconds)]
     gpu_before = gpu_megabytes()
-    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "TILEWRIGHT_STATE": str(folder / "state"), "OPENAI_API_KEY": "sk-soak-secret"}
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "TILEWRIGHT_STATE": str(folder / "state"), "OPENAI_API_KEY": "sk-soak-secret", "TILEWRIGHT_COMMAND_SECONDS": "4"}
     began = time.monotonic()
     process = subprocess.Popen(words, stdout=open(folder / "out", "w"), stderr=subprocess.STDOUT, env=environment)
     samples, over = [], threading.Event()
     watcher = threading.Thread(target=watch, args=(process, samples, over))
     watcher.start()
-    status = process.wait()
-    over.set()
-    watcher.join()
+    try:
+        status = process.wait()
+    finally:  # an interrupted soak leaves nothing either
+        process.kill()
+        over.set()
+        watcher.join()
     time.sleep(2)
     database = sqlite3.connect(folder / "journal.db")
     steps = database.execute("SELECT number, outcome, failure_class, message, source FROM steps ORDER BY number").fetchall()

@@ -10,6 +10,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/input.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "cli/export_kernel.h"
@@ -113,23 +115,23 @@ struct Tally {
     void add(std::uint64_t seed, const nlohmann::json& j, bool print, bool verbose) {
         ++done;
         if (j.contains("what") || j.contains("refused")) {
-            const std::string what = j.value("what", "refused"), detail = j.value("detail", j.value("refused", ""));
+            const std::string what = text_in(j, "what", "refused"), detail = text_in(j, "detail", text_in(j, "refused"));
             ++(what == "timeout" ? timeouts : what == "crashed" ? crashed : refused);
             odd.push_back({{"seed", seed}, {"what", what}, {"detail", detail}});
             if (print) fmt::print("seed {}: {} {}\n", seed, what, detail);
             return;
         }
-        Row& row = rows[j.value("family", "?")];
-        const std::string slip = j.value("slip", ""), failure = j.value("failure", "");
-        const bool proved = j.value("proved", false);
+        const std::string family = text_in(j, "family", "?"), slip = text_in(j, "slip"), failure = text_in(j, "failure");
+        Row& row = rows[family];
+        const bool proved = flag_in(j, "proved");
         ++row.kernels;
-        row.ms += j.value("ms", 0.0);
+        row.ms += number_in(j, "ms");
         if (slip.empty()) {
             ++row.clean;
             row.clean_proved += proved;
             row.clean_failed += !failure.empty();
             if (!failure.empty()) odd.push_back({{"seed", seed}, {"what", "an unbroken kernel fails"}, {"detail", failure}});
-            if (!proved) unproved.push_back({{"seed", seed}, {"family", j["family"]}, {"open", j["open"]}});
+            if (!proved) unproved.push_back({{"seed", seed}, {"family", family}, {"open", text_in(j, "open")}});
         } else {
             ++row.slips;
             row.real += !failure.empty();
@@ -138,10 +140,10 @@ struct Tally {
         }
         if (proved && !failure.empty()) {
             ++row.unsound;
-            unsound.push_back({{"seed", seed}, {"family", j["family"]}, {"slip", slip}, {"failure", failure}});
-            if (print) fmt::print("seed {}: UNSOUND: {}: proved, but {}\n      slip: {}\n", seed, j.value("family", ""), failure, slip);
+            unsound.push_back({{"seed", seed}, {"family", family}, {"slip", slip}, {"failure", failure}});
+            if (print) fmt::print("seed {}: UNSOUND: {}: proved, but {}\n      slip: {}\n", seed, family, failure, slip);
         } else if (print && (verbose || (slip.empty() && !failure.empty()))) {
-            fmt::print("seed {}: {}: {}{}{}\n", seed, j.value("family", ""), proved ? "proved" : "not proved: " + j.value("open", ""),
+            fmt::print("seed {}: {}: {}{}{}\n", seed, family, proved ? "proved" : "not proved: " + text_in(j, "open"),
                        slip.empty() ? "" : ", slip: " + slip, failure.empty() ? "" : "\n      fails: " + failure);
         }
     }
@@ -182,12 +184,13 @@ public:
 
 private:
     void read() {
-        std::ifstream in(path_);
-        std::string line;
-        if (!std::getline(in, line) || line != head_) return;  // another program or other options: begin anew
-        while (std::getline(in, line)) {
-            const nlohmann::json j = nlohmann::json::parse(line, nullptr, false);
-            if (j.is_object() && j.contains("seed")) known_[j["seed"].get<std::uint64_t>()] = j;
+        const auto text = read_file(path_);
+        if (!text) return;
+        const auto lines = split_lines(*text);
+        if (lines.empty() || lines[0] != head_) return;  // another program or other options: begin anew
+        for (std::size_t i = 1; i < lines.size(); ++i) {
+            const nlohmann::json j = parse_json(lines[i]);
+            if (j.is_object() && j.contains("seed") && j["seed"].is_number_unsigned()) known_[j["seed"].get<std::uint64_t>()] = j;
         }
     }
     std::string path_, head_;

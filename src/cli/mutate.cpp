@@ -13,6 +13,8 @@
 #include <sstream>
 
 #include "base/digest.h"
+#include "base/input.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "cli/export_kernel.h"
@@ -115,10 +117,15 @@ nlohmann::json empty_row() {
 // Rows of kernels that are not in this run are kept, so a table can be made kernel by kernel.
 nlohmann::json load_table(const std::string& path) {
     nlohmann::json table;
-    if (std::ifstream in(path); in) table = nlohmann::json::parse(in, nullptr, false);
-    if (!table.is_object() || !table.contains("rows")) table = {{"rows", nlohmann::json::array()}};
-    for (const char* key : {"kernels", "notable"}) {
-        if (!table.contains(key)) table[key] = nlohmann::json::array();
+    if (const auto text = read_file(path)) table = parse_json(*text);
+    if (!table.is_object()) table = nlohmann::json::object();
+    // A table that was written by something else: entries that are no objects are not ours.
+    for (const char* key : {"rows", "kernels", "notable"}) {
+        nlohmann::json kept = nlohmann::json::array();
+        for (const auto& entry : part_in(table, key, nlohmann::json::array())) {
+            if (entry.is_object()) kept.push_back(entry);
+        }
+        table[key] = std::move(kept);
     }
     return table;
 }
@@ -136,7 +143,7 @@ void forget(nlohmann::json& table, const std::string& kernel, const std::string&
     for (const char* key : {"rows", "notable", "kernels"}) {
         if (!operation.empty() && std::string(key) == "kernels") continue;
         erase_entries(table[key], [&](const nlohmann::json& e) {
-            return e.value("kernel", "") == kernel && (operation.empty() || e.value("operator", "") == operation);
+            return text_in(e, "kernel") == kernel && (operation.empty() || text_in(e, "operator") == operation);
         });
     }
 }
@@ -144,8 +151,9 @@ void forget(nlohmann::json& table, const std::string& kernel, const std::string&
 bool save_table(nlohmann::json& table, const std::string& path) {
     nlohmann::json totals = empty_row();
     for (const auto& row : table["rows"]) {
-        for (const std::string& key : counted()) totals[key] = totals[key].get<int>() + row.value(key, 0);
-        totals["ms"] = totals["ms"].get<double>() + row.value("ms", 0.0);
+        for (const std::string& key : counted())
+            totals[key] = totals[key].get<int>() + static_cast<int>(integer_in(row, key.c_str(), 0, 0, 1 << 24));
+        totals["ms"] = totals["ms"].get<double>() + number_in(row, "ms");
     }
     table["totals"] = totals;
     std::filesystem::create_directories(std::filesystem::absolute(path).parent_path());
@@ -168,8 +176,8 @@ bool run_target(const std::vector<Broken>& all, const std::string& label, const 
     const std::string& file = target.file;
     auto there = [&](const char* list, const std::string& operation) {
         return o.resume && std::any_of(table[list].begin(), table[list].end(), [&](const nlohmann::json& e) {
-                   return e.value("kernel", "") == label && e.value("operator", "") == operation && e.value("digest", "") == digest &&
-                          e.value("limit", -1) == target.limit;
+                   return text_in(e, "kernel") == label && text_in(e, "operator") == operation && text_in(e, "digest") == digest &&
+                          integer_in(e, "limit", -1, -1, 1 << 30) == target.limit;
                });
     };
     std::vector<Broken> mutants;
@@ -196,7 +204,7 @@ bool run_target(const std::vector<Broken>& all, const std::string& label, const 
         if (m.operation == "original") {
             original = j.verdict == "equivalent" ? "proved" : j.verdict == "undecided" ? "not_proved" : j.verdict;
             fmt::print("{}: {}: unchanged: {} {}\n", file, label, original, j.evidence);
-            erase_entries(table["kernels"], [&](const nlohmann::json& e) { return e.value("kernel", "") == label; });
+            erase_entries(table["kernels"], [&](const nlohmann::json& e) { return text_in(e, "kernel") == label; });
             table["kernels"].push_back({{"kernel", label},
                                         {"file", file},
                                         {"digest", digest},
@@ -272,15 +280,16 @@ bool run_target(const std::vector<Broken>& all, const std::string& label, const 
 
 // A plan: one target a line, `FILE [kernel=NAME[#VARIANT]] [set=A=1,B=2] [limit=N]`; # begins a remark.
 std::optional<std::vector<Target>> read_plan(const std::string& path, int limit, std::string& problem) {
-    std::ifstream in(path);
-    if (!in) {
-        problem = "cannot read " + path;
+    const auto text = read_file(path);
+    if (!text) {
+        problem = text.error();
         return std::nullopt;
     }
     std::vector<Target> targets;
-    std::string line;
-    for (int number = 1; std::getline(in, line); ++number) {
-        std::istringstream words(line);
+    int number = 0;
+    for (const std::string_view line : split_lines(*text)) {
+        ++number;
+        std::istringstream words{std::string(line)};
         std::string word;
         Target t;
         t.limit = limit;

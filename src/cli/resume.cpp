@@ -18,7 +18,10 @@ namespace resume_command {
 
 struct Options {
     std::string run;
+    // New bounds in all, what the run has spent included; 0: the run's own.
     int steps = 0;
+    double seconds = 0, dollars = 0;
+    std::int64_t tokens = 0;
     OptimizeOptions optimize;
 };
 
@@ -46,9 +49,9 @@ std::optional<Problem> take_settings(Options& o, const plan::RunDocument& docume
     };
     const auto whole = [&](const char* key, int otherwise, int most) { return static_cast<int>(integer_in(s, key, otherwise, 0, most)); };
     loop.budget.candidates = o.steps > 0 ? o.steps : std::max(1, whole("candidates", loop.budget.candidates, 10000));
-    loop.budget.seconds = number("seconds", loop.budget.seconds, 1e8);
-    loop.budget.tokens = count_in(s, "tokens");
-    loop.budget.dollars = number("dollars", loop.budget.dollars, 1e9);
+    loop.budget.seconds = o.seconds > 0 ? o.seconds : number("seconds", loop.budget.seconds, 1e8);
+    loop.budget.tokens = o.tokens > 0 ? o.tokens : count_in(s, "tokens");
+    loop.budget.dollars = o.dollars > 0 ? o.dollars : number("dollars", loop.budget.dollars, 1e9);
     loop.seed = static_cast<std::uint64_t>(
         integer_in(s, "seed", static_cast<std::int64_t>(loop.seed), 0, std::numeric_limits<std::int64_t>::max()));
     loop.stop_share = number("stop_share", loop.stop_share, 1e3);
@@ -109,6 +112,9 @@ std::function<int()> declare_resume(CLI::App& app) {
     o->optimize.proposer.clear();
     app.add_option("run", o->run, "a run of `tilewright runs`, the beginning of its id, or `last`")->required();
     app.add_option("--steps", o->steps, "a new bound on candidates, in all (default: the run's own)")->check(CLI::Range(1, 10000));
+    app.add_option("--seconds", o->seconds, "a new bound on seconds, in all (default: the run's own)")->check(positive_number());
+    app.add_option("--tokens", o->tokens, "a new bound on tokens, in all (default: the run's own)")->check(positive_number());
+    app.add_option("--dollars", o->dollars, "a new bound on money, in all (default: the run's own)")->check(positive_number());
     app.add_option("--proposer", o->optimize.proposer,
                    "another proposer than the run's own; a run by `command:PROGRAM` goes on only when the program is named here");
     app.add_option("--journal", o->optimize.journal, "the journal's file");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "base/diagnostic.h"
 #include "base/text.h"
 
@@ -23,7 +25,16 @@ runtime::Result<std::unique_ptr<Proposer>> make_proposer(const std::string& name
         auto words = split_words(rest);
         if (words.empty())
             return runtime::fail(FailureKind::bad_input, "no program is named", "write --proposer \"command:PROGRAM ARGUMENT...\"");
-        return make_command_proposer(std::move(words));
+        double seconds = 600;
+        if (const std::string stated = environment("TILEWRIGHT_COMMAND_SECONDS"); !stated.empty()) {
+            char* end = nullptr;
+            seconds = std::strtod(stated.c_str(), &end);
+            if (*end != 0 || !(seconds >= 1 && seconds <= 600))
+                return runtime::fail(FailureKind::bad_input,
+                                     fmt::format("TILEWRIGHT_COMMAND_SECONDS is '{}', not a number from 1 to 600", printable(stated)),
+                                     "unset it: a program then has ten minutes for an answer");
+        }
+        return make_command_proposer(std::move(words), seconds);
     }
     return runtime::fail(FailureKind::bad_input, fmt::format("there is no proposer '{}'", printable(name)),
                          "the proposers are builtin, openai[:MODEL], anthropic[:MODEL], command:PROGRAM");

@@ -279,3 +279,11 @@ def test_left_folders_of_killed_processes_are_removed(tmp_path):
     server.stdin.close()
     server.wait(timeout=30)
     assert not left.exists() and young.exists()
+
+
+def test_a_resumed_run_takes_new_budgets(journal):
+    folder = journal.parent
+    done = run(folder, "resume", "last", "--journal", journal, "--steps", 50, "--seconds", 0.001)
+    assert "seconds" in done.stdout + done.stderr, "what the run spent before counts"
+    for words in (["--seconds", 0], ["--tokens", -1], ["--dollars", "nan"]):
+        assert run(folder, "resume", "last", "--journal", journal, *words).returncode == 2, words

@@ -5,6 +5,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -47,12 +48,21 @@ class Bench:
         self.files = ["--journal", folder / "journal.db", "--memory", folder / "memory.db"]
 
     def run(self, *words, cwd=None, **environment):
-        count = self.folder / "count"
-        count.unlink(missing_ok=True)
-        return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=900, cwd=cwd,
-                              env={**os.environ, "TILEWRIGHT_STATE": str(self.folder / "state"), "TILEWRIGHT_PROGRAM": str(SOURCE / "tests/plan/fake_gpu.py"), "FAKE_GPU_COUNT": str(count), "TILEWRIGHT_HIDE": "nvrtc",
-                                   "TILEWRIGHT_PASS": "FAKE_GPU_COUNT,FAKE_GPU_KILL,FAKE_GPU_CRASH,FAKE_GPU_WRONG", "TILEWRIGHT_BOX_WRITE": str(self.folder),
-                                   **({"TILEWRIGHT_BOX": "off"} if "FAKE_GPU_KILL" in environment else {}), **environment})  # in the box nobody kills the program
+        """With FAKE_GPU_KILL the program is killed when the fake GPU says that its moment has come: all that it started is in its box."""
+        count, now = self.folder / "count", self.folder / "count.now"
+        count.unlink(missing_ok=True), now.unlink(missing_ok=True)
+        with open(self.folder / "out", "w+") as out, open(self.folder / "err", "w+") as err:
+            process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=out, stderr=err, cwd=cwd,
+                                       env={**os.environ, "TILEWRIGHT_STATE": str(self.folder / "state"), "TILEWRIGHT_PROGRAM": str(SOURCE / "tests/plan/fake_gpu.py"), "FAKE_GPU_COUNT": str(count), "TILEWRIGHT_HIDE": "nvrtc",
+                                            "TILEWRIGHT_PASS": "FAKE_GPU_COUNT,FAKE_GPU_KILL,FAKE_GPU_CRASH,FAKE_GPU_WRONG", "TILEWRIGHT_BOX_WRITE": str(self.folder), **environment})
+            end = time.monotonic() + 900
+            while process.poll() is None and time.monotonic() < end and not now.exists():
+                time.sleep(0.01)
+            if process.poll() is None:
+                process.kill()
+            status = process.wait()
+            out.seek(0), err.seek(0)
+            return subprocess.CompletedProcess(words, status, out.read(), err.read())
 
     def optimize(self, *words, **environment):
         return self.run("optimize", self.folder / "task.toml", "--steps", STEPS, "--plateau", 50, *self.files, *words, **environment)
