@@ -12,9 +12,9 @@ DLPack. What the compiler or the launcher has to say is raised as TilewrightErro
 """
 from ._language import DTYPES, Tensor, const, inline, kernel, program, scalar, sizes
 from ._library import TilewrightError, library_path, version
-from ._module import Kernel, Module, load, loads
+from ._module import Kernel, Module, UnprovedKernelWarning, load, loads
 
 globals().update(DTYPES)
 
-__all__ = ["Kernel", "Module", "Tensor", "TilewrightError", "const", "inline", "kernel", "library_path", "load", "loads", "program", "scalar",
+__all__ = ["Kernel", "Module", "Tensor", "TilewrightError", "UnprovedKernelWarning", "const", "inline", "kernel", "library_path", "load", "loads", "program", "scalar",
            "sizes", "version", *DTYPES]

@@ -1,9 +1,8 @@
 """libtilewright.so and its C interface (runtime/capi.h)."""
 import ctypes
-import glob
-import os
-import sys
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+
+from . import _paths
 
 ABI_VERSION = 1
 
@@ -22,16 +21,10 @@ class Tensor(ctypes.Structure):
 
 def library_path():
     """TILEWRIGHT_LIBRARY, else beside this package (an installed folder), else the newest build of a source tree."""
-    named = os.environ.get("TILEWRIGHT_LIBRARY")
-    if named:
-        return named
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    found = []
-    for pattern in ("lib/libtilewright.so", "build*/lib/libtilewright.so", "dist/*/lib/libtilewright.so"):
-        found += glob.glob(os.path.join(root, pattern))
+    found = _paths.library()
     if not found:
         raise TilewrightError(2, "libtilewright.so was not found\n  fix: build it (make), or set TILEWRIGHT_LIBRARY")
-    return max(found, key=os.path.getmtime)
+    return found
 
 
 _loaded = None
@@ -41,10 +34,9 @@ def library():
     global _loaded
     if _loaded is not None:
         return _loaded
-    packages = [p for p in sys.path if p and os.path.isdir(os.path.join(p, "nvidia"))]
-    if packages and "TILEWRIGHT_PYTHON_PATH" not in os.environ:  # NVRTC may come with torch
-        os.environ["TILEWRIGHT_PYTHON_PATH"] = ":".join(packages)
+    _paths.show_python_packages()
     lib = ctypes.CDLL(library_path())
+    arguments = [c_void_p, c_char_p, POINTER(Tensor), c_uint32, POINTER(c_double), c_uint32]
     signatures = {
         "tw_abi_version": (c_int, []),
         "tw_version": (c_char_p, []),
@@ -53,7 +45,14 @@ def library():
         "tw_module_describe": (c_char_p, [c_void_p]),
         "tw_module_source": (c_int, [c_void_p, c_uint32, POINTER(c_char_p)]),
         "tw_module_free": (None, [c_void_p]),
-        "tw_module_launch": (c_int, [c_void_p, c_char_p, POINTER(Tensor), c_uint32, POINTER(c_double), c_uint32, c_void_p]),
+        "tw_module_launch": (c_int, [*arguments, c_void_p]),
+        "tw_module_emulate": (c_int, arguments),
+        "tw_module_choose": (c_int, [*arguments, POINTER(c_char_p)]),
+        "tw_call_create": (c_int, [*arguments, POINTER(c_void_p)]),
+        "tw_call_workspace_bytes": (c_size_t, [c_void_p]),
+        # Addresses and scalars as packed bytes: made anew for every launch, so threads do not meet.
+        "tw_call_launch": (c_int, [c_void_p, c_char_p, c_char_p, c_uint64, c_void_p]),
+        "tw_call_free": (None, [c_void_p]),
     }
     for name, (result, arguments) in signatures.items():
         call = getattr(lib, name)

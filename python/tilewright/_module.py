@@ -1,25 +1,58 @@
 """Modules and kernels as Python objects."""
-import ast
 import ctypes
 import inspect
 import json
-import re
+import os
+import struct
+import warnings
 
+from . import _paths, _proof
 from ._library import Tensor, TilewrightError, check, library
-from ._tensors import current_stream, describe
+from ._tensors import HOST, current_stream, describe, is_torch, one_place, torch_module
+
+_MOST_CALLS = 4096  # signatures that a kernel remembers; a caller whose shapes never come back must not fill the memory
+
+
+class _Call:
+    """One kernel for one signature on one GPU: a launch needs addresses and scalars (runtime/call.h)."""
+
+    __slots__ = ("handle", "pack", "pack_scalars", "workspace_bytes")
+
+    def __init__(self, handle, tensors, scalars):
+        self.handle = handle
+        self.pack = struct.Struct(f"{tensors}Q").pack
+        self.pack_scalars = struct.Struct(f"{max(1, scalars)}d").pack
+        self.workspace_bytes = library().tw_call_workspace_bytes(handle)
 
 
 class Kernel:
-    """All variants of one name. Call it with the parameters in order (tensors and scalars) or by name."""
+    """All variants of one name. Call it with the parameters in order (tensors and scalars) or by name.
+
+    Tensors on a GPU are launched on torch's current stream; tensors in the CPU's memory run on the emulator, for small shapes.
+    """
 
     def __init__(self, module, name, variants):
         self._module, self.name, self.variants = module, name, variants
         self.__doc__ = variants[0]["doc"]
         self._parameters = variants[0]["parameters"]
+        self._names = [p["name"] for p in self._parameters if p["kind"] == "tensor"]
+        self._is_tensor = [p["kind"] == "tensor" for p in self._parameters]
+        self._scalars = len(self._parameters) - len(self._names)
+        self._calls = {}
+        self._seen = set()
 
     @property
     def computes(self):
         return self.variants[0]["computes"]
+
+    @property
+    def verdict(self):
+        """What the last check of this kernel with these constants said: "proved", "violated", "not proved", or None when there was none."""
+        return _proof.recorded(self._module.file, self._module.constants, self.name)
+
+    def check(self, **options):
+        """Proves the kernel for all sizes, or gives a counterexample: the result of `tilewright check`, true where everything is proved."""
+        return _proof.check(self._module.file, self._module.constants, self.name, self._module.source, **options)
 
     def source(self, variant=0):
         """The CUDA C++ of a variant."""
@@ -28,6 +61,13 @@ class Kernel:
         text = ctypes.c_char_p()
         check(library().tw_module_source(self._module._handle, self.variants[variant]["index"], ctypes.byref(text)))
         return text.value.decode()
+
+    def choose(self, *given, **named):
+        """What a launch with these arguments would take: {"constants", "predicted_us", "launches"}. Nothing runs."""
+        tensors, scalars, _, _ = self._described(self._bound(given, named))
+        choice = ctypes.c_char_p()
+        check(library().tw_module_choose(*self._request(tensors, scalars), ctypes.byref(choice)))
+        return json.loads(choice.value.decode())
 
     def _bound(self, given, named):
         parameters = self._parameters
@@ -42,24 +82,98 @@ class Kernel:
             raise TilewrightError(1, f"{self.name} has no parameter {next(iter(named))}")
         return values
 
-    def __call__(self, *given, stream=None, **named):
-        values = self._bound(given, named)
-        count = sum(p["kind"] == "tensor" for p in self._parameters)
-        tensors, keep, scalars = (Tensor * max(1, count))(), [], []
+    def _described(self, values):
+        tensors, keep, places, scalars = (Tensor * max(1, len(self._names)))(), [], [], []
         for p, v in zip(self._parameters, values):
             if p["kind"] == "tensor":
-                keep.append(describe(tensors[len(keep)], p["name"], v))
+                kept, place = describe(tensors[len(keep)], p["name"], v)
+                keep.append(kept)
+                places.append(place)
             elif isinstance(v, (int, float)):
                 scalars.append(float(v))
             else:
                 raise TilewrightError(1, f"{self.name}: {p['name']} is a number; {type(v).__name__} was given")
-        where = current_stream() if stream is None else getattr(stream, "cuda_stream", stream)
+        return tensors, scalars, keep, one_place(self._names, places)
+
+    def _request(self, tensors, scalars):
         numbers = (ctypes.c_double * max(1, len(scalars)))(*scalars)
-        check(library().tw_module_launch(self._module._handle, self.name.encode(), tensors, count, numbers, len(scalars), where))
+        return self._module._handle, self.name.encode(), tensors, len(self._names), numbers, len(scalars)
+
+    def __call__(self, *given, stream=None, **named):
+        torch = torch_module()
+        if torch is not None and not named and stream is None and len(given) == len(self._is_tensor):
+            # The fast way: everything that follows from types, shapes and strides was decided at the first call with them.
+            try:
+                first = given[0]
+                device = first.get_device()
+                key = (device, *[(v.dtype, v.shape, v.stride(), v.device) for v, is_tensor in zip(given, self._is_tensor) if is_tensor])
+                call = self._calls.get(key)
+            except (AttributeError, TypeError, IndexError):
+                call = None
+            if call is not None and torch._C._cuda_getDevice() == device:
+                return self._launch(call, given, device)
+        return self._first(given, named, stream)
+
+    def _launch(self, call, given, device):
+        torch = torch_module()
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        addresses = [v.data_ptr() for v, is_tensor in zip(given, self._is_tensor) if is_tensor]
+        scalars = [v for v, is_tensor in zip(given, self._is_tensor) if not is_tensor] if self._scalars else [0.0]
+        # torch's allocator hands memory out in the stream's order, and keeps what a captured graph uses.
+        workspace = torch.empty(call.workspace_bytes, dtype=torch.uint8, device=given[0].device) if call.workspace_bytes else None
+        code = library().tw_call_launch(call.handle, call.pack(*addresses), call.pack_scalars(*scalars), workspace.data_ptr() if workspace is not None else 0, stream)
+        if code:
+            check(code)
+
+    def _first(self, given, named, stream):
+        values = self._bound(given, named)
+        tensors, scalars, keep, place = self._described(values)
+        request = self._request(tensors, scalars)
+        self._ask_for_proof(request)
+        if place == HOST:
+            check(library().tw_module_emulate(*request))
+            return
+        if all(is_torch(v) for v in keep) and stream is None:
+            handle = ctypes.c_void_p()
+            check(library().tw_call_create(*request, ctypes.byref(handle)))
+            call = _Call(handle, len(self._names), len(scalars))
+            if len(self._calls) >= _MOST_CALLS:
+                self._calls.clear()
+            self._calls[(place, *[(v.dtype, v.shape, v.stride(), v.device) for v in keep])] = call
+            self._launch(call, values, place)
+            return
+        where = current_stream() if stream is None else getattr(stream, "cuda_stream", stream)
+        check(library().tw_module_launch(*request, where))
+
+    def _ask_for_proof(self, request):
+        """A kernel that nobody proved is launched with a warning, once for each set of constants; TILEWRIGHT_REQUIRE_PROOF=1 refuses it."""
+        required = os.environ.get("TILEWRIGHT_REQUIRE_PROOF", "0") not in ("", "0")
+        if self._module.shipped and not required:
+            return
+        choice = ctypes.c_char_p()
+        check(library().tw_module_choose(*request, ctypes.byref(choice)))
+        constants = {**self._module.constants, **json.loads(choice.value.decode())["constants"]}
+        key = json.dumps(constants, sort_keys=True)
+        if key in self._seen:
+            return
+        verdict = _proof.recorded(self._module.file, constants, self.name, self._module.source)
+        if verdict is None and required:
+            verdict = _proof.check(self._module.file, constants, self.name, self._module.source).verdict
+        if verdict != "proved":
+            said = f"{self.name} of {self._module.file} is {verdict}" if verdict else f"{self.name} of {self._module.file} was not checked"
+            fix = f"tilewright check {self._module.file}" + "".join(f" --set {n}={v}" for n, v in constants.items())
+            if required:
+                raise TilewrightError(1, f"{said}, and TILEWRIGHT_REQUIRE_PROOF is set\n  fix: {fix}")
+            warnings.warn(f"{said}: it is launched without a proof ({fix}, or kernel.check())", UnprovedKernelWarning, stacklevel=4)
+        self._seen.add(key)
 
     def __repr__(self):
         names = ", ".join(p["name"] for p in self._parameters)
         return f"<kernel {self.name}({names}), {len(self.variants)} variant{'s' if len(self.variants) > 1 else ''}>"
+
+
+class UnprovedKernelWarning(UserWarning):
+    """A kernel is launched that no check has proved."""
 
 
 class Module:
@@ -71,6 +185,9 @@ class Module:
         self._handle = handle
         described = json.loads(library().tw_module_describe(handle).decode())
         self.file = described["file"]
+        self.source = request.get("source")  # None: what the file holds
+        self.constants = dict(request.get("constants", {}))
+        self.shipped = self.source is None and os.path.dirname(os.path.abspath(self.file)) == os.path.abspath(_paths.kernels())
         self.kernels = {}
         by_name = {}
         for index, k in enumerate(described["kernels"]):
@@ -80,11 +197,19 @@ class Module:
         for name, variants in by_name.items():
             self.kernels[name] = Kernel(self, name, variants)
 
+    def check(self, **options):
+        """The result of `tilewright check` on the file; true where everything is proved."""
+        return _proof.check(self.file, self.constants, None, self.source, **options)
+
     def __getattr__(self, name):
         kernels = self.__dict__.get("kernels", {})
         if name in kernels:
             return kernels[name]
-        raise AttributeError(f"{self.__dict__.get('file', 'the module')} has no kernel '{name}' (it has {', '.join(kernels) or 'none'})")
+        import difflib
+
+        near = difflib.get_close_matches(name, kernels, 1)
+        hint = f"; did you mean {near[0]}?" if near else f" (it has {', '.join(kernels) or 'none'})"
+        raise AttributeError(f"{self.__dict__.get('file', 'the module')} has no kernel '{name}'{hint}")
 
     def __dir__(self):
         return list(super().__dir__()) + list(self.kernels)
@@ -96,8 +221,9 @@ class Module:
 
 
 def load(path, **constants):
-    """A kernel file; keywords set const parameters: load("kernels/gemm_sm90.py", BN=128)."""
-    return Module({"path": str(path), "constants": constants})
+    """A kernel file, or one of the package's by its name; keywords set const parameters: load("attention_sm90.py", D=256). Constants that are not
+    given come from tuned data, by the shapes of a call."""
+    return Module({"path": _paths.kernel_file(path), "constants": constants})
 
 
 def loads(source, name="kernel.py", **constants):
@@ -105,57 +231,19 @@ def loads(source, name="kernel.py", **constants):
     return Module({"source": source, "name": name, "constants": constants})
 
 
-def only_kernels(text):
-    """The part of a Python file that is in the language: imports of tilewright, functions with its decorators, and the module's assignments
-    that these use. Everything else becomes empty lines, so that diagnostics name the lines of the file."""
-    tree = ast.parse(text)
-    aliases, keep = set(), []
-    for node in tree.body:
-        if isinstance(node, ast.Import) and any(a.name == "tilewright" for a in node.names):
-            aliases |= {a.asname or a.name for a in node.names if a.name == "tilewright"}
-            if len(node.names) == 1:
-                keep.append(node)
-        elif isinstance(node, ast.ImportFrom) and node.module == "tilewright":
-            keep.append(node)
-
-    def ours(decorator):
-        call = decorator.func if isinstance(decorator, ast.Call) else decorator
-        return isinstance(call, ast.Attribute) and call.attr in ("kernel", "inline", "program") and isinstance(call.value, ast.Name) and call.value.id in aliases
-
-    keep += [n for n in tree.body if isinstance(n, ast.FunctionDef) and any(ours(d) for d in n.decorator_list)]
-    assignments = [n for n in tree.body if isinstance(n, (ast.Assign, ast.AnnAssign))]
-    used, grew = set(), True
-    while grew:
-        used = {x.id for n in keep for x in ast.walk(n) if isinstance(x, ast.Name)}
-        # `computes` names constants in its text.
-        used |= {w for n in keep for x in ast.walk(n) if isinstance(x, ast.Constant) and isinstance(x.value, str) for w in re.findall(r"[A-Za-z_]\w*", x.value)}
-        more = [a for a in assignments if a not in keep and any(x.id in used for t in (a.targets if isinstance(a, ast.Assign) else [a.target]) for x in ast.walk(t) if isinstance(x, ast.Name))]
-        keep += more
-        grew = bool(more)
-    lines, out = text.splitlines(), []
-    wanted = set()
-    for n in keep:
-        first = min([n.lineno] + [d.lineno for d in getattr(n, "decorator_list", [])])
-        wanted |= set(range(first, n.end_lineno + 1))
-    for number, line in enumerate(lines, 1):
-        out.append(line if number in wanted else "")
-    return "\n".join(out) + "\n"
-
-
 class Deferred:
-    """A decorated function: the kernels of the file it stands in are compiled at the first call, when all names in it are there."""
+    """A decorated function: the kernels of the file it stands in are compiled at the first use, when all names in it are there."""
 
     def __init__(self, function, name):
         self._function, self._kernel = function, None
-        self.__doc__, self.__name__ = function.__doc__, name
+        self.__doc__, self.__name__, self.__module__ = function.__doc__, name, function.__module__
 
     def _resolve(self):
         if self._kernel is None:
             file = inspect.getsourcefile(self._function)
-            if file is None:
+            if file is None or not os.path.exists(file):
                 raise TilewrightError(1, f"the source of {self.__name__} cannot be found\n  fix: put it into a file and use tilewright.load")
-            with open(file, encoding="utf-8") as f:
-                module = loads(only_kernels(f.read()), name=file)
+            module = load(file)
             if self.__name__ not in module.kernels:
                 raise TilewrightError(1, f"{file} has no kernel named {self.__name__}")
             self._kernel = module.kernels[self.__name__]
@@ -163,6 +251,14 @@ class Deferred:
 
     def __call__(self, *given, **named):
         return self._resolve()(*given, **named)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._resolve(), name)
+
+    def __repr__(self):
+        return f"<kernel {self.__name__}>"
 
 
 def deferred(function, name):

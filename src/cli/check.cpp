@@ -1,6 +1,5 @@
 // `tilewright check FILE`: prove every kernel of a file, or show where it is wrong.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -12,7 +11,9 @@
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "cli/limits.h"
+#include "cli/terminal.h"
 #include "diagnose/check.h"
+#include "runtime/verdicts.h"
 
 namespace tw::cli {
 namespace check_command {
@@ -73,8 +74,13 @@ nlohmann::json to_json(const diagnose::Counterexample& c) {
     return j;
 }
 
+template <class... Parts>
+void add(std::string& text, fmt::format_string<Parts...> format, Parts&&... parts) {
+    fmt::format_to(std::back_inserter(text), format, std::forward<Parts>(parts)...);
+}
+
 // The window with its coordinates; wrong cells carry a star, and colour on a terminal.
-void print_picture(const diagnose::TilePicture& p) {
+void print_picture(std::string& text, const diagnose::TilePicture& p) {
     if (p.empty()) return;
     std::size_t width = 3;
     for (const auto& row : p.cells) {
@@ -82,20 +88,20 @@ void print_picture(const diagnose::TilePicture& p) {
     }
     for (std::int64_t c : p.columns) width = std::max(width, std::to_string(c).size());
     if (p.legend.rfind("x ", 0) == 0) width = std::max<std::size_t>(2, std::to_string(p.columns.back()).size());
-    const bool colour = isatty(fileno(stdout)) != 0;
-    fmt::print("  picture:   {}\n             {:>5} ", p.title, "");
-    for (std::int64_t c : p.columns) fmt::print(" {:>{}}", c, width);
-    fmt::print("\n");
+    const bool colour = use_colour(stdout);
+    add(text, "  picture:   {}\n             {:>5} ", p.title, "");
+    for (std::int64_t c : p.columns) add(text, " {:>{}}", c, width);
+    add(text, "\n");
     for (std::size_t r = 0; r < p.cells.size(); ++r) {
-        fmt::print("             {:>5}|", p.rows[r]);
+        add(text, "             {:>5}|", p.rows[r]);
         for (std::size_t c = 0; c < p.cells[r].size(); ++c) {
             const bool star = p.wrong[r][c] && p.cells[r][c] != "x";
-            const std::string text = fmt::format("{:>{}}", p.cells[r][c] + (star ? "*" : ""), width);
-            fmt::print(" {}{}{}", colour && p.wrong[r][c] ? "\033[31m" : "", text, colour && p.wrong[r][c] ? "\033[0m" : "");
+            const std::string cell = fmt::format("{:>{}}", p.cells[r][c] + (star ? "*" : ""), width);
+            add(text, " {}{}{}", colour && p.wrong[r][c] ? "\033[31m" : "", cell, colour && p.wrong[r][c] ? "\033[0m" : "");
         }
-        fmt::print("{}\n", p.clipped ? " .." : "");
+        add(text, "{}\n", p.clipped ? " .." : "");
     }
-    fmt::print("             {}\n", p.legend);
+    add(text, "             {}\n", p.legend);
 }
 
 std::string label(diagnose::TagDifference::Kind kind) {
@@ -110,34 +116,33 @@ std::string label(diagnose::TagDifference::Kind kind) {
     }
 }
 
-void print_counterexample(const diagnose::Counterexample& c, const std::string& file, const SourceMap& sources) {
-    fmt::print("{}:{}:{}: violated[{}]: {}\n", printable(file), c.loc.line, c.loc.column, c.code, printable_lines(c.message));
-    fmt::print("{}", excerpt(sources, c.loc));
+void print_counterexample(std::string& text, const diagnose::Counterexample& c, const std::string& file, const SourceMap& sources) {
+    add(text, "{}:{}:{}: violated[{}]: {}\n", printable(file), c.loc.line, c.loc.column, c.code, printable_lines(c.message));
+    add(text, "{}", excerpt(sources, c.loc));
     if (c.other.line) {
-        fmt::print("  it collides with {}:{}:\n{}", file, c.other.line, excerpt(sources, c.other));
+        add(text, "  it collides with {}:{}:\n{}", file, c.other.line, excerpt(sources, c.other));
     }
-    fmt::print("  instance:  {} (schedule: {}, seed {})\n", c.sizes_text, c.schedule, c.seed);
+    add(text, "  instance:  {} (schedule: {}, seed {})\n", c.sizes_text, c.schedule, c.seed);
     if (c.thread >= 0)
-        fmt::print("  where:     block ({}, {}, {}), thread {}, `{}`\n", c.block[0], c.block[1], c.block[2], c.thread, c.statement);
-    if (!c.element.empty()) fmt::print("  element:   {}\n", c.element);
+        add(text, "  where:     block ({}, {}, {}), thread {}, `{}`\n", c.block[0], c.block[1], c.block[2], c.thread, c.statement);
+    if (!c.element.empty()) add(text, "  element:   {}\n", c.element);
     if (!c.expected_tag.empty()) {
-        fmt::print("  expected:  {} = {:g}\n", c.expected_tag, c.expected);
-        fmt::print("  actual:    {} = {:g}\n", c.actual_tag, c.actual);
-        for (const auto& d : c.differences) fmt::print("  {:<10} {}\n", label(d.kind), d.text);
+        add(text, "  expected:  {} = {:g}\n", c.expected_tag, c.expected);
+        add(text, "  actual:    {} = {:g}\n", c.actual_tag, c.actual);
+        for (const auto& d : c.differences) add(text, "  {:<10} {}\n", label(d.kind), d.text);
     }
     for (std::size_t i = 0; i < c.trace.size(); ++i) {
         const diagnose::TraceStep& t = c.trace[i];
-        fmt::print("  {:<10} line {}: {}{}{}\n", i ? "" : "trace:", t.loc.line, t.action, t.detail.empty() ? "" : " " + t.detail,
-                   t.who.empty() ? "" : "  [" + t.who + "]");
+        add(text, "  {:<10} line {}: {}{}{}\n", i ? "" : "trace:", t.loc.line, t.action, t.detail.empty() ? "" : " " + t.detail,
+            t.who.empty() ? "" : "  [" + t.who + "]");
     }
-    if (!c.missing.empty()) fmt::print("  missing:   {}\n", c.missing);
-    print_picture(c.picture);
-    fmt::print("  replay:    {}\n", c.confirmed ? "confirmed on the emulator" : "NOT confirmed (this is our bug: please report it)");
-    if (!c.hint.empty()) fmt::print("  hint:      {}\n", c.hint);
+    if (!c.missing.empty()) add(text, "  missing:   {}\n", c.missing);
+    print_picture(text, c.picture);
+    add(text, "  replay:    {}\n", c.confirmed ? "confirmed on the emulator" : "NOT confirmed (this is our bug: please report it)");
+    if (!c.hint.empty()) add(text, "  hint:      {}\n", c.hint);
     if (c.repair) {
         const std::string others = c.repair->passed > 1 ? fmt::format(", and so do {} others", c.repair->passed - 1) : "";
-        fmt::print("  tried:     with this change the instance passes{}{}\n", others,
-                   c.repair->proved ? "; the kernel is then proved" : "");
+        add(text, "  tried:     with this change the instance passes{}{}\n", others, c.repair->proved ? "; the kernel is then proved" : "");
     }
 }
 
@@ -159,87 +164,128 @@ nlohmann::json audit_json(const Options& o, const diagnose::CheckResult& result,
     return j;
 }
 
-// Prints one verdict or adds it to `out`, and raises the exit status.
-void report(const Options& o, const char* what, const std::string& name, const std::string& plain_name, const ir::Loc& loc,
-            const diagnose::CheckResult& result, const SourceMap& sources, nlohmann::json& out, int& exit_code) {
+// One kernel or program, checked.
+struct Checked {
+    const char* what;  // "kernel" or "program"
+    std::string name, plain_name;
+    ir::Loc loc;
+    const diagnose::CheckResult& result;
+
+    const char* verdict() const { return result.violated() ? "violated" : result.proved() ? "proved" : "not_proved"; }
+};
+
+nlohmann::json json_of(const Options& o, const Checked& checked) {
+    const diagnose::CheckResult& result = checked.result;
+    nlohmann::json j = {{checked.what, checked.name},    {"line", checked.loc.line},
+                        {"verdict", checked.verdict()},  {"milliseconds", result.milliseconds},
+                        {"instances", result.instances}, {"questions", result.questions},
+                        {"used", result.used()},         {"assertions", nlohmann::json::array()}};
+    for (const auto& ob : result.obligations) {
+        nlohmann::json a = {{"kind", ob.kind},
+                            {"code", ob.code},
+                            {"text", ob.text},
+                            {"place", place(ob.loc)},
+                            {"status", verify::name_of(ob.status)},
+                            {"prover", ob.prover},
+                            {"milliseconds", ob.milliseconds},
+                            {"used", ob.used}};
+        if (!ob.reason.empty()) a["reason"] = ob.reason;
+        j["assertions"].push_back(a);
+    }
+    if (result.counterexample) j["counterexample"] = to_json(*result.counterexample);
+    if (result.audit) j["audit"] = audit_json(o, result, checked.plain_name);
+    j["remarks"] = nlohmann::json::array();
+    for (const auto& r : result.accesses.remarks) {
+        j["remarks"].push_back({{"code", r.code},
+                                {"message", r.message},
+                                {"hint", r.hint},
+                                {"place", place(r.loc)},
+                                {"statement", r.statement},
+                                {"cost", r.cost},
+                                {"ideal", r.ideal},
+                                {"unit", r.unit}});
+    }
+    for (const auto& r : result.warnings)
+        j["remarks"].push_back({{"code", r.code}, {"message", r.message}, {"hint", r.hint}, {"place", place(r.loc)}});
+    if (result.accesses.registers) j["estimated_registers"] = result.accesses.registers;
+    return j;
+}
+
+std::string text_of(const Options& o, const Checked& checked, const SourceMap& sources) {
+    const diagnose::CheckResult& result = checked.result;
+    std::string text;
     int proved = 0;
     for (const auto& ob : result.obligations) proved += ob.status == verify::Status::proved;
-    const char* verdict = result.violated() ? "violated" : result.proved() ? "proved" : "not_proved";
-    if (result.wrongly_proved()) exit_code = exit_our_bug;
-    else if (result.violated() && exit_code != exit_our_bug) exit_code = exit_kernel_wrong;
-    else if (!result.proved() && exit_code == exit_fine) exit_code = exit_not_proved;
-    if (o.json) {
-        nlohmann::json j = {{what, name},
-                            {"line", loc.line},
-                            {"verdict", verdict},
-                            {"milliseconds", result.milliseconds},
-                            {"instances", result.instances},
-                            {"questions", result.questions},
-                            {"used", result.used()},
-                            {"assertions", nlohmann::json::array()}};
-        for (const auto& ob : result.obligations) {
-            nlohmann::json a = {{"kind", ob.kind},
-                                {"code", ob.code},
-                                {"text", ob.text},
-                                {"place", place(ob.loc)},
-                                {"status", verify::name_of(ob.status)},
-                                {"prover", ob.prover},
-                                {"milliseconds", ob.milliseconds},
-                                {"used", ob.used}};
-            if (!ob.reason.empty()) a["reason"] = ob.reason;
-            j["assertions"].push_back(a);
-        }
-        if (result.counterexample) j["counterexample"] = to_json(*result.counterexample);
-        if (result.audit) j["audit"] = audit_json(o, result, plain_name);
-        j["remarks"] = nlohmann::json::array();
-        for (const auto& r : result.accesses.remarks) {
-            j["remarks"].push_back({{"code", r.code},
-                                    {"message", r.message},
-                                    {"hint", r.hint},
-                                    {"place", place(r.loc)},
-                                    {"statement", r.statement},
-                                    {"cost", r.cost},
-                                    {"ideal", r.ideal},
-                                    {"unit", r.unit}});
-        }
-        for (const auto& r : result.warnings)
-            j["remarks"].push_back({{"code", r.code}, {"message", r.message}, {"hint", r.hint}, {"place", place(r.loc)}});
-        if (result.accesses.registers) j["estimated_registers"] = result.accesses.registers;
-        out[std::string(what) + "s"].push_back(j);
-        return;
-    }
-    fmt::print("{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms{})\n", printable(o.file), loc.line, printable(name),
-               verdict, proved, result.obligations.size(), result.instances, result.milliseconds,
-               result.audit                     ? "; " + result.audit->text()
-               : result.proved() && o.audit > 0 ? "; not audited: the time was used up"
-                                                : "");
+    add(text, "{}:{}: {}: {} ({} of {} assertions proved, {} instances, {:.1f} ms{})\n", printable(o.file), checked.loc.line,
+        printable(checked.name), checked.verdict(), proved, result.obligations.size(), result.instances, result.milliseconds,
+        result.audit                     ? "; " + result.audit->text()
+        : result.proved() && o.audit > 0 ? "; not audited: the time was used up"
+                                         : "");
     for (const auto& ob : result.obligations) {
         if (ob.status == verify::Status::proved && !o.verbose) continue;
         if (ob.status == verify::Status::proved) {
-            fmt::print("  proved      {:<28} {} [{}]\n", ob.kind, printable(ob.text), ob.prover);
+            add(text, "  proved      {:<28} {} [{}]\n", ob.kind, printable(ob.text), ob.prover);
         } else if (!result.violated() || o.verbose) {
-            fmt::print("  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, printable(ob.text), excerpt(sources, ob.loc),
-                       printable_lines(ob.reason));
+            add(text, "  {:<11} {}: {}\n{}      {}\n", verify::name_of(ob.status), ob.kind, printable(ob.text), excerpt(sources, ob.loc),
+                printable_lines(ob.reason));
         }
     }
-    if (result.counterexample) print_counterexample(*result.counterexample, o.file, sources);
-    if (result.wrongly_proved()) fmt::print("  audit:     {}\n  again:     {}\n", wrong_proof, again(o, result, plain_name));
+    if (result.counterexample) print_counterexample(text, *result.counterexample, o.file, sources);
+    if (result.wrongly_proved()) add(text, "  audit:     {}\n  again:     {}\n", wrong_proof, again(o, result, checked.plain_name));
     for (const auto& r : result.warnings)
-        fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc),
-                   r.hint);
+        add(text, "{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message, excerpt(sources, r.loc),
+            r.hint);
     if (!result.violated()) {
         for (const auto& r : result.accesses.remarks) {
-            fmt::print("{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message,
-                       excerpt(sources, r.loc), r.hint);
+            add(text, "{}:{}:{}: remark[{}]: {}\n{}  hint: {}\n", o.file, r.loc.line, r.loc.column, r.code, r.message,
+                excerpt(sources, r.loc), r.hint);
         }
     }
     if (o.verbose) {
         if (result.accesses.registers)
-            fmt::print("  registers: about {} a thread (an estimate; `tilewright emit --to report` compiles and knows)\n",
-                       result.accesses.registers);
-        for (const std::string& u : result.used()) fmt::print("  used: {}\n", u);
+            add(text, "  registers: about {} a thread (an estimate; `tilewright emit --to report` compiles and knows)\n",
+                result.accesses.registers);
+        for (const std::string& u : result.used()) add(text, "  used: {}\n", u);
     }
+    return text;
 }
+
+// What a run has found so far.
+struct Report {
+    const Options& options;
+    const SourceMap& sources;
+    nlohmann::ordered_json out = nlohmann::ordered_json::object();
+    std::string text;
+    std::map<std::string, std::string> verdicts;  // by name, the worst of its variants
+    int exit_code = exit_fine;
+
+    void add_checked(const Checked& checked) {
+        const diagnose::CheckResult& result = checked.result;
+        if (result.wrongly_proved()) exit_code = exit_our_bug;
+        else if (result.violated() && exit_code != exit_our_bug) exit_code = exit_kernel_wrong;
+        else if (!result.proved() && exit_code == exit_fine) exit_code = exit_not_proved;
+        std::string& worst = verdicts.emplace(checked.plain_name, "proved").first->second;
+        if (result.wrongly_proved() || (!result.proved() && worst == "proved")) worst = "not_proved";
+        if (result.violated()) worst = "violated";
+        const std::string said = text_of(options, checked, sources);
+        text += said;
+        if (options.json) out[std::string(checked.what) + "s"].push_back(nlohmann::ordered_json(json_of(options, checked)));
+        else print_coloured(said);
+    }
+
+    std::string verdict() const {
+        if (exit_code == exit_fine) return "proved";
+        if (exit_code == exit_kernel_wrong && !verdicts.empty()) return "violated";
+        return exit_code == exit_not_proved ? "not_proved" : exit_code == exit_our_bug ? "internal_error" : "rejected";
+    }
+
+    void print_json() {
+        out["verdict"] = verdict();
+        out["text"] = text;
+        out["exit_code"] = exit_code;
+        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+    }
+};
 
 int run(const Options& o) {
     std::string problem;
@@ -247,30 +293,29 @@ int run(const Options& o) {
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
     if (o.file.ends_with(".toml"))
         return complain(exit_bad_input, o.file + " is a task, not a kernel file", "tilewright optimize " + o.file);
-    nlohmann::json out = nlohmann::json::object();
-    int exit_code = exit_fine;
+    LoadedFile loaded;
+    Report report{o, loaded.sources};
     // The verdicts so far are printed when a kernel is given up.
     Limits limits = o.limits;  // searches and audits have their own time, on every core
     limits.seconds += (std::max(o.seconds, 0.0) + std::max(o.audit, 0.0)) * std::max(1u, std::thread::hardware_concurrency());
     Watchdog watchdog(limits, [&](const std::string& why) {
         if (!o.json) return;
-        out["gave_up"] = why;
-        out["exit_code"] = exit_code == exit_kernel_wrong ? exit_kernel_wrong : exit_not_proved;
-        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+        report.out["gave_up"] = why;
+        if (report.exit_code != exit_kernel_wrong) report.exit_code = exit_not_proved;
+        report.print_json();
     });
-    LoadedFile loaded;
     load_kernel_file(loaded, o.file, *values);
     if (o.json) {
         const auto held = watchdog.hold();
-        out = tw::to_json(loaded.sink, loaded.sources);
-        out["schema"] = 2;
-        out["file"] = o.file;
-        out["kernels"] = nlohmann::json::array();
-        out["programs"] = nlohmann::json::array();
+        report.out = {{"schema", "tilewright check 3"}, {"verdict", ""}, {"text", ""}, {"file", o.file}, {"exit_code", 0}};
+        report.out.update(nlohmann::ordered_json(tw::to_json(loaded.sink, loaded.sources)));
+        report.out["kernels"] = nlohmann::json::array();
+        report.out["programs"] = nlohmann::json::array();
+        if (!loaded.sink.empty()) report.text = render_text(loaded.sink, loaded.sources);
     } else if (!loaded.sink.empty()) {
         std::cerr << render_text(loaded.sink, loaded.sources);
     }
-    exit_code = loaded.exit_code;
+    report.exit_code = loaded.exit_code;
     bool found = false;
     if (loaded.module) {
         diagnose::CheckOptions options;
@@ -304,8 +349,7 @@ int run(const Options& o) {
             audited(result);
             kernel_proved.emplace(k.name, true).first->second &= result.proved();
             const auto held = watchdog.hold();
-            report(o, "kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.name, k.loc, result, loaded.sources, out,
-                   exit_code);
+            report.add_checked({"kernel", k.variant.empty() ? k.name : k.name + " (" + k.variant + ")", k.name, k.loc, result});
         }
         for (const ir::Program& p : loaded.module->programs) {
             if (!wanted(p)) continue;
@@ -332,18 +376,18 @@ int run(const Options& o) {
                 }
             }
             const auto held = watchdog.hold();
-            report(o, "program", p.name, p.name, p.loc, result, loaded.sources, out, exit_code);
+            report.add_checked({"program", p.name, p.name, p.loc, result});
         }
         if (!found && o.kernel.empty())
             return complain(exit_bad_input, o.file + " holds no kernel and no program", "a kernel is a function with @tw.kernel");
-        if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
+        if (!found && !o.kernel.empty()) return no_such_kernel(*loaded.module, o.kernel, o.file);
     }
+    if (loaded.module && loaded.sources.size() > 0) runtime::record_verdicts(loaded.sources.file(0).text(), *values, report.verdicts);
     if (o.json) {
-        out["exit_code"] = exit_code;
         const auto held = watchdog.hold();
-        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+        report.print_json();
     }
-    return exit_code;
+    return report.exit_code;
 }
 
 }  // namespace check_command

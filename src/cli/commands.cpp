@@ -1,11 +1,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/diagnostic.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 namespace tw::cli {
 
@@ -58,6 +60,11 @@ std::string printable_lines(const std::string& text) {
 }
 
 int complain(int code, const std::string& message, const std::string& fix) {
+    if (errors_are_json()) {
+        const nlohmann::ordered_json error = {
+            {"schema", "tilewright error 1"}, {"verdict", "error"}, {"exit_code", code}, {"message", message}, {"fix", fix}};
+        std::printf("%s\n", error.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    }
     // Names, options and words of other programs are part of messages; a terminal must not obey them.
     std::fprintf(stderr, "tilewright: %s\n", printable_lines(message).c_str());
     if (!fix.empty()) std::fprintf(stderr, "  fix: %s\n", printable_lines(fix).c_str());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 namespace tw::cli {
 
@@ -78,6 +79,23 @@ int refusal_status(const DiagnosticSink& sink) {
 void load_kernel_file(LoadedFile& into, const std::string& path, const lower::ConstValues& constants, const lower::StepObserver& observer) {
     into.module = lower::compile_file(into.sources, path, constants, into.sink, observer);
     if (!into.module || into.sink.has_internal_errors()) into.exit_code = refusal_status(into.sink);
+}
+
+std::vector<std::string> names_in(const ir::Module& module) {
+    std::vector<std::string> names;
+    for (const ir::Kernel& k : module.kernels)
+        if (std::find(names.begin(), names.end(), k.name) == names.end()) names.push_back(k.name);
+    for (const ir::Program& p : module.programs) names.push_back(p.name);
+    return names;
+}
+
+int no_such_kernel(const ir::Module& module, const std::string& name, const std::string& file) {
+    const std::vector<std::string> names = names_in(module);
+    std::string fix = did_you_mean(name, names);
+    if (fix.empty()) {
+        for (const std::string& n : names) fix += (fix.empty() ? "it has " : ", ") + n;
+    }
+    return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", name, file), fix);
 }
 
 std::string excerpt(const SourceMap& sources, const ir::Loc& loc) {

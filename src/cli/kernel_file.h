@@ -44,6 +44,11 @@ struct SplitSettings {
 };
 std::optional<SplitSettings> split_settings(const ir::Module& module, const lower::ConstValues& settings, std::string& problem);
 
+// Kernels and programs that can be named, each once.
+std::vector<std::string> names_in(const ir::Module& module);
+// Says that the file has no kernel of this name, and what was meant; the exit status.
+int no_such_kernel(const ir::Module& module, const std::string& name, const std::string& file);
+
 // The source line with a caret under the column, indented; empty when the place is unknown.
 std::string excerpt(const SourceMap& sources, const ir::Loc& loc);
 

@@ -1,17 +1,53 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <new>
 #include <sstream>
 #include <stdexcept>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "cli/limits.h"
+#include "cli/terminal.h"
 
 namespace {
+
+// What was meant by a word that the parser did not take: a command, or an option of the command that was given.
+std::string suggestion(const CLI::App& app, int argc, char** argv) {
+    std::vector<std::string> names;
+    for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(below->get_name());
+    if (argc < 2) return {};
+    const CLI::App* command = nullptr;
+    for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
+        if (below->get_name() == argv[1]) command = below;
+    if (!command) return argv[1][0] == '-' ? std::string() : tw::cli::did_you_mean(argv[1], names);
+    std::vector<std::string> options;
+    for (const CLI::Option* option : command->get_options())
+        for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    for (int i = 2; i < argc; ++i) {
+        const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+        if (word.rfind("--", 0) == 0 && std::find(options.begin(), options.end(), word) == options.end())
+            return tw::cli::did_you_mean(word, options);
+    }
+    return {};
+}
+
+// Errors are JSON where the result would be: after a flag --json, or --json -.
+bool wants_json(const CLI::App& app, int argc, char** argv) {
+    for (int i = 2; i < argc; ++i) {
+        if (std::string(argv[i]) != "--json") continue;
+        const CLI::App* command = nullptr;
+        for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
+            if (below->get_name() == argv[1]) command = below;
+        const CLI::Option* option = command ? command->get_option_no_throw("--json") : nullptr;
+        return !option || option->get_expected_max() == 0 || (i + 1 < argc && std::string(argv[i + 1]) == "-");
+    }
+    return false;
+}
 
 int run(int argc, char** argv) {
     tw::cli::remember_command(argc, argv);
@@ -25,6 +61,7 @@ int run(int argc, char** argv) {
         auto action = command.declare(*below);
         below->callback([&chosen, action = std::move(action)] { chosen = action; });
     }
+    tw::cli::errors_as_json(wants_json(app, argc, argv));
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -32,8 +69,13 @@ int run(int argc, char** argv) {
         std::ostringstream out, complaint;
         const int status = app.exit(error, out, complaint);
         std::fputs(out.str().c_str(), stdout);
-        if (!complaint.str().empty()) std::fprintf(stderr, "%s\n", tw::cli::printable_lines(complaint.str()).c_str());
-        return status == 0 ? tw::cli::exit_fine : tw::cli::exit_bad_input;
+        if (status == 0) return tw::cli::exit_fine;
+        std::string words(tw::trim(complaint.str()));
+        words = words.substr(0, words.find("\nRun with --help"));
+        const std::string near = suggestion(app, argc, argv);
+        const std::string help = argc > 1 && near.find("--") != std::string::npos ? std::string(argv[1]) + " --help" : "--help";
+        return tw::cli::complain(tw::cli::exit_bad_input, words,
+                                 (near.empty() ? "" : near + " ") + "`tilewright " + help + "` lists what there is");
     }
     return chosen();
 }

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ir/legality.h"
+#include "lang/extract.h"
 #include "lang/parse.h"
 #include "lower/lower.h"
 #include "lower/names.h"
@@ -387,11 +388,21 @@ std::optional<ir::Module> compile_module(const lang::Module& module, const Sourc
     return out;
 }
 
+namespace {
+
+// Of a program with kernels in it, these alone, as another file of the same name and lines.
+FileId part_in_the_language(SourceMap& sources, FileId file) {
+    auto kernels = lang::kernels_beside_python(sources.file(file).text());
+    return kernels ? sources.add(sources.file(file).name(), *std::move(kernels)) : file;
+}
+
+}  // namespace
+
 std::optional<ir::Module> compile_file(SourceMap& sources, const std::string& path, const ConstValues& constants, DiagnosticSink& sink,
                                        const StepObserver& observer) {
     auto file = lang::load_source(sources, path, sink);
     if (!file) return std::nullopt;
-    const lang::Module module = lang::parse_module(sources, *file, sink);
+    const lang::Module module = lang::parse_module(sources, part_in_the_language(sources, *file), sink);
     if (sink.has_errors()) return std::nullopt;
     return compile_module(module, sources, constants, sink, observer);
 }
@@ -399,7 +410,7 @@ std::optional<ir::Module> compile_file(SourceMap& sources, const std::string& pa
 std::optional<ir::Module> compile_text(SourceMap& sources, const std::string& name, const std::string& text, const ConstValues& constants,
                                        DiagnosticSink& sink, const StepObserver& observer) {
     const FileId file = sources.add(name, text);
-    const lang::Module module = lang::parse_module(sources, file, sink);
+    const lang::Module module = lang::parse_module(sources, part_in_the_language(sources, file), sink);
     if (sink.has_errors()) return std::nullopt;
     return compile_module(module, sources, constants, sink, observer);
 }

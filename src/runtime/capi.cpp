@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "codegen/emit.h"
 #include "runtime/blaslt_gemm.h"
+#include "runtime/call.h"
 #include "runtime/compile.h"
 #include "runtime/device_kernel.h"
 #include "runtime/launch.h"
@@ -31,8 +32,15 @@ struct tw_kernel {
 };
 struct tw_module {
     std::unique_ptr<rt::KernelModule> module;
-    std::unique_ptr<rt::TunedModules> tuned;  // where a file has tuned constants and the caller gave none
+    std::unique_ptr<rt::TunedModules> tuned;  // where a file has tuned constants that agree with the caller's
     std::string description;
+
+    rt::TunedModules::Picked pick(const std::string& kernel, const rt::LaunchArguments& arguments) const {
+        return tuned ? tuned->pick(kernel, arguments) : rt::TunedModules::Picked{module.get(), {}, std::nullopt};
+    }
+};
+struct tw_call {
+    std::unique_ptr<rt::Call> call;
 };
 struct tw_gemm {
     std::unique_ptr<rt::BlasltGemm> gemm;
@@ -80,6 +88,29 @@ int guarded(Body body) noexcept {
     } catch (...) {
         return TW_ERROR_INTERNAL;
     }
+}
+
+// Where a program's buffers are said to lie when only the choice is asked for: no tensor of a caller is there.
+constexpr std::uint64_t beyond_memory = std::uint64_t{1} << 62;
+
+// TW_OK, or the code of what is wrong with them.
+int read_arguments(const tw_tensor* tensors, uint32_t tensor_count, const double* scalars, uint32_t scalar_count,
+                   rt::LaunchArguments& arguments) {
+    for (uint32_t i = 0; i < tensor_count; ++i) {
+        const tw_tensor& t = tensors[i];
+        const auto dtype = tw::target::dtype_from_name(t.dtype ? t.dtype : "");
+        if (!dtype) return bad_input("tensor argument " + std::to_string(i) + " has the unknown type '" + (t.dtype ? t.dtype : "") + "'");
+        if (t.rank > 8) return bad_input("tensor argument " + std::to_string(i) + " has more than 8 dimensions");
+        arguments.tensors.push_back({t.address, *dtype, {t.dims, t.dims + t.rank}, {t.strides, t.strides + t.rank}});
+    }
+    if (scalar_count) arguments.scalars.assign(scalars, scalars + scalar_count);
+    return TW_OK;
+}
+
+json describe_tensor(const tw::ir::Tensor& t, const tw::ir::ExprNames& names) {
+    json dims = json::array();
+    for (const auto& d : t.dims) dims.push_back(tw::ir::to_string(d, names));
+    return {{"kind", "tensor"}, {"name", t.name}, {"dtype", tw::target::name(t.dtype)}, {"output", t.is_output}, {"dims", dims}};
 }
 
 std::string define_text(const json& value) {
@@ -261,32 +292,43 @@ int tw_module_load(const char* request_json, tw_module** module) {
         const std::string name = from_file ? request.at("path").get<std::string>() : request.value("name", "kernel.py");
         auto text = from_file ? tw::read_file(name) : tw::Expected<std::string, std::string>(request.at("source").get<std::string>());
         if (!text) return bad_input(text.error());
+        rt::TunedFile tuned;
+        if (from_file && request.value("tuned", true)) {
+            auto read = rt::read_tuned(name);
+            if (!read) return report(read.error());
+            tuned = rt::agreeing(*std::move(read), constants);
+            if (tuned.program_digest != rt::program_digest(*text)) tuned.entries.clear();
+        }
         auto loaded = rt::KernelModule::from_text(name, *text, constants);
+        // The file's own values may not go with what the caller chose: the first set that was tuned with it and is taken stands in.
+        tw::lower::ConstValues chosen = constants;
+        for (auto e = tuned.entries.begin(); !loaded && e != tuned.entries.end(); ++e) {
+            auto instead = rt::KernelModule::from_text(name, *text, e->constants);
+            if (!instead) continue;
+            chosen = e->constants;
+            loaded = std::move(instead);
+        }
         if (!loaded) return report(loaded.error());
         auto made = std::make_unique<tw_module>();
         made->module = *std::move(loaded);
-        if (from_file && constants.empty() && request.value("tuned", true)) {
-            auto tuned = rt::read_tuned(name);
-            if (!tuned) return report(tuned.error());
-            if (!tuned->entries.empty()) made->tuned = std::make_unique<rt::TunedModules>(name, *text, *made->module, *std::move(tuned));
-        }
+        if (!tuned.entries.empty())
+            made->tuned = std::make_unique<rt::TunedModules>(name, *text, *made->module, std::move(tuned), std::move(chosen));
         json kernels = json::array();
         for (const auto& k : made->module->ir().kernels) {
-            json parameters = json::array(), values = json::object();
+            json parameters = json::array(), values = json::object(), assumptions = json::array();
             for (const auto& [kind, id] : k.parameters) {
                 const auto i = static_cast<std::size_t>(id);
-                if (kind == 't')
-                    parameters.push_back({{"kind", "tensor"},
-                                          {"name", k.tensors[i].name},
-                                          {"dtype", tw::target::name(k.tensors[i].dtype)},
-                                          {"output", k.tensors[i].is_output}});
+                if (kind == 't') parameters.push_back(describe_tensor(k.tensors[i], tw::ir::names_of(k)));
                 else
                     parameters.push_back(
                         {{"kind", "scalar"}, {"name", k.scalars[i].name}, {"dtype", tw::target::name(k.scalars[i].dtype)}});
             }
             for (const auto& c : k.consts) values[c.name] = c.value;
+            for (const auto& a : k.assumptions) assumptions.push_back(a.text);
             kernels.push_back({{"name", k.name},
                                {"arch", k.arch},
+                               {"line", k.loc.line},
+                               {"assumptions", assumptions},
                                {"doc", k.doc},
                                {"parameters", parameters},
                                {"constants", values},
@@ -298,7 +340,9 @@ int tw_module_load(const char* request_json, tw_module** module) {
             json parameters = json::array();
             for (int i = 0; i < p.parameter_count; ++i) {
                 const auto& t = p.tensors[static_cast<std::size_t>(i)];
-                parameters.push_back({{"kind", "tensor"}, {"name", t.name}, {"dtype", tw::target::name(t.dtype)}, {"output", t.is_output}});
+                tw::ir::ExprNames names;
+                names.size = [&p](int id) { return p.sizes[static_cast<std::size_t>(id)]; };
+                parameters.push_back(describe_tensor(t, names));
             }
             for (const auto& s : p.scalars)
                 parameters.push_back({{"kind", "scalar"}, {"name", s.name}, {"dtype", tw::target::name(s.dtype)}});
@@ -334,19 +378,77 @@ int tw_module_launch(tw_module* module, const char* kernel, const tw_tensor* ten
         if (!module || !kernel || (tensor_count && !tensors) || (scalar_count && !scalars))
             return bad_input("tw_module_launch: a null pointer was passed");
         rt::LaunchArguments arguments;
-        for (uint32_t i = 0; i < tensor_count; ++i) {
-            const tw_tensor& t = tensors[i];
-            const auto dtype = tw::target::dtype_from_name(t.dtype ? t.dtype : "");
-            if (!dtype)
-                return bad_input("tensor argument " + std::to_string(i) + " has the unknown type '" + (t.dtype ? t.dtype : "") + "'");
-            if (t.rank > 8) return bad_input("tensor argument " + std::to_string(i) + " has more than 8 dimensions");
-            arguments.tensors.push_back({t.address, *dtype, {t.dims, t.dims + t.rank}, {t.strides, t.strides + t.rank}});
-        }
-        if (scalar_count) arguments.scalars.assign(scalars, scalars + scalar_count);
-        rt::KernelModule& from = module->tuned ? module->tuned->pick(kernel, arguments) : *module->module;
-        auto launched = from.launch(kernel, arguments, static_cast<rt::cu::Stream>(stream));
+        if (const int bad = read_arguments(tensors, tensor_count, scalars, scalar_count, arguments)) return bad;
+        auto launched = module->pick(kernel, arguments).module->launch(kernel, arguments, static_cast<rt::cu::Stream>(stream));
         return launched ? TW_OK : report(launched.error());
     });
 }
+
+int tw_module_emulate(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
+                      uint32_t scalar_count) {
+    return guarded([&]() -> int {
+        if (!module || !kernel || (tensor_count && !tensors) || (scalar_count && !scalars))
+            return bad_input("tw_module_emulate: a null pointer was passed");
+        rt::LaunchArguments arguments;
+        if (const int bad = read_arguments(tensors, tensor_count, scalars, scalar_count, arguments)) return bad;
+        auto ran = rt::run_on_host(*module->pick(kernel, arguments).module, kernel, arguments);
+        return ran ? TW_OK : report(ran.error());
+    });
+}
+
+int tw_module_choose(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
+                     uint32_t scalar_count, const char** choice) {
+    return guarded([&]() -> int {
+        if (!module || !kernel || !choice || (tensor_count && !tensors) || (scalar_count && !scalars))
+            return bad_input("tw_module_choose: a null pointer was passed");
+        rt::LaunchArguments arguments;
+        if (const int bad = read_arguments(tensors, tensor_count, scalars, scalar_count, arguments)) return bad;
+        const auto picked = module->pick(kernel, arguments);
+        auto steps = picked.module->plan_steps(kernel, arguments, beyond_memory);
+        if (!steps) return report(steps.error());
+        json launches = json::array();
+        for (const auto& step : *steps) {
+            std::vector<const tw::ir::Kernel*> variants;
+            for (const std::size_t i : step.variants) variants.push_back(&picked.module->ir().kernels[i]);
+            auto chosen = rt::choose(variants, step.arguments);
+            if (!chosen) return report(chosen.error());
+            const tw::ir::Kernel& k = *variants[chosen->variant];
+            launches.push_back({{"kernel", k.name}, {"arch", k.arch}, {"variant", k.variant}, {"line", k.loc.line}});
+        }
+        source_text = json{
+            {"constants", picked.constants.empty() ? json::object() : json(picked.constants)},
+            {"predicted_us", picked.us ? json(*picked.us) : json()},
+            {"launches",
+             launches}}.dump();
+        *choice = source_text.c_str();
+        return TW_OK;
+    });
+}
+
+int tw_call_create(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
+                   uint32_t scalar_count, tw_call** call) {
+    return guarded([&]() -> int {
+        if (!module || !kernel || !call || (tensor_count && !tensors) || (scalar_count && !scalars))
+            return bad_input("tw_call_create: a null pointer was passed");
+        *call = nullptr;
+        rt::LaunchArguments arguments;
+        if (const int bad = read_arguments(tensors, tensor_count, scalars, scalar_count, arguments)) return bad;
+        auto made = rt::Call::make(*module->pick(kernel, arguments).module, kernel, arguments);
+        if (!made) return report(made.error());
+        *call = new tw_call{*std::move(made)};
+        return TW_OK;
+    });
+}
+
+size_t tw_call_workspace_bytes(const tw_call* call) { return call ? call->call->workspace_bytes() : 0; }
+
+int tw_call_launch(tw_call* call, const uint64_t* addresses, const double* scalars, uint64_t workspace, void* stream) {
+    return guarded([&]() -> int {
+        auto launched = call->call->launch(addresses, scalars, workspace, static_cast<rt::cu::Stream>(stream));
+        return launched ? TW_OK : report(launched.error());
+    });
+}
+
+void tw_call_free(tw_call* call) { delete call; }
 
 }  // extern "C"

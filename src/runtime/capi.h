@@ -32,6 +32,7 @@ typedef struct tw_image tw_image;   /* compiled kernels: a cubin and its report 
 typedef struct tw_kernel tw_kernel; /* one entry, loaded on the GPU */
 typedef struct tw_gemm tw_gemm;     /* one cuBLASLt GEMM with its algorithm */
 typedef struct tw_module tw_module; /* a kernel file of the tile language, its kernels callable by name */
+typedef struct tw_call tw_call;     /* one of its kernels for one set of types, shapes and strides */
 
 TW_API int tw_abi_version(void);
 TW_API const char* tw_version(void);
@@ -97,12 +98,13 @@ TW_API const char* tw_gemm_report(const tw_gemm* gemm);
 TW_API int tw_gemm_run(const tw_gemm* gemm, uint64_t a, uint64_t b, uint64_t d, void* stream);
 TW_API void tw_gemm_free(tw_gemm* gemm);
 
-/* request: {"path": file} or {"source": text, "name": for messages}, and optionally "constants": {name: integer}, "tuned": true (a
- * file without given constants takes those of its .tuned.json, by shape). A file that the language rejects is TW_ERROR_BAD_INPUT with the
- * rendered diagnostics. */
+/* request: {"path": file} or {"source": text, "name": for messages}, and optionally "constants": {name: integer}, "tuned": true
+ * (constants that are not given come from the file's .tuned.json, by shape). A file that the language rejects is TW_ERROR_BAD_INPUT with
+ * the rendered diagnostics. */
 TW_API int tw_module_load(const char* request_json, tw_module** module);
-/* {"file", "kernels": [{name, arch, doc, parameters: [{kind: "tensor"|"scalar", name, dtype}], constants, computes}]}; variants of
- * one name follow one another. "programs" has the same fields less arch; a program is launched by its name like a kernel. */
+/* {"file", "kernels": [{name, arch, line, doc, parameters: [{kind: "tensor"|"scalar", name, dtype, dims}], constants, assumptions,
+ * computes}]}; variants of one name follow one another. "programs" has the same fields less arch; a program is launched by its name like a
+ * kernel. */
 TW_API const char* tw_module_describe(const tw_module* module);
 /* The CUDA C++ of kernel number `index` (as in tw_module_describe). The text belongs to the thread, until its next call. */
 TW_API int tw_module_source(const tw_module* module, uint32_t index, const char** text);
@@ -119,6 +121,25 @@ typedef struct {
  * assumptions the arguments meet; what does not fit is TW_ERROR_BAD_INPUT and names the argument. Asynchronous on `stream`. */
 TW_API int tw_module_launch(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
                             uint32_t scalar_count, void* stream);
+
+/* The same on the CPU: addresses are of host memory, the kernel runs on the emulator, and a fault that it finds is TW_ERROR_BAD_INPUT with
+ * its place. For small shapes. */
+TW_API int tw_module_emulate(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
+                             uint32_t scalar_count);
+/* What a launch with these arguments would take, without a GPU: {"constants", "predicted_us" (by tuned data, or null), "launches":
+ * [{kernel, arch, variant, line}]}. The text belongs to the thread, until its next call. */
+TW_API int tw_module_choose(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
+                            uint32_t scalar_count, const char** choice);
+
+/* A launch that is made again and again with tensors of the same types, shapes and strides. Creating one compiles and loads; a launch takes
+ * addresses in the order of the tensor parameters, and scalars, and checks what depends on them. `workspace`: at least
+ * tw_call_workspace_bytes() of device memory that is free to use in the stream's order, or 0: the call allocates in the stream's order. May
+ * be captured into a graph. */
+TW_API int tw_call_create(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
+                          uint32_t scalar_count, tw_call** call);
+TW_API size_t tw_call_workspace_bytes(const tw_call* call);
+TW_API int tw_call_launch(tw_call* call, const uint64_t* addresses, const double* scalars, uint64_t workspace, void* stream);
+TW_API void tw_call_free(tw_call* call);
 
 #ifdef __cplusplus
 }

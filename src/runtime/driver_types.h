@@ -117,6 +117,8 @@ constexpr int capture_thread_local = 1;
     X(memory_info, "cuMemGetInfo_v2", (std::size_t * free_bytes, std::size_t * total_bytes))                                              \
     X(memory_allocate, "cuMemAlloc_v2", (DevicePointer * pointer, std::size_t bytes))                                                     \
     X(memory_free, "cuMemFree_v2", (DevicePointer pointer))                                                                               \
+    X(memory_allocate_async, "cuMemAllocAsync", (DevicePointer * pointer, std::size_t bytes, Stream stream))                              \
+    X(memory_free_async, "cuMemFreeAsync", (DevicePointer pointer, Stream stream))                                                        \
     X(copy_to_device, "cuMemcpyHtoD_v2", (DevicePointer to, const void* from, std::size_t bytes))                                         \
     X(copy_to_host, "cuMemcpyDtoH_v2", (void* to, DevicePointer from, std::size_t bytes))                                                 \
     X(copy_on_device, "cuMemcpyDtoD_v2", (DevicePointer to, DevicePointer from, std::size_t bytes))                                       \

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "base/diagnostic.h"
@@ -57,7 +58,13 @@ Result<std::unique_ptr<KernelModule>> KernelModule::from_text(const std::string&
 }
 
 Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
-    if (auto found = loaded_.find(index); found != loaded_.end()) return found->second.get();
+    auto opened = driver_with_context();
+    if (!opened) return std::move(opened).propagate();
+    cu::Context context = nullptr;  // a loaded kernel belongs to one: another GPU's is loaded again
+    if (const auto code = (*opened)->call.context_current(&context))
+        return Unexpected{(*opened)->failure("ask for the current context", code)};
+    const auto key = std::make_pair(context, index);
+    if (auto found = loaded_.find(key); found != loaded_.end()) return found->second.get();
     const ir::Kernel& kernel = module_.kernels[index];
     auto device = current_device();
     if (!device) return std::move(device).propagate();
@@ -79,13 +86,12 @@ Result<KernelModule::Loaded*> KernelModule::loaded(std::size_t index) {
     made->compiled = *std::move(compiled);
     made->arguments = emitted->arguments;
     made->multiprocessors = device->multiprocessors;
-    return loaded_.emplace(index, std::move(made)).first->second.get();
+    return loaded_.emplace(key, std::move(made)).first->second.get();
 }
 
 namespace {
 
-Result<cu::TensorMap> map_of(const ir::Kernel& kernel, const ir::TensorMap& map, const TensorArgument& tensor,
-                             const std::vector<std::int64_t>& strides) {
+TensorMapRequest request_for(const ir::TensorMap& map, const TensorArgument& tensor, const std::vector<std::int64_t>& strides) {
     TensorMapRequest request;
     request.address = tensor.address;
     request.dtype = std::string(target::name(tensor.dtype));
@@ -99,14 +105,16 @@ Result<cu::TensorMap> map_of(const ir::Kernel& kernel, const ir::TensorMap& map,
     request.swizzle_bytes = map.swizzle == target::SwizzleMode::None ? 0 : target::span_bytes(map.swizzle);
     request.l2_promotion_bytes = map.l2_promotion_bytes;
     request.fill_with_nan = map.nan_fill;
+    return request;
+}
+
+Result<cu::TensorMap> map_of(const ir::Kernel& kernel, const ir::TensorMap& map, const TensorMapRequest& request) {
     auto encoded = encode_tensor_map(request);
     if (encoded) return encoded;
     Failure why = encoded.error();
     why.message = kernel.tensors[static_cast<std::size_t>(map.tensor)].name + ": " + why.message;
     return Unexpected{std::move(why)};
 }
-
-constexpr std::size_t buffer_alignment = 1024;
 
 // The value of a program's size expression.
 std::optional<std::int64_t> value_of(const ir::Expr& e, const std::vector<std::int64_t>& sizes) {
@@ -138,6 +146,14 @@ ir::Kernel signature_of(const ir::Program& p) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> KernelModule::variants_of(const std::string& name) const {
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < module_.kernels.size(); ++i) {
+        if (module_.kernels[i].name == name) indices.push_back(i);
+    }
+    return indices;
+}
 
 const ir::Program* KernelModule::find_program(const std::string& name) const {
     for (const ir::Program& p : module_.programs) {
@@ -182,11 +198,11 @@ Result<void> check_contents(const ir::Kernel& kernel, const LaunchArguments& arg
 namespace {
 
 // The bytes of a tensor's elements, in runs without a gap: what lies between its rows may be somebody else's.
-Result<std::vector<std::pair<cu::DevicePointer, std::size_t>>> runs_of(const std::string& name, const TensorArgument& t) {
+Result<std::vector<PreparedLaunch::Zeroed>> runs_of(const std::string& name, const TensorArgument& t, std::size_t number) {
     constexpr std::int64_t most_runs = 65536;
     std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride, extent
     for (std::size_t d = 0; d < t.dims.size(); ++d) {
-        if (t.dims[d] == 0) return std::vector<std::pair<cu::DevicePointer, std::size_t>>{};
+        if (t.dims[d] == 0) return std::vector<PreparedLaunch::Zeroed>{};
         if (t.dims[d] > 1) steps.emplace_back(t.strides[d], t.dims[d]);
     }
     std::sort(steps.begin(), steps.end());
@@ -199,19 +215,21 @@ Result<std::vector<std::pair<cu::DevicePointer, std::size_t>>> runs_of(const std
                     fmt::format("{} is zeroed before the launch, and its elements lie in {} separate runs", name, count),
                     fmt::format("give {} rows that follow one another", name));
     const auto width = static_cast<std::size_t>(target::bytes(t.dtype));
-    std::vector<std::pair<cu::DevicePointer, std::size_t>> runs;
+    std::vector<PreparedLaunch::Zeroed> runs;
     for (std::int64_t n = 0; n < count; ++n) {
         std::int64_t rest = n, at = 0;
         for (std::size_t i = inner; i < steps.size(); ++i) at += rest % steps[i].second * steps[i].first, rest /= steps[i].second;
-        runs.emplace_back(t.address + static_cast<std::uint64_t>(at) * width, static_cast<std::size_t>(run) * width);
+        const std::uint64_t offset = static_cast<std::uint64_t>(at) * width;
+        runs.push_back({number, offset, static_cast<std::size_t>(run) * width, t.address + offset});
     }
     return runs;
 }
 
 }  // namespace
 
-Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices, const LaunchArguments& arguments, PreparedLaunch& into,
-                                        bool contents_known) {
+Result<void> KernelModule::prepare_step(const PlannedStep& planned, PreparedLaunch& into, bool contents_known) {
+    const std::vector<std::size_t>& indices = planned.variants;
+    const LaunchArguments& arguments = planned.arguments;
     std::vector<const ir::Kernel*> variants;
     for (std::size_t i : indices) variants.push_back(&module_.kernels[i]);
     auto choice = choose(variants, arguments);
@@ -220,7 +238,7 @@ Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices,
     PreparedLaunch::Step step;
     for (std::size_t i = 0; i < kernel.tensors.size(); ++i) {
         if (!kernel.tensors[i].zero_initialised) continue;
-        auto runs = runs_of(kernel.tensors[i].name, arguments.tensors[i]);
+        auto runs = runs_of(kernel.tensors[i].name, arguments.tensors[i], planned.tensors[i]);
         if (!runs) return std::move(runs).propagate();
         step.zeroed.insert(step.zeroed.end(), runs->begin(), runs->end());
     }
@@ -241,33 +259,44 @@ Result<void> KernelModule::prepare_step(const std::vector<std::size_t>& indices,
     for (const codegen::Argument& a : loaded.arguments) {
         const auto id = static_cast<std::size_t>(a.id);
         std::uint64_t word = 0;
+        PreparedLaunch::Origin origin;
         switch (a.kind) {
-            case codegen::Argument::Kind::tensor: word = arguments.tensors[id].address; break;
+            case codegen::Argument::Kind::tensor:
+                word = arguments.tensors[id].address;
+                origin = {PreparedLaunch::Origin::Kind::tensor, planned.tensors[id]};
+                break;
             case codegen::Argument::Kind::size: {
                 const auto value = static_cast<std::int32_t>(choice->launch.sizes[id]);
                 std::memcpy(&word, &value, sizeof value);
                 break;
             }
-            case codegen::Argument::Kind::scalar: word = target::from_double(arguments.scalars[id], kernel.scalars[id].dtype); break;
+            case codegen::Argument::Kind::scalar:
+                word = target::from_double(arguments.scalars[id], kernel.scalars[id].dtype);
+                origin = {PreparedLaunch::Origin::Kind::scalar, planned.scalars[id], kernel.scalars[id].dtype};
+                break;
             case codegen::Argument::Kind::tensor_map: {
                 const ir::TensorMap& map = kernel.tensor_maps[id];
                 const auto number = static_cast<std::size_t>(map.tensor);
                 const TensorArgument& tensor = arguments.tensors[number];
                 std::vector<std::uint64_t> key = {static_cast<std::uint64_t>(id), tensor.address};
                 for (std::int64_t d : tensor.dims) key.push_back(static_cast<std::uint64_t>(d));
+                TensorMapRequest request = request_for(map, tensor, choice->launch.strides[number]);
                 auto found = loaded.maps.find(key);
                 if (found == loaded.maps.end()) {
-                    auto encoded = map_of(kernel, map, tensor, choice->launch.strides[number]);
+                    auto encoded = map_of(kernel, map, request);
                     if (!encoded) return std::move(encoded).propagate();
                     if (loaded.maps.size() >= 4096) loaded.maps.clear();  // a caller that never reuses its tensors
                     found = loaded.maps.emplace(std::move(key), *encoded).first;
                 }
                 step.arguments.emplace_back(true, step.maps.size());
+                step.origins.push_back({PreparedLaunch::Origin::Kind::map, planned.tensors[number], {}, step.map_requests.size()});
+                step.map_requests.push_back(std::move(request));
                 step.maps.push_back(found->second);
                 continue;
             }
         }
         step.arguments.emplace_back(false, step.words.size());
+        step.origins.push_back(origin);
         step.words.push_back(word);
     }
     for (int axis = 0; axis < 3; ++axis) step.shape.grid[axis] = choice->launch.grid[axis];
@@ -331,50 +360,63 @@ Result<std::size_t> KernelModule::workspace_bytes(const std::string& name, const
     return total;
 }
 
-Result<PreparedLaunch> KernelModule::prepare(const std::string& name, const LaunchArguments& arguments, cu::DevicePointer workspace) {
-    const std::scoped_lock lock(guard_);
-    PreparedLaunch prepared;
+Result<std::vector<KernelModule::PlannedStep>> KernelModule::plan_steps(const std::string& name, const LaunchArguments& arguments,
+                                                                        std::uint64_t workspace) const {
+    std::vector<PlannedStep> steps;
     const ir::Program* program = find_program(name);
     if (!program) {
-        std::vector<std::size_t> indices;
-        for (std::size_t i = 0; i < module_.kernels.size(); ++i) {
-            if (module_.kernels[i].name == name) indices.push_back(i);
-        }
-        if (indices.empty())
+        PlannedStep step{variants_of(name), arguments, {}, {}};
+        if (step.variants.empty())
             return fail(FailureKind::bad_input, fmt::format("{} has no kernel and no program named '{}'", module_.file, name));
-        if (auto made = prepare_step(indices, arguments, prepared, true); !made) return std::move(made).propagate();
-        return prepared;
+        step.tensors.resize(arguments.tensors.size());
+        step.scalars.resize(arguments.scalars.size());
+        std::iota(step.tensors.begin(), step.tensors.end(), std::size_t{0});
+        std::iota(step.scalars.begin(), step.scalars.end(), std::size_t{0});
+        steps.push_back(std::move(step));
+        return steps;
     }
     auto bound = bind(signature_of(*program), arguments);
     if (!bound) return std::move(bound).propagate();
-    if (auto kept = check_contents(signature_of(*program), arguments, bound->sizes); !kept) return std::move(kept).propagate();
     std::vector<TensorArgument> tensors = arguments.tensors;
     for (std::size_t i = tensors.size(); i < program->tensors.size(); ++i) {
-        const ir::Tensor& t = program->tensors[i];
-        TensorArgument made = buffer(t, bound->sizes, workspace);
-        const std::size_t bytes = bytes_of(made);
-        workspace += (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+        TensorArgument made = buffer(program->tensors[i], bound->sizes, workspace);
+        workspace += (bytes_of(made) + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
         tensors.push_back(std::move(made));
     }
     for (const ir::Launch& launch : program->launches) {
         const ir::Kernel& kernel = module_.kernels[static_cast<std::size_t>(launch.kernel)];
-        LaunchArguments mine;
-        mine.tensors.resize(kernel.tensors.size());
-        mine.scalars.resize(kernel.scalars.size());
+        // The program names one kernel; its variants of the same name are tried in order, as everywhere.
+        PlannedStep step{variants_of(kernel.name), {}, {}, {}};
+        step.arguments.tensors.resize(kernel.tensors.size()), step.tensors.resize(kernel.tensors.size());
+        step.arguments.scalars.resize(kernel.scalars.size()), step.scalars.resize(kernel.scalars.size());
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
             const auto [kind, id] = kernel.parameters[i];
-            const auto from = static_cast<std::size_t>(launch.arguments[i]);
-            if (kind == 't') mine.tensors[static_cast<std::size_t>(id)] = tensors[from];
-            else mine.scalars[static_cast<std::size_t>(id)] = arguments.scalars[from];
+            const auto from = static_cast<std::size_t>(launch.arguments[i]), to = static_cast<std::size_t>(id);
+            if (kind == 't') step.arguments.tensors[to] = tensors[from], step.tensors[to] = from;
+            else step.arguments.scalars[to] = arguments.scalars[from], step.scalars[to] = from;
         }
-        // The program names one kernel; its variants of the same name are tried in order, as everywhere.
-        std::vector<std::size_t> indices;
-        for (std::size_t i = 0; i < module_.kernels.size(); ++i) {
-            if (module_.kernels[i].name == kernel.name) indices.push_back(i);
-        }
-        if (auto made = prepare_step(indices, mine, prepared, false); !made) {
+        steps.push_back(std::move(step));
+    }
+    return steps;
+}
+
+Result<PreparedLaunch> KernelModule::prepare(const std::string& name, const LaunchArguments& arguments, cu::DevicePointer workspace) {
+    const std::scoped_lock lock(guard_);
+    auto steps = plan_steps(name, arguments, workspace);
+    if (!steps) return std::move(steps).propagate();
+    const ir::Program* program = find_program(name);
+    if (program) {
+        const ir::Kernel signature = signature_of(*program);
+        auto bound = bind(signature, arguments);
+        if (!bound) return std::move(bound).propagate();
+        if (auto kept = check_contents(signature, arguments, bound->sizes); !kept) return std::move(kept).propagate();
+    }
+    PreparedLaunch prepared;
+    for (const PlannedStep& step : *steps) {
+        if (auto made = prepare_step(step, prepared, !program); !made) {
             Failure why = made.error();
-            why.message = fmt::format("{}, in its launch of {}: {}", name, kernel.name, why.message);
+            if (program)
+                why.message = fmt::format("{}, in its launch of {}: {}", name, module_.kernels[step.variants[0]].name, why.message);
             return Unexpected{std::move(why)};
         }
     }
@@ -386,8 +428,8 @@ Result<void> PreparedLaunch::launch(cu::Stream stream) {
         if (!step.zeroed.empty()) {
             auto opened = driver_with_context();
             if (!opened) return std::move(opened).propagate();
-            for (const auto& [address, bytes] : step.zeroed) {
-                if (const auto code = (*opened)->call.fill_bytes_async(address, 0, bytes, stream))
+            for (const Zeroed& z : step.zeroed) {
+                if (const auto code = (*opened)->call.fill_bytes_async(z.address, 0, z.bytes, stream))
                     return Unexpected{(*opened)->failure("zero the output", code)};
             }
         }
@@ -401,31 +443,30 @@ Result<void> PreparedLaunch::launch(cu::Stream stream) {
 }
 
 Result<void> KernelModule::launch(const std::string& name, const LaunchArguments& arguments, cu::Stream stream) {
-    cu::DevicePointer workspace = 0;
-    if (find_program(name)) {
-        auto bytes = workspace_bytes(name, arguments);
-        if (!bytes) return std::move(bytes).propagate();
-        if (*bytes > 0) {
-            const std::scoped_lock lock(guard_);
-            auto held = workspaces_.find(stream);
-            if (held == workspaces_.end() || held->second.bytes() < *bytes) {
-                auto opened = driver_with_context();
-                if (!opened) return std::move(opened).propagate();
-                if (held != workspaces_.end()) {
-                    // Earlier launches of this stream may still use the smaller one.
-                    (*opened)->call.stream_synchronize(stream);
-                    workspaces_.erase(held);
-                }
-                auto made = DeviceBuffer::allocate(**opened, *bytes);
-                if (!made) return std::move(made).propagate();
-                held = workspaces_.emplace(stream, *std::move(made)).first;
-            }
-            workspace = held->second.address();
-        }
-    }
-    auto prepared = prepare(name, arguments, workspace);
+    auto bytes = workspace_bytes(name, arguments);
+    if (!bytes) return std::move(bytes).propagate();
+    auto workspace = StreamBuffer::allocate(*bytes, stream);
+    if (!workspace) return std::move(workspace).propagate();
+    auto prepared = prepare(name, arguments, workspace->address());
     if (!prepared) return std::move(prepared).propagate();
     return prepared->launch(stream);
+}
+
+Result<StreamBuffer> StreamBuffer::allocate(std::size_t bytes, cu::Stream stream) {
+    StreamBuffer made;
+    if (bytes == 0) return made;
+    auto opened = driver_with_context();
+    if (!opened) return std::move(opened).propagate();
+    if (const auto code = (*opened)->call.memory_allocate_async(&made.block_, bytes + buffer_alignment, stream))
+        return Unexpected{(*opened)->failure("allocate a program's buffers", code)};
+    made.address_ = aligned_workspace(made.block_);
+    made.cuda_ = *opened;
+    made.stream_ = stream;
+    return made;
+}
+
+StreamBuffer::~StreamBuffer() {
+    if (cuda_) cuda_->call.memory_free_async(block_, stream_);
 }
 
 }  // namespace tw::runtime

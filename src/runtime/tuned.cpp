@@ -167,6 +167,36 @@ std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries
     return std::exp(sum / weights);
 }
 
+std::optional<double> predicted_program_us(const std::vector<const TunedEntry*>& entries, const Signature& signature,
+                                           const std::map<std::string, std::int64_t>& sizes) {
+    // Microseconds that no launch goes below, and what an H200 computes and moves in one.
+    constexpr double least = 3, operations_a_us = 7e8, bytes_a_us = 4e6;
+    const auto length = [&](const std::map<std::string, std::int64_t>& at) -> std::optional<double> {
+        const auto values = size_values(signature, at);
+        if (!values) return std::nullopt;
+        const Work work = work_of(signature, *values);
+        return least + std::max(work.operations / operations_a_us, work.bytes / bytes_a_us);
+    };
+    const auto here = length(sizes);
+    if (!here) return std::nullopt;
+    double sum = 0, weights = 0;
+    for (const TunedEntry* entry : entries) {
+        const auto there = entry->us > 0 ? length(entry->sizes) : std::nullopt;
+        if (!there) continue;
+        double distance = 0;
+        for (const auto& [name, value] : sizes) {
+            const auto it = entry->sizes.find(name);
+            const double other = it == entry->sizes.end() ? 1 : static_cast<double>(std::max<std::int64_t>(1, it->second));
+            distance += square(std::log2(static_cast<double>(std::max<std::int64_t>(1, value)) / other));
+        }
+        const double weight = 1 / square(0.02 + distance);
+        sum += weight * std::log(entry->us * *here / *there);
+        weights += weight;
+    }
+    if (weights == 0) return std::nullopt;
+    return std::exp(sum / weights);
+}
+
 std::optional<Accepted> accepted(const ir::Module& module, const std::string& kernel, const LaunchArguments& arguments) {
     std::vector<const ir::Kernel*> variants;
     ir::Kernel signature;
@@ -189,54 +219,90 @@ std::optional<Accepted> accepted(const ir::Module& module, const std::string& ke
     return found;
 }
 
-TunedModules::TunedModules(std::string file, std::string text, KernelModule& untuned, TunedFile tuned)
-    : file_(std::move(file)), text_(std::move(text)), untuned_(untuned), tuned_(std::move(tuned)) {
-    if (tuned_.program_digest != runtime::program_digest(text_)) tuned_.entries.clear();
-    if (const auto device = current_device(); device) gpu_ = device->name, multiprocessors_ = device->multiprocessors;
+TunedFile agreeing(TunedFile tuned, const lower::ConstValues& given) {
+    std::erase_if(tuned.entries, [&](const TunedEntry& e) {
+        return std::any_of(given.begin(), given.end(), [&](const auto& chosen) {
+            const auto it = e.constants.find(chosen.first);
+            return it == e.constants.end() || it->second != chosen.second;
+        });
+    });
+    return tuned;
 }
 
-KernelModule& TunedModules::pick(const std::string& kernel, const LaunchArguments& arguments) {
-    if (tuned_.entries.empty() || gpu_.empty()) return untuned_;
-    // Sizes follow from the tensors' dimensions, so these are key enough.
+TunedModules::TunedModules(std::string file, std::string text, KernelModule& untuned, TunedFile tuned, lower::ConstValues given)
+    : file_(std::move(file)), text_(std::move(text)), untuned_(untuned), tuned_(std::move(tuned)), given_(std::move(given)) {
+    if (tuned_.program_digest != runtime::program_digest(text_)) tuned_.entries.clear();
+    if (const auto device = current_device(); device) {
+        gpu_ = device->name;
+        multiprocessors_ = device->multiprocessors;
+    } else if (!tuned_.entries.empty()) {
+        constexpr int multiprocessors_of_h200 = 132;
+        gpu_ = tuned_.entries.front().gpu;
+        multiprocessors_ = multiprocessors_of_h200;
+    }
+}
+
+KernelModule* TunedModules::module_with(const lower::ConstValues& constants) {
+    if (constants == given_) return &untuned_;
+    auto [at, is_new] = modules_.try_emplace(constants);
+    if (is_new) {
+        if (auto made = KernelModule::from_text(file_, text_, constants); made) at->second = *std::move(made);
+    }
+    return at->second.get();
+}
+
+TunedModules::Picked TunedModules::choose_set(const std::string& kernel, const LaunchArguments& arguments) {
+    Picked best{&untuned_, given_, std::nullopt};
+    auto fits = accepted(untuned_.ir(), kernel, arguments);
+    if (!fits) {
+        // Constants may stand for dimensions: any set under which the arguments fit tells the sizes.
+        for (const TunedEntry& e : tuned_.entries) {
+            if (fits || e.kernel != kernel || e.gpu != gpu_) continue;
+            if (KernelModule* made = module_with(e.constants)) fits = accepted(made->ir(), kernel, arguments);
+            if (fits) best = {module_with(e.constants), e.constants, std::nullopt};
+        }
+    }
+    if (!fits) return best;
+    // Sets of constants, that of the nearest shape first.
+    std::vector<std::pair<const lower::ConstValues*, std::vector<const TunedEntry*>>> sets;
+    for (const TunedEntry* entry : comparable(nearest(tuned_, kernel, gpu_, fits->sizes), fits->sizes)) {
+        auto set = std::find_if(sets.begin(), sets.end(), [&](const auto& known) { return *known.first == entry->constants; });
+        if (set == sets.end()) set = sets.insert(set, {&entry->constants, {}});
+        set->second.push_back(entry);
+    }
+    bool found = false;
+    for (const auto& [constants, entries] : sets) {
+        KernelModule* made = module_with(*constants);
+        const auto taken = made ? accepted(made->ir(), kernel, arguments) : std::nullopt;
+        if (!taken) continue;
+        const auto signature = find_signature(made->ir(), kernel);
+        std::optional<double> us;
+        if (signature && taken->variant) us = predicted_us(entries, *signature, *taken->variant, taken->sizes, multiprocessors_);
+        else if (signature) us = predicted_program_us(entries, *signature, taken->sizes);
+        if (found && !(us && (!best.us || *us < *best.us))) continue;
+        found = true;
+        best = {made, *constants, us};
+        if (entries.front()->sizes == fits->sizes) break;  // tuned itself, and this is its fastest
+    }
+    return best;
+}
+
+TunedModules::Picked TunedModules::pick(const std::string& kernel, const LaunchArguments& arguments) {
+    if (tuned_.entries.empty() || gpu_.empty()) return {&untuned_, given_, std::nullopt};
+    // Sizes follow from the tensors' dimensions, so these and the types are key enough.
     std::vector<std::int64_t> dims;
     for (const TensorArgument& t : arguments.tensors) {
         dims.push_back(static_cast<std::int64_t>(t.dims.size()));
+        dims.push_back(static_cast<std::int64_t>(t.dtype));
         dims.insert(dims.end(), t.dims.begin(), t.dims.end());
     }
     const std::scoped_lock lock(guard_);
     const auto key = std::make_pair(kernel, std::move(dims));
-    if (const auto known = picked_.find(key); known != picked_.end()) return *known->second;
-    KernelModule* chosen = &untuned_;
-    if (const auto untuned = accepted(untuned_.ir(), kernel, arguments)) {
-        // Sets of constants, that of the nearest shape first.
-        std::vector<std::pair<const lower::ConstValues*, std::vector<const TunedEntry*>>> sets;
-        for (const TunedEntry* entry : comparable(nearest(tuned_, kernel, gpu_, untuned->sizes), untuned->sizes)) {
-            auto set = std::find_if(sets.begin(), sets.end(), [&](const auto& known) { return *known.first == entry->constants; });
-            if (set == sets.end()) set = sets.insert(set, {&entry->constants, {}});
-            set->second.push_back(entry);
-        }
-        double least = 0;
-        bool found = false;
-        for (const auto& [constants, entries] : sets) {
-            auto [at, is_new] = modules_.try_emplace(*constants);
-            if (is_new) {
-                if (auto made = KernelModule::from_text(file_, text_, *constants); made) at->second = *std::move(made);
-            }
-            const auto taken = at->second ? accepted(at->second->ir(), kernel, arguments) : std::nullopt;
-            if (!taken) continue;
-            const auto signature = find_signature(at->second->ir(), kernel);
-            const auto us = signature && taken->variant ? predicted_us(entries, *signature, *taken->variant, taken->sizes, multiprocessors_)
-                                                        : std::nullopt;
-            if (found && !(us && *us < least)) continue;
-            found = true;
-            chosen = at->second.get();
-            least = us.value_or(0);                               // a program, or data without times: the nearest shape's it is
-            if (entries.front()->sizes == untuned->sizes) break;  // tuned itself, and this is its fastest
-        }
-    }
+    if (const auto known = picked_.find(key); known != picked_.end()) return known->second;
+    const Picked chosen = choose_set(kernel, arguments);
     if (picked_.size() >= 4096) picked_.clear();  // a caller whose shapes never come back
     picked_.emplace(key, chosen);
-    return *chosen;
+    return chosen;
 }
 
 }  // namespace tw::runtime

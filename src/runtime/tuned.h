@@ -56,23 +56,39 @@ std::vector<const TunedEntry*> comparable(std::vector<const TunedEntry*> entries
 std::optional<double> predicted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel& kernel,
                                    const std::map<std::string, std::int64_t>& sizes, int multiprocessors);
 
+// The same for a program, of whose launches nothing is known but the work of the whole: the time grows with what it computes or moves.
+std::optional<double> predicted_program_us(const std::vector<const TunedEntry*>& entries, const Signature& signature,
+                                           const std::map<std::string, std::int64_t>& sizes);
+
+// Those that a caller who chose some constants could have meant: entries that have these values for them.
+TunedFile agreeing(TunedFile tuned, const lower::ConstValues& given);
+
 // The kernel file with its own constants, and one module for each set of tuned constants that was needed so far.
 class TunedModules {
 public:
-    // `text` is what the file holds.
-    TunedModules(std::string file, std::string text, KernelModule& untuned, TunedFile tuned);
+    // `text` is what the file holds; `given` what the caller chose, which every entry of `tuned` agrees with. Without a GPU the choice is
+    // that of the GPU that the entries are for.
+    TunedModules(std::string file, std::string text, KernelModule& untuned, TunedFile tuned, lower::ConstValues given = {});
 
-    // The module to launch `kernel` from, and with which the arguments are known to fit: first from the tuned ones, else the untuned.
-    KernelModule& pick(const std::string& kernel, const LaunchArguments& arguments);
+    struct Picked {
+        KernelModule* module = nullptr;  // with which the arguments are known to fit, if with any: a tuned one, else the untuned
+        lower::ConstValues constants;
+        std::optional<double> us;  // by the tuned data
+    };
+    Picked pick(const std::string& kernel, const LaunchArguments& arguments);
 
 private:
+    Picked choose_set(const std::string& kernel, const LaunchArguments& arguments);
+    KernelModule* module_with(const lower::ConstValues& constants);  // null: the language rejects it
+
     std::string file_, text_, gpu_;
     int multiprocessors_ = 0;
     KernelModule& untuned_;
     TunedFile tuned_;
+    lower::ConstValues given_;
     std::mutex guard_;
-    std::map<lower::ConstValues, std::unique_ptr<KernelModule>> modules_;                // null: rejected
-    std::map<std::pair<std::string, std::vector<std::int64_t>>, KernelModule*> picked_;  // by kernel and sizes
+    std::map<lower::ConstValues, std::unique_ptr<KernelModule>> modules_;         // null: rejected
+    std::map<std::pair<std::string, std::vector<std::int64_t>>, Picked> picked_;  // by kernel, types and sizes
 };
 
 // The variant of the kernel that takes the arguments, and the sizes they mean; for a program no variant.

@@ -1,0 +1,4 @@
+"""python -m tilewright is the program."""
+from ._program import main
+
+main()

@@ -1,0 +1,114 @@
+"""The little that the operations need of an array library: torch, or numpy where there is no torch."""
+import sys
+
+_TO_TORCH = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64", "i32": "int32", "i64": "int64"}
+
+
+class TorchArrays:
+    """torch.Tensor, on a GPU or on the CPU."""
+
+    def __init__(self, torch):
+        self.torch = torch
+        self.name_of = {getattr(torch, long): short for short, long in _TO_TORCH.items()}
+        self.name_of.update({getattr(torch, long): short for long, short in (("float8_e4m3fn", "e4m3"), ("float8_e5m2", "e5m2"), ("int8", "i8"), ("uint8", "u8"), ("bool", "bool")) if hasattr(torch, long)})
+
+    def dtype(self, x):
+        return self.name_of.get(x.dtype, str(x.dtype))
+
+    def empty(self, shape, dtype, like):
+        return self.torch.empty(shape, dtype=getattr(self.torch, _TO_TORCH[dtype]), device=like.device)
+
+    def full(self, shape, value, dtype, like):
+        return self.torch.full(shape, value, dtype=getattr(self.torch, _TO_TORCH[dtype]), device=like.device)
+
+    def cast(self, x, dtype):
+        return x.to(getattr(self.torch, _TO_TORCH[dtype]))
+
+    def contiguous(self, x):
+        # A view may begin anywhere; kernels read whole vectors of 16 bytes.
+        x = x.contiguous()
+        return x.clone() if x.numel() and x.data_ptr() % 16 else x
+
+    def is_contiguous(self, x):
+        return x.is_contiguous()
+
+    def transposed(self, x):
+        return x.transpose(-1, -2)
+
+    def moved(self, x, source, target):
+        return x.movedim(source, target)
+
+    def size(self, x):
+        return x.numel()
+
+    def key(self, x):
+        return (x.dtype, x.shape, x.stride())
+
+
+class NumpyArrays:
+    """numpy.ndarray: the CPU's memory, in the types that numpy has."""
+
+    _NAMES = {"float32": "f32", "float16": "f16", "float64": "f64", "int32": "i32", "int64": "i64", "int8": "i8", "uint8": "u8", "bool": "bool"}
+
+    def __init__(self, numpy):
+        self.numpy = numpy
+
+    def dtype(self, x):
+        return self._NAMES.get(str(x.dtype), str(x.dtype))
+
+    def empty(self, shape, dtype, like):
+        # Room to begin at a multiple of 16 bytes, which numpy does not promise.
+        import math
+
+        kind = self.numpy.dtype(_TO_TORCH[dtype])
+        room = self.numpy.empty(math.prod(shape) * kind.itemsize + 16, self.numpy.uint8)
+        begin = -room.ctypes.data % 16
+        return room[begin:begin + math.prod(shape) * kind.itemsize].view(kind).reshape(shape)
+
+    def full(self, shape, value, dtype, like):
+        out = self.empty(shape, dtype, like)
+        out[...] = value
+        return out
+
+    def cast(self, x, dtype):
+        return self.contiguous(x.astype(_TO_TORCH[dtype]))
+
+    def contiguous(self, x):
+        if x.flags.c_contiguous and x.ctypes.data % 16 == 0 and x.flags.writeable:
+            return x
+        out = self.empty(x.shape, self.dtype(x), x)
+        out[...] = x
+        return out
+
+    def is_contiguous(self, x):
+        return x.flags.c_contiguous
+
+    def transposed(self, x):
+        return x.swapaxes(-1, -2)
+
+    def moved(self, x, source, target):
+        return self.numpy.moveaxis(x, source, target)
+
+    def size(self, x):
+        return x.size
+
+    def key(self, x):
+        return (str(x.dtype), x.shape, x.strides)
+
+
+_known = {}
+
+
+def arrays_of(x):
+    """The library of an argument."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        if "torch" not in _known:
+            _known["torch"] = TorchArrays(torch)
+        return _known["torch"]
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(x, numpy.ndarray):
+        if "numpy" not in _known:
+            _known["numpy"] = NumpyArrays(numpy)
+        return _known["numpy"]
+    raise TypeError(f"a torch tensor or a numpy array is expected, {type(x).__name__} was given")

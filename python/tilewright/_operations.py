@@ -1,0 +1,80 @@
+"""The registry of tilewright.ops: one function an operation, the same under torch.ops.tilewright."""
+import functools
+
+from . import _dispatch
+from ._dispatch import Unfit
+from ._library import TilewrightError
+
+_found_torch = None
+OPERATIONS = {}  # name: (function, schema)
+
+
+def _operation(schema):
+    """Registers a function as an operation. Its schema is torch.library's; the last argument of the function is always `strict`."""
+
+    def register(function):
+        name = function.__name__.rstrip("_")
+        OPERATIONS[name] = (function, schema)
+
+        @functools.wraps(function)
+        def call(*given, **named):
+            torch = _torch()
+            if torch is not None:
+                if torch.compiler.is_compiling():
+                    return getattr(torch.ops.tilewright, name)(*given, **named)
+                values = (*given, *named.values())
+                grad = torch.is_grad_enabled()
+                for v in values:
+                    if isinstance(v, torch.Tensor) and ((grad and v.requires_grad) or type(v) not in (torch.Tensor, torch.nn.Parameter)):
+                        return getattr(torch.ops.tilewright, name)(*given, **named)
+            return function(*given, **named)
+
+        call.__name__ = call.__qualname__ = name
+        return call
+
+    return register
+
+
+def _torch():
+    return _found_torch
+
+
+def _take_torch(torch):
+    global _found_torch
+    _found_torch = torch
+
+
+def _or_torch(name, strict, ours, theirs):
+    """`ours`, or what torch makes of it where no kernel fits."""
+    try:
+        return ours()
+    except Unfit as reason:
+        if strict or _torch() is None:
+            raise TilewrightError(1, f"tilewright.ops.{name}: no kernel takes these arguments: {reason}") from None
+        _dispatch.left_to_torch(name, str(reason))
+        return theirs()
+
+
+def _axis(dim, rank, name):
+    if not -rank <= dim < rank:
+        raise TilewrightError(1, f"{name}: there is no dimension {dim} in a tensor of {rank}")
+    return dim % rank
+
+
+def _rows(x, arrays):
+    return arrays.contiguous(x.reshape(-1, x.shape[-1]))
+
+
+def _taken(x, arrays):
+    dtype = arrays.dtype(x)
+    if dtype not in ("bf16", "f32"):
+        raise Unfit(f"bf16 or f32 is taken, this is {dtype}")
+    return dtype
+
+
+def _vector(given, value, x, dtype, arrays):
+    if given is None:
+        return arrays.full((x.shape[-1],), value, dtype, x)
+    if arrays.dtype(given) != dtype:
+        raise Unfit(f"weight and bias have the type of x, {dtype}, not {arrays.dtype(given)}")
+    return arrays.contiguous(given)

@@ -1,0 +1,73 @@
+"""Verdicts: the program's check of a file, and what it recorded about earlier ones.
+
+`tilewright check` writes what it found into the cache folder, under a digest of the program's version, the file's text and the constants. So a kernel
+that was checked on the command line is known here, and a changed one is not.
+"""
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+
+from . import _paths
+from ._library import TilewrightError, version
+
+
+class CheckResult:
+    """What a check said: `verdict`, its text as the command line has it, and its JSON. True where everything is proved."""
+
+    def __init__(self, verdict, text, data):
+        self.verdict, self.text, self.json = verdict, text, data
+
+    def __bool__(self):
+        return self.verdict == "proved"
+
+    def __str__(self):
+        return self.text
+
+    def __repr__(self):
+        return f"<check: {self.verdict}>"
+
+
+def _text_of(file, source):
+    if source is not None:
+        return source
+    with open(file, encoding="utf-8") as f:
+        return f.read()
+
+
+def _record(file, constants, source):
+    named = ",".join(f"{n}={constants[n]}" for n in sorted(constants))
+    digest = hashlib.sha256(b"\0".join(part.encode() for part in (version(), named, _text_of(file, source)))).hexdigest()
+    return os.path.join(_paths.cache(), "verdicts", digest + ".json")
+
+
+def recorded(file, constants, kernel, source=None):
+    """The verdict of an earlier check, or None."""
+    try:
+        with open(_record(file, constants, source), encoding="utf-8") as f:
+            return json.load(f)["kernels"].get(kernel)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def check(file, constants, kernel, source=None, search=None, audit=None, timeout=600):
+    """Runs `tilewright check`; see docs/verifier.md for its options and its JSON."""
+    program = _paths.program()
+    if program is None:
+        raise TilewrightError(2, "the tilewright program was not found\n  fix: build it (make), or set TILEWRIGHT_PROGRAM")
+    with tempfile.TemporaryDirectory() as folder:
+        if source is not None:
+            file = os.path.join(folder, os.path.basename(file))
+            with open(file, "w", encoding="utf-8") as f:
+                f.write(source)
+        words = [program, "check", file, "--json"]
+        words += ["--kernel", kernel] if kernel else []
+        words += [w for n, v in constants.items() for w in ("--set", f"{n}={v}")]
+        words += [w for name, value in (("--search", search), ("--audit", audit)) if value is not None for w in (name, str(value))]
+        ran = subprocess.run(words, capture_output=True, text=True, timeout=timeout)
+    try:
+        data = json.loads(ran.stdout)
+        return CheckResult(data["verdict"], data["text"], data)
+    except (ValueError, KeyError):
+        raise TilewrightError(1, (ran.stderr or ran.stdout).strip()) from None

@@ -1,0 +1,136 @@
+"""The operations as torch.ops.tilewright.*: shapes for tracing, gradients where kernels make them."""
+import torch
+
+_library = torch.library.Library("tilewright", "DEF")
+
+
+def _shape_of_matmul(a, b, *_, **__):
+    return a.new_empty((*a.shape[:-1], b.shape[-1]))
+
+
+def _without(x, dim, keepdim=False, dtype=None):
+    if dim is None:
+        shape = (1,) * x.ndim if keepdim else ()
+    else:
+        axis = dim % x.ndim
+        shape = (*x.shape[:axis], *((1,) if keepdim else ()), *x.shape[axis + 1:])
+    return x.new_empty(shape, dtype=dtype or x.dtype)
+
+
+def _same(x, *_, **__):
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _along(x, dim=-1, **_):
+    """Rows are moved last and back: the strides of the result tell."""
+    axis = dim % x.ndim
+    if axis == x.ndim - 1:
+        return x.new_empty(x.shape)
+    return x.new_empty(x.movedim(axis, -1).shape).movedim(-1, axis)
+
+
+# What an operation gives for tensors that only have a shape.
+_FAKE = {
+    "matmul": _shape_of_matmul,
+    "linear": lambda x, weight, *_, **__: x.new_empty((*x.shape[:-1], weight.shape[0])),
+    "matmul_gated": lambda x, gate, up, **_: x.new_empty((*x.shape[:-1], gate.shape[0])),
+    "attention": lambda q, k, v, **_: q.new_empty(q.shape),
+    "attention_with_lse": lambda q, k, v, **_: (q.new_empty(q.shape), q.new_empty(q.shape[:-1], dtype=torch.float32)),
+    "softmax": _along,
+    "cumsum": _along,
+    "cumprod": _along,
+    "logsumexp": lambda x, dim=-1, **_: _without(x, dim),
+    "argmax": lambda x, dim=-1, **_: _without(x, dim, dtype=torch.int64),
+    "argmin": lambda x, dim=-1, **_: _without(x, dim, dtype=torch.int64),
+    "layernorm": _same,
+    "rmsnorm": _same,
+    "rmsnorm_residual": lambda x, residual, *_, **__: (x.new_empty(x.shape), x.new_empty(x.shape)),
+    "cross_entropy": lambda logits, target, reduction="mean", **_: logits.new_empty(target.shape if reduction == "none" else (), dtype=torch.float32),
+    "sum": lambda x, dim=None, keepdim=False, **_: _without(x, dim, keepdim),
+    "mean": lambda x, dim=None, keepdim=False, **_: _without(x, dim, keepdim),
+    "max": lambda x, dim=None, keepdim=False, **_: _without(x, dim, keepdim),
+    "min": lambda x, dim=None, keepdim=False, **_: _without(x, dim, keepdim),
+    "transpose": lambda x, **_: x.new_empty((*x.shape[:-2], x.shape[-1], x.shape[-2])),
+    "rope": lambda x, cosine, sine, **_: x.new_empty(x.shape),
+    "relu": _same,
+    "silu": _same,
+    "sigmoid": _same,
+    "gelu": _same,
+    "swiglu": lambda x, **_: x.new_empty((*x.shape[:-1], x.shape[-1] // 2)),
+    "bias_gelu": _same,
+    "grouped_gemm": lambda x, w, ends, **_: x.new_empty((x.shape[0], w.shape[-2])),
+    "gathered_gemm": lambda x, w, rows, ends, **_: x.new_empty((rows.shape[0], w.shape[-2])),
+    "gathered_swiglu": lambda x, w, rows, ends, **_: x.new_empty((rows.shape[0], w.shape[-2])),
+}
+
+
+def _no_gradient(name):
+    def setup_context(ctx, inputs, output, keyword_only_inputs=None):
+        pass
+
+    def backward(ctx, *grads):
+        raise NotImplementedError(f"tilewright.ops.{name} has no backward kernel\n  fix: call it under torch.no_grad(), or use torch's own operation where gradients are needed")
+
+    return setup_context, backward
+
+
+def _sum_to(grad, shape):
+    """The gradient of something that was broadcast to the result."""
+    grad = grad.reshape(-1, *grad.shape[-len(shape):]) if len(shape) < grad.ndim else grad
+    return grad.sum(0) if grad.ndim > len(shape) else grad
+
+
+def _matmul_setup(ctx, inputs, output, keyword_only_inputs=None):
+    a, b, bias, activation, residual, row_scale, column_scale = (*inputs, *[None] * 7)[:7]
+    ctx.save_for_backward(a, b)
+    ctx.bias_shape = None if bias is None else bias.shape
+    ctx.plain = activation is None and row_scale is None and column_scale is None
+
+
+def _matmul_gradient(ctx, grad):
+    a, b = ctx.saved_tensors
+    if not ctx.plain:
+        raise NotImplementedError("tilewright.ops.matmul has no backward for an activation or a scale in its epilogue\n  fix: apply them after the product")
+    product = torch.ops.tilewright.matmul
+    grad_a = grad_b = grad_bias = None
+    if ctx.needs_input_grad[0]:
+        grad_a = product(grad, b.transpose(-1, -2))
+    if ctx.needs_input_grad[1]:
+        flat = b.ndim == 2
+        rows, grads = (a.reshape(-1, a.shape[-1]), grad.reshape(-1, grad.shape[-1])) if flat else (a, grad)
+        grad_b = product(rows.transpose(-1, -2), grads)
+    if ctx.needs_input_grad[2]:
+        grad_bias = _sum_to(grad, ctx.bias_shape)
+    return grad_a, grad_b, grad_bias, None, grad if ctx.needs_input_grad[4] else None, None, None
+
+
+def _linear_setup(ctx, inputs, output, keyword_only_inputs=None):
+    x, weight, bias, activation, residual = (*inputs, *[None] * 5)[:5]
+    ctx.save_for_backward(x, weight)
+    ctx.plain = activation is None
+
+
+def _linear_gradient(ctx, grad):
+    x, weight = ctx.saved_tensors
+    if not ctx.plain:
+        raise NotImplementedError("tilewright.ops.linear has no backward for an activation in its epilogue\n  fix: apply it after the product")
+    product = torch.ops.tilewright.matmul
+    grads, rows = grad.reshape(-1, grad.shape[-1]), x.reshape(-1, x.shape[-1])
+    grad_x = product(grad, weight) if ctx.needs_input_grad[0] else None
+    grad_weight = product(grads.transpose(0, 1), rows) if ctx.needs_input_grad[1] else None
+    return grad_x, grad_weight, grads.sum(0) if ctx.needs_input_grad[2] else None, None, grad if ctx.needs_input_grad[4] else None
+
+
+def register(operations):
+    for name, (function, schema) in operations.items():
+        _library.define(name + schema)
+        for key in ("CUDA", "CPU"):
+            _library.impl(name, function, key)
+        torch.library.register_fake(f"tilewright::{name}", _FAKE[name], lib=_library)
+        if name == "matmul":
+            torch.library.register_autograd(f"tilewright::{name}", _matmul_gradient, setup_context=_matmul_setup, lib=_library)
+        elif name == "linear":
+            torch.library.register_autograd(f"tilewright::{name}", _linear_gradient, setup_context=_linear_setup, lib=_library)
+        else:
+            setup_context, backward = _no_gradient(name)
+            torch.library.register_autograd(f"tilewright::{name}", backward, setup_context=setup_context, lib=_library)

@@ -1,0 +1,34 @@
+#include "runtime/verdicts.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/digest.h"
+#include "base/input.h"
+#include "base/text.h"
+#include "runtime/cubin_cache.h"
+
+namespace tw::runtime {
+
+void record_verdicts(const std::string& text, const lower::ConstValues& constants, const std::map<std::string, std::string>& verdicts) {
+    const std::filesystem::path folder = CubinCache::standard().folder();
+    if (folder.empty() || verdicts.empty()) return;
+    std::string named;
+    for (const auto& [name, value] : constants) named += (named.empty() ? "" : ",") + name + "=" + value.text();
+    const std::string key = digest_hex(std::string(TW_VERSION) + '\0' + named + '\0' + text);
+    std::error_code ignored;
+    std::filesystem::create_directories(folder / "verdicts", ignored);
+    const std::filesystem::path path = folder / "verdicts" / (key + ".json");
+    nlohmann::json record = {{"schema", "tilewright verdicts 1"}, {"kernels", nlohmann::json::object()}};
+    if (std::filesystem::exists(path, ignored)) {
+        try {
+            if (const auto known = read_file(path.string())) record["kernels"] = parse_json(*known).at("kernels");
+        } catch (const nlohmann::json::exception&) {  // damaged: written anew
+            record["kernels"] = nlohmann::json::object();
+        }
+    }
+    for (const auto& [name, verdict] : verdicts) record["kernels"][name] = verdict;
+    (void)write_file_atomically(path.string(), record.dump(1) + "\n");
+}
+
+}  // namespace tw::runtime
