@@ -38,8 +38,8 @@ struct Stated {
 
 class StatedRounding {
 public:
-    StatedRounding(RoundingArithmetic& arithmetic, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds)
-        : a_(arithmetic), tensors_(tensors), holds_(holds) {}
+    StatedRounding(RoundingArithmetic& arithmetic, const std::vector<ir::Tensor>& tensors, const TensorBounds& holds, std::int64_t launch)
+        : a_(arithmetic), tensors_(tensors), holds_(holds), launch_(launch) {}
 
     const Stated& of(const Term& t) {
         const auto known = known_.find(t.get());
@@ -50,16 +50,8 @@ public:
 private:
     Stated made(const Term& t) {
         switch (t->kind) {
-            case TermKind::element: {
-                const auto n = static_cast<std::size_t>(t->id);
-                std::vector<std::int64_t> key = {100, t->id};
-                for (const ir::Expr& e : t->indices) key.push_back(static_cast<std::int64_t>(e->hash));
-                Stated s{a_.leaf(tensors_[n].dtype, a_.numbers.of(key)), DType::F32};
-                if (const auto it = holds_.find(t->id); it != holds_.end())
-                    s.value.bound = it->second.bound, s.value.exact = it->second.exact;
-                return s;
-            }
-            case TermKind::scalar: return {a_.leaf(DType::F32, a_.numbers.of({101, t->id})), DType::F32};
+            case TermKind::element: return element(t);
+            case TermKind::scalar: return {a_.leaf(DType::F32, a_.numbers.of({101, t->id, launch_})), DType::F32};
             case TermKind::constant: return {a_.constant(t->number, DType::F64), DType::F64};
             case TermKind::index:
                 return {a_.leaf(DType::I64, a_.numbers.of({102, static_cast<std::int64_t>(t->indices[0]->hash)})), DType::F64};
@@ -73,6 +65,24 @@ private:
             case TermKind::apply: return applied(t);
         }
         return {};
+    }
+
+    Stated element(const Term& t) {
+        const auto n = static_cast<std::size_t>(t->id);
+        std::vector<std::int64_t> key = {100, t->id, launch_};
+        for (const ir::Expr& e : t->indices) key.push_back(static_cast<std::int64_t>(e->hash));
+        Stated s{a_.leaf(tensors_[n].dtype, a_.numbers.of(key)), DType::F32};
+        const auto it = holds_.find(t->id);
+        if (it == holds_.end()) return s;
+        s.value.bound = it->second.bound, s.value.exact = it->second.exact;
+        if (!it->second.whole.known) return s;
+        // Elements that two equations of one launch give for the same variables in the same order, read at the same place, belong together.
+        std::vector<std::int64_t> how = {103, launch_};
+        how.insert(how.end(), it->second.place.begin(), it->second.place.end());
+        for (const ir::Expr& e : t->indices) how.push_back(static_cast<std::int64_t>(e->hash));
+        const Rounded whole = a_.moved(it->second.whole, a_.numbers.of(how));
+        s.value.bound = whole.bound, s.value.parts = whole.parts, s.value.only_parts = whole.only_parts;
+        return s;
     }
 
     Stated folded(const Term& t) {
@@ -139,6 +149,7 @@ private:
     RoundingArithmetic& a_;
     const std::vector<ir::Tensor>& tensors_;
     const TensorBounds& holds_;
+    std::int64_t launch_;
     std::map<const ir::TermNode*, Stated> known_;
 };
 
@@ -176,14 +187,21 @@ bool states_f64(const ir::Computes& computes, const std::vector<ir::Tensor>& ten
 }
 
 Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& e, const std::vector<ir::Tensor>& tensors,
-                     const TensorBounds& holds) {
-    StatedRounding terms(arithmetic, tensors, holds);
+                     const TensorBounds& holds, std::int64_t launch) {
+    StatedRounding terms(arithmetic, tensors, holds, launch);
     Rounded v = terms.of(e.value).value;
     const DType type = tensors[static_cast<std::size_t>(e.output)].dtype;
     if (is_float(type) && !v.exact.in(type) && (type != DType::F32 || states_f64({{e}, {}}, tensors))) v = arithmetic.cast(type, v);
-    Held held{arithmetic.settled(v).bound, v.exact};
+    Held held{arithmetic.settled(v).bound, v.exact, {}, {}};
     if (!held.exact.in(type)) held.exact = {type};
     held.bound.direct = held.bound.inside = {};
+    if (v.only_parts && e.output_starts.empty()) {
+        held.whole = v;
+        held.whole.bound.direct = held.whole.bound.inside = {};
+        for (Parts& p : held.whole.parts) p.base.direct = p.base.inside = {};
+        held.place = {launch};
+        held.place.insert(held.place.end(), e.output_vars.begin(), e.output_vars.end());
+    }
     return held;
 }
 
@@ -223,9 +241,13 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
     std::vector<Obligation> result;
     TensorBounds holds;
     const Trips trips;
+    Numbers numbers;  // of all launches: parts of a number may lie in two buffers
+    std::int64_t number = 0;
     for (const ir::Launch& launch : program.launches) {
+        ++number;
         const ir::Kernel& kernel = module.kernels[static_cast<std::size_t>(launch.kernel)];
         RoundingArithmetic arithmetic(states_f64(kernel.computes, kernel.tensors));
+        arithmetic.numbers = std::move(numbers);
         std::map<int, int> actual;  // tensor of the kernel -> of the program
         TensorBounds given;
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
@@ -236,15 +258,16 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
         }
         TensorBounds after;
         for (const ir::Equation& e : kernel.computes.equations) {
-            const Held b = stated_rounding(arithmetic, e, kernel.tensors, given);
+            const Held b = stated_rounding(arithmetic, e, kernel.tensors, given, number);
             auto [it, fresh] = after.try_emplace(actual[e.output], b);
-            if (!fresh) it->second = {either(it->second.bound, b.bound), wider(it->second.exact, b.exact)};
+            if (!fresh) it->second = {either(it->second.bound, b.bound), wider(it->second.exact, b.exact), {}, {}};
         }
         for (auto& [tensor, held] : after) holds[tensor] = std::move(held);
+        numbers = std::move(arithmetic.numbers);
     }
-    RoundingArithmetic arithmetic(states_f64(program.computes, program.tensors));
+    RoundingArithmetic stated(states_f64(program.computes, program.tensors));
     for (const ir::Equation& e : program.computes.equations) {
-        const Bound allowed = stated_rounding(arithmetic, e, program.tensors).bound;
+        const Bound allowed = stated_rounding(stated, e, program.tensors).bound;
         result.push_back(precision_obligation(program.tensors[static_cast<std::size_t>(e.output)].name, program.loc, holds[e.output].bound,
                                               allowed, trips));
         result.back().text = fmt::format("the launches together: {}", result.back().text);

@@ -20,4 +20,7 @@ void note_run(const std::string& file, const ir::Kernel& kernel, const std::stri
 // Are the cases of this file, with their constants, in the table of kernels_test.cpp? Then all of its kernels are.
 bool in_numbered_table(const std::string& stem);
 
+// Are its cases in model_kernels_test.cpp?
+bool in_model_table(const std::string& stem);
+
 }  // namespace tw::testing_kernels

@@ -178,6 +178,7 @@ TEST(ShippedKernels, EveryFileIsInTheTable) {
     for (const auto& entry : std::filesystem::directory_iterator(repository("kernels"))) {
         if (entry.path().extension() != ".py") continue;
         const std::string stem = entry.path().stem().string();
+        if (testing_kernels::in_model_table(stem)) continue;
         const auto all = kernels_of("kernels/" + stem + ".py");
         const std::size_t kernels = all.size();
         const bool has_variants = std::any_of(all.begin(), all.end(), [](const ir::Kernel& k) { return !k.variant.empty(); });

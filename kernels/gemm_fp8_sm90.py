@@ -1,0 +1,249 @@
+"""GEMM of fp8 (e4m3) numbers for Hopper, with scales: of the tensors, of rows and columns, or of 128 x 128 blocks.
+
+The matrix unit adds products of fp8 in 13 bits. gemm_fp8_fast leaves a sum there from the first k to the last and says so in what it computes. The others move it to f32
+every 128 steps of k: a partial sum has registers of its own, so a consumer has 128 rows in two halves, and one half's sum is added while the other consumer multiplies.
+"""
+import tilewright as tw
+from tilewright import bf16, e4m3, f32
+
+M, N, K, NB, KB = tw.sizes("M N K NB KB")
+
+
+@tw.inline
+def produce(ring, sA, sB, A, B, BM, BN, GROUP):
+    for bm, bn in tw.tiles(M, N, BM, BN, group=GROUP):
+        for kt in tw.range(tw.cdiv(K, 128)):
+            slot = ring.acquire()
+            tw.tma_load(sA[slot], A[bm * BM, kt * 128], on=ring.full(slot))
+            tw.tma_load(sB[slot], B[bn * BN, kt * 128], on=ring.full(slot))
+
+
+@tw.inline
+def put(C, sC, done, x, row, column):
+    """Stores a 64 x 64 chunk through a staging buffer whose store before last has been read."""
+    tw.tma_store_wait(1, read=True)
+    done.sync()
+    tw.store(sC, x)
+    tw.fence_async()
+    done.sync()
+    tw.tma_store(C[row, column], sC)
+    tw.tma_store_commit()
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="gemm_fp8_fast",
+    computes="C[m, n] = bf16(sa * sb * sum(k, bf16(A[m, k]) * bf16(B[n, k])))",
+    dependent_launch=DEPENDENT,
+)
+def gemm_fp8_fast(
+    A: tw.Tensor(e4m3, M, K),
+    B: tw.Tensor(e4m3, N, K),
+    sa: tw.Tensor(f32),
+    sb: tw.Tensor(f32),
+    C: tw.Tensor(bf16, M, N),
+    DEFERRED: tw.each(1, 0),  # a tile is stored after the next one's first k blocks, where there are as many as chunks of columns
+    BN: tw.const(128, 256) = 256,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+    DEPENDENT: tw.const(0, 1) = 0,
+):
+    """Sums stay in the matrix unit, in 13 bits: what `use_fast_accum=True` asks of the libraries."""
+    tw.assume(K % 16 == 0)
+    tw.assume(N % 8 == 0)
+    if DEFERRED:
+        tw.assume(K > (BN // 64 - 1) * 128)
+    sA = tw.shared(e4m3, (STAGES, 128, 128), swizzle=128)
+    sB = tw.shared(e4m3, (STAGES, BN, 128), swizzle=128)
+    sC = tw.shared(bf16, (2, 2, 64, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        produce(ring, sA, sB, A, B, 128, BN, GROUP)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        scale = tw.load(sa) * tw.load(sb)
+        if DEFERRED:
+            acc = tw.zeros(f32, (64, BN))
+            held = tw.zeros(bf16, (64, BN))  # the finished tile, its first row and column, and whether there is one
+            row = 0
+            column = 0
+            holds = 0
+            for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+                for j in tw.unroll(BN // 64):
+                    slot = ring.wait()
+                    tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T, zero=j == 0)
+                    tw.wgmma_wait(1)
+                    if j > 0:
+                        ring.release(keep=1)
+                    if holds == 1:
+                        put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
+                for kt in tw.range(BN // 64, tw.cdiv(K, 128)):
+                    slot = ring.wait()
+                    tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+                    tw.wgmma_wait(1)
+                    ring.release(keep=1)
+                tw.wgmma_wait(0)
+                ring.release()
+                held = (acc * scale).to(bf16)
+                row = bm * 128 + w * 64
+                column = bn * BN
+                holds = 1
+            if holds == 1:
+                for j in tw.unroll(BN // 64):
+                    put(C, sC[w, j % 2], done, held[:, j * 64 : j * 64 + 64], row, column + j * 64)
+        else:
+            for bm, bn in tw.tiles(M, N, 128, BN, group=GROUP):
+                acc = tw.zeros(f32, (64, BN))
+                for kt in tw.range(tw.cdiv(K, 128)):
+                    slot = ring.wait()
+                    tw.wgmma(acc, sA[slot, w * 64 : (w + 1) * 64, :], sB[slot].T)
+                    tw.wgmma_wait(1)
+                    ring.release(keep=1)
+                tw.wgmma_wait(0)
+                ring.release()
+                for j in tw.unroll(BN // 64):
+                    put(C, sC[w, j % 2], done, (acc[:, j * 64 : j * 64 + 64] * scale).to(bf16), bm * 128 + w * 64, bn * BN + j * 64)
+        tw.tma_store_wait(0)
+
+
+@tw.inline
+def finish_tensor(x, sa, sb, row, column):
+    return x * (tw.load(sa) * tw.load(sb))
+
+
+@tw.inline
+def finish_rows(x, sa, sb, row, column):
+    rows = tw.load(sa[row : row + 64], fill=0.0)
+    columns = tw.load(sb[column : column + 64], fill=0.0)
+    return x * rows[:, None] * columns[None, :]
+
+
+@tw.inline
+def promoted(A, B, sa, sb, C, finish, STAGES, GROUP):
+    """256 x 128 tiles; a consumer has 128 rows. `finish` applies the scales."""
+    sA = tw.shared(e4m3, (STAGES, 256, 128), swizzle=128)
+    sB = tw.shared(e4m3, (STAGES, 128, 128), swizzle=128)
+    sC = tw.shared(bf16, (2, 128, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        produce(ring, sA, sB, A, B, 256, 128, GROUP)
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        part = tw.zeros(f32, (64, 128))
+        for bm, bn in tw.tiles(M, N, 256, 128, group=GROUP):
+            row = bm * 256 + w * 128
+            upper = tw.zeros(f32, (64, 128))
+            lower = tw.zeros(f32, (64, 128))
+            for kt in tw.range(tw.cdiv(K, 128)):
+                slot = ring.wait()
+                tw.wgmma(part, sA[slot, w * 128 : w * 128 + 64, :], sB[slot].T, zero=True)
+                tw.wgmma_wait(0)
+                upper = upper + part
+                tw.wgmma(part, sA[slot, w * 128 + 64 : w * 128 + 128, :], sB[slot].T, zero=True)
+                tw.wgmma_wait(0)
+                ring.release()
+                lower = lower + part
+            for j in tw.unroll(2):
+                column = bn * 128 + j * 64
+                tw.tma_store_wait(0, read=True)
+                done.sync()
+                tw.store(sC[w, 0:64, :], finish(upper[:, j * 64 : j * 64 + 64], sa, sb, row, column).to(bf16))
+                tw.store(sC[w, 64:128, :], finish(lower[:, j * 64 : j * 64 + 64], sa, sb, row + 64, column).to(bf16))
+                tw.fence_async()
+                done.sync()
+                tw.tma_store(C[row, column], sC[w])
+                tw.tma_store_commit()
+        tw.tma_store_wait(0)
+
+
+@tw.kernel(target="sm_90a", name="gemm_fp8", computes="C[m, n] = bf16(sa * sb * sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
+def gemm_fp8(
+    A: tw.Tensor(e4m3, M, K),
+    B: tw.Tensor(e4m3, N, K),
+    sa: tw.Tensor(f32),
+    sb: tw.Tensor(f32),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+    DEPENDENT: tw.const(0, 1) = 0,
+):
+    """One scale for each tensor."""
+    tw.assume(K % 16 == 0)
+    tw.assume(N % 8 == 0)
+    promoted(A, B, sa, sb, C, finish_tensor, STAGES, GROUP)
+
+
+@tw.kernel(target="sm_90a", name="gemm_fp8_rows", computes="C[m, n] = bf16(sa[m] * sb[n] * sum(k, f32(A[m, k]) * f32(B[n, k])))", dependent_launch=DEPENDENT)
+def gemm_fp8_rows(
+    A: tw.Tensor(e4m3, M, K),
+    B: tw.Tensor(e4m3, N, K),
+    sa: tw.Tensor(f32, M),
+    sb: tw.Tensor(f32, N),
+    C: tw.Tensor(bf16, M, N),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+    DEPENDENT: tw.const(0, 1) = 0,
+):
+    """A scale for each row of A and each row of B."""
+    tw.assume(K % 16 == 0)
+    tw.assume(N % 8 == 0)
+    promoted(A, B, sa, sb, C, finish_rows, STAGES, GROUP)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="gemm_fp8_blocks",
+    computes="C[m, c, n] = bf16(sum(b, sa[b, m] * sb[c, b] * sum(k, f32(A[m, b, k]) * f32(B[c, n, b, k]))))",
+    dependent_launch=DEPENDENT,
+)
+def gemm_fp8_blocks(
+    A: tw.Tensor(e4m3, M, KB, 128),
+    B: tw.Tensor(e4m3, NB, 128, KB, 128),
+    sa: tw.Tensor(f32, KB, M),  # of 128 elements of a row; those of one place in all rows are neighbours
+    sb: tw.Tensor(f32, NB, KB),  # of 128 x 128 elements
+    C: tw.Tensor(bf16, M, NB, 128),
+    STAGES: tw.const(2, 3, 4) = 4,
+    GROUP: tw.const(1, 4, 8, 16) = 8,
+    DEPENDENT: tw.const(0, 1) = 0,
+):
+    """A scale for every 128 elements of a row of A and every 128 x 128 of B: activations and weights of DeepSeek's form. K = 128 KB and N = 128 NB: a matrix
+    of rows of K elements is the same memory."""
+    sA = tw.shared(e4m3, (STAGES, 256, 128), swizzle=128)
+    sB = tw.shared(e4m3, (STAGES, 128, 128), swizzle=128)
+    sC = tw.shared(bf16, (2, 128, 64), swizzle=128)
+    ring = tw.pipeline(STAGES, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, NB, 256, 1, group=GROUP):
+            for kt in tw.range(KB):
+                slot = ring.acquire()
+                tw.tma_load(sA[slot], A[bm * 256 : bm * 256 + 256, kt, 0:128], on=ring.full(slot))
+                tw.tma_load(sB[slot], B[bn, 0:128, kt, 0:128], on=ring.full(slot))
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        part = tw.zeros(f32, (64, 128))
+        for bm, bn in tw.tiles(M, NB, 256, 1, group=GROUP):
+            row = bm * 256 + w * 128
+            upper = tw.zeros(f32, (64, 128))
+            lower = tw.zeros(f32, (64, 128))
+            for kt in tw.range(KB):
+                of_block = tw.load(sb[bn, kt])
+                of_upper = tw.load(sa[kt, row : row + 64], fill=0.0) * of_block
+                of_lower = tw.load(sa[kt, row + 64 : row + 128], fill=0.0) * of_block
+                slot = ring.wait()
+                tw.wgmma(part, sA[slot, w * 128 : w * 128 + 64, :], sB[slot].T, zero=True)
+                tw.wgmma_wait(0)
+                upper = upper + part * of_upper[:, None]
+                tw.wgmma(part, sA[slot, w * 128 + 64 : w * 128 + 128, :], sB[slot].T, zero=True)
+                tw.wgmma_wait(0)
+                ring.release()
+                lower = lower + part * of_lower[:, None]
+            for j in tw.unroll(2):
+                tw.tma_store_wait(0, read=True)
+                done.sync()
+                tw.store(sC[w, 0:64, :], upper[:, j * 64 : j * 64 + 64].to(bf16))
+                tw.store(sC[w, 64:128, :], lower[:, j * 64 : j * 64 + 64].to(bf16))
+                tw.fence_async()
+                done.sync()
+                tw.tma_store(C[row : row + 128, bn, j * 64 : j * 64 + 64], sC[w])
+                tw.tma_store_commit()
+        tw.tma_store_wait(0)

@@ -1,0 +1,111 @@
+// The kernels that models are built of, on the emulator: each case is launched as the launcher would, with the first variant whose
+// assumptions fit, and compared with the fp64 reference under hostile schedules. Every text must be reached by some case.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "emulate/trial.h"
+#include "kernels/hostile_table.h"
+#include "verify/kernel_test_support.h"
+
+namespace tw::emulate {
+namespace {
+
+using namespace testing_kernels;
+
+struct Case {
+    const char* file;
+    const char* kernel;
+    lower::ConstValues constants;
+    std::map<std::string, std::int64_t> sizes;
+    bool small = false;  // runs under every hostile schedule in `make test` too, not only under a sample
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.file << " " << c.kernel; }
+
+std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
+    std::string name = fmt::format("{}_{}_{}", info.index, info.param.file, info.param.kernel);
+    for (const auto& [size, value] : info.param.sizes) name += fmt::format("_{}{}", size, value);
+    return name;
+}
+
+// The variant that serves the case; nothing: none does.
+std::optional<ir::Kernel> chosen(const Case& c) {
+    for (const ir::Kernel& k : kernels_of(fmt::format("kernels/{}.py", c.file), c.constants)) {
+        if (k.name != c.kernel) continue;
+        const auto sizes = named_sizes(k, c.sizes);
+        if (std::all_of(k.assumptions.begin(), k.assumptions.end(),
+                        [&](const ir::Assumption& a) { return size_value(a.condition, sizes).value_or(0) != 0; }))
+            return k;
+    }
+    return std::nullopt;
+}
+
+class ModelKernel : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ModelKernel, AgreesWithTheReference) {
+    const Case& c = GetParam();
+    const auto kernel = chosen(c);
+    ASSERT_TRUE(kernel.has_value());
+    const auto sizes = named_sizes(*kernel, c.sizes);
+    std::size_t number = 0;
+    std::string shape;
+    for (const auto& [size, value] : c.sizes) {
+        number = number * 7 + static_cast<std::size_t>(value);
+        shape += fmt::format("{}{}={}", shape.empty() ? "" : " ", size, value);
+    }
+    for (const Schedule& schedule : schedules_of_case(*kernel, c.small, number)) {
+        TrialOptions options;
+        options.seed = 11;
+        options.emulator.schedule = schedule;
+        options.emulator.resident_blocks = 3;
+        const Trial trial = run_trial(*kernel, sizes, options);
+        note_run(fmt::format("kernels/{}.py", c.file), *kernel, shape, schedule, trial.failed() || !trial.refused.empty());
+        ASSERT_EQ(trial.refused, "") << schedule.describe();
+        ASSERT_FALSE(trial.failed()) << kernel->variant << ", " << schedule.describe() << ": " << trial.summary(*kernel);
+        for (const OutputError& e : trial.outputs) EXPECT_FALSE(e.unwritten) << schedule.describe();
+    }
+}
+
+const lower::ConstValues kNarrow = {{"BN", 128}, {"STAGES", 2}};
+const lower::ConstValues kTwoStages = {{"STAGES", 2}};
+
+const Case kCases[] = {
+    {"gemm_fp8_sm90", "gemm_fp8_fast", kNarrow, {{"M", 1}, {"N", 8}, {"K", 16}}},
+    {"gemm_fp8_sm90", "gemm_fp8_fast", kNarrow, {{"M", 300}, {"N", 136}, {"K", 400}}},
+    {"gemm_fp8_sm90", "gemm_fp8", kTwoStages, {{"M", 1}, {"N", 8}, {"K", 16}}, true},
+    {"gemm_fp8_sm90", "gemm_fp8", kTwoStages, {{"M", 300}, {"N", 136}, {"K", 272}}},
+    {"gemm_fp8_sm90", "gemm_fp8_rows", kTwoStages, {{"M", 270}, {"N", 72}, {"K", 144}}},
+    {"gemm_fp8_sm90", "gemm_fp8_blocks", kTwoStages, {{"M", 1}, {"NB", 1}, {"KB", 1}}},
+    {"gemm_fp8_sm90", "gemm_fp8_blocks", kTwoStages, {{"M", 261}, {"NB", 2}, {"KB", 3}}},
+    {"gemm_int8_tf32_sm90", "gemm_int8", kNarrow, {{"M", 1}, {"N", 4}, {"K", 16}}, true},
+    {"gemm_int8_tf32_sm90", "gemm_int8", kNarrow, {{"M", 130}, {"N", 132}, {"K", 272}}},
+    {"gemm_int8_tf32_sm90", "gemm_int8_rows", kNarrow, {{"M", 70}, {"N", 136}, {"K", 144}}},
+    {"gemm_int8_tf32_sm90", "gemm_tf32", kNarrow, {{"M", 1}, {"N", 4}, {"K", 4}}, true},
+    {"gemm_int8_tf32_sm90", "gemm_tf32", kNarrow, {{"M", 130}, {"N", 132}, {"K", 68}}},
+    {"gemm_f32_sm90", "row_scales", {{"BK", 1024}}, {{"M", 3}, {"K", 8}}, true},
+    {"gemm_f32_sm90", "row_scales", {{"BK", 1024}}, {{"M", 2}, {"K", 2056}}},
+    {"gemm_f32_sm90", "split", {{"BK", 1024}}, {{"M", 3}, {"K", 1032}}},
+    {"gemm_f32_sm90", "multiply_splits", kTwoStages, {{"M", 1}, {"N", 4}, {"K", 8}}},
+    {"gemm_f32_sm90", "multiply_splits", kTwoStages, {{"M", 261}, {"N", 132}, {"K", 72}}},
+};
+INSTANTIATE_TEST_SUITE_P(Table, ModelKernel, ::testing::ValuesIn(kCases), name_of_case);
+
+TEST(ModelKernels, EveryTextIsReached) {
+    std::map<std::string, std::set<int>> reached;
+    for (const Case& c : kCases) {
+        if (const auto k = chosen(c)) reached[c.file].insert(k->loc.line);
+    }
+    for (const auto& [file, lines] : reached) {
+        for (const ir::Kernel& k : kernels_of("kernels/" + file + ".py"))
+            EXPECT_TRUE(lines.count(k.loc.line)) << file << ".py:" << k.loc.line << " (" << k.name << ") runs in no case";
+    }
+}
+
+}  // namespace
+}  // namespace tw::emulate
+
+bool tw::testing_kernels::in_model_table(const std::string& stem) {
+    return std::any_of(std::begin(emulate::kCases), std::end(emulate::kCases), [&](const emulate::Case& c) { return stem == c.file; });
+}
