@@ -22,8 +22,6 @@ namespace {
 
 // In the warden nothing is allocated: it was forked from a process that may have had threads.
 
-constexpr int status_no_box = 124;
-
 void close_all_but(int kept) {
     const auto close_range = [](unsigned first, unsigned last) { return first > last || ::syscall(436, first, last, 0) == 0; };
     const auto keep = static_cast<unsigned>(kept);

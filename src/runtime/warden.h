@@ -14,6 +14,8 @@
 
 namespace tw::runtime {
 
+inline constexpr int status_no_box = 124;  // the exit status of a child that could not be confined
+
 struct Ward {
     pid_t warden = -1;
     int report = -1;  // the warden writes the child's wait status here when everything has ended

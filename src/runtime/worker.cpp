@@ -25,7 +25,7 @@ namespace tw::runtime {
 namespace {
 
 // Statuses by which our own child says what no ordinary program says. Above the range that programs use by habit.
-constexpr int status_out_of_memory = 121, status_threw = 122, status_no_program = 123, status_no_box = 124;
+constexpr int status_out_of_memory = 121, status_threw = 122, status_no_program = 123;
 
 using Clock = std::chrono::steady_clock;
 
