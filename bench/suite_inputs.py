@@ -122,6 +122,24 @@ def signs(sizes, tensor, seed=1):
     return {tensor: [generator.randint(-1, 1) for _ in range(sizes["M"] * sizes["N"])]}
 
 
+def cached(sizes, share=1.0, seed=3):
+    """lengths of kernels/decode_sm90.py: all of the cache, or lengths up to a share of it."""
+    generator = random.Random(seed)
+    return {"lengths": [sizes["T"] if share == 1.0 else generator.randint(1, max(1, int(sizes["T"] * share))) for _ in range(sizes["B"])]}
+
+
+def sorted_tokens(sizes, seed=4):
+    """order, token, starts of embedding_gradient: P positions of L rows with random tokens, sorted by token."""
+    generator = random.Random(seed)
+    pairs = sorted((generator.randrange(sizes["V"]), p % sizes["L"]) for p in range(sizes["P"]))
+    starts, at = [], 0
+    for v in range(sizes["V"] + 1):
+        while at < len(pairs) and pairs[at][0] < v:
+            at += 1
+        starts.append(at)
+    return {"order": [p for _, p in pairs], "token": [v for v, _ in pairs], "starts": starts}
+
+
 def make(name, sizes, arguments):
     function = globals().get(name)
     if not callable(function):

@@ -89,6 +89,21 @@ const Case kCases[] = {
     {"gemm_f32_sm90", "split", {{"BK", 1024}}, {{"M", 3}, {"K", 1032}}},
     {"gemm_f32_sm90", "multiply_splits", kTwoStages, {{"M", 1}, {"N", 4}, {"K", 8}}},
     {"gemm_f32_sm90", "multiply_splits", kTwoStages, {{"M", 261}, {"N", 132}, {"K", 72}}},
+    {"norm_backward_sm90", "rmsnorm_gradients", {}, {{"M", 3}, {"N", 8}}},
+    {"norm_backward_sm90", "rmsnorm_gradients", {}, {{"M", 1060}, {"N", 1032}}},
+    {"norm_backward_sm90", "layernorm_gradients", {}, {{"M", 3}, {"N", 2056}}},
+    {"norm_backward_sm90", "add_parts", {}, {{"N", 40}}, true},
+    {"training_sm90", "cross_entropy_gradient", {}, {{"M", 1}, {"N", 8}}, true},
+    {"training_sm90", "cross_entropy_gradient", {}, {{"M", 2}, {"N", 9000}}},
+    {"training_sm90", "embedding_gradient", {}, {{"L", 9}, {"N", 1032}, {"V", 7}, {"P", 13}}, true},
+    {"training_sm90", "adam", {}, {{"N", 1032}}, true},
+    {"quantize_sm90", "quantize_rows", {}, {{"M", 3}, {"N", 16}}, true},
+    {"quantize_sm90", "quantize_rows", {}, {{"M", 2}, {"N", 2064}}},
+    {"quantize_sm90", "quantize_blocks", {}, {{"M", 35}, {"NB", 3}}, true},
+    {"quantize_sm90", "rmsnorm_fp8", {}, {{"M", 3}, {"N", 1040}}},
+    {"decode_sm90", "decode_parts", {{"D", 64}, {"G", 2}, {"SPLITS", 2}, {"STAGES", 2}}, {{"B", 2}, {"HK", 1}, {"T", 1}}},
+    {"decode_sm90", "decode_parts", {{"D", 64}, {"G", 8}, {"SPLITS", 2}, {"STAGES", 2}}, {{"B", 2}, {"HK", 2}, {"T", 300}}},
+    {"decode_sm90", "decode_join", {{"D", 64}, {"G", 2}, {"SPLITS", 4}}, {{"B", 2}, {"HK", 3}}, true},
 };
 INSTANTIATE_TEST_SUITE_P(Table, ModelKernel, ::testing::ValuesIn(kCases), name_of_case);
 
