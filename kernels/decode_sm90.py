@@ -3,7 +3,9 @@ blocks a head; each leaves a maximum, a sum and a weighted sum of values, and a 
 import tilewright as tw
 from tilewright import bf16, f32, i32
 
-B, HK, T = tw.sizes("B HK T")  # sequences, heads of the cache, most keys of a sequence
+B, HK, G, T = tw.sizes("B HK G T")  # sequences, heads of the cache, queries of each of them, most keys of a sequence
+D = 128  # elements of a head
+SPLITS = 8  # blocks that share a head of a sequence
 
 
 @tw.kernel(
@@ -28,12 +30,10 @@ def decode_parts(
     TOTAL: tw.Tensor(f32, B, HK, SPLITS, G),
     A: tw.Tensor(f32, B, HK, SPLITS, G, D),
     scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
-    D: tw.const(64, 128) = 128,
-    G: tw.const(1, 2, 4, 8, 16) = 8,
-    SPLITS: tw.const(1, 2, 4, 8, 16, 32) = 8,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
 ):
     """The G queries of a head are the first rows of a tile of 64. 64 keys come at a time through a ring, and their values through another."""
+    tw.assume(G <= 64)
     sQ = tw.shared(bf16, (64, D), swizzle=128)
     sK = tw.shared(bf16, (STAGES, 64, D), swizzle=128)
     sV = tw.shared(bf16, (STAGES, 64, D), swizzle=128)
@@ -95,9 +95,6 @@ def decode_join(
     TOTAL: tw.Tensor(f32, B, HK, SPLITS, G),
     A: tw.Tensor(f32, B, HK, SPLITS, G, D),
     O: tw.Tensor(bf16, B, HK, G, D),
-    D: tw.const(64, 128) = 128,
-    G: tw.const(1, 2, 4, 8, 16) = 8,
-    SPLITS: tw.const(1, 2, 4, 8, 16, 32) = 8,
 ):
     """The parts of a head, each times what its maximum is below the largest."""
     g, h, b = tw.grid(G, HK, B)
@@ -115,15 +112,15 @@ def decode_join(
     """
 )
 def decode(
-    Q: tw.Tensor(bf16, B, HK, 8, 128),
-    K: tw.Tensor(bf16, B, HK, T, 128),
-    V: tw.Tensor(bf16, B, HK, T, 128),
+    Q: tw.Tensor(bf16, B, HK, G, D),
+    K: tw.Tensor(bf16, B, HK, T, D),
+    V: tw.Tensor(bf16, B, HK, T, D),
     lengths: tw.Tensor(i32, B, range=(1, T + 1)),
-    O: tw.Tensor(bf16, B, HK, 8, 128),
+    O: tw.Tensor(bf16, B, HK, G, D),
     scale: tw.scalar(f32, positive=True),
 ):
-    MX = tw.buffer(f32, B, HK, 8, 8)
-    TOTAL = tw.buffer(f32, B, HK, 8, 8)
-    A = tw.buffer(f32, B, HK, 8, 8, 128)
+    MX = tw.buffer(f32, B, HK, SPLITS, G)
+    TOTAL = tw.buffer(f32, B, HK, SPLITS, G)
+    A = tw.buffer(f32, B, HK, SPLITS, G, D)
     decode_parts(Q, K, V, lengths, MX, TOTAL, A, scale)
     decode_join(MX, TOTAL, A, O)

@@ -101,9 +101,9 @@ const Case kCases[] = {
     {"quantize_sm90", "quantize_rows", {}, {{"M", 2}, {"N", 2064}}},
     {"quantize_sm90", "quantize_blocks", {}, {{"M", 35}, {"NB", 3}}, true},
     {"quantize_sm90", "rmsnorm_fp8", {}, {{"M", 3}, {"N", 1040}}},
-    {"decode_sm90", "decode_parts", {{"D", 64}, {"G", 2}, {"SPLITS", 2}, {"STAGES", 2}}, {{"B", 2}, {"HK", 1}, {"T", 1}}},
-    {"decode_sm90", "decode_parts", {{"D", 64}, {"G", 8}, {"SPLITS", 2}, {"STAGES", 2}}, {{"B", 2}, {"HK", 2}, {"T", 300}}},
-    {"decode_sm90", "decode_join", {{"D", 64}, {"G", 2}, {"SPLITS", 4}}, {{"B", 2}, {"HK", 3}}, true},
+    {"decode_sm90", "decode_parts", kTwoStages, {{"B", 2}, {"HK", 1}, {"G", 1}, {"T", 1}}},
+    {"decode_sm90", "decode_parts", kTwoStages, {{"B", 2}, {"HK", 1}, {"G", 8}, {"T", 700}}},
+    {"decode_sm90", "decode_join", {}, {{"B", 2}, {"HK", 3}, {"G", 5}}, true},
 };
 INSTANTIATE_TEST_SUITE_P(Table, ModelKernel, ::testing::ValuesIn(kCases), name_of_case);
 
