@@ -3,8 +3,7 @@ blocks a head; each leaves a maximum, a sum and a weighted sum of values, and a 
 import tilewright as tw
 from tilewright import bf16, f32, i32
 
-B, HK, G, T = tw.sizes("B HK G T")  # sequences, heads of the cache, queries of each of them, most keys of a sequence
-D = 128  # elements of a head
+B, HK, G, T, D = tw.sizes("B HK G T D")  # sequences, heads of the cache, queries of each of them, most keys of a sequence, elements of a head
 SPLITS = 8  # blocks that share a head of a sequence
 
 
@@ -30,13 +29,16 @@ def decode_parts(
     TOTAL: tw.Tensor(f32, B, HK, SPLITS, G),
     A: tw.Tensor(f32, B, HK, SPLITS, G, D),
     scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
+    W: tw.each(64, 128),
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
 ):
     """The G queries of a head are the first rows of a tile of 64. 64 keys come at a time through a ring, and their values through another."""
     tw.assume(G <= 64)
-    sQ = tw.shared(bf16, (64, D), swizzle=128)
-    sK = tw.shared(bf16, (STAGES, 64, D), swizzle=128)
-    sV = tw.shared(bf16, (STAGES, 64, D), swizzle=128)
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+    sQ = tw.shared(bf16, (64, W), swizzle=128)
+    sK = tw.shared(bf16, (STAGES, 64, W), swizzle=128)
+    sV = tw.shared(bf16, (STAGES, 64, W), swizzle=128)
     queries = tw.pipeline(1)
     keys = tw.pipeline(STAGES)
     values = tw.pipeline(STAGES)
@@ -46,14 +48,14 @@ def decode_parts(
     steps = tw.cdiv(end - first, 64)
     with tw.warps(0, name="producer"):
         qs = queries.acquire()
-        tw.tma_load(sQ, Q[b, h, 0:64, 0:D], on=queries.full(qs))
+        tw.tma_load(sQ, Q[b, h, 0:64, 0:W], on=queries.full(qs))
         for i in tw.range(steps):
             ks = keys.acquire()
             tw.tma_load(sK[ks], K[b, h, first + i * 64, 0], on=keys.full(ks), hint="evict_first")
             vs = values.acquire()
             tw.tma_load(sV[vs], V[b, h, first + i * 64, 0], on=values.full(vs), hint="evict_first")
     with tw.warpgroups(1, name="consumer"):
-        out = tw.zeros(f32, (64, D))
+        out = tw.zeros(f32, (64, W))
         x = tw.zeros(f32, (64, 64))
         top = tw.full(f32, (64,), float("-inf"))
         total = tw.zeros(f32, (64,))
@@ -77,7 +79,7 @@ def decode_parts(
         queries.release()
         tw.store(MX[b, h, s, 0:64], top)
         tw.store(TOTAL[b, h, s, 0:64], total)
-        tw.store(A[b, h, s, 0:64, 0:D], out)
+        tw.store(A[b, h, s, 0:64, 0:W], out)
 
 
 @tw.kernel(
@@ -95,14 +97,16 @@ def decode_join(
     TOTAL: tw.Tensor(f32, B, HK, SPLITS, G),
     A: tw.Tensor(f32, B, HK, SPLITS, G, D),
     O: tw.Tensor(bf16, B, HK, G, D),
+    W: tw.each(64, 128),
 ):
     """The parts of a head, each times what its maximum is below the largest."""
+    tw.assume(D <= W)
     g, h, b = tw.grid(G, HK, B)
     m = tw.load(MX[b, h, 0:SPLITS, g])
     w = tw.exp2(m - tw.max(m, axis=0))
     total = tw.sum(w * tw.load(TOTAL[b, h, 0:SPLITS, g]), axis=0)
-    out = tw.sum(w[:, None] * tw.load(A[b, h, 0:SPLITS, g, 0:D]), axis=0)
-    tw.store(O[b, h, g, 0:D], (out / total).to(bf16))
+    out = tw.sum(w[:, None] * tw.load(A[b, h, 0:SPLITS, g, 0:W], fill=0.0), axis=0)
+    tw.store(O[b, h, g, 0:W], (out / total).to(bf16))
 
 
 @tw.program(

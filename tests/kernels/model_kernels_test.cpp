@@ -106,9 +106,14 @@ const Case kCases[] = {
     {"attention_variants_sm90", "attention_softcap", {{"D", 64}, {"BN", 64}}, {{"B", 1}, {"HK", 2}, {"S", 130}, {"T", 100}}},
     {"attention_variants_sm90", "attention_alibi", {{"D", 64}, {"BN", 64}, {"G", 2}}, {{"B", 1}, {"HK", 1}, {"S", 130}, {"T", 140}}},
     {"attention_variants_sm90", "attention_packed", {{"D", 64}, {"BN", 64}}, {{"HK", 1}, {"P", 300}, {"E", 4}, {"TILES", 7}}},
-    {"decode_sm90", "decode_parts", kTwoStages, {{"B", 2}, {"HK", 1}, {"G", 1}, {"T", 1}}},
-    {"decode_sm90", "decode_parts", kTwoStages, {{"B", 2}, {"HK", 1}, {"G", 8}, {"T", 700}}},
-    {"decode_sm90", "decode_join", {}, {{"B", 2}, {"HK", 3}, {"G", 5}}, true},
+    {"attention_backward_sm90", "attention_delta", {}, {{"B", 1}, {"H", 2}, {"S", 70}, {"D", 40}}, true},
+    {"attention_backward_sm90", "attention_gradient_q", {}, {{"B", 1}, {"H", 1}, {"S", 130}, {"T", 70}, {"D", 64}}},
+    {"attention_backward_sm90", "attention_gradient_kv", {}, {{"B", 1}, {"H", 1}, {"S", 70}, {"T", 130}, {"D", 40}}},
+    {"attention_backward_sm90", "attention_causal_gradient_q", {}, {{"B", 1}, {"H", 1}, {"S", 140}, {"T", 140}, {"D", 64}}},
+    {"attention_backward_sm90", "attention_causal_gradient_kv", {}, {{"B", 1}, {"H", 1}, {"S", 140}, {"T", 150}, {"D", 72}}},
+    {"decode_sm90", "decode_parts", kTwoStages, {{"B", 2}, {"HK", 1}, {"G", 1}, {"T", 1}, {"D", 8}}},
+    {"decode_sm90", "decode_parts", kTwoStages, {{"B", 2}, {"HK", 1}, {"G", 8}, {"T", 700}, {"D", 72}}},
+    {"decode_sm90", "decode_join", {}, {{"B", 2}, {"HK", 3}, {"G", 5}, {"D", 40}}, true},
 };
 INSTANTIATE_TEST_SUITE_P(Table, ModelKernel, ::testing::ValuesIn(kCases), name_of_case);
 
