@@ -89,6 +89,8 @@ const Case kCases[] = {
     {"gemm_f32_sm90", "split", {{"BK", 1024}}, {{"M", 3}, {"K", 1032}}},
     {"gemm_f32_sm90", "multiply_splits", kTwoStages, {{"M", 1}, {"N", 4}, {"K", 8}}},
     {"gemm_f32_sm90", "multiply_splits", kTwoStages, {{"M", 261}, {"N", 132}, {"K", 72}}},
+    {"gemm_w4_sm90", "gemm_w4", kTwoStages, {{"M", 1}, {"N", 8}, {"KB", 1}}},
+    {"gemm_w4_sm90", "gemm_w4", kTwoStages, {{"M", 11}, {"N", 72}, {"KB", 7}}},
     {"norm_backward_sm90", "rmsnorm_gradients", {}, {{"M", 3}, {"N", 8}}},
     {"norm_backward_sm90", "rmsnorm_gradients", {}, {{"M", 1060}, {"N", 1032}}},
     {"norm_backward_sm90", "layernorm_gradients", {}, {{"M", 3}, {"N", 2056}}},
