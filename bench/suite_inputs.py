@@ -122,6 +122,38 @@ def signs(sizes, tensor, seed=1):
     return {tensor: [generator.randint(-1, 1) for _ in range(sizes["M"] * sizes["N"])]}
 
 
+def cached(sizes, share=1.0, seed=3):
+    """lengths of kernels/decode_sm90.py: all of the cache, or lengths up to a share of it."""
+    generator = random.Random(seed)
+    return {"lengths": [sizes["T"] if share == 1.0 else generator.randint(1, max(1, int(sizes["T"] * share))) for _ in range(sizes["B"])]}
+
+
+def packed(sizes, seed=6):
+    """document, starts, tile_first, tile_end of attention_packed: E documents of random lengths that fill P rows, cut into tiles of 128."""
+    generator = random.Random(seed)
+    cuts = sorted(generator.randrange(sizes["P"] + 1) for _ in range(sizes["E"] - 1))
+    starts = [0] + cuts + [sizes["P"]]
+    tiles = [(at, min(at + 128, end)) for first, end in zip(starts, starts[1:]) for at in range(first, end, 128)]
+    if len(tiles) > sizes["TILES"]:
+        raise SystemExit(f"TILES must be at least {len(tiles)}, it is {sizes['TILES']}")
+    tiles.sort(key=lambda t: -(t[0] - max(s for s in starts if s <= t[0])))  # the longest first
+    tiles += [(0, 0)] * (sizes["TILES"] - len(tiles))
+    document = [e for e, (first, end) in enumerate(zip(starts, starts[1:])) for _ in range(first, end)]
+    return {"document": document, "starts": starts, "tile_first": [first for first, _ in tiles], "tile_end": [end for _, end in tiles]}
+
+
+def sorted_tokens(sizes, seed=4):
+    """order, token, starts of embedding_gradient: P positions of L rows with random tokens, sorted by token."""
+    generator = random.Random(seed)
+    pairs = sorted((generator.randrange(sizes["V"]), p % sizes["L"]) for p in range(sizes["P"]))
+    starts, at = [], 0
+    for v in range(sizes["V"] + 1):
+        while at < len(pairs) and pairs[at][0] < v:
+            at += 1
+        starts.append(at)
+    return {"order": [p for _, p in pairs], "token": [v for v, _ in pairs], "starts": starts}
+
+
 def make(name, sizes, arguments):
     function = globals().get(name)
     if not callable(function):

@@ -91,11 +91,12 @@ def produce_all(Q, K, V, sQ, sK, sV, queries, keys, values, D, G, C, BN, CAUSAL,
 def finish(Q, K, V, O, LSE, out, mark, total, scale, b, h, row, D, G, CAUSAL, STAY, DT):
     """Divides by the sums and stores."""
     inverse = 1.0 / total
-    out = out * inverse[:, None]
     lse = mark + tw.log2(total)
+    # A probability may have left its type, or its sums with values a float (a NaN is not below anything).
+    lost = (((total > 1.0e30) | (total < 1.0e-30))[:, None] | ~(tw.abs(out) < 1.0e37)) if DT == bf16 else total > 3.0e4
+    out = out * inverse[:, None]
     if STAY:
-        # A probability may have left its type, or its sums with values a float.
-        if tw.any(((total > 1.0e18) | (total < 1.0e-18)) if DT == bf16 else total > 3.0e4):
+        if tw.any(lost):
             out, lse = careful(Q, K, V, scale, b, h, row, tw.min(T, row + 64) if CAUSAL else T, D, G, CAUSAL)
     tw.store(O[b, h, row, 0], out.to(DT))
     tw.store(LSE[b, h, row : row + 64], lse * LN2)

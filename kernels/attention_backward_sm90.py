@@ -1,0 +1,282 @@
+"""Backward of attention for Hopper, deterministic: no sum is added to memory, each gradient has a launch that owns it. One goes through the keys for each tile of queries (DQ), one through
+the queries for each tile of keys (DK, DV); both make the probabilities again from the log-sum-exp of the forward pass."""
+import tilewright as tw
+from tilewright import bf16, f32
+
+B, H, S, T, D = tw.sizes("B H S T D")
+LOG2E = 1.4426950408889634
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="attention_delta",
+    computes="DELTA[b, h, i] = sum(d, f32(O[b, h, i, d]) * f32(DO[b, h, i, d]))",
+    threads=256,
+)
+def attention_delta(O: tw.Tensor(bf16, B, H, S, D), DO: tw.Tensor(bf16, B, H, S, D), DELTA: tw.Tensor(f32, B, H, S), W: tw.each(64, 128)):
+    """What every probability's gradient is taken less by."""
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+    i, h, b = tw.grid(tw.cdiv(S, 64), H, B)
+    o = tw.load(O[b, h, i * 64 : i * 64 + 64, 0:W], fill=0.0).to(f32)
+    g = tw.load(DO[b, h, i * 64 : i * 64 + 64, 0:W], fill=0.0).to(f32)
+    tw.store(DELTA[b, h, i * 64 : i * 64 + 64], tw.sum(o * g, axis=1))
+
+
+@tw.inline
+def queries_gradient(Q, K, V, DO, LSE, DELTA, DQ, scale, W, BN, STAGES, CAUSAL):
+    """128 rows of queries a block, two consumers of 64; keys and values come through a ring."""
+    sQ = tw.shared(bf16, (128, W), swizzle=128)
+    sG = tw.shared(bf16, (128, W), swizzle=128)
+    sK = tw.shared(bf16, (STAGES, BN, W), swizzle=128)
+    sV = tw.shared(bf16, (STAGES, BN, W), swizzle=128)
+    rows = tw.pipeline(1, consumers=2)
+    ring = tw.pipeline(STAGES, consumers=2)
+    bq, h, b = tw.grid(tw.cdiv(S, 128), H, B)
+    steps = tw.cdiv(tw.min(T, bq * 128 + 128), BN) if CAUSAL else tw.cdiv(T, BN)
+    with tw.warpgroups(0, regs=24, name="producer"):
+        r = rows.acquire()
+        tw.tma_load(sQ, Q[b, h, bq * 128, 0], on=rows.full(r))
+        tw.tma_load(sG, DO[b, h, bq * 128, 0], on=rows.full(r))
+        for i in tw.range(steps):
+            slot = ring.acquire()
+            tw.tma_load(sK[slot], K[b, h, i * BN, 0], on=ring.full(slot))
+            tw.tma_load(sV[slot], V[b, h, i * BN, 0], on=ring.full(slot))
+    with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
+        row = bq * 128 + w * 64
+        lse = tw.load(LSE[b, h, row : row + 64], fill=0.0) * LOG2E
+        delta = tw.load(DELTA[b, h, row : row + 64], fill=0.0)
+        acc = tw.zeros(f32, (64, W))
+        s = tw.zeros(f32, (64, BN))
+        dp = tw.zeros(f32, (64, BN))
+        rows.wait()
+        for i in tw.range(steps):
+            slot = ring.wait()
+            tw.wgmma(s, sQ[w * 64 : (w + 1) * 64, :], sK[slot].T, zero=True)
+            tw.wgmma(dp, sG[w * 64 : (w + 1) * 64, :], sV[slot].T, zero=True)
+            tw.wgmma_wait(0)
+            p = tw.exp2(s * (scale * LOG2E) - lse[:, None])
+            ds = p * (dp - delta[:, None])
+            seen = (tw.coord(s, 1) + i * BN <= tw.coord(s, 0) + row) & (tw.coord(s, 1) + i * BN < T) if CAUSAL else tw.coord(s, 1) < T - i * BN
+            tw.wgmma(acc, tw.where(seen, ds, 0.0).to(bf16), sK[slot])
+            tw.wgmma_wait(0)
+            ring.release()
+        rows.release()
+        tw.store(DQ[b, h, row, 0], (acc * scale).to(bf16))
+
+
+@tw.inline
+def keys_gradient(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES, CAUSAL):
+    """128 keys a block, two consumers of 64; queries and their gradients come through a ring. Scores are computed with keys as rows."""
+    sK = tw.shared(bf16, (128, W), swizzle=128)
+    sV = tw.shared(bf16, (128, W), swizzle=128)
+    sQ = tw.shared(bf16, (STAGES, BQ, W), swizzle=128)
+    sG = tw.shared(bf16, (STAGES, BQ, W), swizzle=128)
+    rows = tw.pipeline(1, consumers=2)
+    ring = tw.pipeline(STAGES, consumers=2)
+    bk, h, b = tw.grid(tw.cdiv(T, 128), H, B)
+    first = bk * 128 // BQ if CAUSAL else 0
+    with tw.warpgroups(0, regs=24, name="producer"):
+        r = rows.acquire()
+        tw.tma_load(sK, K[b, h, bk * 128, 0], on=rows.full(r))
+        tw.tma_load(sV, V[b, h, bk * 128, 0], on=rows.full(r))
+        for i in tw.range(first, tw.cdiv(S, BQ)):
+            slot = ring.acquire()
+            tw.tma_load(sQ[slot], Q[b, h, i * BQ, 0], on=ring.full(slot))
+            tw.tma_load(sG[slot], DO[b, h, i * BQ, 0], on=ring.full(slot))
+    with tw.warpgroups(1, 2, regs=240, name="consumer") as w:
+        row = bk * 128 + w * 64
+        dk = tw.zeros(f32, (64, W))
+        dv = tw.zeros(f32, (64, W))
+        s = tw.zeros(f32, (64, BQ))
+        dp = tw.zeros(f32, (64, BQ))
+        rows.wait()
+        for i in tw.range(first, tw.cdiv(S, BQ)):
+            lse = tw.load(LSE[b, h, i * BQ : i * BQ + BQ], fill=0.0) * LOG2E
+            delta = tw.load(DELTA[b, h, i * BQ : i * BQ + BQ], fill=0.0)
+            slot = ring.wait()
+            tw.wgmma(s, sK[w * 64 : (w + 1) * 64, :], sQ[slot].T, zero=True)
+            tw.wgmma(dp, sV[w * 64 : (w + 1) * 64, :], sG[slot].T, zero=True)
+            tw.wgmma_wait(0)
+            seen = (tw.coord(s, 0) + row <= tw.coord(s, 1) + i * BQ) & (tw.coord(s, 1) + i * BQ < S) if CAUSAL else tw.coord(s, 1) < S - i * BQ
+            p = tw.where(seen, tw.exp2(s * (scale * LOG2E) - lse[None, :]), 0.0)
+            ds = p * (dp - delta[None, :])
+            tw.wgmma(dv, p.to(bf16), sG[slot])
+            tw.wgmma(dk, ds.to(bf16), sQ[slot])
+            tw.wgmma_wait(0)
+            ring.release()
+        rows.release()
+        tw.store(DK[b, h, row, 0], (dk * scale).to(bf16))
+        tw.store(DV[b, h, row, 0], dv.to(bf16))
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="attention_gradient_q",
+    computes="""
+        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
+        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - DELTA[b, h, i])
+        DQ[b, h, i, d] = bf16(scale * sum(j, f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))
+    """,
+)
+def attention_gradient_q(
+    Q: tw.Tensor(bf16, B, H, S, D),
+    K: tw.Tensor(bf16, B, H, T, D),
+    V: tw.Tensor(bf16, B, H, T, D),
+    DO: tw.Tensor(bf16, B, H, S, D),
+    LSE: tw.Tensor(f32, B, H, S),
+    DELTA: tw.Tensor(f32, B, H, S),
+    DQ: tw.Tensor(bf16, B, H, S, D),
+    scale: tw.scalar(f32, positive=True),
+    W: tw.each(64, 128),
+    BN: tw.const(64, 128) = 64,
+    STAGES: tw.const(2, 3, 4) = 2,
+):
+    """Every query attends to every key."""
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+    queries_gradient(Q, K, V, DO, LSE, DELTA, DQ, scale, W, BN, STAGES, 0)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="attention_gradient_kv",
+    computes="""
+        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
+        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - DELTA[b, h, i])
+        DK[b, h, j, d] = bf16(scale * sum(i, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
+        DV[b, h, j, d] = bf16(sum(i, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
+    """,
+)
+def attention_gradient_kv(
+    Q: tw.Tensor(bf16, B, H, S, D),
+    K: tw.Tensor(bf16, B, H, T, D),
+    V: tw.Tensor(bf16, B, H, T, D),
+    DO: tw.Tensor(bf16, B, H, S, D),
+    LSE: tw.Tensor(f32, B, H, S),
+    DELTA: tw.Tensor(f32, B, H, S),
+    DK: tw.Tensor(bf16, B, H, T, D),
+    DV: tw.Tensor(bf16, B, H, T, D),
+    scale: tw.scalar(f32, positive=True),
+    W: tw.each(64, 128),
+    BQ: tw.const(64, 128) = 64,
+    STAGES: tw.const(2, 3, 4) = 2,
+):
+    """Every query attends to every key."""
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+    keys_gradient(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES, 0)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="attention_causal_gradient_q",
+    computes="""
+        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
+        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - DELTA[b, h, i])
+        DQ[b, h, i, d] = bf16(scale * sum(j in 0:minimum(T, i + 1), f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))
+    """,
+)
+def attention_causal_gradient_q(
+    Q: tw.Tensor(bf16, B, H, S, D),
+    K: tw.Tensor(bf16, B, H, T, D),
+    V: tw.Tensor(bf16, B, H, T, D),
+    DO: tw.Tensor(bf16, B, H, S, D),
+    LSE: tw.Tensor(f32, B, H, S),
+    DELTA: tw.Tensor(f32, B, H, S),
+    DQ: tw.Tensor(bf16, B, H, S, D),
+    scale: tw.scalar(f32, positive=True),
+    W: tw.each(64, 128),
+    BN: tw.const(64, 128) = 64,
+    STAGES: tw.const(2, 3, 4) = 2,
+):
+    """Query i attends to keys 0 to i."""
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+    queries_gradient(Q, K, V, DO, LSE, DELTA, DQ, scale, W, BN, STAGES, 1)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="attention_causal_gradient_kv",
+    computes="""
+        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
+        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - DELTA[b, h, i])
+        DK[b, h, j, d] = bf16(scale * sum(i in j:S, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
+        DV[b, h, j, d] = bf16(sum(i in j:S, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
+    """,
+)
+def attention_causal_gradient_kv(
+    Q: tw.Tensor(bf16, B, H, S, D),
+    K: tw.Tensor(bf16, B, H, T, D),
+    V: tw.Tensor(bf16, B, H, T, D),
+    DO: tw.Tensor(bf16, B, H, S, D),
+    LSE: tw.Tensor(f32, B, H, S),
+    DELTA: tw.Tensor(f32, B, H, S),
+    DK: tw.Tensor(bf16, B, H, T, D),
+    DV: tw.Tensor(bf16, B, H, T, D),
+    scale: tw.scalar(f32, positive=True),
+    W: tw.each(64, 128),
+    BQ: tw.const(64, 128) = 64,
+    STAGES: tw.const(2, 3, 4) = 2,
+):
+    """Query i attends to keys 0 to i."""
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+    keys_gradient(Q, K, V, DO, LSE, DELTA, DK, DV, scale, W, BQ, STAGES, 1)
+
+
+@tw.program(
+    computes="""
+        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
+        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - sum(d, f32(O[b, h, i, d]) * f32(DO[b, h, i, d])))
+        DQ[b, h, i, d] = bf16(scale * sum(j, f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))
+        DK[b, h, j, d] = bf16(scale * sum(i, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
+        DV[b, h, j, d] = bf16(sum(i, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
+    """
+)
+def attention_backward(
+    Q: tw.Tensor(bf16, B, H, S, D),
+    K: tw.Tensor(bf16, B, H, T, D),
+    V: tw.Tensor(bf16, B, H, T, D),
+    O: tw.Tensor(bf16, B, H, S, D),
+    LSE: tw.Tensor(f32, B, H, S),
+    DO: tw.Tensor(bf16, B, H, S, D),
+    DQ: tw.Tensor(bf16, B, H, S, D),
+    DK: tw.Tensor(bf16, B, H, T, D),
+    DV: tw.Tensor(bf16, B, H, T, D),
+    scale: tw.scalar(f32, positive=True),
+):
+    """All three gradients."""
+    DELTA = tw.buffer(f32, B, H, S)
+    attention_delta(O, DO, DELTA)
+    attention_gradient_q(Q, K, V, DO, LSE, DELTA, DQ, scale)
+    attention_gradient_kv(Q, K, V, DO, LSE, DELTA, DK, DV, scale)
+
+
+@tw.program(
+    computes="""
+        let p[b, h, i, j] = exp(scale * sum(d, f32(Q[b, h, i, d]) * f32(K[b, h, j, d])) - LSE[b, h, i])
+        let g[b, h, i, j] = p[b, h, i, j] * (sum(d, f32(DO[b, h, i, d]) * f32(V[b, h, j, d])) - sum(d, f32(O[b, h, i, d]) * f32(DO[b, h, i, d])))
+        DQ[b, h, i, d] = bf16(scale * sum(j in 0:minimum(T, i + 1), f32(bf16(g[b, h, i, j])) * f32(K[b, h, j, d])))
+        DK[b, h, j, d] = bf16(scale * sum(i in j:S, f32(bf16(g[b, h, i, j])) * f32(Q[b, h, i, d])))
+        DV[b, h, j, d] = bf16(sum(i in j:S, f32(bf16(p[b, h, i, j])) * f32(DO[b, h, i, d])))
+    """
+)
+def attention_causal_backward(
+    Q: tw.Tensor(bf16, B, H, S, D),
+    K: tw.Tensor(bf16, B, H, T, D),
+    V: tw.Tensor(bf16, B, H, T, D),
+    O: tw.Tensor(bf16, B, H, S, D),
+    LSE: tw.Tensor(f32, B, H, S),
+    DO: tw.Tensor(bf16, B, H, S, D),
+    DQ: tw.Tensor(bf16, B, H, S, D),
+    DK: tw.Tensor(bf16, B, H, T, D),
+    DV: tw.Tensor(bf16, B, H, T, D),
+    scale: tw.scalar(f32, positive=True),
+):
+    """The same where query i attends to keys 0 to i."""
+    DELTA = tw.buffer(f32, B, H, S)
+    attention_delta(O, DO, DELTA)
+    attention_causal_gradient_q(Q, K, V, DO, LSE, DELTA, DQ, scale)
+    attention_causal_gradient_kv(Q, K, V, DO, LSE, DELTA, DK, DV, scale)

@@ -1,0 +1,130 @@
+"""Attention of one token to a cache of keys and values, grouped heads, a length for each sequence: the time is that of reading the cache once. The keys of a sequence are shared out to SPLITS
+blocks a head; each leaves a maximum, a sum and a weighted sum of values, and a second launch joins them."""
+import tilewright as tw
+from tilewright import bf16, f32, i32
+
+B, HK, G, T, D = tw.sizes("B HK G T D")  # sequences, heads of the cache, queries of each of them, most keys of a sequence, elements of a head
+SPLITS = 8  # blocks that share a head of a sequence
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="decode_parts",
+    computes="""
+        let x[b, h, g, t] = scale * sum(d, f32(Q[b, h, g, d]) * f32(K[b, h, t, d]))
+        let top[b, h, s, g] = max(t in s * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64) : minimum(minimum((s + 1) * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64), T), lengths[b]), x[b, h, g, t])
+        MX[b, h, s, g] = top[b, h, s, g]
+        TOTAL[b, h, s, g] = sum(t in s * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64) : minimum(minimum((s + 1) * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64), T), lengths[b]),
+                                exp2(x[b, h, g, t] - top[b, h, s, g]))
+        A[b, h, s, g, d] = sum(t in s * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64) : minimum(minimum((s + 1) * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64), T), lengths[b]),
+                               f32(bf16(exp2(x[b, h, g, t] - top[b, h, s, g]))) * f32(V[b, h, t, d]))
+    """,
+)
+def decode_parts(
+    Q: tw.Tensor(bf16, B, HK, G, D),
+    K: tw.Tensor(bf16, B, HK, T, D),
+    V: tw.Tensor(bf16, B, HK, T, D),
+    lengths: tw.Tensor(i32, B, range=(1, T + 1)),
+    MX: tw.Tensor(f32, B, HK, SPLITS, G),
+    TOTAL: tw.Tensor(f32, B, HK, SPLITS, G),
+    A: tw.Tensor(f32, B, HK, SPLITS, G, D),
+    scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
+    W: tw.each(64, 128),
+    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+):
+    """The G queries of a head are the first rows of a tile of 64. 64 keys come at a time through a ring, and their values through another."""
+    tw.assume(G <= 64)
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+    sQ = tw.shared(bf16, (64, W), swizzle=128)
+    sK = tw.shared(bf16, (STAGES, 64, W), swizzle=128)
+    sV = tw.shared(bf16, (STAGES, 64, W), swizzle=128)
+    queries = tw.pipeline(1)
+    keys = tw.pipeline(STAGES)
+    values = tw.pipeline(STAGES)
+    s, h, b = tw.grid(SPLITS, HK, B)
+    first = s * (tw.cdiv(T, 64 * SPLITS) * 64)
+    end = tw.min(tw.min(first + tw.cdiv(T, 64 * SPLITS) * 64, T), lengths[b])
+    steps = tw.cdiv(end - first, 64)
+    with tw.warps(0, name="producer"):
+        qs = queries.acquire()
+        tw.tma_load(sQ, Q[b, h, 0:64, 0:W], on=queries.full(qs))
+        for i in tw.range(steps):
+            ks = keys.acquire()
+            tw.tma_load(sK[ks], K[b, h, first + i * 64, 0], on=keys.full(ks), hint="evict_first")
+            vs = values.acquire()
+            tw.tma_load(sV[vs], V[b, h, first + i * 64, 0], on=values.full(vs), hint="evict_first")
+    with tw.warpgroups(1, name="consumer"):
+        out = tw.zeros(f32, (64, W))
+        x = tw.zeros(f32, (64, 64))
+        top = tw.full(f32, (64,), float("-inf"))
+        total = tw.zeros(f32, (64,))
+        queries.wait()
+        for i in tw.range(steps):
+            ks = keys.wait()
+            tw.wgmma(x, sQ, sK[ks].T, zero=True)
+            tw.wgmma_wait(0)
+            keys.release()
+            seen = tw.coord(x, 1) < end - (first + i * 64)
+            new_top = tw.maximum(top, tw.max(tw.where(seen, x * scale, float("-inf")), axis=1))
+            e = tw.where(seen, tw.exp2(x * scale - new_top[:, None]), 0.0)
+            alpha = tw.exp2(top - new_top)
+            total = total * alpha + tw.sum(e, axis=1)
+            out = out * alpha[:, None]
+            top = new_top
+            vs = values.wait()
+            tw.wgmma(out, e.to(bf16), sV[vs])
+            tw.wgmma_wait(0)
+            values.release()
+        queries.release()
+        tw.store(MX[b, h, s, 0:64], top)
+        tw.store(TOTAL[b, h, s, 0:64], total)
+        tw.store(A[b, h, s, 0:64, 0:W], out)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="decode_join",
+    computes="""
+        let w[b, h, s, g] = exp2(MX[b, h, s, g] - max(r in 0:SPLITS, MX[b, h, r, g]))
+        O[b, h, g, d] = sum(s in 0:SPLITS, w[b, h, s, g] * A[b, h, s, g, d]) / sum(s in 0:SPLITS, w[b, h, s, g] * TOTAL[b, h, s, g])
+    """,
+    threads=128,
+    dependent_launch=True,
+)
+def decode_join(
+    MX: tw.Tensor(f32, B, HK, SPLITS, G),
+    TOTAL: tw.Tensor(f32, B, HK, SPLITS, G),
+    A: tw.Tensor(f32, B, HK, SPLITS, G, D),
+    O: tw.Tensor(bf16, B, HK, G, D),
+    W: tw.each(64, 128),
+):
+    """The parts of a head, each times what its maximum is below the largest."""
+    tw.assume(D <= W)
+    g, h, b = tw.grid(G, HK, B)
+    m = tw.load(MX[b, h, 0:SPLITS, g])
+    w = tw.exp2(m - tw.max(m, axis=0))
+    total = tw.sum(w * tw.load(TOTAL[b, h, 0:SPLITS, g]), axis=0)
+    out = tw.sum(w[:, None] * tw.load(A[b, h, 0:SPLITS, g, 0:W], fill=0.0), axis=0)
+    tw.store(O[b, h, g, 0:W], (out / total).to(bf16))
+
+
+@tw.program(
+    computes="""
+        let x[b, h, g, t] = scale * sum(d, f32(Q[b, h, g, d]) * f32(K[b, h, t, d]))
+        O[b, h, g, d] = bf16(sum(t in 0:minimum(T, lengths[b]), f32(bf16(exp2(x[b, h, g, t]))) * f32(V[b, h, t, d])) / sum(t in 0:minimum(T, lengths[b]), exp2(x[b, h, g, t])))
+    """
+)
+def decode(
+    Q: tw.Tensor(bf16, B, HK, G, D),
+    K: tw.Tensor(bf16, B, HK, T, D),
+    V: tw.Tensor(bf16, B, HK, T, D),
+    lengths: tw.Tensor(i32, B, range=(1, T + 1)),
+    O: tw.Tensor(bf16, B, HK, G, D),
+    scale: tw.scalar(f32, positive=True),
+):
+    MX = tw.buffer(f32, B, HK, SPLITS, G)
+    TOTAL = tw.buffer(f32, B, HK, SPLITS, G)
+    A = tw.buffer(f32, B, HK, SPLITS, G, D)
+    decode_parts(Q, K, V, lengths, MX, TOTAL, A, scale)
+    decode_join(MX, TOTAL, A, O)
