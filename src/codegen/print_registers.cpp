@@ -85,6 +85,7 @@ std::string Printer::number(double value, DType t) {
     if (!target::info(t).is_float)
         return t == DType::Bool ? (value != 0 ? "true" : "false") : fmt::format("{}", static_cast<std::int64_t>(ir::low_bits(value, t)));
     const bool wide = t == DType::F64;
+    value = ir::converted(value, DType::F64, t);  // narrow types are computed in f32, with the values of their type
     if (std::isinf(value)) {
         if (wide) return value > 0 ? "__longlong_as_double(0x7ff0000000000000ll)" : "__longlong_as_double(0xfff0000000000000ll)";
         return value > 0 ? "__uint_as_float(0x7f800000u)" : "__uint_as_float(0xff800000u)";

@@ -1,6 +1,7 @@
 // Register tiles: elementwise expressions, broadcasting, dtypes, materialisation, reductions.
 #include <fmt/format.h>
 
+#include "ir/element_math.h"
 #include "lower/resolver.h"
 
 namespace tw::lower {
@@ -18,7 +19,6 @@ ir::Element number(double v, DType dtype) {
     return n;
 }
 
-
 // The same element with result dimensions renamed: new dimension of old dimension i is to[i].
 ir::Element remap(const ir::Element& e, const std::vector<int>& to) {
     if (e->op == ElementOp::fragment || e->op == ElementOp::coordinate || !e->args.empty()) {
@@ -31,9 +31,14 @@ ir::Element remap(const ir::Element& e, const std::vector<int>& to) {
     return e;
 }
 
-ir::Element cast_node(const ir::Element& e, DType to) {
+// A literal takes the type of the tile it meets and stays as written: how it is rounded is part of its type. A constant that has a type
+// already has the value of that type.
+ir::Element cast_node(const ir::Element& e, DType to, bool literal = true) {
     if (e->dtype == to) return e;
-    if (e->op == ElementOp::number) return number(e->number, to);
+    if (e->op == ElementOp::number) {
+        if (literal && is_float(to)) return number(e->number, to);
+        return number(ir::converted(literal ? e->number : ir::converted(e->number, e->dtype, e->dtype), e->dtype, to), to);
+    }
     auto n = std::make_shared<ir::ElementNode>();
     n->op = ElementOp::cast;
     n->dtype = to;
@@ -133,7 +138,7 @@ std::optional<Tile> Resolver::as_tile(const Value& v, Span span, const char* wha
 
 Tile Resolver::cast(const Tile& t, DType to) const {
     Tile out = t;
-    out.element = cast_node(t.element, to);
+    out.element = cast_node(t.element, to, t.weak);
     out.dtype = to;
     out.weak = false;
     out.fresh = t.fresh && t.dtype == to;
@@ -195,7 +200,16 @@ std::optional<Tile> Resolver::join(const std::vector<Tile*>& operands, Span span
         return std::nullopt;
     }
     (void)weak_int;
-    for (Tile* t : operands) t->element = cast_node(t->element, *dtype);
+    for (Tile* t : operands) {
+        t->element = cast_node(t->element, *dtype);
+        if (!t->weak || t->element->op != ElementOp::number || !is_float(*dtype)) continue;
+        const double written = t->element->number, held = ir::converted(written, DType::F64, *dtype);
+        if (written != 0 && std::isfinite(written) && (held == 0 || !std::isfinite(held))) {
+            error(Code::constant_overflow, span, fmt::format("{} is {} in {}", written, held, target::name(*dtype)),
+                  "scale the values, or compute in f64");
+            return std::nullopt;
+        }
+    }
     out.dtype = *dtype;
     return out;
 }

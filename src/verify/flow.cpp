@@ -60,6 +60,7 @@ void Flow::oblige(const char* kind, const char* code, std::string text, const ir
 
 void Flow::execute(const ir::Region& region, State& s) {
     for (const ir::Stmt& stmt : region) {
+        check_divisors(stmt, s);
         std::visit([&](const auto& op) { run(op, stmt, s); }, stmt.op);
     }
 }
@@ -260,6 +261,29 @@ void Flow::check_reads(const ir::Expr& e, const ir::Stmt& stmt, const State& s) 
         }
     }
     for (const ir::Expr& a : e->args) check_reads(a, stmt, s);
+}
+
+// The integer algebra divides by whatever it is given: that it is not 0 is shown here. What comes from a tile's number is evaluated for
+// every tile (flow_tile_order.cpp), where a division by 0 has no value.
+void Flow::check_divisors(const ir::Stmt& stmt, const State& s) {
+    if (!recording_) return;
+    const std::function<void(const ir::Expr&)> look = [&](const ir::Expr& e) {
+        const bool divides = e.kind() == ir::ExprKind::floor_div || e.kind() == ir::ExprKind::mod;
+        if (divides && !e->args[1].as_constant()) check_divisor(poly(e->args[1], s), stmt);
+        for (const ir::Expr& a : e->args) look(a);
+    };
+    ir::visit_uses(stmt, {.expr = look, .synchronises = look});
+}
+
+void Flow::check_divisor(const Poly& divisor, const ir::Stmt& stmt) {
+    if (divisor.constant() || (in_tile_loop_ >= 0 && derived_from_tile(divisor)) || !divisors_checked_.emplace(&stmt, divisor).second)
+        return;
+    prover_.push();
+    for (Atom size : values_.sizes) prover_.assume(at_least(Poly::of(size), Poly(1)));
+    const bool proved = prover_.holds(at_least(divisor, Poly(1))) || prover_.holds(at_least(Poly(-1), divisor));
+    prover_.pop();
+    oblige("divisor", "TW1004", "the divisor " + ints_.text(divisor) + " is not 0", stmt, proved,
+           "could not show that it is not 0 for all sizes: say so with tw.assume(...)", {});
 }
 
 void Flow::run(const ir::Assign& a, const ir::Stmt& stmt, State& s) {
@@ -500,7 +524,7 @@ bool Flow::may_be_infinite(Value v, int sign) {
             if (any(sign)) return true;
             if (!away) return false;
             prover_.push();
-            for (Atom size : size_atoms_) prover_.assume(at_least(Poly::of(size), Poly(1)));
+            for (Atom size : values_.sizes) prover_.assume(at_least(Poly::of(size), Poly(1)));
             const bool somewhere = prover_.holds(less(n.lo, n.hi));
             prover_.pop();
             return !somewhere;

@@ -134,7 +134,8 @@ bool Flow::agree(Value a, Value b, const Condition& given, int depth) {
         }
         if (same) return true;
     }
-    if (const Value x = values_.written_out(a), y = values_.written_out(b); x != a || y != b) {
+    // Writing out can make what can be written out again, without end.
+    if (const Value x = values_.written_out(a), y = values_.written_out(b); written_out_ < most_written_out && (x != a || y != b)) {
         ++written_out_;
         const bool same = agree(values_.simplified(x), values_.simplified(y), given, depth);
         --written_out_;

@@ -14,13 +14,15 @@ bool Flow::runs_behind(const ir::For& f, State& s, const std::set<int>& fragment
     struct Mark {
         std::size_t stores, obligations, pending;
         decltype(reads_checked_) reads;
+        decltype(divisors_checked_) divisors;
     };
-    auto mark = [&] { return Mark{stores_.size(), result_.obligations.size(), by_tile_order_.size(), reads_checked_}; };
+    auto mark = [&] { return Mark{stores_.size(), result_.obligations.size(), by_tile_order_.size(), reads_checked_, divisors_checked_}; };
     auto back_to = [&](const Mark& m) {
         stores_.resize(m.stores);
         result_.obligations.resize(m.obligations);
         by_tile_order_.resize(m.pending);
         reads_checked_ = m.reads;
+        divisors_checked_ = m.divisors;
         loop_frames_ = frames;
     };
     const Mark before = mark();

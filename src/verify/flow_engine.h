@@ -161,6 +161,8 @@ private:
     void assume_range_of(Atom tile_symbol, const Poly& definition);
     // Elements of index tensors that an expression reads must exist.
     void check_reads(const ir::Expr& e, const ir::Stmt& stmt, const State& s);
+    void check_divisors(const ir::Stmt& stmt, const State& s);
+    void check_divisor(const Poly& divisor, const ir::Stmt& stmt);
     // A tile symbol in terms of the tile loop's variable and sizes alone.
     Poly expanded(const Poly& p);
     void define_tile(Atom symbol, const Poly& definition);
@@ -179,6 +181,7 @@ private:
     bool agree_where_known(Value claim, Value got);
     // Equal tags, if need be case by case of the masks at their top.
     bool agree(Value a, Value b, const Condition& given, int depth);
+    static constexpr int most_written_out = 8;
     int written_out_ = 0;  // agree: folds are being compared term by term
 
     bool same_index(const Poly& a, const Poly& b, const Condition& given);
@@ -497,6 +500,7 @@ private:
     Atom in_tile_loop_ = -1;
     Poly tile_loop_end_;
     std::set<std::pair<const ir::Stmt*, Atom>> reads_checked_;
+    std::set<std::pair<const ir::Stmt*, Poly>> divisors_checked_;
     std::map<Atom, Poly> tile_definition_, expansions_;  // of tile symbols: in one another, and in the tile loop's variable alone
     std::vector<int> assignments_;                       // in the text, by variable
     std::map<Atom, std::pair<std::int64_t, Poly>> tile_extent_;

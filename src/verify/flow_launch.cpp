@@ -1,6 +1,7 @@
 // What a launch gives, and the run over the kernel: sizes, promises, assumptions, the grid and block indices as digits.
 #include "ir/promise.h"
 #include "verify/flow_engine.h"
+#include "verify/needed_sizes.h"
 
 namespace tw::verify::detail {
 
@@ -31,7 +32,7 @@ FlowResult Flow::run() {
         rank_ = ints_.symbol("cluster_rank of two axes", 0, cluster_size() - 1);
     }
     State state;
-    values_.sizes.insert(size_atoms_.begin(), size_atoms_.end());
+    for (int size : sizes_needed(k_.computes, k_.tensors)) values_.sizes.insert(size_atoms_[at(size)]);
     for (const ir::Tensor& t : k_.tensors) {
         values_.tensor_types.push_back(t.dtype);
         ints_.tensors.push_back(t.name);

@@ -1,4 +1,5 @@
 #include "verify/program.h"
+#include "verify/needed_sizes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -56,8 +57,8 @@ public:
     std::vector<Obligation> run() {
         for (const std::string& name : program_.sizes) {
             sizes_.push_back(Poly::of(ints_.symbol(name, 0)));
-            values_.sizes.insert(ints_.symbol(name, 0));
         }
+        for (int size : sizes_needed(program_.computes, program_.tensors)) values_.sizes.insert(ints_.symbol(program_.sizes[at(size)], 0));
         for (const ir::Tensor& t : program_.tensors) values_.tensor_types.push_back(t.dtype);
         for (std::size_t i = 0; i < program_.scalars.size(); ++i) {
             if (!program_.scalars[i].positive) continue;

@@ -61,7 +61,7 @@ public:
             if (!fresh) it->second = smaller(it->second, b);
         }
         for (const auto& [tensor, bound] : allowed)
-            result.obligations.push_back(precision_obligation(k_.tensors[at(tensor)].name, k_.loc, outputs_[tensor], bound, trips_));
+            result.obligations.push_back(precision_obligation(k_.tensors[at(tensor)], k_.loc, outputs_[tensor], bound, trips_));
         result.remarks = remarks();
         return result;
     }

@@ -16,7 +16,8 @@ using ir::TermKind;
 
 namespace {
 
-constexpr double same_class = 0x1p-14;  // what counts as precision of f32: three products of bf16 parts leave 3 * 2^-16
+// What counts as the precision of the output's type where nothing else is stated: of f32 three products of bf16 parts leave 3 * 2^-16.
+double same_class(DType output) { return output == DType::F64 ? 0x1p-40 : 0x1p-14; }
 
 // The element operation of this name.
 std::optional<ElementOp> operation_named(const std::string& name) {
@@ -154,7 +155,7 @@ private:
 };
 
 // Why the losses of one cause are too large; empty: they are not.
-std::string too_large(const Bound& actual, const Bound& allowed, Reach reach, Cause cause) {
+std::string too_large(const Bound& actual, const Bound& allowed, DType output, Reach reach, Cause cause) {
     const Loss* loss = actual.find(reach, cause);
     if (!loss) return {};
     const Loss* budget = allowed.find(reach, Cause::rounding);
@@ -170,7 +171,7 @@ std::string too_large(const Bound& actual, const Bound& allowed, Reach reach, Ca
     if (loss->grows && !may_grow)
         return fmt::format("{} rounds{} in every step of a sum or loop (line {})", loss->what, place, loss->loc.line);
     if (may_grow) return {};
-    const double limit = cause == Cause::rounding ? amount * (1 + 0x1p-20) + same_class : std::max(same_class, amount / 8);
+    const double limit = cause == Cause::rounding ? amount * (1 + 0x1p-20) + same_class(output) : std::max(same_class(output), amount / 8);
     if (loss->amount <= limit) return {};
     return fmt::format("{} loses {}{} (line {}), `computes` allows {} there", loss->what, amount_text(loss->amount), place, loss->loc.line,
                        amount_text(amount));
@@ -205,35 +206,36 @@ Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& e, cons
     return held;
 }
 
-std::string beyond_allowance(const Bound& actual, const Bound& allowed) {
+std::string beyond_allowance(const Bound& actual, const Bound& allowed, DType output) {
     std::string out;
     for (const Reach reach : {Reach::value, Reach::quotient, Reach::function, Reach::decision}) {
         for (const Cause cause : {Cause::rounding, Cause::approximation, Cause::matrix_sum}) {
-            const std::string why = too_large(actual, allowed, reach, cause);
+            const std::string why = too_large(actual, allowed, output, reach, cause);
             if (!why.empty()) out += (out.empty() ? "" : "; ") + why;
         }
     }
     return out;
 }
 
-Obligation precision_obligation(const std::string& output, const ir::Loc& loc, const Bound& actual, const Bound& allowed,
+Obligation precision_obligation(const ir::Tensor& output, const ir::Loc& loc, const Bound& actual, const Bound& allowed,
                                 const Trips& trips) {
     Obligation o;
     o.kind = "precision";
     o.code = "TW1020";
     o.loc = loc;
-    o.text = fmt::format("rounding of {}: at most {} of its magnitude", output, text(actual, trips));
+    o.text = fmt::format("rounding of {}: at most {} of its magnitude", output.name, text(actual, trips));
     if (actual.direct.open || actual.inside.open)
         o.text += " (no bound derived for roundings of f32's size: they grow faster than the steps of a loop)";
-    const std::string why = beyond_allowance(actual, allowed);
+    const std::string why = beyond_allowance(actual, allowed, output.dtype);
     o.status = why.empty() ? Status::proved : Status::not_proved;
     if (why.empty()) {
         o.prover = "rounding";
         return o;
     }
-    o.reason =
-        fmt::format("{}: {}\n      derived: {}\n      `computes` allows {}; state the cast there if it is meant, or compute in f32", output,
-                    why, text(actual, trips), allowed.losses.empty() ? "f32 throughout" : text(allowed, trips) + ", and f32 otherwise");
+    o.reason = fmt::format("{}: {}\n      derived: {}\n      `computes` allows {}; state the cast there if it is meant, or compute in {}",
+                           output.name, why, text(actual, trips),
+                           allowed.losses.empty() ? "f32 throughout" : text(allowed, trips) + ", and f32 otherwise",
+                           output.dtype == DType::F64 ? "f64" : "f32");
     return o;
 }
 
@@ -268,8 +270,8 @@ std::vector<Obligation> check_program_rounding(const ir::Module& module, const i
     RoundingArithmetic stated(states_f64(program.computes, program.tensors));
     for (const ir::Equation& e : program.computes.equations) {
         const Bound allowed = stated_rounding(stated, e, program.tensors).bound;
-        result.push_back(precision_obligation(program.tensors[static_cast<std::size_t>(e.output)].name, program.loc, holds[e.output].bound,
-                                              allowed, trips));
+        result.push_back(
+            precision_obligation(program.tensors[static_cast<std::size_t>(e.output)], program.loc, holds[e.output].bound, allowed, trips));
         result.back().text = fmt::format("the launches together: {}", result.back().text);
     }
     return result;

@@ -24,10 +24,10 @@ Held stated_rounding(RoundingArithmetic& arithmetic, const ir::Equation& equatio
                      const TensorBounds& holds = {}, std::int64_t launch = 0);
 
 // Why the bound is not within what is allowed; empty: it is.
-std::string beyond_allowance(const Bound& actual, const Bound& allowed);
+std::string beyond_allowance(const Bound& actual, const Bound& allowed, ir::DType output);
 
 // The obligation of an output.
-Obligation precision_obligation(const std::string& output, const ir::Loc& loc, const Bound& actual, const Bound& allowed,
+Obligation precision_obligation(const ir::Tensor& output, const ir::Loc& loc, const Bound& actual, const Bound& allowed,
                                 const Trips& trips);
 
 }  // namespace tw::verify

@@ -35,7 +35,7 @@ unsigned sign_of(const Coefficient& c) {
 
 unsigned Values::signs(const Poly& p) {
     if (const auto c = p.constant()) return *c < 0 ? negative_sign : *c > 0 ? positive_sign : zero_sign;
-    // A size is at least 1: of nothing at all there is nothing to compute.
+    // Sizes without which nothing is stated (verify/needed_sizes.h).
     const bool count = std::all_of(p.terms.begin(), p.terms.end(), [&](const auto& term) {
         return term.second > 0 && std::all_of(term.first.begin(), term.first.end(), [&](Atom a) { return sizes.count(a) > 0; });
     });
