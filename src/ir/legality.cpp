@@ -163,6 +163,26 @@ private:
         for (const Element& a : e->args) element(a, dst, s, threads);
     }
 
+    // The result is the slice of what is folded; digits of the dimension that tell warps apart are its last dimension. A warp folds what
+    // it holds: with a result elsewhere it would have nothing to fold.
+    void folded(const Reduce& r, const Stmt& s) {
+        const Distribution& src = k_.fragments[static_cast<std::size_t>(r.src)].dist;
+        if (r.dim < 0 || r.dim >= static_cast<int>(src.shape.size())) return fail("a reduction along no dimension", s.loc);
+        Distribution wanted = sliced(src, r.dim);
+        const int last = static_cast<int>(wanted.shape.size());
+        int below = 1, across = 1;
+        for (std::size_t i = 0; i < src.thread.size(); below *= src.thread[i].extent, ++i) {
+            const DistDigit& d = src.thread[i];
+            if (d.dim != r.dim || d.extent == 1 || below * d.extent <= 32) continue;
+            if (below < 32) return fail("a reduction along a digit that is partly in a warp", s.loc);
+            wanted.thread[i] = {d.extent, last, across};
+            across *= d.extent;
+        }
+        if (across > 1) wanted.shape.push_back(across);
+        if (across != r.across || !same_map(wanted, k_.fragments[static_cast<std::size_t>(r.dst)].dist))
+            fail("the result of a reduction does not lie as what it folds", s.loc);
+    }
+
     void window(const ElementNode& leaf, Distribution wanted, const Stmt& s) {
         for (int dim = static_cast<int>(wanted.shape.size()) - 1; dim >= 0; --dim) {
             bool kept = false;
@@ -205,8 +225,16 @@ private:
             fragment(c->dst, threads, s);
             if (found_.empty()) element(c->value, c->dst, s, threads);
         }
-        if (auto* r = std::get_if<Reduce>(&s.op)) fragment(r->dst, threads, s), fragment(r->src, threads, s);
-        if (auto* r = std::get_if<Scan>(&s.op)) fragment(r->dst, threads, s), fragment(r->src, threads, s);
+        if (auto* r = std::get_if<Reduce>(&s.op)) {
+            fragment(r->dst, threads, s), fragment(r->src, threads, s);
+            if (found_.empty()) folded(*r, s);
+        }
+        if (auto* r = std::get_if<Scan>(&s.op)) {
+            fragment(r->dst, threads, s), fragment(r->src, threads, s);
+            if (found_.empty() &&
+                !same_map(k_.fragments[static_cast<std::size_t>(r->dst)].dist, k_.fragments[static_cast<std::size_t>(r->src)].dist))
+                fail("a scan between tiles that lie differently", s.loc);
+        }
         if (auto* x = std::get_if<Shuffle>(&s.op)) {
             fragment(x->dst, threads, s), fragment(x->src, threads, s);
             if (!shuffle_mode(x->mode) || x->lane_arg < 0 || x->lane_arg > 31) fail("a shuffle from no lane", s.loc);

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "verify/flow_engine.h"
+#include "verify/tile_order_shape.h"
 
 namespace tw::verify::detail {
 
@@ -229,37 +230,15 @@ bool Flow::tiles_are_a_bijection(const std::vector<Digit>& executions, const std
     };
     for (Atom a : order) look_at(Poly::of(a));
     for (const auto& [symbol, definition] : derived) look_at(definition);
-    // The constants of the formula, in tiles: what is made of sizes alone counts elements.
-    std::set<std::int64_t> constants;
-    std::set<Atom> scanned;
-    std::function<void(const Poly&, std::int64_t)> scan = [&](const Poly& p, std::int64_t scale) {
-        for (const auto& [m, k] : p.terms) {
-            const std::int64_t c = (std::abs(k) + scale - 1) / scale;
-            if (c > 1) constants.insert(c);
-            for (Atom a : m) {
-                if (!scanned.insert(a).second) continue;
-                if (const auto definition = tile_definition_.find(a); definition != tile_definition_.end()) {
-                    scan(definition->second, 1);
-                    continue;
-                }
-                const AtomInfo i = ints_.info(a);
-                if (i.kind != AtomInfo::Kind::quotient && i.kind != AtomInfo::Kind::minimum && i.kind != AtomInfo::Kind::maximum) continue;
-                if (std::any_of(elsewhere.begin(), elsewhere.end(), [&](const auto& e) { return e.first == a; })) continue;
-                std::int64_t unit = 1;
-                bool of_sizes = i.kind == AtomInfo::Kind::quotient && !i.inside.empty();
-                for (Atom inner : i.inside) {
-                    if (ints_.info(inner).kind != AtomInfo::Kind::symbol) continue;
-                    const auto at_size = std::find(sizes.begin(), sizes.end(), inner);
-                    of_sizes = of_sizes && at_size != sizes.end();
-                    if (at_size != sizes.end()) unit = std::max(unit, units[static_cast<std::size_t>(at_size - sizes.begin())]);
-                }
-                for (const Poly& arg : i.args) scan(arg, of_sizes ? unit : 1);
-            }
-        }
-    };
-    for (Atom a : order) scan(Poly::of(a), 1);
-    for (const auto& [symbol, definition] : derived) scan(definition, 1);
-    for (const Digit& d : executions) scan(d.extent, 1);
+    std::set<Atom> loops, given;
+    for (const Digit& d : executions) loops.insert(d.atom);
+    for (const auto& [a, least] : elsewhere) given.insert(a);
+    TileOrderShape shape(ints_, sizes, units, loops, given);
+    for (Atom a : order) shape.look(expanded(Poly::of(a)));
+    for (const auto& [symbol, definition] : derived) shape.look(definition);
+    for (const Digit& d : executions) shape.look(expanded(d.extent));
+    if (!shape.obstacle().empty()) return why = shape.obstacle(), false;
+    const std::set<std::int64_t>& constants = shape.constants();
     if (!constants.empty() && *constants.rbegin() > largest_constant_of_an_order)
         return why = "the tile order has the constant " + std::to_string(*constants.rbegin()) + ": too large to try all grids around it",
                false;

@@ -1,0 +1,54 @@
+// What a formula of tiles must look like for small grids to speak for all: see docs/verifier.md, "Stores".
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "verify/integer.h"
+
+namespace tw::verify {
+
+// Numbers that grow with the grid enter a tile order as whole tiles a side, as their products (each side once), and as quotients and
+// remainders by those. Then where one side of a minimum overtakes the other, or a quotient leaves 0, is a matter of the formula's
+// constants.
+class TileOrderShape {
+public:
+    // `sizes`: of the tiled dimensions, with the extents of their tiles; `loops`: the variables of the tile loops; `given`: atoms that are
+    // enumerated like sizes and stand for a number.
+    TileOrderShape(const Integers& ints, const std::vector<Atom>& sizes, const std::vector<std::int64_t>& units,
+                   const std::set<Atom>& loops, const std::set<Atom>& given)
+        : ints_(ints), sizes_(sizes), units_(units), loops_(loops), given_(given) {}
+
+    // Pre: `p` is in terms of loops, sizes and `given` alone.
+    void look(const Poly& p) { look(p, 1, 1, {}); }
+
+    // Every constant that decides where something changes, in tiles; constants of quotients of quotients are multiplied.
+    const std::set<std::int64_t>& constants() const { return constants_; }
+    // Why small grids do not speak for all; empty where they do.
+    const std::string& obstacle() const { return obstacle_; }
+
+private:
+    using Degrees = std::map<Atom, int>;  // how often a size is a factor
+
+    void look(const Poly& p, std::int64_t scale, std::int64_t chain, const Degrees& divided);
+    void look(Atom a, std::int64_t chain, const Degrees& divided);
+    Degrees degrees(const Poly& p) const;
+    Degrees degrees(Atom a) const;
+    bool moves(Atom a) const;  // with a loop
+    bool is_remainder(const Poly& p, Atom quotient) const;
+    void refuse(const std::string& why) {
+        if (obstacle_.empty()) obstacle_ = why;
+    }
+
+    const Integers& ints_;
+    const std::vector<Atom>& sizes_;
+    const std::vector<std::int64_t>& units_;
+    const std::set<Atom>&loops_, &given_;
+    std::set<std::int64_t> constants_;
+    std::set<std::pair<Atom, std::int64_t>> seen_;
+    std::string obstacle_;
+};
+
+}  // namespace tw::verify
