@@ -3,7 +3,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier hostile dist sanitize fuzz format clean
+.PHONY: all setup build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier hostile dist wheel sanitize fuzz format clean
 
 all: build
 
@@ -67,6 +67,10 @@ hostile: build
 # A folder that can be copied anywhere.
 dist: build
 	@scripts/make_dist.sh build dist/tilewright
+
+# dist/tilewright-VERSION-py3-none-manylinux_*.whl: the same folder as a Python package, for pip install.
+wheel: dist
+	@python3 scripts/make_wheel.py dist/tilewright dist
 
 # Address and undefined-behaviour sanitizers over everything: all tests but the kernel table and the shipped proofs, of which one case in eight
 # is taken. The fuzzers (make fuzz) are built in the same folder; the build takes as long as one of the whole tree.
