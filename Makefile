@@ -3,7 +3,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: all setup configure program build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier hostile compile-all dist sanitize fuzz format check-format clean
+.PHONY: all setup configure program build demo test test-gpu mutation crosscheck bench-targets bench-stages bench-verifier hostile compile-all dist wheel sanitize fuzz format check-format clean
 
 all: build
 
@@ -77,6 +77,10 @@ compile-all: build
 # A folder that can be copied anywhere.
 dist: program
 	@scripts/make_dist.sh build dist/tilewright
+
+# dist/tilewright-VERSION-py3-none-manylinux_*.whl: the same folder as a Python package, for pip install.
+wheel: dist
+	@python3 scripts/make_wheel.py dist/tilewright dist
 
 # Address and undefined-behaviour sanitizers over everything: all tests but the kernel table and the shipped proofs, of which one case in eight
 # is taken. The fuzzers (make fuzz) are built in the same folder; the build takes as long as one of the whole tree.

@@ -187,11 +187,15 @@ function(tw_add_install)
     install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/codegen/cuda/ DESTINATION share/tilewright/cuda FILES_MATCHING PATTERN "*.cuh")
     install(FILES ${CMAKE_SOURCE_DIR}/src/runtime/capi.h DESTINATION include/tilewright)
     install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md DESTINATION .)
-    foreach(folder docs kernels knowledge prompts python tasks)
+    foreach(folder docs examples kernels knowledge prompts python tasks)
         if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/${folder})
             install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder} DESTINATION . PATTERN __pycache__ EXCLUDE)
         endif()
     endforeach()
+    # The suites and what `tilewright bench` starts for them.
+    install(DIRECTORY ${CMAKE_SOURCE_DIR}/bench/suites DESTINATION bench)
+    file(GLOB bench ${CMAKE_SOURCE_DIR}/bench/*.py ${CMAKE_SOURCE_DIR}/bench/*.json)
+    install(FILES ${bench} DESTINATION bench)
 endfunction()
 
 # tests/<folder>/*.cpp is one GoogleTest program; tests/**/test_*.py is one pytest run per file; tests/fuzz/*.cpp are fuzzers.

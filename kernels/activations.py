@@ -6,7 +6,7 @@ N = tw.sizes("N")
 M, H = tw.sizes("M H")
 SQRT_HALF = 0.7071067811865476
 SQRT_2_OVER_PI = 0.7978845608028654
-
+T = tw.parameters("T")
 
 @tw.inline
 def relu_of(x):

@@ -5,7 +5,7 @@ from tilewright import bf16, f32, i64
 M, N = tw.sizes("M N")
 LOWEST = float("-inf")
 HIGHEST = float("inf")
-
+T, BYTES, FULL, THREADS = tw.parameters("T BYTES FULL THREADS")
 
 @tw.inline
 def larger(x, y):

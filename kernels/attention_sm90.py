@@ -5,7 +5,7 @@ from tilewright import bf16, f16, f32
 
 B, HK, S, T = tw.sizes("B HK S T")
 LN2 = 0.6931471805599453
-
+DT, G, D = tw.parameters("DT G D")
 
 @tw.inline
 def mark_of(top, scale):

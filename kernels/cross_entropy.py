@@ -6,7 +6,7 @@ M, N = tw.sizes("M N")
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 LOWEST = -3.4028234663852886e38     # a floor for maxima of parts of a row: a part of nothing but -inf must not make inf - inf
-
+BYTES, T, THREADS, BN, C = tw.parameters("BYTES T THREADS BN C")
 
 @tw.inline
 def logsumexp_rows(x):

@@ -4,7 +4,7 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
-
+BYTES, T, S = tw.parameters("BYTES T S")
 
 @tw.inline
 def plus(x, y):

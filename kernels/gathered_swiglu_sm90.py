@@ -7,7 +7,7 @@ import tilewright as tw
 from tilewright import bf16, f32, i32
 
 T, P, E, N, K, BATCHES = tw.sizes("T P E N K BATCHES")
-
+TOGETHER, HIGH = tw.parameters("TOGETHER HIGH")
 
 @tw.inline
 def place(t, columns, TOGETHER):

@@ -8,7 +8,7 @@ import tilewright as tw
 from tilewright import bf16, f16, f32
 
 M, N, K = tw.sizes("M N K")
-
+DEPENDENT, T = tw.parameters("DEPENDENT T")
 
 @tw.inline
 def load_a(sA, A, bm, kt, full, K_LAST):

@@ -3,7 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 M, N, K = tw.sizes("M N K")
-
+i, j, k = tw.parameters("i j k")  # coordinates in tw.expect
 
 @tw.kernel(target="sm_80", name="gemm", computes="C[m, n] = bf16(sum(k, f32(A[m, k]) * f32(B[n, k])))", threads=128)
 def gemm_aligned(

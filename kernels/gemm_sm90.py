@@ -3,7 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f16, f32
 
 M, N, K = tw.sizes("M N K")
-
+T = tw.parameters("T")
 
 @tw.kernel(target="sm_90a", name="gemm", computes="C[m, n] = T(sum(k, f32(A[m, k]) * f32(B[n, k])))")
 def gemm_aligned(

@@ -3,7 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32, i32
 
 T, P, E, N, K, TILES = tw.sizes("T P E N K TILES")
-
+BM = tw.parameters("BM")
 
 @tw.kernel(
     target="sm_80",

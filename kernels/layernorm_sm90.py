@@ -5,7 +5,7 @@ from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
 ROUNDS = 4  # rows between two uses of a place for sums
-
+T, BYTES, ROW, BN, C = tw.parameters("T BYTES ROW BN C")
 
 @tw.inline
 def whole_rows(X, gamma, beta, Y, eps, BM, BN, LATE):

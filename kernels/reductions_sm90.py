@@ -6,7 +6,7 @@ M, N = tw.sizes("M N")          # rows: X[M, N] over N
 A, R, B = tw.sizes("A R B")     # any other axis: X[A, R, B] over R
 LOWEST = float("-inf")
 HIGHEST = float("inf")
-
+BYTES, T, C, COLUMNS, G = tw.parameters("BYTES T C COLUMNS G")
 
 @tw.inline
 def plus(x, y):

@@ -4,7 +4,7 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
-
+BYTES, T, ROW, C, BN = tw.parameters("BYTES T ROW C BN")
 
 @tw.inline
 def whole_rows(X, gamma, Y, eps, BM, BN):

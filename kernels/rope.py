@@ -3,7 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 L, H, D = tw.sizes("L H D")     # tokens, heads, half of a head's length
-
+T = tw.parameters("T")
 
 @tw.kernel(
     target="sm_80",

@@ -7,7 +7,7 @@ from tilewright import bf16, f32
 M, N = tw.sizes("M N")
 LOG2E = 1.4426950408889634
 LOWEST = -3.4028234663852886e38     # a floor for maxima of parts of a row: a part of nothing but -inf must not make inf - inf
-
+BYTES, T, ROW, C = tw.parameters("BYTES T ROW C")
 
 @tw.inline
 def whole_rows(X, Y, BM, BN):

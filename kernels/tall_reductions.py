@@ -6,7 +6,7 @@ from tilewright import bf16, f32
 R, B = tw.sizes("R B")
 SPLITS = 264     # two blocks a multiprocessor for every 128 columns
 LOWEST = float("-inf")
-
+T = tw.parameters("T")
 
 @tw.kernel(
     target="sm_90a",

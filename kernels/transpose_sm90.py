@@ -3,7 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
-
+T = tw.parameters("T")
 
 @tw.kernel(target="sm_90a", name="transpose", computes="Y[n, m] = X[m, n]", threads=256, blocks_per_sm=6)
 def transpose_matrices(X: tw.Tensor(T, M, N), Y: tw.Tensor(T, N, M), T: tw.each(bf16), BM: tw.const(64, 128) = 128, BN: tw.const(64, 128) = 64):

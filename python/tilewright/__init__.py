@@ -10,11 +10,12 @@
 Pure Python over libtilewright.so (ctypes); needs Python 3.9 and nothing else. Tensors that are not torch's are taken through
 DLPack. What the compiler or the launcher has to say is raised as TilewrightError.
 """
-from ._language import DTYPES, Tensor, const, inline, kernel, program, scalar, sizes
+from ._language import DTYPES, OTHERS, Tensor, inline, kernel, parameters, program, sizes
 from ._library import TilewrightError, library_path, version
 from ._module import Kernel, Module, UnprovedKernelWarning, load, loads
 
 globals().update(DTYPES)
+globals().update(OTHERS)
 
-__all__ = ["Kernel", "Module", "Tensor", "TilewrightError", "UnprovedKernelWarning", "const", "inline", "kernel", "library_path", "load", "loads", "program", "scalar",
+__all__ = ["Kernel", "Module", "Tensor", "TilewrightError", "UnprovedKernelWarning", "inline", "kernel", "library_path", "load", "loads", "parameters", "program",
            "sizes", "version", *DTYPES]

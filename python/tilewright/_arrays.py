@@ -38,6 +38,9 @@ class TorchArrays:
     def moved(self, x, source, target):
         return x.movedim(source, target)
 
+    def repeated(self, x, times):
+        return x if times == 1 else x.repeat(times, 1)
+
     def size(self, x):
         return x.numel()
 
@@ -88,6 +91,9 @@ class NumpyArrays:
 
     def moved(self, x, source, target):
         return self.numpy.moveaxis(x, source, target)
+
+    def repeated(self, x, times):
+        return x if times == 1 else self.numpy.tile(x, (times, 1))
 
     def size(self, x):
         return x.size

@@ -35,11 +35,10 @@ class Plan:
     def run(self, values, device):
         if device == HOST:
             self.kernel(*values)
-        elif self.call is None:
-            self.kernel(*values)
-            self.call = next(reversed(self.kernel._calls.values()), None)
-        else:
-            self.kernel._launch(self.call, values, device)
+            return
+        if self.call is None:
+            self.call = self.kernel.call_for(values)
+        self.kernel._launch(self.call, values)
 
 
 _table = None
@@ -121,7 +120,11 @@ def run(operation, arrays, inputs, outputs, scalars=(), constants=None):
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
         _plans[key] = plan
-    plan.run(values, device)
+    if device != HOST and device != torch_module().cuda.current_device():
+        with torch_module().cuda.device(device):
+            plan.run(values, device)
+    else:
+        plan.run(values, device)
 
 
 def left_to_torch(operation, reason):

@@ -1,22 +1,29 @@
-"""The names that a kernel file uses at module level and in annotations.
+"""The names that a kernel file uses at module level, in annotations and in decorators.
 
-A kernel file is never executed to be compiled: its text is. These stand-ins exist so that a file with kernels can also be
-imported by Python, for its other functions and for `@tilewright.kernel(...)` on a function beside them. An annotation that names a
-const parameter of the same function needs `from __future__ import annotations` then.
+A kernel file is never executed to be compiled: its text is. These stand-ins exist so that a file with kernels can also be imported by Python, for its other
+functions and for `@tilewright.kernel(...)` on a function beside them. Const parameters that annotations and decorators name are declared for Python with
+T, BN = tw.parameters("T BN").
 """
 from ._module import deferred
+from ._names import NAMES
 
 
 class Symbol:
-    """A size or a type: has a name, and arithmetic on it is accepted and means nothing here."""
+    """A size, a type or a constant: has a name; arithmetic on it is accepted and means nothing here."""
 
     def __init__(self, name):
         self.name = name
 
-    def _absorb(self, *_):
+    def _absorb(self, *_, **__):
         return self
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = _absorb
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __pow__ = __neg__ = _absorb
+    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __getitem__ = __call__ = _absorb
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
 
     def __repr__(self):
         return self.name
@@ -30,17 +37,12 @@ def sizes(names):
     return made[0] if len(made) == 1 else tuple(made)
 
 
+parameters = sizes
+
+
 class Tensor:
     def __init__(self, dtype, *dims, **options):
         self.dtype, self.dims, self.options = dtype, dims, options
-
-
-def scalar(dtype, positive=False):
-    return Symbol(f"scalar({dtype})")
-
-
-def const(*choices):
-    return Symbol(f"const{choices}")
 
 
 def inline(function):
@@ -56,3 +58,16 @@ def kernel(function=None, **options):
 
 def program(function=None, **options):
     return kernel(function, **options)
+
+
+def _stand_in(name, about):
+    def function(*_, **__):
+        return Symbol(name)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = about
+    return function
+
+
+# Everything else of the language: known to Python by name, so that files import and editors complete.
+OTHERS = {name: _stand_in(name, about) for name, (_, _, about) in NAMES.items() if name not in ("sizes", "parameters")}

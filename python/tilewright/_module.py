@@ -16,10 +16,10 @@ _MOST_CALLS = 4096  # signatures that a kernel remembers; a caller whose shapes 
 class _Call:
     """One kernel for one signature on one GPU: a launch needs addresses and scalars (runtime/call.h)."""
 
-    __slots__ = ("handle", "pack", "pack_scalars", "workspace_bytes")
+    __slots__ = ("device", "handle", "pack", "pack_scalars", "workspace_bytes")
 
-    def __init__(self, handle, tensors, scalars):
-        self.handle = handle
+    def __init__(self, handle, tensors, scalars, device):
+        self.handle, self.device = handle, device
         self.pack = struct.Struct(f"{tensors}Q").pack
         self.pack_scalars = struct.Struct(f"{max(1, scalars)}d").pack
         self.workspace_bytes = library().tw_call_workspace_bytes(handle)
@@ -104,23 +104,24 @@ class Kernel:
         if torch is not None and not named and stream is None and len(given) == len(self._is_tensor):
             # The fast way: everything that follows from types, shapes and strides was decided at the first call with them.
             try:
-                first = given[0]
-                device = first.get_device()
-                key = (device, *[(v.dtype, v.shape, v.stride(), v.device) for v, is_tensor in zip(given, self._is_tensor) if is_tensor])
+                key = self._key(given)
                 call = self._calls.get(key)
-            except (AttributeError, TypeError, IndexError):
+            except (AttributeError, TypeError):
                 call = None
-            if call is not None and torch._C._cuda_getDevice() == device:
-                return self._launch(call, given, device)
+            if call is not None and torch._C._cuda_getDevice() == call.device:
+                return self._launch(call, given)
         return self._first(given, named, stream)
 
-    def _launch(self, call, given, device):
+    def _key(self, values):
+        return tuple([(v.dtype, v.shape, v.stride(), v.device) for v, is_tensor in zip(values, self._is_tensor) if is_tensor])
+
+    def _launch(self, call, given):
         torch = torch_module()
-        stream = torch._C._cuda_getCurrentRawStream(device)
+        stream = torch._C._cuda_getCurrentRawStream(call.device)
         addresses = [v.data_ptr() for v, is_tensor in zip(given, self._is_tensor) if is_tensor]
-        scalars = [v for v, is_tensor in zip(given, self._is_tensor) if not is_tensor] if self._scalars else [0.0]
+        scalars = [v for v, is_tensor in zip(given, self._is_tensor) if not is_tensor] if self._scalars else (0.0,)
         # torch's allocator hands memory out in the stream's order, and keeps what a captured graph uses.
-        workspace = torch.empty(call.workspace_bytes, dtype=torch.uint8, device=given[0].device) if call.workspace_bytes else None
+        workspace = torch.empty(call.workspace_bytes, dtype=torch.uint8, device=call.device) if call.workspace_bytes else None
         code = library().tw_call_launch(call.handle, call.pack(*addresses), call.pack_scalars(*scalars), workspace.data_ptr() if workspace is not None else 0, stream)
         if code:
             check(code)
@@ -132,18 +133,30 @@ class Kernel:
         self._ask_for_proof(request)
         if place == HOST:
             check(library().tw_module_emulate(*request))
-            return
-        if all(is_torch(v) for v in keep) and stream is None:
-            handle = ctypes.c_void_p()
-            check(library().tw_call_create(*request, ctypes.byref(handle)))
-            call = _Call(handle, len(self._names), len(scalars))
-            if len(self._calls) >= _MOST_CALLS:
-                self._calls.clear()
-            self._calls[(place, *[(v.dtype, v.shape, v.stride(), v.device) for v in keep])] = call
-            self._launch(call, values, place)
-            return
-        where = current_stream() if stream is None else getattr(stream, "cuda_stream", stream)
-        check(library().tw_module_launch(*request, where))
+        elif all(is_torch(v) for v in keep) and stream is None:
+            self._launch(self._made(request, values, place), values)
+        else:
+            where = current_stream() if stream is None else getattr(stream, "cuda_stream", stream)
+            check(library().tw_module_launch(*request, where))
+
+    def _made(self, request, values, place):
+        """The call for a signature on a GPU, kept for the next one."""
+        handle = ctypes.c_void_p()
+        check(library().tw_call_create(*request, ctypes.byref(handle)))
+        if len(self._calls) >= _MOST_CALLS:
+            self._calls.clear()
+        call = self._calls[self._key(values)] = _Call(handle, len(self._names), self._scalars, place)
+        return call
+
+    def call_for(self, values):
+        """The same for tensors of torch on a GPU, without a launch: what the table of operations keeps."""
+        known = self._calls.get(self._key(values))
+        if known is not None:
+            return known
+        tensors, scalars, _, place = self._described(self._bound(values, {}))
+        request = self._request(tensors, scalars)
+        self._ask_for_proof(request)
+        return self._made(request, values, place)
 
     def _ask_for_proof(self, request):
         """A kernel that nobody proved is launched with a warning, once for each set of constants; TILEWRIGHT_REQUIRE_PROOF=1 refuses it."""

@@ -207,11 +207,13 @@ def rope(x, cosine, sine, *, strict=False):
     def ours():
         dtype = _taken(x, arrays)
         heads, half = x.shape[-2], x.shape[-1] // 2
-        flat = arrays.contiguous(x).reshape(-1, x.shape[-3], heads, 2, half)
-        tables = [arrays.contiguous(arrays.cast(t, dtype)) for t in (cosine, sine)]
+        flat = arrays.contiguous(x).reshape(-1, heads, 2, half)
+        # A batch is more tokens, and the tables are repeated for them.
+        batch = flat.shape[0] // x.shape[-3] if x.shape[-3] else 0
+        tables = [arrays.contiguous(arrays.repeated(arrays.cast(t, dtype), batch)) for t in (cosine, sine)]
         out = arrays.empty(tuple(flat.shape), dtype, x)
-        for i in range(flat.shape[0] if arrays.size(x) else 0):
-            _dispatch.run("rope", arrays, (arrays.contiguous(flat[i]), *tables), (out[i],))
+        if arrays.size(x):
+            _dispatch.run("rope", arrays, (flat, *tables), (out,))
         return out.reshape(x.shape)
 
     def theirs():

@@ -80,6 +80,11 @@ def _sum_to(grad, shape):
     return grad.sum(0) if grad.ndim > len(shape) else grad
 
 
+def _needed(ctx, number):
+    """Inputs that were not given have no entry."""
+    return number < len(ctx.needs_input_grad) and ctx.needs_input_grad[number]
+
+
 def _matmul_setup(ctx, inputs, output, keyword_only_inputs=None):
     a, b, bias, activation, residual, row_scale, column_scale = (*inputs, *[None] * 7)[:7]
     ctx.save_for_backward(a, b)
@@ -93,15 +98,15 @@ def _matmul_gradient(ctx, grad):
         raise NotImplementedError("tilewright.ops.matmul has no backward for an activation or a scale in its epilogue\n  fix: apply them after the product")
     product = torch.ops.tilewright.matmul
     grad_a = grad_b = grad_bias = None
-    if ctx.needs_input_grad[0]:
+    if _needed(ctx, 0):
         grad_a = product(grad, b.transpose(-1, -2))
-    if ctx.needs_input_grad[1]:
+    if _needed(ctx, 1):
         flat = b.ndim == 2
         rows, grads = (a.reshape(-1, a.shape[-1]), grad.reshape(-1, grad.shape[-1])) if flat else (a, grad)
         grad_b = product(rows.transpose(-1, -2), grads)
-    if ctx.needs_input_grad[2]:
+    if _needed(ctx, 2):
         grad_bias = _sum_to(grad, ctx.bias_shape)
-    return grad_a, grad_b, grad_bias, None, grad if ctx.needs_input_grad[4] else None, None, None
+    return (grad_a, grad_b, grad_bias, None, grad if _needed(ctx, 4) else None, None, None)[: len(ctx.needs_input_grad)]
 
 
 def _linear_setup(ctx, inputs, output, keyword_only_inputs=None):
@@ -116,9 +121,9 @@ def _linear_gradient(ctx, grad):
         raise NotImplementedError("tilewright.ops.linear has no backward for an activation in its epilogue\n  fix: apply it after the product")
     product = torch.ops.tilewright.matmul
     grads, rows = grad.reshape(-1, grad.shape[-1]), x.reshape(-1, x.shape[-1])
-    grad_x = product(grad, weight) if ctx.needs_input_grad[0] else None
-    grad_weight = product(grads.transpose(0, 1), rows) if ctx.needs_input_grad[1] else None
-    return grad_x, grad_weight, grads.sum(0) if ctx.needs_input_grad[2] else None, None, grad if ctx.needs_input_grad[4] else None
+    grad_x = product(grad, weight) if _needed(ctx, 0) else None
+    grad_weight = product(grads.transpose(0, 1), rows) if _needed(ctx, 1) else None
+    return (grad_x, grad_weight, grads.sum(0) if _needed(ctx, 2) else None, None, grad if _needed(ctx, 4) else None)[: len(ctx.needs_input_grad)]
 
 
 def register(operations):

@@ -1,4 +1,5 @@
 #include "cli/bench_suite.h"
+#include "cli/terminal.h"
 
 #include <fmt/format.h>
 
@@ -210,7 +211,10 @@ json row_of(const Case& c, const std::string& peer, const json& evidence) {
 
 // Our kernels of these cases against fp64, untimed, in several workers: most of it is compiling.
 void check_side_by_side(const std::vector<Case*>& cases, const runtime::SessionLimits& limits) {
-    std::atomic<std::size_t> next = 0, done = 0;
+    std::atomic<std::size_t> next = 0;
+    std::mutex telling;
+    std::int64_t done = 0;
+    Progress progress("bench: checking", "cases", static_cast<std::int64_t>(cases.size()));
     const auto work = [&] {
         runtime::EvaluationSession session(limits);
         for (std::size_t i = next++; i < cases.size(); i = next++) {
@@ -218,8 +222,8 @@ void check_side_by_side(const std::vector<Case*>& cases, const runtime::SessionL
             json asked = c.request;
             asked["time"] = false;
             c.checked = c.problem.empty() ? session.evaluate(asked) : json{{"status", "refused"}, {"message", c.problem}};
-            const std::size_t sum = ++done;
-            if (cases.size() > 8 && (sum % 8 == 0 || sum == cases.size())) fmt::print(stderr, "checked {} of {}\n", sum, cases.size());
+            const std::lock_guard guard(telling);
+            progress.done(++done);
         }
     };
     std::vector<std::jthread> workers;
@@ -317,7 +321,9 @@ int run_cases(const json& suite, const SuiteOptions& o) {
     compile_side_by_side(compiled);
 
     runtime::EvaluationSession session(limits);
+    Progress progress("bench", "cases", static_cast<std::int64_t>(cases.size()));
     for (Case& c : cases) {
+        progress.done(&c - cases.data(), c.listed["case"].get<std::string>());
         if (c.inside.empty() && c.torch.empty()) c.inside.push_back(nullptr);  // ours alone
         for (const json& p : c.inside) {
             json asked = c.request;

@@ -62,7 +62,7 @@ int run(const Options& o) {
         if (!sink.empty()) std::cerr << render_text(sink, sources);
     }
     if (!module || sink.has_internal_errors()) return refusal_status(sink);
-    if (!found && !o.kernel.empty()) return complain(exit_bad_input, fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
+    if (!found && !o.kernel.empty()) return no_such_kernel(*module, o.kernel, o.file);
     return exit_fine;
 }
 

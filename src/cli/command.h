@@ -32,6 +32,7 @@ const std::vector<Command>& commands();
 std::function<int()> declare_bench(CLI::App& app);
 std::function<int()> declare_check(CLI::App& app);
 std::function<int()> declare_compile(CLI::App& app);
+std::function<int()> declare_completion(CLI::App& app);
 std::function<int()> declare_crosscheck(CLI::App& app);
 std::function<int()> declare_doctor(CLI::App& app);
 std::function<int()> declare_emit(CLI::App& app);
@@ -52,6 +53,9 @@ std::function<int()> declare_show(CLI::App& app);
 std::function<int()> declare_submit(CLI::App& app);
 std::function<int()> declare_tune(CLI::App& app);
 std::function<int()> declare_target(CLI::App& app);
+
+// Every --help ends with an example: the command's own, or this one.
+void add_example(CLI::App& app, const std::string& command);
 
 // For options: a finite number above zero.
 CLI::Validator positive_number();

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -16,6 +17,7 @@ const std::vector<Command>& commands() {
         {"bench", "measure a kernel on the GPU, against a peer in the same run, with its evidence", declare_bench},
         {"check", "prove that every kernel of a file moves its data correctly, or show a counterexample", declare_check},
         {"compile", "compile CUDA C++ files, every variant they name, and report registers, spills and warnings", declare_compile},
+        {"completion", "completion for bash and zsh, and the manual page", declare_completion},
         {"crosscheck", "random kernels, half of them broken: does the check ever prove what the emulator refutes?", declare_crosscheck},
         {"doctor", "what this machine has, what is missing, and how to get it", declare_doctor},
         {"emit", "the CUDA C++ of a kernel file, its launch plan, or what NVRTC makes of it", declare_emit},
@@ -38,6 +40,29 @@ const std::vector<Command>& commands() {
         {"target", "what the instructions of a GPU do: tables, ordering rules, conversions", declare_target},
     };
     return table;
+}
+
+void add_example(CLI::App& app, const std::string& command) {
+    static const std::map<std::string, std::string> examples = {
+        {"compile", "tilewright compile bench/targets/transpose.cu --fail-on-spill"},
+        {"doctor", "tilewright doctor --json"},
+        {"explain", "tilewright explain TW2001"},
+        {"gpu-worker", "tilewright bench kernels/gemm_sm90.py --set M=4096,N=4096,K=4096   (which starts one)"},
+        {"ir", "tilewright ir kernels/vector_add.py"},
+        {"layout", "tilewright layout '(8,8):(8,1)' --svg layout.svg"},
+        {"mcp", "claude mcp add tilewright -- tilewright mcp"},
+        {"reference", "tilewright reference wgmma pipeline"},
+        {"replay", "tilewright replay evidence.json"},
+        {"resume", "tilewright resume last"},
+        {"runs", "tilewright runs --json"},
+        {"show", "tilewright show last --html run.html"},
+        {"submit", "tilewright submit tasks/gelu.toml gelu.py"},
+        {"target", "tilewright target dump"},
+    };
+    const auto found = examples.find(command);
+    const std::string footer = app.get_footer();
+    if (footer.find("Example") != std::string::npos || found == examples.end()) return;
+    app.footer(footer + (footer.empty() ? "" : "\n") + "Example: " + found->second);
 }
 
 CLI::Validator positive_number() {

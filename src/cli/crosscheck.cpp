@@ -16,6 +16,7 @@
 #include "cli/evidence.h"
 #include "cli/export_kernel.h"
 #include "cli/process_pool.h"
+#include "cli/terminal.h"
 #include "diagnose/crosscheck.h"
 
 namespace tw::cli {
@@ -197,25 +198,6 @@ private:
     std::map<std::uint64_t, nlohmann::json> known_;
 };
 
-// "1200 of 20000, 0 proved but wrong, 31 min left", every half minute.
-class Progress {
-public:
-    explicit Progress(std::size_t total) : total_(total) {}
-    void tell(std::size_t done, int unsound) {
-        const double now = seconds();
-        if (now - told_ < 30 || done == 0) return;
-        told_ = now;
-        fmt::print(stderr, "{} of {}, {} proved but wrong, {:.0f} min left\n", done, total_, unsound,
-                   now / static_cast<double>(done) * static_cast<double>(total_ - done) / 60);
-    }
-
-private:
-    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-    std::size_t total_;
-    double told_ = 0;
-};
-
 int run(const Options& o) {
     if (!o.family.empty()) {
         const auto& names = diagnose::random_families();
@@ -238,7 +220,7 @@ int run(const Options& o) {
         else seeds.push_back(seed);
     }
     if (tally.done) fmt::print("{} of {} are done already\n", tally.done, o.count);
-    Progress progress(seeds.size());
+    Progress progress("crosscheck", "kernels", static_cast<std::int64_t>(seeds.size()));
     std::size_t done = 0;
     auto work = [&](std::size_t i) { return judged(seeds[i], o).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); };
     run_pool(seeds.size(), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
@@ -247,7 +229,7 @@ int run(const Options& o) {
         else if (r.end != PoolResult::End::finished || !j.is_object()) j = {{"what", "crashed"}, {"detail", r.text}};
         tally.add(seeds[i], j, true, o.verbose);
         journal.add(seeds[i], j);
-        progress.tell(++done, static_cast<int>(tally.unsound.size()));
+        progress.done(static_cast<std::int64_t>(++done), fmt::format("{} proved but wrong", tally.unsound.size()));
         std::fflush(stdout);
     });
     const Row all = tally.all();

@@ -105,6 +105,7 @@ Machine compiled_form(const Options& o, const ir::Kernel& kernel, const codegen:
 
 int emit_module(const Options& o, const ir::Module& module) {
     nlohmann::json plans = nlohmann::json::array();
+    std::string text;
     bool found = false;
     int code = exit_fine;
     for (const ir::Kernel& kernel : module.kernels) {
@@ -117,21 +118,31 @@ int emit_module(const Options& o, const ir::Module& module) {
         if (o.pasted) emitted->source = codegen::self_contained(emitted->source, device_header);
         nlohmann::json plan = codegen::plan(kernel, *emitted);
         if (o.to == "cuda") {
-            if (!o.json) std::cout << emitted->source << "\n";
+            if (!o.json) text += emitted->source + "\n";
         } else if (o.to != "plan") {
             const Machine made = compiled_form(o, kernel, *emitted);
             if (made.code > exit_kernel_wrong) return made.code;
             code = std::max(code, made.code);
-            if (!o.json) std::cout << made.text;
+            if (!o.json) text += made.text;
             else if (!made.report.is_null()) plan["report"] = made.report;
             else if (!made.text.empty()) plan[o.to] = made.text;
         }
         plans.push_back(std::move(plan));
     }
-    if (!found)
-        return complain(exit_bad_input,
-                        o.kernel.empty() ? o.file + " has no kernel" : fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
-    if (o.to == "plan" || o.json) std::cout << nlohmann::json{{"file", o.file}, {"kernels", plans}}.dump(2) << "\n";
+    if (!found && o.kernel.empty()) return complain(exit_bad_input, o.file + " has no kernel");
+    if (!found) return no_such_kernel(module, o.kernel, o.file);
+    if (o.to == "plan" || o.json)
+        text =
+            nlohmann::ordered_json{
+                {"schema", "tilewright emit 1"}, {"verdict", code == exit_fine ? "fine" : "wrong"}, {"file", o.file}, {"kernels", plans}}
+                .dump(2) +
+            "\n";
+    if (o.out.empty() || o.to == "cubin") {
+        std::cout << text;
+    } else {
+        if (auto written = write_file_atomically(o.out, text); !written) return complain(exit_bad_input, written.error());
+        fmt::print(stderr, "{}: {} bytes\n", o.out, text.size());
+    }
     return code;
 }
 
@@ -162,13 +173,14 @@ std::function<int()> declare_emit(CLI::App& app) {
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
     app.add_option("--to", options->to, "cuda (the source), plan (JSON for a launcher), report (registers, spills), cubin, ptx, sass");
     app.add_option("--arch", options->arch, "compile for this architecture instead of the kernel's own");
-    app.add_option("-o,--out", options->out, "file for --to cubin");
+    app.add_option("-o,--out", options->out, "write there instead of to standard output");
     app.add_flag("--self-contained", options->pasted, "paste the device headers into the source");
     app.add_flag("--json", options->json, "print JSON");
     declare_limits(app, options->limits);
     app.footer(
         "Exit status: 0 fine; 1 the kernel does not compile, spills, serialises wgmma, or its machine code touches registers of a wgmma in "
-        "flight; 2 bad usage, or no NVRTC; 3 given up at a limit.");
+        "flight; 2 bad usage, or no NVRTC; 3 given up at a limit.\n"
+        "Example: tilewright emit kernels/gemm_sm90.py --set T=bf16 -o gemm.cu");
     return [options] { return run(*options); };
 }
 

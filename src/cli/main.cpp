@@ -59,6 +59,7 @@ int run(int argc, char** argv) {
     for (const auto& command : tw::cli::commands()) {
         CLI::App* below = app.add_subcommand(command.name, command.summary);
         auto action = command.declare(*below);
+        tw::cli::add_example(*below, command.name);
         below->callback([&chosen, action = std::move(action)] { chosen = action; });
     }
     tw::cli::errors_as_json(wants_json(app, argc, argv));

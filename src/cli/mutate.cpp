@@ -20,6 +20,7 @@
 #include "cli/export_kernel.h"
 #include "cli/kernel_file.h"
 #include "cli/process_pool.h"
+#include "cli/terminal.h"
 #include "diagnose/mutate.h"
 #include "emulate/trial.h"
 
@@ -71,7 +72,10 @@ void judge_all(const std::vector<Broken>& mutants, const Options& o, const std::
                               {"hostile_tests", j.hostile_tests}}
             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     };
+    Progress progress("mutate", "mutants", static_cast<std::int64_t>(mutants.size()));
+    std::int64_t finished = 0;
     run_pool(mutants.size(), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
+        progress.done(++finished);
         Judged judged;
         judged.milliseconds = r.milliseconds;
         const nlohmann::json j = nlohmann::json::parse(r.text, nullptr, false);

@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/evidence.h"
 #include "cli/kernel_file.h"
+#include "cli/terminal.h"
 #include "codegen/emit.h"
 #include "runtime/compile.h"
 #include "runtime/driver.h"
@@ -264,8 +265,10 @@ private:
         for (const auto& [name, value] : shape) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
         std::vector<std::pair<double, const Point*>> times;
         int number = 0;
+        Progress progress("tune " + text, "points", static_cast<std::int64_t>(points_.size()));
         for (const Point& p : points_) {
-            ++number;
+            progress.done(number++,
+                          times.empty() ? "" : fmt::format("best {:.2f} us", std::min_element(times.begin(), times.end())->first));
             if (!may_run(p)) continue;
             const std::string key = fmt::format("time {} {} {}", gpu_, text, p.label());
             json result;
@@ -282,6 +285,7 @@ private:
             }
             const double us = result.value("us", 0.0);
             if (result["status"] == "right" && us > 0) times.emplace_back(us, &p);
+            progress.clear();
             say(fmt::format("[{}/{}] {} {}: {}", number, points_.size(), text, p.label(),
                             us > 0 ? fmt::format("{:.2f} us", us)
                                    : result["status"].get<std::string>() + " " + result.value("message", "").substr(0, 120)));

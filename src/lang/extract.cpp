@@ -157,7 +157,7 @@ std::optional<std::string> kernels_beside_python(std::string_view text) {
                 keep[i] = 1, aliases.insert(words.size() > 3 && words[2] == "as" ? words[3] : "tilewright");
             else if (words[0] == "from") keep[i] = !only_package_names(words);
         } else if (words.size() > 1 && words[1] == "__future__") {
-            keep[i] = 1;
+            continue;
         } else if (words.size() > 1 && !std::isdigit(static_cast<unsigned char>(words[1][0]))) {
             add_bound_names(words, foreign);
         }

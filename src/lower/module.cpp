@@ -61,6 +61,7 @@ private:
             return;
         }
         if (const auto* i = ast_.get_if<lang::ImportNames>(id)) {
+            if (i->module == "__future__") return;  // how Python reads annotations is nothing to us
             if (i->module != "tilewright") {
                 cx_.error(Code::bad_import, s.span, fmt::format("the module '{}' cannot be imported", i->module))
                     .with_hint("from tilewright import bf16, f32");
@@ -107,6 +108,7 @@ private:
             Value callee = resolver_.evaluate(c->callee);
             if (!callee) return;
             if (callee.is(K::builtin) && callee.text == "sizes") return sizes(*c, names, ast_[a.value].span);
+            if (callee.is(K::builtin) && callee.text == "parameters") return parameters(*c, names, ast_[a.value].span);
         }
         Value v = resolver_.evaluate(a.value);
         if (!v) {
@@ -156,6 +158,18 @@ private:
             scope_.sizes.push_back(words[i]);
             define(names[i].first, Value::named(K::size, words[i]), names[i].second);
         }
+    }
+
+    // Names of const parameters, for Python and its tools: a kernel's own parameter of the name is meant wherever it is used, so nothing is
+    // bound.
+    void parameters(const lang::Call& c, const std::vector<std::pair<std::string, Span>>& names, Span span) {
+        const lang::StringLiteral* text = c.arguments.size() == 1 ? ast_.get_if<lang::StringLiteral>(c.arguments[0].value) : nullptr;
+        const std::vector<std::string> words = text ? split_words(text->value) : std::vector<std::string>{};
+        const bool same = std::equal(words.begin(), words.end(), names.begin(), names.end(),
+                                     [](const std::string& w, const auto& n) { return w == n.first; });
+        if (!text || !same)
+            cx_.error(Code::unpack_mismatch, span, "tw.parameters takes one string of the names that it is assigned to")
+                .with_hint("T, BN = tw.parameters(\"T BN\")");
     }
 
     Role role_of(const lang::FunctionDef& f) {

@@ -29,7 +29,7 @@ constexpr std::string_view kBuiltins[] = {
     "wgmma_wait", "wgmma_batch", "warpgroups", "warps", "elected", "named_barrier", "cluster_sync", "cluster_arrive", "cluster_wait",
     "team",
     // module level
-    "sizes", "kernel", "inline", "program", "Tensor", "scalar", "const", "each", "buffer"};
+    "sizes", "kernel", "inline", "program", "Tensor", "scalar", "const", "each", "buffer", "parameters"};
 
 struct Methods {
     Value::Kind kind;

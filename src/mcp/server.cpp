@@ -14,8 +14,11 @@
 #include "base/diagnostic.h"
 #include "base/input.h"
 #include "base/text.h"
+#include "mcp/compact.h"
+#include "mcp/history.h"
 #include "mcp/message.h"
 #include "mcp/optimisations.h"
+#include "mcp/resources.h"
 #include "plan/tools.h"
 
 namespace tw::mcp {
@@ -36,7 +39,15 @@ constexpr const char* kInstructions =
     "subset, `check` it after every edit "
     "and repair it from the counterexample, `run` it on the emulator for values, read `emit` with form=report for registers and spills, "
     "`bench` it on a GPU, and ask `knowledge` for techniques. "
-    "`optimize_start` lets the built-in loop do all of this for a task. Begin with the `reference` tool: it holds the language.";
+    "`optimize_start` lets the built-in loop do all of this for a task; `history` shows earlier runs. Begin with the `reference` tool: it "
+    "holds "
+    "the language. Documents and all kernels are resources.";
+
+// What a tool may change, for clients that ask a person before they call one. None reaches a network but an optimisation by a model.
+json annotations(const std::string& name) {
+    const bool starts = name == "optimize_start", stops = name == "optimize_stop";
+    return {{"readOnlyHint", !starts && !stops}, {"destructiveHint", stops}, {"idempotentHint", !starts}, {"openWorldHint", starts}};
+}
 
 // A call that is under way. Its thread owns nothing else of the server's.
 struct Call {
@@ -107,6 +118,9 @@ private:
         if (m.method == "ping") return send(result_message(m.id, json::object()));
         if (m.method == "tools/list") return send(result_message(m.id, {{"tools", list_tools()}}));
         if (m.method == "tools/call") return call(m);
+        if (m.method == "resources/list") return send(result_message(m.id, list_resources()));
+        if (m.method == "resources/templates/list") return send(result_message(m.id, {{"resourceTemplates", json::array()}}));
+        if (m.method == "resources/read") return read(m);
         send(error_message(m.id, RpcError::method_not_found, fmt::format("there is no method '{}'", printable(m.method.substr(0, 100)))));
     }
 
@@ -116,21 +130,38 @@ private:
         for (const char* known : kVersions)
             if (asked != params.end() && *asked == known) version = known;
         return {{"protocolVersion", version},
-                {"capabilities", {{"tools", {{"listChanged", false}}}}},
+                {"capabilities", {{"tools", {{"listChanged", false}}}, {"resources", {{"listChanged", false}}}}},
                 {"serverInfo", {{"name", "tilewright"}, {"version", TW_VERSION}}},
                 {"instructions", kInstructions}};
     }
 
     bool offered(const plan::Tool& tool) const { return tool.command.empty() || options_.commands.count(tool.command) > 0; }
 
+    static json listed(const std::string& name, const std::string& description, json schema) {
+        if (name == "check")
+            schema["properties"]["detail"] = {{"type", "boolean"}, {"description", "every assertion and the whole counterexample as JSON"}};
+        return {{"name", name}, {"description", description}, {"inputSchema", std::move(schema)}, {"annotations", annotations(name)}};
+    }
+
     json list_tools() const {
         json list = json::array();
         for (const plan::Tool& tool : plan::tools())
-            if (offered(tool)) list.push_back({{"name", tool.name}, {"description", tool.description}, {"inputSchema", tool.schema}});
+            if (offered(tool)) list.push_back(listed(tool.name, tool.description, tool.schema));
+        if (options_.commands.count("runs"))
+            list.push_back(listed("history", "Optimisation runs of the journal: all of them, one, or one step of it with its kernel.",
+                                  history_schema()));
         for (const auto& tool : optimisations_.tools())
-            if (options_.commands.count("optimize"))
-                list.push_back({{"name", tool.name}, {"description", tool.description}, {"inputSchema", tool.schema}});
+            if (options_.commands.count("optimize")) list.push_back(listed(tool.name, tool.description, tool.schema));
         return list;
+    }
+
+    void read(const Message& m) {
+        const auto uri = m.params.find("uri");
+        if (uri == m.params.end() || !uri->is_string())
+            return send(error_message(m.id, RpcError::invalid_params, "resources/read needs `uri`, one of resources/list"));
+        if (auto found = read_resource(uri->get<std::string>())) return send(result_message(m.id, *found));
+        send(error_message(m.id, RpcError::invalid_params,
+                           fmt::format("there is no resource '{}'", printable(uri->get<std::string>().substr(0, 200)))));
     }
 
     void cancel(const json& params) {
@@ -148,7 +179,8 @@ private:
         const std::string tool_name = name->get<std::string>();
         const plan::Tool* tool = plan::find_tool(tool_name);
         const bool background = optimisations_.has(tool_name) && options_.commands.count("optimize");
-        if ((!tool || !offered(*tool)) && !background)
+        const bool past = tool_name == "history" && options_.commands.count("runs");
+        if ((!tool || !offered(*tool)) && !background && !past)
             return send(
                 error_message(m.id, RpcError::invalid_params, fmt::format("there is no tool '{}'", printable(tool_name.substr(0, 100)))));
         if (!arguments.is_object()) return send(result_message(m.id, answer_json("arguments must be a JSON object\n", true)));
@@ -167,7 +199,9 @@ private:
         call->thread = std::thread([this, call, tool, tool_name, arguments = std::move(arguments)] {
             json result;
             try {
-                result = tool ? work(*tool, arguments, *call) : optimisation(tool_name, arguments);
+                result = tool                     ? work(*tool, arguments, *call)
+                         : tool_name == "history" ? look_back(arguments)
+                                                  : optimisation(tool_name, arguments);
             } catch (const std::exception& error) {
                 result = answer_json(fmt::format("internal error: {}; please report it with the arguments\n", error.what()), true);
             }
@@ -204,7 +238,37 @@ private:
                                   {{"progressToken", call.progress_token}, {"progress", seconds}, {"message", text}}));
     }
 
-    json work(const plan::Tool& tool, const json& arguments, Call& call) {
+    json look_back(const json& arguments) const {
+        const HistoryAnswer answer = history(arguments, options_.journal);
+        return answer_json(answer.text, answer.failed);
+    }
+
+    // The command's JSON as a result: its own text where it has one, and the facts, in short unless `detail` is asked for.
+    static json structured(const plan::ToolAnswer& answer, bool detail) {
+        json result = answer_json(answer.text, answer.failed);
+        json parsed = parse_json(answer.text);
+        if (!parsed.is_object()) return result;
+        const std::string schema = parsed.contains("schema") && parsed["schema"].is_string() ? parsed["schema"].get<std::string>() : "";
+        if (schema.rfind("tilewright check", 0) == 0) {
+            if (!detail) {
+                result["content"][0]["text"] = parsed["text"];
+                parsed = compact_check(parsed);
+            }
+        } else if (schema.rfind("tilewright error", 0) == 0) {
+            result["content"][0]["text"] = parsed["message"].get<std::string>() + "\n" +
+                                           (parsed["fix"] == "" ? "" : "fix: " + parsed["fix"].get<std::string>() + "\n");
+        }
+        result["structuredContent"] = std::move(parsed);
+        return result;
+    }
+
+    json work(const plan::Tool& tool, json arguments, Call& call) {
+        bool detail = false;
+        if (tool.name == "check" && arguments.contains("detail")) {
+            if (!arguments["detail"].is_boolean()) return answer_json("argument 'detail' is true or false\n", true);
+            detail = arguments["detail"].get<bool>();
+            arguments.erase("detail");
+        }
         if (!take_place(call)) return answer_json("cancelled\n", true);
         // A clock beside the work tells the client that it goes on.
         std::mutex mutex;
@@ -220,6 +284,7 @@ private:
         options.program = options_.program;
         options.root = options_.root;
         options.stop = &call.stop;
+        if (tool.name == "check") options.answer_characters = std::size_t{64} << 20;  // all of its JSON: it is made short here
         plan::ToolAnswer answer;
         const auto stop_clock = [&] {
             {
@@ -237,8 +302,7 @@ private:
             throw;
         }
         stop_clock();
-        json result = answer_json(answer.text, answer.failed);
-        if (const json parsed = parse_json(answer.text); parsed.is_object()) result["structuredContent"] = parsed;
+        json result = structured(answer, detail);
         // The picture goes as text as well: not every client shows images, and a model can read SVG.
         if (!answer.svg.empty()) result["content"].push_back({{"type", "text"}, {"text", answer.svg}});
         return result;

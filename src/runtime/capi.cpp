@@ -292,16 +292,19 @@ int tw_module_load(const char* request_json, tw_module** module) {
         const std::string name = from_file ? request.at("path").get<std::string>() : request.value("name", "kernel.py");
         auto text = from_file ? tw::read_file(name) : tw::Expected<std::string, std::string>(request.at("source").get<std::string>());
         if (!text) return bad_input(text.error());
-        rt::TunedFile tuned;
+        rt::TunedFile all_tuned;
         if (from_file && request.value("tuned", true)) {
             auto read = rt::read_tuned(name);
             if (!read) return report(read.error());
-            tuned = rt::agreeing(*std::move(read), constants);
-            if (tuned.program_digest != rt::program_digest(*text)) tuned.entries.clear();
+            all_tuned = *std::move(read);
+            if (all_tuned.program_digest != rt::program_digest(*text)) all_tuned.entries.clear();
         }
+        rt::TunedFile tuned = rt::agreeing(all_tuned, constants);
         auto loaded = rt::KernelModule::from_text(name, *text, constants);
-        // The file's own values may not go with what the caller chose: the first set that was tuned with it and is taken stands in.
+        // The file's own values may not go with what the caller chose: the first set that was tuned with it and is taken stands in; where
+        // none was, one that differs least, with the caller's values in it.
         tw::lower::ConstValues chosen = constants;
+        if (!loaded && tuned.entries.empty()) tuned.entries = rt::adapted(all_tuned, constants).entries;
         for (auto e = tuned.entries.begin(); !loaded && e != tuned.entries.end(); ++e) {
             auto instead = rt::KernelModule::from_text(name, *text, e->constants);
             if (!instead) continue;
@@ -349,7 +352,9 @@ int tw_module_load(const char* request_json, tw_module** module) {
             programs.push_back(
                 {{"name", p.name}, {"doc", ""}, {"parameters", parameters}, {"constants", json::object()}, {"computes", p.computes.text}});
         }
-        made->description = json{{"file", made->module->ir().file}, {"kernels", kernels}, {"programs", programs}}.dump();
+        made->description =
+            json{{"file", made->module->ir().file}, {"program", rt::program_digest(*text)}, {"kernels", kernels}, {"programs", programs}}
+                .dump();
         *module = made.release();
         return TW_OK;
     });

@@ -102,9 +102,9 @@ TW_API void tw_gemm_free(tw_gemm* gemm);
  * (constants that are not given come from the file's .tuned.json, by shape). A file that the language rejects is TW_ERROR_BAD_INPUT with
  * the rendered diagnostics. */
 TW_API int tw_module_load(const char* request_json, tw_module** module);
-/* {"file", "kernels": [{name, arch, line, doc, parameters: [{kind: "tensor"|"scalar", name, dtype, dims}], constants, assumptions,
- * computes}]}; variants of one name follow one another. "programs" has the same fields less arch; a program is launched by its name like a
- * kernel. */
+/* {"file", "program" (a digest of what it says), "kernels": [{name, arch, line, doc, parameters: [{kind: "tensor"|"scalar", name, dtype,
+ * dims}], constants, assumptions, computes}]}; variants of one name follow one another. "programs" has the same fields less arch; a program
+ * is launched by its name like a kernel. */
 TW_API const char* tw_module_describe(const tw_module* module);
 /* The CUDA C++ of kernel number `index` (as in tw_module_describe). The text belongs to the thread, until its next call. */
 TW_API int tw_module_source(const tw_module* module, uint32_t index, const char** text);

@@ -18,6 +18,18 @@ namespace tw::runtime {
 
 using nlohmann::json;
 
+namespace {
+
+// T, BN = tw.parameters("T BN"): for Python's tools, and no part of the program.
+bool declares_parameters(const lang::Module& module, lang::StmtId id) {
+    const auto* assign = module.get_if<lang::Assign>(id);
+    const auto* call = assign ? module.get_if<lang::Call>(assign->value) : nullptr;
+    const auto* callee = call ? module.get_if<lang::Attribute>(call->callee) : nullptr;
+    return callee && callee->name == "parameters";
+}
+
+}  // namespace
+
 std::string program_digest(const std::string& text) {
     SourceMap sources;
     DiagnosticSink ignored;  // a file that cannot be read is no module to tune
@@ -26,6 +38,7 @@ std::string program_digest(const std::string& text) {
         if (lang::docstring_of(module, body)) body.erase(body.begin());
     };
     strip(module.body);
+    std::erase_if(module.body, [&](lang::StmtId id) { return declares_parameters(module, id); });
     for (lang::Stmt& s : module.stmts) {
         if (auto* f = std::get_if<lang::FunctionDef>(&s.node)) strip(f->body);
     }
@@ -226,6 +239,20 @@ TunedFile agreeing(TunedFile tuned, const lower::ConstValues& given) {
             return it == e.constants.end() || it->second != chosen.second;
         });
     });
+    return tuned;
+}
+
+TunedFile adapted(TunedFile tuned, const lower::ConstValues& given) {
+    const auto missing = [&](const TunedEntry& e) {
+        return std::count_if(given.begin(), given.end(), [&](const auto& chosen) {
+            const auto it = e.constants.find(chosen.first);
+            return it == e.constants.end() || it->second != chosen.second;
+        });
+    };
+    std::stable_sort(tuned.entries.begin(), tuned.entries.end(),
+                     [&](const TunedEntry& a, const TunedEntry& b) { return missing(a) < missing(b); });
+    for (TunedEntry& e : tuned.entries)
+        for (const auto& [name, value] : given) e.constants[name] = value;
     return tuned;
 }
 

@@ -63,6 +63,9 @@ std::optional<double> predicted_program_us(const std::vector<const TunedEntry*>&
 // Those that a caller who chose some constants could have meant: entries that have these values for them.
 TunedFile agreeing(TunedFile tuned, const lower::ConstValues& given);
 
+// All entries with the caller's values in them, those that had most of them already first.
+TunedFile adapted(TunedFile tuned, const lower::ConstValues& given);
+
 // The kernel file with its own constants, and one module for each set of tuned constants that was needed so far.
 class TunedModules {
 public:

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""What tilewright.ops chooses for a GEMM against the best of all candidates: every file of the dispatch table, every set of constants in its tuned data.
+
+    python3 bench/dispatch.py OUT.json [--shapes 60] [--seed 5] [--seconds 150]       needs a GPU
+    python3 bench/dispatch.py OUT.json --merge                                        puts the times of OUT.json into kernels/*.tuned.json; no GPU
+
+Shapes are drawn from {64, 128, ..., 16384}^3, at most 2^41 multiply-adds. All points of a shape are timed as CUDA graphs in turn; the three best and the chosen one
+once more. ratio = best / chosen.
+"""
+import argparse
+import json
+import math
+import os
+import random
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+sys.path[:0] = [HERE, os.path.join(ROOT, "python")]
+SIZES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 12288, 16384)
+
+
+def tuned(file):
+    path = os.path.join(ROOT, "kernels", file[:-3] + ".tuned.json")
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def points(table):
+    """[(file, kernel, constants)]: the file's own constants, and each set that is in its tuned data."""
+    found = []
+    for file, kernel in table["matmul_tn"]:
+        sets = [{}] + [e["constants"] for e in (tuned(file) or {"entries": []})["entries"] if e["kernel"] == kernel]
+        seen = set()
+        for constants in sets:
+            key = json.dumps({k: v for k, v in constants.items() if k != "T"}, sort_keys=True)
+            if key not in seen and constants.get("T", "bf16") == "bf16":
+                seen.add(key)
+                found.append((file, kernel, json.loads(key)))
+    return found
+
+
+def measure(o):
+    import torch
+
+    import harness
+    import tilewright
+    import tilewright.ops as ops
+    from tilewright import _dispatch
+    from tilewright._arrays import arrays_of
+
+    draw = random.Random(o.seed)
+    every = [(m, n, k) for m in SIZES for n in SIZES for k in SIZES if m * n * k <= 1 << 41]
+    kernels = {}
+    for file, kernel, constants in points(_dispatch.table()):
+        try:
+            kernels[file, kernel, json.dumps(constants)] = tilewright.load(os.path.join(ROOT, "kernels", file), **constants).kernels[kernel]
+        except tilewright.TilewrightError:
+            continue
+    rows, begin = [], time.time()
+    for m, n, k in draw.sample(every, o.shapes):
+        if time.time() - begin > o.seconds:
+            break
+        sets = max(2, min(6, -(-(96 << 20) // (2 * (m * k + n * k + m * n)))))
+        data = [(torch.randn(m, k, device="cuda").bfloat16(), torch.randn(n, k, device="cuda").bfloat16(), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)) for _ in range(sets)]
+        want = torch.mm(data[0][0], data[0][1].t())
+        calls, wrong = {}, []
+        for point, kernel in kernels.items():
+            data[0][2].fill_(float("nan"))
+            try:
+                kernel(*data[0])
+            except tilewright.TilewrightError:
+                continue
+            if float((data[0][2].float() - want.float()).norm() / want.float().norm()) < 8e-3:
+                calls[point] = lambda i, kernel=kernel: kernel(*data[i])
+            else:
+                wrong.append(point)
+        arrays = arrays_of(data[0][0])
+        calls["chosen"] = lambda i: _dispatch.run("matmul_tn", arrays, data[i][:2], data[i][2:])
+        calls["chosen"](0)
+        plan = next(reversed(_dispatch._plans.values()))
+        calls["torch"] = lambda i: torch.mm(data[i][0], data[i][1].t(), out=data[i][2])
+        timed = {p: c for p, c in calls.items() if p not in ("chosen", "torch")}
+        first = harness.interleave(timed, rotations=sets, rounds=3, warmup_ms=1.0, target_graph_us=60.0, baseline=next(iter(timed)))
+        finalists = sorted(timed, key=lambda p: first[p]["median_us"])[:3]
+        last = harness.interleave({p: calls[p] for p in [*finalists, "chosen", "torch"]}, rotations=sets, rounds=7, warmup_ms=3.0, target_graph_us=200.0, baseline="chosen")
+        best = min(finalists, key=lambda p: last[p]["median_us"])
+        us = {p: (last[p] if p in last else first[p])["median_us"] for p in timed}
+        rows.append({"M": m, "N": n, "K": k, "chosen": [plan.kernel._module.file.rsplit("/", 1)[-1], plan.kernel.name, plan.choice["constants"]], "chosen_us": last["chosen"]["median_us"], "best": list(best),
+                     "best_us": last[best]["median_us"], "ratio": min(1.0, last[best]["median_us"] / last["chosen"]["median_us"]), "torch_us": last["torch"]["median_us"],
+                     "wrong": [list(w) for w in wrong], "times": [[*p, round(t, 3)] for p, t in us.items()]})
+        print(f"{m:6}x{n:6}x{k:6}  chosen {rows[-1]['chosen_us']:9.2f} us, best {rows[-1]['best_us']:9.2f}, ratio {rows[-1]['ratio']:.3f}, torch {rows[-1]['torch_us']:9.2f}  {plan.kernel.name}", flush=True)
+        write(o.out, rows, torch)
+    ratios = sorted(r["ratio"] for r in rows)
+    mean = math.exp(sum(math.log(r) for r in ratios) / len(ratios))
+    print(f"{len(rows)} shapes: geometric mean {mean:.3f}, worst {ratios[0]:.3f}; against torch.mm {math.exp(sum(math.log(r['torch_us'] / r['chosen_us']) for r in rows) / len(rows)):.3f}")
+
+
+def write(out, rows, torch):
+    ratios = [r["ratio"] for r in rows]
+    with open(out, "w", encoding="utf-8") as f:
+        json.dump({"schema": "tilewright dispatch bench 1", "shapes": len(rows), "mean": math.exp(sum(math.log(r) for r in ratios) / len(ratios)), "worst": min(ratios), "gpu": torch.cuda.get_device_name(),
+                   "rows": rows}, f, indent=1)
+
+
+def merge(o):
+    """The times of every point that is not far behind the best become entries."""
+    with open(o.out, encoding="utf-8") as f:
+        result = json.load(f)
+    import ctypes
+
+    from tilewright._library import check, library
+
+    files = {}
+    for row in result["rows"]:
+        for file, kernel, constants, us in row["times"]:
+            if us > 1.6 * row["best_us"]:
+                continue
+            entries = files.setdefault(file, [])
+            entries.append({"constants": json.loads(constants), "default_us": us, "gpu": result["gpu"], "kernel": kernel, "sizes": {"M": row["M"], "N": row["N"], "K": row["K"]}, "us": us})
+    for file, entries in files.items():
+        path = os.path.join(ROOT, "kernels", file)
+        handle = ctypes.c_void_p()
+        check(library().tw_module_load(json.dumps({"path": path, "tuned": False}).encode(), ctypes.byref(handle)))
+        digest = json.loads(library().tw_module_describe(handle).decode())["program"]
+        known = tuned(file)
+        if known and known["program"] != digest:
+            known = None
+        old = known["entries"] if known else []
+        key = lambda e: json.dumps([e["kernel"], e["gpu"], e["sizes"], e["constants"]], sort_keys=True)  # noqa: E731
+        new = {key(e) for e in entries}
+        every = [e for e in old if key(e) not in new] + entries
+        lines = ",\n".join("  " + json.dumps(e, sort_keys=True, separators=(",", ":")) for e in every)
+        with open(path[:-3] + ".tuned.json", "w", encoding="utf-8") as f:
+            f.write(f'{{\n "schema": "tilewright tuned 2",\n "file": {json.dumps(file)},\n "program": "{digest}",\n "entries": [\n{lines}\n ]\n}}\n')
+        print(f"kernels/{file[:-3]}.tuned.json: {len(every)} entries, {len(entries)} of them new")
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("out")
+    arguments.add_argument("--shapes", type=int, default=60)
+    arguments.add_argument("--seed", type=int, default=5)
+    arguments.add_argument("--seconds", type=float, default=150)
+    arguments.add_argument("--merge", action="store_true")
+    given = arguments.parse_args()
+    merge(given) if given.merge else measure(given)

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""tilewright.ops against fp64 on random shapes, strides and types; what was left to torch is named.
+
+    python3 bench/ops.py OUT.json [--cases 300] [--seed 1] [--seconds 140] [--device cuda|cpu]
+
+Inputs are contiguous, transposed, cut out of something larger, or begin at an odd place. An output is right when the norm of its error is within the type's
+rounding and no element is further off than a few units of it. On the CPU the emulator computes, on smaller shapes.
+"""
+import argparse
+import json
+import math
+import os
+import random
+import sys
+import time
+import warnings
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+if not os.path.isdir(os.path.join(ROOT, "site-packages")):
+    sys.path.insert(0, os.path.join(ROOT, "python"))
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+import tilewright.ops as ops  # noqa: E402
+
+ROUNDING = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 6e-3}  # of an output's norm
+
+
+class Draw:
+    """Random arguments, from a seed."""
+
+    def __init__(self, seed, device):
+        self.random, self.device = random.Random(seed), device
+        self.generator = torch.Generator(device=device).manual_seed(seed)
+        self.large = device != "cpu"
+
+    def size(self, low, high):
+        value = int(math.exp(self.random.uniform(math.log(low), math.log(high if self.large else max(low, min(high, 96))))))
+        kind = self.random.random()
+        return max(low, value // 128 * 128 if kind < 0.3 and value >= 128 else value // 8 * 8 if kind < 0.6 and value >= 8 else value)
+
+    def dtype(self, *choices):
+        return self.random.choice(choices or (torch.bfloat16, torch.float32))
+
+    def tensor(self, *shape, dtype=torch.bfloat16, scale=1.0):
+        """Random values in memory that may be strided, cut out or shifted."""
+        kind = self.random.random()
+        make = lambda s: (torch.randn(s, generator=self.generator, device=self.device) * scale).to(dtype)  # noqa: E731
+        if kind < 0.55 or len(shape) < 2:
+            return make(shape)
+        if kind < 0.7:
+            return make((*shape[:-2], shape[-1], shape[-2])).transpose(-1, -2)
+        if kind < 0.85:
+            return make((*shape[:-1], shape[-1] + self.random.randint(1, 9)))[..., : shape[-1]]
+        return make((math.prod(shape) + 1,))[1:].reshape(shape)
+
+
+def f64(*tensors):
+    return [t.double() for t in tensors]
+
+
+def matmul(d):
+    m, n, k = d.size(1, 3000), d.size(1, 3000), d.size(1, 3000)
+    dtype = d.dtype(torch.bfloat16, torch.bfloat16, torch.float16, torch.float32)
+    batch = d.random.choice([(), (), (2,), (3, 2)])
+    a, b = d.tensor(*batch, m, k, dtype=dtype), d.tensor(k, n, dtype=dtype, scale=k ** -0.5)
+    return (a, b), {}, lambda: torch.matmul(*f64(a, b))
+
+
+def linear(d):
+    m, n, k = d.size(1, 3000), d.size(8, 3000), d.size(8, 3000)
+    x, w, bias, res = d.tensor(m, k), d.tensor(n, k, scale=k ** -0.5), d.tensor(n), d.tensor(m, n)
+    act = d.random.choice([None, "relu", "silu", "gelu_tanh", "gelu", "sigmoid"])
+    kw = {"bias": bias if d.random.random() < 0.7 else None, "activation": act, "residual": res if d.random.random() < 0.4 else None}
+
+    def reference():
+        y = x.double() @ w.double().t()
+        y = y + kw["bias"].double() if kw["bias"] is not None else y
+        y = {None: lambda v: v, "relu": F.relu, "silu": F.silu, "sigmoid": torch.sigmoid, "gelu": F.gelu, "gelu_tanh": lambda v: F.gelu(v, approximate="tanh")}[act](y)
+        return y + kw["residual"].double() if kw["residual"] is not None else y
+
+    return (x, w), kw, reference
+
+
+def matmul_gated(d):
+    m, n, k = d.size(1, 2000), d.size(8, 2000), d.size(8, 2000)
+    x, g, u = d.tensor(m, k), d.tensor(n, k, scale=k ** -0.5), d.tensor(n, k, scale=k ** -0.5)
+    return (x, g, u), {}, lambda: F.silu(x.double() @ g.double().t()) * (x.double() @ u.double().t())
+
+
+def attention(d):
+    group, heads = d.random.choice([1, 1, 2, 4, 8, 3]), d.random.randint(1, 3)
+    width, causal = d.random.choice([64, 64, 128, 128, 256, 80]), d.random.random() < 0.5
+    s, t = d.size(1, 1500), d.size(1, 1500)
+    dtype = d.dtype(torch.bfloat16, torch.bfloat16, torch.float16)
+    q, k, v = (d.tensor(1, h, n, width, dtype=dtype) for h, n in ((heads * group, s), (heads, t), (heads, t)))
+
+    def reference():
+        kk, vv = (x.double().repeat_interleave(group, 1) for x in (k, v))
+        scores = q.double() @ kk.transpose(-1, -2) / math.sqrt(width)
+        if causal:
+            scores = scores.masked_fill(torch.arange(t, device=q.device)[None] > torch.arange(s, device=q.device)[:, None], -math.inf)
+        return scores.softmax(-1) @ vv
+
+    return (q, k, v), {"causal": causal}, reference
+
+
+def along(name, function, low=1, scale=1.0, shift=0.0):
+    def draw(d):
+        dtype = d.dtype(torch.bfloat16, torch.bfloat16, torch.float32, torch.float32, torch.float16)
+        shape = d.random.choice([(d.size(1, 4000), d.size(low, 9000)), (d.size(1, 60), d.size(1, 60), d.size(low, 900))])
+        x = d.tensor(*shape, dtype=dtype, scale=scale)
+        x = x + shift if shift else x
+        dim = d.random.choice([-1, -1, 0])
+        return (x, dim), {}, lambda: function(x.double(), dim)
+
+    draw.__name__ = name
+    return draw
+
+
+def norm(name):
+    def draw(d):
+        dtype = d.dtype()
+        m, n = d.size(1, 4000), d.size(2, 20000)
+        x, w, b = d.tensor(m, n, dtype=dtype), d.tensor(n, dtype=dtype), d.tensor(n, dtype=dtype)
+        if name == "layernorm":
+            return (x, w, b), {}, lambda: F.layer_norm(x.double(), (n,), w.double(), b.double())
+        return (x, w), {}, lambda: F.rms_norm(x.double(), (n,), w.double(), 1e-6)
+
+    draw.__name__ = name
+    return draw
+
+
+def cross_entropy(d):
+    m, n, dtype = d.size(1, 2000), d.size(2, 30000), d.dtype()
+    x, target = d.tensor(m, n, dtype=dtype), torch.randint(0, n, (m,), device=d.device)
+    return (x, target), {"reduction": "none"}, lambda: F.cross_entropy(x.double(), target, reduction="none")
+
+
+def rope(d):
+    dtype, length, heads, half = d.dtype(), d.size(1, 800), d.random.randint(1, 16), d.random.choice([16, 32, 64, 48, 20])
+    x, c, s = d.tensor(d.random.randint(1, 3), length, heads, 2 * half, dtype=dtype), d.tensor(length, half, dtype=dtype), d.tensor(length, half, dtype=dtype)
+
+    def reference():
+        a, b = x.double().chunk(2, -1)
+        cc, ss = c.double()[:, None], s.double()[:, None]
+        return torch.cat((a * cc - b * ss, b * cc + a * ss), -1)
+
+    return (x, c, s), {}, reference
+
+
+def transpose(d):
+    x = d.tensor(d.size(1, 4000), d.size(1, 4000), dtype=d.dtype())
+    return (x,), {}, lambda: x.double().t()
+
+
+def elementwise(name, function):
+    def draw(d):
+        x = d.tensor(d.size(1, 900), d.size(1, 3000), dtype=d.dtype(torch.bfloat16, torch.float32, torch.float16))
+        return (x,), {}, lambda: function(x.double())
+
+    draw.__name__ = name
+    return draw
+
+
+def swiglu(d):
+    x = d.tensor(d.size(1, 2000), 2 * d.size(1, 3000), dtype=d.dtype())
+    return (x,), {}, lambda: F.silu(x.double().chunk(2, -1)[0]) * x.double().chunk(2, -1)[1]
+
+
+def grouped_gemm(d):
+    experts, n, k = d.random.randint(1, 12), 8 * d.size(1, 200), 8 * d.size(1, 200)
+    ends = torch.tensor([d.random.choice([0, d.size(1, 300)]) for _ in range(experts)]).cumsum(0).to(torch.int32).to(d.device)
+    x, w = d.tensor(int(ends[-1]), k), d.tensor(experts, n, k, scale=k ** -0.5)
+
+    def reference():
+        edges = [0, *ends.tolist()]
+        return torch.cat([x[a:b].double() @ w[e].double().t() for e, (a, b) in enumerate(zip(edges, edges[1:]))])
+
+    return (x, w, ends), {}, reference
+
+
+CASES = [matmul, matmul, matmul, matmul, linear, linear, linear, matmul_gated, attention, attention, attention, along("softmax", lambda x, dim: torch.softmax(x, dim)),
+         along("logsumexp", lambda x, dim: torch.logsumexp(x, dim)), along("sum", lambda x, dim: x.sum(dim)), along("mean", lambda x, dim: x.mean(dim)),
+         along("max", lambda x, dim: x.amax(dim)), along("min", lambda x, dim: x.amin(dim)), along("argmax", lambda x, dim: x.argmax(dim)), along("cumsum", lambda x, dim: x.cumsum(dim)),
+         along("cumprod", lambda x, dim: x.cumprod(dim), scale=0.01, shift=1.0), norm("layernorm"), norm("layernorm"), norm("rmsnorm"), cross_entropy, rope, transpose,
+         elementwise("relu", F.relu), elementwise("silu", F.silu), elementwise("sigmoid", torch.sigmoid), elementwise("gelu", F.gelu), swiglu, grouped_gemm]
+
+
+def judge(got, want):
+    if got.dtype == torch.int64:
+        return float((got != want).float().mean()), 0.0
+    if not want.numel():
+        return 0.0, 1.0
+    error, norm = (got.double() - want).norm(), want.norm()
+    tolerance = ROUNDING[got.dtype]
+    return float(error / norm) if float(norm) > 0 else float(error), tolerance
+
+
+def first_of_equal(x, dim):
+    """fp64 keeps what bf16 made equal, so ties are torch's own."""
+    return x.argmax(dim)
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("out")
+    arguments.add_argument("--cases", type=int, default=300)
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--seconds", type=float, default=140)
+    arguments.add_argument("--device", default="cuda")
+    arguments.add_argument("--only", default="")
+    o = arguments.parse_args()
+    warnings.simplefilter("ignore", ops.FallbackWarning)
+    begin, rows, wrong = time.time(), [], []
+    draw = Draw(o.seed, o.device)
+    cases = [c for c in CASES if not o.only or c.__name__ in o.only.split(",")]
+    for i in range(o.cases):
+        if time.time() - begin > o.seconds:
+            break
+        case = cases[i % len(cases)]
+        given, named, reference = case(draw)
+        before = set(ops.fallbacks())
+        shapes = [f"{str(t.dtype)[6:]}{list(t.shape)}" + ("" if t.is_contiguous() else f" strides {list(t.stride())}") for t in given if isinstance(t, torch.Tensor)]
+        row = {"operation": case.__name__, "arguments": shapes, "options": {k: (v if not isinstance(v, torch.Tensor) else "tensor") for k, v in named.items() if v is not None}}
+        started = time.time()
+        try:
+            with torch.no_grad():
+                got = getattr(ops, case.__name__)(*given, **named)
+                if o.device != "cpu":
+                    torch.cuda.synchronize()
+            error, tolerance = judge(got, reference())
+            row.update(error=error, tolerance=tolerance, right=tuple(got.shape) == tuple(reference().shape) and error <= tolerance)
+        except Exception as problem:  # noqa: BLE001
+            row.update(right=False, problem=f"{type(problem).__name__}: {problem}"[:600])
+        row["seconds"] = round(time.time() - started, 3)
+        new = set(ops.fallbacks()) - before
+        row["left_to_torch"] = [reason for _, reason in sorted(new)]
+        rows.append(row)
+        if not row["right"]:
+            wrong.append(row)
+    counts = {}
+    for row in rows:
+        n = counts.setdefault(row["operation"], [0, 0])
+        n[0] += 1
+        n[1] += row["right"]
+    fallbacks = [{"operation": name, "reason": reason} for name, reason in ops.fallbacks()]
+    result = {"schema": "tilewright ops 1", "cases": len(rows), "right": len(rows) - len(wrong), "wrong": wrong, "left_to_torch": fallbacks, "by_operation": counts, "seconds": round(time.time() - begin, 1),
+              "seed": o.seed, "torch": torch.__version__, "device": torch.cuda.get_device_name() if o.device != "cpu" else "emulator", "rows": rows}
+    with open(o.out, "w", encoding="utf-8") as f:
+        json.dump(result, f, indent=1)
+    for row in wrong:
+        print("WRONG", row["operation"], row["arguments"], row["options"], row.get("problem", f"error {row.get('error', 0):.1e}"))
+    print(f"{len(rows)} cases, {len(rows) - len(wrong)} right, {len(wrong)} wrong, {len(fallbacks)} reasons to leave something to torch, {result['seconds']} s")
+    for name, (n, right) in sorted(counts.items()):
+        print(f"  {name:14} {right} of {n} right")
+    for f in fallbacks:
+        print(f"  left to torch: {f['operation']}: {f['reason'][:160]}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
