@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/check_cute.h"
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "cli/limits.h"
@@ -247,6 +248,10 @@ int run(const Options& o) {
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
     if (o.file.ends_with(".toml"))
         return complain(exit_bad_input, o.file + " is a task, not a kernel file", "tilewright optimize " + o.file);
+    if (o.file.ends_with(".cu") || o.file.ends_with(".cuh") || o.file.ends_with(".hpp")) {
+        const Watchdog watchdog(o.limits);
+        return check_cute(o.file, o.json, o.verbose);
+    }
     nlohmann::json out = nlohmann::json::object();
     int exit_code = exit_fine;
     // The verdicts so far are printed when a kernel is given up.
@@ -350,7 +355,7 @@ int run(const Options& o) {
 
 std::function<int()> declare_check(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("file", options->file, "a kernel file")->required();
+    app.add_option("file", options->file, "a kernel file, or CuTe text (.cu, .cuh, .hpp: docs/cute.md)")->required();
     app.add_option("--kernel", options->kernel, "only the kernels, or the program, of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
     app.add_option("--search", options->seconds, "seconds to look for a counterexample to what is not proved");
