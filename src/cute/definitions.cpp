@@ -104,7 +104,7 @@ void Evaluator::find_definitions() {
                 else if (t_[j].is("<") && t_[j - 1].kind == Token::Kind::name) {
                     const std::size_t last = matching(j);
                     if (last + 1 < t_.size()) j = last;
-                } else if (t_[j].is(";") || t_[j].is(",") || t_[j].is("}")) return j;
+                } else if (t_[j].is(";") || t_[j].is(",") || t_[j].is("}") || t_[j].is(")")) return j;
             }
             return t_.size() - 1;
         };
