@@ -112,15 +112,20 @@ int emit_cute_text(const Options& o, const ir::Module& module) {
     for (const ir::Kernel& kernel : module.kernels) ++of_name[kernel.name];
     std::vector<std::pair<codegen::CuteFile, std::string>> files;
     nlohmann::json list = nlohmann::json::array();
+    int status = exit_fine;
     for (const ir::Kernel& kernel : module.kernels) {
         const int n = ++number[kernel.name];
         if (!o.kernel.empty() && kernel.name != o.kernel) continue;
         const bool alone = of_name[kernel.name] == 1;
         auto emitted = codegen::emit_cute(kernel, o.file, alone ? 0 : n);
-        if (!emitted)
-            return complain(exit_kernel_wrong,
-                            fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message),
-                            "the CUDA form (--to cuda) has text for every construct; docs/cute.md lists what CuTe text covers");
+        if (!emitted) {
+            // One kernel that has no text does not hide the others.
+            const std::string why = fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message);
+            list.push_back({{"kernel", kernel.name}, {"variant", kernel.variant}, {"arch", kernel.arch}, {"error", why}});
+            status = complain(exit_kernel_wrong, why,
+                              "the CUDA form (--to cuda) has text for every construct; docs/cute.md lists what CuTe text covers");
+            continue;
+        }
         const std::string stem = emitted->entry.substr(0, emitted->entry.rfind("_kernel")) + (alone ? "" : "_" + std::to_string(n));
         list.push_back({{"kernel", kernel.name},
                         {"variant", kernel.variant},
@@ -139,7 +144,7 @@ int emit_cute_text(const Options& o, const ir::Module& module) {
     } else if (o.out.empty()) {
         for (const auto& [file, text] : files) std::cout << text << "\n";
     }
-    if (o.out.empty()) return exit_fine;
+    if (o.out.empty() || files.empty()) return status;
     std::error_code error;
     std::filesystem::create_directories(o.out, error);
     std::vector<codegen::CuteFile> names;
@@ -150,7 +155,7 @@ int emit_cute_text(const Options& o, const ir::Module& module) {
     }
     const std::string project = std::filesystem::path(o.file).stem().string();
     auto written = write_file_atomically(std::filesystem::path(o.out) / "CMakeLists.txt", codegen::cute_cmake(project, names));
-    return written ? exit_fine : complain(exit_bad_input, written.error());
+    return written ? status : complain(exit_bad_input, written.error());
 }
 
 int emit_module(const Options& o, const ir::Module& module) {

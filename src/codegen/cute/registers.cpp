@@ -256,8 +256,11 @@ void Printer::reduce(const ir::Reduce& op) {
         for (std::size_t i = 0; i < a.size(); ++i) along &= static_cast<int>(i) == op.dim || a[i] == b[i];
         if (along) masks += (masks.empty() ? "" : ", ") + std::to_string(bit);
     }
-    for (const ir::DistDigit& g : from.thread) {
-        if ((g.extent & (g.extent - 1)) != 0) return fail("a reduction over a number of lanes that is no power of two");
+    int weight = 1;
+    for (const ir::DistDigit& g : from.thread) {  // the digits of a lane are bits of its number
+        const bool bits = (g.extent & (g.extent - 1)) == 0 || (weight < 32 && g.extent % (32 / weight) == 0);
+        if (weight < 32 && !bits) return fail("a reduction over a number of lanes that is no power of two");
+        weight *= g.extent;
     }
     use("fold");
     use(functor->first.c_str());
