@@ -19,7 +19,7 @@ namespace tw::cli {
 namespace {
 
 struct Options {
-    std::string file, kernel;
+    std::string file, kernel, log;
     std::vector<std::string> settings;
     bool json = false, verbose = false;
     double seconds = 3, audit = 1;
@@ -250,7 +250,7 @@ int run(const Options& o) {
         return complain(exit_bad_input, o.file + " is a task, not a kernel file", "tilewright optimize " + o.file);
     if (o.file.ends_with(".cu") || o.file.ends_with(".cuh") || o.file.ends_with(".hpp")) {
         const Watchdog watchdog(o.limits);
-        return check_cute(o.file, o.json, o.verbose);
+        return check_cute(o.file, o.log, o.json, o.verbose);
     }
     nlohmann::json out = nlohmann::json::object();
     int exit_code = exit_fine;
@@ -358,6 +358,7 @@ std::function<int()> declare_check(CLI::App& app) {
     app.add_option("file", options->file, "a kernel file, or CuTe text (.cu, .cuh, .hpp: docs/cute.md)")->required();
     app.add_option("--kernel", options->kernel, "only the kernels, or the program, of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
+    app.add_option("--log", options->log, "of CuTe text: what nvcc or NVRTC said of it, to be read with it");
     app.add_option("--search", options->seconds, "seconds to look for a counterexample to what is not proved");
     app.add_option(
            "--audit", options->audit,

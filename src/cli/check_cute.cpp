@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cute/check.h"
+#include "cute/compile_errors.h"
 
 namespace tw::cli {
 namespace {
@@ -29,19 +30,40 @@ nlohmann::json as_json(const cute::Report& report, const DiagnosticSink& sink, c
 
 }  // namespace
 
-int check_cute(const std::string& file, bool json, bool verbose) {
+int check_cute(const std::string& file, const std::string& log, bool json, bool verbose) {
     auto text = read_file(file, kMaxFile);
     if (!text) return complain(exit_bad_input, text.error());
     SourceMap sources;
     DiagnosticSink sink;
     const FileId id = sources.add(file, std::move(*text));
     const cute::Report report = cute::check(sources, id, sink);
+    std::vector<cute::CompileError> refused;
+    if (!log.empty()) {
+        auto said = read_file(log, 64u << 20);
+        if (!said) return complain(exit_bad_input, said.error());
+        refused = cute::compile_errors(*said);
+    }
     // Text that is read is not a program that is proved: the best verdict is that nothing was found.
-    const char* verdict = sink.has_errors() ? "wrong" : "not proved";
-    const int status = sink.has_errors() ? exit_kernel_wrong : exit_not_proved;
+    const bool wrong = sink.has_errors() || !refused.empty();
+    const char* verdict = wrong ? "wrong" : "not proved";
+    const int status = wrong ? exit_kernel_wrong : exit_not_proved;
     if (json) {
-        std::cout << as_json(report, sink, sources, verdict).dump(2) << "\n";
+        nlohmann::json out = as_json(report, sink, sources, verdict);
+        out["compile_errors"] = nlohmann::json::array();
+        for (const auto& e : refused)
+            out["compile_errors"].push_back({{"file", printable(e.file)},
+                                             {"line", e.line},
+                                             {"message", printable(e.message)},
+                                             {"assertion", printable(e.assertion)},
+                                             {"types", e.types},
+                                             {"hint", e.hint}});
+        std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
         return status;
+    }
+    for (const auto& e : refused) {
+        fmt::print("{}:{}: does not compile: {}\n", printable(e.file), e.line, printable(e.assertion.empty() ? e.message : e.assertion));
+        for (const std::string& type : e.types) fmt::print("  with:  {}\n", printable(type));
+        if (!e.hint.empty()) fmt::print("  hint:  {}\n", e.hint);
     }
     std::cout << render_text(sink, sources);
     auto line = [&](Span s) { return sources.file(id).position(s.begin).line; };
@@ -59,7 +81,7 @@ int check_cute(const std::string& file, bool json, bool verbose) {
     for (const auto& [what, count] : kinds) covered += fmt::format("{}{} {}", covered.empty() ? "" : ", ", count, what);
     fmt::print("{}: {} questions answered about {}; {} not analysed\n", printable(file), report.checks,
                covered.empty() ? "nothing" : covered, report.not_analysed.size());
-    if (sink.has_errors()) fmt::print("verdict: wrong\n");
+    if (wrong) fmt::print("verdict: wrong\n");
     else
         fmt::print(
             "verdict: not proved: no defect in what was read. Values, indices and what is not analysed were not looked at; a proof needs a "

@@ -5,6 +5,7 @@
 
 namespace tw::cli {
 
-int check_cute(const std::string& file, bool json, bool verbose);
+// `log`: what nvcc or NVRTC said of the file, or empty.
+int check_cute(const std::string& file, const std::string& log, bool json, bool verbose);
 
 }  // namespace tw::cli

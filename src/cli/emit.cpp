@@ -136,7 +136,7 @@ int emit_cute_text(const Options& o, const ir::Module& module) {
                         {"source", emitted->source}});
         files.push_back({{stem + ".cu", kernel.arch}, std::move(emitted->source)});
     }
-    if (files.empty())
+    if (list.empty())
         return complain(exit_bad_input,
                         o.kernel.empty() ? o.file + " has no kernel" : fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
     if (o.json) {

@@ -40,9 +40,14 @@ Value Evaluator::sum(Cursor& c) {
     Value v = product(c);
     while (c.at < c.end && (t_[c.at].is("+") || t_[c.at].is("-"))) {
         const bool plus = t_[c.at++].is("+");
+        const std::size_t from = c.at;
         const Value w = product(c);
-        if (v.kind != Kind::integer || w.kind != Kind::integer)
-            return v.kind == Kind::pointer ? v : Value::unknown("arithmetic on what is not a constant");
+        if (v.kind == Kind::pointer) {  // another place in the same array: a tensor of its own
+            v.root += "+" + text({from, c.at});
+            v.integer = -1;
+            continue;
+        }
+        if (v.kind != Kind::integer || w.kind != Kind::integer) return Value::unknown("arithmetic on what is not a constant");
         v = Value::number(plus ? v.integer + w.integer : v.integer - w.integer);
     }
     return v;
@@ -348,6 +353,16 @@ Value Evaluator::called(const std::string& f, const std::vector<Range>& template
         const Value block = arg(0);
         const auto shape = int_tuple(arg(1));
         if (block.kind != Kind::layout || !shape) return block.known() ? Value::unknown("a tile or shape that is no constant") : block;
+        for (int i = 0; i < std::min(shape->rank(), block.composed.rank()); ++i) {
+            const auto extent = layout::product((*shape)[i]);
+            const std::int64_t tile = block.composed.layout()[i].size();
+            ++report_.checks;
+            if (!extent || *extent % tile == 0) continue;
+            error(Code::cute_divides, whole,
+                  fmt::format("the tile's extent {} does not divide the shape's {} along mode {}", tile, *extent, i))
+                .with_hint("each extent of the shape must be a multiple of the tile's");
+            return Value::unknown("a tiling that is refused");
+        }
         const auto made = layout::tile_to_shape(block.composed.layout(), *shape);
         ++report_.checks;
         if (!made) {

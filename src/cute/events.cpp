@@ -2,7 +2,9 @@
 #include "cute/events.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
+#include <utility>
 
 namespace tw::cute {
 namespace {
@@ -116,6 +118,11 @@ private:
         if (v.kind != Kind::tensor || v.space != Space::shared || v.root.empty()) return;
         Event e = of(kind, at);
         e.key = v.root, e.stage = v.stage, e.async = async;
+        std::string word;
+        for (const char c : v.stage + ";") {
+            if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') word += c;
+            else if (!word.empty()) e.names.insert(std::exchange(word, {}));
+        }
         add(out, e);
     }
 
@@ -167,6 +174,7 @@ private:
             if (i > at && t_[i - 1].is("&")) continue;                                                               // its address
             Event e = of(i < assign && assign != end ? Event::Kind::write : Event::Kind::read, i);
             e.key = v.root;
+            place_element(e, args);
             if (i < assign && assign != end) {
                 if (t_[assign].is("+=")) {
                     Event r = e;
@@ -182,6 +190,34 @@ private:
         if (definition) return;
         out.insert(out.end(), reads.begin(), reads.end());
         out.insert(out.end(), writes.begin(), writes.end());
+    }
+
+    // Which element, as far as it matters: one that only this thread touches, or one of a stage.
+    void place_element(Event& e, const std::vector<Range>& args) const {
+        static const std::set<std::string> of_thread = {"threadIdx", "x", "y", "z", "tid", "thread_idx", "thr_idx"};
+        bool thread = false, other = false;
+        for (const Range& r : args) {
+            for (std::size_t i = r.begin; i < r.end; ++i) {
+                if (t_[i].kind != Token::Kind::name) continue;
+                (of_thread.count(t_[i].text) ? thread : other) = true;
+            }
+        }
+        if (thread && !other) {
+            for (const Range& r : args) e.own += e_.text(r) + ";";
+        }
+        if (args.size() < 2) return;
+        const Range last = args.back();
+        for (std::size_t i = last.begin; i < last.end; ++i) {
+            if (of_thread.count(t_[i].text)) return;
+        }
+        e.stage = e_.text(last) + ";";
+        names_in(last, e.names);
+    }
+
+    void names_in(const Range& r, std::set<std::string>& names) const {
+        for (std::size_t i = r.begin; i < r.end; ++i) {
+            if (t_[i].kind == Token::Kind::name) names.insert(t_[i].text);
+        }
     }
 
     std::int64_t template_number(const std::vector<Range>& templates) {
@@ -256,9 +292,13 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
             e.key = src.root, e.stage = src.stage;
             return add(out, e);
         }
-        if (args.size() > 2 && !first.known() && dst.space == Space::shared)
+        if (args.size() > 2 && !op) {
             report_.not_analysed.push_back(
-                {e_.text(args[0]).substr(0, 40), t_[i].span, "a copy whose kind is not known: taken as an ordinary one"});
+                {e_.text(args[0]).substr(0, 40), t_[i].span, "a copy whose kind is not known: its shared tensors are not followed"});
+            shared(out, src, Event::Kind::lost, i);
+            shared(out, dst, Event::Kind::lost, i);
+            return;
+        }
         shared(out, src, Event::Kind::read, i);
         shared(out, dst, Event::Kind::write, i, op && op->cp_async);
         return;
@@ -278,6 +318,21 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
             return add(out, e);
         }
         return;
+    }
+    // A barrier by another name (a wrapper, a pipeline class) is believed.
+    static const std::set<std::string> pipelines = {"consumer_wait", "producer_acquire", "producer_commit", "consumer_release",
+                                                    "producer_tail"};
+    const bool wrapper = f.find("sync") != std::string::npos || f.find("barrier") != std::string::npos || pipelines.count(f) != 0;
+    static const std::set<std::string> known = {"initialize_barrier", "wait_barrier",   "set_barrier_transaction_bytes",
+                                                "elect_one_sync",     "__shfl_sync",    "__shfl_xor_sync",
+                                                "__shfl_down_sync",   "__shfl_up_sync", "__ballot_sync",
+                                                "__any_sync",         "__all_sync",     "fence_barrier_init",
+                                                "__syncwarp",         "arrive_barrier", "canonical_warp_idx_sync"};
+    if (wrapper && !known.count(f)) {
+        report_.not_analysed.push_back({f, t_[i].span, "taken as a barrier of all threads that are concerned"});
+        Event e = of(Event::Kind::sync, i);
+        e.constant = true;  // believed
+        return add(out, e);
     }
     barrier_call(f, i, open, out);
 }

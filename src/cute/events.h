@@ -28,14 +28,16 @@ struct Event {
         use,
         bar_init,
         bar_expect,
-        bar_wait
+        bar_wait,
+        lost  // an access that is not understood: nothing more is said of the tensor
     } kind = Kind::sync;
     std::string key, stage;  // shared tensor and stage; barrier; accumulator
     bool async = false;      // write by cp.async
     std::int64_t number = 0;
     bool constant = false;  // bar_wait: the phase is a literal; bar_expect: `number` holds the bytes
     std::string phase;
-    std::set<std::string> names;  // bar_wait: variables of the phase
+    std::set<std::string> names;  // bar_wait: variables of the phase; write, read: of the stage
+    std::string own;              // write, read of one element: its index, where that is the thread's number alone
     Span place;
 };
 

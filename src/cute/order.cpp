@@ -19,7 +19,9 @@ struct Buffer {
     int group = 0;         // committed: its number
     bool generic = false;  // written by ordinary stores, and no fence since
     Span written, read;
-    bool was_read = false;  // since the last barrier
+    bool was_read = false;              // since the last barrier
+    std::string read_own, written_own;  // the element, where each thread touched only its own
+    std::set<std::string> names;        // variables of the stage
 };
 
 struct State {
@@ -59,7 +61,7 @@ private:
                 if (n.event.kind == Event::Kind::write || n.event.kind == Event::Kind::read) tensors_.insert(n.event.key);
                 if (n.event.kind == Event::Kind::bar_init) inits_.insert(n.event.key);
                 if (n.event.kind == Event::Kind::bar_expect) expects_.insert(n.event.key);
-                if (n.event.kind == Event::Kind::fence) has_fence_ = true;
+                if (n.event.kind == Event::Kind::lost) lost_.insert(n.event.key);
             }
             collect(n.body, false);
             collect(n.otherwise, false);
@@ -77,7 +79,10 @@ private:
             else if (n.kind == Node::Kind::loop) {
                 auto inner = loops;
                 inner.push_back(&n);
-                if (loops.size() < 4) walk(n.body, s, inner, divergent);
+                if (loops.size() < 4) {
+                    walk(n.body, s, inner, divergent);
+                    turn(n, s);
+                }
                 walk(n.body, s, inner, divergent);
             } else {
                 State other = s;
@@ -85,6 +90,17 @@ private:
                 walk(n.otherwise, other, loops, divergent || n.divergent);
                 if (!n.otherwise.empty()) merge(s, other);
                 else merge_skipped(s, other);
+            }
+        }
+    }
+
+    // The next time round, a stage whose variables have changed is another one.
+    static void turn(const Node& loop, State& s) {
+        for (auto& [key, list] : s.buffers) {
+            for (Buffer& b : list) {
+                const bool moved =
+                    std::any_of(b.names.begin(), b.names.end(), [&](const std::string& n) { return loop.changed.count(n) != 0; });
+                if (moved) b.stage += " before";
             }
         }
     }
@@ -116,6 +132,7 @@ private:
         }
         if (!found && make) {
             list.push_back({e.stage});
+            list.back().names = e.names;
             out.clear();
             for (Buffer& b : list) {
                 if (b.stage == e.stage || b.stage.empty() || e.stage.empty()) out.push_back(&b);
@@ -131,8 +148,7 @@ private:
 
     DiagnosticSink& sink_;
     Report& report_;
-    std::set<std::string> inits_, expects_, tensors_;
-    bool has_fence_ = false;
+    std::set<std::string> inits_, expects_, tensors_, lost_;
     int events_ = 0, steps_ = 0;
 };
 
@@ -143,11 +159,12 @@ void Walker::read(const Event& e, State& s) {
             say(Code::cute_group, e.place, fmt::format("`{}` is read while cp.async may still be writing it", e.key),
                 b->writes == W::issued ? "call cp_async_fence() after the copies, cp_async_wait<0>() and __syncthreads() before the read"
                                        : "call cp_async_wait<N>() for that group, then __syncthreads(), before the read");
-        else if (b->writes == W::arrived || b->writes == W::plain)
+        else if ((b->writes == W::arrived || b->writes == W::plain) && (e.own.empty() || e.own != b->written_own))
             say(Code::cute_sync, e.place, fmt::format("`{}` is read without a barrier after other threads wrote it", e.key),
                 b->writes == W::arrived ? "__syncthreads() must come after cp_async_wait: the wait is for this thread's copies only"
                                         : "__syncthreads() between the write and the read");
-        b->writes = W::none;
+        if (e.own.empty() || e.own != b->written_own) b->writes = W::none;
+        b->read_own = b->was_read && b->read_own != e.own ? "" : e.own;
         b->was_read = true, b->read = e.place;
     }
 }
@@ -219,22 +236,26 @@ void Walker::barrier_event(const Event& e, State& s, const std::vector<const Nod
 
 void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loops, bool divergent) {
     using W = Buffer::Writes;
+    const bool of_tensor = e.kind == Event::Kind::write || e.kind == Event::Kind::read || e.kind == Event::Kind::tma_store;
+    if (e.kind == Event::Kind::lost) return;
     ++report_.checks;
+    if (of_tensor && lost_.count(e.key) && e.kind != Event::Kind::tma_store) return;
     switch (e.kind) {
         case Event::Kind::write:
             for (Buffer* b : touched(s, e, true)) {
-                if (b->was_read)
+                if (b->was_read && (e.own.empty() || e.own != b->read_own))
                     say(Code::cute_sync, e.place, fmt::format("`{}` is written while other threads may still read what it held", e.key),
                         "__syncthreads() between the last read and the next write");
                 b->was_read = false;
                 b->writes = e.async ? W::issued : W::plain;
+                b->written_own = e.own;
                 b->generic = !e.async;
                 b->written = e.place;
             }
             break;
         case Event::Kind::read: read(e, s); break;
         case Event::Kind::sync:
-            if (divergent)
+            if (divergent && !e.constant)
                 say(Code::cute_divergent, e.place, "a barrier of the whole block in a branch that some threads do not take",
                     "move it out of the branch");
             for (auto& [key, list] : s.buffers) {
@@ -276,7 +297,7 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
             }
             break;
         case Event::Kind::tma_store:
-            for (Buffer* b : touched(s, e, true)) {
+            for (Buffer* b : lost_.count(e.key) ? std::vector<Buffer*>{} : touched(s, e, true)) {
                 if (b->generic && b->written.known())
                     say(Code::cute_proxy, e.place,
                         fmt::format("TMA reads `{}` through the async proxy, and no fence follows the writes to it", e.key),
@@ -292,8 +313,16 @@ void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loo
         case Event::Kind::bulk_wait: s.bulk_waited = !s.bulk_open; break;
         case Event::Kind::bar_init:
         case Event::Kind::bar_expect:
-        case Event::Kind::bar_wait:
         case Event::Kind::tma_load: barrier_event(e, s, loops); break;
+        case Event::Kind::bar_wait:
+            barrier_event(e, s, loops);
+            for (auto& [key, list] : s.buffers) {  // what was written before the arrivals is there
+                for (Buffer& b : list) {
+                    b.was_read = false;
+                    if (b.writes == W::plain) b.writes = W::none;
+                }
+            }
+            break;
         default: product_event(e, s);
     }
 }

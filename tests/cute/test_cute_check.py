@@ -77,3 +77,27 @@ def test_kernels_that_others_wrote_are_not_accused():
         assert report["errors"] == 0, (path.name, report["diagnostics"])
         covered += len(report["covered"])
     assert covered >= 3 * len(files)
+
+
+# What nvcc said of two kernels: a vector along the wrong mode, an MMA of another type.
+@pytest.mark.parametrize("log, line, words, layout", [
+    ("vectorize", 9, "src failed to vectorize", "SrcLayout = ((8,1),1,1):((128,0),0,0)"),
+    ("operands", 11, "size<1>(A) == size<1>(C)", None),
+])
+def test_a_log_is_cut_down_to_what_matters(tmp_path, log, line, words, layout):
+    (tmp_path / "k.cu").write_text("// nothing\n")
+    ran = check(tmp_path / "k.cu", "--log", HERE / "logs" / f"{log}.log", "--json")
+    assert ran.returncode == 1
+    errors = json.loads(ran.stdout)["compile_errors"]
+    assert errors and errors[0]["line"] == line and errors[0]["file"].endswith(".cu"), errors
+    assert words in errors[0]["message"] + errors[0]["assertion"] and errors[0]["hint"]
+    if layout:
+        assert layout in errors[0]["types"]
+
+
+def test_odd_logs_end_in_words(tmp_path):
+    (tmp_path / "k.cu").write_text("// nothing\n")
+    for text in ("", "a.cu(1): error: " + "cute::Layout<" * 20000, "(((" * 9999, "k.cu(99999999999): error: x\n", "k.cu(1): error: cute::C<cute::C<1\n" * 5000):
+        (tmp_path / "log").write_text(text)
+        assert check(tmp_path / "k.cu", "--log", tmp_path / "log").returncode in (1, 3)
+    assert check(tmp_path / "k.cu", "--log", tmp_path / "missing").returncode == 2

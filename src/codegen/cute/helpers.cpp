@@ -144,6 +144,18 @@ CUTE_DEVICE float erf_approx(float x) {
   return copysignf(fmaf(-p * t, exp2_approx(a * a * -1.44269504f), 1.0f), x);
 }
 )"},
+        {"gelu_approx",
+         {"rcp_approx", "exp2_approx"},
+         R"(// x * Phi(x) by the same polynomial, with its constants folded in.
+CUTE_DEVICE float gelu_approx(float x) {
+  float a = fabsf(x), t = rcp_approx(fmaf(0.231641888f, a, 1.0f));
+  float p = fmaf(0.5307027145f, t, -0.7265760135f);
+  p = fmaf(p, t, 0.7107068705f);
+  p = fmaf(p, t, -0.142248368f);
+  p = fmaf(p, t, 0.127414796f);
+  return fmaf(a, fmaf(-p * t, exp2_approx(a * (a * -0.72134752f)), 0.5f), 0.5f * x);
+}
+)"},
         {"mod_floor", {}, "CUTE_DEVICE float mod_floor(float a, float b) { return a - b * floorf(a / b); }\n"},
     };
     return list;

@@ -136,7 +136,8 @@ void Printer::find_products() {
                 return buffer.dims[static_cast<std::size_t>(v.dims[1])].strides[0] == 1 ? "K" : "MN";
             };
             const std::string name = product(fmt::format(
-                "TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_SS<GMMA::Major::{2}, GMMA::Major::{3}>>, Layout<Shape<_1, _1, _1>>>", n, type, major(*a), major(o->b)));
+                "TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_SS<GMMA::Major::{2}, GMMA::Major::{3}>>, Layout<Shape<_1, _1, _1>>>", n, type,
+                major(*a), major(o->b)));
             const auto so = slots(c, {'C', m, n, {4, 1}, true});
             if (so.empty()) return fail("a wgmma whose accumulator lies otherwise than CuTe's");
             add(o->acc, {name, so, 'C', shape({m, n})});
@@ -177,7 +178,9 @@ void Printer::store_matrix(const ir::StoreShared& op) {
     }
     const bool four = d.values() % 8 == 0;
     open("");
-    line(fmt::format("using Tile = TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_SS<GMMA::Major::K, GMMA::Major::K>>, Layout<Shape<_1, _1, _1>>>;", d.shape[1], type));
+    line(fmt::format(
+        "using Tile = TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_SS<GMMA::Major::K, GMMA::Major::K>>, Layout<Shape<_1, _1, _1>>>;",
+        d.shape[1], type));
     line(fmt::format("auto stores = make_tiled_copy_C(Copy_Atom<{}, {}>{{}}, Tile{{}});", four ? "SM90_U32x4_STSM_N" : "SM90_U32x2_STSM_N",
                      element_type(dtype(op.src))));
     line(fmt::format("auto thread = stores.get_slice({});", tid_));

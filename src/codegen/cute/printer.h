@@ -70,6 +70,7 @@ private:
     std::string own_values(int f) { return values_as(f, {}, dist(f), {}); }
     void prepare(const ir::Element& e, const ir::Distribution& d);
     std::string element(const ir::Element& e, bool keep_wide);
+    std::string argument_of_gelu(const ir::ElementNode& product);
     std::string number(double value, ir::DType t) const;
     void compute(const ir::Compute& op);
     void reduce(const ir::Reduce& op);

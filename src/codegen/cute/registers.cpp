@@ -105,6 +105,27 @@ std::string Printer::number(double value, DType t) const {
     return text + "f";
 }
 
+// The text of x where the product is 0.5 * x * (1 + erf(x / sqrt 2)) with the approximate erf, else "".
+std::string Printer::argument_of_gelu(const ir::ElementNode& product) {
+    auto is = [](const ir::Element& e, double value) {
+        return e->op == ElementOp::number && static_cast<float>(e->number) == static_cast<float>(value);
+    };
+    auto beside = [&](const ir::Element& e, ElementOp op, double value) -> const ir::Element* {
+        if (e->op != op) return nullptr;
+        return is(e->args[0], value) ? &e->args[1] : is(e->args[1], value) ? &e->args[0] : nullptr;
+    };
+    if (product.dtype != DType::F32) return {};
+    for (std::size_t i = 0; i < 2; ++i) {
+        const ir::Element *half = beside(product.args[i], ElementOp::mul, 0.5), *erf = beside(product.args[1 - i], ElementOp::add, 1.0);
+        if (!half || !erf || (*erf)->op != ElementOp::erf || !(*erf)->approximate) continue;
+        const ir::Element* scaled = beside((*erf)->args[0], ElementOp::mul, 0.70710678118654752);
+        if (!scaled) continue;
+        const std::string x = element(*half, false);
+        if (x == element(*scaled, false)) return x;
+    }
+    return {};
+}
+
 std::string Printer::element(const ir::Element& e, bool keep_wide) {
     if (e->dtype == DType::F64 || element_type(e->dtype).empty()) return fail(fmt::format("the type {}", target::name(e->dtype))), "0";
     auto arg = [&](std::size_t i) { return element(e->args[i], false); };
@@ -145,7 +166,12 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
         }
         case ElementOp::add: return arithmetic("+");
         case ElementOp::sub: return arithmetic("-");
-        case ElementOp::mul: return arithmetic("*");
+        case ElementOp::mul:
+            if (const std::string x = argument_of_gelu(*e); !x.empty()) {
+                use("gelu_approx");
+                return "tw::gelu_approx(" + bare(x) + ")";
+            }
+            return arithmetic("*");
         case ElementOp::div:
             if (real) return helper("div_full");
             use("floor_div");
