@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/check_cute.h"
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "cli/limits.h"
@@ -19,7 +20,7 @@ namespace tw::cli {
 namespace check_command {
 
 struct Options {
-    std::string file, kernel;
+    std::string file, kernel, log;
     std::vector<std::string> settings;
     bool json = false, verbose = false;
     double seconds = 3, audit = 1;
@@ -293,6 +294,10 @@ int run(const Options& o) {
     if (!values) return complain(exit_bad_input, problem, "write --set BM=64,BN=128");
     if (o.file.ends_with(".toml"))
         return complain(exit_bad_input, o.file + " is a task, not a kernel file", "tilewright optimize " + o.file);
+    if (o.file.ends_with(".cu") || o.file.ends_with(".cuh") || o.file.ends_with(".hpp")) {
+        const Watchdog watchdog(o.limits);
+        return check_cute(o.file, o.log, o.json, o.verbose);
+    }
     LoadedFile loaded;
     Report report{o, loaded.sources};
     // The verdicts so far are printed when a kernel is given up.
@@ -395,9 +400,10 @@ int run(const Options& o) {
 std::function<int()> declare_check(CLI::App& app) {
     using namespace check_command;
     auto options = std::make_shared<Options>();
-    app.add_option("file", options->file, "a kernel file")->required();
+    app.add_option("file", options->file, "a kernel file, or CuTe text (.cu, .cuh, .hpp: docs/cute.md)")->required();
     app.add_option("--kernel", options->kernel, "only the kernels, or the program, of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
+    app.add_option("--log", options->log, "of CuTe text: what nvcc or NVRTC said of it, to be read with it");
     app.add_option("--search", options->seconds, "seconds to look for a counterexample to what is not proved");
     app.add_option(
            "--audit", options->audit,

@@ -3,8 +3,10 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -12,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "cli/limits.h"
+#include "codegen/cute/emit_cute.h"
 #include "codegen/plan.h"
 #include "lower/lower.h"
 #include "runtime/compile.h"
@@ -103,7 +106,60 @@ Machine compiled_form(const Options& o, const ir::Kernel& kernel, const codegen:
     return out;
 }
 
+// CuTe text: to standard output, or with -o as a folder of sources with a CMake file.
+int emit_cute_text(const Options& o, const ir::Module& module) {
+    std::map<std::string, int> of_name, number;
+    for (const ir::Kernel& kernel : module.kernels) ++of_name[kernel.name];
+    std::vector<std::pair<codegen::CuteFile, std::string>> files;
+    nlohmann::json list = nlohmann::json::array();
+    int status = exit_fine;
+    for (const ir::Kernel& kernel : module.kernels) {
+        const int n = ++number[kernel.name];
+        if (!o.kernel.empty() && kernel.name != o.kernel) continue;
+        const bool alone = of_name[kernel.name] == 1;
+        auto emitted = codegen::emit_cute(kernel, o.file, alone ? 0 : n);
+        if (!emitted) {
+            // One kernel that has no text does not hide the others.
+            const std::string why = fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message);
+            list.push_back({{"kernel", kernel.name}, {"variant", kernel.variant}, {"arch", kernel.arch}, {"error", why}});
+            status = complain(exit_kernel_wrong, why,
+                              "the CUDA form (--to cuda) has text for every construct; docs/cute.md lists what CuTe text covers");
+            continue;
+        }
+        const std::string stem = emitted->entry.substr(0, emitted->entry.rfind("_kernel")) + (alone ? "" : "_" + std::to_string(n));
+        list.push_back({{"kernel", kernel.name},
+                        {"variant", kernel.variant},
+                        {"arch", kernel.arch},
+                        {"file", stem + ".cu"},
+                        {"entry", emitted->entry},
+                        {"launcher", emitted->launcher},
+                        {"source", emitted->source}});
+        files.push_back({{stem + ".cu", kernel.arch}, std::move(emitted->source)});
+    }
+    if (list.empty())
+        return complain(exit_bad_input,
+                        o.kernel.empty() ? o.file + " has no kernel" : fmt::format("there is no kernel '{}' in {}", o.kernel, o.file));
+    if (o.json) {
+        std::cout << nlohmann::json{{"file", o.file}, {"kernels", list}}.dump(2) << "\n";
+    } else if (o.out.empty()) {
+        for (const auto& [file, text] : files) std::cout << text << "\n";
+    }
+    if (o.out.empty() || files.empty()) return status;
+    std::error_code error;
+    std::filesystem::create_directories(o.out, error);
+    std::vector<codegen::CuteFile> names;
+    for (const auto& [file, text] : files) {
+        names.push_back(file);
+        if (auto written = write_file_atomically(std::filesystem::path(o.out) / file.name, text); !written)
+            return complain(exit_bad_input, written.error());
+    }
+    const std::string project = std::filesystem::path(o.file).stem().string();
+    auto written = write_file_atomically(std::filesystem::path(o.out) / "CMakeLists.txt", codegen::cute_cmake(project, names));
+    return written ? status : complain(exit_bad_input, written.error());
+}
+
 int emit_module(const Options& o, const ir::Module& module) {
+    if (o.to == "cute") return emit_cute_text(o, module);
     nlohmann::json plans = nlohmann::json::array();
     std::string text;
     bool found = false;
@@ -147,10 +203,10 @@ int emit_module(const Options& o, const ir::Module& module) {
 }
 
 int run(const Options& o) {
-    static constexpr std::string_view forms[] = {"cuda", "plan", "report", "cubin", "ptx", "sass"};
+    static constexpr std::string_view forms[] = {"cuda", "cute", "plan", "report", "cubin", "ptx", "sass"};
     if (std::find(std::begin(forms), std::end(forms), o.to) == std::end(forms)) {
         return complain(exit_bad_input, fmt::format("there is no form '{}'", o.to),
-                        "the forms are cuda, plan, report, cubin, ptx and sass");
+                        "the forms are cuda, cute, plan, report, cubin, ptx and sass");
     }
     std::string problem;
     const auto values = parse_settings(o.settings, problem);
@@ -171,9 +227,11 @@ std::function<int()> declare_emit(CLI::App& app) {
     app.add_option("file", options->file, "a kernel file")->required();
     app.add_option("--kernel", options->kernel, "only kernels of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
-    app.add_option("--to", options->to, "cuda (the source), plan (JSON for a launcher), report (registers, spills), cubin, ptx, sass");
+    app.add_option(
+        "--to", options->to,
+        "cuda (the source), cute (the source in CuTe), plan (JSON for a launcher), report (registers, spills), cubin, ptx, sass");
     app.add_option("--arch", options->arch, "compile for this architecture instead of the kernel's own");
-    app.add_option("-o,--out", options->out, "write there instead of to standard output");
+    app.add_option("-o,--out", options->out, "write there instead of to standard output; of cute a folder, with a CMake file");
     app.add_flag("--self-contained", options->pasted, "paste the device headers into the source");
     app.add_flag("--json", options->json, "print JSON");
     declare_limits(app, options->limits);

@@ -1,0 +1,179 @@
+#include "codegen/cute/helpers.h"
+
+#include <vector>
+
+namespace tw::codegen::cute {
+namespace {
+
+struct Helper {
+    const char* name;
+    std::vector<const char*> uses;
+    const char* text;
+};
+
+const std::vector<Helper>& helpers() {
+    static const std::vector<Helper> list = {
+        {"floor_div", {}, R"(// Division towards minus infinity, as the kernel's source means it.
+CUTE_HOST_DEVICE constexpr int floor_div(int a, int b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+CUTE_HOST_DEVICE constexpr int floor_mod(int a, int b) { return a - floor_div(a, b) * b; }
+)"},
+        {"load_inside", {}, R"(// A thread's values of a tile that a bound cuts, in vectors of V. Cuts: the bound may lie inside a vector.
+template <int V, bool Cuts, class Src, class At, class Bound, class Fill, class Dst>
+CUTE_DEVICE void load_inside(Src const& src, At const& at, Bound const& bound, Fill fill, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  using Word = uint_bit_t<V * sizeof(T) * 8>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (elem_less(at(i + V - 1), bound)) {
+      reinterpret_cast<Word&>(dst(i)) = reinterpret_cast<Word const&>(src(i));
+    } else {
+      CUTE_UNROLL
+      for (int j = i; j < i + V; ++j) dst(j) = Cuts && elem_less(at(j), bound) ? T(src(j)) : T(fill);
+    }
+  }
+}
+)"},
+        {"store_inside", {}, R"(// Stores a thread's values of a tile that a bound cuts; what is beyond the bound is not written.
+template <int V, bool Cuts, class Src, class At, class Bound, class Dst>
+CUTE_DEVICE void store_inside(Src const& src, At const& at, Bound const& bound, Dst&& dst) {
+  using T = typename remove_cvref_t<Dst>::value_type;
+  using Word = uint_bit_t<V * sizeof(T) * 8>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    if (elem_less(at(i + V - 1), bound)) {
+      reinterpret_cast<Word&>(dst(i)) = reinterpret_cast<Word const&>(src(i));
+    } else if (Cuts) {
+      CUTE_UNROLL
+      for (int j = i; j < i + V; ++j) {
+        if (elem_less(at(j), bound)) dst(j) = src(j);
+      }
+    }
+  }
+}
+)"},
+        {"cp_async_inside",
+         {},
+         R"(// cp.async of vectors of V values; what lies beyond the bound is filled with zeros. No bound lies inside a vector.
+template <class Op, int V, class Src, class At, class Bound, class Dst>
+CUTE_DEVICE void cp_async_inside(Src const& src, At const& at, Bound const& bound, Dst&& dst) {
+  using Word = std::remove_extent_t<typename Op::SRegisters>;
+  CUTE_UNROLL
+  for (int i = 0; i < size(dst); i += V) {
+    Op::copy(reinterpret_cast<Word const&>(src(i)), reinterpret_cast<Word&>(dst(i)), elem_less(at(i), bound));
+  }
+}
+)"},
+        {"fold", {}, R"(// Folds a thread's values, in four chains where there are many.
+template <class Values, class Op>
+CUTE_DEVICE auto fold(Values const& x, Op op) {
+  constexpr int n = decltype(size(x))::value, chains = n >= 8 && n % 4 == 0 ? 4 : 1;
+  typename Values::value_type part[chains];
+  CUTE_UNROLL
+  for (int i = 0; i < chains; ++i) part[i] = x(i);
+  CUTE_UNROLL
+  for (int i = chains; i < n; ++i) part[i % chains] = op(part[i % chains], x(i));
+  CUTE_UNROLL
+  for (int i = 1; i < chains; ++i) part[0] = op(part[0], part[i]);
+  return part[0];
+}
+)"},
+        {"fold_lanes", {}, R"(// Folds over the lanes whose numbers differ in the given bits.
+template <int... Masks, class T, class Op>
+CUTE_DEVICE T fold_lanes(T x, Op op) {
+  ((x = op(x, __shfl_xor_sync(0xffffffffu, x, Masks))), ...);
+  return x;
+}
+)"},
+        {"sum", {}, "struct Sum { template <class T> CUTE_DEVICE T operator()(T a, T b) const { return a + b; } };\n"},
+        {"prod", {}, "struct Prod { template <class T> CUTE_DEVICE T operator()(T a, T b) const { return a * b; } };\n"},
+        {"any", {}, "struct Any { CUTE_DEVICE bool operator()(bool a, bool b) const { return a || b; } };\n"},
+        {"max", {}, R"(struct Max {
+  CUTE_DEVICE float operator()(float a, float b) const { return fmaxf(a, b); }
+  CUTE_DEVICE int operator()(int a, int b) const { return a > b ? a : b; }
+};
+)"},
+        {"min", {}, R"(struct Min {
+  CUTE_DEVICE float operator()(float a, float b) const { return fminf(a, b); }
+  CUTE_DEVICE int operator()(int a, int b) const { return a < b ? a : b; }
+};
+)"},
+        {"bulk_wait", {}, R"(// Until at most N groups of stores are not visible yet (tma_store_wait: not read yet).
+template <int N>
+CUTE_DEVICE void bulk_wait() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
+}
+)"},
+        {"named_sync", {}, R"(// Barrier `id` of the block's sixteen, by its hardware number.
+CUTE_DEVICE void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+)"},
+        {"exp2_approx", {}, R"(CUTE_DEVICE float exp2_approx(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+)"},
+        {"rcp_approx", {}, R"(CUTE_DEVICE float rcp_approx(float x) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+)"},
+        {"div_full", {}, R"(CUTE_DEVICE float div_full(float a, float b) {
+  float r;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+)"},
+        {"tanh_approx", {}, R"(CUTE_DEVICE float tanh_approx(float x) {
+  float r;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+)"},
+        {"sigmoid", {"div_full"}, "CUTE_DEVICE float sigmoid(float x) { return div_full(1.0f, 1.0f + expf(-x)); }\n"},
+        {"sigmoid_approx",
+         {"tanh_approx"},
+         "CUTE_DEVICE float sigmoid_approx(float x) { return fmaf(0.5f, tanh_approx(0.5f * x), 0.5f); }\n"},
+        {"erf_approx", {"rcp_approx", "exp2_approx"}, R"(// Absolute error below 2e-7 (Abramowitz and Stegun 7.1.26).
+CUTE_DEVICE float erf_approx(float x) {
+  float a = fabsf(x), t = rcp_approx(fmaf(0.3275911f, a, 1.0f));
+  float p = fmaf(1.061405429f, t, -1.453152027f);
+  p = fmaf(p, t, 1.421413741f);
+  p = fmaf(p, t, -0.284496736f);
+  p = fmaf(p, t, 0.254829592f);
+  return copysignf(fmaf(-p * t, exp2_approx(a * a * -1.44269504f), 1.0f), x);
+}
+)"},
+        {"gelu_approx",
+         {"rcp_approx", "exp2_approx"},
+         R"(// x * Phi(x) by the same polynomial, with its constants folded in.
+CUTE_DEVICE float gelu_approx(float x) {
+  float a = fabsf(x), t = rcp_approx(fmaf(0.231641888f, a, 1.0f));
+  float p = fmaf(0.5307027145f, t, -0.7265760135f);
+  p = fmaf(p, t, 0.7107068705f);
+  p = fmaf(p, t, -0.142248368f);
+  p = fmaf(p, t, 0.127414796f);
+  return fmaf(a, fmaf(-p * t, exp2_approx(a * (a * -0.72134752f)), 0.5f), 0.5f * x);
+}
+)"},
+        {"mod_floor", {}, "CUTE_DEVICE float mod_floor(float a, float b) { return a - b * floorf(a / b); }\n"},
+    };
+    return list;
+}
+
+}  // namespace
+
+std::string helper_text(const std::set<std::string>& names) {
+    std::set<std::string> wanted = names;
+    for (const Helper& h : helpers()) {
+        if (!names.count(h.name)) continue;
+        for (const char* used : h.uses) wanted.insert(used);
+    }
+    std::string text;
+    for (const Helper& h : helpers()) {
+        if (wanted.count(h.name)) text += (text.empty() ? "" : "\n") + std::string(h.text);
+    }
+    return text.empty() ? text : "namespace tw {\nusing namespace cute;\n\n" + text + "\n}  // namespace tw\n\n";
+}
+
+}  // namespace tw::codegen::cute

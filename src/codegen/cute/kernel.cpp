@@ -1,0 +1,339 @@
+// The kernel as a whole: names, scopes, control flow, parameters.
+#include <algorithm>
+#include <functional>
+
+#include "base/text.h"
+#include "codegen/cute/helpers.h"
+#include "codegen/cute/printer.h"
+#include "codegen/user_text.h"
+#include "ir/uses.h"
+
+namespace tw::codegen {
+
+Expected<CuteKernel, EmitFailure> emit_cute(const ir::Kernel& kernel, const std::string& file, int number) {
+    return cute::Printer(kernel, file, number).run();
+}
+
+}  // namespace tw::codegen
+
+namespace tw::codegen::cute {
+
+using ir::Region;
+using ir::Stmt;
+
+void Printer::line(const std::string& text) { out_ += std::string(static_cast<std::size_t>(depth_) * 2, ' ') + text + "\n"; }
+
+void Printer::open(const std::string& text) {
+    line(text.empty() ? "{" : text + " {");
+    ++depth_;
+}
+
+void Printer::close(const std::string& after) {
+    --depth_;
+    line("}" + after);
+}
+
+// What is refused, as the end of "CuTe text has no ...".
+void Printer::fail(const std::string& message) {
+    if (!problem_) problem_ = EmitFailure{"--to cute has no text for " + message, loc_};
+}
+
+void Printer::choose_names() {
+    std::set<std::string> taken;
+    auto pick = [&](const std::string& wanted) { return identifier(wanted, taken); };
+    for (const auto& s : k_.sizes) size_names_.push_back(pick(s));
+    for (const auto& t : k_.tensors) tensor_names_.push_back(pick(t.name));
+    for (const auto& s : k_.scalars) scalar_names_.push_back(pick(s.name));
+    for (const auto& v : k_.vars) var_names_.push_back(pick(v.name));
+    for (const auto& f : k_.fragments) fragment_names_.push_back(pick(f.name));
+    for (const auto& b : k_.buffers) buffer_names_.push_back(pick(b.name));
+    for (const auto& b : k_.barriers) barrier_names_.push_back(pick(b.name));
+    const std::string suffix = number_ > 0 ? std::to_string(number_) : "";
+    entry_ = entry_name(k_.name) + suffix;
+    std::set<std::string> none;
+    launcher_ = identifier(k_.name, none) + "launch" + suffix;
+}
+
+namespace {
+
+using Path = std::vector<std::pair<const Region*, std::size_t>>;
+
+// The deepest place that encloses all uses: (region, index of the first statement in it that uses the thing).
+void meet(std::optional<Path>& at, const Path& use) {
+    if (!at) {
+        at = use;
+        return;
+    }
+    std::size_t common = 0;
+    while (common < at->size() && common < use.size() && (*at)[common].first == use[common].first) {
+        const bool same = (*at)[common].second == use[common].second;
+        ++common;
+        if (!same) break;
+    }
+    at->resize(common);
+}
+
+}  // namespace
+
+void Printer::find_scopes() {
+    std::vector<std::optional<Path>> fragments(k_.fragments.size()), vars(k_.vars.size());
+    Path path;
+    std::function<void(const Region&)> walk = [&](const Region& region) {
+        for (std::size_t i = 0; i < region.size(); ++i) {
+            path.emplace_back(&region, i);
+            auto fragment = [&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); };
+            auto var = [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); };
+            auto expr = [&](const ir::Expr& e) { ir::visit_leaves(e, var); };
+            ir::visit_uses(region[i], {.reads = fragment, .writes = fragment, .binds = var, .expr = expr, .synchronises = expr});
+            if (auto* o = std::get_if<ir::For>(&region[i].op)) walk(o->body);
+            if (auto* o = std::get_if<ir::If>(&region[i].op)) walk(o->then), walk(o->otherwise);
+            if (auto* o = std::get_if<ir::Role>(&region[i].op)) walk(o->body);
+            if (auto* o = std::get_if<ir::Elect>(&region[i].op)) walk(o->body);
+            path.pop_back();
+        }
+    };
+    walk(k_.body);
+    for (std::size_t i = 0; i < fragments.size(); ++i) {
+        if (fragments[i]) fragments_at_[fragments[i]->back().first][fragments[i]->back().second].push_back(static_cast<int>(i));
+    }
+    for (std::size_t i = 0; i < vars.size(); ++i) {
+        if (vars[i] && k_.vars[i].kind == ir::Variable::Kind::scalar)
+            vars_at_[vars[i]->back().first][vars[i]->back().second].push_back(static_cast<int>(i));
+    }
+    var_declared_.assign(k_.vars.size(), false);
+}
+
+void Printer::declare_fragment(int f) {
+    const std::string type = element_type(dtype(f));
+    if (type.empty()) return fail(fmt::format("a tile of {}", target::name(dtype(f))));
+    if (const auto it = matrix_.find(f); it != matrix_.end()) {
+        const MatrixUse& m = it->second;
+        if (m.operand != 'C')
+            return line(
+                fmt::format("Tensor {} = make_tensor<{}>(partition_shape_{}({}{{}}, {}{{}}));", name(f), type, m.operand, m.name, m.shape));
+        if (products_.at(m.name).find("SM90_") != std::string::npos) accumulators_.push_back(f);
+        return line(fmt::format("Tensor {} = partition_fragment_C({}{{}}, {}{{}});", name(f), m.name, m.shape));
+    }
+    line(fmt::format("Tensor {} = make_tensor<{}>({}{{}});", name(f), type, shape({dist(f).values()})));
+}
+
+void Printer::declare_at(const Region& body, std::size_t index) {
+    if (const auto at = fragments_at_.find(&body); at != fragments_at_.end()) {
+        if (const auto list = at->second.find(index); list != at->second.end()) {
+            for (int f : list->second) declare_fragment(f);
+        }
+    }
+    const auto at = vars_at_.find(&body);
+    if (at == vars_at_.end()) return;
+    const auto list = at->second.find(index);
+    if (list == at->second.end()) return;
+    for (int v : list->second) {
+        const auto* here = std::get_if<ir::Assign>(&body[index].op);
+        if (here && here->var == v) continue;  // declared where it is given its value
+        var_declared_[static_cast<std::size_t>(v)] = true;
+        line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
+    }
+}
+
+void Printer::region(const Region& body) {
+    const std::size_t accumulators = accumulators_.size();
+    for (std::size_t i = 0; i < body.size() && !failed(); ++i) {
+        if (body[i].loc.line) loc_ = body[i].loc;
+        declare_at(body, i);
+        stmt(body[i]);
+    }
+    accumulators_.resize(accumulators);
+}
+
+void Printer::place(const Stmt& s) {
+    const std::string words = ir::print(k_, s);
+    std::string text = s.loc.line ? fmt::format("{}:{}: {}", file_, s.loc.line, words) : words;
+    line("// " + comment_text(text));
+}
+
+void Printer::for_loop(const ir::For& op) {
+    const std::string& v = var_names_[static_cast<std::size_t>(op.var)];
+    if (op.unroll == -1) line("CUTE_UNROLL");
+    if (op.unroll == 1) line("CUTE_NO_UNROLL");
+    if (op.unroll > 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
+    open(fmt::format("for (int {0} = {1}; {0} < {2}; {3})", v, expr(op.lo), expr(op.hi),
+                     op.step.is_constant(1) ? "++" + v : fmt::format("{} += {}", v, expr(op.step))));
+    region(op.body);
+    close();
+}
+
+void Printer::if_else(const ir::If& op) {
+    if (op.vote >= 0) return fail("a branch that each warp takes for itself (tw.any)");
+    open("if (" + expr(op.condition) + ")");
+    region(op.then);
+    if (!op.otherwise.empty()) {
+        --depth_;
+        line("} else {");
+        ++depth_;
+        region(op.otherwise);
+    }
+    close();
+}
+
+void Printer::assign(const ir::Assign& op) {
+    const auto id = static_cast<std::size_t>(op.var);
+    const std::string text = fmt::format("{} = {};", var_names_[id], expr(op.value));
+    if (var_declared_[id]) return line(text);
+    var_declared_[id] = true;
+    line((var_assignments_[id] == 1 ? "int const " : "int ") + text);
+}
+
+void Printer::elect(const ir::Elect& op) {
+    open(fmt::format("if ({} == 0)", tid_));
+    region(op.body);
+    close();
+}
+
+void Printer::role(const ir::Role& op) {
+    const std::string outer = tid_;
+    const int outer_threads = group_threads_;
+    const int first = op.first_warp * 32, threads = op.warps_per_instance * 32;
+    const std::string where = fmt::format("int(threadIdx.x) >= {} && int(threadIdx.x) < {}", first, first + threads * op.instances);
+    line("// " + comment_text("role " + op.name));
+    open("if (" + where + ")");
+    if (op.instances > 1) {
+        // The same in all lanes of a warp, and the compiler shall know it.
+        line(fmt::format("int const instance = __shfl_sync(0xffffffffu, (int(threadIdx.x) - {}) / {}, 0);", first, threads));
+        line(fmt::format("int const thread_of_role = int(threadIdx.x) - {} - instance * {};", first, threads));
+    } else {
+        line(fmt::format("int const thread_of_role = int(threadIdx.x) - {};", first));
+    }
+    if (op.instance_var >= 0)
+        line(fmt::format("int const {} = {};", var_names_[static_cast<std::size_t>(op.instance_var)], op.instances > 1 ? "instance" : "0"));
+    tid_ = "thread_of_role";
+    group_threads_ = threads;
+    region(op.body);
+    close();
+    tid_ = outer;
+    group_threads_ = outer_threads;
+}
+
+void Printer::stmt(const Stmt& s) {
+    if (std::holds_alternative<ir::Expect>(s.op)) return;  // checked before, never executed
+    if (auto* o = std::get_if<ir::For>(&s.op)) return for_loop(*o);
+    if (auto* o = std::get_if<ir::If>(&s.op)) return if_else(*o);
+    if (auto* o = std::get_if<ir::Role>(&s.op)) return role(*o);
+    if (auto* o = std::get_if<ir::Elect>(&s.op)) return elect(*o);
+    if (auto* o = std::get_if<ir::Assign>(&s.op)) return assign(*o);
+    if (synchronisation(s)) return;
+    place(s);
+    if (auto* o = std::get_if<ir::Compute>(&s.op)) return compute(*o);
+    if (auto* o = std::get_if<ir::Reduce>(&s.op)) return reduce(*o);
+    if (auto* o = std::get_if<ir::LoadGlobal>(&s.op)) return load_global(*o);
+    if (auto* o = std::get_if<ir::StoreGlobal>(&s.op)) return store_global(*o);
+    if (auto* o = std::get_if<ir::AtomicAdd>(&s.op)) return atomic_add(*o);
+    if (auto* o = std::get_if<ir::LoadShared>(&s.op)) return load_shared(*o);
+    if (auto* o = std::get_if<ir::StoreShared>(&s.op)) return store_shared(*o);
+    if (auto* o = std::get_if<ir::CpAsync>(&s.op)) return cp_async(*o);
+    if (auto* o = std::get_if<ir::Mma>(&s.op)) return mma(*o);
+    if (auto* o = std::get_if<ir::Wgmma>(&s.op)) return wgmma(*o);
+    if (auto* o = std::get_if<ir::TmaLoad>(&s.op)) return tma_load(*o);
+    if (auto* o = std::get_if<ir::TmaStore>(&s.op)) return tma_store(*o);
+    fail(fmt::format("the statement `{}`", ir::print(k_, s)));
+}
+
+std::string Printer::global_tensors() {
+    std::string text;
+    for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
+        const ir::Tensor& t = k_.tensors[i];
+        std::vector<std::string> dims, strides;
+        for (std::size_t d = 0; d < t.dims.size(); ++d) {
+            const auto stride = t.strides[d].as_constant();
+            dims.push_back(expr(t.dims[d]));
+            strides.push_back(stride ? fmt::format("Int<{}>{{}}", *stride) : expr(t.strides[d], true));
+        }
+        if (dims.empty()) dims = {"1"}, strides = {"_1{}"};
+        text += fmt::format("  Tensor {} = make_tensor(make_gmem_ptr({}), make_shape({}), make_stride({}));\n", tensor_names_[i],
+                            companion(tensor_names_[i], "ptr"), join(dims, ", "), join(strides, ", "));
+    }
+    return text;
+}
+
+std::string Printer::shared_tensors() {
+    std::string text;
+    if (k_.shared_bytes == 0) return text;
+    text += "  extern __shared__ __align__(1024) char arena[];\n";
+    for (std::size_t i = 0; i < k_.buffers.size(); ++i) {
+        const ir::SharedBuffer& b = k_.buffers[i];
+        const std::string type = element_type(b.dtype);
+        if (type.empty()) return fail(fmt::format("a shared buffer of {}", target::name(b.dtype))), text;
+        text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});\n", buffer_names_[i], type,
+                            b.byte_offset, buffer_layout(b));
+    }
+    for (std::size_t i = 0; i < k_.barriers.size(); ++i) {
+        const ir::BarrierArray& b = k_.barriers[i];
+        text += fmt::format("  auto* {} = reinterpret_cast<uint64_t*>(arena + {});   // {} mbarriers, {} arrivals a phase\n",
+                            barrier_names_[i], b.byte_offset, b.slots, b.arrivals);
+    }
+    return text;
+}
+
+std::string Printer::parameters(bool host) {
+    std::vector<std::string> list;
+    for (std::size_t i = 0; i < k_.tensor_maps.size() && !host; ++i)
+        list.push_back(fmt::format("CUTE_GRID_CONSTANT Tma{0} const tma{0}", i));
+    for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
+        const ir::Tensor& t = k_.tensors[i];
+        const std::string type = element_type(t.dtype);
+        if (type.empty()) return fail(fmt::format("a tensor of {} (`{}`)", target::name(t.dtype), t.name)), "";
+        list.push_back(
+            fmt::format("{}{}*{} {}", type, t.is_output ? "" : " const", host ? "" : " __restrict__", companion(tensor_names_[i], "ptr")));
+    }
+    for (const std::string& s : size_names_) list.push_back("int " + s);
+    for (std::size_t i = 0; i < k_.scalars.size(); ++i) {
+        const std::string type = element_type(k_.scalars[i].dtype);
+        if (type.empty()) return fail(fmt::format("a scalar of {}", target::name(k_.scalars[i].dtype))), "";
+        list.push_back(type + " " + scalar_names_[i]);
+    }
+    if (host) list.push_back("cudaStream_t stream");
+    return join(list, ", ");
+}
+
+void Printer::refuse_what_has_no_text() {
+    loc_ = k_.loc;
+    if (!k_.teams.empty()) return fail("messages between the blocks of a team");
+    if (k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1) return fail("a cluster of blocks");
+    if (k_.dependent_launch) return fail("a launch that begins before the one before it has ended");
+    for (const auto& t : k_.tensors) {
+        if (t.zero_initialised) return fail(fmt::format("an output that the launcher zeroes first (`{}`)", t.name));
+    }
+}
+
+Expected<CuteKernel, EmitFailure> Printer::run() {
+    analyse_variables();
+    choose_names();
+    find_scopes();
+    refuse_what_has_no_text();
+    if (!failed()) find_products();
+    if (!failed()) check_maps();
+    group_threads_ = 32 * k_.warps;
+    const std::string list = failed() ? "" : parameters(false);
+    const std::string tensors = failed() ? "" : global_tensors() + shared_tensors();
+    if (!failed()) region(k_.body);
+    const std::string host = failed() ? "" : launcher();
+    if (failed()) return Unexpected(*problem_);
+    std::string head;
+    auto comment = [&](const std::string& words) { head += "// " + comment_text(words) + "\n"; };
+    comment(fmt::format("{} for {} in CuTe, made by tilewright from {}.", k_.name, k_.arch, file_));
+    if (!k_.doc.empty()) comment(k_.doc.substr(0, k_.doc.find('\n')));
+    if (!k_.computes.text.empty()) comment("computes " + k_.computes.text);
+    for (const auto& a : k_.assumptions) comment("assumes " + ir::to_string(a.condition, ir::names_of(k_)));
+    head += "#include <cute/tensor.hpp>\n";
+    if (k_.arch == "sm_90a") head += "#include <cutlass/arch/barrier.h>\n#include <cutlass/arch/reg_reconfig.h>\n";
+    head += "\nusing namespace cute;\n\n" + helper_text(helpers_);
+    for (const auto& [product, text] : products_) head += fmt::format("using {} = {};\n", product, text);
+    if (!products_.empty()) head += "\n";
+    std::string templates;
+    for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) templates += fmt::format("{}class Tma{}", i ? ", " : "", i);
+    if (!templates.empty()) head += "template <" + templates + ">\n";
+    head += fmt::format("__global__ void __launch_bounds__({}, {}) {}({}) {{\n", 32 * k_.warps, std::max(1, k_.min_blocks_per_sm), entry_,
+                        list);
+    return CuteKernel{entry_, launcher_, head + tensors + out_ + "}\n\n" + host};
+}
+
+}  // namespace tw::codegen::cute

@@ -1,0 +1,217 @@
+// Tensor cores: TiledMMA for mma.sync and wgmma, ldmatrix and stmatrix for their fragments.
+//
+// The distribution of a fragment decides which TiledMMA it belongs to. Where CuTe keeps a value (its slot) is computed from CuTe's own
+// order, atom values first, then repeats along M or N, then along K, and compared with the distribution for every thread: a fragment that
+// differs in any of them is refused.
+#include <algorithm>
+
+#include "base/text.h"
+#include "codegen/cute/printer.h"
+#include "codegen/user_text.h"
+
+namespace tw::codegen::cute {
+
+using ir::DType;
+
+namespace {
+
+struct Warps {
+    int m = 1, n = 1;
+};
+
+// Row and column of CuTe's slot `s` in thread `t`, for an operand of the atom m x n x k with the given warps.
+struct AtomOrder {
+    char operand = 'C';
+    int rows = 0, columns = 0;  // of the tile: M x N, M x K or N x K
+    Warps warps;
+    bool warpgroup = false;
+
+    int values() const {
+        const int warps_along = operand == 'B' ? warps.n : warps.m;
+        const int threads = operand == 'C' ? 32 * warps.m * warps.n : 32 * warps_along;
+        return rows * columns / threads;
+    }
+    std::vector<int> at(int t, int s) const {
+        const int lane = t % 32, warp = t / 32;
+        if (warpgroup) {  // C, 64 x N a warpgroup: rows by warps, columns in eights, then further 64 rows
+            const int v0 = s % 2, v1 = s / 2 % 2, n = s / 4 % (columns / 8), m = s / 4 / (columns / 8);
+            return {lane / 4 + 8 * v1 + 16 * warp + 64 * m, lane % 4 * 2 + v0 + 8 * n};
+        }
+        const int wm = warp % warps.m, wn = warp / warps.m;
+        const int pair = lane % 4 * 2, row = lane / 4;
+        if (operand == 'C') {
+            const int v0 = s % 2, v1 = s / 2 % 2, repeats = rows / warps.m / 16, m = s / 4 % repeats, n = s / 4 / repeats;
+            return {row + 8 * v1 + wm * (rows / warps.m) + 16 * m, pair + v0 + wn * (columns / warps.n) + 8 * n};
+        }
+        if (operand == 'A') {
+            const int v0 = s % 2, v1 = s / 2 % 2, v2 = s / 4 % 2, repeats = rows / warps.m / 16, m = s / 8 % repeats, k = s / 8 / repeats;
+            return {row + 8 * v1 + wm * (rows / warps.m) + 16 * m, pair + v0 + 8 * v2 + 16 * k};
+        }
+        const int v0 = s % 2, v1 = s / 2 % 2, repeats = rows / warps.n / 8, n = s / 4 % repeats, k = s / 4 / repeats;
+        return {row + wn * (rows / warps.n) + 8 * n, pair + v0 + 8 * v1 + 16 * k};
+    }
+};
+
+// CuTe's slot of every value, where all threads hold what CuTe says; empty otherwise.
+std::vector<int> slots(const ir::Distribution& d, const AtomOrder& order) {
+    if (d.values() != order.values() || d.shape.size() != 2) return {};
+    std::map<std::vector<int>, int> held;
+    for (int s = 0; s < d.values(); ++s) held.emplace(order.at(0, s), s);
+    std::vector<int> out;
+    for (int v = 0; v < d.values(); ++v) {
+        const auto it = held.find(d.at(0, v));
+        if (it == held.end()) return {};
+        for (int t = 0; t < d.threads(); ++t) {
+            if (d.at(t, v) != order.at(t, it->second)) return {};
+        }
+        out.push_back(it->second);
+    }
+    return out;
+}
+
+Warps warps_of(const ir::Distribution& c) {
+    Warps w;
+    int weight = 1;
+    for (const ir::DistDigit& g : c.thread) {
+        if (weight >= 32) (g.dim == 0 ? w.m : w.n) *= g.extent;
+        weight *= g.extent;
+    }
+    return w;
+}
+
+std::string permutation(int extent, int warps, int atom) {
+    if (warps == 1) return integer(extent);
+    return layout(mode({{atom, 1}, {warps, extent / warps}, {extent / warps / atom, atom}}));
+}
+
+const char* operand_name(DType t) { return t == DType::BF16 ? "BF16" : t == DType::F16 ? "F16" : nullptr; }
+
+}  // namespace
+
+void Printer::find_products() {
+    auto add = [&](int f, const MatrixUse& use) {
+        const auto [it, fresh] = matrix_.emplace(f, use);
+        if (!fresh && it->second.name != use.name)
+            fail(fmt::format("`{}`, which two different products use", k_.fragments[static_cast<std::size_t>(f)].name));
+    };
+    auto product = [&](const std::string& text) {
+        for (const auto& [product_name, definition] : products_) {
+            if (definition == text) return product_name;
+        }
+        const std::string fresh = fmt::format("Product{}", products_.size());
+        products_[fresh] = text;
+        return fresh;
+    };
+    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
+        if (failed()) return;
+        if (s.loc.line) loc_ = s.loc;
+        if (auto* o = std::get_if<ir::Mma>(&s.op)) {
+            const ir::Distribution &c = dist(o->acc), &a = dist(o->a), &b = dist(o->b);
+            const char* type = operand_name(dtype(o->a));
+            if (!type || dtype(o->a) != dtype(o->b) || dtype(o->acc) != DType::F32)
+                return fail(fmt::format("a matrix product of {} into {}", target::name(dtype(o->a)), target::name(dtype(o->acc))));
+            const Warps w = warps_of(c);
+            const int m = c.shape[0], n = c.shape[1], k = a.shape[1];
+            const std::string name =
+                product(fmt::format("TiledMMA<MMA_Atom<SM80_16x8x16_F32{0}{0}F32_TN>, Layout<{1}>, Tile<{2}, {3}, _16>>", type,
+                                    shape({w.m, w.n, 1}), permutation(m, w.m, 16), permutation(n, w.n, 8)));
+            const auto so = slots(c, {'C', m, n, w}), sa = slots(a, {'A', m, k, w}), sb = slots(b, {'B', n, k, w});
+            if (so.empty() || sa.empty() || sb.empty()) return fail("a product whose fragments lie otherwise than CuTe's");
+            add(o->acc, {name, so, 'C', shape({m, n})});
+            add(o->a, {name, sa, 'A', shape({m, k})});
+            add(o->b, {name, sb, 'B', shape({n, k})});
+        }
+        if (auto* o = std::get_if<ir::Wgmma>(&s.op)) {
+            const auto* a = std::get_if<ir::SharedView>(&o->a);
+            if (!a) return fail("a wgmma whose first operand is in registers");
+            const ir::Distribution& c = dist(o->acc);
+            const DType dt = k_.buffers[static_cast<std::size_t>(o->b.buffer)].dtype;
+            const char* type = operand_name(dt);
+            if (!type || dtype(o->acc) != DType::F32)
+                return fail(fmt::format("a wgmma of {} into {}", target::name(dt), target::name(dtype(o->acc))));
+            const int m = c.shape[0], n = c.shape[1];
+            if (n > 256 || n % 8 != 0) return fail(fmt::format("a wgmma of {} columns", n));
+            auto major = [&](const ir::SharedView& v) {
+                const ir::SharedBuffer& buffer = k_.buffers[static_cast<std::size_t>(v.buffer)];
+                return buffer.dims[static_cast<std::size_t>(v.dims[1])].strides[0] == 1 ? "K" : "MN";
+            };
+            const std::string name = product(fmt::format(
+                "TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_SS<GMMA::Major::{2}, GMMA::Major::{3}>>, Layout<Shape<_1, _1, _1>>>", n, type,
+                major(*a), major(o->b)));
+            const auto so = slots(c, {'C', m, n, {4, 1}, true});
+            if (so.empty()) return fail("a wgmma whose accumulator lies otherwise than CuTe's");
+            add(o->acc, {name, so, 'C', shape({m, n})});
+        }
+    });
+}
+
+void Printer::load_matrix(const ir::LoadShared& op) {
+    const auto use_of = matrix_.find(op.dst);
+    if (use_of == matrix_.end() || use_of->second.operand == 'C') return fail("an ldmatrix into a tile that is no operand of a product");
+    const MatrixUse& m = use_of->second;
+    const auto tile = shared_tile(op.src);
+    if (!tile) return;
+    const bool four = dist(op.dst).values() % 8 == 0;
+    const char* atom =
+        op.matrix_transposed ? (four ? "SM75_U16x8_LDSM_T" : "SM75_U16x4_LDSM_T") : (four ? "SM75_U32x4_LDSM_N" : "SM75_U32x2_LDSM_N");
+    open("");
+    line(fmt::format("auto copy_{} = make_tiled_copy_{}(Copy_Atom<{}, {}>{{}}, {}{{}});", m.operand == 'A' ? 'a' : 'b', m.operand, atom,
+                     element_type(dtype(op.dst)), m.name));
+    line(fmt::format("auto thread = copy_{}.get_slice({});", m.operand == 'A' ? 'a' : 'b', tid_));
+    line(fmt::format("copy(copy_{}, thread.partition_S({}), thread.retile_D({}));", m.operand == 'A' ? 'a' : 'b', *tile, name(op.dst)));
+    close();
+}
+
+// A fragment that lies as a product's accumulator does: which product, so that stmatrix can be told by it.
+void Printer::store_matrix(const ir::StoreShared& op) {
+    const ir::Distribution& d = dist(op.src);
+    const auto tile = shared_tile(op.dst);
+    if (!tile) return;
+    if (op.matrix_transposed) return fail("a transposed stmatrix");
+    if (d.threads() != 128 || d.shape.size() != 2 || d.shape[1] % 8 != 0) return fail("a stmatrix of another tile than a warpgroup's");
+    const AtomOrder order{'C', d.shape[0], d.shape[1], {4, 1}, true};
+    const auto slot = slots(d, order);
+    const char* type = operand_name(dtype(op.src));
+    if (slot.empty() || !type) return fail("a stmatrix of a tile that lies otherwise than an accumulator");
+    for (std::size_t v = 0; v < slot.size(); ++v) {
+        if (slot[v] != static_cast<int>(v)) return fail("a stmatrix of values in another order");
+    }
+    const bool four = d.values() % 8 == 0;
+    open("");
+    line(fmt::format(
+        "using Tile = TiledMMA<MMA_Atom<SM90_64x{0}x16_F32{1}{1}_SS<GMMA::Major::K, GMMA::Major::K>>, Layout<Shape<_1, _1, _1>>>;",
+        d.shape[1], type));
+    line(fmt::format("auto stores = make_tiled_copy_C(Copy_Atom<{}, {}>{{}}, Tile{{}});", four ? "SM90_U32x4_STSM_N" : "SM90_U32x2_STSM_N",
+                     element_type(dtype(op.src))));
+    line(fmt::format("auto thread = stores.get_slice({});", tid_));
+    line(fmt::format("Tensor values = make_tensor({}.data(), partition_shape_C(Tile{{}}, {}{{}}));", name(op.src), shape(d.shape)));
+    line(fmt::format("copy(stores, thread.retile_S(values), thread.partition_D({}));", *tile));
+    close();
+}
+
+void Printer::mma(const ir::Mma& op) {
+    const MatrixUse& m = matrix_.at(op.acc);
+    line(fmt::format("gemm({}{{}}, {}, {}, {});", m.name, name(op.a), name(op.b), name(op.acc)));
+}
+
+void Printer::wgmma(const ir::Wgmma& op) {
+    const MatrixUse& m = matrix_.at(op.acc);
+    const auto a = shared_tile(std::get<ir::SharedView>(op.a)), b = shared_tile(op.b);
+    if (!a || !b) return;
+    open("");
+    line(fmt::format("{} product;", m.name));
+    line(fmt::format("auto thread = product.get_slice({});", tid_));
+    line(fmt::format("Tensor a = thread.make_fragment_A(thread.partition_A({}));   // descriptors", *a));
+    line(fmt::format("Tensor b = thread.make_fragment_B(thread.partition_B({}));", *b));
+    if (!op.accumulate.is_constant(1))
+        line(fmt::format("product.accumulate_ = {} ? GMMA::ScaleOut::One : GMMA::ScaleOut::Zero;", expr(op.accumulate)));
+    line(fmt::format("warpgroup_fence_operand({});", name(op.acc)));
+    line("CUTE_UNROLL");
+    open("for (int k = 0; k < size<2>(a); ++k)");
+    line(fmt::format("gemm(product, a(_, _, k), b(_, _, k), {});", name(op.acc)));
+    if (!op.accumulate.is_constant(1)) line("product.accumulate_ = GMMA::ScaleOut::One;");
+    close();
+    close();
+}
+
+}  // namespace tw::codegen::cute

@@ -1,0 +1,264 @@
+// Global and shared memory: tiles of tensors, partitioned by TiledCopies whose thread-value layout is the fragment's distribution.
+#include <algorithm>
+
+#include "base/text.h"
+#include "codegen/cute/printer.h"
+#include "codegen/user_text.h"
+
+namespace tw::codegen::cute {
+
+using ir::Expr;
+
+// Dimensions that are not in `dims` are fixed at their origin; the others are in the tensor's order, or selected into another.
+std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr>& origin, const std::vector<int>& dims,
+                               const std::vector<int>& extents) {
+    std::vector<std::string> slice, starts, coordinates, zeros;
+    std::vector<int> kept;
+    for (std::size_t d = 0; d < origin.size(); ++d) {
+        const bool runs = std::find(dims.begin(), dims.end(), static_cast<int>(d)) != dims.end();
+        slice.push_back(runs ? "_" : expr(origin[d]));
+        if (runs) kept.push_back(static_cast<int>(d));
+    }
+    std::string text = kept.size() == origin.size() ? tensor : fmt::format("{}({})", tensor, join(slice, ", "));
+    if (kept != dims) {
+        std::vector<std::string> places;
+        for (int d : dims) places.push_back(std::to_string(std::find(kept.begin(), kept.end(), d) - kept.begin()));
+        text = fmt::format("make_tensor({0}.data(), select<{1}>({0}.layout()))", text, join(places, ", "));
+    }
+    bool aligned = true;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+        const Expr& o = origin[static_cast<std::size_t>(dims[i])];
+        aligned &= multiple(o) % extents[i] == 0;
+    }
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+        const Expr& o = origin[static_cast<std::size_t>(dims[i])];
+        starts.push_back(expr(o));
+        coordinates.push_back(aligned ? quotient(o, extents[i]) : "0");
+    }
+    if (!aligned) text = fmt::format("domain_offset(make_coord({}), {})", join(starts, ", "), text);
+    return fmt::format("local_tile({}, {}{{}}, make_coord({}))", text, shape(extents), join(coordinates, ", "));
+}
+
+std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view) {
+    if (view.gather_dim >= 0) return fail("a tile whose rows are taken from a list of indices (gather)"), std::nullopt;
+    const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
+    for (const Expr& o : view.origin) {
+        if (!non_negative(o)) return fail("a tile that may begin before its tensor"), std::nullopt;
+    }
+    Tile tile;
+    tile.tensor = tile_text(tensor_names_[static_cast<std::size_t>(view.tensor)], view.origin, view.dims, view.extents);
+    std::vector<std::string> bounds, tests;
+    for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        const auto d = static_cast<std::size_t>(view.dims[i]);
+        const bool limited = i < view.limit.size() && view.limit[i].has_value();
+        if (i < view.in_bounds.size() && view.in_bounds[i] && !limited) {
+            bounds.push_back(value(view.extents[i]));
+            continue;
+        }
+        const std::string end = limited ? fmt::format("cute::min({}, {})", expr(t.dims[d]), expr(*view.limit[i])) : expr(t.dims[d]);
+        bounds.push_back(view.origin[d].is_constant(0) ? end : fmt::format("{} - {}", end, expr(view.origin[d])));
+        tests.push_back(fmt::format("{} >= {}", bounds.back(), view.extents[i]));
+    }
+    // A dimension that is fixed lies inside: the verifier proves it.
+    if (!tests.empty()) {
+        tile.bound = fmt::format("make_coord({})", join(bounds, ", "));
+        tile.whole = join(tests, " && ");
+    }
+    return tile;
+}
+
+bool Printer::may_cut(const ir::GlobalView& view, int vector) const {
+    const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
+    for (std::size_t i = 0; i < view.dims.size() && vector > 1; ++i) {
+        const auto d = static_cast<std::size_t>(view.dims[i]);
+        const bool limited = i < view.limit.size() && view.limit[i].has_value();
+        if (!t.strides[d].is_constant(1) || (i < view.in_bounds.size() && view.in_bounds[i] && !limited)) continue;
+        if (limited || multiple(t.dims[d]) % vector != 0 || multiple(view.origin[d]) % vector != 0) return true;
+    }
+    return false;
+}
+
+// The fragment's values in the order of its distribution: itself, or a copy (of registers, which costs nothing).
+std::string Printer::compact(int f) {
+    const std::string own = own_values(f);
+    if (failed() || own == name(f)) return name(f);
+    const std::string plain = companion(name(f), "values");
+    line(fmt::format("Tensor {} = make_tensor<{}>({}{{}});", plain, element_type(dtype(f)), shape({dist(f).values()})));
+    line(fmt::format("copy({}, make_tensor({}.data(), shape({})));", own, plain, own));
+    return plain;
+}
+
+std::optional<std::string> Printer::shared_tile(const ir::SharedView& view) {
+    if (view.cluster_rank) return fail("shared memory of another block of the cluster"), std::nullopt;
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    if (b.byte_offset % target::pattern_bytes(b.swizzle) != 0)
+        return fail(fmt::format("`{}`, which begins inside a pattern of its swizzle", b.name)), std::nullopt;
+    return tile_text(buffer_names_[static_cast<std::size_t>(view.buffer)], view.origin, view.dims, view.extents);
+}
+
+std::string Printer::tiled_copy(const std::string& atom, ir::DType type, const ir::Distribution& d) const {
+    return fmt::format("TiledCopy<Copy_Atom<{}, {}>, {}, {}>", atom, element_type(type), thread_value_layout(d), shape(d.shape));
+}
+
+std::string Printer::stores_once(const ir::Distribution& d) const {
+    std::string text;
+    int weight = 1;
+    for (const ir::DistDigit& g : d.thread) {
+        if (g.dim < 0 && g.extent > 1) {
+            std::string digit = weight == 1 ? tid_ : fmt::format("{} / {}", tid_, weight);
+            if (weight * g.extent < d.threads()) digit += fmt::format(" % {}", g.extent);
+            text += fmt::format("{}{} == 0", text.empty() ? "" : " && ", digit);
+        }
+        weight *= g.extent;
+    }
+    return text;
+}
+
+void Printer::load_global(const ir::LoadGlobal& op) {
+    const ir::DType type = dtype(op.dst);
+    const auto tile = global_tile(op.src);
+    if (!tile) return;
+    if (dist(op.dst).shape.empty()) {
+        std::vector<std::string> at;
+        for (const Expr& o : op.src.origin) at.push_back(expr(o));
+        const std::string element =
+            fmt::format("{}({})", tensor_names_[static_cast<std::size_t>(op.src.tensor)], at.empty() ? "0" : join(at, ", "));
+        return line(fmt::format("{}(0) = {};", name(op.dst), element));
+    }
+    const int vector = std::max(1, op.vector_bytes / target::bytes(type));
+    if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
+    open("");
+    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, dist(op.dst))));
+    line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
+    line(fmt::format("Tensor src = thread.partition_S({});", tile->tensor));
+    line(fmt::format("Tensor dst = make_tensor({}.data(), shape(src));", name(op.dst)));
+    if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
+    else {
+        use("load_inside");
+        line(fmt::format("Tensor at = thread.partition_S(make_identity_tensor({}{{}}));", shape(dist(op.dst).shape)));
+        const bool cuts = may_cut(op.src, vector);
+        const std::string masked = fmt::format("tw::load_inside<{}, {}>(src, at, {}, {}, dst);", vector, cuts, tile->bound,
+                                               number(op.has_fill ? op.fill : 0, type));
+        if (!cuts) line(masked);
+        else {
+            line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
+            line("else " + masked);
+        }
+    }
+    close();
+}
+
+void Printer::store_global(const ir::StoreGlobal& op) {
+    const ir::DType type = dtype(op.src);
+    const auto tile = global_tile(op.dst);
+    if (!tile) return;
+    const ir::Distribution& d = dist(op.src);
+    const std::string once = stores_once(d);
+    if (d.shape.empty()) {
+        std::vector<std::string> at;
+        for (const Expr& o : op.dst.origin) at.push_back(expr(o));
+        return line(fmt::format("{}{}({}) = {}(0);", once.empty() ? "" : "if (" + once + ") ",
+                                tensor_names_[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
+    }
+    const int vector = std::max(1, op.vector_bytes / target::bytes(type));
+    if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
+    open(once.empty() ? "" : "if (" + once + ")");
+    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, d)));
+    line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
+    line(fmt::format("Tensor dst = thread.partition_D({});", tile->tensor));
+    line(fmt::format("Tensor src = make_tensor({}.data(), shape(dst));", compact(op.src)));
+    if (failed()) return;
+    if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
+    else {
+        use("store_inside");
+        line(fmt::format("Tensor at = thread.partition_D(make_identity_tensor({}{{}}));", shape(d.shape)));
+        const bool cuts = may_cut(op.dst, vector);
+        const std::string masked = fmt::format("tw::store_inside<{}, {}>(src, at, {}, dst);", vector, cuts, tile->bound);
+        if (!cuts) line(masked);
+        else {
+            line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
+            line("else " + masked);
+        }
+    }
+    close();
+}
+
+void Printer::atomic_add(const ir::AtomicAdd& op) {
+    if (dtype(op.src) != ir::DType::F32) return fail(fmt::format("an atomic addition of {}", target::name(dtype(op.src))));
+    const auto tile = global_tile(op.dst);
+    if (!tile) return;
+    const ir::Distribution& d = dist(op.src);
+    const std::string once = stores_once(d);
+    if (d.shape.empty()) {
+        std::vector<std::string> at;
+        for (const Expr& o : op.dst.origin) at.push_back(expr(o));
+        return line(fmt::format("{}atomicAdd(&{}({}), {}(0));", once.empty() ? "" : "if (" + once + ") ",
+                                tensor_names_[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
+    }
+    open(once.empty() ? "" : "if (" + once + ")");
+    line(fmt::format("Tensor dst = {}.compose({}{{}})({}, _);", tile->tensor, thread_value_layout(d), tid_));
+    line(fmt::format("Tensor at = make_identity_tensor({}{{}}).compose({}{{}})({}, _);", shape(d.shape), thread_value_layout(d), tid_));
+    line("CUTE_UNROLL");
+    open(fmt::format("for (int v = 0; v < {}; ++v)", d.values()));
+    line(fmt::format("{}atomicAdd(&dst(v), {}(v));", tile->bound.empty() ? "" : "if (elem_less(at(v), " + tile->bound + ")) ",
+                     name(op.src)));
+    close();
+    close();
+}
+
+void Printer::load_shared(const ir::LoadShared& op) {
+    if (op.matrix) return load_matrix(op);
+    const auto tile = shared_tile(op.src);
+    if (!tile) return;
+    if (dist(op.dst).shape.empty()) return fail("a single element of shared memory");
+    open("");
+    line(fmt::format("using Copy = {};",
+                     tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), dtype(op.dst), dist(op.dst))));
+    line(fmt::format("Tensor src = Copy{{}}.get_slice({}).partition_S({});", tid_, *tile));
+    line(fmt::format("Tensor dst = make_tensor({}.data(), shape(src));", name(op.dst)));
+    line("copy(Copy{}, src, dst);");
+    close();
+}
+
+void Printer::store_shared(const ir::StoreShared& op) {
+    if (op.matrix) return store_matrix(op);
+    const auto tile = shared_tile(op.dst);
+    if (!tile) return;
+    const ir::Distribution& d = dist(op.src);
+    if (d.shape.empty()) return fail("a single element of shared memory");
+    const std::string once = stores_once(d);
+    open(once.empty() ? "" : "if (" + once + ")");
+    line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), dtype(op.src), d)));
+    line(fmt::format("Tensor dst = Copy{{}}.get_slice({}).partition_D({});", tid_, *tile));
+    line(fmt::format("Tensor src = make_tensor({}.data(), shape(dst));", compact(op.src)));
+    line("copy(Copy{}, src, dst);");
+    close();
+}
+
+void Printer::cp_async(const ir::CpAsync& op) {
+    const ir::DType type = k_.buffers[static_cast<std::size_t>(op.dst.buffer)].dtype;
+    if (op.whole_vectors) return fail("copies in whole vectors from rows that begin between them");
+    const auto from = global_tile(op.src);
+    const auto to = shared_tile(op.dst);
+    if (!from || !to) return;
+    const int vector = op.bytes / target::bytes(type);
+    // A bound that cuts a vector would need a partial copy, for which CuTe has no atom.
+    if (may_cut(op.src, vector)) return fail("a copy to shared memory whose vectors may lie across the tensor's edge");
+    const std::string cp = fmt::format("SM80_CP_ASYNC_CACHE{}{}<{}>", op.bytes == 16 ? "GLOBAL" : "ALWAYS",
+                                       from->bound.empty() ? "" : "_ZFILL", word_type(op.bytes));
+    if (!from->bound.empty() && !op.zero_fill) return fail("a copy to shared memory that leaves out what is outside the tensor");
+    open("");
+    line(fmt::format("using Copy = {};", tiled_copy(cp, type, op.dist)));
+    line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
+    line(fmt::format("Tensor src = thread.partition_S({});", from->tensor));
+    line(fmt::format("Tensor dst = thread.partition_D({});", *to));
+    if (from->bound.empty()) line("copy(Copy{}, src, dst);");
+    else {
+        use("cp_async_inside");
+        line(fmt::format("Tensor at = thread.partition_S(make_identity_tensor({}{{}}));", shape(op.dist.shape)));
+        line(fmt::format("tw::cp_async_inside<{}, {}>(src, at, {}, dst);", cp, vector, from->bound));
+    }
+    close();
+}
+
+}  // namespace tw::codegen::cute

@@ -1,0 +1,138 @@
+// The CuTe printer's state and parts, one file per kind of statement. Internal to codegen/cute.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/cute/emit_cute.h"
+#include "codegen/cute/layout_text.h"
+#include "ir/ir.h"
+
+namespace tw::codegen::cute {
+
+// A product of the tensor cores: the TiledMMA, and where the values of its fragments lie in the order that CuTe gives them.
+struct MatrixUse {
+    std::string name;        // of the TiledMMA's type
+    std::vector<int> order;  // a fragment's slot by the value number of its distribution
+    char operand = 'C';      // A, B or C
+    std::string shape;       // of the tile
+};
+
+class Printer {
+public:
+    Printer(const ir::Kernel& kernel, std::string file, int number) : k_(kernel), file_(std::move(file)), number_(number) {}
+    Expected<CuteKernel, EmitFailure> run();
+
+private:
+    // -- text (kernel.cpp)
+    void line(const std::string& text);
+    void open(const std::string& text);
+    void close(const std::string& after = "");
+    void fail(const std::string& message);
+    bool failed() const { return problem_.has_value(); }
+    void use(const char* helper) { helpers_.insert(helper); }
+    void choose_names();
+    void find_scopes();
+    void declare_at(const ir::Region& region, std::size_t index);
+    void declare_fragment(int f);
+    void region(const ir::Region& body);
+    void stmt(const ir::Stmt& s);
+    void place(const ir::Stmt& s);
+    void for_loop(const ir::For& op);
+    void if_else(const ir::If& op);
+    void role(const ir::Role& op);
+    void elect(const ir::Elect& op);
+    void assign(const ir::Assign& op);
+    void refuse_what_has_no_text();
+    std::string parameters(bool host);
+    std::string global_tensors();
+    std::string shared_tensors();
+
+    // -- integers (integers.cpp)
+    std::string expr(const ir::Expr& e, bool wide = false);
+    std::string quotient(const ir::Expr& e, int by);  // e / by. Pre: multiple(e) % by == 0
+    bool non_negative(const ir::Expr& e) const;
+    std::int64_t multiple(const ir::Expr& e) const;  // a number that divides e; 0: e is 0
+    void analyse_variables();
+
+    // -- registers (registers.cpp)
+    const ir::Distribution& dist(int f) const { return k_.fragments[static_cast<std::size_t>(f)].dist; }
+    ir::DType dtype(int f) const { return k_.fragments[static_cast<std::size_t>(f)].dtype; }
+    const std::string& name(int f) const { return fragment_names_[static_cast<std::size_t>(f)]; }
+    std::vector<int> order(int f) const;  // slot by value number
+    // The fragment's values in the order of another distribution's, as a tensor: its text. Broadcasts have stride 0.
+    std::string values_as(int f, const std::vector<int>& dims, const ir::Distribution& d, const std::vector<int>& offset);
+    std::string own_values(int f) { return values_as(f, {}, dist(f), {}); }
+    void prepare(const ir::Element& e, const ir::Distribution& d);
+    std::string element(const ir::Element& e, bool keep_wide);
+    std::string argument_of_gelu(const ir::ElementNode& product);
+    std::string number(double value, ir::DType t) const;
+    void compute(const ir::Compute& op);
+    void reduce(const ir::Reduce& op);
+
+    // -- memory (memory.cpp)
+    struct Tile {
+        std::string tensor;  // the tile as a tensor
+        std::string bound;   // of the coordinates in it; empty: all inside
+        std::string whole;   // the whole tile is inside
+    };
+    std::optional<Tile> global_tile(const ir::GlobalView& view);
+    bool may_cut(const ir::GlobalView& view, int vector) const;  // may a bound lie inside a vector?
+    std::string compact(int f);
+    std::optional<std::string> shared_tile(const ir::SharedView& view);
+    std::string tile_text(const std::string& tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims,
+                          const std::vector<int>& extents);
+    std::string tiled_copy(const std::string& atom, ir::DType type, const ir::Distribution& d) const;
+    std::string stores_once(const ir::Distribution& d) const;  // the condition that this thread stores its copies
+    void load_global(const ir::LoadGlobal& op);
+    void store_global(const ir::StoreGlobal& op);
+    void atomic_add(const ir::AtomicAdd& op);
+    void load_shared(const ir::LoadShared& op);
+    void store_shared(const ir::StoreShared& op);
+    void cp_async(const ir::CpAsync& op);
+
+    // -- matrix units, barriers, TMA (matrix.cpp, async.cpp)
+    void find_products();
+    void load_matrix(const ir::LoadShared& op);
+    void store_matrix(const ir::StoreShared& op);
+    void mma(const ir::Mma& op);
+    void wgmma(const ir::Wgmma& op);
+    bool synchronisation(const ir::Stmt& s);  // false: it is none
+    std::string barrier(const ir::BarrierRef& b);
+    void tma_load(const ir::TmaLoad& op);
+    void tma_store(const ir::TmaStore& op);
+    void check_maps();
+    std::string map_tensor(std::size_t map);  // the host's definition of the copy
+    std::string box_text(int map, const std::vector<ir::Expr>& coordinates);
+
+    std::string launcher();
+
+    const ir::Kernel& k_;
+    std::string file_;
+    int number_;
+    std::string out_;
+    int depth_ = 1;
+    std::string tid_ = "int(threadIdx.x)";
+    int group_threads_ = 0;
+    std::optional<EmitFailure> problem_;
+    ir::Loc loc_;
+    std::set<std::string> helpers_;
+    std::string entry_, launcher_;
+    std::vector<std::string> size_names_, tensor_names_, scalar_names_, var_names_, fragment_names_, buffer_names_, barrier_names_;
+    std::vector<bool> var_non_negative_, var_declared_;
+    std::vector<int> var_assignments_;
+    std::vector<std::optional<ir::Expr>> var_value_, loop_lo_, loop_step_;
+    std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;
+    std::map<int, MatrixUse> matrix_;              // by fragment
+    std::map<std::string, std::string> products_;  // TiledMMA definitions by name
+    std::map<const ir::ElementNode*, std::string> leaf_;
+    std::set<int> maps_loaded_, maps_stored_;
+    std::vector<int> accumulators_;  // of wgmma, declared here or around
+};
+
+}  // namespace tw::codegen::cute

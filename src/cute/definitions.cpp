@@ -1,0 +1,215 @@
+// Where a CuTe file defines what: names, values, threads of a block.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cute/atoms.h"
+#include "cute/evaluate.h"
+
+namespace tw::cute {
+
+std::size_t Evaluator::matching(std::size_t open) const {
+    const std::string& o = t_[open].text;
+    const char* close = o == "(" ? ")" : o == "[" ? "]" : o == "{" ? "}" : ">";
+    int depth = 0;
+    for (std::size_t i = open; i < t_.size(); ++i) {
+        if (t_[i].kind == Token::Kind::text) continue;
+        if (o == "<") {
+            // A bracket of templates: whole brackets of other kinds inside are skipped, a `;` ends the attempt.
+            if (i != open && (t_[i].is("(") || t_[i].is("[") || t_[i].is("{"))) {
+                i = matching(i);
+                continue;
+            }
+            if (t_[i].is(";") || t_[i].is("&&") || t_[i].is("||")) return t_.size() - 1;
+        }
+        if (t_[i].text == o) ++depth;
+        else if (t_[i].text == close && --depth == 0) return i;
+    }
+    return t_.size() - 1;
+}
+
+std::vector<Range> Evaluator::arguments(std::size_t open, std::size_t* close) const {
+    const std::size_t end = matching(open);
+    if (close) *close = end;
+    std::vector<Range> out;
+    std::size_t from = open + 1;
+    for (std::size_t i = open + 1; i < end; ++i) {
+        if (t_[i].is("(") || t_[i].is("[") || t_[i].is("{")) i = matching(i);
+        else if (t_[i].is("<") && i > 0 && t_[i - 1].kind == Token::Kind::name) {
+            const std::size_t last = matching(i);
+            if (last < end) i = last;
+        } else if (t_[i].is(",")) {
+            out.push_back({from, i});
+            from = i + 1;
+        }
+    }
+    if (from < end) out.push_back({from, end});
+    return out;
+}
+
+std::string Evaluator::text(Range r) const {
+    std::string out;
+    for (std::size_t i = r.begin; i < r.end && out.size() < 200; ++i) {
+        const bool words = i > r.begin && t_[i].kind == Token::Kind::name && t_[i - 1].kind == Token::Kind::name;
+        out += (words ? " " : "") + t_[i].text;
+    }
+    return out;
+}
+
+Span Evaluator::span(Range r) const {
+    if (r.empty()) return t_[std::min(r.begin, t_.size() - 1)].span;
+    return tw::cover(t_[r.begin].span, t_[r.end - 1].span);
+}
+
+// Functions: the outermost braces that follow a closing bracket (or a word such as `const` after it).
+void Evaluator::find_scopes() {
+    scopes_.assign(t_.size(), 0);
+    int functions = 0;
+    for (std::size_t i = 1; i < t_.size(); ++i) {
+        if (!t_[i].is("{")) continue;
+        const bool body = t_[i - 1].is(")") || t_[i - 1].text == "const" || t_[i - 1].text == "noexcept";
+        if (!body) continue;
+        const std::size_t close = matching(i);
+        ++functions;
+        for (std::size_t j = i; j <= close && j < t_.size(); ++j) scopes_[j] = functions;
+        i = close;
+    }
+}
+
+std::string Evaluator::key(const std::string& name) const {
+    const std::string local = name + "@" + std::to_string(scope_);
+    return scope_ != 0 && definitions_.count(local) ? local : name;
+}
+
+const Evaluator::Definition* Evaluator::definition(const std::string& name) const {
+    const auto it = definitions_.find(key(name));
+    return it == definitions_.end() ? nullptr : &it->second;
+}
+
+void Evaluator::define(const std::string& name, Definition d) {
+    const int scope = scopes_[d.at];
+    const std::string own = scope ? name + "@" + std::to_string(scope) : name;
+    const auto [it, fresh] = definitions_.emplace(own, d);
+    if (fresh) order_.push_back(own);
+    else if (text(it->second.value) != text(d.value)) it->second.several = true;
+}
+
+void Evaluator::find_definitions() {
+    find_scopes();
+    for (std::size_t i = 0; i + 3 < t_.size(); ++i) {
+        if (t_[i].kind != Token::Kind::name) continue;
+        auto until = [&](std::size_t from) {  // the `;` or `,` that ends a value that begins at `from`
+            for (std::size_t j = from; j < t_.size(); ++j) {
+                if (t_[j].is("(") || t_[j].is("[") || t_[j].is("{")) j = matching(j);
+                else if (t_[j].is("<") && t_[j - 1].kind == Token::Kind::name) {
+                    const std::size_t last = matching(j);
+                    if (last + 1 < t_.size()) j = last;
+                } else if (t_[j].is(";") || t_[j].is(",") || t_[j].is("}") || t_[j].is(")")) return j;
+            }
+            return t_.size() - 1;
+        };
+        if (t_[i].text == "using" && t_[i + 1].kind == Token::Kind::name && t_[i + 2].is("=")) {
+            define(t_[i + 1].text, {{i + 3, until(i + 3)}, {}, i + 1});
+            continue;
+        }
+        // `x = e` after a word or a `>`, `&`: a declaration with a value.
+        if (t_[i + 1].is("=") && i > 0 &&
+            (t_[i - 1].kind == Token::Kind::name || t_[i - 1].is(">") || t_[i - 1].is("&") || t_[i - 1].is(",")) &&
+            t_[i - 1].text != "return")
+            define(t_[i].text, {{i + 2, until(i + 2)}, {}, i});
+        // `__shared__ T x[n]`
+        if (t_[i].text == "__shared__") {
+            std::size_t j = i + 1;
+            while (j + 1 < t_.size() && !t_[j + 1].is("[") && !t_[j].is(";") && j < i + 12) ++j;
+            if (j + 1 < t_.size() && t_[j + 1].is("[") && t_[j].kind == Token::Kind::name) {
+                std::size_t close = 0;
+                const auto size = arguments(j + 1, &close);
+                Definition d{size.empty() ? Range{} : size[0], {i + 1, j}, j};
+                d.shared_array = true;
+                define(t_[j].text, d);
+            }
+        }
+    }
+    find_threads();
+}
+
+// __launch_bounds__(n), or `dim3 x(n)` with a name that says block or thread, where they agree.
+void Evaluator::find_threads() {
+    std::set<std::int64_t> said;
+    for (std::size_t i = 0; i + 2 < t_.size(); ++i) {
+        const bool bounds = t_[i].text == "__launch_bounds__" && t_[i + 1].is("(");
+        std::string lower = t_[i + 1].text;
+        std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+        const bool dim = t_[i].text == "dim3" && t_[i + 2].is("(") &&
+                         (lower.find("block") != std::string::npos || lower.find("thread") != std::string::npos);
+        if (!bounds && !dim) continue;
+        const auto args = arguments(bounds ? i + 1 : i + 2);
+        std::int64_t n = 1;
+        bool known = !args.empty();
+        for (std::size_t a = 0; a < args.size() && (dim || a == 0); ++a) {
+            const Value v = expression(args[a]);
+            if (v.kind == Value::Kind::integer) n *= v.integer;
+            else known = false;
+        }
+        if (known) said.insert(n);
+    }
+    if (said.size() == 1) block_threads_ = *said.begin();
+}
+
+Value Evaluator::name(const std::string& n) {
+    const std::string own = key(n);
+    if (const auto it = values_.find(own); it != values_.end()) return it->second;
+    const Definition* d = definition(n);
+    if (!d) {
+        const auto macro = list_.defines.find(n);
+        if (macro == list_.defines.end() || macro->second.size() != 2 || macro->second[0].kind != Token::Kind::number)
+            return Value::unknown(fmt::format("`{}` is not defined in this file", n));
+        char* end = nullptr;
+        const long long value = std::strtoll(macro->second[0].text.c_str(), &end, 0);
+        return *end ? Value::unknown("a macro that is no number") : Value::number(value);
+    }
+    if (d->several) return Value::unknown(fmt::format("`{}` is defined more than once", n));
+    if (!open_.insert(own).second || open_.size() > 60) return Value::unknown(fmt::format("`{}` is defined by itself", n));
+    const int outer_scope = scope_;
+    scope_ = scopes_[d->at];
+    const std::string outer = current_;
+    current_ = n;
+    Value v;
+    if (d->shared_array) {
+        v.kind = Value::Kind::pointer, v.space = Space::shared, v.root = n;
+        const Value size = d->value.empty() ? Value{} : expression(d->value);
+        v.integer = size.kind == Value::Kind::integer ? size.integer : -1;
+        for (std::size_t i = d->type.begin; i < d->type.end; ++i) {
+            if (t_[i].kind != Token::Kind::name) continue;
+            const Value type = typed(t_[i].text, {}, {i, i + 1});
+            if (type.kind == Value::Kind::type && type.type_bits) v.type = type.type, v.type_bits = type.type_bits;
+        }
+    } else {
+        v = expression(d->value);
+    }
+    v.place = t_[d->at].span;
+    current_ = outer;
+    scope_ = outer_scope;
+    open_.erase(own);
+    values_[own] = v;
+    return v;
+}
+
+void Evaluator::evaluate_all() {
+    for (const std::string& own : order_) {
+        const Definition& d = definitions_.at(own);
+        scope_ = scopes_[d.at];
+        const std::string n = own.substr(0, own.find('@'));
+        const Value v = name(n);
+        // Only what is about layouts, copies and products is worth a word when it was not understood.
+        static const std::set<std::string> ours = {"make_layout", "Layout",     "make_tiled_copy", "make_tiled_mma",
+                                                   "TiledCopy",   "TiledMMA",   "tile_to_shape",   "composition",
+                                                   "make_tensor", "make_shape", "Copy_Atom"};
+        bool about = false;
+        for (std::size_t i = d.value.begin; i < d.value.end; ++i) about |= ours.count(t_[i].text) != 0;
+        if (about && !v.known()) report_.not_analysed.push_back({n, t_[d.at].span, v.why.empty() ? "not understood" : v.why});
+    }
+    scope_ = 0;
+}
+
+}  // namespace tw::cute

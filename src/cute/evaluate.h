@@ -1,0 +1,90 @@
+// Definitions of a CuTe file, and the values of its expressions.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "cute/check.h"
+#include "cute/tokens.h"
+#include "cute/value.h"
+
+namespace tw::cute {
+
+using Tokens = std::vector<Token>;
+
+// [begin, end) of a token list.
+struct Range {
+    std::size_t begin = 0, end = 0;
+    bool empty() const { return begin >= end; }
+};
+
+class Evaluator {
+public:
+    Evaluator(const TokenList& list, DiagnosticSink& sink, Report& report) : list_(list), t_(list.tokens), sink_(sink), report_(report) {}
+
+    // Finds definitions: `auto x = e;`, `Tensor x = e;`, `using X = e;`, `constexpr int X = e;`, `__shared__ T x[e];`, `X x;`.
+    void find_definitions();
+    void evaluate_all();
+    Value name(const std::string& n);
+    Value expression(Range r);
+    std::vector<Range> arguments(std::size_t open, std::size_t* close = nullptr) const;  // of the bracket at `open`
+    std::size_t matching(std::size_t open) const;                                        // its closing bracket, or the end
+    std::string text(Range r) const;
+    Span span(Range r) const;
+    const TokenList& list() const { return list_; }
+    std::optional<std::int64_t> block_threads() const { return block_threads_; }
+
+private:
+    struct Definition {
+        Range value, type;
+        std::size_t at = 0;
+        bool several = false;  // defined again with other text: which one holds is not ours to say
+        bool shared_array = false;
+    };
+    struct Cursor {
+        std::size_t at, end;
+    };
+    void find_scopes();
+    void define(const std::string& name, Definition d);
+    // The definition in the function at hand, else the file's own.
+    const Definition* definition(const std::string& name) const;
+    std::string key(const std::string& name) const;
+    void find_threads();
+    Value sum(Cursor& c);
+    Value product(Cursor& c);
+    Value postfix(Cursor& c);
+    Value primary(Cursor& c);
+    Value called(const std::string& f, const std::vector<Range>& templates, const std::vector<Range>& args, Range whole);
+    Value typed(const std::string& f, const std::vector<Range>& args, Range whole);
+    Value member(const Value& object, const std::string& f, const std::vector<Range>& args, Range whole);
+    Value make_layout_value(const Value& shape, const Value* stride, Range whole, bool row_major = false);
+    Value make_tensor_value(const std::vector<Range>& args, Range whole);
+    Value make_tiled_copy_value(const std::vector<Range>& args, Range whole);
+    Value make_tiled_mma_value(const std::vector<Range>& args, Range whole);
+    Value tiled_copy_type(const std::vector<Range>& args, Range whole);
+    void check_copy_operation(const Value& v, Range whole);
+    void check_tile(const Value& tensor, const Value& tile, Range whole, const char* what);
+    void check_partition(const Value& tiled, const Value& tensor, Range whole);
+    void check_operands(const Value& mma, const Value& tensor, char operand, Range whole);
+    Diagnostic& error(Code code, Range r, std::string message);
+    void cover(const char* what, Range r, std::string facts);
+
+    const TokenList& list_;
+    const Tokens& t_;
+    DiagnosticSink& sink_;
+    Report& report_;
+    std::map<std::string, Definition> definitions_;  // by name and function
+    std::vector<std::string> order_;                 // keys
+    std::vector<int> scopes_;                        // the function that a token stands in, 0: none
+    int scope_ = 0;
+    std::map<std::string, Value> values_;
+    std::set<std::string> open_;
+    std::optional<std::int64_t> block_threads_;
+    std::string current_;
+    int depth_ = 0;
+};
+
+}  // namespace tw::cute

@@ -1,0 +1,56 @@
+// Internal to src/cute: events of a kernel, in the structure of its text.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cute/evaluate.h"
+
+namespace tw::cute {
+
+struct Event {
+    enum class Kind : std::uint8_t {
+        write,
+        read,
+        sync,
+        cp_commit,
+        cp_wait,
+        fence,
+        bulk_commit,
+        bulk_wait,
+        tma_load,
+        tma_store,
+        arrive,
+        product,
+        wg_commit,
+        wg_wait,
+        use,
+        bar_init,
+        bar_expect,
+        bar_wait,
+        lost  // an access that is not understood: nothing more is said of the tensor
+    } kind = Kind::sync;
+    std::string key, stage;  // shared tensor and stage; barrier; accumulator
+    bool async = false;      // write by cp.async
+    std::int64_t number = 0;
+    bool constant = false;  // bar_wait: the phase is a literal; bar_expect: `number` holds the bytes
+    std::string phase;
+    std::set<std::string> names;  // bar_wait: variables of the phase; write, read: of the stage
+    std::string own;              // write, read of one element: its index, where that is the thread's number alone
+    Span place;
+};
+
+struct Node {
+    enum class Kind : std::uint8_t { event, loop, branch } kind = Kind::event;
+    Event event;
+    std::vector<Node> body, otherwise;
+    bool divergent = false;         // the branch's condition names the thread
+    std::set<std::string> changed;  // loop: variables that are assigned in it
+    Span place;
+};
+
+// The body of a function, [at, end) of the tokens.
+std::vector<Node> read_events(Evaluator& evaluator, Report& report, std::size_t at, std::size_t end);
+
+}  // namespace tw::cute

@@ -1,0 +1,353 @@
+// The events of a kernel, followed in the order of the text.
+#include "cute/order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cute/events.h"
+
+namespace tw::cute {
+namespace {
+
+// What is in flight, as one thread of the kernel knows it.
+struct Buffer {
+    std::string stage;
+    enum class Writes : std::uint8_t { none, issued, committed, arrived, plain } writes = Writes::none;
+    int group = 0;         // committed: its number
+    bool generic = false;  // written by ordinary stores, and no fence since
+    Span written, read;
+    bool was_read = false;              // since the last barrier
+    std::string read_own, written_own;  // the element, where each thread touched only its own
+    std::set<std::string> names;        // variables of the stage
+};
+
+struct State {
+    std::map<std::string, std::vector<Buffer>> buffers;
+    int commits = 0;
+    bool arrived = false, uncommitted_product = false, bulk_open = false, bulk_waited = true;
+    Span bulk;
+    std::map<std::string, int> in_flight;  // accumulator: 1 issued, 2 committed
+    std::set<std::string> initialised;     // barriers that no __syncthreads has followed
+    std::map<std::string, std::int64_t> expected, loaded;
+};
+
+class Walker {
+public:
+    Walker(DiagnosticSink& sink, Report& report) : sink_(sink), report_(report) {}
+
+    void kernel(const std::vector<Node>& body, const std::string& name, Span place) {
+        State s;
+        collect(body, false);
+        walk(body, s, {}, false);
+        if (s.bulk_open) say(Code::cute_group, s.bulk, "a TMA store is never committed", "call tma_store_arrive() after the copies");
+        else if (!s.bulk_waited)
+            say(Code::cute_group, s.bulk, "the kernel ends while TMA stores may still read its shared memory",
+                "call tma_store_wait<0>() before the end");
+        if (events_ > 0)
+            report_.covered.push_back(
+                {"synchronisation", name, place,
+                 fmt::format("{} events of {} shared tensors and {} mbarriers", events_, tensors_.size(), inits_.size())});
+    }
+
+private:
+    // What there is in the whole kernel, whatever the order.
+    void collect(const std::vector<Node>& body, bool) {
+        for (const Node& n : body) {
+            if (n.kind == Node::Kind::event) {
+                ++events_;
+                if (n.event.kind == Event::Kind::write || n.event.kind == Event::Kind::read) tensors_.insert(n.event.key);
+                if (n.event.kind == Event::Kind::bar_init) inits_.insert(n.event.key);
+                if (n.event.kind == Event::Kind::bar_expect) expects_.insert(n.event.key);
+                if (n.event.kind == Event::Kind::lost) lost_.insert(n.event.key);
+            }
+            collect(n.body, false);
+            collect(n.otherwise, false);
+        }
+    }
+
+    void say(Code code, Span place, const std::string& message, const std::string& hint) {
+        sink_.error(code, place, message).with_hint(hint);
+    }
+
+    void walk(const std::vector<Node>& body, State& s, const std::vector<const Node*>& loops, bool divergent) {
+        for (const Node& n : body) {
+            if (++steps_ > 20000) return;
+            if (n.kind == Node::Kind::event) event(n.event, s, loops, divergent);
+            else if (n.kind == Node::Kind::loop) {
+                auto inner = loops;
+                inner.push_back(&n);
+                if (loops.size() < 4) {
+                    walk(n.body, s, inner, divergent);
+                    turn(n, s);
+                }
+                walk(n.body, s, inner, divergent);
+            } else {
+                State other = s;
+                walk(n.body, s, loops, divergent || n.divergent);
+                walk(n.otherwise, other, loops, divergent || n.divergent);
+                if (!n.otherwise.empty()) merge(s, other);
+                else merge_skipped(s, other);
+            }
+        }
+    }
+
+    // The next time round, a stage whose variables have changed is another one.
+    static void turn(const Node& loop, State& s) {
+        for (auto& [key, list] : s.buffers) {
+            for (Buffer& b : list) {
+                const bool moved =
+                    std::any_of(b.names.begin(), b.names.end(), [&](const std::string& n) { return loop.changed.count(n) != 0; });
+                if (moved) b.stage += " before";
+            }
+        }
+    }
+
+    // Both ways of a branch: what is in flight in either.
+    static void merge(State& s, const State& o) {
+        for (const auto& [key, list] : o.buffers) {
+            auto& mine = s.buffers[key];
+            for (const Buffer& b : list) {
+                const auto it = std::find_if(mine.begin(), mine.end(), [&](const Buffer& m) { return m.stage == b.stage; });
+                if (it == mine.end()) mine.push_back(b);
+                else if (b.writes != Buffer::Writes::none && it->writes == Buffer::Writes::none) *it = b;
+            }
+        }
+        s.commits = std::max(s.commits, o.commits);
+        s.initialised.insert(o.initialised.begin(), o.initialised.end());
+    }
+    // A branch that may be left out: barriers in it are believed (conditions that hold for the whole block are common).
+    static void merge_skipped(State& s, const State& o) { s.commits = std::max(s.commits, o.commits); }
+
+    // Buffers that the access may touch: stages with other text are other stages.
+    static std::vector<Buffer*> touched(State& s, const Event& e, bool make) {
+        auto& list = s.buffers[e.key];
+        std::vector<Buffer*> out;
+        bool found = false;
+        for (Buffer& b : list) {
+            if (b.stage == e.stage) found = true;
+            if (b.stage == e.stage || b.stage.empty() || e.stage.empty()) out.push_back(&b);
+        }
+        if (!found && make) {
+            list.push_back({e.stage});
+            list.back().names = e.names;
+            out.clear();
+            for (Buffer& b : list) {
+                if (b.stage == e.stage || b.stage.empty() || e.stage.empty()) out.push_back(&b);
+            }
+        }
+        return out;
+    }
+
+    void event(const Event& e, State& s, const std::vector<const Node*>& loops, bool divergent);
+    void barrier_event(const Event& e, State& s, const std::vector<const Node*>& loops);
+    void product_event(const Event& e, State& s);
+    void read(const Event& e, State& s);
+
+    DiagnosticSink& sink_;
+    Report& report_;
+    std::set<std::string> inits_, expects_, tensors_, lost_;
+    int events_ = 0, steps_ = 0;
+};
+
+void Walker::read(const Event& e, State& s) {
+    for (Buffer* b : touched(s, e, true)) {
+        using W = Buffer::Writes;
+        if (b->writes == W::issued || b->writes == W::committed)
+            say(Code::cute_group, e.place, fmt::format("`{}` is read while cp.async may still be writing it", e.key),
+                b->writes == W::issued ? "call cp_async_fence() after the copies, cp_async_wait<0>() and __syncthreads() before the read"
+                                       : "call cp_async_wait<N>() for that group, then __syncthreads(), before the read");
+        else if ((b->writes == W::arrived || b->writes == W::plain) && (e.own.empty() || e.own != b->written_own))
+            say(Code::cute_sync, e.place, fmt::format("`{}` is read without a barrier after other threads wrote it", e.key),
+                b->writes == W::arrived ? "__syncthreads() must come after cp_async_wait: the wait is for this thread's copies only"
+                                        : "__syncthreads() between the write and the read");
+        if (e.own.empty() || e.own != b->written_own) b->writes = W::none;
+        b->read_own = b->was_read && b->read_own != e.own ? "" : e.own;
+        b->was_read = true, b->read = e.place;
+    }
+}
+
+void Walker::product_event(const Event& e, State& s) {
+    if (e.kind == Event::Kind::arrive) s.arrived = true;
+    if (e.kind == Event::Kind::product) {
+        if (!s.arrived)
+            say(Code::cute_wgmma, e.place, "a wgmma without warpgroup_arrive() before it: its registers and shared memory are not ordered",
+                "call warpgroup_arrive() before the first gemm of a batch");
+        s.in_flight[e.key] = 1;
+        s.uncommitted_product = true;
+    }
+    if (e.kind == Event::Kind::wg_commit) {
+        for (auto& [name, state] : s.in_flight) state = 2;
+        s.uncommitted_product = false, s.arrived = false;
+    }
+    if (e.kind == Event::Kind::wg_wait) {
+        if (s.uncommitted_product)
+            say(Code::cute_wgmma, e.place, "warpgroup_wait does not cover the wgmmas before it: they are not committed",
+                "call warpgroup_commit_batch() after the gemms");
+        if (e.number == 0) s.in_flight.clear();
+    }
+    if (e.kind == Event::Kind::use && s.in_flight.count(e.key)) {
+        say(Code::cute_wgmma, e.place, fmt::format("`{}` is used while wgmma may still write it", e.key), "call warpgroup_wait<0>() first");
+        s.in_flight.erase(e.key);
+    }
+}
+
+void Walker::barrier_event(const Event& e, State& s, const std::vector<const Node*>& loops) {
+    if (e.kind == Event::Kind::bar_init) s.initialised.insert(e.key);
+    if (e.kind == Event::Kind::bar_expect) {
+        if (e.constant) s.expected[e.key] += e.number;
+    }
+    if (e.kind == Event::Kind::tma_load) {
+        if (!e.key.empty() && !expects_.count(e.key))
+            say(Code::cute_barrier, e.place,
+                fmt::format("nobody tells `{}` how many bytes TMA will bring: its phase never completes", e.key),
+                "arrive_and_expect_tx(bytes) by the thread that issues the copies");
+        if (!e.key.empty())
+            s.loaded[e.key] = e.number < 0 ? -1 : s.loaded.count(e.key) && s.loaded[e.key] < 0 ? -1 : s.loaded[e.key] + e.number;
+    }
+    if (e.kind != Event::Kind::bar_wait) return;
+    if (!e.key.empty() && !inits_.count(e.key) && !inits_.empty())
+        say(Code::cute_barrier, e.place, fmt::format("`{}` is waited for and never initialised in this kernel", e.key),
+            "initialise it by one thread, then __syncthreads()");
+    if (s.initialised.count(e.key))
+        say(Code::cute_sync, e.place, fmt::format("`{}` is waited for before the other threads can know that it is initialised", e.key),
+            "__syncthreads() after the initialisation");
+    s.initialised.erase(e.key);
+    const bool expected = s.expected.count(e.key) && s.loaded.count(e.key) && s.loaded[e.key] > 0;
+    if (expected && s.expected[e.key] != s.loaded[e.key] && loops.empty())
+        say(Code::cute_barrier, e.place,
+            fmt::format("`{}` expects {} bytes, and the copies bring {}", e.key, s.expected[e.key], s.loaded[e.key]),
+            "expect the bytes of all boxes that arrive on the barrier");
+    s.expected.erase(e.key), s.loaded.erase(e.key);
+    if (loops.empty()) return;
+    const Node& loop = *loops.back();
+    const bool changes = std::any_of(e.names.begin(), e.names.end(), [&](const std::string& n) {
+        return std::any_of(loops.begin(), loops.end(), [&](const Node* l) { return l->changed.count(n) != 0; });
+    });
+    if (e.constant || (!e.names.empty() && !changes)) {
+        say(Code::cute_barrier, e.place,
+            fmt::format("the loop waits for phase {} of `{}` every time: the second wait returns at once or never", e.phase, e.key),
+            "flip the phase each time the barrier is used again: phase ^= 1");
+        (void)loop;
+    }
+}
+
+void Walker::event(const Event& e, State& s, const std::vector<const Node*>& loops, bool divergent) {
+    using W = Buffer::Writes;
+    const bool of_tensor = e.kind == Event::Kind::write || e.kind == Event::Kind::read || e.kind == Event::Kind::tma_store;
+    if (e.kind == Event::Kind::lost) return;
+    ++report_.checks;
+    if (of_tensor && lost_.count(e.key) && e.kind != Event::Kind::tma_store) return;
+    switch (e.kind) {
+        case Event::Kind::write:
+            for (Buffer* b : touched(s, e, true)) {
+                if (b->was_read && (e.own.empty() || e.own != b->read_own))
+                    say(Code::cute_sync, e.place, fmt::format("`{}` is written while other threads may still read what it held", e.key),
+                        "__syncthreads() between the last read and the next write");
+                b->was_read = false;
+                b->writes = e.async ? W::issued : W::plain;
+                b->written_own = e.own;
+                b->generic = !e.async;
+                b->written = e.place;
+            }
+            break;
+        case Event::Kind::read: read(e, s); break;
+        case Event::Kind::sync:
+            if (divergent && !e.constant)
+                say(Code::cute_divergent, e.place, "a barrier of the whole block in a branch that some threads do not take",
+                    "move it out of the branch");
+            for (auto& [key, list] : s.buffers) {
+                for (Buffer& b : list) {
+                    b.was_read = false;
+                    if (b.writes == W::arrived || b.writes == W::plain) b.writes = W::none;
+                }
+            }
+            s.initialised.clear();
+            break;
+        case Event::Kind::cp_commit:
+            ++s.commits;
+            for (auto& [key, list] : s.buffers) {
+                for (Buffer& b : list) {
+                    if (b.writes == W::issued) b.writes = W::committed, b.group = s.commits;
+                }
+            }
+            break;
+        case Event::Kind::cp_wait: {
+            if (s.commits == 0)
+                say(Code::cute_group, e.place, "cp_async_wait before any cp_async_fence: it waits for nothing",
+                    "call cp_async_fence() after the copies");
+            bool covered = false, open = false;
+            for (auto& [key, list] : s.buffers) {
+                for (Buffer& b : list) {
+                    if (b.writes == W::committed && e.number >= 0 && b.group <= s.commits - e.number) b.writes = W::arrived, covered = true;
+                    open |= b.writes == W::committed;
+                }
+            }
+            if (!covered && open && e.number > 0 && s.commits <= e.number && loops.empty())
+                say(Code::cute_group, e.place,
+                    fmt::format("cp_async_wait<{}> after {} group{}: it waits for nothing", e.number, s.commits, s.commits == 1 ? "" : "s"),
+                    "cp_async_wait<N> leaves the last N groups in flight; use cp_async_wait<0>()");
+            break;
+        }
+        case Event::Kind::fence:
+            for (auto& [key, list] : s.buffers) {
+                for (Buffer& b : list) b.generic = false;
+            }
+            break;
+        case Event::Kind::tma_store:
+            for (Buffer* b : lost_.count(e.key) ? std::vector<Buffer*>{} : touched(s, e, true)) {
+                if (b->generic && b->written.known())
+                    say(Code::cute_proxy, e.place,
+                        fmt::format("TMA reads `{}` through the async proxy, and no fence follows the writes to it", e.key),
+                        "tma_store_fence() after the writes, then a barrier, then the store");
+                else if (b->writes == W::plain)
+                    say(Code::cute_sync, e.place, fmt::format("TMA reads `{}` before all threads have written it", e.key),
+                        "a barrier between the writes and the store");
+                b->generic = false;
+            }
+            s.bulk_open = true, s.bulk_waited = false, s.bulk = e.place;
+            break;
+        case Event::Kind::bulk_commit: s.bulk_open = false; break;
+        case Event::Kind::bulk_wait: s.bulk_waited = !s.bulk_open; break;
+        case Event::Kind::bar_init:
+        case Event::Kind::bar_expect:
+        case Event::Kind::tma_load: barrier_event(e, s, loops); break;
+        case Event::Kind::bar_wait:
+            barrier_event(e, s, loops);
+            for (auto& [key, list] : s.buffers) {  // what was written before the arrivals is there
+                for (Buffer& b : list) {
+                    b.was_read = false;
+                    if (b.writes == W::plain) b.writes = W::none;
+                }
+            }
+            break;
+        default: product_event(e, s);
+    }
+}
+
+}  // namespace
+
+void check_order(Evaluator& evaluator, DiagnosticSink& sink, Report& report) {
+    const Tokens& t = evaluator.list().tokens;
+    for (std::size_t i = 0; i + 2 < t.size(); ++i) {
+        if (t[i].text != "__global__") continue;
+        std::size_t open = i;
+        std::string name = "kernel";
+        while (open < t.size() && !t[open].is("{") && !t[open].is(";")) {
+            if (t[open].is("(")) {
+                if (t[open - 1].text != "__launch_bounds__") name = t[open - 1].text;
+                open = evaluator.matching(open);
+            }
+            ++open;
+        }
+        if (open >= t.size() || !t[open].is("{")) continue;
+        const std::size_t close = evaluator.matching(open);
+        const auto body = read_events(evaluator, report, open + 1, close);
+        Walker(sink, report).kernel(body, name, t[i].span);
+        i = close;
+    }
+}
+
+}  // namespace tw::cute

@@ -1,0 +1,20 @@
+// expect: TW4609 .
+#include <cute/tensor.hpp>
+using namespace cute;
+__global__ void __launch_bounds__(128) k(half_t const* X, int n) {
+  __shared__ half_t sm[2 * 128 * 8];
+  Tensor s = make_tensor(make_smem_ptr(sm), Layout<Shape<_128, _8, _2>, Stride<_8, _1, _1024>>{});
+  Tensor g = make_tensor(make_gmem_ptr(X), make_shape(128, 8, n), make_stride(8, Int<1>{}, 1024));
+  auto c = make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, half_t>{}, Layout<Shape<_128, _1>>{}, Layout<Shape<_1, _8>>{});
+  Tensor tg = c.get_slice(threadIdx.x).partition_S(g);
+  Tensor ts = c.get_slice(threadIdx.x).partition_D(s);
+  for (int i = 0; i < n; ++i) {
+    copy(c, tg(_, _, _, i), ts(_, _, _, i % 2));
+    cp_async_fence();
+    cp_async_wait<1>();
+    __syncthreads();
+    Tensor r = make_fragment_like(ts(_, _, _, 0));
+    copy(ts(_, _, _, i % 2), r);
+    __syncthreads();
+  }
+}
