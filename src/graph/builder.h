@@ -27,8 +27,8 @@ public:
     int reshape(int a, Shape shape);
     int permute(int a, Shape order);
     int slice(int a, Shape starts, Shape shape);
-    int broadcast(int a, const Shape& shape);  // the shape, by a pointwise copy where needed
-    int reduce(const std::string& fn, int a, Shape axes);   // extents become 1
+    int broadcast(int a, const Shape& shape);              // the shape, by a pointwise copy where needed
+    int reduce(const std::string& fn, int a, Shape axes);  // extents become 1
     int drop(int a, const Shape& axes);                    // removes dimensions of extent 1
 
     std::optional<Shape> broadcast_shape(const std::vector<int>& in) const;

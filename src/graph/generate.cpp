@@ -32,17 +32,21 @@ json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelTe
     json launches = json::array();
     for (const KernelText& k : kernels) {
         json arguments = json::array();
-        for (const Argument& a : k.arguments) arguments.push_back({{"buffer", name.at(a.primitive)}, {"shape", a.dims}, {"strides", a.strides}, {"output", a.output}});
+        for (const Argument& a : k.arguments)
+            arguments.push_back({{"buffer", name.at(a.primitive)}, {"shape", a.dims}, {"strides", a.strides}, {"output", a.output}});
         launches.push_back({{"kernel", k.name}, {"arguments", arguments}, {"family", k.family}, {"nodes", k.nodes}});
     }
     json outputs = json::array(), inputs = json::array(), parameters = json::array();
     for (std::size_t o = 0; o < graph.outputs.size(); ++o)
-        outputs.push_back({{"buffer", name.at(p.outputs[o])}, {"shape", graph.nodes[static_cast<std::size_t>(graph.outputs[o])].shape}, {"dtype", graph.nodes[static_cast<std::size_t>(graph.outputs[o])].dtype}});
+        outputs.push_back({{"buffer", name.at(p.outputs[o])},
+                           {"shape", graph.nodes[static_cast<std::size_t>(graph.outputs[o])].shape},
+                           {"dtype", graph.nodes[static_cast<std::size_t>(graph.outputs[o])].dtype}});
     for (const Node& n : graph.nodes) {
         if (n.role == Role::operation) continue;
         (n.role == Role::input ? inputs : parameters).push_back({{"name", n.name}, {"shape", n.shape}, {"dtype", n.dtype}});
     }
-    return {{"format", "tilewright-plan"}, {"version", 1}, {"name", graph.name}, {"inputs", inputs}, {"parameters", parameters}, {"buffers", buffers}, {"launches", launches}, {"outputs", outputs}};
+    return {{"format", "tilewright-plan"}, {"version", 1},       {"name", graph.name},   {"inputs", inputs},
+            {"parameters", parameters},    {"buffers", buffers}, {"launches", launches}, {"outputs", outputs}};
 }
 
 }  // namespace
@@ -69,7 +73,10 @@ Result<Generated> generate(const Graph& graph, const Precision& precision) {
             }
         }
         if (again) continue;
-        out.source = fmt::format("\"\"\"Generated from the graph {}: {} kernels, in the order of their launches.\"\"\"\nimport tilewright as tw\nfrom tilewright import bf16, f16, f32, i32, i64, tf32\n", graph.name, out.kernels.size());
+        out.source = fmt::format(
+            "\"\"\"Generated from the graph {}: {} kernels, in the order of their launches.\"\"\"\nimport tilewright as tw\nfrom "
+            "tilewright import bf16, f16, f32, i32, i64, tf32\n",
+            graph.name, out.kernels.size());
         for (const KernelText& k : out.kernels) out.source += "\n\n" + k.text;
         out.plan = plan_of(graph, *primitives, out.kernels);
         return out;

@@ -100,7 +100,8 @@ View resolve(const Primitives& p, int id, const std::set<int>& stored) {
 // Builds one group, or names the primitive that has to be stored first.
 class Grower {
 public:
-    Grower(const Primitives& p, const std::vector<std::vector<int>>& users, const std::set<int>& stored) : p_(p), users_(users), stored_(stored) {}
+    Grower(const Primitives& p, const std::vector<std::vector<int>>& users, const std::set<int>& stored)
+        : p_(p), users_(users), stored_(stored) {}
 
     int blocker = -1;  // store this and try again
 
@@ -464,14 +465,16 @@ bool only_scales(const Primitives& p, const Group& g) {
             ++reductions;
             if (v.fn != "sum") return false;
         } else if (reductions == 0) {
-            const bool scale = v.kind == Kind::pointwise && (v.fn == "div" || v.fn == "mul") && p.list[static_cast<std::size_t>(v.in[1])].kind == Kind::number;
+            const bool scale = v.kind == Kind::pointwise && (v.fn == "div" || v.fn == "mul") &&
+                               p.list[static_cast<std::size_t>(v.in[1])].kind == Kind::number;
             if (v.kind != Kind::reshape && !scale) return false;
         }
     }
     return reductions == 1;
 }
 
-// Few results from much data: one block for each would leave the GPU idle. Sums are then added up by many blocks, and what depends on them is a kernel of its own.
+// Few results from much data: one block for each would leave the GPU idle. Sums are then added up by many blocks, and what depends on them
+// is a kernel of its own.
 bool is_narrow(const Group& g) { return !g.reduced.empty() && g.kept() < 256 && g.folded() >= 32768; }
 
 }  // namespace
@@ -500,7 +503,8 @@ Result<std::vector<Group>> cut(const Primitives& primitives, const std::set<int>
             Grower grower(primitives, users, stored);
             if (!grower.grow(root)) {
                 if (grower.blocker < 0 || stored.contains(grower.blocker))
-                    return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(root)].from, "its dimensions cannot be put into one kernel", "this is a limit of the generator"}};
+                    return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(root)].from,
+                                                       "its dimensions cannot be put into one kernel", "this is a limit of the generator"}};
                 stored.insert(grower.blocker);
                 break;
             }

@@ -1,7 +1,7 @@
 // Cutting a graph into kernels. A group is what one kernel computes: a root that is stored, and what is computed on the way to it.
 //
-// A group's domain is a list of *atoms*, the extents that all its values are made of: each dimension of each value is a run of atoms, so a reshape inside a
-// group is only another way of bracketing them, and a view of a stored tensor is a stride for each atom.
+// A group's domain is a list of *atoms*, the extents that all its values are made of: each dimension of each value is a run of atoms, so a
+// reshape inside a group is only another way of bracketing them, and a view of a stored tensor is a stride for each atom.
 #pragma once
 
 #include <map>
@@ -38,14 +38,14 @@ struct View {
 
 struct Group {
     int root = -1;
-    int anchor = -1;            // matmul, conv, window, scan or arg; -1: pointwise and reductions only
-    std::vector<int> members;   // ascending; the root is the last
-    std::vector<int> order;     // the domain's atoms, outermost first
+    int anchor = -1;           // matmul, conv, window, scan or arg; -1: pointwise and reductions only
+    std::vector<int> members;  // ascending; the root is the last
+    std::vector<int> order;    // the domain's atoms, outermost first
     std::map<int, std::int64_t> size;
-    std::set<int> reduced;      // atoms that reductions fold
+    std::set<int> reduced;                              // atoms that reductions fold
     std::map<int, std::vector<std::vector<int>>> axes;  // by primitive: the atoms of each of its dimensions
-    std::map<int, Read> reads;  // operands that are stored, by primitive
-    std::map<int, Read> picks;  // by `pick`: what it chooses from; the place without an atom is the chosen one
+    std::map<int, Read> reads;                          // operands that are stored, by primitive
+    std::map<int, Read> picks;                          // by `pick`: what it chooses from; the place without an atom is the chosen one
     Read output;
     std::vector<View> operands;  // the anchor's own operands (not a scan's, which is computed in the group)
 

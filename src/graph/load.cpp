@@ -31,7 +31,8 @@ Unexpected<Problem> refuse(std::string where, std::string what, std::string help
 
 Result<Shape> read_shape(const json& object, const std::string& where) {
     const json dims = part_in(object, "shape", json::array());
-    if (!object.contains("shape") || !object["shape"].is_array()) return refuse(where, "has no `shape`", "write a list of whole numbers, [] for a single number");
+    if (!object.contains("shape") || !object["shape"].is_array())
+        return refuse(where, "has no `shape`", "write a list of whole numbers, [] for a single number");
     if (dims.size() > 8) return refuse(where, "has more than 8 dimensions");
     Shape shape;
     double elements = 1;
@@ -58,7 +59,8 @@ Result<Node> read_value(const json& object, const std::string& list) {
     if (!shape) return Unexpected<Problem>{shape.error()};
     node.shape = *shape;
     node.dtype = text_in(object, "dtype");
-    if (!dtypes().contains(node.dtype)) return refuse(node.name, fmt::format("has the type '{}'", node.dtype), "types are f32, f16, bf16, i32, i64 and bool");
+    if (!dtypes().contains(node.dtype))
+        return refuse(node.name, fmt::format("has the type '{}'", node.dtype), "types are f32, f16, bf16, i32, i64 and bool");
     return node;
 }
 
@@ -96,7 +98,8 @@ Result<Graph> read_graph(const std::string& text) {
                     } else if (value.is_string() && known.contains(value.get<std::string>())) {
                         node->in.push_back({known.at(value.get<std::string>()), 0});
                     } else {
-                        return refuse(node->name, fmt::format("uses {}, which is no earlier name", value.dump().substr(0, 60)), "inputs are names of earlier values, or numbers");
+                        return refuse(node->name, fmt::format("uses {}, which is no earlier name", value.dump().substr(0, 60)),
+                                      "inputs are names of earlier values, or numbers");
                     }
                 }
             }
@@ -106,7 +109,8 @@ Result<Graph> read_graph(const std::string& text) {
     }
     const json outputs = part_in(whole, "outputs", json::array());
     for (const json& value : outputs) {
-        if (!value.is_string() || !known.contains(value.get<std::string>())) return refuse("outputs", fmt::format("names {}, which does not exist", value.dump().substr(0, 60)));
+        if (!value.is_string() || !known.contains(value.get<std::string>()))
+            return refuse("outputs", fmt::format("names {}, which does not exist", value.dump().substr(0, 60)));
         graph.outputs.push_back(known.at(value.get<std::string>()));
     }
     if (graph.outputs.empty()) return refuse("outputs", "is empty");

@@ -23,8 +23,8 @@ public:
 
     std::size_t count() const { return in_.size(); }
     bool has(std::size_t i) const { return i < in_.size() && in_[i] >= 0; }
-    int in(std::size_t i);     // any type
-    int real(std::size_t i);   // as f32
+    int in(std::size_t i);    // any type
+    int real(std::size_t i);  // as f32
     double number(const char* key, double otherwise);
     std::int64_t integer(const char* key, std::int64_t otherwise);
     bool flag(const char* key, bool otherwise) const;
@@ -41,8 +41,8 @@ using Writer = std::function<int(Call&)>;
 using Operators = std::map<std::string, Writer>;
 
 void add_pointwise(Operators& table);
-void add_folds(Operators& table);      // reductions, softmax, norms, scans, losses
-void add_products(Operators& table);   // matmul, linear, convolutions, pooling, attention
+void add_folds(Operators& table);     // reductions, softmax, norms, scans, losses
+void add_products(Operators& table);  // matmul, linear, convolutions, pooling, attention
 void add_views(Operators& table);
 
 }  // namespace tw::graph

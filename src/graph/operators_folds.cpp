@@ -81,7 +81,8 @@ int layer_norm(Call& c, bool centred) {
     if (count < 1 || count > s.size()) return c.fail("`dims` is the number of last dimensions that are normalised");
     const Shape axes = last_axes(s.size(), count);
     const double eps = c.number("eps", 1e-5);
-    int y = centred ? standardise(b, x, axes, eps) : b.call("mul", x, b.call("rsqrt", b.call("add", mean(b, b.call("mul", x, x), axes), eps)));
+    int y =
+        centred ? standardise(b, x, axes, eps) : b.call("mul", x, b.call("rsqrt", b.call("add", mean(b, b.call("mul", x, x), axes), eps)));
     if (c.has(1)) y = b.call("mul", y, c.real(1));
     if (c.has(2)) y = b.call("add", y, c.real(2));
     return y;
@@ -129,7 +130,9 @@ int arg(Call& c, const char* fn) {
 }
 
 int averaged(Call& c, int each) {
-    const std::string how = c.node.attributes.contains("reduction") && c.node.attributes["reduction"].is_string() ? c.node.attributes["reduction"].get<std::string>() : "mean";
+    const std::string how = c.node.attributes.contains("reduction") && c.node.attributes["reduction"].is_string()
+                                ? c.node.attributes["reduction"].get<std::string>()
+                                : "mean";
     const Shape axes = last_axes(c.b.shape(each).size(), c.b.shape(each).size());
     if (how == "none") return each;
     if (how == "sum") return c.b.drop(c.b.reduce("sum", each, axes), axes);
@@ -141,7 +144,8 @@ int averaged(Call& c, int each) {
 int cross_entropy(Call& c) {
     Builder& b = c.b;
     const int x = c.real(0), y = c.in(1);
-    if (b.shape(x).size() != 2 || b.shape(y) != Shape{b.shape(x)[0]}) return c.fail("takes logits (rows, classes) and one class for each row");
+    if (b.shape(x).size() != 2 || b.shape(y) != Shape{b.shape(x)[0]})
+        return c.fail("takes logits (rows, classes) and one class for each row");
     if (b.at(y).dtype != "i64" && b.at(y).dtype != "i32") return c.fail("classes are i32 or i64");
     Primitive p;
     p.kind = Kind::pick;
@@ -163,19 +167,22 @@ void add_losses(Operators& t) {
         const double beta = c.number("beta", 1);
         if (!(beta > 0)) return c.fail("`beta` is above 0");
         const int d = b.call("abs", b.call("sub", c.real(0), c.real(1)));
-        return averaged(c, b.where(b.call("lt", d, beta), b.call("div", b.call("mul", 0.5, b.call("mul", d, d)), beta), b.call("sub", d, 0.5 * beta)));
+        return averaged(
+            c, b.where(b.call("lt", d, beta), b.call("div", b.call("mul", 0.5, b.call("mul", d, d)), beta), b.call("sub", d, 0.5 * beta)));
     };
     t["huber_loss"] = [](Call& c) {
         Builder& b = c.b;
         const double delta = c.number("delta", 1);
         const int d = b.call("abs", b.call("sub", c.real(0), c.real(1)));
-        return averaged(c, b.where(b.call("le", d, delta), b.call("mul", 0.5, b.call("mul", d, d)), b.call("mul", delta, b.call("sub", d, 0.5 * delta))));
+        return averaged(c, b.where(b.call("le", d, delta), b.call("mul", 0.5, b.call("mul", d, d)),
+                                   b.call("mul", delta, b.call("sub", d, 0.5 * delta))));
     };
     t["kl_div"] = [](Call& c) {
         Builder& b = c.b;
         const int x = c.real(0), y = c.real(1);
         // 0 log 0 is 0.
-        const int own = b.where(b.call("gt", y, 0.0), b.call("mul", y, b.call("log", b.where(b.call("gt", y, 0.0), y, b.number(1)))), b.number(0));
+        const int own =
+            b.where(b.call("gt", y, 0.0), b.call("mul", y, b.call("log", b.where(b.call("gt", y, 0.0), y, b.number(1)))), b.number(0));
         return averaged(c, b.call("sub", own, b.call("mul", y, x)));
     };
     t["cross_entropy"] = cross_entropy;

@@ -91,10 +91,10 @@ void add_activations(Operators& t) {
 void add_pointwise(Operators& t) {
     for (const char* fn : {"exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "abs", "neg", "floor", "ceil", "sin", "cos"})
         t[fn] = [fn](Call& c) { return c.b.call(fn, c.real(0)); };
-    const std::pair<const char*, const char*> two[] = {{"add", "add"}, {"sub", "sub"}, {"mul", "mul"}, {"div", "div"}, {"minimum", "min"}, {"maximum", "max"},
-                                                       {"lt", "lt"},   {"le", "le"},   {"gt", "gt"},   {"ge", "ge"},   {"eq", "eq"},       {"ne", "ne"}};
-    for (const auto& [op, fn] : two)
-        t[op] = [fn = std::string(fn)](Call& c) { return c.b.call(fn, c.real(0), c.real(1)); };
+    const std::pair<const char*, const char*> two[] = {{"add", "add"},     {"sub", "sub"},     {"mul", "mul"}, {"div", "div"},
+                                                       {"minimum", "min"}, {"maximum", "max"}, {"lt", "lt"},   {"le", "le"},
+                                                       {"gt", "gt"},       {"ge", "ge"},       {"eq", "eq"},   {"ne", "ne"}};
+    for (const auto& [op, fn] : two) t[op] = [fn = std::string(fn)](Call& c) { return c.b.call(fn, c.real(0), c.real(1)); };
     t["pow"] = power;
     t["reciprocal"] = [](Call& c) { return c.b.call("div", 1.0, c.real(0)); };
     t["square"] = [](Call& c) {

@@ -37,7 +37,8 @@ int vector_product(Call& c, int a, int b) {
 int product(Call& c, int a, int b) {
     Builder& w = c.b;
     const Shape sa = w.shape(a), sb = w.shape(b);
-    if (sa.size() < 2 || sb.size() < 2 || sa.back() != sb[sb.size() - 2]) return c.fail(fmt::format("cannot multiply {} and {}", text_of(sa), text_of(sb)));
+    if (sa.size() < 2 || sb.size() < 2 || sa.back() != sb[sb.size() - 2])
+        return c.fail(fmt::format("cannot multiply {} and {}", text_of(sa), text_of(sb)));
     std::tie(a, b) = pair_of(c, a, b);
     const std::int64_t k = sa.back(), n = sb.back();
     if (n == 1 || sa[sa.size() - 2] == 1) return vector_product(c, a, b);
@@ -53,7 +54,9 @@ int product(Call& c, int a, int b) {
         result = la.size() >= lb.size() ? la : lb;
     } else {
         if (la != lb) {
-            if (count_of(la) != 1) return c.fail(fmt::format("the leading dimensions of {} and {} differ", text_of(sa), text_of(sb)), "make them equal with `expand`, or leave one out");
+            if (count_of(la) != 1)
+                return c.fail(fmt::format("the leading dimensions of {} and {} differ", text_of(sa), text_of(sb)),
+                              "make them equal with `expand`, or leave one out");
             la = lb;
             Shape wide = lb;
             wide.insert(wide.end(), {sa[sa.size() - 2], k});
@@ -111,12 +114,14 @@ bool read_window(Call& c, Window& w, std::size_t dims, bool pooling) {
         return false;
     }
     for (std::size_t d = 0; d < dims; ++d) {
-        if (w.stride[d] < 1 || w.dilation[d] < 1 || w.padding[d] < 0 || w.kernel[d] < 1 || w.stride[d] > 65536 || w.dilation[d] > 65536 || w.padding[d] > 65536 || extra[d] < 0 || extra[d] > 65536) {
+        if (w.stride[d] < 1 || w.dilation[d] < 1 || w.padding[d] < 0 || w.kernel[d] < 1 || w.stride[d] > 65536 || w.dilation[d] > 65536 ||
+            w.padding[d] > 65536 || extra[d] < 0 || extra[d] > 65536) {
             c.fail("stride, dilation and kernel are at least 1, padding at least 0");
             return false;
         }
         const std::int64_t reach = w.dilation[d] * (w.kernel[d] - 1) + 1;
-        std::int64_t out = w.transposed ? (w.in[d] - 1) * w.stride[d] - 2 * w.padding[d] + reach + extra[d] : (w.in[d] + 2 * w.padding[d] - reach + (ceil ? w.stride[d] - 1 : 0)) / w.stride[d] + 1;
+        std::int64_t out = w.transposed ? (w.in[d] - 1) * w.stride[d] - 2 * w.padding[d] + reach + extra[d]
+                                        : (w.in[d] + 2 * w.padding[d] - reach + (ceil ? w.stride[d] - 1 : 0)) / w.stride[d] + 1;
         if (!w.transposed && w.in[d] + 2 * w.padding[d] < reach) out = 0;
         if (ceil && out > 0 && (out - 1) * w.stride[d] >= w.in[d] + w.padding[d]) --out;
         if (out < 1) {
@@ -133,7 +138,8 @@ int conv(Call& c) {
     const int x = c.real(0), k = c.real(1);
     const Shape sx = b.shape(x), sk = b.shape(k);
     const std::int64_t groups = c.integer("groups", 1);
-    if (sx.size() < 3 || sx.size() > 5 || sk.size() != sx.size()) return c.fail("takes (n, channels, 1 to 3 dimensions) and a kernel of as many dimensions");
+    if (sx.size() < 3 || sx.size() > 5 || sk.size() != sx.size())
+        return c.fail("takes (n, channels, 1 to 3 dimensions) and a kernel of as many dimensions");
     Primitive p;
     Window& w = p.window;
     w.transposed = c.flag("transposed", false);
@@ -142,7 +148,8 @@ int conv(Call& c) {
     if (groups < 1 || sx[1] % groups != 0) return c.fail("the channels are not a multiple of the groups");
     const std::int64_t channels = sx[1] / groups;
     const std::int64_t outs = w.transposed ? sk[1] : sk[0] / groups;
-    if ((w.transposed ? sk[0] != sx[1] : sk[1] != channels || sk[0] % groups != 0)) return c.fail(fmt::format("a kernel {} does not fit {} with {} groups", text_of(sk), text_of(sx), groups));
+    if ((w.transposed ? sk[0] != sx[1] : sk[1] != channels || sk[0] % groups != 0))
+        return c.fail(fmt::format("a kernel {} does not fit {} with {} groups", text_of(sk), text_of(sx), groups));
     if (!read_window(c, w, sx.size() - 2, false)) return 0;
     const std::int64_t in = count_of(w.in), out = count_of(w.out);
     p.shape = {sx[0], groups, outs, out};

@@ -13,8 +13,8 @@ namespace tw::graph {
 
 enum class Kind { leaf, number, pointwise, reshape, permute, slice, reduce, matmul, conv, window, scan, arg, pick };
 
-// A window over flattened positions: output position (o_1 ... o_d) and tap (t_1 ... t_d) meet input position o * stride + t * dilation - padding in each
-// dimension; transposed: (o + padding - t * dilation) / stride, where that is whole.
+// A window over flattened positions: output position (o_1 ... o_d) and tap (t_1 ... t_d) meet input position o * stride + t * dilation -
+// padding in each dimension; transposed: (o + padding - t * dilation) / stride, where that is whole.
 struct Window {
     Shape in, out, kernel, stride, padding, dilation;
     bool transposed = false;
@@ -23,12 +23,13 @@ struct Window {
 
 struct Primitive {
     Kind kind = Kind::leaf;
-    std::string fn;        // pointwise: add, exp, where, ...; reduce, window: sum, max, min, prod (window: dot); arg: max, min; scan: sum, prod
-    std::vector<int> in;   // matmul: (b, m, k), (b, k, n); conv and window dot: (b, g, c, s), (g, o, c, taps...), transposed (g, c, o, taps...); other windows: (outer, s)
+    std::string fn;  // pointwise: add, exp, where, ...; reduce, window: sum, max, min, prod (window: dot); arg: max, min; scan: sum, prod
+    std::vector<int> in;  // matmul: (b, m, k), (b, k, n); conv and window dot: (b, g, c, s), (g, o, c, taps...), transposed (g, c, o,
+                          // taps...); other windows: (outer, s)
     Shape shape;
     std::string dtype = "f32";
-    double value = 0;      // number; tri: the diagonal
-    Shape axes;            // reduce, scan, arg: axes; permute: the order; slice: the starts
+    double value = 0;  // number; tri: the diagonal
+    Shape axes;        // reduce, scan, arg: axes; permute: the order; slice: the starts
     Window window;
     bool reverse = false, exclusive = false;  // scan
     bool tf32 = false;                        // conv, matmul: operands are rounded to tf32, as the reference does
@@ -37,8 +38,8 @@ struct Primitive {
 
 struct Primitives {
     std::vector<Primitive> list;
-    std::vector<int> outputs;      // of list, one for each output of the graph
-    std::vector<int> leaves;       // of list, by node of the graph (-1: not used)
+    std::vector<int> outputs;  // of list, one for each output of the graph
+    std::vector<int> leaves;   // of list, by node of the graph (-1: not used)
 };
 
 struct Precision {

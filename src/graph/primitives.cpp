@@ -121,27 +121,32 @@ Result<Primitives> to_primitives(const Graph& graph, const Precision& precision)
         }
         const auto found = operators().find(node.op);
         if (found == operators().end())
-            return Unexpected<Problem>{Problem{node.name, fmt::format("the operator '{}' is not supported", node.op), "docs/graph.md lists the operators; the rest stays with the framework"}};
+            return Unexpected<Problem>{Problem{node.name, fmt::format("the operator '{}' is not supported", node.op),
+                                               "docs/graph.md lists the operators; the rest stays with the framework"}};
         std::vector<int> in;
         for (const Operand& o : node.in) in.push_back(o.node < 0 ? b.number(o.number) : value[static_cast<std::size_t>(o.node)]);
         Call call(b, node, in, precision);
         int id = found->second(call);
         if (call.failed) return Unexpected<Problem>{call.problem};
-        if (!b.broken.empty()) return Unexpected<Problem>{Problem{node.name, b.broken, "the shapes of a graph are those of its example inputs"}};
+        if (!b.broken.empty())
+            return Unexpected<Problem>{Problem{node.name, b.broken, "the shapes of a graph are those of its example inputs"}};
         if (b.at(id).kind == Kind::number) id = b.broadcast(id, node.shape);
         if (b.shape(id) != node.shape)
-            return Unexpected<Problem>{Problem{node.name, fmt::format("is said to have the shape {}; '{}' gives {}", text_of(node.shape), node.op, text_of(b.shape(id))), "the shapes of a graph are those of its example inputs"}};
+            return Unexpected<Problem>{Problem{
+                node.name, fmt::format("is said to have the shape {}; '{}' gives {}", text_of(node.shape), node.op, text_of(b.shape(id))),
+                "the shapes of a graph are those of its example inputs"}};
         const bool narrow = node.dtype == "f16" || node.dtype == "bf16";
         if (narrow && b.at(id).dtype == "f32") id = b.cast(id, node.dtype);
         if (b.at(id).dtype != node.dtype) {
-            if (node.dtype != "f32" && b.at(id).dtype != "f32") return Unexpected<Problem>{Problem{node.name, fmt::format("is said to be {}; '{}' gives {}", node.dtype, node.op, b.at(id).dtype), "use a `cast`"}};
+            if (node.dtype != "f32" && b.at(id).dtype != "f32")
+                return Unexpected<Problem>{Problem{
+                    node.name, fmt::format("is said to be {}; '{}' gives {}", node.dtype, node.op, b.at(id).dtype), "use a `cast`"}};
             id = b.cast(id, node.dtype);
         }
         value[n] = id;
     }
     for (const int o : graph.outputs) b.out.outputs.push_back(value[static_cast<std::size_t>(o)]);
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-        b.out.leaves.push_back(graph.nodes[n].role == Role::operation ? -1 : value[n]);
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) b.out.leaves.push_back(graph.nodes[n].role == Role::operation ? -1 : value[n]);
     return std::move(b.out);
 }
 

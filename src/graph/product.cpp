@@ -10,9 +10,9 @@ namespace tw::graph {
 namespace {
 
 struct Side {
-    std::string name;      // of the parameter
-    std::string shared;    // of the buffer
-    bool turned = false;   // k comes first in memory
+    std::string name;     // of the parameter
+    std::string shared;   // of the buffer
+    bool turned = false;  // k comes first in memory
     std::string dtype;
 };
 
@@ -91,7 +91,8 @@ private:
     const std::string& type() const { return w_.prim(g_.operands[0].base).dtype; }
 
     // Declares an operand by its dimensions (view order given); the two tile dimensions come last, the contiguous one innermost.
-    Side side(const View& view, std::vector<std::size_t> outer, std::size_t row, std::size_t k, std::vector<std::size_t> inner, const char* shared) {
+    Side side(const View& view, std::vector<std::size_t> outer, std::size_t row, std::size_t k, std::vector<std::size_t> inner,
+              const char* shared) {
         Side s;
         s.dtype = w_.prim(view.base).dtype;
         s.shared = shared;
@@ -207,7 +208,9 @@ private:
         load("b", b_, "j", bn_);
         multiply("acc");
         w_.close();
-        const auto element = [&](const Side& s, const std::string& row) { return s.turned ? fmt::format("{}[{}k, {}]", s.name, left, row) : fmt::format("{}[{}{}, k]", s.name, left, row); };
+        const auto element = [&](const Side& s, const std::string& row) {
+            return s.turned ? fmt::format("{}[{}k, {}]", s.name, left, row) : fmt::format("{}[{}{}, k]", s.name, left, row);
+        };
         w_.anchor_equation = fmt::format("sum(k in 0:{}, {})", depth_, term(element(a_, w_.index_of(m_)), element(b_, w_.index_of(n_))));
     }
 

@@ -83,7 +83,8 @@ void write_scan(Writer& w) {
         const Value in = w.value(v.in[0]);
         const std::string mask = w.mask(0);
         w.line(fmt::format("x = {}", mask.empty() ? w.as_tile(in) : fmt::format("tw.where({}, {}, {})", mask, w.as_tile(in), one)));
-        w.line(fmt::format("y = tw.{}(x, axis=0{}) {} carry{}", product ? "cumprod" : "cumsum", v.reverse ? ", reverse=True" : "", op, v.exclusive ? " - x" : ""));
+        w.line(fmt::format("y = tw.{}(x, axis=0{}) {} carry{}", product ? "cumprod" : "cumsum", v.reverse ? ", reverse=True" : "", op,
+                           v.exclusive ? " - x" : ""));
         w.line(fmt::format("carry = carry {} tw.{}(x, axis=0)", op, product ? "prod" : "sum"));
         w.set(g.anchor, {"y", 1U, false});
         w.store(w.value(g.root));
@@ -94,7 +95,8 @@ void write_scan(Writer& w) {
     const std::string term = w.equation_of(v.in[0]);
     w.rename.clear();
     w.forget_equations();
-    const std::string range = v.reverse ? (v.exclusive ? fmt::format("{} + 1:{}", i, n) : fmt::format("{}:{}", i, n)) : (v.exclusive ? fmt::format("0:{}", i) : fmt::format("0:{} + 1", i));
+    const std::string range = v.reverse ? (v.exclusive ? fmt::format("{} + 1:{}", i, n) : fmt::format("{}:{}", i, n))
+                                        : (v.exclusive ? fmt::format("0:{}", i) : fmt::format("0:{} + 1", i));
     w.anchor_equation = fmt::format("{}(k in {}, {})", product ? "prod" : "sum", range, term);
 }
 
@@ -111,7 +113,8 @@ void write_arg(Writer& w) {
     join_atoms(g, ends);
     Line l;
     std::vector<GridAxis> grid;
-    const bool row = axis + 1 == axes.size() || std::all_of(axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1, axes.end(), [](const auto& a) { return a.empty(); });
+    const bool row = axis + 1 == axes.size() ||
+                     std::all_of(axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1, axes.end(), [](const auto& a) { return a.empty(); });
     Argument x;
     x.primitive = view.base;
     x.dtype = w.prim(view.base).dtype;
@@ -119,7 +122,8 @@ void write_arg(Writer& w) {
     std::vector<std::string> index, name;
     for (std::size_t d = 0; d < axes.size(); ++d) {
         if (d != axis && axes[d].empty() && view.dims[d].size == 1) continue;
-        if (axes[d].size() > 1 || !view.dims[d].whole()) return w.fail("what follows cuts a dimension of the search", g.root == g.anchor ? -1 : g.anchor);
+        if (axes[d].size() > 1 || !view.dims[d].whole())
+            return w.fail("what follows cuts a dimension of the search", g.root == g.anchor ? -1 : g.anchor);
         x.dims.push_back(view.dims[d].size);
         x.strides.push_back(view.dims[d].stride);
         index.push_back(d == axis ? "@" : std::to_string(axes[d][0]));
@@ -132,7 +136,8 @@ void write_arg(Writer& w) {
     const std::string cast = x.dtype == "f32" ? "" : ".to(f32)";
     std::string equation;
     for (const std::string& s : name) equation += (equation.empty() ? "" : ", ") + s;
-    w.anchor_equation = fmt::format("arg{}(k in 0:{}, {})", v.fn, n, cast.empty() ? fmt::format("{}[{}]", from, equation) : fmt::format("f32({}[{}])", from, equation));
+    w.anchor_equation = fmt::format("arg{}(k in 0:{}, {})", v.fn, n,
+                                    cast.empty() ? fmt::format("{}[{}]", from, equation) : fmt::format("f32({}[{}])", from, equation));
     if (row) {
         for (std::size_t i = g.order.size(); i-- > 0;) {
             w.at[g.order[i]] = fmt::format("b{}", i);
@@ -157,7 +162,9 @@ void write_arg(Writer& w) {
     w.threads = static_cast<int>(std::min<std::int64_t>(row ? 256 : 128, wide));
     w.grid(grid);
     const std::int64_t rounds = row ? (n + wide - 1) / wide : n;
-    const std::string load = row ? fmt::format("tw.load({}[{}], fill={}){}", from, subscript(fmt::format("r * {0} : r * {0} + {0}", wide)), worst, cast) : fmt::format("tw.load({}[{}], fill={}){}", from, subscript("r"), worst, cast);
+    const std::string load =
+        row ? fmt::format("tw.load({}[{}], fill={}){}", from, subscript(fmt::format("r * {0} : r * {0} + {0}", wide)), worst, cast)
+            : fmt::format("tw.load({}[{}], fill={}){}", from, subscript("r"), worst, cast);
     w.line(fmt::format("best = tw.full(f32, ({},), {})", wide, worst));
     w.open(fmt::format("for r in tw.range({}):", rounds));
     w.line(fmt::format("best = {}(best, {})", better, load));
@@ -168,7 +175,9 @@ void write_arg(Writer& w) {
     w.line("x = " + load);
     if (row) {
         const std::string here = fmt::format("tw.where(x == best, (tw.coord(x, 0) + r * {}).to(f32), float(\"inf\"))", wide);
-        w.line(fmt::format("place = tw.minimum(place, {})", n % wide == 0 ? here : fmt::format("tw.where(tw.coord(x, 0) < {} - r * {}, {}, float(\"inf\"))", n, wide, here)));
+        w.line(
+            fmt::format("place = tw.minimum(place, {})",
+                        n % wide == 0 ? here : fmt::format("tw.where(tw.coord(x, 0) < {} - r * {}, {}, float(\"inf\"))", n, wide, here)));
     } else {
         w.line("place = tw.minimum(place, tw.where(x == best, tw.f32(r), float(\"inf\")))");
     }

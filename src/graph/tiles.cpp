@@ -1,4 +1,5 @@
-// Pointwise groups and groups with reductions: blocks over what is kept, loops over what is folded, one pass for each level of reductions that depend on one another.
+// Pointwise groups and groups with reductions: blocks over what is kept, loops over what is folded, one pass for each level of reductions
+// that depend on one another.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +10,9 @@ namespace tw::graph {
 
 namespace {
 
-const char* identity(const std::string& fn) { return fn == "max" ? "float(\"-inf\")" : fn == "min" ? "float(\"inf\")" : fn == "prod" ? "1.0" : "0.0"; }
+const char* identity(const std::string& fn) {
+    return fn == "max" ? "float(\"-inf\")" : fn == "min" ? "float(\"inf\")" : fn == "prod" ? "1.0" : "0.0";
+}
 
 std::string combine(const std::string& fn, const std::string& a, const std::string& b) {
     if (fn == "max") return fmt::format("tw.maximum({}, {})", a, b);
@@ -81,7 +84,8 @@ private:
         const int inner = g_.order[n - 1];
         const std::int64_t extent = g_.size.at(inner);
         const bool folded = g_.reduced.contains(inner);
-        split_ = !reductions_.empty() && deepest_ == 1 && reductions_.size() == 1 && w_.prim(reductions_[0].first).fn == "sum" && !stores_everywhere() && g_.kept() < 256 && g_.folded() >= 32768 && linear_above();
+        split_ = !reductions_.empty() && deepest_ == 1 && reductions_.size() == 1 && w_.prim(reductions_[0].first).fn == "sum" &&
+                 !stores_everywhere() && g_.kept() < 256 && g_.folded() >= 32768 && linear_above();
         std::int64_t wide = 0, rows = 1;
         if (g_.reduced.empty()) {
             wide = std::min<std::int64_t>(power_of_two(extent), n == 1 ? 2048 : 1024);
@@ -174,7 +178,8 @@ private:
             const TileAxis& t = w_.tile.back();
             if (rows_atom_ >= 0) {
                 const std::int64_t n = g_.size.at(rows_atom_);
-                loop(fmt::format("for {} in tw.range(part * {}, tw.min(part * {} + {}, {})):", w_.at[rows_atom_], steps_, steps_, steps_, n));
+                loop(fmt::format("for {} in tw.range(part * {}, tw.min(part * {} + {}, {})):", w_.at[rows_atom_], steps_, steps_, steps_,
+                                 n));
             } else {
                 const std::int64_t all = (g_.size.at(t.atom) + t.extent - 1) / t.extent;
                 loop(fmt::format("for step in tw.range(part * {}, tw.min(part * {} + {}, {})):", steps_, steps_, steps_, all));
@@ -187,7 +192,8 @@ private:
             if (!g_.reduced.contains(a)) continue;
             const bool tiled = w_.tile.back().atom == a;
             if (!tiled) loop(fmt::format("for {} in tw.range({}):", w_.at[a], g_.size.at(a)));
-            else if (!held_) loop(fmt::format("for c in tw.range({}):", (g_.size.at(a) + w_.tile.back().extent - 1) / w_.tile.back().extent));
+            else if (!held_)
+                loop(fmt::format("for c in tw.range({}):", (g_.size.at(a) + w_.tile.back().extent - 1) / w_.tile.back().extent));
         }
     }
 
@@ -202,9 +208,10 @@ private:
         const int axis = static_cast<int>(w_.tile.size()) - 1;
         const bool across = g_.reduced.contains(w_.tile.back().atom);
         const unsigned kept = across && w_.tile.size() == 2 ? 1U : across ? 0U : w_.all_axes();
-        const bool looped = !(held_ && across) ;
+        const bool looped = !(held_ && across);
         if (looped)
-            for (const auto& [id, s] : now) w_.line(fmt::format("{} = tw.full(f32, {}, {})", s, w_.tile_shape(w_.all_axes()), identity(w_.prim(id).fn)));
+            for (const auto& [id, s] : now)
+                w_.line(fmt::format("{} = tw.full(f32, {}, {})", s, w_.tile_shape(w_.all_axes()), identity(w_.prim(id).fn)));
         begin_loops();
         for (const auto& [id, s] : now) {
             const std::string& fn = w_.prim(id).fn;
@@ -214,7 +221,9 @@ private:
                 const std::string mask = w_.mask(axis);
                 if (!mask.empty()) text = fmt::format("tw.where({}, {}, {})", mask, text, identity(fn));
             }
-            if (looped) w_.line(fmt::format("{} = {}", s, combine(fn, s, v.axes == w_.all_axes() || !text.starts_with("tw.zeros") ? text : "(" + text + ")")));
+            if (looped)
+                w_.line(fmt::format("{} = {}", s,
+                                    combine(fn, s, v.axes == w_.all_axes() || !text.starts_with("tw.zeros") ? text : "(" + text + ")")));
             else w_.line(fmt::format("{} = {}", s, text));
         }
         end_loops();

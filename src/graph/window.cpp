@@ -6,14 +6,17 @@ namespace tw::graph {
 
 namespace {
 
-// o * stride + t * dilation - padding lies inside for every o and t, below and above.
-bool never_below(const Window& w, std::size_t d) { return w.transposed ? w.padding[d] >= w.dilation[d] * (w.kernel[d] - 1) : w.padding[d] == 0; }
-bool never_above(const Window& w, std::size_t d) {
-    if (w.transposed) return (w.out[d] - 1 + w.padding[d]) / w.stride[d] < w.in[d];
-    return (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] - w.padding[d] < w.in[d];
+// One tap that meets every position: nothing to ask. Elsewhere both ends are always asked for, also where the shapes answer: the loop over
+// the taps is then recognised as the fold over the taps that `computes` states, where an unconditional one could be read as a run of
+// neighbouring elements.
+bool single(const Window& w, std::size_t d) {
+    return w.kernel[d] == 1 && w.padding[d] == 0 &&
+           (w.transposed ? w.stride[d] == 1 && w.out[d] <= w.in[d] : (w.out[d] - 1) * w.stride[d] < w.in[d]);
 }
 
-std::string shifted(const std::string& a, std::int64_t by) { return by == 0 ? a : by > 0 ? fmt::format("{} + {}", a, by) : fmt::format("{} - {}", a, -by); }
+std::string shifted(const std::string& a, std::int64_t by) {
+    return by == 0 ? a : by > 0 ? fmt::format("{} + {}", a, by) : fmt::format("{} - {}", a, -by);
+}
 std::string times(const std::string& a, std::int64_t by) { return by == 1 ? a : fmt::format("{} * {}", a, by); }
 
 }  // namespace
@@ -45,8 +48,8 @@ Met meets(const Window& w, const std::string& s, const std::vector<std::string>&
         } else {
             h = fmt::format("({} + {})", times(o[d], w.stride[d]), shifted(times(taps[d], w.dilation[d]), -w.padding[d]));
         }
-        if (!never_below(w, d)) conditions.push_back(h + " >= 0");
-        if (!never_above(w, d)) conditions.push_back(fmt::format("{} < {}", h, w.in[d]));
+        if (!single(w, d)) conditions.push_back(h + " >= 0");
+        if (!single(w, d)) conditions.push_back(fmt::format("{} < {}", h, w.in[d]));
         for (const std::string& c : conditions) met.inside += (met.inside.empty() ? "" : " and ") + c;
         met.position = d == 0 ? h : fmt::format("({} * {} + {})", met.position, w.in[d], h);
     }
@@ -91,10 +94,11 @@ void Taps::open() {
                 conditions.push_back(fmt::format("(e{} % {} == 0)", d, window_.stride[d]));
             }
         } else {
-            w_.line(fmt::format("{} = {} + ({} - {})", h, times(fmt::format("o{}", d), window_.stride[d]), times(taps[d], window_.dilation[d]), window_.padding[d]));
+            w_.line(fmt::format("{} = {} + ({} - {})", h, times(fmt::format("o{}", d), window_.stride[d]),
+                                times(taps[d], window_.dilation[d]), window_.padding[d]));
         }
-        if (!never_below(window_, d)) conditions.push_back(fmt::format("({} >= 0)", h));
-        if (!never_above(window_, d)) conditions.push_back(fmt::format("({} < {})", h, window_.in[d]));
+        if (!single(window_, d)) conditions.push_back(fmt::format("({} >= 0)", h));
+        if (!single(window_, d)) conditions.push_back(fmt::format("({} < {})", h, window_.in[d]));
         for (const std::string& c : conditions) inside += (inside.empty() ? "" : " & ") + c;
         at = d == 0 ? h : fmt::format("({}) * {} + {}", at, window_.in[d], h);
     }
@@ -107,7 +111,8 @@ void Taps::close() {
     for (; loops_ > 0; --loops_) {
         const std::string inner = names_.back();
         names_.pop_back();
-        w_.line(fmt::vformat(fmt::string_view("{0} = ") , fmt::make_format_args(names_.back())) + fmt::vformat(combine_, fmt::make_format_args(names_.back(), inner)));
+        w_.line(fmt::vformat(fmt::string_view("{0} = "), fmt::make_format_args(names_.back())) +
+                fmt::vformat(combine_, fmt::make_format_args(names_.back(), inner)));
         w_.close();
     }
 }
@@ -123,7 +128,8 @@ void write_window(Writer& w) {
         if (!axis.empty()) ends.insert({axis.back(), atom_before(g, axis.front())});
     join_atoms(g, ends);
     for (std::size_t d = 0; d < axes.size(); ++d)
-        if (axes[d].size() > 1 || (d + 1 == axes.size() && axes[d].empty())) return w.fail("what follows a window cuts its positions", g.root == g.anchor ? -1 : g.anchor);
+        if (axes[d].size() > 1 || (d + 1 == axes.size() && axes[d].empty()))
+            return w.fail("what follows a window cuts its positions", g.root == g.anchor ? -1 : g.anchor);
     const int atom = axes.back()[0];
     const std::int64_t n = g.size.at(atom), wide = std::min<std::int64_t>(power_of_two(n), 256);
     const std::int64_t tile = std::max<std::int64_t>(wide, 32);
@@ -175,14 +181,17 @@ void write_window(Writer& w) {
     const std::string channel = channels > 1 ? "c" : "0";
     w.line(fmt::format("x = tw.load({}[{}{}at], fill=0.0){}", x, before, dot ? channel + ", " : "", to_f32));
     if (taps.masked()) w.line(fmt::format("x = tw.where(inside, x, {})", start));
-    std::string value = to_f32.empty() ? fmt::format("{}[{}{}{}]", x, left, dot ? channel + ", " : "", met.position) : fmt::format("f32({}[{}{}{}])", x, left, dot ? channel + ", " : "", met.position);
+    std::string value = to_f32.empty() ? fmt::format("{}[{}{}{}]", x, left, dot ? channel + ", " : "", met.position)
+                                       : fmt::format("f32({}[{}{}{}])", x, left, dot ? channel + ", " : "", met.position);
     if (!met.inside.empty()) value = fmt::format("where({}, {}, {})", met.inside, value, largest ? "(-inf)" : "0");
     if (dot) {
         const std::string k = w.operand(arguments[1]);
         std::string tap, tap_name;
         for (const std::string& t : names) tap += ", " + t;
-        const std::string at = v.window.transposed ? fmt::format("{}, {}, {}{}", index[1], channel, index[2], tap) : fmt::format("{}, {}, {}{}", index[1], index[2], channel, tap);
-        const std::string in = v.window.transposed ? fmt::format("{}, {}, {}{}", name[1], channel, name[2], tap) : fmt::format("{}, {}, {}{}", name[1], name[2], channel, tap);
+        const std::string at = v.window.transposed ? fmt::format("{}, {}, {}{}", index[1], channel, index[2], tap)
+                                                   : fmt::format("{}, {}, {}{}", index[1], index[2], channel, tap);
+        const std::string in = v.window.transposed ? fmt::format("{}, {}, {}{}", name[1], channel, name[2], tap)
+                                                   : fmt::format("{}, {}, {}{}", name[1], name[2], channel, tap);
         const char* round = v.tf32 ? ".to(tf32).to(f32)" : "";
         w.line(fmt::format("{0} = {0} + x{2} * tw.load({1}[{3}]){2}", part, k, round, at));
         value = v.tf32 ? fmt::format("f32(tf32({})) * f32(tf32({}[{}]))", value, k, in) : fmt::format("{} * {}[{}]", value, k, in);

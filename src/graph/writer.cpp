@@ -23,7 +23,8 @@ std::int64_t power_of_two(std::int64_t n) {
 Writer::Writer(const Primitives& primitives, Group& group, std::string name) : p(primitives), g(group), name_(std::move(name)), cache_(1) {}
 
 void Writer::fail(std::string what, int store) {
-    if (!failed) problem = Problem{prim(g.anchor >= 0 ? g.anchor : g.root).from, std::move(what), "this is a limit of the generator", store};
+    if (!failed)
+        problem = Problem{prim(g.anchor >= 0 ? g.anchor : g.root).from, std::move(what), "this is a limit of the generator", store};
     failed = true;
 }
 
@@ -65,7 +66,8 @@ void Writer::grid(std::vector<GridAxis> axes) {
     std::int64_t step = 1;
     for (std::size_t i = 0; i < real.size(); ++i) {
         const std::string shifted = step == 1 ? "block" : fmt::format("block // {}", step);
-        line(i + 1 == real.size() ? fmt::format("{} = {}", real[i].name, shifted) : fmt::format("{} = {} % {}", real[i].name, shifted, real[i].count));
+        line(i + 1 == real.size() ? fmt::format("{} = {}", real[i].name, shifted)
+                                  : fmt::format("{} = {} % {}", real[i].name, shifted, real[i].count));
         step *= real[i].count;
     }
 }
@@ -83,7 +85,8 @@ std::string Writer::name_for(int primitive) {
     for (const char c : prim(primitive).from) text += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
     text = (leaf ? "T_" : "B_") + text.substr(0, 40);
     std::string unique = text;
-    for (int n = 2; std::any_of(arguments_.begin(), arguments_.end(), [&](const Argument& a) { return a.name == unique; }); ++n) unique = text + "_" + std::to_string(n);
+    for (int n = 2; std::any_of(arguments_.begin(), arguments_.end(), [&](const Argument& a) { return a.name == unique; }); ++n)
+        unique = text + "_" + std::to_string(n);
     return unique;
 }
 
@@ -101,7 +104,9 @@ std::string Writer::parameter(const Read& read, const std::string& dtype, std::i
 
 std::string Writer::operand(const Argument& argument) {
     for (const Argument& a : arguments_)
-        if (a.primitive == argument.primitive && a.dims == argument.dims && a.strides == argument.strides && a.range == argument.range && !a.output) return a.name;
+        if (a.primitive == argument.primitive && a.dims == argument.dims && a.strides == argument.strides && a.range == argument.range &&
+            !a.output)
+            return a.name;
     arguments_.push_back(argument);
     if (arguments_.back().name.empty()) arguments_.back().name = "?";
     arguments_.back().name = name_for(argument.primitive);
@@ -134,7 +139,9 @@ std::string Writer::subscript(const Read& read, bool) const {
 std::string Writer::equation_index(const Read& read) const {
     std::string out;
     for (const Place& place : read.places) {
-        const std::string index = place.atom < 0 ? std::to_string(place.start) : place.start == 0 ? index_of(place.atom) : fmt::format("{} + {}", index_of(place.atom), place.start);
+        const std::string index = place.atom < 0     ? std::to_string(place.start)
+                                  : place.start == 0 ? index_of(place.atom)
+                                                     : fmt::format("{} + {}", index_of(place.atom), place.start);
         out += (out.empty() ? "" : ", ") + index;
     }
     return out;
@@ -146,10 +153,12 @@ std::string Writer::load(const Read& read, const std::string& name, const std::s
     for (const Place& place : read.places)
         for (const TileAxis& t : tile)
             if (t.atom == place.atom && g.size.at(t.atom) % t.extent != 0) inside = false;
-    // An axis that is cut off inside a larger tensor must not read its neighbours as if they were its own; what is read there is never stored.
+    // An axis that is cut off inside a larger tensor must not read its neighbours as if they were its own; what is read there is never
+    // stored.
     const bool number = axes_of(read) == 0;
     const char* fill = dtype == "bool" ? "False" : dtype[0] == 'i' ? "0" : "0.0";
-    return number || inside ? fmt::format("tw.load({}[{}])", name, subscript(read, true)) : fmt::format("tw.load({}[{}], fill={})", name, subscript(read, true), fill);
+    return number || inside ? fmt::format("tw.load({}[{}])", name, subscript(read, true))
+                            : fmt::format("tw.load({}[{}], fill={})", name, subscript(read, true), fill);
 }
 
 std::string Writer::tile_shape(unsigned axes) const {
@@ -207,7 +216,9 @@ Value Writer::value(int id) {
         const Read& which = g.reads.at(v.in[1]);
         const std::string classes = parameter(which, prim(v.in[1]).dtype, prim(v.in[0]).shape[1]);
         std::string index;
-        for (const Place& place : from.places) index += (index.empty() ? "" : ", ") + (place.atom >= 0 ? at.at(place.atom) : fmt::format("{}[{}]", classes, subscript(which, true)));
+        for (const Place& place : from.places)
+            index += (index.empty() ? "" : ", ") +
+                     (place.atom >= 0 ? at.at(place.atom) : fmt::format("{}[{}]", classes, subscript(which, true)));
         out.text = fresh("x");
         line(fmt::format("{} = tw.load({}[{}])", out.text, parameter(from, prim(v.in[0]).dtype), index));
     } else if (v.kind == Kind::pointwise) {
@@ -229,8 +240,9 @@ Value Writer::pointwise(int id) {
     }
     std::vector<std::string> t;
     for (const Value& x : in) t.push_back(spread(x, out.axes));
-    static const std::map<std::string, std::string> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"}, {"lt", "<"}, {"le", "<="}, {"gt", ">"},
-                                                            {"ge", ">="}, {"eq", "=="}, {"ne", "!="}, {"and", "&"}, {"or", "|"}};
+    static const std::map<std::string, std::string> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"},
+                                                             {"lt", "<"},  {"le", "<="}, {"gt", ">"},  {"ge", ">="},
+                                                             {"eq", "=="}, {"ne", "!="}, {"and", "&"}, {"or", "|"}};
     std::string text;
     out.logical = v.dtype == "bool";
     if (infix.contains(v.fn)) {
@@ -308,8 +320,9 @@ std::string Writer::pointwise_equation(int id) {
     const Primitive& v = prim(id);
     std::vector<std::string> t;
     for (const int q : v.in) t.push_back(equation_of(q));
-    static const std::map<std::string, std::string> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"}, {"lt", "<"}, {"le", "<="}, {"gt", ">"},
-                                                            {"ge", ">="}, {"eq", "=="}, {"ne", "!="}, {"and", "and"}, {"or", "or"}};
+    static const std::map<std::string, std::string> infix = {{"add", "+"}, {"sub", "-"}, {"mul", "*"},   {"div", "/"},
+                                                             {"lt", "<"},  {"le", "<="}, {"gt", ">"},    {"ge", ">="},
+                                                             {"eq", "=="}, {"ne", "!="}, {"and", "and"}, {"or", "or"}};
     if (infix.contains(v.fn)) return fmt::format("({} {} {})", t[0], infix.at(v.fn), t[1]);
     if (v.fn == "neg") return fmt::format("(-{})", t[0]);
     if (v.fn == "not") return fmt::format("(not {})", t[0]);
@@ -321,8 +334,11 @@ std::string Writer::pointwise_equation(int id) {
     }
     if (v.fn == "triu" || v.fn == "tril" || v.fn == "causal") {
         const auto& axes = g.axes.at(id);
-        const auto index = [&](std::size_t back) { return axes[axes.size() - back].empty() ? std::string("0") : index_of(axes[axes.size() - back][0]); };
-        return fmt::format("where({} {} {} + ({}), {}, {})", index(1), v.fn == "triu" ? ">=" : "<=", index(2), static_cast<std::int64_t>(v.value), t[0], v.fn == "causal" ? "(-inf)" : "0");
+        const auto index = [&](std::size_t back) {
+            return axes[axes.size() - back].empty() ? std::string("0") : index_of(axes[axes.size() - back][0]);
+        };
+        return fmt::format("where({} {} {} + ({}), {}, {})", index(1), v.fn == "triu" ? ">=" : "<=", index(2),
+                           static_cast<std::int64_t>(v.value), t[0], v.fn == "causal" ? "(-inf)" : "0");
     }
     std::string text = (v.fn == "max" ? "maximum" : v.fn == "min" ? "minimum" : v.fn) + "(";
     for (std::size_t i = 0; i < t.size(); ++i) text += (i ? ", " : "") + t[i];
@@ -355,7 +371,9 @@ std::string Writer::equation_of(int id) {
         const Read& from = g.picks.at(id);
         const Read& which = g.reads.at(v.in[1]);
         const std::string classes = parameter(which, prim(v.in[1]).dtype, prim(v.in[0]).shape[1]);
-        for (const Place& place : from.places) text += (text.empty() ? "" : ", ") + (place.atom >= 0 ? index_of(place.atom) : fmt::format("{}[{}]", classes, equation_index(which)));
+        for (const Place& place : from.places)
+            text += (text.empty() ? "" : ", ") +
+                    (place.atom >= 0 ? index_of(place.atom) : fmt::format("{}[{}]", classes, equation_index(which)));
         text = fmt::format("{}[{}]", parameter(from, prim(v.in[0]).dtype), text);
     } else {
         text = pointwise_equation(id);
@@ -426,7 +444,8 @@ Result<KernelText> Writer::finish(bool zeroed) {
         if (a.zeroed) dims += ", zeroed=True";
         parameters += fmt::format("{}{}: tw.Tensor({}{})", parameters.empty() ? "" : ", ", a.name, a.dtype, dims);
     }
-    k.text = fmt::format("@tw.kernel(target=\"{}\", threads={}, computes=\"\"\"\n{}    {} = {}\"\"\")\ndef {}({}):\n{}", target, threads, lets_, left_side(), equation, name_, parameters, body_);
+    k.text = fmt::format("@tw.kernel(target=\"{}\", threads={}, computes=\"\"\"\n{}    {} = {}\"\"\")\ndef {}({}):\n{}", target, threads,
+                         lets_, left_side(), equation, name_, parameters, body_);
     for (const int m : g.members) {
         const std::string& from = prim(m).from;
         if (std::find(k.nodes.begin(), k.nodes.end(), from) == k.nodes.end()) k.nodes.push_back(from);

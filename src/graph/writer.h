@@ -42,7 +42,7 @@ public:
     int threads = 256;
     std::string target = "sm_90a", family;
     std::map<int, std::string> rename;  // `computes`: other names of indices, while an equation under a fold of its own is written
-    std::string anchor_equation;    // `computes` of the anchor, over index_of of its atoms
+    std::string anchor_equation;        // `computes` of the anchor, over index_of of its atoms
     Problem problem;
     bool failed = false;
 
@@ -62,16 +62,16 @@ public:
     std::string spread(const Value& v, unsigned axes) const;  // as an operand of a value that has these axes
     std::string tile_shape(unsigned axes) const;
     unsigned all_axes() const { return tile.size() == 2 ? 3U : tile.empty() ? 0U : 1U; }
-    std::string as_tile(const Value& v);                      // spread over the whole tile
+    std::string as_tile(const Value& v);  // spread over the whole tile
     std::string load(const Read& read, const std::string& name, const std::string& dtype);
     void store(const Value& v, bool atomic = false);
-    std::string mask(int axis);                               // where a tile axis lies inside its atom; empty: everywhere
+    std::string mask(int axis);  // where a tile axis lies inside its atom; empty: everywhere
     unsigned axes_of(const Read& read) const;
 
     // Parameters and the equation.
-    std::string index_of(int atom) const;                     // in `computes`
+    std::string index_of(int atom) const;  // in `computes`
     std::string parameter(const Read& read, const std::string& dtype, std::int64_t range = 0);
-    std::string operand(const Argument& argument);            // an operand of an anchor: its name
+    std::string operand(const Argument& argument);  // an operand of an anchor: its name
     std::string equation_of(int id);
     void forget_equations() { equations_.clear(); }
     std::string left_side() const;
@@ -94,8 +94,8 @@ private:
     std::set<int> named_;  // have a `let`
 };
 
-bool write_tiles(Writer& w);       // pointwise and reductions; true: the output is added to, and starts at zero
-bool write_product(Writer& w);     // matmul, conv; as above
+bool write_tiles(Writer& w);    // pointwise and reductions; true: the output is added to, and starts at zero
+bool write_product(Writer& w);  // matmul, conv; as above
 void write_window(Writer& w);
 void write_scan(Writer& w);
 void write_arg(Writer& w);
