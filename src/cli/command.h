@@ -37,6 +37,7 @@ std::function<int()> declare_crosscheck(CLI::App& app);
 std::function<int()> declare_doctor(CLI::App& app);
 std::function<int()> declare_emit(CLI::App& app);
 std::function<int()> declare_explain(CLI::App& app);
+std::function<int()> declare_generate(CLI::App& app);
 std::function<int()> declare_gpu_worker(CLI::App& app);
 std::function<int()> declare_ir(CLI::App& app);
 std::function<int()> declare_knowledge(CLI::App& app);

@@ -22,6 +22,7 @@ const std::vector<Command>& commands() {
         {"doctor", "what this machine has, what is missing, and how to get it", declare_doctor},
         {"emit", "the CUDA C++ of a kernel file, its launch plan, or what NVRTC makes of it", declare_emit},
         {"explain", "what a diagnostic code means and how to fix it", declare_explain},
+        {"generate", "from a graph of operators to kernels, each proved, and the plan of their launches", declare_generate},
         {"gpu-worker", "evaluate candidates for the other commands (they start it themselves)", declare_gpu_worker},
         {"ir", "the tile IR of a kernel file, after the last lowering step or after any other", declare_ir},
         {"knowledge", "the optimisation techniques: list, show, search", declare_knowledge},

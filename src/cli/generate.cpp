@@ -1,0 +1,146 @@
+// `tilewright generate GRAPH.json`: from a graph of operators to kernels, each proved, and the plan of their launches.
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/process_pool.h"
+#include "diagnose/check.h"
+#include "graph/evaluate.h"
+#include "lower/lower.h"
+
+namespace tw::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Options {
+    std::string file, folder, tf32 = "conv";
+    bool strict = false, as_json = false, emulate = false;
+    double seconds = 30;
+    int jobs = 1;
+    std::uint64_t seed = 1;
+};
+
+int refuse(const graph::Problem& p) {
+    return complain(exit_bad_input, fmt::format("{}: {}", printable(p.where), printable_lines(p.what)), p.help);
+}
+
+// The verdict on every kernel, each in a process of its own: one that takes too long costs its own verdict.
+json prove(const Options& o, const graph::Generated& made, const ir::Module& module) {
+    json verdicts = json::array();
+    for (const graph::KernelText& k : made.kernels)
+        verdicts.push_back({{"kernel", k.name}, {"family", k.family}, {"nodes", k.nodes}, {"verdict", "not_proved"}});
+    const auto work = [&](std::size_t i) -> std::string {
+        diagnose::CheckOptions options;
+        options.search = false;
+        for (const ir::Kernel& k : module.kernels) {
+            if (k.name != made.kernels[i].name) continue;
+            const auto result = diagnose::check(k, options);
+            std::string why;
+            for (const auto& ob : result.obligations)
+                if (ob.status != verify::Status::proved && why.empty())
+                    why = ob.kind + ": " + ob.text + (ob.reason.empty() ? "" : "\n" + ob.reason);
+            return json{{"verdict", result.proved() ? "proved" : "not_proved"}, {"milliseconds", result.milliseconds}, {"why", why}}.dump(
+                -1, ' ', false, json::error_handler_t::replace);
+        }
+        return "{}";
+    };
+    run_pool(made.kernels.size(), {o.jobs, o.seconds}, work, [&](std::size_t i, const PoolResult& r) {
+        const json answer = json::parse(r.text, nullptr, false);
+        if (r.end == PoolResult::End::finished && answer.is_object()) verdicts[i].update(answer);
+        else
+            verdicts[i]["why"] =
+                r.end == PoolResult::End::timeout ? fmt::format("given up after {} s", o.seconds) : "the prover ended: " + r.text;
+    });
+    return verdicts;
+}
+
+json emulated(const Options& o, const graph::Graph& g, const graph::Generated& made) {
+    const auto values = graph::random_values(g, o.seed);
+    const auto expected = graph::evaluate(g, values);
+    if (!expected) return {{"refused", expected.error().where + ": " + expected.error().what}};
+    const auto actual = graph::emulate(g, made, values);
+    if (!actual) return {{"fault", actual.error().where + ": " + actual.error().what}};
+    const auto d = graph::compare(*expected, *actual);
+    return {{"worst", d.worst}, {"output", d.output}, {"element", d.element}, {"expected", d.expected}, {"actual", d.actual}};
+}
+
+int run(const Options& o) {
+    const auto text = read_file(o.file);
+    if (!text) return complain(exit_bad_input, text.error());
+    const auto g = graph::read_graph(*text);
+    if (!g) return refuse(g.error());
+    const auto made = graph::generate(*g, {o.tf32 != "none", o.tf32 == "all"});
+    if (!made) return refuse(made.error());
+    SourceMap sources;
+    DiagnosticSink sink;
+    const auto module = lower::compile_text(sources, g->name + ".py", made->source, {}, sink);
+    if (!module) {
+        std::cerr << render_text(sink, sources);
+        return complain(exit_our_bug,
+                        "the generated kernels do not compile: that is a bug of tilewright, please report it with this graph");
+    }
+    json report = {{"graph", g->name}, {"kernels", prove(o, *made, *module)}, {"unsupported", json::array()}};
+    // Each kernel is proved against its own equation. That the launches together are the graph rests on how the generator cut it.
+    report["composition"] = made->kernels.size() == 1 ? "one kernel" : "by construction";
+    std::size_t proved = 0;
+    for (const json& k : report["kernels"]) proved += k["verdict"] == "proved" ? 1 : 0;
+    report["proved"] = proved == made->kernels.size();
+    if (o.emulate) report["emulated"] = emulated(o, *g, *made);
+    if (!o.folder.empty()) {
+        std::error_code error;
+        std::filesystem::create_directories(o.folder, error);
+        const std::filesystem::path folder = o.folder;
+        for (const auto& [name, content] : {std::pair{"kernels.py", made->source}, std::pair{"plan.json", made->plan.dump(1) + "\n"},
+                                            std::pair{"report.json", report.dump(1) + "\n"}})
+            if (const auto written = write_file_atomically(folder / name, content); !written)
+                return complain(exit_bad_input, written.error());
+    }
+    if (o.as_json) {
+        std::cout << report.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+    } else {
+        if (o.folder.empty()) std::cout << made->source;
+        for (const json& k : report["kernels"]) {
+            std::string nodes;
+            for (const json& n : k["nodes"]) nodes += (nodes.empty() ? "" : ", ") + n.get<std::string>();
+            fmt::print("{}: {} ({}; {})\n", k["kernel"].get<std::string>(), k["verdict"].get<std::string>(), k["family"].get<std::string>(),
+                       printable(nodes));
+            if (k["verdict"] != "proved") fmt::print("  {}\n", printable_lines(k.value("why", "")));
+        }
+        if (o.emulate) fmt::print("emulated: {}\n", printable(report["emulated"].dump()));
+    }
+    const bool wrong = o.emulate && (report["emulated"].contains("fault") || report["emulated"].value("worst", 0.0) > 0.02);
+    return wrong ? exit_kernel_wrong : report["proved"].get<bool>() || !o.strict ? exit_fine : exit_not_proved;
+}
+
+}  // namespace
+
+std::function<int()> declare_generate(CLI::App& app) {
+    auto o = std::make_shared<Options>();
+    app.add_option("graph", o->file, "a graph in JSON (docs/graph.md)")->required();
+    app.add_option("-o,--output", o->folder, "folder for kernels.py, plan.json and report.json; left out, the kernels are printed");
+    app.add_flag("--strict", o->strict, "a kernel that is not proved is an error (exit status 3)");
+    app.add_option("--tf32", o->tf32, "whose f32 operands are rounded to tf32, as the reference does: conv, all or none")
+        ->check(CLI::IsMember({"conv", "all", "none"}))
+        ->capture_default_str();
+    app.add_flag("--emulate", o->emulate,
+                 "also run the launches on the emulator with random inputs and compare with the graph in fp64 (small sizes)");
+    app.add_option("--seed", o->seed, "of those inputs")->capture_default_str();
+    app.add_option("--limit-seconds", o->seconds, "processor time for the proof of one kernel")
+        ->check(positive_number())
+        ->capture_default_str();
+    app.add_option("--jobs", o->jobs, "proofs side by side")->check(CLI::Range(1, 64))->capture_default_str();
+    app.add_flag("--json", o->as_json, "print the report as JSON");
+    app.footer(
+        "Exit status: 0 generated (with --strict: and everything proved), 1 the emulator finds a fault or a wrong value, 2 a graph that "
+        "cannot be taken, 3 not proved, 70 our bug.\n"
+        "Example: tilewright generate tests/graph/conv_relu.json -o out --emulate");
+    return [o] { return run(*o); };
+}
+
+}  // namespace tw::cli

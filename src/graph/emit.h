@@ -1,0 +1,28 @@
+// From a group to the text of a kernel in the language, with what it computes.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/group.h"
+
+namespace tw::graph {
+
+struct Argument {
+    int primitive = -1;  // what is stored there
+    Shape dims, strides;
+    std::string name, dtype;
+    bool output = false, zeroed = false;
+    std::int64_t range = 0;  // of an index tensor: 0 <= element < range
+};
+
+struct KernelText {
+    std::string name, text, family;
+    std::vector<Argument> arguments;
+    std::vector<std::string> nodes;  // of the graph, that it computes
+};
+
+Result<KernelText> write_kernel(const Primitives& primitives, Group group, const std::string& name);
+
+}  // namespace tw::graph

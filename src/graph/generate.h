@@ -1,0 +1,20 @@
+// A graph to kernels and the list of launches that computes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/emit.h"
+#include "graph/graph.h"
+
+namespace tw::graph {
+
+struct Generated {
+    std::string source;               // the kernel file
+    std::vector<KernelText> kernels;  // in the order of their launches
+    nlohmann::json plan;              // docs/graph.md, "The plan"
+};
+
+Result<Generated> generate(const Graph& graph, const Precision& precision = {});
+
+}  // namespace tw::graph

@@ -1,0 +1,56 @@
+// A graph of tensor operators, as a front end writes it (docs/graph.md), and its reading from JSON.
+//
+// The text is untrusted: everything that the later stages rely on is checked here, with the node's name in the message.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/expected.h"
+
+namespace tw::graph {
+
+using Shape = std::vector<std::int64_t>;
+
+struct Problem {
+    std::string where;  // a node's or a field's name
+    std::string what;
+    std::string help;
+    int store = -1;  // generation: with this primitive in memory it would work
+};
+template <class T>
+using Result = Expected<T, Problem>;
+
+std::int64_t count_of(const Shape& shape);
+std::string text_of(const Shape& shape);
+
+struct Operand {
+    int node = -1;  // of Graph::nodes; -1: the number
+    double number = 0;
+};
+
+enum class Role { input, parameter, operation };
+
+struct Node {
+    std::string name, op;  // op: empty for inputs and parameters
+    Role role = Role::operation;
+    std::vector<Operand> in;
+    nlohmann::json attributes;
+    Shape shape;
+    std::string dtype;
+};
+
+struct Graph {
+    std::string name;
+    std::vector<Node> nodes;  // inputs, parameters, then operations in an order in which each uses earlier ones only
+    std::vector<int> outputs;
+};
+
+constexpr std::size_t kMostNodes = 4096;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+
+Result<Graph> read_graph(const std::string& text);
+
+}  // namespace tw::graph

@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/input.h"
+#include "graph/graph.h"
+
+namespace tw::graph {
+
+using nlohmann::json;
+
+std::int64_t count_of(const Shape& shape) {
+    std::int64_t n = 1;
+    for (const std::int64_t d : shape) n *= d;
+    return n;
+}
+
+std::string text_of(const Shape& shape) {
+    std::string out = "(";
+    for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
+    return out + ")";
+}
+
+namespace {
+
+Unexpected<Problem> refuse(std::string where, std::string what, std::string help = "docs/graph.md has the format") {
+    return Unexpected<Problem>{Problem{std::move(where), std::move(what), std::move(help)}};
+}
+
+Result<Shape> read_shape(const json& object, const std::string& where) {
+    const json dims = part_in(object, "shape", json::array());
+    if (!object.contains("shape") || !object["shape"].is_array())
+        return refuse(where, "has no `shape`", "write a list of whole numbers, [] for a single number");
+    if (dims.size() > 8) return refuse(where, "has more than 8 dimensions");
+    Shape shape;
+    double elements = 1;
+    for (const json& d : dims) {
+        if (!d.is_number_integer() || d.get<double>() < 1 || d.get<double>() > 1e12)
+            return refuse(where, "has a dimension that is no positive whole number", "sizes are concrete: import with example inputs");
+        shape.push_back(d.get<std::int64_t>());
+        elements *= static_cast<double>(shape.back());
+        if (elements > static_cast<double>(kMostElements)) return refuse(where, "has more than 2^40 elements");
+    }
+    return shape;
+}
+
+const std::set<std::string>& dtypes() {
+    static const std::set<std::string> known = {"f32", "f16", "bf16", "i32", "i64", "bool"};
+    return known;
+}
+
+Result<Node> read_value(const json& object, const std::string& list) {
+    Node node;
+    node.name = text_in(object, "name");
+    if (node.name.empty() || node.name.size() > 200) return refuse(list, "has an entry without a `name`");
+    auto shape = read_shape(object, node.name);
+    if (!shape) return Unexpected<Problem>{shape.error()};
+    node.shape = *shape;
+    node.dtype = text_in(object, "dtype");
+    if (!dtypes().contains(node.dtype))
+        return refuse(node.name, fmt::format("has the type '{}'", node.dtype), "types are f32, f16, bf16, i32, i64 and bool");
+    return node;
+}
+
+}  // namespace
+
+Result<Graph> read_graph(const std::string& text) {
+    const json whole = parse_json(text);
+    if (!whole.is_object()) return refuse("the file", "is no JSON object");
+    if (text_in(whole, "format") != "tilewright-graph") return refuse("format", "is not \"tilewright-graph\"");
+    if (number_in(whole, "version") != 1) return refuse("version", "is not 1");
+    Graph graph;
+    graph.name = text_in(whole, "name", "graph");
+    std::map<std::string, int> known;
+    const auto add = [&](Node node) -> bool {
+        if (!known.emplace(node.name, static_cast<int>(graph.nodes.size())).second) return false;
+        graph.nodes.push_back(std::move(node));
+        return true;
+    };
+    for (const char* list : {"inputs", "parameters", "nodes"}) {
+        const json entries = part_in(whole, list, json::array());
+        if (entries.size() + graph.nodes.size() > kMostNodes) return refuse(list, fmt::format("has more than {} entries", kMostNodes));
+        for (const json& entry : entries) {
+            auto node = read_value(entry, list);
+            if (!node) return Unexpected<Problem>{node.error()};
+            node->role = list[0] == 'i' ? Role::input : list[0] == 'p' ? Role::parameter : Role::operation;
+            if (node->role == Role::operation) {
+                node->op = text_in(entry, "op");
+                if (node->op.empty()) return refuse(node->name, "has no `op`");
+                node->attributes = part_in(entry, "attributes", json::object());
+                const json in = part_in(entry, "inputs", json::array());
+                if (in.size() > 64) return refuse(node->name, "has more than 64 inputs");
+                for (const json& value : in) {
+                    if (value.is_number()) {
+                        node->in.push_back({-1, value.get<double>()});
+                    } else if (value.is_string() && known.contains(value.get<std::string>())) {
+                        node->in.push_back({known.at(value.get<std::string>()), 0});
+                    } else {
+                        return refuse(node->name, fmt::format("uses {}, which is no earlier name", value.dump().substr(0, 60)),
+                                      "inputs are names of earlier values, or numbers");
+                    }
+                }
+            }
+            const std::string name = node->name;
+            if (!add(std::move(*node))) return refuse(name, "is defined twice");
+        }
+    }
+    const json outputs = part_in(whole, "outputs", json::array());
+    for (const json& value : outputs) {
+        if (!value.is_string() || !known.contains(value.get<std::string>()))
+            return refuse("outputs", fmt::format("names {}, which does not exist", value.dump().substr(0, 60)));
+        graph.outputs.push_back(known.at(value.get<std::string>()));
+    }
+    if (graph.outputs.empty()) return refuse("outputs", "is empty");
+    return graph;
+}
+
+}  // namespace tw::graph

@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include "graph/operators.h"
+
+namespace tw::graph {
+
+namespace {
+
+int softplus(Builder& b, int x) {
+    // max(x, 0) + log(1 + e^-|x|): no exponential of a large number.
+    return b.call("add", b.call("max", x, 0.0), b.call("log", b.call("add", 1.0, b.call("exp", b.call("neg", b.call("abs", x))))));
+}
+
+int clamp(Builder& b, int x, double low, double high) { return b.call("min", b.call("max", x, low), high); }
+
+int gelu(Call& c) {
+    Builder& b = c.b;
+    const int x = c.real(0);
+    if (c.flag("tanh", false)) {
+        const int cube = b.call("mul", b.call("mul", x, x), x);
+        const int inner = b.call("mul", 0.7978845608028654, b.call("add", x, b.call("mul", 0.044715, cube)));
+        return b.call("mul", b.call("mul", 0.5, x), b.call("add", 1.0, b.call("tanh", inner)));
+    }
+    return b.call("mul", b.call("mul", 0.5, x), b.call("add", 1.0, b.call("erf", b.call("mul", x, 0.7071067811865476))));
+}
+
+int elu(Call& c) {
+    Builder& b = c.b;
+    const int x = c.real(0);
+    const int below = b.call("mul", c.number("alpha", 1.0), b.call("sub", b.call("exp", b.call("min", x, 0.0)), 1.0));
+    return b.call("mul", c.number("scale", 1.0), b.where(b.call("gt", x, 0.0), x, below));
+}
+
+int power(Call& c) {
+    Builder& b = c.b;
+    const int x = c.real(0), y = c.real(1);
+    if (b.at(y).kind == Kind::number) {
+        const double e = b.at(y).value;
+        if (e == 2) return b.call("mul", x, x);
+        if (e == 3) return b.call("mul", b.call("mul", x, x), x);
+        if (e == 0.5) return b.call("sqrt", x);
+        if (e == 1) return x;
+        if (e == -1) return b.call("div", 1.0, x);
+    }
+    return b.call("pow", x, y);
+}
+
+void add_activations(Operators& t) {
+    t["relu"] = [](Call& c) { return c.b.call("max", c.real(0), 0.0); };
+    t["leaky_relu"] = [](Call& c) {
+        const int x = c.real(0);
+        return c.b.where(c.b.call("gt", x, 0.0), x, c.b.call("mul", x, c.number("negative_slope", 0.01)));
+    };
+    t["gelu"] = gelu;
+    t["elu"] = elu;
+    t["selu"] = [](Call& c) {
+        Builder& b = c.b;
+        const int x = c.real(0);
+        const int below = b.call("mul", 1.6732632423543772, b.call("sub", b.call("exp", b.call("min", x, 0.0)), 1.0));
+        return b.call("mul", 1.0507009873554805, b.where(b.call("gt", x, 0.0), x, below));
+    };
+    t["silu"] = [](Call& c) {
+        const int x = c.real(0);
+        return c.b.call("mul", x, c.b.call("sigmoid", x));
+    };
+    t["softplus"] = [](Call& c) {
+        const double beta = c.number("beta", 1.0);
+        if (beta == 1.0) return softplus(c.b, c.real(0));
+        return c.b.call("div", softplus(c.b, c.b.call("mul", c.real(0), beta)), beta);
+    };
+    t["mish"] = [](Call& c) {
+        const int x = c.real(0);
+        return c.b.call("mul", x, c.b.call("tanh", softplus(c.b, x)));
+    };
+    t["hardtanh"] = [](Call& c) { return clamp(c.b, c.real(0), c.number("min", -1.0), c.number("max", 1.0)); };
+    t["hardsigmoid"] = [](Call& c) { return c.b.call("div", clamp(c.b, c.b.call("add", c.real(0), 3.0), 0.0, 6.0), 6.0); };
+    t["hardswish"] = [](Call& c) {
+        const int x = c.real(0);
+        return c.b.call("div", c.b.call("mul", x, clamp(c.b, c.b.call("add", x, 3.0), 0.0, 6.0)), 6.0);
+    };
+    t["clamp"] = [](Call& c) {
+        int x = c.real(0);
+        if (c.node.attributes.contains("min")) x = c.b.call("max", x, c.number("min", 0));
+        if (c.node.attributes.contains("max")) x = c.b.call("min", x, c.number("max", 0));
+        return x;
+    };
+}
+
+}  // namespace
+
+void add_pointwise(Operators& t) {
+    for (const char* fn : {"exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "abs", "neg", "floor", "ceil", "sin", "cos"})
+        t[fn] = [fn](Call& c) { return c.b.call(fn, c.real(0)); };
+    const std::pair<const char*, const char*> two[] = {{"add", "add"},     {"sub", "sub"},     {"mul", "mul"}, {"div", "div"},
+                                                       {"minimum", "min"}, {"maximum", "max"}, {"lt", "lt"},   {"le", "le"},
+                                                       {"gt", "gt"},       {"ge", "ge"},       {"eq", "eq"},   {"ne", "ne"}};
+    for (const auto& [op, fn] : two) t[op] = [fn = std::string(fn)](Call& c) { return c.b.call(fn, c.real(0), c.real(1)); };
+    t["pow"] = power;
+    t["reciprocal"] = [](Call& c) { return c.b.call("div", 1.0, c.real(0)); };
+    t["square"] = [](Call& c) {
+        const int x = c.real(0);
+        return c.b.call("mul", x, x);
+    };
+    t["log1p"] = [](Call& c) { return c.b.call("log", c.b.call("add", 1.0, c.real(0))); };
+    t["logical_and"] = [](Call& c) { return c.b.call("and", c.b.cast(c.in(0), "bool"), c.b.cast(c.in(1), "bool")); };
+    t["logical_or"] = [](Call& c) { return c.b.call("or", c.b.cast(c.in(0), "bool"), c.b.cast(c.in(1), "bool")); };
+    t["logical_not"] = [](Call& c) { return c.b.call("not", c.b.cast(c.in(0), "bool")); };
+    t["where"] = [](Call& c) { return c.b.where(c.b.cast(c.in(0), "bool"), c.real(1), c.real(2)); };
+    t["copy"] = [](Call& c) { return c.in(0); };
+    t["cast"] = [](Call& c) { return c.b.cast(c.in(0), c.node.dtype); };
+    t["full"] = [](Call& c) { return c.b.broadcast(c.b.number(c.number("value", 0)), c.node.shape); };
+    for (const char* fn : {"triu", "tril"}) {
+        t[fn] = [fn](Call& c) {
+            const int x = c.real(0);
+            if (c.b.shape(x).size() < 2) return c.fail("a triangle is of two dimensions or more");
+            const int id = c.b.call(fn, x);
+            c.b.out.list[static_cast<std::size_t>(id)].value = static_cast<double>(c.integer("diagonal", 0));
+            return id;
+        };
+    }
+    add_activations(t);
+}
+
+}  // namespace tw::graph

@@ -1,0 +1,294 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/operators.h"
+
+namespace tw::graph {
+
+namespace {
+
+Shape but_last(const Shape& s, std::size_t n) { return Shape(s.begin(), s.end() - static_cast<std::ptrdiff_t>(n)); }
+
+// Two operands of the same narrow type go to the matrix unit as they are; others are f32.
+std::pair<int, int> pair_of(Call& c, int a, int b) {
+    const std::string& x = c.b.at(a).dtype;
+    if ((x == "f16" || x == "bf16") && x == c.b.at(b).dtype) return {a, b};
+    return {c.b.cast(a, "f32"), c.b.cast(b, "f32")};
+}
+
+// One of the two is a vector: products and a sum, in f32.
+int vector_product(Call& c, int a, int b) {
+    Builder& w = c.b;
+    a = w.cast(a, "f32");
+    b = w.cast(b, "f32");
+    const bool column = w.shape(b).back() == 1;
+    const auto swap = [&](int x) {
+        Shape s = w.shape(x);
+        std::swap(s[s.size() - 1], s[s.size() - 2]);  // one of them is 1: the same elements in the same order
+        return w.reshape(x, s);
+    };
+    const auto rank = static_cast<std::int64_t>(std::max(w.shape(a).size(), w.shape(b).size()));
+    return column ? w.reduce("sum", w.call("mul", a, swap(b)), {rank - 1}) : w.reduce("sum", w.call("mul", swap(a), b), {rank - 2});
+}
+
+// (..., m, k) times (..., k, n); leading dimensions broadcast. Rows of a matrix times a common one are one long matrix.
+int product(Call& c, int a, int b) {
+    Builder& w = c.b;
+    const Shape sa = w.shape(a), sb = w.shape(b);
+    if (sa.size() < 2 || sb.size() < 2 || sa.back() != sb[sb.size() - 2])
+        return c.fail(fmt::format("cannot multiply {} and {}", text_of(sa), text_of(sb)));
+    std::tie(a, b) = pair_of(c, a, b);
+    const std::int64_t k = sa.back(), n = sb.back();
+    if (n == 1 || sa[sa.size() - 2] == 1) return vector_product(c, a, b);
+    Shape la = but_last(sa, 2), lb = but_last(sb, 2);
+    Primitive p;
+    p.kind = Kind::matmul;
+    p.tf32 = c.precision.matmul_tf32;
+    Shape result;
+    if (count_of(lb) == 1) {
+        const std::int64_t m = count_of(sa) / k;
+        p.in = {w.reshape(a, {1, m, k}), w.reshape(b, {1, k, n})};
+        p.shape = {1, m, n};
+        result = la.size() >= lb.size() ? la : lb;
+    } else {
+        if (la != lb) {
+            if (count_of(la) != 1)
+                return c.fail(fmt::format("the leading dimensions of {} and {} differ", text_of(sa), text_of(sb)),
+                              "make them equal with `expand`, or leave one out");
+            la = lb;
+            Shape wide = lb;
+            wide.insert(wide.end(), {sa[sa.size() - 2], k});
+            a = w.broadcast(a, wide);
+        }
+        const std::int64_t batch = count_of(lb), m = sa[sa.size() - 2];
+        p.in = {w.reshape(a, {batch, m, k}), w.reshape(b, {batch, k, n})};
+        p.shape = {batch, m, n};
+        result = lb;
+    }
+    result.insert(result.end(), {sa[sa.size() - 2], n});
+    return w.reshape(w.add(std::move(p)), result);
+}
+
+int swap_last(Builder& b, int x) {
+    Shape order;
+    for (std::size_t d = 0; d < b.shape(x).size(); ++d) order.push_back(static_cast<std::int64_t>(d));
+    if (order.size() >= 2) std::swap(order[order.size() - 1], order[order.size() - 2]);
+    return b.permute(x, order);
+}
+
+int matmul(Call& c) {
+    Builder& b = c.b;
+    int x = c.in(0), y = c.in(1);
+    const bool row = b.shape(x).size() == 1, column = b.shape(y).size() == 1;
+    if (row) x = b.reshape(x, {1, b.shape(x)[0]});
+    if (column) y = b.reshape(y, {b.shape(y)[0], 1});
+    int z = product(c, x, y);
+    if (c.failed) return z;
+    const auto rank = static_cast<std::int64_t>(b.shape(z).size());
+    if (column) z = b.drop(z, {rank - 1});
+    if (row) z = b.drop(z, {column ? rank - 2 : rank - 2});
+    return z;
+}
+
+int linear(Call& c) {
+    Builder& b = c.b;
+    const int x = c.in(0), w = c.in(1);
+    if (b.shape(w).size() != 2) return c.fail("the weight has two dimensions, (out, in)");
+    int z = product(c, b.shape(x).size() == 1 ? b.reshape(x, {1, b.shape(x)[0]}) : x, b.permute(w, {1, 0}));
+    if (c.failed) return z;
+    if (c.has(2)) z = b.call("add", z, c.real(2));
+    return b.shape(x).size() == 1 ? b.drop(z, {0}) : z;
+}
+
+// Reads stride, padding, dilation and works out the positions; false: noted.
+bool read_window(Call& c, Window& w, std::size_t dims, bool pooling) {
+    w.stride = c.integers("stride", dims, 1);
+    w.padding = c.integers("padding", dims, 0);
+    w.dilation = c.integers("dilation", dims, 1);
+    const Shape extra = c.integers("output_padding", dims, 0);
+    const bool ceil = pooling && c.flag("ceil_mode", false);
+    if (w.taps() > 4096) {
+        c.fail("a window of more than 4096 taps");
+        return false;
+    }
+    for (std::size_t d = 0; d < dims; ++d) {
+        if (w.stride[d] < 1 || w.dilation[d] < 1 || w.padding[d] < 0 || w.kernel[d] < 1 || w.stride[d] > 65536 || w.dilation[d] > 65536 ||
+            w.padding[d] > 65536 || extra[d] < 0 || extra[d] > 65536) {
+            c.fail("stride, dilation and kernel are at least 1, padding at least 0");
+            return false;
+        }
+        const std::int64_t reach = w.dilation[d] * (w.kernel[d] - 1) + 1;
+        std::int64_t out = w.transposed ? (w.in[d] - 1) * w.stride[d] - 2 * w.padding[d] + reach + extra[d]
+                                        : (w.in[d] + 2 * w.padding[d] - reach + (ceil ? w.stride[d] - 1 : 0)) / w.stride[d] + 1;
+        if (!w.transposed && w.in[d] + 2 * w.padding[d] < reach) out = 0;
+        if (ceil && out > 0 && (out - 1) * w.stride[d] >= w.in[d] + w.padding[d]) --out;
+        if (out < 1) {
+            c.fail("the window is larger than the padded input");
+            return false;
+        }
+        w.out.push_back(out);
+    }
+    return true;
+}
+
+int conv(Call& c) {
+    Builder& b = c.b;
+    const int x = c.real(0), k = c.real(1);
+    const Shape sx = b.shape(x), sk = b.shape(k);
+    const std::int64_t groups = c.integer("groups", 1);
+    if (sx.size() < 3 || sx.size() > 5 || sk.size() != sx.size())
+        return c.fail("takes (n, channels, 1 to 3 dimensions) and a kernel of as many dimensions");
+    Primitive p;
+    Window& w = p.window;
+    w.transposed = c.flag("transposed", false);
+    w.in.assign(sx.begin() + 2, sx.end());
+    w.kernel.assign(sk.begin() + 2, sk.end());
+    if (groups < 1 || sx[1] % groups != 0) return c.fail("the channels are not a multiple of the groups");
+    const std::int64_t channels = sx[1] / groups;
+    const std::int64_t outs = w.transposed ? sk[1] : sk[0] / groups;
+    if ((w.transposed ? sk[0] != sx[1] : sk[1] != channels || sk[0] % groups != 0))
+        return c.fail(fmt::format("a kernel {} does not fit {} with {} groups", text_of(sk), text_of(sx), groups));
+    if (!read_window(c, w, sx.size() - 2, false)) return 0;
+    const std::int64_t in = count_of(w.in), out = count_of(w.out);
+    p.shape = {sx[0], groups, outs, out};
+    Shape kernel = {groups, w.transposed ? channels : outs, w.transposed ? outs : channels};
+    kernel.insert(kernel.end(), w.kernel.begin(), w.kernel.end());
+    // Few results for each input element: no work for the matrix unit. One channel for each group is exact in the reference too.
+    const bool direct = channels == 1 || outs < 8;
+    p.kind = direct ? Kind::window : Kind::conv;
+    if (direct) p.fn = "dot";
+    p.tf32 = c.precision.conv_tf32 && channels > 1;
+    p.in = {b.reshape(x, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
+    Shape result = {sx[0], groups * outs};
+    result.insert(result.end(), w.out.begin(), w.out.end());
+    int y = b.reshape(b.add(std::move(p)), result);
+    if (c.has(2)) {
+        Shape channel(result.size(), 1);
+        channel[1] = groups * outs;
+        y = b.call("add", y, b.reshape(c.real(2), channel));
+    }
+    return y;
+}
+
+int pool(Call& c, const char* fn) {
+    Builder& b = c.b;
+    const int x = c.real(0);
+    const Shape s = b.shape(x);
+    const auto dims = static_cast<std::size_t>(c.integer("dims", 2));
+    if (dims < 1 || dims > 3 || s.size() <= dims) return c.fail("`dims` is 1 to 3, and fewer than the tensor has");
+    Primitive p;
+    p.kind = Kind::window;
+    p.fn = fn;
+    Window& w = p.window;
+    w.in.assign(s.end() - static_cast<std::ptrdiff_t>(dims), s.end());
+    w.kernel = c.integers("kernel", dims, 1);
+    for (const std::int64_t k : w.kernel)
+        if (k < 1 || k > 4096) return c.fail("a kernel has 1 to 4096 taps in each dimension");
+    if (!read_window(c, w, dims, true)) return 0;
+    const bool average = p.fn == "sum";
+    const bool padded = std::any_of(w.padding.begin(), w.padding.end(), [](std::int64_t v) { return v != 0; });
+    if (average && (c.flag("ceil_mode", false) || (padded && !c.flag("count_include_pad", true))))
+        return c.fail("averages with ceil_mode, or that leave padding out of the count, are not supported");
+    const std::int64_t outer = count_of(but_last(s, dims)), taps = w.taps();
+    p.in = {b.reshape(x, {outer, count_of(w.in)})};
+    p.shape = {outer, count_of(w.out)};
+    Shape result = but_last(s, dims);
+    result.insert(result.end(), w.out.begin(), w.out.end());
+    int y = b.add(std::move(p));
+    if (average) y = b.call("div", y, static_cast<double>(taps));
+    return b.reshape(y, result);
+}
+
+int adaptive(Call& c) {
+    Builder& b = c.b;
+    const int x = c.real(0);
+    const Shape s = b.shape(x);
+    const auto dims = static_cast<std::size_t>(c.integer("dims", 2));
+    if (dims < 1 || dims > 3 || s.size() <= dims) return c.fail("`dims` is 1 to 3, and fewer than the tensor has");
+    const Shape to = c.integers("size", dims, 1);
+    // Equal windows that do not meet: the dimension is cut in two, and the second half averaged.
+    Shape cut = but_last(s, dims), axes, result = cut;
+    double n = 1;
+    for (std::size_t d = 0; d < dims; ++d) {
+        const std::int64_t extent = s[s.size() - dims + d];
+        if (to[d] < 1 || extent % to[d] != 0) return c.fail("the output's extents divide the input's");
+        cut.push_back(to[d]);
+        axes.push_back(static_cast<std::int64_t>(cut.size()));
+        cut.push_back(extent / to[d]);
+        result.push_back(to[d]);
+        n *= static_cast<double>(extent / to[d]);
+    }
+    if (cut.size() > 8) return c.fail("too many dimensions");
+    const int total = b.reduce("sum", b.reshape(x, cut), axes);
+    return b.reshape(n == 1 ? total : b.call("div", total, n), result);
+}
+
+int attention(Call& c) {
+    Builder& b = c.b;
+    const int q = c.in(0), k = c.in(1), v = c.in(2);
+    if (b.shape(q).size() < 2 || b.shape(q).size() != b.shape(k).size()) return c.fail("takes queries, keys and values of one rank");
+    const double scale = c.number("scale", 1.0 / std::sqrt(static_cast<double>(b.shape(q).back())));
+    const std::string narrow = b.at(q).dtype;
+    int s = product(c, q, swap_last(b, k));
+    if (c.failed) return s;
+    s = b.call("mul", s, scale);
+    const Shape shape = b.shape(s);
+    const Shape axes = {static_cast<std::int64_t>(shape.size()) - 1};
+    if (c.has(3)) {
+        const int mask = c.in(3);
+        s = b.at(mask).dtype == "bool" ? b.where(mask, s, b.number(-INFINITY)) : b.call("add", s, c.real(3));
+    }
+    if (c.flag("causal", false)) {
+        const int id = b.call("causal", s);
+        s = id;
+    }
+    const int e = b.call("exp", b.call("sub", s, b.reduce("max", s, axes)));
+    int p = b.call("div", e, b.reduce("sum", e, axes));
+    if (narrow != "f32") p = b.cast(p, narrow);
+    return product(c, p, v);
+}
+
+}  // namespace
+
+void add_products(Operators& t) {
+    t["matmul"] = matmul;
+    t["linear"] = linear;
+    t["conv"] = conv;
+    t["max_pool"] = [](Call& c) { return pool(c, "max"); };
+    t["avg_pool"] = [](Call& c) { return pool(c, "sum"); };
+    t["adaptive_avg_pool"] = adaptive;
+    t["attention"] = attention;
+}
+
+void add_views(Operators& t) {
+    t["reshape"] = [](Call& c) { return c.b.reshape(c.in(0), c.node.shape); };
+    t["permute"] = [](Call& c) {
+        const int x = c.in(0);
+        const std::size_t rank = c.b.shape(x).size();
+        Shape order = c.integers("order", rank, 0);
+        for (std::int64_t& a : order) a += a < 0 ? static_cast<std::int64_t>(rank) : 0;
+        Shape sorted = order;
+        std::sort(sorted.begin(), sorted.end());
+        for (std::size_t d = 0; d < rank; ++d)
+            if (sorted[d] != static_cast<std::int64_t>(d)) return c.fail("`order` names each dimension once");
+        return c.b.permute(x, order);
+    };
+    t["expand"] = [](Call& c) {
+        const int x = c.in(0);
+        const Shape& s = c.b.shape(x);
+        bool fits = s.size() <= c.node.shape.size();
+        for (std::size_t d = 0; fits && d < s.size(); ++d) fits = s[d] == 1 || s[d] == c.node.shape[c.node.shape.size() - s.size() + d];
+        return fits ? c.b.broadcast(x, c.node.shape) : c.fail("does not broadcast to its shape");
+    };
+    t["slice"] = [](Call& c) {
+        const int x = c.in(0);
+        const Shape starts = c.integers("starts", c.b.shape(x).size(), 0);
+        bool fits = c.node.shape.size() == starts.size();
+        for (std::size_t d = 0; fits && d < starts.size(); ++d) fits = starts[d] >= 0 && starts[d] + c.node.shape[d] <= c.b.shape(x)[d];
+        return fits ? c.b.slice(x, starts, c.node.shape) : c.fail("the slice is not inside its input");
+    };
+}
+
+}  // namespace tw::graph

@@ -1,0 +1,52 @@
+// The small set of operators that kernels are made of. Every operator of a graph is written in them (primitives.cpp, primitives_*.cpp).
+//
+// A pointwise operation has operands of its own rank whose dimensions are its own or 1. A reduction keeps its dimensions, with extent 1.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace tw::graph {
+
+enum class Kind { leaf, number, pointwise, reshape, permute, slice, reduce, matmul, conv, window, scan, arg, pick };
+
+// A window over flattened positions: output position (o_1 ... o_d) and tap (t_1 ... t_d) meet input position o * stride + t * dilation -
+// padding in each dimension; transposed: (o + padding - t * dilation) / stride, where that is whole.
+struct Window {
+    Shape in, out, kernel, stride, padding, dilation;
+    bool transposed = false;
+    std::int64_t taps() const { return count_of(kernel); }
+};
+
+struct Primitive {
+    Kind kind = Kind::leaf;
+    std::string fn;  // pointwise: add, exp, where, ...; reduce, window: sum, max, min, prod (window: dot); arg: max, min; scan: sum, prod
+    std::vector<int> in;  // matmul: (b, m, k), (b, k, n); conv and window dot: (b, g, c, s), (g, o, c, taps...), transposed (g, c, o,
+                          // taps...); other windows: (outer, s)
+    Shape shape;
+    std::string dtype = "f32";
+    double value = 0;  // number; tri: the diagonal
+    Shape axes;        // reduce, scan, arg: axes; permute: the order; slice: the starts
+    Window window;
+    bool reverse = false, exclusive = false;  // scan
+    bool tf32 = false;                        // conv, matmul: operands are rounded to tf32, as the reference does
+    std::string from;                         // the graph's node
+};
+
+struct Primitives {
+    std::vector<Primitive> list;
+    std::vector<int> outputs;  // of list, one for each output of the graph
+    std::vector<int> leaves;   // of list, by node of the graph (-1: not used)
+};
+
+struct Precision {
+    bool conv_tf32 = true;     // convolutions round operands to tf32 (the default of the reference on GPUs); off: 3xTF32
+    bool matmul_tf32 = false;  // products too
+};
+
+Result<Primitives> to_primitives(const Graph& graph, const Precision& precision);
+
+}  // namespace tw::graph

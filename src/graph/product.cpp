@@ -1,0 +1,263 @@
+// Products and convolutions on the matrix unit: tiles through shared memory, what follows them in the same kernel.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/window.h"
+
+namespace tw::graph {
+
+namespace {
+
+struct Side {
+    std::string name;     // of the parameter
+    std::string shared;   // of the buffer
+    bool turned = false;  // k comes first in memory
+    std::string dtype;
+};
+
+class Product {
+public:
+    explicit Product(Writer& w) : w_(w), g_(w.g), v_(w.prim(w.g.anchor)), conv_(v_.kind == Kind::conv) {}
+
+    void write() {
+        w_.family = conv_ ? (v_.window.transposed ? "transposed convolution" : "convolution") : "product";
+        if (!arrange()) return;
+        choose();
+        describe();
+        if (w_.failed) return;
+        head();
+        conv_ ? conv_body() : matmul_body();
+        w_.set(g_.anchor, {"acc", 3U, false});
+        w_.store(w_.value(g_.root), parts_ > 1);
+    }
+    bool split() const { return parts_ > 1; }
+
+private:
+    // One atom for the rows of the result and one for its columns.
+    bool arrange() {
+        const auto& axes = g_.axes.at(g_.anchor);
+        std::set<int> ends;
+        for (const auto& axis : axes)
+            if (!axis.empty()) ends.insert({axis.back(), atom_before(g_, axis.front())});
+        join_atoms(g_, ends);
+        const std::size_t n = axes.size();
+        if (axes[n - 1].size() != 1 || axes[n - 2].size() != 1) {
+            w_.fail("what follows a product cuts its rows or columns", g_.root == g_.anchor ? -1 : g_.anchor);
+            return false;
+        }
+        m_ = axes[n - 2][0];
+        n_ = axes[n - 1][0];
+        for (std::size_t d = 0; d + 2 < n; ++d) {
+            std::string index = "0", name = "0";
+            for (const int a : axes[d]) {
+                const std::string own = fmt::format("b{}", outer_.size());
+                outer_.push_back({own, g_.size.at(a)});
+                w_.at[a] = own;
+                index = index == "0" ? own : fmt::format("({} * {} + {})", index, g_.size.at(a), own);
+                name = name == "0" ? w_.index_of(a) : fmt::format("({} * {} + {})", name, g_.size.at(a), w_.index_of(a));
+            }
+            index_.push_back(index);
+            name_.push_back(name);
+        }
+        return true;
+    }
+
+    void choose() {
+        const std::int64_t m = g_.size.at(m_), n = g_.size.at(n_);
+        const Shape& a = w_.prim(v_.in[0]).shape;
+        depth_ = conv_ ? a[2] : a[2];
+        const bool narrow_type = type() != "f32";
+        levels_ = 1;
+        if (conv_)
+            for (const std::int64_t k : v_.window.kernel) levels_ += k > 1 ? 1 : 0;
+        bm_ = m > 64 ? 128 : 64;
+        bn_ = n > 64 && levels_ == 1 ? 128 : 64;
+        bk_ = narrow_type ? 32 : depth_ <= 8 ? 8 : 16;
+        w_.threads = bm_ == 128 || bn_ == 128 ? 256 : 128;
+        warps_ = w_.threads == 128 ? "(2, 2)" : bm_ == 128 ? "(4, 2)" : "(2, 4)";
+        std::int64_t tiles = ((m + bm_ - 1) / bm_) * ((n + bn_ - 1) / bn_);
+        for (const GridAxis& axis : outer_) tiles *= axis.count;
+        const std::int64_t steps = (depth_ + bk_ - 1) / bk_;
+        if (!conv_ && tiles < 132 && steps >= 512) {
+            bool plain = true;
+            for (const int id : g_.members) plain = plain && (id == g_.anchor || w_.prim(id).kind == Kind::reshape);
+            if (!plain) return w_.fail("a long sum for few results", g_.anchor);
+            steps_ = std::max<std::int64_t>(64, steps * tiles / 528);
+            parts_ = (steps + steps_ - 1) / steps_;
+        }
+    }
+
+    const std::string& type() const { return w_.prim(g_.operands[0].base).dtype; }
+
+    // Declares an operand by its dimensions (view order given); the two tile dimensions come last, the contiguous one innermost.
+    Side side(const View& view, std::vector<std::size_t> outer, std::size_t row, std::size_t k, std::vector<std::size_t> inner,
+              const char* shared) {
+        Side s;
+        s.dtype = w_.prim(view.base).dtype;
+        s.shared = shared;
+        s.turned = view.dims[row].stride < view.dims[k].stride;
+        Argument a;
+        a.primitive = view.base;
+        a.dtype = s.dtype;
+        std::vector<std::size_t> order = std::move(outer);
+        order.push_back(s.turned ? k : row);
+        order.push_back(s.turned ? row : k);
+        order.insert(order.end(), inner.begin(), inner.end());
+        for (const std::size_t d : order) {
+            if (!view.dims[d].whole()) w_.fail("a product of a slice");
+            a.dims.push_back(view.dims[d].size);
+            a.strides.push_back(view.dims[d].stride);
+        }
+        s.name = w_.operand(a);
+        return s;
+    }
+
+    void describe() {
+        if (!conv_) {
+            const bool batched = g_.operands[0].dims[0].size > 1 || g_.operands[1].dims[0].size > 1;
+            const std::vector<std::size_t> outer = batched ? std::vector<std::size_t>{0} : std::vector<std::size_t>{};
+            a_ = side(g_.operands[0], outer, 1, 2, {}, "sa");
+            b_ = side(g_.operands[1], outer, 2, 1, {}, "sb");
+            batch_ = batched;
+            return;
+        }
+        std::vector<std::size_t> taps;
+        for (std::size_t d = 0; d < v_.window.kernel.size(); ++d) taps.push_back(3 + d);
+        a_ = v_.window.transposed ? side(g_.operands[1], {0}, 2, 1, taps, "sa") : side(g_.operands[1], {0}, 1, 2, taps, "sa");
+        Argument x;
+        x.primitive = g_.operands[0].base;
+        x.dtype = w_.prim(x.primitive).dtype;
+        for (const Dim& d : g_.operands[0].dims) {
+            if (!d.whole()) w_.fail("a convolution of a slice");
+            x.dims.push_back(d.size);
+            x.strides.push_back(d.stride);
+        }
+        b_.name = w_.operand(x);
+        b_.dtype = x.dtype;
+        b_.shared = "sb";
+        b_.turned = true;
+    }
+
+    void head() {
+        const std::int64_t m = g_.size.at(m_), n = g_.size.at(n_);
+        std::vector<GridAxis> grid = {{"j", (n + bn_ - 1) / bn_}, {"i", (m + bm_ - 1) / bm_}};
+        if (parts_ > 1) grid.push_back({"part", parts_});
+        grid.insert(grid.end(), outer_.begin(), outer_.end());
+        w_.grid(grid);
+        w_.tile = {{m_, fmt::format("i * {}", bm_), bm_}, {n_, fmt::format("j * {}", bn_), bn_}};
+        const int pad = type() == "f32" ? 4 : 8;
+        const auto buffer = [&](const Side& s, std::int64_t rows) {
+            const auto shape = s.turned ? fmt::format("({}, {})", bk_, rows) : fmt::format("({}, {})", rows, bk_);
+            w_.line(fmt::format("{} = tw.shared({}, {}, pad={})", s.shared, s.dtype, shape, s.turned ? 8 : pad));
+        };
+        buffer(a_, bm_);
+        buffer(b_, bn_);
+    }
+
+    std::string zeros() const { return fmt::format("tw.zeros(f32, ({}, {}), layout=tw.mma_c(warps={}))", bm_, bn_, warps_); }
+
+    std::string slice(const char* var, std::int64_t by) const { return fmt::format("{0} * {1} : {0} * {1} + {1}", var, by); }
+
+    // What is loaded goes through shared memory into the fragments of the matrix unit.
+    void multiply(const std::string& acc) {
+        w_.line("tw.sync()");
+        w_.line(fmt::format("tw.store({}, a)", a_.shared));
+        w_.line(fmt::format("tw.store({}, b)", b_.shared));
+        w_.line("tw.sync()");
+        const std::int64_t unit = type() == "f32" ? 8 : 16;
+        w_.open(fmt::format("for kk in tw.unroll({}):", bk_ / unit));
+        const auto part = [&](const Side& s) {
+            const std::string range = fmt::format("kk * {0} : kk * {0} + {0}", unit);
+            return s.turned ? fmt::format("{}[{}, :].T", s.shared, range) : fmt::format("{}[:, {}]", s.shared, range);
+        };
+        w_.line(fmt::format("fa = tw.load({}, layout=tw.mma_a())", part(a_)));
+        w_.line(fmt::format("fb = tw.load({}, layout=tw.mma_b())", part(b_)));
+        if (type() != "f32") {
+            w_.line(fmt::format("tw.mma({}, fa, fb)", acc));
+        } else if (v_.tf32) {
+            w_.line(fmt::format("tw.mma({}, fa.to(tf32), fb.to(tf32))", acc));
+        } else {
+            w_.line("ha = fa.to(tf32)");
+            w_.line("hb = fb.to(tf32)");
+            w_.line("la = (fa - ha.to(f32)).to(tf32)");
+            w_.line("lb = (fb - hb.to(f32)).to(tf32)");
+            w_.line(fmt::format("tw.mma({}, la, hb)", acc));
+            w_.line(fmt::format("tw.mma({}, ha, lb)", acc));
+            w_.line(fmt::format("tw.mma({}, ha, hb)", acc));
+        }
+        w_.close();
+    }
+
+    std::string term(const std::string& a, const std::string& b) const {
+        if (type() != "f32") return fmt::format("f32({}) * f32({})", a, b);
+        return v_.tf32 ? fmt::format("f32(tf32({})) * f32(tf32({}))", a, b) : fmt::format("{} * {}", a, b);
+    }
+
+    void matmul_body() {
+        const std::string before = batch_ ? index_[0] + ", " : "", left = batch_ ? name_[0] + ", " : "";
+        w_.line("acc = " + zeros());
+        const std::int64_t steps = (depth_ + bk_ - 1) / bk_;
+        if (parts_ > 1) w_.open(fmt::format("for k in tw.range(part * {0}, tw.min(part * {0} + {0}, {1})):", steps_, steps));
+        else w_.open(fmt::format("for k in tw.range({}):", steps));
+        const auto load = [&](const char* var, const Side& s, const char* block, std::int64_t rows) {
+            const std::string row = slice(block, rows), k = slice("k", bk_);
+            w_.line(fmt::format("{} = tw.load({}[{}{}, {}], fill=0.0)", var, s.name, before, s.turned ? k : row, s.turned ? row : k));
+        };
+        load("a", a_, "i", bm_);
+        load("b", b_, "j", bn_);
+        multiply("acc");
+        w_.close();
+        const auto element = [&](const Side& s, const std::string& row) {
+            return s.turned ? fmt::format("{}[{}k, {}]", s.name, left, row) : fmt::format("{}[{}{}, k]", s.name, left, row);
+        };
+        w_.anchor_equation = fmt::format("sum(k in 0:{}, {})", depth_, term(element(a_, w_.index_of(m_)), element(b_, w_.index_of(n_))));
+    }
+
+    void conv_body() {
+        Taps taps(w_, v_.window, "", zeros(), "{0} + {1}");
+        taps.positions(fmt::format("tw.arange({}) + j * {}", bn_, bn_));
+        taps.open();
+        const auto names = taps.tap_names();
+        std::string tap;
+        for (const std::string& t : names) tap += ", " + t;
+        w_.open(fmt::format("for c in tw.range({}):", (depth_ + bk_ - 1) / bk_));
+        w_.line(fmt::format("b = tw.load({}[{}, {}, {}, at], fill=0.0)", b_.name, index_[0], index_[1], slice("c", bk_)));
+        if (taps.masked()) w_.line("b = tw.where(inside[None, :], b, 0.0)");
+        const std::string row = slice("i", bm_), k = slice("c", bk_);
+        w_.line(fmt::format("a = tw.load({}[{}, {}, {}{}], fill=0.0)", a_.name, index_[1], a_.turned ? k : row, a_.turned ? row : k, tap));
+        multiply(taps.accumulator());
+        w_.close();
+        taps.close();
+        const Met met = meets(v_.window, w_.index_of(n_), names);
+        std::string x = fmt::format("{}[{}, {}, c, {}]", b_.name, name_[0], name_[1], met.position);
+        if (!met.inside.empty()) x = fmt::format("where({}, {}, 0)", met.inside, x);
+        const std::string o = w_.index_of(m_);
+        const std::string kernel = fmt::format("{}[{}, {}, {}{}]", a_.name, name_[1], a_.turned ? "c" : o, a_.turned ? o : "c", tap);
+        std::string equation = fmt::format("sum(c in 0:{}, {})", depth_, term(x, kernel));
+        for (std::size_t d = names.size(); d-- > 0;)
+            if (v_.window.kernel[d] > 1) equation = fmt::format("sum({} in 0:{}, {})", names[d], v_.window.kernel[d], equation);
+        w_.anchor_equation = equation;
+    }
+
+    Writer& w_;
+    Group& g_;
+    const Primitive& v_;
+    bool conv_, batch_ = false;
+    int m_ = -1, n_ = -1, levels_ = 1;
+    std::vector<GridAxis> outer_;
+    std::vector<std::string> index_, name_;  // of the outer dimensions
+    std::int64_t bm_ = 64, bn_ = 64, bk_ = 16, depth_ = 1, parts_ = 1, steps_ = 0;
+    std::string warps_;
+    Side a_, b_;
+};
+
+}  // namespace
+
+bool write_product(Writer& w) {
+    Product product(w);
+    product.write();
+    return product.split();
+}
+
+}  // namespace tw::graph

@@ -1,0 +1,44 @@
+// Index arithmetic of windows, for kernels and for `computes` alike.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/writer.h"
+
+namespace tw::graph {
+
+// The coordinates of the flat position `s` of an extent, outermost first: s // 12, s // 4 % 3, s % 4.
+std::vector<std::string> coordinates(const std::string& s, const Shape& extents);
+
+struct Met {
+    std::string position;  // flat, in the input
+    std::string inside;    // the condition that there is such an element; empty: always
+};
+// `computes`: where output position `s` and the taps `t` (one name for each dimension) meet the input.
+Met meets(const Window& w, const std::string& s, const std::vector<std::string>& taps);
+
+// Loops over the taps of a window, one accumulator for each level.
+class Taps {
+public:
+    Taps(Writer& writer, const Window& window, std::string shape, std::string identity, std::string combine);
+    // `tile`: the expression of the output positions. Names of the taps are p0, p1, ...
+    void positions(const std::string& tile);
+    // Opens the loops and defines `at` (the flat positions) and, where needed, `inside`.
+    void open();
+    void close();
+    const std::string& accumulator() const { return names_.back(); }  // of the innermost level
+    const std::string& result() const { return names_.front(); }
+    bool masked() const { return masked_; }
+    std::vector<std::string> tap_names() const;
+
+private:
+    Writer& w_;
+    const Window& window_;
+    std::string shape_, identity_, combine_;
+    std::vector<std::string> names_;
+    int loops_ = 0;
+    bool masked_ = false;
+};
+
+}  // namespace tw::graph

@@ -1,0 +1,103 @@
+// What all kernels share: parameters, the equation, index expressions, and the values of a group over a tile.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/emit.h"
+
+namespace tw::graph {
+
+std::string real_text(double value, bool kernel);  // a literal of kernels, or of `computes`
+std::int64_t power_of_two(std::int64_t n);         // at least n
+
+// An axis of the tile: it covers `extent` indices of an atom from `start` on.
+struct TileAxis {
+    int atom = -1;
+    std::string start;
+    std::int64_t extent = 1;
+};
+
+// A value in the kernel: which of the tile's axes it has (bit 0, bit 1), none for a number.
+struct Value {
+    std::string text;
+    unsigned axes = 0;
+    bool logical = false;
+};
+
+struct GridAxis {
+    std::string name;
+    std::int64_t count = 1;
+};
+
+class Writer {
+public:
+    Writer(const Primitives& p, Group& g, std::string name);
+
+    const Primitives& p;
+    Group& g;
+    std::vector<TileAxis> tile;
+    std::map<int, std::string> at;  // atoms with one index at a time: its expression
+    int threads = 256;
+    std::string target = "sm_90a", family;
+    std::map<int, std::string> rename;  // `computes`: other names of indices, while an equation under a fold of its own is written
+    std::string anchor_equation;        // `computes` of the anchor, over index_of of its atoms
+    Problem problem;
+    bool failed = false;
+
+    const Primitive& prim(int id) const { return p.list[static_cast<std::size_t>(id)]; }
+    void fail(std::string what, int store = -1);
+
+    // Text of the body.
+    void line(const std::string& text) { body_ += std::string(4 * static_cast<std::size_t>(depth_), ' ') + text + "\n"; }
+    void open(const std::string& text);
+    void close();
+    std::string fresh(const std::string& stem) { return stem + std::to_string(next_++); }
+    void grid(std::vector<GridAxis> axes);
+
+    // Values.
+    Value value(int id);
+    void set(int id, Value v) { cache_.back()[id] = std::move(v); }
+    std::string spread(const Value& v, unsigned axes) const;  // as an operand of a value that has these axes
+    std::string tile_shape(unsigned axes) const;
+    unsigned all_axes() const { return tile.size() == 2 ? 3U : tile.empty() ? 0U : 1U; }
+    std::string as_tile(const Value& v);  // spread over the whole tile
+    std::string load(const Read& read, const std::string& name, const std::string& dtype);
+    void store(const Value& v, bool atomic = false);
+    std::string mask(int axis);  // where a tile axis lies inside its atom; empty: everywhere
+    unsigned axes_of(const Read& read) const;
+
+    // Parameters and the equation.
+    std::string index_of(int atom) const;  // in `computes`
+    std::string parameter(const Read& read, const std::string& dtype, std::int64_t range = 0);
+    std::string operand(const Argument& argument);  // an operand of an anchor: its name
+    std::string equation_of(int id);
+    void forget_equations() { equations_.clear(); }
+    std::string left_side() const;
+
+    Result<KernelText> finish(bool zeroed = false);
+
+private:
+    Value pointwise(int id);
+    std::string name_for(int primitive);
+    std::string subscript(const Read& read, bool tiles) const;
+    std::string equation_index(const Read& read) const;
+    std::string pointwise_equation(int id);
+    int member_users(int id) const;
+
+    std::string name_, body_, lets_;
+    int depth_ = 1, next_ = 0;
+    std::vector<std::map<int, Value>> cache_;
+    std::vector<Argument> arguments_;
+    std::map<int, std::string> equations_;
+    std::set<int> named_;  // have a `let`
+};
+
+bool write_tiles(Writer& w);    // pointwise and reductions; true: the output is added to, and starts at zero
+bool write_product(Writer& w);  // matmul, conv; as above
+void write_window(Writer& w);
+void write_scan(Writer& w);
+void write_arg(Writer& w);
+
+}  // namespace tw::graph
