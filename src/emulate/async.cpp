@@ -63,6 +63,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
         return;
     }
     const int per_copy = std::max(1, op.bytes / size);
+    prepare_access(w, s, op.src, origin);
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         if (holds_a_copy(op.dist, t)) continue;
         for (int v = 0; v < table.values; ++v) {
@@ -93,7 +94,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
                 gathered = static_cast<std::int64_t>(group_of(w).fragments[at(op.src.gather_fragment)].values[at(t * rows.values + slot)]);
             }
             bool oob = false;
-            auto offset = global_offset(op.src, origin, limits, c, gathered, oob, s, w);
+            auto offset = global_offset(op.src, origin, limits, c, table.at(t, v - v % per_copy), gathered, oob, s, w);
             std::vector<std::uint8_t> bytes(at(size), op.whole_vectors ? 0xff : 0);  // anything: as a float, NaN
             if (offset) {
                 if (op.whole_vectors && (*offset * size - address) % op.bytes != 0) {
@@ -337,9 +338,10 @@ void Machine::tma_load_piece(TmaTask& t) {
     blocks_[at(rank)].visits[a.actor] = {a.time, t.stmt, t.warp};
     note_arrival(rank, t.barrier, t.snapshot, 0, 0, bytes);
     slot.tx -= bytes;
-    slot.gathering.order.resize(at(actors_), 0);
-    slot.gathering.order[a.actor] = std::max(slot.gathering.order[a.actor], a.time);
-    join(slot.gathering.waits, t.at_issue.waits);  // no order of memory, but the issuing thread was there
+    Knowledge& passed = slot.gathering.all;
+    passed.order.resize(at(actors_), 0);
+    passed.order[a.actor] = std::max(passed.order[a.actor], a.time);
+    join(passed.waits, t.at_issue.waits);  // no order of memory, but the issuing thread was there
     complete_phase_if_ready(rank, t.barrier);
     t.done = stopped() || std::all_of(t.landed.begin(), t.landed.end(), [&](int landed) { return landed >= all; });
     if (t.done) t.at_issue = {};  // there may be very many boxes in one launch

@@ -235,6 +235,7 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             const std::int64_t v = m.must(w, a.value, s);
             w.vars[static_cast<std::size_t>(a.var)] = v;
             w.var_set[static_cast<std::size_t>(a.var)] = 1;
+            if (s.device && s.device->ring) Machine::count_ring(w, a, *s.device->ring);
             return true;
         }
         bool operator()(const ir::TeamSend& op) {
@@ -315,8 +316,9 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             copies.order[static_cast<std::size_t>(m.actor_copies(w.number))] = w.copy_time;
             if (!op.noinc && !m.options_.values)
                 slot.uncounted.emplace_back(w.number, w.knows.order[static_cast<std::size_t>(w.number)], &s);
-            slot.gathering.join_from(copies);
-            m.barrier_arrive(w, s, op.barrier, op.noinc ? 1 : 0, 0);
+            slot.gathering.all.join_from(copies);
+            if (m.cluster_size_ > 1) slot.gathering.near.join_from(copies);
+            m.barrier_arrive(w, s, op.barrier, ir::Scope::block, op.noinc ? 1 : 0, 0);
             return true;
         }
         bool operator()(const ir::TmaLoad&) {
@@ -369,14 +371,19 @@ bool Machine::execute(Warp& w, const Stmt& s) {
             return true;
         }
         bool operator()(const ir::BarrierArrive& op) {
-            m.barrier_arrive(w, s, op.barrier, op.count, 0);
+            m.barrier_arrive(w, s, op.barrier, op.release, op.count, 0);
             return true;
         }
         bool operator()(const ir::BarrierExpect& op) {
-            m.barrier_arrive(w, s, op.barrier, 1, m.must(w, op.bytes, s));
+            m.barrier_arrive(w, s, op.barrier, ir::Scope::block, 1, m.must(w, op.bytes, s));
             return true;
         }
         bool operator()(const ir::BarrierWait& op) { return m.barrier_wait(w, s, op); }
+        bool operator()(const ir::BlockFence&) {
+            m.block_fence(w);
+            return true;
+        }
+        bool operator()(const ir::Pin&) { return true; }  // for the compiler of the text
         bool operator()(const ir::BlockSync&) {
             if (w.single) {
                 m.fault(FaultKind::divergence, "one elected thread cannot take part in a block-wide barrier: the others never arrive", &w,

@@ -19,8 +19,9 @@ namespace {
 
 using K = Value::Kind;
 
-constexpr std::array<std::string_view, 10> kSteps = {"resolve", "pipelines", "layouts", "exchange", "vectors",
-                                                     "tma",     "wgmma",     "elect",   "arena",    "prologue"};
+constexpr std::array<std::string_view, 11> kSteps = {"resolve", "pipelines", "layouts", "exchange", "vectors",
+                                                     "tma",     "wgmma",     "elect",   "arena",    "prologue",
+                                                     "scopes"};
 
 // What a function of the file is, from its decorators.
 enum class Role { kernel, inline_function, program, unknown };
@@ -287,7 +288,8 @@ std::optional<ir::Kernel> compile_kernel(const lang::Module& ast, ModuleScope& s
     }
     using Step = void (*)(Draft&, const Context&);
     constexpr Step steps[] = {nullptr,   lower_pipelines, infer_layouts, lower_exchange, choose_vectors,
-                              lower_tma, lower_wgmma,     elect_threads, place_arena,    add_prologue};
+                              lower_tma, lower_wgmma,     elect_threads, place_arena,    add_prologue,
+                              choose_scopes};
     static_assert(std::size(steps) == kSteps.size());
     for (std::size_t i = 0; i < kSteps.size(); ++i) {
         if (steps[i]) steps[i](draft, context);

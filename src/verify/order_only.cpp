@@ -71,7 +71,8 @@ private:
             auto is = [&]<class... Ops>() { return (std::holds_alternative<Ops>(s.op) || ...); };
             return is.operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::CpAsyncCommit,
                                  ir::CpAsyncWait, ir::BulkCommit, ir::BulkWait, ir::BlockSync, ir::NamedSync, ir::NamedArrive, ir::WarpSync,
-                                 ir::ClusterArrive, ir::ClusterWait, ir::ProxyFence, ir::WgmmaFence, ir::WgmmaCommit, ir::WgmmaWait>();
+                                 ir::ClusterArrive, ir::ClusterWait, ir::ProxyFence, ir::BlockFence, ir::WgmmaFence, ir::WgmmaCommit,
+                                 ir::WgmmaWait>();
         });
     }
 
