@@ -351,8 +351,7 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
         for (const diagnose::Mutant& m : mutants)
             list.push_back({m.operation, m.change, m.loc.line,
                             [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m.kernel, j); }, &m.kernel});
-        const std::vector<diagnose::Mutant> in_device_form =
-            diagnose::sampled(diagnose::device_mutants_of(k, o.operation), target.limit);
+        const std::vector<diagnose::Mutant> in_device_form = diagnose::sampled(diagnose::device_mutants_of(k, o.operation), target.limit);
         for (const diagnose::Mutant& m : in_device_form)
             list.push_back({m.operation, m.change, m.loc.line,
                             [&](const diagnose::JudgeOptions& j) { return diagnose::judge_device(m.kernel, j); }, &m.kernel});

@@ -17,9 +17,9 @@ std::string Printer::barrier(const ir::BarrierRef& b, bool may_be_a_peers) {
 }
 
 void Printer::tma_load(const ir::TmaLoad& op) {
-    std::string text =
-        fmt::format("tw::tma_load_{}d{}{}(smem + {}, &map_{}, {}", op.coordinates.size(), op.multicast_mask ? "_multicast" : "",
-                    op.hint == ir::CacheHint::none ? "" : "_hint", shared_origin(op.dst), op.map, barrier(op.barrier));
+    std::string text = fmt::format("tw::tma_load_{}d{}{}(smem + {}, &{}, {}", op.coordinates.size(), op.multicast_mask ? "_multicast" : "",
+                                   op.hint == ir::CacheHint::none ? "" : "_hint", shared_origin(op.dst),
+                                   map_names_[static_cast<std::size_t>(op.map)], barrier(op.barrier));
     for (const auto& c : op.coordinates) text += ", " + expr(c);
     if (op.multicast_mask) text += fmt::format(", tw::u16({})", expr(*op.multicast_mask));
     if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
@@ -28,8 +28,9 @@ void Printer::tma_load(const ir::TmaLoad& op) {
 
 void Printer::tma_store(const ir::TmaStore& op) {
     if (op.reduce_add && op.hint != ir::CacheHint::none) return fail("a TMA reduction with a cache hint has no CUDA text yet");
-    std::string text = fmt::format("tw::tma_{}_{}d{}(&map_{}, smem + {}", op.reduce_add ? "reduce_add" : "store", op.coordinates.size(),
-                                   op.hint == ir::CacheHint::none ? "" : "_hint", op.map, shared_origin(op.src));
+    std::string text =
+        fmt::format("tw::tma_{}_{}d{}(&{}, smem + {}", op.reduce_add ? "reduce_add" : "store", op.coordinates.size(),
+                    op.hint == ir::CacheHint::none ? "" : "_hint", map_names_[static_cast<std::size_t>(op.map)], shared_origin(op.src));
     for (const auto& c : op.coordinates) text += ", " + expr(c);
     if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
     line(text + ");");
@@ -214,8 +215,7 @@ void Printer::synchronise(const ir::Stmt& s) {
         const char* form = b->acquire == ir::Scope::block ? "" : b->acquire == ir::Scope::cluster ? "_cluster" : "_relaxed_cluster";
         text = fmt::format("tw::mbarrier_wait{}({}, {});", form, barrier(b->barrier), expr(b->parity));
     } else if (std::holds_alternative<ir::BlockFence>(s.op)) text = "__threadfence_block();";
-    else if (std::holds_alternative<ir::BlockSync>(s.op))
-        text = "__syncthreads();";
+    else if (std::holds_alternative<ir::BlockSync>(s.op)) text = "__syncthreads();";
     else if (auto* n = std::get_if<ir::NamedSync>(&s.op)) text = fmt::format("tw::named_barrier_sync({}, {});", expr(n->id), n->threads);
     else if (auto* n = std::get_if<ir::NamedArrive>(&s.op))
         text = fmt::format("tw::named_barrier_arrive({}, {});", expr(n->id), n->threads);

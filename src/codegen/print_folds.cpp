@@ -122,10 +122,10 @@ void Printer::scan(const ir::Scan& op) {
             }
             const std::string total = fmt::format("part{}", r), before = fmt::format("before{}", r);
             const std::string identity = op.op == ir::FoldKind::prod ? number(1, type)
-                                                                        : number(op.op == ir::FoldKind::max   ? -INFINITY
-                                                                                 : op.op == ir::FoldKind::min ? INFINITY
-                                                                                                              : 0,
-                                                                                 type);
+                                                                     : number(op.op == ir::FoldKind::max   ? -INFINITY
+                                                                              : op.op == ir::FoldKind::min ? INFINITY
+                                                                                                           : 0,
+                                                                              type);
             if (lanes > 1) {
                 const std::string position = low == 1 ? fmt::format("tid % {}", lanes) : fmt::format("tid / {} % {}", low, lanes);
                 line(fmt::format("{} {} = {}[{}];", word_text(type), total, y, runs[r].back()));

@@ -67,6 +67,11 @@ void Printer::choose_names() {
     auto pick = [&](const std::string& wanted) { return identifier(wanted, taken); };
     for (const std::string& s : k_.sizes) size_names_.push_back(pick(s));
     for (const auto& t : k_.tensors) tensor_names_.push_back(pick(t.name));
+    std::map<int, int> maps;  // of one tensor
+    for (const ir::TensorMap& m : k_.tensor_maps) {
+        const int n = ++maps[m.tensor];
+        map_names_.push_back(companion(tensor_names_[static_cast<std::size_t>(m.tensor)], n > 1 ? fmt::format("map{}", n) : "map"));
+    }
     for (const auto& s : k_.scalars) scalar_names_.push_back(pick(s.name));
     ir::for_each_stmt(k_.body, [&](const Stmt& s) {
         if (!s.device || !s.device->ring) return;
@@ -180,7 +185,7 @@ void Printer::parameters() {
         out_ += (arguments_.size() > 1 ? ",\n    " : "") + text;
     };
     for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) {
-        add(Argument::Kind::tensor_map, i, fmt::format("const __grid_constant__ tw::TensorMap map_{}", i));
+        add(Argument::Kind::tensor_map, i, "const __grid_constant__ tw::TensorMap " + map_names_[i]);
     }
     for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
         if (!pointer_used_[i]) continue;
@@ -374,8 +379,9 @@ void Printer::declare_at(const Region& body, std::size_t index) {
             for (int v : here->second) {
                 const auto* a = std::get_if<ir::Assign>(&body[index].op);
                 if (a && a->var == v) continue;  // declared by its assignment
-                line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
-                if (const auto ring = rings_.find(v); ring != rings_.end())
+                const auto ring = rings_.find(v);
+                if (ring == rings_.end() || ring->second.needed) line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
+                if (ring != rings_.end())
                     line(fmt::format("int {} = 0, {} = 0;", var_names_[static_cast<std::size_t>(ring->second.slot)],
                                      var_names_[static_cast<std::size_t>(ring->second.phase)]));
                 var_declared_[static_cast<std::size_t>(v)] = true;
@@ -393,9 +399,10 @@ void Printer::assign(const ir::Assign& op, const ir::DeviceStmt& how) {
         const std::string &slot = var_names_[static_cast<std::size_t>(how.ring->slot)],
                           &phase = var_names_[static_cast<std::size_t>(how.ring->phase)];
         if (op.value.is_constant(0)) {
-            line(fmt::format("{}{} = 0{} {} = 0{} {} = 0;", first ? "int " : "", name, first ? "," : ";", slot, first ? "," : ";", phase));
+            const char* next = first ? ", " : "; ";
+            line(fmt::format("{}{}{} = 0{}{} = 0;", first ? "int " : "", how.ring->needed ? name + " = 0" + next : "", slot, next, phase));
         } else {
-            line(fmt::format("++{};", name));
+            if (how.ring->needed) line(fmt::format("++{};", name));
             line(fmt::format("if (++{0} == {1}) {0} = 0, {2} ^= 1;", slot, how.ring->period, phase));
         }
         return;

@@ -53,7 +53,9 @@ const char* hint_suffix(ir::CacheHint hint) {
 }
 
 // Do so many of them fill registers of 32 bits?
-bool in_whole_words(DType type, int count) { return target::bytes(type) == 4 || ((type == DType::BF16 || type == DType::F16) && count > 1); }
+bool in_whole_words(DType type, int count) {
+    return target::bytes(type) == 4 || ((type == DType::BF16 || type == DType::F16) && count > 1);
+}
 
 std::string times(const std::string& a, int n) {
     if (n == 1 || a == "0") return a;

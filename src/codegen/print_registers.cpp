@@ -73,12 +73,8 @@ void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
             case ir::ElementNode::Part::whole:
                 leaf_text_[e.get()] = [thread, value](const std::string& v) { return "(" + thread + " + " + value(v) + ")"; };
                 break;
-            case ir::ElementNode::Part::thread:
-                leaf_text_[e.get()] = [text = wrap(thread)](const std::string&) { return text; };
-                break;
-            case ir::ElementNode::Part::value:
-                leaf_text_[e.get()] = [wrap, value](const std::string& v) { return wrap(value(v)); };
-                break;
+            case ir::ElementNode::Part::thread: leaf_text_[e.get()] = [text = wrap(thread)](const std::string&) { return text; }; break;
+            case ir::ElementNode::Part::value: leaf_text_[e.get()] = [wrap, value](const std::string& v) { return wrap(value(v)); }; break;
         }
     }
     for (const auto& a : e->args) prepare_leaves(a, d);
@@ -178,8 +174,8 @@ void Printer::search(const ir::Compute& op, const ir::Search& how) {
     if (how.own >= 0) {
         const std::string own = packed(how.own) ? fmt::format("tw::{}_at({}, 0)", target::name(dtype(how.own)), fragment_name(how.own))
                                                 : fragment_name(how.own);
-        line(fmt::format("const bool {} = {} {} {};   // few threads hold an element that counts", flag, own, how.is_max ? ">=" : "<=",
-                         value_text(how.best, "0")));
+        line(fmt::format("const bool {} = {} {} {};   // few threads hold an element that counts", flag, own,
+                         how.is_max ? ">=" : "<=", value_text(how.best, "0")));
     } else {
         prepare_leaves(how.any, d);
         line(fmt::format("bool {} = false;   // few threads hold an element that counts", flag));

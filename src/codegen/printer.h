@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/emit.h"
 #include "codegen/digit_text.h"
+#include "codegen/emit.h"
 #include "codegen/user_text.h"
 #include "device/facts.h"
 #include "ir/device.h"
@@ -155,11 +155,11 @@ private:
     ir::Loc now_;
 
     std::vector<std::string> fragment_names_, var_names_, tensor_names_, size_names_, scalar_names_, buffer_names_, barrier_names_,
-        team_names_;
+        team_names_, map_names_;
     std::vector<Argument> arguments_;
     std::vector<bool> pointer_used_;
-    std::map<int, ir::RingCounter> rings_;  // by the counter
-    std::map<int, int> counter_of_;         // of slots and phases
+    std::map<int, ir::RingCounter> rings_;                                                         // by the counter
+    std::map<int, int> counter_of_;                                                                // of slots and phases
     std::map<const ir::Region*, std::map<std::size_t, std::vector<int>>> fragments_at_, vars_at_;  // declared before statement i
     std::vector<bool> var_declared_;
     std::map<const ir::ElementNode*, UnitText> leaf_text_;

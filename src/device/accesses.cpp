@@ -26,7 +26,8 @@ public:
         AccessPlan plan;
         plan.width = width;
         const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
-        bool inside = true, tests = false, before = false, straddles = false;  // can the whole tile be inside; may it begin before the tensor
+        bool inside = true, tests = false, before = false,
+             straddles = false;  // can the whole tile be inside; may it begin before the tensor
         for (std::size_t i = 0; i < view.dims.size(); ++i) {
             const auto dim = static_cast<std::size_t>(view.dims[i]);
             AccessPlan::Dim& d = plan.dims.emplace_back();

@@ -43,7 +43,8 @@ bool Facts::non_negative(const Expr& e) const {
     switch (e.kind()) {
         case ExprKind::constant: return e->value >= 0;
         // A variable that a step has added is the slot or the phase of a counter.
-        case ExprKind::var: return static_cast<std::size_t>(e->id) >= non_negative_.size() || non_negative_[static_cast<std::size_t>(e->id)];
+        case ExprKind::var:
+            return static_cast<std::size_t>(e->id) >= non_negative_.size() || non_negative_[static_cast<std::size_t>(e->id)];
         case ExprKind::size:
         case ExprKind::block_index:
         case ExprKind::grid_size:

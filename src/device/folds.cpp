@@ -64,7 +64,8 @@ private:
     // a thread has nothing to look for. Null where the statement is something else.
     const Element* equality_of(const ir::Compute& op, const Place& place) const {
         const auto dst = static_cast<std::size_t>(op.dst);
-        if (place.votes > 0 || dist(k_, op.dst).values() < 8 || dtype(k_, op.dst) != DType::F32) return nullptr;  // in a vote somebody has one
+        if (place.votes > 0 || dist(k_, op.dst).values() < 8 || dtype(k_, op.dst) != DType::F32)
+            return nullptr;  // in a vote somebody has one
         if (reads_[dst] != 1 || writes_[dst] != 1 || least_of_[dst] != 1) return nullptr;
         // The fold asks the flag that is made here: it stands in the same region.
         const bool beside = std::any_of(place.region->begin(), place.region->end(), [&](const ir::Stmt& s) {
@@ -286,7 +287,8 @@ void skip_ones(ir::Kernel& k, const Facts&) {
         for (std::size_t i = 0; i < x->dims.size(); ++i) {
             if (x->dims[i] != static_cast<int>(i)) return;
         }
-        if (dtype(k, f->id) != DType::F32 || dist(k, f->id).values() > 4 || dist(k, op->dst).values() < 16 * dist(k, f->id).values()) return;
+        if (dtype(k, f->id) != DType::F32 || dist(k, f->id).values() > 4 || dist(k, op->dst).values() < 16 * dist(k, f->id).values())
+            return;
         set_device(s, [&](ir::DeviceStmt& d) { d.unless_ones = f->id; });
     });
 }

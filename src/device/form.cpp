@@ -18,9 +18,10 @@ struct Step {
     void (*run)(ir::Kernel&, const Facts&);
 };
 constexpr Step kSteps[] = {
-    {"remarks", keep_remarks},     {"rings", count_rings},          {"functions", shorten_functions}, {"searches", guard_searches},
-    {"skips", skip_ones},          {"masks", split_masks},          {"folds", plan_folds},            {"accesses", plan_accesses},
-    {"loops", mark_loops},         {"integers", arrange_integers},  {"pins", pin_accumulators},       {"teams", add_carriers},
+    {"remarks", keep_remarks},      {"rings", count_rings},      {"functions", shorten_functions},
+    {"searches", guard_searches},   {"skips", skip_ones},        {"masks", split_masks},
+    {"folds", plan_folds},          {"accesses", plan_accesses}, {"loops", mark_loops},
+    {"integers", arrange_integers}, {"pins", pin_accumulators},  {"teams", add_carriers},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "device/steps.h"
 #include "ir/index_map.h"
 #include "ir/row_starts.h"
+#include "ir/uses.h"
 
 namespace tw::device {
 
@@ -23,7 +24,7 @@ void count_rings(ir::Kernel& k, const Facts& facts) {
     for (std::size_t v = 0, n = rings.size(); v < n; ++v) {
         const int period = facts.ring_period(static_cast<int>(v));
         if (period == 0) continue;
-        rings[v] = {static_cast<int>(k.vars.size()), static_cast<int>(k.vars.size()) + 1, period};
+        rings[v] = {static_cast<int>(k.vars.size()), static_cast<int>(k.vars.size()) + 1, period, false};
         k.vars.push_back({k.vars[v].name + "_slot", ir::Variable::Kind::scalar});
         k.vars.push_back({k.vars[v].name + "_phase", ir::Variable::Kind::scalar});
     }
@@ -47,12 +48,24 @@ void count_rings(ir::Kernel& k, const Facts& facts) {
         }
         return e;
     };
+    auto counter_of = [&](const ir::Stmt& s) -> ir::RingCounter* {
+        const auto* a = std::get_if<ir::Assign>(&s.op);
+        if (!a || static_cast<std::size_t>(a->var) >= rings.size()) return nullptr;
+        ir::RingCounter& ring = rings[static_cast<std::size_t>(a->var)];
+        return ring.period ? &ring : nullptr;
+    };
     for_each_place(k, [&](ir::Stmt& s, const Place&) {
         map_exprs(s, [&](const Expr& e) { return mapped(e, node); });
-        if (auto* a = std::get_if<ir::Assign>(&s.op); a && static_cast<std::size_t>(a->var) < rings.size()) {
-            const ir::RingCounter ring = rings[static_cast<std::size_t>(a->var)];
-            if (ring.period) set_device(s, [&](ir::DeviceStmt& d) { d.ring = ring; });
-        }
+        if (counter_of(s)) return;  // that it counts on itself is no need of it
+        map_exprs(s, [&](const Expr& e) {
+            ir::visit_leaves(e, [&](int var) {
+                if (static_cast<std::size_t>(var) < rings.size()) rings[static_cast<std::size_t>(var)].needed = true;
+            });
+            return e;
+        });
+    });
+    for_each_place(k, [&](ir::Stmt& s, const Place&) {
+        if (const ir::RingCounter* ring = counter_of(s)) set_device(s, [&](ir::DeviceStmt& d) { d.ring = *ring; });
     });
 }
 

@@ -40,7 +40,8 @@ private:
             threads += c.threads;
         }
         if (k_.device->carriers.size() != k_.teams.size()) found_.push_back("every team has its carriers");
-        if (k_.device->threads != threads || threads > 1024) found_.push_back("a block has its own threads and the carriers', 1024 at most");
+        if (k_.device->threads != threads || threads > 1024)
+            found_.push_back("a block has its own threads and the carriers', 1024 at most");
         for (const ir::Team& t : k_.teams) {
             if (t.bytes != ir::team_box_bytes(t, k_.warps)) found_.push_back("the mailboxes of `" + t.name + "` have another size");
             if (t.byte_offset < 0 || t.byte_offset % 8 || t.byte_offset + t.bytes > k_.shared_bytes)

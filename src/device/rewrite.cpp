@@ -129,8 +129,8 @@ ir::Element mapped(const ir::Element& e, const MapElement& node) {
 
 bool same(const ir::Element& a, const ir::Element& b) {
     if (a == b) return true;
-    if (a->op != b->op || a->dtype != b->dtype || a->id != b->id || a->dims != b->dims || a->offset != b->offset || a->number != b->number ||
-        a->approximate != b->approximate || a->part != b->part || a->run != b->run || a->plain != b->plain ||
+    if (a->op != b->op || a->dtype != b->dtype || a->id != b->id || a->dims != b->dims || a->offset != b->offset ||
+        a->number != b->number || a->approximate != b->approximate || a->part != b->part || a->run != b->run || a->plain != b->plain ||
         a->args.size() != b->args.size() || !ir::same(a->index, b->index))
         return false;
     for (std::size_t i = 0; i < a->args.size(); ++i) {

@@ -107,9 +107,8 @@ private:
             return mapped(e, [&](const Expr& n) { return rounds_down |= n.kind() == ExprKind::floor_div || n.kind() == ExprKind::mod, n; });
         });
         if (rounds_down)
-            change("device/division", "quotients are not rounded down", [&](Stmt& x) {
-                device::map_exprs(x, [&](const Expr& e) { return mapped(e, truncated); });
-            });
+            change("device/division", "quotients are not rounded down",
+                   [&](Stmt& x) { device::map_exprs(x, [&](const Expr& e) { return mapped(e, truncated); }); });
         const auto* c = std::get_if<ir::Compute>(&s.op);
         if (!c) return;
         auto nodes = [&](const std::function<bool(const ElementNode&)>& is) {
@@ -133,7 +132,8 @@ private:
         using Part = ElementNode::Part;
         const auto is_part = [](const ElementNode& n) { return n.op == ir::ElementOp::coordinate && n.part == Part::value; };
         rewrite("device/coordinate", "the value's part of a coordinate left out", is_part, [](ElementNode& n) { n.run = 1 << 20; });
-        rewrite("device/coordinate", "the value's part of a coordinate for the whole", is_part, [](ElementNode& n) { n.part = Part::whole; });
+        rewrite("device/coordinate", "the value's part of a coordinate for the whole", is_part,
+                [](ElementNode& n) { n.part = Part::whole; });
         rewrite(
             "device/division", "a quotient of tile elements is not rounded down",
             [](const ElementNode& n) { return n.op == ir::ElementOp::div && n.dtype == ir::DType::I32 && !n.plain; },

@@ -58,8 +58,8 @@ bool Machine::looks(Warp& w, const Stmt& s, const ir::Search& how, int dst, int 
 }
 
 // What slot v of a masked tile is computed from: all of the selection, or what is selected where the mask is true.
-const ir::ElementNode& Machine::masked_value(Warp& w, const Stmt& s, const ir::Compute& op, const ir::MaskSplit& how, bool everywhere, int t,
-                                            int v) {
+const ir::ElementNode& Machine::masked_value(Warp& w, const Stmt& s, const ir::Compute& op, const ir::MaskSplit& how, bool everywhere,
+                                             int t, int v) {
     const ir::ElementNode& select = *op.value;
     if (everywhere) return *select.args[1];
     if (how.run == 0) return select;
@@ -83,7 +83,8 @@ Word joined(ir::FoldKind kind, const Word& a, const Word& b, target::DType type,
 }
 
 // A thread's own part of one result, in chains.
-Word own_part(const ir::FoldPlan& plan, const std::vector<int>& part, ir::FoldKind kind, target::DType type, const double* values, int count) {
+Word own_part(const ir::FoldPlan& plan, const std::vector<int>& part, ir::FoldKind kind, target::DType type, const double* values,
+              int count) {
     const bool words = plan.unit != ir::FoldPlan::Unit::value;
     auto value = [&](int slot) {
         if (!words) return Word{values[slot], std::nan("")};
@@ -167,8 +168,8 @@ void Machine::prepare_access(Warp& w, const Stmt& s, const ir::GlobalView& view,
     }
 }
 
-// The tensor offset of an element of an access as the thread asks for it: nothing where a test of its keeps it away. `unit` is the coordinate
-// of the access's first element.
+// The tensor offset of an element of an access as the thread asks for it: nothing where a test of its keeps it away. `unit` is the
+// coordinate of the access's first element.
 std::optional<std::int64_t> Machine::planned_offset(const ir::GlobalView& view, const ir::AccessPlan& plan,
                                                     const std::vector<std::int64_t>& origin,
                                                     const std::vector<std::optional<std::int64_t>>& limits, const int* coordinate,
@@ -181,7 +182,8 @@ std::optional<std::int64_t> Machine::planned_offset(const ir::GlobalView& view, 
         const std::size_t d = at(view.dims[i]);
         const bool inner = i + 1 == view.dims.size(), gathers = view.gather_dim == view.dims[i];
         index[d] = gathers ? gathered : origin[d] + coordinate[i];
-        if (gathers) there &= gathered >= 0 && gathered < access_ends_[i] && (i >= limits.size() || !limits[i] || coordinate[i] < *limits[i]);
+        if (gathers)
+            there &= gathered >= 0 && gathered < access_ends_[i] && (i >= limits.size() || !limits[i] || coordinate[i] < *limits[i]);
         if (gathers || access_inside_ || !plan.dims[i].tested) continue;
         const bool by_element = inner && plan.ends != ir::AccessPlan::Ends::whole;
         const int asked = by_element ? coordinate[i] : unit ? unit[i] : inner ? coordinate[i] - coordinate[i] % plan.width : coordinate[i];

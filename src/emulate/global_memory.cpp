@@ -13,8 +13,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 std::optional<std::int64_t> Machine::global_offset(const ir::GlobalView& view, const std::vector<std::int64_t>& origin,
                                                    const std::vector<std::optional<std::int64_t>>& limits, const int* coordinate,
                                                    const int* unit, std::int64_t gathered, bool& oob, const Stmt& s, const Warp& w) {
-    if (s.device && s.device->access)
-        return planned_offset(view, *s.device->access, origin, limits, coordinate, unit, gathered, s, w);
+    if (s.device && s.device->access) return planned_offset(view, *s.device->access, origin, limits, coordinate, unit, gathered, s, w);
     const auto& dims = dims_[at(view.tensor)];
     const auto& strides = strides_[at(view.tensor)];
     std::int64_t index[8] = {};

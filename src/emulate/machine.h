@@ -15,6 +15,7 @@
 #include "emulate/places.h"
 #include "ir/device.h"
 #include "ir/row_starts.h"
+#include "target/sync.h"
 #include "target/tensor_core.h"
 
 namespace tw::emulate {
@@ -86,14 +87,11 @@ struct CopyTask {          // one warp's share of a CpAsync
 };
 
 struct BarrierSlot {
-    int arrivals = 0;  // per phase
-    int pending = 0;
-    std::int64_t tx = 0;
-    std::uint64_t phase = 0;  // completed phases
+    target::MbarrierState state;  // counts and phase, as the hardware keeps them
     bool initialised = false;
-    // What arrivals of this phase pass on, and those of the last completed one, to whom it is ordered for: `all` to every acquire (with what
-    // the copy engine brought); in a cluster also to a wait at cluster scope alone (`far`), to a relaxed wait with a fence of the block after
-    // it (`near`), and to any wait (`weak`: finished asynchronous work).
+    // What arrivals of this phase pass on, and those of the last completed one, to whom it is ordered for: `all` to every acquire (with
+    // what the copy engine brought); in a cluster also to a wait at cluster scope alone (`far`), to a relaxed wait with a fence of the
+    // block after it (`near`), and to any wait (`weak`: finished asynchronous work).
     struct Passed {
         Knowledge all = {}, far = {}, near = {}, weak = {};
     } gathering, released;
@@ -152,7 +150,7 @@ struct Warp {
         lane0;  // inside Elect: what the other lanes know; outside: what lane 0 learnt there, theirs with the next barrier of the warp
     bool lane0_ahead = false;
     Knowledge before_fence, after_wait;  // in a cluster: what its last fence of the block covers, and what relaxed waits left to the next
-    std::uint32_t epoch = 0;        // warp-level barriers passed
+    std::uint32_t epoch = 0;             // warp-level barriers passed
     std::uint32_t lanes_clock = 0;  // own clock up to which each lane knows what the others did: when the last of them was passed, or an
                                     // arrival of all lanes came back through an mbarrier
     bool touched_shared = false;    // ordinary shared accesses since then
@@ -228,8 +226,23 @@ private:
     void report_progress(std::int64_t clusters_done);
 
     // control
-    bool step(Warp& w);                    // false: blocked
+    bool step(Warp& w);          // false: blocked
+    bool leave_frames(Warp& w);  // those that have ended; false: blocked
+    void end_warp(Warp& w);
+    bool enter_loop(Warp& w, const Stmt& s, const ir::For& f);
+    void enter_branch(Warp& w, const Stmt& s, const ir::If& i);
+    void enter_role(Warp& w, const ir::Role& r);
+    void enter_elected(Warp& w, const ir::Elect& e);
     bool execute(Warp& w, const Stmt& s);  // false: blocked, to be tried again
+    void assign(Warp& w, const Stmt& s, const ir::Assign& op);
+    void wait_for_copies(Warp& w, int pending);
+    void arrive_with_copies(Warp& w, const Stmt& s, const ir::CpAsyncArrive& op);
+    void wait_for_bulk(Warp& w, int pending);
+    void init_barrier(Warp& w, const Stmt& s, const ir::BarrierInit& op);
+    void cluster_arrive(Warp& w, const Stmt& s, bool relaxed);
+    bool cluster_wait(Warp& w, const Stmt& s);
+    void proxy_fence(Warp& w);
+    bool wait_for_wgmma(Warp& w, int pending);
     std::optional<std::int64_t> value(const Warp& w, const ir::Expr& e, const Stmt& s);
     std::int64_t must(const Warp& w, const ir::Expr& e, const Stmt& s);
     Group& group_of(Warp& w) { return *w.groups.back(); }
@@ -310,7 +323,8 @@ private:
     void tma_load_piece(TmaTask& t);  // the next piece of the box arrives in one of the blocks that receive it
     int land_box_part(TmaTask& t, int rank, int from, int bytes, const Access& a);
     void tma_store_read(TmaTask& t);
-    void complete_phase_if_ready(int block, int slot);
+    void advance_barrier(BarrierSlot& b, const target::MbarrierStep& step);
+    void end_phase(BarrierSlot& b);
 
     // messages of a team (team.cpp)
     void run_team();
@@ -359,7 +373,12 @@ private:
     Knowledge known_to_one_thread(const Warp& w) const;
     void tick(Warp& w);  // the warp's own component advances
 
-    void fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr,
+    struct What {
+        FaultKind kind;
+        FaultCause cause = FaultCause::other;
+        What(FaultKind k, FaultCause c = FaultCause::other) : kind(k), cause(c) {}  // NOLINT: a kind is what happened
+    };
+    void fault(What what, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr,
                std::string element = {}, const Access* now = nullptr, const Access* before = nullptr);
     std::string arena_place(int address) const;
     bool stopped() const { return outcome_.faults.size() >= options_.fault_limit || limit_hit_; }
@@ -416,8 +435,8 @@ private:
     int actors_ = 0;
     std::mt19937_64 random_;
     std::size_t turn_ = 0;
-    std::int64_t rounds_ended_ = 0;  // by all warps
-    Access writer_;                  // what last_writer() points to
+    std::int64_t rounds_ended_ = 0;          // by all warps
+    Access writer_;                          // what last_writer() points to
     std::vector<std::int64_t> access_ends_;  // of the access that is executed: where each dimension of its view ends
     bool access_inside_ = false;             // its uniform test found the whole tile inside
 

@@ -46,7 +46,7 @@ std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s,
         // The copy engine completes on it from another proxy, whoever initialised it.
         if (b.initialiser != w.number || std::holds_alternative<ir::TmaLoad>(s.op)) {
             if (w.knows.fenced[static_cast<std::size_t>(b.initialiser)] < b.init_time) {
-                fault(FaultKind::proxy,
+                fault({FaultKind::proxy, FaultCause::initialisation},
                       "the initialisation of mbarrier `" + array.name + "` was not fenced (fence.mbarrier_init) before its use", &w, 0, s);
                 return std::nullopt;
             }
@@ -62,9 +62,12 @@ void Machine::count_arrival(Warp& w, const Stmt& s, const Knowledge& round_befor
     ++w.knows.waits[at(w.number)];
 }
 
-void Machine::complete_phase_if_ready(int block, int number) {
-    BarrierSlot& b = blocks_[at(block)].barriers[at(number)];
-    if (b.pending != 0 || b.tx != 0) return;
+void Machine::advance_barrier(BarrierSlot& b, const target::MbarrierStep& step) {
+    b.state = step.state;
+    if (step.phase_completed) end_phase(b);
+}
+
+void Machine::end_phase(BarrierSlot& b) {
     // A parity tells two phases apart. Who waits for one must be known to have passed before the next one ends, or a later comer
     // finds the parity come round again and waits for ever: that the other schedules end as this one does stands on it.
     for (const auto& [warp, wait] : b.waited) {
@@ -81,8 +84,6 @@ void Machine::complete_phase_if_ready(int block, int number) {
     }
     b.uncounted.clear();
     b.counted.clear();
-    ++b.phase;
-    b.pending = b.arrivals;
     b.released = std::move(b.gathering);
     b.gathering = {};
     b.tma_time += 1;
@@ -133,7 +134,6 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     count_arrival(w, s, b.released.all);
     const int copies = w.single ? 1 : 32;
     note_arrival(place->first, place->second, w.event, count * copies, bytes * copies, 0);
-    b.tx += bytes * copies;
     Knowledge passed_on = known_to_one_thread(w);
     if (place->first != w.block) visit_peer(place->first, w, passed_on.order[at(w.number)], s);
     if (count > 0 && !options_.values) join(b.counted, passed_on.order);
@@ -141,15 +141,14 @@ void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, 
     pass_to(b, place->first == w.block, release, passed_on, w);
     tick(w);
     for (int i = 0; i < count * copies; ++i) {
-        if (b.pending == 0) {
-            fault(FaultKind::barrier,
-                  "mbarrier `" + k_.barriers[at(ref.array)].name + "` gets more arrivals in a phase than the " +
-                      std::to_string(b.arrivals) + " it expects",
-                  &w, 0, s);
-            return;
+        const auto step = bytes ? target::mbarrier_arrive_expect_tx(b.state, bytes) : target::mbarrier_arrive(b.state);
+        if (!step.legal) {
+            const std::string name = "mbarrier `" + k_.barriers[at(ref.array)].name + "`";
+            if (b.state.pending > 0) return fault(FaultKind::byte_count, name + ": " + step.legal.reason, &w, 0, s);
+            return fault({FaultKind::barrier, FaultCause::too_many_arrivals},
+                         name + " gets more arrivals in a phase than the " + std::to_string(b.state.expected) + " it expects", &w, 0, s);
         }
-        --b.pending;
-        complete_phase_if_ready(place->first, place->second);
+        advance_barrier(b, step);
     }
 }
 
@@ -162,7 +161,7 @@ bool Machine::barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op) {
         return true;
     }
     BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
-    if (static_cast<std::int64_t>(b.phase & 1) == parity) return false;
+    if (!target::mbarrier_wait_parity(b.state, static_cast<int>(parity))) return false;
     // No new epoch: a wait orders each lane after the arrivals, not the warp's lanes among themselves.
     learn_from(w, b, op.acquire);
     // Where all lanes arrived there themselves, each knows now what the others did before.

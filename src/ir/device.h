@@ -25,11 +25,11 @@ struct MaskSplit {
 // Compute, dst = select(x == best ..., place, inf), of which only the least is asked for. A thread that holds no element of x that is
 // `best` has nothing to look for: it leaves dst as it is, and the fold takes infinity for it.
 struct Search {
-    int flag = -1;          // a bool of each thread: it looks
-    int own = -1;           // where >= 0: the flag is own >= best (is_max) or own <= best, with `own` the extreme of what the thread holds
+    int flag = -1;  // a bool of each thread: it looks
+    int own = -1;   // where >= 0: the flag is own >= best (is_max) or own <= best, with `own` the extreme of what the thread holds
     bool is_max = false;
     int best = -1;
-    Element any;            // where own is -1: the flag is that this holds for one of its elements
+    Element any;  // where own is -1: the flag is that this holds for one of its elements
 };
 
 // Reduce. Every thread folds its own slots, then lanes fold with each other, lane by lane XOR.
@@ -49,8 +49,8 @@ struct FoldPlan {
 
 // Load, store or copy between a tensor and the registers or the shared memory of a thread.
 struct AccessPlan {
-    int width = 1;  // elements of one access
-    struct Dim {    // of the view
+    int width = 1;                // elements of one access
+    struct Dim {                  // of the view
         bool tested = false;      // index < end is asked
         Expr end;                 // the tensor's extent, a limit, or the lesser of both
         bool from_start = false;  // index >= 0 is asked too
@@ -67,6 +67,7 @@ struct AccessPlan {
 struct RingCounter {
     int slot = -1, phase = -1;  // variables
     int period = 0;
+    bool needed = true;  // the counter itself is asked for somewhere
 };
 
 struct DeviceStmt {

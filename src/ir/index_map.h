@@ -36,8 +36,8 @@ struct SplitMap {
 // `f` gets the coordinate of (t, v) in `d`. Nothing when f is not such a sum.
 std::optional<SplitMap> split(const Distribution& d, const std::function<int(const std::vector<int>&)>& f);
 
-// The slot of a thread's part of `from` that holds what each slot of `d` asks for: dimension i of `from` runs along dimension dims[i] of `d`
-// (empty: i), offset[i] further on. Nothing where a thread does not hold it, or not all threads in the same slot.
+// The slot of a thread's part of `from` that holds what each slot of `d` asks for: dimension i of `from` runs along dimension dims[i] of
+// `d` (empty: i), offset[i] further on. Nothing where a thread does not hold it, or not all threads in the same slot.
 std::optional<std::vector<int>> held_slots(const Distribution& from, const std::vector<int>& dims, const std::vector<int>& offset,
                                            const Distribution& d);
 

@@ -255,8 +255,8 @@ struct ElementNode {
     Expr index;
     std::vector<Element> args;
     bool approximate = false;  // ex2.approx and friends: the policy the source asked for
-    // Coordinate leaf, device form only: what the thread's number or what the slot of the value contributes to it; of the slots v of one run
-    // of this many, that of the first (1: its own).
+    // Coordinate leaf, device form only: what the thread's number or what the slot of the value contributes to it; of the slots v of one
+    // run of this many, that of the first (1: its own).
     enum class Part : std::uint8_t { whole, thread, value } part = Part::whole;
     int run = 1;
     // Device form only, of i32: C's own operator. The result is within 32 bits, and neither side of a division is negative.
@@ -431,9 +431,9 @@ struct BarrierWait {
     BarrierRef barrier;
     Expr parity;
     Scope acquire = Scope::cluster;  // from whom it learns (set by the step `scopes`)
-};  // returns when the phase with this parity has completed
-struct BlockFence {};  // fence.acq_rel.cta, beside relaxed operations: they then order as at block scope
-struct BlockSync {};  // __syncthreads
+};                                   // returns when the phase with this parity has completed
+struct BlockFence {};                // fence.acq_rel.cta, beside relaxed operations: they then order as at block scope
+struct BlockSync {};                 // __syncthreads
 struct NamedSync {
     Expr id;
     int threads = 0;
@@ -534,8 +534,8 @@ struct Sugar {
 using Operation = std::variant<For, If, Role, Elect, Assign, Compute, Reduce, Scan, Shuffle, LoadGlobal, StoreGlobal, AtomicAdd, LoadShared,
                                StoreShared, CpAsync, CpAsyncCommit, CpAsyncWait, CpAsyncArrive, TmaLoad, TmaStore, BulkCommit, BulkWait,
                                BarrierInit, BarrierInitFence, BarrierArrive, BarrierExpect, BarrierWait, BlockSync, NamedSync, NamedArrive,
-                               WarpSync, ClusterArrive, ClusterWait, ProxyFence, BlockFence, SetMaxRegisters, GridWait, GridLaunch, TeamSend,
-                               TeamReceive, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Pin, Mma, Expect, Sugar>;
+                               WarpSync, ClusterArrive, ClusterWait, ProxyFence, BlockFence, SetMaxRegisters, GridWait, GridLaunch,
+                               TeamSend, TeamReceive, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Pin, Mma, Expect, Sugar>;
 
 struct DeviceStmt;    // how each thread does it (ir/device.h)
 struct DeviceKernel;  // what the device form adds to a kernel (ir/device.h)

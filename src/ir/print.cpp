@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "ir/ir.h"
+#include "ir/print_device.h"
 #include "ir/promise.h"
 
 namespace tw::ir {
@@ -145,7 +146,7 @@ public:
     }
 
     std::string line(const Stmt& s) const {
-        return std::visit([&](const auto& op) { return text(op); }, s.op);
+        return std::visit([&](const auto& op) { return text(op); }, s.op) + (s.device ? device_text(k_, *s.device) : "");
     }
 
     void region(const Region& body, int depth, std::string& out) const {
@@ -192,7 +193,8 @@ private:
                (r.across > 1 ? " across " + std::to_string(r.across) : "");
     }
     std::string text(const Scan& r) const {
-        return frag(r.dst) + " = scan " + name_of(r.op) + " " + frag(r.src) + " dim " + std::to_string(r.dim) + (r.reverse ? " reverse" : "");
+        return frag(r.dst) + " = scan " + name_of(r.op) + " " + frag(r.src) + " dim " + std::to_string(r.dim) +
+               (r.reverse ? " reverse" : "");
     }
     std::string text(const Shuffle& r) const {
         return frag(r.dst) + " = shuffle." + std::string(target::name(r.mode)) + " " + frag(r.src) + ", " + std::to_string(r.lane_arg);
@@ -241,11 +243,13 @@ private:
         return "mbarrier_arrive" + scope(b.release) + " " + barrier(b.barrier) + (b.count != 1 ? " count=" + std::to_string(b.count) : "");
     }
     std::string text(const BarrierExpect& b) const { return "mbarrier_arrive_expect " + barrier(b.barrier) + " bytes=" + expr(b.bytes); }
-    std::string text(const BarrierWait& b) const { return "mbarrier_wait" + scope(b.acquire) + " " + barrier(b.barrier) + " parity=" + expr(b.parity); }
+    std::string text(const BarrierWait& b) const {
+        return "mbarrier_wait" + scope(b.acquire) + " " + barrier(b.barrier) + " parity=" + expr(b.parity);
+    }
     // Where a block is alone in its cluster all scopes are one.
     std::string scope(Scope s) const {
         const bool alone = k_.cluster[0] * k_.cluster[1] * k_.cluster[2] == 1;
-        return s == Scope::cluster || (alone && s == Scope::block) ? std::string() : std::string(".") + name_of(s);
+        return s == Scope::block || (alone && s == Scope::cluster) ? std::string() : std::string(".") + name_of(s);
     }
     std::string text(const BlockFence&) const { return "fence_block"; }
     std::string text(const BlockSync&) const { return "block_sync"; }

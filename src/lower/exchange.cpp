@@ -269,13 +269,14 @@ private:
             coordinate->id = sc.dim;
             ir::Element mine = sc.reverse ? node(ir::ElementOp::lt, DType::Bool, {coordinate, number(w * per_warp, DType::I32)})
                                           : node(ir::ElementOp::ge, DType::Bool, {coordinate, number((w + 1) * per_warp, DType::I32)});
-            ir::Element added = node(ir::ElementOp::select, dtype, {mine, leaf(total, false), number(sc.op == ir::FoldKind::sum ? 0 : 1, dtype)});
+            ir::Element added =
+                node(ir::ElementOp::select, dtype, {mine, leaf(total, false), number(sc.op == ir::FoldKind::sum ? 0 : 1, dtype)});
             const auto join = sc.op == ir::FoldKind::sum ? ir::ElementOp::add : ir::ElementOp::mul;
             before = before ? node(join, dtype, {before, added}) : added;
         }
-        out.push_back(
-            {ir::Compute{sc.dst, node(sc.op == ir::FoldKind::sum ? ir::ElementOp::add : ir::ElementOp::mul, dtype, {leaf(sc.dst, true), before})},
-             s.loc, "across the warps"});
+        out.push_back({ir::Compute{sc.dst, node(sc.op == ir::FoldKind::sum ? ir::ElementOp::add : ir::ElementOp::mul, dtype,
+                                                {leaf(sc.dst, true), before})},
+                       s.loc, "across the warps"});
     }
 
     void relayout(const Relayout& r, const ir::Stmt& s, const ExecutingGroup& group, ir::Region& out) {

@@ -1,10 +1,10 @@
 // Whose accesses the operations on mbarriers order.
 //
-// A release at cluster scope makes every arrival at another block's barrier wait for a fence of the whole GPU, which the ring of a multicast
-// cannot afford. It is needed where ordinary code touches bytes that another block of the cluster touches too: a peer's shared memory, the
-// destination of a multicast, a tensor that the kernel both writes and reads. With a multicast and none of these, ordinary code meets
-// ordinary code of its own block only. An arrival there orders finished wgmma reads (they are complete, no fence is involved), and where it
-// comes back to its own block, the fences of the block beside it order the rest.
+// A release at cluster scope makes every arrival at another block's barrier wait for a fence of the whole GPU, which the ring of a
+// multicast cannot afford. It is needed where ordinary code touches bytes that another block of the cluster touches too: a peer's shared
+// memory, the destination of a multicast, a tensor that the kernel both writes and reads. With a multicast and none of these, ordinary code
+// meets ordinary code of its own block only. An arrival there orders finished wgmma reads (they are complete, no fence is involved), and
+// where it comes back to its own block, the fences of the block beside it order the rest.
 //
 // Nothing stands on this choice: emulator and order check read the scopes and fences as statements, and find what they do not order.
 #include <algorithm>
@@ -94,9 +94,9 @@ private:
                 const auto array = static_cast<std::size_t>(w->barrier.array);
                 const bool far = in_cluster_ && reached_[array];
                 // What the copy engine brings is visible to who acquires.
-                w->acquire = !far                                                  ? ir::Scope::block
+                w->acquire = !far                                               ? ir::Scope::block
                              : handover_ == Handover::cluster || copied_[array] ? ir::Scope::cluster
-                                                                                   : ir::Scope::none;
+                                                                                : ir::Scope::none;
                 fence_after = far && handover_ == Handover::block;
             }
             if (fence_before) out.push_back({ir::BlockFence{}, loc});

@@ -269,9 +269,10 @@ private:
         std::is_same_v<T, ir::BarrierExpect> || std::is_same_v<T, ir::BarrierWait> || std::is_same_v<T, ir::BlockSync> ||
         std::is_same_v<T, ir::NamedSync> || std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> ||
         std::is_same_v<T, ir::ClusterArrive> || std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> ||
-        std::is_same_v<T, ir::BlockFence> || std::is_same_v<T, ir::Pin> || std::is_same_v<T, ir::SetMaxRegisters> || std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> ||
-        std::is_same_v<T, ir::WgmmaFence> || std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait> ||
-        std::is_same_v<T, ir::Expect> || std::is_same_v<T, ir::Sugar>;
+        std::is_same_v<T, ir::BlockFence> || std::is_same_v<T, ir::Pin> || std::is_same_v<T, ir::SetMaxRegisters> ||
+        std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> || std::is_same_v<T, ir::WgmmaFence> ||
+        std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait> || std::is_same_v<T, ir::Expect> ||
+        std::is_same_v<T, ir::Sugar>;
     template <class T>
     requires rounds_nothing<T>
     void run(const Stmt&, const T&) {}

@@ -124,16 +124,16 @@ TEST(DeviceForm, AWrongDecisionIsFound) {
         d.fold->parts[0].pop_back();
         return true;
     });
-    fails(sums, rows, "lanes that do not meet", [](ir::DeviceStmt& d) { return d.fold && !d.fold->lanes.empty() && (d.fold->lanes.pop_back(), true); });
+    fails(sums, rows, "lanes that do not meet",
+          [](ir::DeviceStmt& d) { return d.fold && !d.fold->lanes.empty() && (d.fold->lanes.pop_back(), true); });
     const ir::Kernel add = kernel_of("kernels/vector_add.py");
     fails(add, {{"N", 2503}}, "vectors that lie across the end", [](ir::DeviceStmt& d) {
         return d.access && d.access->ends == ir::AccessPlan::Ends::some && (d.access->ends = ir::AccessPlan::Ends::whole, true);
     });
     fails(add, {{"N", 2503}}, "a test that is left out",
           [](ir::DeviceStmt& d) { return d.access && (d.access->dims[0].tested = false, d.access->two_ways = false, true); });
-    fails(add, {{"N", 2503}}, "an end too near", [](ir::DeviceStmt& d) {
-        return d.access && (d.access->dims[0].end = d.access->dims[0].end - ir::Expr(1), true);
-    });
+    fails(add, {{"N", 2503}}, "an end too near",
+          [](ir::DeviceStmt& d) { return d.access && (d.access->dims[0].end = d.access->dims[0].end - ir::Expr(1), true); });
     const ir::Kernel product = kernel_of("kernels/gemm_sm90.py", {{"BN", 128}, {"STAGES", 2}});
     fails(product, {{"M", 65}, {"N", 136}, {"K", 200}}, "a ring with a slot too many",
           [](ir::DeviceStmt& d) { return d.ring && (++d.ring->period, true); });
@@ -145,7 +145,8 @@ TEST(DeviceForm, AWrongDecisionIsFound) {
                                       [&](const ir::Assumption& a) { return emulate::size_value(a.condition, sizes).value_or(0) != 0; });
         if (fits && statements_with(device_form(k), [](const auto& d) { return d.search.has_value(); }) > 0) found = k;
     }
-    fails(found, shape, "those who did not look are folded", [](ir::DeviceStmt& d) { return d.fold && d.fold->flag >= 0 && (d.fold->flag = -1, true); });
+    fails(found, shape, "those who did not look are folded",
+          [](ir::DeviceStmt& d) { return d.fold && d.fold->flag >= 0 && (d.fold->flag = -1, true); });
     fails(found, shape, "nobody looks", [](ir::DeviceStmt& d) {
         if (!d.search) return false;
         auto no = std::make_shared<ir::ElementNode>();

@@ -105,9 +105,7 @@ TEST(Scopes, WhatIsTooWeakIsARace) {
         return k;
     };
     auto arrive = [](ir::Scope scope) {
-        return [scope](ir::Kernel& k) {
-            edit_all<ir::BarrierArrive>(k, [&](ir::BarrierArrive& a) { a.release = scope; });
-        };
+        return [scope](ir::Kernel& k) { edit_all<ir::BarrierArrive>(k, [&](ir::BarrierArrive& a) { a.release = scope; }); };
     };
     auto wait = [](ir::Scope scope) {
         return [scope](ir::Kernel& k) { edit_all<ir::BarrierWait>(k, [&](ir::BarrierWait& w) { w.acquire = scope; }); };

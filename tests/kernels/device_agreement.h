@@ -38,7 +38,8 @@ inline void expect_device_form_agrees(const ir::Kernel& kernel, const emulate::T
         for (std::size_t n = 0; n < count; ++n) {
             const double p = value_at(x, n), q = value_at(y, n);
             if (p == q || (std::isnan(p) && std::isnan(q))) continue;
-            ASSERT_LE(std::fabs(p - q), 4 * e.tolerance * std::max(std::fabs(p), scale)) << name << " element " << n << ": " << p << " and " << q;
+            ASSERT_LE(std::fabs(p - q), 4 * e.tolerance * std::max(std::fabs(p), scale))
+                << name << " element " << n << ": " << p << " and " << q;
         }
     }
 }
