@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "cli/limits.h"
+#include "device/form.h"
 #include "lower/lower.h"
 
 namespace tw::cli {
@@ -25,15 +26,17 @@ struct Options {
 };
 
 int run(const Options& o) {
-    const auto names = lower::step_names();
+    std::vector<std::string> names(lower::step_names().begin(), lower::step_names().end());
+    const std::string last_tile_step = names.back();
+    for (std::string_view s : device::step_names()) names.push_back("device/" + std::string(s));
     if (o.steps) {
-        for (std::string_view s : names) std::cout << s << "\n";
+        for (const std::string& s : names) std::cout << s << "\n";
         return exit_fine;
     }
-    const std::string after = o.after.empty() ? std::string(names.back()) : o.after;
+    const std::string after = o.after.empty() ? last_tile_step : o.after == "device" ? names.back() : o.after;
     if (std::find(names.begin(), names.end(), after) == names.end()) {
         std::string known;
-        for (std::string_view s : names) known += (known.empty() ? "" : ", ") + std::string(s);
+        for (const std::string& s : names) known += (known.empty() ? "" : ", ") + s;
         return complain(exit_bad_input, fmt::format("there is no step '{}'", after), "the steps are " + known);
     }
     std::string problem;
@@ -45,14 +48,17 @@ int run(const Options& o) {
     nlohmann::json kernels = nlohmann::json::array();
     std::string text;
     bool found = false;
-    auto observer = [&](std::string_view step, const ir::Kernel& kernel) {
+    const std::function<void(const std::string&, const ir::Kernel&)> observer = [&](const std::string& step, const ir::Kernel& kernel) {
+        if (step == last_tile_step && after != step)
+            device::device_form(kernel, [&](std::string_view s, const ir::Kernel& k) { observer("device/" + std::string(s), k); });
         if (step != after || (!o.kernel.empty() && kernel.name != o.kernel)) return;
         found = true;
         const std::string printed = ir::print(kernel);
         if (o.json) kernels.push_back({{"kernel", kernel.name}, {"step", step}, {"ir", printed}});
         else text += printed + "\n";
     };
-    const auto module = lower::compile_file(sources, o.file, *values, sink, observer);
+    const auto module = lower::compile_file(sources, o.file, *values, sink,
+                                            [&](std::string_view step, const ir::Kernel& k) { observer(std::string(step), k); });
     if (o.json) {
         nlohmann::json out = to_json(sink, sources);
         out["kernels"] = kernels;
@@ -72,7 +78,8 @@ std::function<int()> declare_ir(CLI::App& app) {
     using namespace ir_command;
     auto options = std::make_shared<Options>();
     app.add_option("file", options->file, "a kernel file");
-    app.add_option("--after", options->after, "print the IR after this step (default: the last)");
+    app.add_option("--after", options->after,
+                   "print the IR after this step (default: the last of the tile forms; device: the last of all)");
     app.add_option("--kernel", options->kernel, "only kernels of this name");
     app.add_option("--set", options->settings, "const parameters, NAME=VALUE[,NAME=VALUE...]");
     app.add_flag("--json", options->json, "print JSON");

@@ -22,6 +22,7 @@
 #include "cli/process_pool.h"
 #include "cli/terminal.h"
 #include "diagnose/mutate.h"
+#include "diagnose/mutate_device.h"
 #include "emulate/trial.h"
 
 namespace tw::cli {
@@ -363,6 +364,10 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
         for (const diagnose::Mutant& m : mutants)
             list.push_back({m.operation, m.change, m.loc.line,
                             [&](const diagnose::JudgeOptions& j) { return diagnose::judge(m.kernel, j); }, &m.kernel});
+        const std::vector<diagnose::Mutant> in_device_form = diagnose::sampled(diagnose::device_mutants_of(k, o.operation), target.limit);
+        for (const diagnose::Mutant& m : in_device_form)
+            list.push_back({m.operation, m.change, m.loc.line,
+                            [&](const diagnose::JudgeOptions& j) { return diagnose::judge_device(m.kernel, j); }, &m.kernel});
         if (!go(label_of(k.name, variant), digest_of({k}), list)) return complain(exit_bad_input, "cannot write " + o.json);
     }
     for (const ir::Program& p : loaded.module->programs) {
@@ -385,10 +390,11 @@ std::optional<int> run_file(const Target& target, const Options& o, nlohmann::js
 int run(const Options& o) {
     if (!o.operation.empty()) {
         bool known = false;
-        for (const auto& op : diagnose::mutation_operators()) known |= op.name == o.operation;
+        std::string names;
+        for (const auto* operators : {&diagnose::mutation_operators(), &diagnose::device_mutation_operators()}) {
+            for (const auto& op : *operators) known |= op.name == o.operation, names += (names.empty() ? "" : ", ") + op.name;
+        }
         if (!known) {
-            std::string names;
-            for (const auto& op : diagnose::mutation_operators()) names += (names.empty() ? "" : ", ") + op.name;
             return complain(exit_bad_input, fmt::format("there is no mutation operator '{}'", o.operation), "one of " + names);
         }
     }

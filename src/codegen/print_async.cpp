@@ -17,9 +17,9 @@ std::string Printer::barrier(const ir::BarrierRef& b, bool may_be_a_peers) {
 }
 
 void Printer::tma_load(const ir::TmaLoad& op) {
-    std::string text =
-        fmt::format("tw::tma_load_{}d{}{}(smem + {}, &map_{}, {}", op.coordinates.size(), op.multicast_mask ? "_multicast" : "",
-                    op.hint == ir::CacheHint::none ? "" : "_hint", shared_origin(op.dst), op.map, barrier(op.barrier));
+    std::string text = fmt::format("tw::tma_load_{}d{}{}(smem + {}, &{}, {}", op.coordinates.size(), op.multicast_mask ? "_multicast" : "",
+                                   op.hint == ir::CacheHint::none ? "" : "_hint", shared_origin(op.dst),
+                                   map_names_[static_cast<std::size_t>(op.map)], barrier(op.barrier));
     for (const auto& c : op.coordinates) text += ", " + expr(c);
     if (op.multicast_mask) text += fmt::format(", tw::u16({})", expr(*op.multicast_mask));
     if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
@@ -28,8 +28,9 @@ void Printer::tma_load(const ir::TmaLoad& op) {
 
 void Printer::tma_store(const ir::TmaStore& op) {
     if (op.reduce_add && op.hint != ir::CacheHint::none) return fail("a TMA reduction with a cache hint has no CUDA text yet");
-    std::string text = fmt::format("tw::tma_{}_{}d{}(&map_{}, smem + {}", op.reduce_add ? "reduce_add" : "store", op.coordinates.size(),
-                                   op.hint == ir::CacheHint::none ? "" : "_hint", op.map, shared_origin(op.src));
+    std::string text =
+        fmt::format("tw::tma_{}_{}d{}(&{}, smem + {}", op.reduce_add ? "reduce_add" : "store", op.coordinates.size(),
+                    op.hint == ir::CacheHint::none ? "" : "_hint", map_names_[static_cast<std::size_t>(op.map)], shared_origin(op.src));
     for (const auto& c : op.coordinates) text += ", " + expr(c);
     if (op.hint != ir::CacheHint::none) text += op.hint == ir::CacheHint::evict_last ? ", tw::l2_evict_last()" : ", tw::l2_evict_first()";
     line(text + ");");
@@ -96,9 +97,6 @@ void Printer::wgmma(const ir::Wgmma& op) {
             }
         }
     }
-    auto flying = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& f) { return f.first == op.acc; });
-    if (flying == in_flight_.end()) in_flight_.emplace_back(op.acc, commits_);
-    else flying->second = commits_;
     open("");
     auto descriptor = [&](const Operand& o) {
         return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle);
@@ -158,9 +156,6 @@ void Printer::wgmma_of_any_type(const ir::Wgmma& op) {
         }
     }
     functions_[function_name(i)] = function_text(i);
-    auto flying = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& f) { return f.first == op.acc; });
-    if (flying == in_flight_.end()) in_flight_.emplace_back(op.acc, commits_);
-    else flying->second = commits_;
     open("");
     auto descriptor = [&](const Operand& o) {
         return fmt::format("tw::descriptor({}, {}, {}, {})", o.start, o.leading, o.stride, o.swizzle);
@@ -185,9 +180,17 @@ void Printer::wgmma_of_any_type(const ir::Wgmma& op) {
     close();
 }
 
+void Printer::pin(const ir::Pin& op) {
+    for (int f : op.fragments) {
+        const std::string v = open_unrolled(values(f));
+        line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(f) == DType::I32 ? "_int" : "", fragment_name(f), v));
+        close_unrolled(values(f));
+    }
+}
+
 void Printer::synchronise(const ir::Stmt& s) {
     std::string text;
-    const bool cluster = k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1;
+    if (auto* p = std::get_if<ir::Pin>(&s.op)) return pin(*p);
     if (std::holds_alternative<ir::CpAsyncCommit>(s.op)) text = "tw::cp_async_commit();";
     else if (auto* w = std::get_if<ir::CpAsyncWait>(&s.op)) text = fmt::format("tw::cp_async_wait<{}>();", w->pending);
     else if (auto* w = std::get_if<ir::CpAsyncArrive>(&s.op))
@@ -203,24 +206,16 @@ void Printer::synchronise(const ir::Stmt& s) {
         if (b->count != 1) text = fmt::format("tw::mbarrier_arrive_many({}, {});", barrier(b->barrier), b->count);
         else if (!b->barrier.cluster_rank) text = fmt::format("tw::mbarrier_arrive({});", barrier(b->barrier));
         else {
-            text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", handover_ == ir::Handover::cluster ? "" : "_relaxed",
+            text = fmt::format("tw::mbarrier_arrive{}_cluster({}, {});", b->release == ir::Scope::none ? "_relaxed" : "",
                                barrier(b->barrier, true), expr(*b->barrier.cluster_rank));
-            if (handover_ == ir::Handover::block) line("__threadfence_block();");
         }
     } else if (auto* b = std::get_if<ir::BarrierExpect>(&s.op))
         text = fmt::format("tw::mbarrier_arrive_expect_tx({}, {});", barrier(b->barrier), expr(b->bytes));
     else if (auto* b = std::get_if<ir::BarrierWait>(&s.op)) {
-        bool remote = false, copies = false;  // arrivals of other blocks; the copy engine, whose data the wait must make visible
-        ir::for_each_stmt(k_.body, [&](const ir::Stmt& other) {
-            if (auto* a = std::get_if<ir::BarrierArrive>(&other.op))
-                remote |= a->barrier.array == b->barrier.array && a->barrier.cluster_rank.has_value();
-            if (auto* t = std::get_if<ir::TmaLoad>(&other.op)) copies |= t->barrier.array == b->barrier.array;
-        });
-        const char* form = !cluster || !remote ? "" : handover_ == ir::Handover::cluster || copies ? "_cluster" : "_relaxed_cluster";
+        const char* form = b->acquire == ir::Scope::block ? "" : b->acquire == ir::Scope::cluster ? "_cluster" : "_relaxed_cluster";
         text = fmt::format("tw::mbarrier_wait{}({}, {});", form, barrier(b->barrier), expr(b->parity));
-        if (cluster && remote && handover_ == ir::Handover::block) text += " __threadfence_block();";
-    } else if (std::holds_alternative<ir::BlockSync>(s.op))
-        text = k_.teams.empty() ? "__syncthreads();" : fmt::format("tw::named_barrier_sync(0, {});", 32 * k_.warps);
+    } else if (std::holds_alternative<ir::BlockFence>(s.op)) text = "__threadfence_block();";
+    else if (std::holds_alternative<ir::BlockSync>(s.op)) text = "__syncthreads();";
     else if (auto* n = std::get_if<ir::NamedSync>(&s.op)) text = fmt::format("tw::named_barrier_sync({}, {});", expr(n->id), n->threads);
     else if (auto* n = std::get_if<ir::NamedArrive>(&s.op))
         text = fmt::format("tw::named_barrier_arrive({}, {});", expr(n->id), n->threads);
@@ -238,18 +233,6 @@ void Printer::synchronise(const ir::Stmt& s) {
     else return fail(fmt::format("`{}` has no CUDA text yet", ir::kind_name(s.op)));
     if (!s.note.empty()) text += "  // " + comment_text(s.note);
     line(text);
-    commits_ += std::holds_alternative<ir::WgmmaCommit>(s.op);
-    // From here on the accumulators of completed groups belong to ordinary code, and none of it may move up.
-    if (auto* w = std::get_if<ir::WgmmaWait>(&s.op)) {
-        const auto complete = [&](const std::pair<int, int>& f) { return w->pending == 0 || f.second < commits_ - w->pending; };
-        for (const auto& f : in_flight_) {
-            if (!complete(f)) continue;
-            const std::string v = open_unrolled(values(f.first));
-            line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(f.first) == DType::I32 ? "_int" : "", fragment_name(f.first), v));
-            close_unrolled(values(f.first));
-        }
-        std::erase_if(in_flight_, complete);
-    }
 }
 
 }  // namespace tw::codegen

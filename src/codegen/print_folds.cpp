@@ -7,102 +7,31 @@ namespace tw::codegen {
 
 using ir::DType;
 
-std::string Printer::fold(const std::string& op, DType t, const std::string& a, const std::string& b) {
+std::string Printer::fold(ir::FoldKind op, DType t, const std::string& a, const std::string& b) {
     const bool is_float = target::info(t).is_float, wide = t == DType::F64;
-    if (op == "sum") return a + " + " + b;
-    if (op == "prod") return a + " * " + b;
-    if (op == "any") return a + " || " + b;
-    if ((op == "max" || op == "min") && (t == DType::BF16 || t == DType::F16))
-        return fmt::format("tw::{}_{}x2({}, {})", op, target::name(t), a, b);  // of words
-    if (op == "max" || op == "min") return fmt::format("{}{}{}({}, {})", is_float ? "f" : "", op, is_float && !wide ? "f" : "", a, b);
-    fail("reduction `" + op + "` has no CUDA text yet");
-    return a;
+    if (op == ir::FoldKind::sum) return a + " + " + b;
+    if (op == ir::FoldKind::prod) return a + " * " + b;
+    if (t == DType::BF16 || t == DType::F16) return fmt::format("tw::{}_{}x2({}, {})", ir::name_of(op), target::name(t), a, b);  // of words
+    return fmt::format("{}{}{}({}, {})", is_float ? "f" : "", ir::name_of(op), is_float && !wide ? "f" : "", a, b);
 }
 
-namespace {
-
-using Parts = std::vector<std::vector<int>>;  // of each result, the values that it is folded from
-
-// 16-bit results side by side, from pairs of values: words in place of both. Empty where a thread's values lie in another way.
-Parts words_of_results(const Parts& parts) {
-    Parts words;
-    for (std::size_t p = 0; p < parts.size(); p += 2) {
-        if (p + 1 == parts.size() || parts[p].size() != parts[p + 1].size()) return {};
-        words.emplace_back();
-        for (std::size_t i = 0; i < parts[p].size(); ++i) {
-            if (parts[p][i] % 2 != 0 || parts[p + 1][i] != parts[p][i] + 1) return {};
-            words.back().push_back(parts[p][i] / 2);
-        }
-    }
-    return words;
-}
-
-// 16-bit results from whole words each, whose halves meet at the end. A single result may have an odd number of values: its last one is
-// left out here.
-Parts words_of_values(const Parts& parts) {
-    Parts words;
-    for (const std::vector<int>& part : parts) {
-        if (part.size() % 2 != 0 && parts.size() > 1) return {};
-        words.emplace_back();
-        for (std::size_t i = 0; i == 0 || i + 1 < part.size(); i += 2) {
-            if (part[i] % 2 != 0 || (part.size() > 1 && part[i + 1] != part[i] + 1)) return {};
-            words.back().push_back(part[i] / 2);
-        }
-    }
-    return words;
-}
-
-}  // namespace
-
-void Printer::reduce(const ir::Reduce& op) {
-    const ir::Distribution &from = dist(op.src), &to = dist(op.dst);
+void Printer::reduce(const ir::Reduce& op, const ir::DeviceStmt& how) {
+    const ir::FoldPlan& plan = *how.fold;
+    if (!plan.cannot.empty()) return fail(plan.cannot);
     const DType type = dtype(op.dst);
-    const bool pairs = packed(op.dst);
-    // Slot of dst for every value of src, by the coordinates without `dim` (dst may carry the warp's number behind them).
-    Parts parts(static_cast<std::size_t>(to.values()));
-    for (int v = 0; v < from.values(); ++v) {
-        auto rest = [&](int t) {
-            std::vector<int> c = from.at(t, v);
-            c.erase(c.begin() + op.dim);
-            return c;
-        };
-        int slot = -1;
-        for (int s = 0; s < to.values() && slot < 0; ++s) {
-            std::vector<int> c = to.at(0, s);
-            c.resize(from.shape.size() - 1);
-            if (c == rest(0)) slot = s;
-        }
-        for (int t = 0; t < from.threads() && slot >= 0; ++t) {
-            std::vector<int> c = to.at(t, slot);
-            c.resize(from.shape.size() - 1);
-            if (c != rest(t)) slot = -1;
-        }
-        if (slot < 0) return fail("the layouts of a reduction do not fit");
-        parts[static_cast<std::size_t>(slot)].push_back(v);
-    }
-    const std::size_t values = parts[0].size();  // of each result
-    bool halves = false;                         // the halves of a word belong to one result
-    if (pairs) {
-        Parts words = words_of_results(parts);
-        if (words.empty()) words = words_of_values(parts), halves = true;
-        if (words.empty())
-            return fail(
-                fmt::format("a thread's {} values do not lie in pairs along this reduction; convert to f32 first", target::name(type)));
-        parts = std::move(words);
-    }
+    const bool pairs = packed(op.dst), halves = plan.unit == ir::FoldPlan::Unit::halves;
     // Value of position i of slot p: along[i] + shift[p].
-    const int count = static_cast<int>(parts[0].size());
-    std::vector<int> along = parts[0], shift;
-    for (const auto& p : parts) {
-        if (p.size() != along.size()) return fail("the layouts of a reduction do not fit");
+    const int count = static_cast<int>(plan.parts[0].size()), chains = plan.chains;
+    std::vector<int> along = plan.parts[0], shift;
+    for (const auto& p : plan.parts) {
         shift.push_back(p[0] - along[0]);
         for (std::size_t i = 0; i < p.size(); ++i) {
             if (p[i] != along[i] + shift.back()) return fail("the layouts of a reduction do not fit");
         }
     }
-    UnitText at = table_text(along, {count}), moved = table_text(shift, {static_cast<int>(parts.size())});
+    UnitText at = table_text(along, {count}), moved = table_text(shift, {static_cast<int>(plan.parts.size())});
     const std::string word = word_text(type);
-    const std::string slot = open_unrolled(static_cast<int>(parts.size()), "part");
+    const std::string slot = open_unrolled(static_cast<int>(plan.parts.size()), "part");
     auto value = [&](const std::string& i) {
         std::string index = strip(at(i));
         if (i.find_first_not_of("0123456789") == std::string::npos) index = std::to_string(along[std::stoul(i)]);
@@ -110,25 +39,19 @@ void Printer::reduce(const ir::Reduce& op) {
         if (by != "0") index = index == "0" ? by : index + " + " + by;
         return pairs ? fmt::format("{}[{}]", fragment_name(op.src), index) : value_text(op.src, index);
     };
-    const bool asked = looked_for(op);
-    if (asked) {
-        const std::string own = companion(fragment_name(op.src), "own");
-        own_[op.src] = {pairs ? fmt::format("tw::{}_at({}, 0)", target::name(type), own) : own, op.op == "max", here_};
-        line(fmt::format("{} {};", word, own));
-    }
-    if (parts.size() == 1) open("");
-    const int chains = count >= 8 && count % 4 == 0 ? 4 : count >= 4 && count % 2 == 0 ? 2 : 1;
-    const auto guard = guards_.find(op.src);
-    if (guard != guards_.end()) {
+    auto join = [&](const std::string& with) { line(fmt::format("r0 = {};", fold(op.op, type, "r0", with))); };
+    if (plan.own >= 0) line(fmt::format("{} {};", word, fragment_name(plan.own)));
+    if (plan.parts.size() == 1) open("");
+    if (plan.flag >= 0) {
         std::string start;
         for (int c = 0; c < chains; ++c)
             start += fmt::format("{}r{} = {}", c ? ", " : "", c, number(std::numeric_limits<double>::infinity(), type));
         line(fmt::format("{} {};", word, start));
-        open(fmt::format("if ({})", guard->second));
+        open(fmt::format("if ({})", fragment_name(plan.flag)));
     }
     std::string first;
     for (int c = 0; c < chains; ++c) first += fmt::format("{}r{} = {}", c ? ", " : "", c, value(std::to_string(c)));
-    line(fmt::format("{}{};", guard == guards_.end() ? word + " " : "", first));
+    line(fmt::format("{}{};", plan.flag < 0 ? word + " " : "", first));
     if (count > chains) {
         out_ += "#pragma unroll\n";
         open(fmt::format("for (int v = {0}; v < {1}; v += {0})", chains, count));
@@ -138,31 +61,14 @@ void Printer::reduce(const ir::Reduce& op) {
         }
         close();
     }
-    if (chains == 4) {
-        line(fmt::format("r0 = {};", fold(op.op, type, "r0", "r1")));
-        line(fmt::format("r2 = {};", fold(op.op, type, "r2", "r3")));
-        line(fmt::format("r0 = {};", fold(op.op, type, "r0", "r2")));
-    } else if (chains == 2) {
-        line(fmt::format("r0 = {};", fold(op.op, type, "r0", "r1")));
-    }
-    if (guard != guards_.end()) close();
-    if (halves && values > 1) {
-        if (values % 2 == 1)
-            line(fmt::format("r0 = {};",
-                             fold(op.op, type, "r0", fmt::format("tw::low_half_twice({}[{}])", fragment_name(op.src), values / 2))));
-        line(fmt::format("r0 = {};", fold(op.op, type, "r0", "tw::halves_swapped(r0)")));
-    }
-    if (asked) line(companion(fragment_name(op.src), "own") + " = r0;");
-    int stride = 1;
-    for (const ir::DistDigit& digit : prime_digits(from.thread)) {
-        if (stride >= 32) break;
-        if (digit.dim == op.dim) {
-            if (digit.extent != 2) return fail("lanes along a reduced dimension are not a power of two");
-            line(fmt::format("r0 = {};", fold(op.op, type, "r0", fmt::format("__shfl_xor_sync(0xffffffffu, r0, {})", stride))));
-        }
-        stride *= digit.extent;
-    }
-    if (halves && parts.size() > 1)
+    if (chains >= 2) join("r1");
+    if (chains == 4) line(fmt::format("r2 = {};", fold(op.op, type, "r2", "r3"))), join("r2");
+    if (plan.flag >= 0) close();
+    if (plan.left_over >= 0) join(fmt::format("tw::low_half_twice({}[{}])", fragment_name(op.src), plan.left_over / 2));
+    if (plan.meet) join("tw::halves_swapped(r0)");
+    if (plan.own >= 0) line(fragment_name(plan.own) + " = r0;");
+    for (int distance : plan.lanes) join(fmt::format("__shfl_xor_sync(0xffffffffu, r0, {})", distance));
+    if (halves && plan.parts.size() > 1)
         line(fmt::format("{0}[{1} / 2] = {1} % 2 ? tw::low_and_high({0}[{1} / 2], r0) : r0;", fragment_name(op.dst), slot));
     else line(fmt::format("{}[{}] = r0;", fragment_name(op.dst), slot));
     close();
@@ -215,11 +121,11 @@ void Printer::scan(const ir::Scan& op) {
                                      fold(op.op, type, fmt::format("{}[{}]", y, runs[r][i - 1]), fmt::format("{}[{}]", x, v))));
             }
             const std::string total = fmt::format("part{}", r), before = fmt::format("before{}", r);
-            const std::string identity = op.op == "prod" ? number(1, type)
-                                                         : number(op.op == "max"   ? -INFINITY
-                                                                  : op.op == "min" ? INFINITY
-                                                                                   : 0,
-                                                                  type);
+            const std::string identity = op.op == ir::FoldKind::prod ? number(1, type)
+                                                                     : number(op.op == ir::FoldKind::max   ? -INFINITY
+                                                                              : op.op == ir::FoldKind::min ? INFINITY
+                                                                                                           : 0,
+                                                                              type);
             if (lanes > 1) {
                 const std::string position = low == 1 ? fmt::format("tid % {}", lanes) : fmt::format("tid / {} % {}", low, lanes);
                 line(fmt::format("{} {} = {}[{}];", word_text(type), total, y, runs[r].back()));
@@ -258,7 +164,10 @@ void Printer::scan(const ir::Scan& op) {
 }
 
 void Printer::shuffle(const ir::Shuffle& op) {
-    const char* call = op.mode == "bfly" ? "xor_" : op.mode == "up" ? "up_" : op.mode == "down" ? "down_" : "";
+    const char* call = op.mode == target::ShuffleMode::Bfly   ? "xor_"
+                       : op.mode == target::ShuffleMode::Up   ? "up_"
+                       : op.mode == target::ShuffleMode::Down ? "down_"
+                                                              : "";
     const std::string v = open_unrolled(words(op.dst));
     line(fmt::format("{}[{}] = __shfl_{}sync(0xffffffffu, {}[{}], {});", fragment_name(op.dst), v, call, fragment_name(op.src), v,
                      op.lane_arg));

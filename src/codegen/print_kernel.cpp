@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "codegen/printer.h"
-#include "ir/row_starts.h"
+#include "device/form.h"
 #include "ir/uses.h"
 
 namespace tw::codegen {
@@ -67,9 +67,41 @@ void Printer::choose_names() {
     auto pick = [&](const std::string& wanted) { return identifier(wanted, taken); };
     for (const std::string& s : k_.sizes) size_names_.push_back(pick(s));
     for (const auto& t : k_.tensors) tensor_names_.push_back(pick(t.name));
+    std::map<int, int> maps;  // of one tensor
+    for (const ir::TensorMap& m : k_.tensor_maps) {
+        const int n = ++maps[m.tensor];
+        map_names_.push_back(companion(tensor_names_[static_cast<std::size_t>(m.tensor)], n > 1 ? fmt::format("map{}", n) : "map"));
+    }
     for (const auto& s : k_.scalars) scalar_names_.push_back(pick(s.name));
-    for (const auto& v : k_.vars) var_names_.push_back(pick(v.name));
-    for (const auto& f : k_.fragments) fragment_names_.push_back(pick(f.name));
+    ir::for_each_stmt(k_.body, [&](const Stmt& s) {
+        if (!s.device || !s.device->ring) return;
+        const int counter = std::get<ir::Assign>(s.op).var;
+        rings_[counter] = *s.device->ring;
+        counter_of_[s.device->ring->slot] = counter_of_[s.device->ring->phase] = counter;
+    });
+    for (std::size_t v = 0; v < k_.vars.size(); ++v)
+        var_names_.push_back(counter_of_.count(static_cast<int>(v)) ? std::string() : pick(k_.vars[v].name));
+    for (const auto& [counter, ring] : rings_) {
+        const std::string name = var_names_[static_cast<std::size_t>(counter)];
+        var_names_[static_cast<std::size_t>(ring.slot)] = companion(name, "slot");
+        var_names_[static_cast<std::size_t>(ring.phase)] = companion(name, "phase");
+    }
+    for (std::size_t f = 0; f < k_.fragments.size(); ++f) fragment_names_.emplace_back();
+    std::vector<bool> beside(k_.fragments.size());
+    const auto each_beside = [&](const std::function<void(int fragment, int of, const char* what)>& call) {
+        ir::for_each_stmt(k_.body, [&](const Stmt& s) {
+            if (!s.device) return;
+            if (s.device->search) call(s.device->search->flag, std::get<ir::Compute>(s.op).dst, "any");
+            if (s.device->fold && s.device->fold->own >= 0) call(s.device->fold->own, std::get<ir::Reduce>(s.op).src, "own");
+        });
+    };
+    each_beside([&](int fragment, int, const char*) { beside[static_cast<std::size_t>(fragment)] = true; });
+    for (std::size_t f = 0; f < k_.fragments.size(); ++f) {
+        if (!beside[f]) fragment_names_[f] = pick(k_.fragments[f].name);
+    }
+    each_beside([&](int fragment, int of, const char* what) {
+        fragment_names_[static_cast<std::size_t>(fragment)] = companion(fragment_names_[static_cast<std::size_t>(of)], what);
+    });
     // Of what lies in shared memory the name follows a prefix: AT_ its place, box_ and words_ the parts of a team.
     for (const auto& b : k_.buffers) buffer_names_.push_back(pick(b.name));
     for (const auto& b : k_.barriers) barrier_names_.push_back(pick(b.name));
@@ -79,6 +111,11 @@ void Printer::choose_names() {
 void Printer::comment(const std::string& words) { line("// " + comment_text(words)); }
 
 namespace {
+
+const ir::DeviceStmt& how_of(const Stmt& s) {
+    static const ir::DeviceStmt plainly;
+    return s.device ? *s.device : plainly;
+}
 
 // The name occurs as a word from `from` on.
 bool mentions(const std::string& text, std::size_t from, const std::string& name) {
@@ -115,7 +152,10 @@ void Printer::find_scopes() {
         for (std::size_t i = 0; i < region.size(); ++i) {
             path.emplace_back(&region, i);
             auto fragment = [&](int f) { meet(fragments[static_cast<std::size_t>(f)], path); };
-            auto var = [&](int v) { meet(vars[static_cast<std::size_t>(v)], path); };
+            auto var = [&](int v) {  // a slot or a phase is declared with its counter
+                const auto counter = counter_of_.find(v);
+                meet(vars[static_cast<std::size_t>(counter == counter_of_.end() ? v : counter->second)], path);
+            };
             auto tensor = [&](int t) { pointer_used_[static_cast<std::size_t>(t)] = true; };
             auto expr = [&](const ir::Expr& e) { ir::visit_leaves(e, var, tensor); };
             ir::visit_uses(region[i],
@@ -145,7 +185,7 @@ void Printer::parameters() {
         out_ += (arguments_.size() > 1 ? ",\n    " : "") + text;
     };
     for (std::size_t i = 0; i < k_.tensor_maps.size(); ++i) {
-        add(Argument::Kind::tensor_map, i, fmt::format("const __grid_constant__ tw::TensorMap map_{}", i));
+        add(Argument::Kind::tensor_map, i, "const __grid_constant__ tw::TensorMap " + map_names_[i]);
     }
     for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
         if (!pointer_used_[i]) continue;
@@ -160,12 +200,10 @@ void Printer::parameters() {
 
 Expected<EmittedKernel, EmitFailure> Printer::run() {
     now_ = k_.loc;
-    analyse_variables();
     choose_names();
     find_scopes();
     bool swizzled = false;
     for (const auto& b : k_.buffers) swizzled |= b.swizzle != target::SwizzleMode::None;
-    handover_ = ir::handover_of(k_);
     comment(fmt::format("{} for {}, made by tilewright from {}.", k_.name, k_.arch, file_));
     if (!k_.doc.empty()) comment(k_.doc.substr(0, k_.doc.find('\n')));
     if (!k_.computes.text.empty()) comment("computes " + k_.computes.text);
@@ -194,7 +232,7 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
                             team_names_[i]);
     }
     if (k_.shared_bytes) out_ += "\n";
-    out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", threads_of(k_),
+    out_ += fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    ", k_.device->threads,
                         std::max(1, k_.min_blocks_per_sm), entry_name(k_.name));
     parameters();
     out_ += ") {\n";
@@ -230,7 +268,7 @@ Expected<EmittedKernel, EmitFailure> Printer::run() {
 
 // The warps that carry messages come after those of the kernel's own text, three for each team, and leave it here.
 void Printer::carriers() {
-    if (k_.teams.empty()) return;
+    if (k_.device->carriers.empty()) return;
     for (std::size_t i = 0; i < k_.teams.size(); ++i) {
         const auto& t = k_.teams[i];
         const std::string type = fmt::format("tw::TeamBox<{}, {}, {}>", t.words(), t.slots(), k_.warps);
@@ -241,15 +279,13 @@ void Printer::carriers() {
     for (const std::string& name : team_names_) line(fmt::format("tw::team_init(box_{});", name));
     close();
     line("__syncthreads();");
-    int first = 32 * k_.warps;
-    for (std::size_t i = 0; i < k_.teams.size(); ++i) {
-        const auto& t = k_.teams[i];
-        open(fmt::format("if (threadIdx.x >= {} && threadIdx.x < {})", first, first + 96));
-        line(fmt::format("tw::team_carry<{3}>(box_{0}, words_{0}, {1}, {2});", team_names_[i], expr(t.messages), first,
-                         t.fold == ir::Team::Fold::sum ? "tw::TeamSum" : "tw::TeamExpSum"));
+    for (const ir::Carrier& c : k_.device->carriers) {
+        const auto team = static_cast<std::size_t>(c.team);
+        open(fmt::format("if (threadIdx.x >= {} && threadIdx.x < {})", c.first_thread, c.first_thread + c.threads));
+        line(fmt::format("tw::team_carry<{3}>(box_{0}, words_{0}, {1}, {2});", team_names_[team], expr(k_.teams[team].messages),
+                         c.first_thread, k_.teams[team].fold == ir::Team::Fold::sum ? "tw::TeamSum" : "tw::TeamExpSum"));
         line("return;");
         close();
-        first += 96;
     }
 }
 
@@ -343,42 +379,47 @@ void Printer::declare_at(const Region& body, std::size_t index) {
             for (int v : here->second) {
                 const auto* a = std::get_if<ir::Assign>(&body[index].op);
                 if (a && a->var == v) continue;  // declared by its assignment
-                line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
-                if (ring_[static_cast<std::size_t>(v)])
-                    line(fmt::format("int {} = 0, {} = 0;", companion(var_names_[static_cast<std::size_t>(v)], "slot"),
-                                     companion(var_names_[static_cast<std::size_t>(v)], "phase")));
+                const auto ring = rings_.find(v);
+                if (ring == rings_.end() || ring->second.needed) line(fmt::format("int {} = 0;", var_names_[static_cast<std::size_t>(v)]));
+                if (ring != rings_.end())
+                    line(fmt::format("int {} = 0, {} = 0;", var_names_[static_cast<std::size_t>(ring->second.slot)],
+                                     var_names_[static_cast<std::size_t>(ring->second.phase)]));
                 var_declared_[static_cast<std::size_t>(v)] = true;
             }
         }
     }
 }
 
-void Printer::assign(const ir::Assign& op) {
+void Printer::assign(const ir::Assign& op, const ir::DeviceStmt& how) {
     const auto id = static_cast<std::size_t>(op.var);
     const std::string& name = var_names_[id];
     const bool first = !var_declared_[id];
     var_declared_[id] = true;
-    if (ring_[id]) {
-        const std::string slot = companion(name, "slot"), phase = companion(name, "phase");
+    if (how.ring) {
+        const std::string &slot = var_names_[static_cast<std::size_t>(how.ring->slot)],
+                          &phase = var_names_[static_cast<std::size_t>(how.ring->phase)];
         if (op.value.is_constant(0)) {
-            line(fmt::format("{}{} = 0{} {} = 0{} {} = 0;", first ? "int " : "", name, first ? "," : ";", slot, first ? "," : ";", phase));
+            const char* next = first ? ", " : "; ";
+            line(fmt::format("{}{}{} = 0{}{} = 0;", first ? "int " : "", how.ring->needed ? name + " = 0" + next : "", slot, next, phase));
         } else {
-            line(fmt::format("++{};", name));
-            line(fmt::format("if (++{0} == {1}) {0} = 0, {2} ^= 1;", slot, ring_[id], phase));
+            if (how.ring->needed) line(fmt::format("++{};", name));
+            line(fmt::format("if (++{0} == {1}) {0} = 0, {2} ^= 1;", slot, how.ring->period, phase));
         }
         return;
     }
-    const bool once = var_assignments_[id] == 1;
+    const bool once = facts_.assignments(op.var) == 1;
     line(fmt::format("{}{} = {};", first ? (once ? "const int " : "int ") : "", name, expr(op.value)));
 }
 
-void Printer::for_loop(const ir::For& op) {
+void Printer::for_loop(const ir::For& op, const ir::DeviceStmt& how) {
     const std::string& name = var_names_[static_cast<std::size_t>(op.var)];
     // The bounds are those at the entry, whatever the body assigns.
     auto changes = [&](const ir::Expr& e) {
         bool found = false;
         ir::for_each_stmt(op.body, [&](const Stmt& s) {
             if (auto* a = std::get_if<ir::Assign>(&s.op)) found |= ir::mentions_var(e, a->var);
+            if (s.device && s.device->ring)
+                found |= ir::mentions_var(e, s.device->ring->slot) || ir::mentions_var(e, s.device->ring->phase);
         });
         return found;
     };
@@ -391,45 +432,17 @@ void Printer::for_loop(const ir::For& op) {
     if (changes(op.hi)) keep("end", end);
     if (changes(op.step)) keep("step", by);
     const std::string step = op.step.is_constant(1) ? "++" + name : fmt::format("{} += {}", name, by);
-    const bool afresh = op.unroll == 1 && takes_ends(op.body);
-    if (afresh) line(fmt::format("const int {} = tid;", companion(name, "tid")));
+    if (how.opaque) line(fmt::format("const int {} = tid;", companion(name, "tid")));
     if (op.unroll == -1) out_ += "#pragma unroll\n";
     else if (op.unroll >= 1) out_ += fmt::format("#pragma unroll {}\n", op.unroll);
     open(fmt::format("for (int {0} = {1}{2}; {0} < {3}; {4})", name, expr(op.lo), bounds, end, step));
-    if (afresh) line(fmt::format("const int tid = tw::opaque({});", companion(name, "tid")));
-    accumulators_at_end(op.body, in_flight_);  // what the round before may have left
+    if (how.opaque) line(fmt::format("const int tid = tw::opaque({});", companion(name, "tid")));
     region(op.body);
     close();
 }
 
-// Vectors that may lie across the start of their row: which of a thread's elements are inside takes a test each, and all of these would be
-// carried in registers over the rounds of a loop. In a loop that is never unrolled each round makes them again.
-bool Printer::takes_ends(const Region& body) const {
-    const ir::RowStarts starts(k_);
-    bool found = false;
-    ir::for_each_stmt(body, [&](const Stmt& s) {
-        const ir::GlobalView* view = nullptr;
-        if (auto* l = std::get_if<ir::LoadGlobal>(&s.op)) view = &l->src;
-        if (auto* c = std::get_if<ir::CpAsync>(&s.op)) view = &c->src;
-        found |= view && !view->dims.empty() && starts.before(view->origin[static_cast<std::size_t>(view->dims.back())]);
-    });
-    return found;
-}
-
-void Printer::accumulators_at_end(const Region& body, std::vector<std::pair<int, int>>& pending) const {
-    ir::for_each_stmt(body, [&](const Stmt& s) {
-        if (auto* w = std::get_if<ir::Wgmma>(&s.op)) {
-            const bool known = std::any_of(pending.begin(), pending.end(), [&](const auto& f) { return f.first == w->acc; });
-            if (!known) pending.emplace_back(w->acc, commits_ - 1);  // it may be the newest group before the round
-        }
-        if (auto* w = std::get_if<ir::WgmmaWait>(&s.op); w && w->pending == 0) pending.clear();
-    });
-}
-
 void Printer::region(const Region& body) {
-    const Region* outer = here_;
     for (std::size_t i = 0; i < body.size() && !failed(); ++i) {
-        here_ = &body;
         declare_at(body, i);
         now_ = body[i].loc;
         if (std::holds_alternative<ir::Role>(body[i].op)) {
@@ -442,10 +455,9 @@ void Printer::region(const Region& body) {
             roles(list);
             continue;
         }
-        if (auto* a = std::get_if<ir::Assign>(&body[i].op)) assign(*a);
+        if (auto* a = std::get_if<ir::Assign>(&body[i].op)) assign(*a, how_of(body[i]));
         else stmt(body[i]);
     }
-    here_ = outer;
 }
 
 void Printer::roles(const std::vector<const Stmt*>& list) {
@@ -488,10 +500,7 @@ void Printer::roles(const std::vector<const Stmt*>& list) {
 
 void Printer::elect(const ir::Elect& op) {
     open("if (" + elect_condition_ + ")");
-    const bool outer = elected_;
-    elected_ = true;
     region(op.body);
-    elected_ = outer;
     close();
 }
 
@@ -500,7 +509,6 @@ void Printer::if_else(const ir::If& op) {
         std::string any;
         for (int v = 0; v < words(op.vote); ++v) any += fmt::format("{}{}[{}]", v ? " || " : "", fragment_name(op.vote), v);
         open(fmt::format("if (__any_sync(0xffffffffu, {}))", any));
-        ++votes_;
     } else {
         open("if (" + expr(op.condition) + ")");
     }
@@ -510,32 +518,32 @@ void Printer::if_else(const ir::If& op) {
         open("} else");
         region(op.otherwise);
     }
-    votes_ -= op.vote >= 0;
     close();
 }
 
 void Printer::stmt(const Stmt& s) {
     const auto& o = s.op;
+    const ir::DeviceStmt& how = how_of(s);
     if (std::holds_alternative<ir::Expect>(o)) return;
     if (std::holds_alternative<ir::Sugar>(o)) return fail("a construct was not lowered");
     if (auto* x = std::get_if<ir::If>(&o)) return if_else(*x);
     if (auto* x = std::get_if<ir::Elect>(&o)) return elect(*x);
     if (auto* x = std::get_if<ir::For>(&o)) {
         if (!s.note.empty()) place(s, s.note);
-        return for_loop(*x);
+        return for_loop(*x, how_of(s));
     }
     const std::size_t before = out_.size();
-    place(s, s.note.empty() ? ir::print(k_, s) : s.note);
-    if (auto* x = std::get_if<ir::Compute>(&o)) compute(*x);
-    else if (auto* x = std::get_if<ir::Reduce>(&o)) reduce(*x);
+    place(s, s.note);
+    if (auto* x = std::get_if<ir::Compute>(&o)) compute(*x, how);
+    else if (auto* x = std::get_if<ir::Reduce>(&o)) reduce(*x, how);
     else if (auto* x = std::get_if<ir::Scan>(&o)) scan(*x);
     else if (auto* x = std::get_if<ir::Shuffle>(&o)) shuffle(*x);
-    else if (auto* x = std::get_if<ir::LoadGlobal>(&o)) load_global(*x);
-    else if (auto* x = std::get_if<ir::StoreGlobal>(&o)) store_global(*x);
-    else if (auto* x = std::get_if<ir::AtomicAdd>(&o)) atomic_add(*x);
-    else if (auto* x = std::get_if<ir::LoadShared>(&o)) load_shared(*x);
-    else if (auto* x = std::get_if<ir::StoreShared>(&o)) store_shared(*x);
-    else if (auto* x = std::get_if<ir::CpAsync>(&o)) cp_async(*x);
+    else if (auto* x = std::get_if<ir::LoadGlobal>(&o)) load_global(*x, *how.access);
+    else if (auto* x = std::get_if<ir::StoreGlobal>(&o)) store_global(*x, *how.access);
+    else if (auto* x = std::get_if<ir::AtomicAdd>(&o)) atomic_add(*x, *how.access);
+    else if (auto* x = std::get_if<ir::LoadShared>(&o)) load_shared(*x, how.width);
+    else if (auto* x = std::get_if<ir::StoreShared>(&o)) store_shared(*x, how.width);
+    else if (auto* x = std::get_if<ir::CpAsync>(&o)) x->whole_vectors ? cp_async_whole_vectors(*x) : cp_async(*x, *how.access);
     else if (auto* x = std::get_if<ir::TmaLoad>(&o)) tma_load(*x);
     else if (auto* x = std::get_if<ir::TmaStore>(&o)) tma_store(*x);
     else if (auto* x = std::get_if<ir::Wgmma>(&o)) wgmma(*x);
@@ -548,7 +556,10 @@ void Printer::stmt(const Stmt& s) {
     }
 }
 
-Expected<EmittedKernel, EmitFailure> emit(const ir::Kernel& kernel, const std::string& file) { return Printer(kernel, file).run(); }
+Expected<EmittedKernel, EmitFailure> emit(const ir::Kernel& kernel, const std::string& file) {
+    const ir::Kernel device = device::device_form(kernel);
+    return Printer(device, file).run();
+}
 
 std::string without_comments(const std::string& source) {
     std::string text;

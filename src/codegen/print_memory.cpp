@@ -52,6 +52,11 @@ const char* hint_suffix(ir::CacheHint hint) {
     return "";
 }
 
+// Do so many of them fill registers of 32 bits?
+bool in_whole_words(DType type, int count) {
+    return target::bytes(type) == 4 || ((type == DType::BF16 || type == DType::F16) && count > 1);
+}
+
 std::string times(const std::string& a, int n) {
     if (n == 1 || a == "0") return a;
     return (a.find(' ') == std::string::npos ? a : "(" + a + ")") + " * " + std::to_string(n);
@@ -79,46 +84,44 @@ std::string Printer::copies_zero(const ir::Distribution& d) {
     return text;
 }
 
-Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir::Distribution& d, int per_unit, bool read_only) {
+Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir::Distribution& d, const ir::AccessPlan& plan,
+                                           bool is_const) {
     GlobalUnits g;
-    bool inside = true, before = false;  // can the whole tile be in bounds; may it begin before the tensor
-    g.per_unit = per_unit;
-    g.units = std::max(1, d.values() / per_unit);
+    g.plan = &plan;
+    g.units = std::max(1, d.values() / plan.width);
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
-    const auto extents = unit_extents(d, per_unit);
+    const auto extents = unit_extents(d, plan.width);
     std::vector<bool> in_view(t.dims.size(), false);
     std::string start;  // element offset of this thread's first element
     std::vector<UnitText> parts;
     for (std::size_t i = 0; i < view.dims.size(); ++i) {
         const auto dim = static_cast<std::size_t>(view.dims[i]);
+        const ir::AccessPlan::Dim& test = plan.dims[i];
         in_view[dim] = true;
         auto map = split(d, [&](const std::vector<int>& c) { return c[i]; });
         if (!map) {
             fail("a tile coordinate is not a sum of digits");
             return g;
         }
-        const auto table = per_unit_table(map->value, per_unit);
+        const auto table = per_unit_table(map->value, plan.width);
         UnitText along = table_text(table, extents);
         const bool moves = std::any_of(table.begin(), table.end(), [](int x) { return x != 0; });
         const std::string stride = wide(t.strides[dim]);
         const bool unit_stride = t.strides[dim].is_constant(1);
         const std::string thread = digit_text(map->thread, "tid");
-        const bool limited = i < view.limit.size() && view.limit[i].has_value();
         if (view.gather_dim == static_cast<int>(dim)) {
-            auto held = slots(view.gather_fragment, {static_cast<int>(i)}, d);
+            auto held = ir::held_slots(dist(view.gather_fragment), {static_cast<int>(i)}, {}, d);
             if (!held) {
                 fail("a thread does not hold the row index that it needs");
                 return g;
             }
-            UnitText slot = table_text(per_unit_table(*held, per_unit), extents);
+            UnitText slot = table_text(per_unit_table(*held, plan.width), extents);
             const std::string name = fragment_name(view.gather_fragment);
             parts.push_back([=](const std::string& u) { return fmt::format("tw::i64({}[{}]) * {}", name, slot(u), stride); });
-            const std::string bound = expr(t.dims[dim]);
-            // Only indices inside the tensor are read.
-            line(fmt::format("const int left{} = {};", i, bound));
+            line(fmt::format("const int left{} = {};", i, expr(test.end)));
             g.tests.emplace_back([=](const std::string& u) { return fmt::format("tw::u32({}[{}])", name, slot(u)); },
                                  fmt::format("tw::u32(left{})", i));
-            if (limited) {
+            if (i < view.limit.size() && view.limit[i]) {
                 line(fmt::format("const int left{}_limit = {} - ({});", i, wrapped(*view.limit[i]), thread));
                 g.tests.emplace_back(along, fmt::format("left{}_limit", i));
             }
@@ -134,40 +137,26 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
                     return text == "0" ? std::string("0") : fmt::format("tw::i64({}) * {}", text, stride);
                 });
         }
-        const bool checked = limited || i >= view.in_bounds.size() || !view.in_bounds[i];
-        if (checked) {
-            std::string bound = expr(t.dims[dim]);
-            const bool whole = limited && whole_vectors(*view.limit[i], view.origin[dim], t.dims[dim], per_unit);
-            if (limited) bound = whole ? expr(*view.limit[i]) : fmt::format("min({}, {})", bound, expr(*view.limit[i]));
-            line(fmt::format("const int left{} = {} - at{};", i,
-                             bound.find(' ') == std::string::npos || bound.rfind("min(", 0) == 0 ? bound : "(" + bound + ")", i));
-            const bool inner = i + 1 == view.dims.size();
-            if (inner) {
-                g.inner_test = static_cast<int>(g.tests.size());
-                g.straddles =
-                    per_unit > 1 && !whole && (limited || std::gcd(multiple(t.dims[dim]), multiple(view.origin[dim])) % per_unit != 0);
-            }
-            g.tests.emplace_back(along, fmt::format("left{}", i));
-            if (row_starts_.before(view.origin[dim])) {
-                if (inner && per_unit > 1) g.first = fmt::format("-at{}", i);
-                else g.tests.emplace_back([along](const std::string& u) { return "-(" + along(u) + ")"; }, fmt::format("at{} + 1", i));
-                inside &= !row_starts_.at_start(view.origin[dim]);
-                before = true;
-                g.whole = (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} >= 0", wrapped(view.origin[dim]));
-            }
-            g.whole =
-                (g.whole.empty() ? "" : g.whole + " && ") + fmt::format("{} - {} >= {}", bound, wrapped(view.origin[dim]), view.extents[i]);
+        if (!test.tested) continue;
+        line(fmt::format("const int left{} = {} - at{};", i, wrapped(test.end), i));
+        const bool inner = i + 1 == view.dims.size();
+        if (inner) g.inner_test = static_cast<int>(g.tests.size());
+        g.tests.emplace_back(along, fmt::format("left{}", i));
+        auto and_also = [&](const std::string& text) { g.whole += (g.whole.empty() ? "" : " && ") + text; };
+        if (test.from_start) {
+            if (inner && g.between()) g.first = fmt::format("-at{}", i);
+            else g.tests.emplace_back([along](const std::string& u) { return "-(" + along(u) + ")"; }, fmt::format("at{} + 1", i));
+            and_also(fmt::format("{} >= 0", wrapped(view.origin[dim])));
         }
+        and_also(fmt::format("{} - {} >= {}", expr(test.end), wrapped(view.origin[dim]), view.extents[i]));
     }
-    if (view.gather_dim >= 0 || !inside) g.whole.clear();
-    g.two_ways = !g.whole.empty() && (g.straddles || before);
     for (std::size_t dim = 0; dim < t.dims.size(); ++dim) {
         if (in_view[dim] || view.origin[dim].is_constant(0)) continue;
         start = plus(start, t.strides[dim].is_constant(1) ? expr(view.origin[dim])
                                                           : fmt::format("tw::i64({}) * {}", expr(view.origin[dim]), wide(t.strides[dim])));
     }
     if (start.empty()) start = "0";
-    line(fmt::format("{}{}* p = {} + {};", read_only ? "const " : "", dtype_text(t.dtype),
+    line(fmt::format("{}{}* p = {} + {};", is_const ? "const " : "", dtype_text(t.dtype),
                      tensor_names_[static_cast<std::size_t>(view.tensor)], start));
     g.offset = [parts](const std::string& u) {
         std::string text;
@@ -175,6 +164,18 @@ Printer::GlobalUnits Printer::global_units(const ir::GlobalView& view, const ir:
         return text.empty() ? std::string("0") : text;
     };
     return g;
+}
+
+// The text without tests where the whole tile is inside, and the one with them; or the second alone.
+void Printer::both_ways(const GlobalUnits& g, const std::function<void(bool masked)>& loop) {
+    if (failed()) return;
+    if (!g.plan->two_ways) return loop(true);
+    open("if (" + g.whole + ")");
+    loop(false);
+    --depth_;
+    open("} else");
+    loop(true);
+    close();
 }
 
 std::string Printer::condition(const GlobalUnits& g, const std::string& unit, bool inner) {
@@ -186,7 +187,7 @@ std::string Printer::condition(const GlobalUnits& g, const std::string& unit, bo
     return text;
 }
 
-// Of a unit that may lie across both ends of its dimension: its first element that is there, and the first one behind it that is not.
+// Of a unit that may lie across both ends of its dimension: its first element that is there, and the first one after it that is not.
 std::pair<std::string, std::string> Printer::ends(const GlobalUnits& g, const std::string& unit) {
     const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
     return {rest(g.first, along(unit)), rest(left, along(unit))};
@@ -196,7 +197,7 @@ std::pair<std::string, std::string> Printer::ends(const GlobalUnits& g, const st
 std::string Printer::whole_unit(const GlobalUnits& g, const std::string& unit) {
     const auto [first, end] = ends(g, unit);
     const std::string others = condition(g, unit, false);
-    return fmt::format("{}{} <= 0 && {} >= {}", others.empty() ? "" : others + " && ", first, end, g.per_unit);
+    return fmt::format("{}{} <= 0 && {} >= {}", others.empty() ? "" : others + " && ", first, end, g.plan->width);
 }
 
 // The end of what is there of a unit: none of it where a test of another dimension fails.
@@ -205,17 +206,14 @@ std::string Printer::some(const GlobalUnits& g, const std::string& unit, const s
     return others.empty() ? end : fmt::format("{} ? {} : 0", others, end);
 }
 
-void Printer::load_global(const ir::LoadGlobal& op) {
+void Printer::load_global(const ir::LoadGlobal& op, const ir::AccessPlan& plan) {
     const ir::Distribution& d = dist(op.dst);
     const DType type = dtype(op.dst);
     const std::string& x = fragment_name(op.dst);
-    const bool read_only = !k_.tensors[static_cast<std::size_t>(op.src.tensor)].is_output;
-    const int size = target::bytes(type);
-    int per_unit = std::max(1, op.vector_bytes / size);
-    const bool words32 = size == 4 || (packed(op.dst) && per_unit > 1);
-    if (!words32) per_unit = 1;
+    const int size = target::bytes(type), per_unit = plan.width;
+    const bool words32 = in_whole_words(type, per_unit), read_only = plan.read_only;
     open("");
-    const GlobalUnits g = global_units(op.src, d, per_unit, true);
+    const GlobalUnits g = global_units(op.src, d, plan, true);
     const bool small = type == DType::E4M3 || type == DType::E5M2;
     const std::string fill =
         packed(op.dst) || small ? fmt::format("tw::u{}({})", small ? 8 : 16, target::from_double(op.fill, type)) : number(op.fill, type);
@@ -239,9 +237,9 @@ void Printer::load_global(const ir::LoadGlobal& op) {
             }
         } else if (!masked || g.tests.empty()) {
             line(fmt::format("{}(&{}[{}], {});", load, x, place_of(u), moved("p", g.offset(u))));
-        } else if (!g.first.empty()) {
+        } else if (g.between()) {
             line(fmt::format("if ({}) {}(&{}[{}], {});", whole_unit(g, u), load, x, place_of(u), moved("p", g.offset(u))));
-        } else if (g.straddles) {
+        } else if (g.some()) {
             const std::string others = condition(g, u, false);
             const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
             const std::string count = rest(left, along(u));
@@ -257,36 +255,25 @@ void Printer::load_global(const ir::LoadGlobal& op) {
             line("else " + all + (packed(op.dst) ? fmt::format("{:#x}u", bits | bits << 16) : fill) + ";");
         }
         close_unrolled(g.units);
-        if (!words32 || !masked || g.first.empty()) return;
+        if (!words32 || !masked || !g.between()) return;
         const std::string at_end = open_unrolled(g.units);  // the units at the ends, when the others are on their way
         const auto [first, end] = ends(g, at_end);
         line(fmt::format("if (!({})) tw::load_between<{}>(&{}[{}], {}, {}, {}, {});", whole_unit(g, at_end), per_unit, x, place_of(at_end),
                          moved("p", g.offset(at_end)), first, some(g, at_end, end), fill));
         close_unrolled(g.units);
     };
-    if (!failed()) {
-        if (g.two_ways) {
-            open("if (" + g.whole + ")");
-            loop(false);
-            --depth_;
-            open("} else");
-            loop(true);
-            close();
-        } else {
-            loop(true);
-        }
-    }
+    both_ways(g, loop);
     close();
 }
 
 // Lane t of four has word t of each of four runs of 16 bytes; they exchange, and lane t stores the t-th run.
-void Printer::store_by_quads(const ir::StoreGlobal& op) {
+void Printer::store_by_quads(const ir::StoreGlobal& op, const ir::AccessPlan& plan) {
     const ir::Distribution d = ir::normalized(dist(op.src));
     const auto gathered = ir::gathered_by_quads(d);
     int apart = 1;  // words between a lane's parts of neighbouring runs
     for (std::size_t i = 1; d.value[i].dim != d.value[0].dim || d.value[i].step != 8; ++i) apart *= d.value[i].extent;
     open("");
-    const GlobalUnits g = global_units(op.dst, *gathered, 8, false);
+    const GlobalUnits g = global_units(op.dst, *gathered, plan, false);
     const std::string u = open_unrolled(g.units), &x = fragment_name(op.src);
     std::string words;
     for (int q = 0; q < 4; ++q)
@@ -300,28 +287,26 @@ void Printer::store_by_quads(const ir::StoreGlobal& op) {
     close();
 }
 
-void Printer::store_global(const ir::StoreGlobal& op) {
+void Printer::store_global(const ir::StoreGlobal& op, const ir::AccessPlan& plan) {
     const ir::Distribution& d = dist(op.src);
     const DType type = dtype(op.src);
     const std::string& x = fragment_name(op.src);
-    const int size = target::bytes(type);
-    int per_unit = std::max(1, op.vector_bytes / size);
-    const bool words32 = size == 4 || (packed(op.src) && per_unit > 1);
-    if (!words32) per_unit = 1;
-    if (op.by_quads) return store_by_quads(op);
+    const int size = target::bytes(type), per_unit = plan.width;
+    const bool words32 = in_whole_words(type, per_unit);
+    if (op.by_quads) return store_by_quads(op, plan);
     const std::string once = copies_zero(d);
     open(once.empty() ? "" : "if (" + once + ")");
-    const GlobalUnits g = global_units(op.dst, d, per_unit, false);
+    const GlobalUnits g = global_units(op.dst, d, plan, false);
     auto place_of = [&](const std::string& u) { return packed(op.src) ? times(u, per_unit / 2) : times(u, per_unit); };
     auto loop = [&](bool masked) {
         const std::string u = open_unrolled(g.units);
-        if (words32 && masked && !g.first.empty()) {
+        if (words32 && masked && g.between()) {
             const auto [first, end] = ends(g, u);
             line(fmt::format("if ({}) tw::store_vector{}<{}>({}, &{}[{}]);", whole_unit(g, u), hint_suffix(op.hint), per_unit * size,
                              moved("p", g.offset(u)), x, place_of(u)));
             line(fmt::format("else tw::store_between<{}>({}, &{}[{}], {}, {});", per_unit, moved("p", g.offset(u)), x, place_of(u), first,
                              some(g, u, end)));
-        } else if (words32 && masked && g.straddles) {
+        } else if (words32 && masked && g.some()) {
             const std::string others = condition(g, u, false);
             const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
             const std::string count = rest(left, along(u));
@@ -338,26 +323,15 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         }
         close_unrolled(g.units);
     };
-    if (!failed()) {
-        if (g.two_ways) {
-            open("if (" + g.whole + ")");
-            loop(false);
-            --depth_;
-            open("} else");
-            loop(true);
-            close();
-        } else {
-            loop(true);
-        }
-    }
+    both_ways(g, loop);
     close();
 }
 
-void Printer::atomic_add(const ir::AtomicAdd& op) {
+void Printer::atomic_add(const ir::AtomicAdd& op, const ir::AccessPlan& plan) {
     const ir::Distribution& d = dist(op.src);
     const std::string once = copies_zero(d);
     open(once.empty() ? "" : "if (" + once + ")");
-    const GlobalUnits g = global_units(op.dst, d, 1, false);
+    const GlobalUnits g = global_units(op.dst, d, plan, false);
     if (!failed()) {
         const std::string u = open_unrolled(g.units);
         const std::string cond = condition(g, u, true);
@@ -412,11 +386,11 @@ std::string Printer::runtime_bytes(const ir::SharedView& view, std::int64_t& div
         const ir::SharedDim& sd = b.dims[dim];
         if (sd.extents.size() == 1) {
             text = plus(text, fmt::format("{} * {}", wrapped(view.origin[dim]), sd.strides[0] * size));
-            divisor = std::gcd(divisor, multiple(view.origin[dim]) * sd.strides[0] * size);
-        } else if (sd.extents.size() == 2 && multiple(view.origin[dim]) % sd.extents[0] == 0) {
+            divisor = std::gcd(divisor, facts_.multiple(view.origin[dim]) * sd.strides[0] * size);
+        } else if (sd.extents.size() == 2 && facts_.multiple(view.origin[dim]) % sd.extents[0] == 0) {
             text = plus(text, fmt::format("{} / {} * {}", wrapped(view.origin[dim]), sd.extents[0], sd.strides[1] * size));
             divisor = std::gcd<std::int64_t>(divisor, static_cast<std::int64_t>(sd.strides[1]) * size);
-        } else if (const std::int64_t step = std::gcd<std::int64_t>(multiple(view.origin[dim]), sd.extents[0]);
+        } else if (const std::int64_t step = std::gcd<std::int64_t>(facts_.multiple(view.origin[dim]), sd.extents[0]);
                    inside_panels && sd.extents.size() == 2 && extent_along(view, static_cast<int>(dim)) <= step) {
             const std::string origin = wrapped(view.origin[dim]);  // the view stays in the panel where it starts
             text = plus(text, fmt::format("{} % {} * {} + {} / {} * {}", origin, sd.extents[0], sd.strides[0] * size, origin, sd.extents[0],
@@ -517,7 +491,7 @@ std::string Printer::arena_of(const ir::SharedView& view) {
     return "peer";
 }
 
-void Printer::load_shared(const ir::LoadShared& op) {
+void Printer::load_shared(const ir::LoadShared& op, int per_unit) {
     const DType type = dtype(op.dst);
     const std::string& x = fragment_name(op.dst);
     open("");
@@ -534,9 +508,7 @@ void Printer::load_shared(const ir::LoadShared& op) {
         return close();
     }
     const int size = target::bytes(type);
-    int per_unit = std::max(1, op.vector_bytes / size);
-    const bool words32 = size == 4 || (packed(op.dst) && per_unit > 1);
-    if (!words32) per_unit = 1;
+    const bool words32 = in_whole_words(type, per_unit);
     const std::string arena = arena_of(op.src);
     UnitText at = shared_units(op.src, dist(op.dst), per_unit);
     const int units = std::max(1, values(op.dst) / per_unit);
@@ -552,7 +524,7 @@ void Printer::load_shared(const ir::LoadShared& op) {
     close();
 }
 
-void Printer::store_shared(const ir::StoreShared& op) {
+void Printer::store_shared(const ir::StoreShared& op, int per_unit) {
     const DType type = dtype(op.src);
     const std::string& x = fragment_name(op.src);
     ir::Distribution rows;
@@ -570,9 +542,7 @@ void Printer::store_shared(const ir::StoreShared& op) {
         return close();
     }
     const int size = target::bytes(type);
-    int per_unit = std::max(1, op.vector_bytes / size);
-    const bool words32 = size == 4 || (packed(op.src) && per_unit > 1);
-    if (!words32) per_unit = 1;
+    const bool words32 = in_whole_words(type, per_unit);
     open(once.empty() ? "" : "if (" + once + ")");
     const std::string arena = arena_of(op.dst);
     UnitText at = shared_units(op.dst, dist(op.src), per_unit);
@@ -646,18 +616,17 @@ void Printer::cp_async_whole_vectors(const ir::CpAsync& op) {
     close();
 }
 
-void Printer::cp_async(const ir::CpAsync& op) {
-    if (op.whole_vectors) return cp_async_whole_vectors(op);
+void Printer::cp_async(const ir::CpAsync& op, const ir::AccessPlan& plan) {
     const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(op.dst.buffer)];
-    const int size = target::bytes(b.dtype), per_unit = op.bytes / size;
+    const int size = target::bytes(b.dtype), per_unit = plan.width;
     const std::string once = copies_zero(op.dist);
     open(once.empty() ? "" : "if (" + once + ")");
-    const GlobalUnits g = global_units(op.src, op.dist, per_unit, true);
+    const GlobalUnits g = global_units(op.src, op.dist, plan, true);
     UnitText at = shared_units(op.dst, op.dist, per_unit);
     if (!failed()) {
         const std::string u = open_unrolled(g.units);
         const std::string place_of = fmt::format("smem + {}", at(u));
-        if (!g.first.empty()) {
+        if (g.between()) {
             const auto [first, end] = ends(g, u);
             line(fmt::format("if ({}) tw::cp_async_{}_zfill({}, {}, {});", whole_unit(g, u), op.bytes, place_of, moved("p", g.offset(u)),
                              op.bytes));
@@ -667,8 +636,8 @@ void Printer::cp_async(const ir::CpAsync& op) {
             return close();
         }
         std::string count = std::to_string(op.bytes);
-        const std::string cond = condition(g, u, !g.straddles);
-        if (g.straddles) {
+        const std::string cond = condition(g, u, !g.some());
+        if (g.some()) {
             const auto& [along, left] = g.tests[static_cast<std::size_t>(g.inner_test)];
             count = fmt::format("min(max({}, 0) * {}, {})", rest(left, along(u)), size, op.bytes);
         }

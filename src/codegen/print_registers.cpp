@@ -8,7 +8,6 @@
 #include "codegen/matrix_text.h"
 #include "codegen/printer.h"
 #include "ir/element_math.h"
-#include "ir/uses.h"
 
 namespace tw::codegen {
 
@@ -28,48 +27,7 @@ static std::string cast_text(DType t) {
                              : "int";
 }
 
-// Does it hang on data? Sums of coordinates and uniform integers do not leave 32 bits (a launch has bounds for them), and are printed as
-// they stand.
-static bool has_data(const ir::Element& e) {
-    return e->op == ElementOp::fragment || e->op == ElementOp::scalar || std::any_of(e->args.begin(), e->args.end(), has_data);
-}
-
-// Coordinates and numbers that are not negative, added, multiplied and divided: no quotient of them needs rounding down.
-static bool never_negative(const ir::Element& e) {
-    if (e->op == ElementOp::coordinate) return true;
-    if (e->op == ElementOp::number) return e->number >= 0;
-    const bool keeps = e->op == ElementOp::add || e->op == ElementOp::mul || e->op == ElementOp::div || e->op == ElementOp::mod ||
-                       e->op == ElementOp::min || e->op == ElementOp::max;
-    return keeps && e->dtype == DType::I32 && std::all_of(e->args.begin(), e->args.end(), never_negative);
-}
-
 bool Printer::packed(int f) const { return dtype(f) == DType::BF16 || dtype(f) == DType::F16; }
-
-std::optional<std::vector<int>> Printer::slots(int leaf, const std::vector<int>& dims, const ir::Distribution& d,
-                                               const std::vector<int>& offset) {
-    const ir::Distribution& from = dist(leaf);
-    if (from.threads() != d.threads()) return std::nullopt;
-    auto wanted = [&](const std::vector<int>& c) {
-        std::vector<int> want(from.shape.size());
-        for (std::size_t i = 0; i < want.size(); ++i)
-            want[i] = from.shape[i] == 1
-                          ? 0
-                          : c[static_cast<std::size_t>(dims.empty() ? static_cast<int>(i) : dims[i])] + (offset.empty() ? 0 : offset[i]);
-        return want;
-    };
-    std::map<std::vector<int>, int> held;
-    for (int v = 0; v < from.values(); ++v) held.emplace(from.at(0, v), v);
-    std::vector<int> out;
-    for (int v = 0; v < d.values(); ++v) {
-        auto it = held.find(wanted(d.at(0, v)));
-        if (it == held.end()) return std::nullopt;
-        out.push_back(it->second);
-        for (int t = 1; t < d.threads(); ++t) {
-            if (from.at(t, it->second) != wanted(d.at(t, v))) return std::nullopt;
-        }
-    }
-    return out;
-}
 
 std::string Printer::value_text(int f, const std::string& v) {
     const std::string& name = fragment_name(f);
@@ -98,7 +56,7 @@ std::string Printer::number(double value, DType t) {
 
 void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
     if (e->op == ElementOp::fragment) {
-        auto table = slots(e->id, e->dims, d, e->offset);
+        auto table = ir::held_slots(dist(e->id), e->dims, e->offset, d);
         if (!table)
             return fail(fmt::format("a thread does not hold the element of `{}` that it needs",
                                     k_.fragments[static_cast<std::size_t>(e->id)].name));
@@ -107,50 +65,20 @@ void Printer::prepare_leaves(const ir::Element& e, const ir::Distribution& d) {
     if (e->op == ElementOp::coordinate) {
         auto map = split(d, [&](const std::vector<int>& c) { return c[static_cast<std::size_t>(e->id)]; });
         if (!map) return fail("a coordinate is not a sum of digits");
-        const std::string base = digit_text(map->thread, "tid");
+        auto wrap = [](const std::string& text) { return text.find(' ') == std::string::npos ? text : "(" + text + ")"; };
+        const std::string thread = digit_text(map->thread, "tid");
         UnitText value = table_text(map->value, extents_of(d.value));
-        leaf_text_[e.get()] = [base, value](const std::string& v) { return "(" + base + " + " + value(v) + ")"; };
-        coordinate_parts_[e.get()] = {base, value};
+        if (e->run == d.values()) value = [value](const std::string&) { return value("0"); };
+        else if (e->run > 1) value = [value, n = e->run](const std::string& v) { return value(fmt::format("(({}) / {} * {})", v, n, n)); };
+        switch (e->part) {
+            case ir::ElementNode::Part::whole:
+                leaf_text_[e.get()] = [thread, value](const std::string& v) { return "(" + thread + " + " + value(v) + ")"; };
+                break;
+            case ir::ElementNode::Part::thread: leaf_text_[e.get()] = [text = wrap(thread)](const std::string&) { return text; }; break;
+            case ir::ElementNode::Part::value: leaf_text_[e.get()] = [wrap, value](const std::string& v) { return wrap(value(v)); }; break;
+        }
     }
     for (const auto& a : e->args) prepare_leaves(a, d);
-    // A bound that cuts between threads, never inside one: the comparison reads the same for all values of a thread, so that it is
-    // made once.
-    if ((e->op == ElementOp::lt || e->op == ElementOp::ge) && e->args[0]->op == ElementOp::coordinate &&
-        e->args[1]->op == ElementOp::number) {
-        const auto dim = static_cast<std::size_t>(e->args[0]->id);
-        auto map = split(d, [&](const std::vector<int>& c) { return c[dim]; });
-        bool one = map.has_value();
-        for (int t = 0; one && t < d.threads(); ++t) {
-            const int at = map->thread.at(t);
-            for (int offset : map->value) one &= (at + offset < e->args[1]->number) == (at + map->value[0] < e->args[1]->number);
-        }
-        if (one) {
-            const std::string text = fmt::format("({} + {})", digit_text(map->thread, "tid"), map->value[0]);
-            leaf_text_[e->args[0].get()] = [text](const std::string&) { return text; };
-        }
-    }
-}
-
-// The text of x where the product is 0.5 * x * (1 + erf(x / sqrt 2)) with the approximate erf, else "".
-std::string Printer::argument_of_gelu(const ir::ElementNode& product, const ir::Distribution& d, const std::string& v) {
-    auto is = [](const ir::Element& e, double value) {
-        return e->op == ElementOp::number && static_cast<float>(e->number) == static_cast<float>(value);
-    };  // the same f32
-    // What a sum or product with this constant has beside it.
-    auto beside = [&](const ir::Element& e, ElementOp op, double value) -> const ir::Element* {
-        if (e->op != op) return nullptr;
-        return is(e->args[0], value) ? &e->args[1] : is(e->args[1], value) ? &e->args[0] : nullptr;
-    };
-    if (product.dtype != DType::F32) return {};
-    for (std::size_t i = 0; i < 2; ++i) {
-        const ir::Element *half = beside(product.args[i], ElementOp::mul, 0.5), *erf = beside(product.args[1 - i], ElementOp::add, 1.0);
-        if (!half || !erf || (*erf)->op != ElementOp::erf || !(*erf)->approximate) continue;
-        const ir::Element* scaled = beside((*erf)->args[0], ElementOp::mul, 0.70710678118654752);
-        if (!scaled) continue;
-        const std::string x = element(*half, d, v, false);
-        if (x == element(*scaled, d, v, false)) return x;
-    }
-    return {};
 }
 
 std::string Printer::element(const ir::Element& e, const ir::Distribution& d, const std::string& v, bool keep_wide) {
@@ -167,7 +95,7 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
     };
     auto infix = [&](const char* op) { return round("(" + arg(0) + " " + op + " " + arg(1) + ")"); };
     // Integers, by the templates of tw_tile.cuh.
-    const bool integer = !is_float && e->dtype != DType::Bool, wraps = integer && (e->dtype != DType::I32 || has_data(e));
+    const bool integer = !is_float && e->dtype != DType::Bool, wraps = integer && !e->plain;
     auto of_type = [&](const char* f) {
         std::string list;
         for (std::size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + strip(arg(i));
@@ -191,11 +119,6 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
                 const std::string inner = target::info(from).is_float && from != DType::F64 ? arg(0) : "float(" + strip(arg(0)) + ")";
                 return round(inner);
             }
-            if (e->dtype == DType::F32 &&
-                e->args[0]->op == ElementOp::coordinate) {  // below 2^20: the sum is exact, and a thread converts once
-                const auto& [thread, value] = coordinate_parts_.at(e->args[0].get());
-                return fmt::format("(float({}) + float({}))", strip(thread), strip(value(v)));
-            }
             if (from == e->dtype || (e->dtype == DType::F32 && target::info(from).is_float && from != DType::F64)) return arg(0);
             if (integer && target::info(from).is_float) return fmt::format("tw::to_{}({})", target::name(e->dtype), strip(arg(0)));
             if (integer) return fmt::format("{}({})", cast_text(e->dtype), strip(arg(0)));
@@ -203,13 +126,9 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         }
         case ElementOp::add: return wraps ? of_type("add_bits") : infix("+");
         case ElementOp::sub: return wraps ? of_type("sub_bits") : infix("-");
-        case ElementOp::mul:
-            if (const std::string x = argument_of_gelu(*e, d, v); !x.empty()) return "tw::gelu_approx(" + strip(x) + ")";
-            return wraps ? of_type("mul_bits") : infix("*");
-        case ElementOp::div:
-            return is_float && !wide                                                        ? call("tw::div_full", "")
-                   : integer && !(never_negative(e->args[0]) && never_negative(e->args[1])) ? of_type("quotient")
-                                                                                            : infix("/");
+        case ElementOp::mul: return wraps ? of_type("mul_bits") : infix("*");
+        case ElementOp::gelu: return "tw::gelu_approx(" + strip(arg(0)) + ")";
+        case ElementOp::div: return is_float && !wide ? call("tw::div_full", "") : wraps ? of_type("quotient") : infix("/");
         case ElementOp::neg:
             return wraps ? fmt::format("tw::sub_bits<{}>(0, {})", cast_text(e->dtype), strip(arg(0))) : "(-" + arg(0) + ")";
         case ElementOp::fma: return call("fmaf", "fma");
@@ -235,14 +154,10 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
         case ElementOp::tanh: return e->approximate ? call("tw::tanh_approx", "tanh") : call("tanhf", "tanh");
         case ElementOp::erf: return e->approximate ? call("tw::erf_approx", "erf") : call("erff", "erf");
         case ElementOp::sigmoid: return e->approximate ? call("tw::sigmoid_approx", "tw::sigmoid") : call("tw::sigmoid", "tw::sigmoid");
-        case ElementOp::lt:
-        case ElementOp::le:
-        case ElementOp::gt:
-        case ElementOp::ge: {
-            const char* sign = e->op == ElementOp::lt ? "<" : e->op == ElementOp::le ? "<=" : e->op == ElementOp::gt ? ">" : ">=";
-            const std::string mask = compared_coordinates(*e, d, sign, v);
-            return mask.empty() ? infix(sign) : mask;
-        }
+        case ElementOp::lt: return infix("<");
+        case ElementOp::le: return infix("<=");
+        case ElementOp::gt: return infix(">");
+        case ElementOp::ge: return infix(">=");
         case ElementOp::eq: return infix("==");
         case ElementOp::ne: return infix("!=");
         case ElementOp::logic_and: return infix("&&");
@@ -253,118 +168,54 @@ std::string Printer::element(const ir::Element& e, const ir::Distribution& d, co
     return "0";
 }
 
-// Is it a bound on the last coordinate that is a multiple of the runs of values a thread has along it, so that it cuts none of them? Their
-// length, or 0.
-int Printer::uncut_run(const ir::ElementNode& bound, const ir::Distribution& d) const {
-    if (bound.op != ElementOp::lt || bound.args[0]->op != ElementOp::coordinate ||
-        bound.args[0]->id != static_cast<int>(d.shape.size()) - 1)
-        return 0;
-    const int run = run_of(d);
-    if (run == 0 || bound.args[1]->op != ElementOp::index || !row_starts_.multiple_of(bound.args[1]->index, run)) return 0;
-    for (int t = 0; t < d.threads(); ++t) {
-        for (int v = 0; v < d.values(); v += run) {
-            if (d.at(t, v).back() % run != 0) return 0;
-        }
+// Only threads that hold an element which counts look where it is; the others leave the tile as it is.
+void Printer::search(const ir::Compute& op, const ir::Search& how) {
+    const ir::Distribution& d = dist(op.dst);
+    const std::string& flag = fragment_name(how.flag);
+    if (how.own >= 0) {
+        const std::string own = packed(how.own) ? fmt::format("tw::{}_at({}, 0)", target::name(dtype(how.own)), fragment_name(how.own))
+                                                : fragment_name(how.own);
+        line(fmt::format("const bool {} = {} {} {};   // few threads hold an element that counts", flag, own,
+                         how.is_max ? ">=" : "<=", value_text(how.best, "0")));
+    } else {
+        prepare_leaves(how.any, d);
+        line(fmt::format("bool {} = false;   // few threads hold an element that counts", flag));
+        const std::string v = open_unrolled(d.values());
+        line(fmt::format("{} |= {};", flag, strip(element(how.any, d, v, false))));
+        close_unrolled(d.values());
     }
-    return run;
+    open(fmt::format("if ({})", flag));
+    elementwise(op.dst, op.value, {});
+    close();
 }
 
-// A comparison of sums of coordinates and uniform integers: on the left what depends on the value (a constant once the loop over values is
-// unrolled), on the right the rest, one number per thread. Columns of a mask that stand in registers of their own would be moved out of
-// the loop around it, and take those registers there. Empty where the comparison is of another form.
-std::string Printer::compared_coordinates(const ir::ElementNode& comparison, const ir::Distribution& d, const char* sign,
-                                          const std::string& v) {
-    std::string values, rest;
-    int coordinates = 0;
-    const int run = uncut_run(comparison, d);  // reads the same for all values of a run
-    const std::string place = run > 0 ? fmt::format("(({}) / {} * {})", v, run, run) : v;
-    std::function<bool(const ir::Element&, bool)> collect = [&](const ir::Element& e, bool left) -> bool {
-        if (e->dtype != DType::I32) return false;
-        switch (e->op) {
-            case ElementOp::coordinate: {
-                const auto& [thread, value] = coordinate_parts_.at(e.get());
-                ++coordinates;
-                values += fmt::format(" {} ({})", left ? "+" : "-", value(place));
-                rest += fmt::format(" {} ({})", left ? "-" : "+", thread);
-                return true;
-            }
-            case ElementOp::index: return rest += fmt::format(" {} {}", left ? "-" : "+", wrapped(e->index)), true;
-            case ElementOp::number: return rest += fmt::format(" {} {}", left ? "-" : "+", element(e, d, v, false)), true;
-            case ElementOp::add: return collect(e->args[0], left) && collect(e->args[1], left);
-            case ElementOp::sub: return collect(e->args[0], left) && collect(e->args[1], !left);
-            default: return false;
-        }
-    };
-    const bool simple =
-        comparison.args[1]->op == ElementOp::number && comparison.args[0]->op == ElementOp::coordinate;  // see prepare_leaves
-    if (simple || !collect(comparison.args[0], true) || !collect(comparison.args[1], false) || coordinates == 0) return {};
-    return fmt::format("(0{} {} 0{})", values, sign, rest);
-}
-
-// The tile, itself or widened; -1 where the value is another.
-static int tile_of(const ir::Element& e) {
-    if (e->op == ElementOp::fragment) return e->id;
-    return e->op == ElementOp::cast && e->dtype == DType::F32 && e->args[0]->op == ElementOp::fragment &&
-                   target::info(e->args[0]->dtype).is_float
-               ? e->args[0]->id
-               : -1;
-}
-
-void Printer::compute(const ir::Compute& op) {
+void Printer::compute(const ir::Compute& op, const ir::DeviceStmt& how) {
     const ir::Distribution& d = dist(op.dst);
     prepare_leaves(op.value, d);
     if (failed()) return;
     const ir::Element& value = op.value;
-    if (const ir::Element* match = seldom(op)) {
-        const std::string flag = guards_[op.dst] = companion(fragment_name(op.dst), "any");
-        const auto own = own_.find(tile_of((*match)->args[0]));
-        if (own != own_.end() && own->second.region == here_ && values(tile_of((*match)->args[1])) == 1) {
-            const std::string best = value_text(tile_of((*match)->args[1]), "0");
-            line(fmt::format("const bool {} = {} {} {};   // few threads hold an element that counts", flag, own->second.text,
-                             own->second.is_max ? ">=" : "<=", best));
-        } else {
-            line(fmt::format("bool {} = false;   // few threads hold an element that counts", flag));
-            const std::string v = open_unrolled(d.values());
-            line(fmt::format("{} |= {};", flag, strip(element(*match, d, v, false))));
-            close_unrolled(d.values());
-        }
-        open(fmt::format("if ({})", flag));
-        elementwise(op.dst, value);
+    if (how.search) return search(op, *how.search);
+    if (how.mask) {
+        open(fmt::format("if ({})", expr(how.mask->everywhere)));
+        ir::DeviceStmt inside;
+        inside.in_words = how.mask->in_words;
+        elementwise(op.dst, value->args[1], inside);
+        --depth_;
+        open("} else");
+        if (how.mask->run > 0) masked_runs(op.dst, value, how.mask->run);
+        else elementwise(op.dst, value, how);
         return close();
     }
-    // A mask that is true for the whole tile costs one uniform test instead of one per element.
-    if (value->op == ElementOp::select && d.values() > 1) {
-        if (const auto everywhere = holds_everywhere(value->args[0], d); !everywhere.empty()) {
-            open(fmt::format("if ({})", everywhere));
-            elementwise(op.dst, value->args[1]);
-            --depth_;
-            open("} else");
-            if (const int run = run_of(d); run > 0 && !packed(op.dst)) masked_runs(op.dst, value, run);
-            else elementwise(op.dst, value);
-            return close();
-        }
-    }
-    if (auto ones = all_ones(op); !ones.empty()) {
+    if (how.unless_ones >= 0) {
         line("// often all factors of a warp are 1: the vote costs less than the products");
+        std::string ones;
+        for (int v = 0; v < values(how.unless_ones); ++v)
+            ones += fmt::format("{}{}[{}] == 1.0f", v ? " && " : "", fragment_name(how.unless_ones), v);
         open(fmt::format("if (!__all_sync(0xffffffffu, {}))", ones));
-        elementwise(op.dst, value);
+        elementwise(op.dst, value, how);
         return close();
     }
-    elementwise(op.dst, value);
-}
-
-// Of a thread's values, how many lie side by side along the last dimension: 8, 4, or 0 where it is fewer.
-int Printer::run_of(const ir::Distribution& d) {
-    for (int run : {8, 4}) {
-        bool fits = d.values() % run == 0;
-        for (int v = 0; fits && v < d.values(); ++v) {
-            std::vector<int> here = d.at(0, v), first = d.at(0, v / run * run);
-            first.back() += v % run;
-            fits = here == first;
-        }
-        if (fits) return run;
-    }
-    return 0;
+    elementwise(op.dst, value, how);
 }
 
 // A mask of inequalities between sums of coordinates: where it holds at both ends of a run, it holds between them. So most runs cost two
@@ -390,163 +241,30 @@ void Printer::masked_runs(int dst, const ir::Element& select, int run) {
     close();
 }
 
-// The least and the largest value of an integer expression of coordinates and uniform integers over a tile, as uniform texts.
-std::optional<std::pair<std::string, std::string>> Printer::extremes(const ir::Element& e, const ir::Distribution& d) {
-    switch (e->op) {
-        case ElementOp::coordinate:
-            return std::pair<std::string, std::string>{"0", std::to_string(d.shape[static_cast<std::size_t>(e->id)] - 1)};
-        case ElementOp::index: return std::pair{wrapped(e->index), wrapped(e->index)};
-        case ElementOp::add:
-        case ElementOp::sub: {
-            const auto x = extremes(e->args[0], d), y = extremes(e->args[1], d);
-            if (!x || !y) return std::nullopt;
-            if (e->op == ElementOp::add)
-                return std::pair{fmt::format("({} + {})", x->first, y->first), fmt::format("({} + {})", x->second, y->second)};
-            return std::pair{fmt::format("({} - {})", x->first, y->second), fmt::format("({} - {})", x->second, y->first)};
-        }
-        case ElementOp::mul: {
-            const auto x = extremes(e->args[0], d);
-            if (!x || e->args[1]->op != ElementOp::number || e->args[1]->number < 0) return std::nullopt;
-            const auto factor = static_cast<std::int64_t>(e->args[1]->number);
-            return std::pair{fmt::format("{} * {}", x->first, factor), fmt::format("{} * {}", x->second, factor)};
-        }
-        case ElementOp::number: {
-            const std::string text = number(e->number, e->dtype);
-            return std::pair{text, text};
-        }
-        default: return std::nullopt;
-    }
-}
-
-// A uniform condition under which `condition` holds for every element of a tile; empty where there is no cheap one (or where the
-// condition is the same for all elements anyway).
-std::string Printer::holds_everywhere(const ir::Element& condition, const ir::Distribution& d) {
-    if (condition->op == ElementOp::logic_and) {
-        const std::string x = holds_everywhere(condition->args[0], d), y = holds_everywhere(condition->args[1], d);
-        return x.empty() || y.empty() ? std::string() : x + " && " + y;
-    }
-    const bool less = condition->op == ElementOp::lt || condition->op == ElementOp::le,
-               more = condition->op == ElementOp::gt || condition->op == ElementOp::ge;
-    if (!less && !more) return {};
-    const auto x = extremes(condition->args[0], d), y = extremes(condition->args[1], d);
-    if (!x || !y || (x->first == x->second && y->first == y->second)) return {};
-    const char* sign = condition->op == ElementOp::lt   ? "<"
-                       : condition->op == ElementOp::le ? "<="
-                       : condition->op == ElementOp::gt ? ">"
-                                                        : ">=";
-    return fmt::format("{} {} {}", less ? x->second : x->first, sign, less ? y->first : y->second);
-}
-
-// `x = x * f` in place, where f has few values and spreads over many of x (the rescaling of an online softmax): the condition
-// under which the thread may leave it out. Empty where it would not pay. Every lane of the warp is here: the statement is not elected.
-std::string Printer::all_ones(const ir::Compute& op) const {
-    const ir::Element& value = op.value;
-    if (value->op != ElementOp::mul || dtype(op.dst) != DType::F32 || elected_) return {};
-    const ir::Element &x = value->args[0], &f = value->args[1];
-    if (x->op != ElementOp::fragment || f->op != ElementOp::fragment || x->id != op.dst || f->id == op.dst || !x->offset.empty() ||
-        !f->offset.empty())
-        return {};
-    for (std::size_t i = 0; i < x->dims.size(); ++i) {
-        if (x->dims[i] != static_cast<int>(i)) return {};
-    }
-    if (dtype(f->id) != DType::F32 || dist(f->id).values() > 4 || dist(op.dst).values() < 16 * dist(f->id).values()) return {};
-    std::string text;
-    for (int v = 0; v < dist(f->id).values(); ++v) text += fmt::format("{}{}[{}] == 1.0f", v ? " && " : "", fragment_name(f->id), v);
-    return text;
-}
-
-// The places of an extreme value, select(x == best and ..., place, inf), of which only the least is asked for: the equality without which a
-// thread has nothing to look for. Null where the statement is something else.
-const ir::Element* Printer::seldom(const ir::Compute& op) const {
-    if (votes_ > 0 || dist(op.dst).values() < 8 || dtype(op.dst) != DType::F32) return nullptr;  // inside a vote somebody has one
-    int reads = 0, writes = 0, folds = 0;
-    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
-        ir::UseVisitor uses;
-        uses.reads = [&](int fragment) { reads += fragment == op.dst; };
-        uses.writes = [&](int fragment) { writes += fragment == op.dst; };
-        ir::visit_uses(s, uses);
-        if (auto* r = std::get_if<ir::Reduce>(&s.op)) folds += r->src == op.dst && r->op == "min";
-    });
-    if (reads != 1 || writes != 1 || folds != 1) return nullptr;
-    // The fold asks the flag that is declared here: it stands in the same region.
-    const bool beside = std::any_of(here_->begin(), here_->end(), [&](const ir::Stmt& s) {
-        const auto* r = std::get_if<ir::Reduce>(&s.op);
-        return r && r->src == op.dst;
-    });
-    if (!beside) return nullptr;
-    const std::function<const ir::Element*(const ir::Element&)> equality = [&](const ir::Element& c) -> const ir::Element* {
-        if (c->op == ElementOp::logic_and) {
-            const ir::Element* left = equality(c->args[0]);
-            return left ? left : equality(c->args[1]);
-        }
-        const bool tiles = c->op == ElementOp::eq && tile_of(c->args[0]) >= 0 && tile_of(c->args[1]) >= 0;
-        return tiles && dist(tile_of(c->args[1])).values() * 8 <= dist(op.dst).values() ? &c : nullptr;
-    };
-    for (const ir::Element* e = &op.value; (*e)->op == ElementOp::select; e = &(*e)->args[1]) {
-        const ir::Element& otherwise = (*e)->args[2];
-        if (otherwise->op != ElementOp::number || !(std::isinf(otherwise->number) && otherwise->number > 0)) return nullptr;
-        if (const ir::Element* found = equality((*e)->args[0])) return found;
-    }
-    return nullptr;
-}
-
-// Does a statement behind this one look for the places of a value among the thread's elements that are folded here? A thread whose own
-// extreme falls short of the value has none of them, whatever the value is.
-bool Printer::looked_for(const ir::Reduce& op) const {
-    if ((op.op != "max" && op.op != "min") || dist(op.dst).values() != 1 || dist(op.src).values() < 8) return false;
-    int writes = 0;
-    ir::for_each_stmt(k_.body,
-                      [&](const ir::Stmt& s) { ir::visit_uses(s, {.writes = [&](int fragment) { writes += fragment == op.src; }}); });
-    return writes == 1 && std::any_of(here_->begin(), here_->end(), [&](const ir::Stmt& s) {
-               const auto* c = std::get_if<ir::Compute>(&s.op);
-               const ir::Element* match = c ? seldom(*c) : nullptr;
-               return match && tile_of((*match)->args[0]) == op.src;
-           });
-}
-
-bool Printer::is_accumulator(int fragment) const {
-    bool any = false;
-    ir::for_each_stmt(k_.body, [&](const ir::Stmt& s) {
-        if (auto* w = std::get_if<ir::Wgmma>(&s.op)) any |= w->acc == fragment;
-    });
-    return any;
-}
-
-// Maxima and minima of 16-bit tiles and numbers, of which a thread has whole pairs side by side: the words of the tiles, in the order of
-// the expression.
-std::optional<std::vector<UnitText>> Printer::pair_leaves(const ir::Element& e, DType type, const ir::Distribution& d) {
-    if (e->dtype != type) return std::nullopt;
+// Maxima and minima of 16-bit tiles and numbers: the words of the tiles, in the order of the expression.
+std::vector<UnitText> Printer::word_leaves(const ir::Element& e, const ir::Distribution& d) {
     if (e->op == ElementOp::number)
-        return std::vector<UnitText>{
-            [bits = target::from_double(e->number, type)](const std::string&) { return fmt::format("{:#x}u", bits | bits << 16); }};
+        return {[bits = target::from_double(e->number, e->dtype)](const std::string&) { return fmt::format("{:#x}u", bits | bits << 16); }};
     if (e->op == ElementOp::fragment) {
-        auto table = slots(e->id, e->dims, d, e->offset);
+        const auto slots = ir::held_slots(dist(e->id), e->dims, e->offset, d);
         std::vector<int> words;
-        for (std::size_t v = 0; table && v < table->size(); v += 2) {
-            const int slot = (*table)[v];
-            if (slot % 2 != 0 || (v + 1 < table->size() && (*table)[v + 1] != slot + 1)) return std::nullopt;
-            words.push_back(slot / 2);
-        }
-        if (words.empty()) return std::nullopt;
+        for (std::size_t v = 0; v < slots->size(); v += 2) words.push_back((*slots)[v] / 2);
         UnitText at = table_text(words, {static_cast<int>(words.size())});
-        return std::vector<UnitText>{
-            [at, name = fragment_name(e->id)](const std::string& v) { return fmt::format("{}[{}]", name, strip(at(v))); }};
+        return {[at, name = fragment_name(e->id)](const std::string& v) { return fmt::format("{}[{}]", name, strip(at(v))); }};
     }
-    if (e->op != ElementOp::max && e->op != ElementOp::min) return std::nullopt;
-    auto x = pair_leaves(e->args[0], type, d), y = x ? pair_leaves(e->args[1], type, d) : std::nullopt;
-    if (!y) return std::nullopt;
-    x->insert(x->end(), y->begin(), y->end());
+    std::vector<UnitText> x = word_leaves(e->args[0], d), y = word_leaves(e->args[1], d);
+    x.insert(x.end(), y.begin(), y.end());
     return x;
 }
 
 std::string Printer::pair_text(const ir::Element& e, const std::vector<UnitText>& leaves, std::size_t& next, const std::string& v) {
     if (e->op != ElementOp::max && e->op != ElementOp::min) return leaves[next++](v);
     const std::string x = pair_text(e->args[0], leaves, next, v), y = pair_text(e->args[1], leaves, next, v);
-    return fold(e->op == ElementOp::max ? "max" : "min", e->dtype, x, y);
+    return fold(e->op == ElementOp::max ? ir::FoldKind::max : ir::FoldKind::min, e->dtype, x, y);
 }
 
 // Pre: prepare_leaves was called for `value`, or for what it is a part of.
-void Printer::elementwise(int dst, const ir::Element& value) {
+void Printer::elementwise(int dst, const ir::Element& value, const ir::DeviceStmt& how) {
     const ir::Distribution& d = dist(dst);
     const std::string& name = fragment_name(dst);
     const int count = d.values();
@@ -555,16 +273,14 @@ void Printer::elementwise(int dst, const ir::Element& value) {
         const std::string text = strip(element(value, d, v, false));
         if (const char* small = small_float(dtype(dst))) line(fmt::format("{}[{}] = tw::to_{}({});", name, v, small, text));
         else line(fmt::format("{}[{}] = {};", name, v, text));
-        // ptxas serialises the wgmmas when it sees a constant where their accumulator begins.
-        if (value->op == ElementOp::number && is_accumulator(dst))
-            line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(dst) == DType::I32 ? "_int" : "", name, v));
+        if (how.pinned) line(fmt::format("tw::wgmma_pin{}({}[{}]);", dtype(dst) == DType::I32 ? "_int" : "", name, v));
         return close_unrolled(count);
     }
-    const bool pairs = value->op == ElementOp::max || value->op == ElementOp::min || value->op == ElementOp::fragment;
-    if (const auto leaves = pairs ? pair_leaves(value, dtype(dst), d) : std::nullopt) {
+    if (how.in_words) {
+        const std::vector<UnitText> leaves = word_leaves(value, d);
         const std::string v = open_unrolled(words(dst));
         std::size_t next = 0;
-        line(fmt::format("{}[{}] = {};", name, v, pair_text(value, *leaves, next, v)));
+        line(fmt::format("{}[{}] = {};", name, v, pair_text(value, leaves, next, v)));
         return close_unrolled(words(dst));
     }
     const char* pack = dtype(dst) == DType::BF16 ? "bf16" : "f16";

@@ -117,7 +117,7 @@ private:
         }
         if (cost <= ideal || ideal == 0) return;
         const ir::SharedBuffer& b = k_.buffers[at(view.buffer)];
-        if (b.name.ends_with("_scratch")) return;  // the compiler's own exchange: nothing that a source could change
+        if (b.scratch) return;  // the compiler's own exchange: nothing that a source could change
         AccessRemark r;
         r.code = "TW3001";
         r.unit = "passes";

@@ -9,6 +9,7 @@ namespace tw::diagnose {
 
 using emulate::Event;
 using emulate::Fault;
+using emulate::FaultCause;
 using emulate::FaultKind;
 
 std::string arena_text(const ir::Kernel& k, std::int64_t address, int buffer) {
@@ -390,7 +391,7 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
         c.missing = unordered(touched, touch, before, now);
         return;
     }
-    if (f.kind == FaultKind::race && f.message.find("known to have started") != std::string::npos) {
+    if (f.cause == FaultCause::peer_not_started) {
         c.missing = "a cluster barrier before the first access to a peer's shared memory";
         c.hint = "tw.cluster_sync() at the start: a peer's shared memory, and its barriers, exist only once that block runs";
         return;
@@ -400,13 +401,13 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
         return;
     }
     if (f.kind == FaultKind::proxy) {
-        const bool init = f.message.find("initialis") != std::string::npos;
+        const bool init = f.cause == FaultCause::initialisation;
         c.missing = init ? "the fence that makes the initialisation visible to the asynchronous proxy"
                          : "a proxy fence by the threads that wrote, after their stores and before the barrier";
         return;
     }
     if (f.kind == FaultKind::in_flight) {
-        if (f.message.find("reaches into its shared memory") != std::string::npos) {
+        if (f.cause == FaultCause::peer_ended) {
             c.missing = "a cluster barrier between this access and the end of the block whose shared memory it reaches into";
             c.hint = "no block may leave while a peer still reads, writes or arrives in its shared memory";
         } else if (touch == Touch::tma_load) {
@@ -414,9 +415,9 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
             c.hint = "every TMA load that is issued must be waited for before the block ends";
         } else if (touch == Touch::tma_store) {
             c.missing = "a wait for the bulk store before the block ends";
-        } else if (f.message.find("no wgmma fence") != std::string::npos) {
+        } else if (f.cause == FaultCause::no_wgmma_fence) {
             c.missing = "a wgmma fence between the ordinary instructions and the wgmma";
-        } else if (f.message.find("unfinished wgmma") != std::string::npos) {
+        } else if (f.cause == FaultCause::unfinished_wgmma) {
             c.missing = "a wait for the last wgmma";
         } else if (before.stmt && touched == Touch::wgmma) {
             c.missing = "a wait for the wgmma group that owns the registers";
@@ -427,21 +428,20 @@ void explain_fault(Counterexample& c, const Replay& r, const Fault& f, Suspects&
         unwritten(c, r, now, suspects);
         return;
     }
-    if (f.kind == FaultKind::uninitialised && f.message.starts_with("the expression "))
-        c.missing = "a value for a divisor, or for a variable, at these sizes";
+    if (f.cause == FaultCause::unset_expression) c.missing = "a value for a divisor, or for a variable, at these sizes";
     if (f.kind == FaultKind::byte_count) {
         c.missing = "all arrivals of this phase came, and fewer bytes were announced than its copies bring";
         c.hint =
             "the bytes that are announced must be those of the copies that complete on the barrier in one phase: rows * columns * bytes "
             "per element of every box, out-of-bounds parts included";
     }
-    if (f.kind == FaultKind::barrier && f.message.find("cluster barrier") != std::string::npos) {
+    if (f.cause == FaultCause::cluster_barrier) {
         c.missing = "every thread arrives once and waits once for each meeting of the cluster";
         c.hint =
             "tw.cluster_arrive() and tw.cluster_wait() come in pairs, in this order, in every thread of every block; tw.cluster_sync() is "
             "both";
     }
-    if (f.kind == FaultKind::barrier && f.message.find("more arrivals") != std::string::npos) {
+    if (f.cause == FaultCause::too_many_arrivals) {
         c.missing = "the barrier's phase was complete, and somebody arrived once more before it was waited for";
     }
 }

@@ -23,6 +23,7 @@ const std::vector<MutationOperator>& mutation_operators() {
         {"sync/move", "a wait, a barrier or an arrival trades places with its neighbour"},
         {"sync/far", "a wait, a barrier or an arrival moves to an end of its region"},
         {"sync/weaker", "a barrier of fewer threads, or a wait for less"},
+        {"sync/scope", "an arrival releases, or a wait acquires, at a smaller scope; a fence beside a relaxed one is dropped"},
         {"sync/skip", "synchronisation is left out in some iterations"},
         {"sync/rare", "synchronisation is left out in rare iterations: every sixteenth, or where two loops meet in one way"},
         {"sync/barrier", "the wrong slot or the wrong mbarrier"},

@@ -185,6 +185,13 @@ void mutate_synchronisation(MutantList& list, const ir::Stmt& stmt, const ir::Re
         if (at + 1 < region.size()) list.edit("proxy/order", "moved one statement down:", swap_with_next);
         if (at > 0) list.edit("proxy/order", "moved one statement up:", swap_with_previous);
     }
+    if (is_any<BlockFence>(stmt)) list.edit("sync/scope", "dropped", drop);
+    for (const Scope weaker : {Scope::none, Scope::block}) {
+        if (const auto* a = std::get_if<BarrierArrive>(&stmt.op); a && weaker < a->release)
+            list.change("sync/scope", [weaker](Stmt& s) { std::get<BarrierArrive>(s.op).release = weaker; });
+        if (const auto* w = std::get_if<BarrierWait>(&stmt.op); w && weaker < w->acquire)
+            list.change("sync/scope", [weaker](Stmt& s) { std::get<BarrierWait>(s.op).acquire = weaker; });
+    }
     if (is_any<BlockSync, NamedSync, BarrierWait, ProxyFence, ClusterArrive, ClusterWait, WgmmaWait>(stmt)) {
         list.edit("collective/elect", "one thread only:", wrap_in_elect);
     }

@@ -173,14 +173,17 @@ void mutate_values(MutantList& list, const ir::Stmt& stmt) {
         list.edit("values/drop", "dropped", drop);
     }
     if (const auto* r = std::get_if<Reduce>(&stmt.op)) {
-        list.change("values/reduce", [&](Stmt& s) { std::get<Reduce>(s.op).op = r->op == "sum" ? "max" : "sum"; });
-        if (r->op == "max" || r->op == "min")
-            list.change("values/reduce", [&](Stmt& s) { std::get<Reduce>(s.op).op = r->op == "max" ? "min" : "max"; });
+        list.change("values/reduce",
+                    [&](Stmt& s) { std::get<Reduce>(s.op).op = r->op == ir::FoldKind::sum ? ir::FoldKind::max : ir::FoldKind::sum; });
+        if (r->op == ir::FoldKind::max || r->op == ir::FoldKind::min)
+            list.change("values/reduce",
+                        [&](Stmt& s) { std::get<Reduce>(s.op).op = r->op == ir::FoldKind::max ? ir::FoldKind::min : ir::FoldKind::max; });
         list.edit("values/drop", "dropped", drop);
     }
     if (const auto* r = std::get_if<Scan>(&stmt.op)) {
         list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).reverse = !r->reverse; });
-        list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).op = r->op == "sum" ? "max" : "sum"; });
+        list.change("values/reduce",
+                    [&](Stmt& s) { std::get<Scan>(s.op).op = r->op == ir::FoldKind::sum ? ir::FoldKind::max : ir::FoldKind::sum; });
         if (k.fragments[static_cast<std::size_t>(r->src)].dist.shape.size() > 1)
             list.change("values/reduce", [&](Stmt& s) { std::get<Scan>(s.op).dim = r->dim == 0 ? 1 : 0; });
         list.edit("values/drop", "dropped", drop);
@@ -194,7 +197,8 @@ void mutate_values(MutantList& list, const ir::Stmt& stmt) {
     if (const auto* x = std::get_if<Shuffle>(&stmt.op)) {
         for (int by : {1, -1})
             list.change("values/shuffle", [&](Stmt& s) { std::get<Shuffle>(s.op).lane_arg = (x->lane_arg + by + 32) % 32; });
-        for (const char* mode : {"idx", "up", "down", "bfly"}) {
+        using target::ShuffleMode;
+        for (const ShuffleMode mode : {ShuffleMode::Idx, ShuffleMode::Up, ShuffleMode::Down, ShuffleMode::Bfly}) {
             if (x->mode != mode) list.change("values/shuffle", [&](Stmt& s) { std::get<Shuffle>(s.op).mode = mode; });
         }
         list.edit("values/shuffle", "dropped", drop);

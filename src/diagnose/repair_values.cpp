@@ -283,9 +283,9 @@ private:
     }
 
     void folds(const ir::Reduce& r) {
-        for (const char* op : {"sum", "max", "min", "prod"}) {
+        for (const ir::FoldKind op : {ir::FoldKind::sum, ir::FoldKind::max, ir::FoldKind::min, ir::FoldKind::prod}) {
             if (r.op != op)
-                list_.change(5 + later(), place_, fmt::format("tw.{} instead of tw.{}", op, r.op),
+                list_.change(5 + later(), place_, fmt::format("tw.{} instead of tw.{}", ir::name_of(op), ir::name_of(r.op)),
                              [op](ir::Stmt& s) { std::get<ir::Reduce>(s.op).op = op; });
         }
     }
@@ -296,10 +296,11 @@ private:
                 list_.change(3, place_, fmt::format("the shuffle by {} instead of {}", lane, x.lane_arg),
                              [lane](ir::Stmt& s) { std::get<ir::Shuffle>(s.op).lane_arg = lane; });
         }
-        if (x.mode != "bfly")
+        if (x.mode != target::ShuffleMode::Bfly)
             list_.change(2, place_,
-                         fmt::format("`xor={}`: with `{}` lanes at the end have no partner and keep their own value", x.lane_arg, x.mode),
-                         [](ir::Stmt& s) { std::get<ir::Shuffle>(s.op).mode = "bfly"; });
+                         fmt::format("`xor={}`: with `{}` lanes at the end have no partner and keep their own value", x.lane_arg,
+                                     target::name(x.mode)),
+                         [](ir::Stmt& s) { std::get<ir::Shuffle>(s.op).mode = target::ShuffleMode::Bfly; });
     }
 
     void products(const ir::Stmt& s) {

@@ -62,6 +62,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
         return;
     }
     const int per_copy = std::max(1, op.bytes / size);
+    prepare_access(w, s, op.src, origin);
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         if (holds_a_copy(op.dist, t)) continue;
         for (int v = 0; v < table.values; ++v) {
@@ -92,7 +93,7 @@ void Machine::cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op) {
                 gathered = static_cast<std::int64_t>(group_of(w).fragments[at(op.src.gather_fragment)].values[at(t * rows.values + slot)]);
             }
             bool oob = false;
-            auto offset = global_offset(op.src, origin, limits, c, gathered, oob, s, w);
+            auto offset = global_offset(op.src, origin, limits, c, table.at(t, v - v % per_copy), gathered, oob, s, w);
             std::vector<std::uint8_t> bytes(at(size), op.whole_vectors ? 0xff : 0);  // anything: as a float, NaN
             if (offset) {
                 if (op.whole_vectors && (*offset * size - address) % op.bytes != 0) {
@@ -316,7 +317,7 @@ void Machine::tma_load_piece(TmaTask& t) {
     a.snapshot = t.snapshot;
     // A quarter of the box, but never past the byte that completes the barrier's phase: its waiters may go then.
     int bytes = options_.values ? std::min((all / 4 + 15) / 16 * 16, all - t.landed[which]) : all - t.landed[which];
-    if (slot.pending == 0 && slot.tx > 0 && slot.tx < all - t.landed[which]) {
+    if (slot.state.pending == 0 && slot.state.tx > 0 && slot.state.tx < all - t.landed[which]) {
         // Nothing can be announced for this phase any more: it ends in the middle of the box.
         int array = 0;
         while (array + 1 < static_cast<int>(barrier_base_.size()) && barrier_base_[at(array + 1)] <= t.barrier) ++array;
@@ -324,22 +325,24 @@ void Machine::tma_load_piece(TmaTask& t) {
         if (outcome_.faults.empty() || outcome_.faults.back().kind != FaultKind::byte_count) {
             fault(FaultKind::byte_count,
                   "mbarrier `" + k_.barriers[at(array)].name + "[" + std::to_string(t.barrier - barrier_base_[at(array)]) +
-                      "]` waits for " + std::to_string(slot.tx) + " bytes more, and this load brings " +
+                      "]` waits for " + std::to_string(slot.state.tx) + " bytes more, and this load brings " +
                       std::to_string(all - t.landed[which]) + ": the phase ends, and its waiters go on, while the rest is still on its way",
                   &warps_[at(t.warp)], 0, *t.stmt);
         }
-        bytes = std::min<int>(bytes, static_cast<int>(slot.tx));
+        bytes = std::min<int>(bytes, static_cast<int>(slot.state.tx));
     }
     if (options_.values) bytes = land_box_part(t, rank, t.landed[which], bytes, a);
     else skeleton_box(t, rank, op.dst, map, true, a);
     t.landed[which] += bytes;
     blocks_[at(rank)].visits[a.actor] = {a.time, t.stmt, t.warp};
     note_arrival(rank, t.barrier, t.snapshot, 0, 0, bytes);
-    slot.tx -= bytes;
-    slot.gathering.order.resize(at(actors_), 0);
-    slot.gathering.order[a.actor] = std::max(slot.gathering.order[a.actor], a.time);
-    join(slot.gathering.waits, t.at_issue.waits);  // no order of memory, but the issuing thread was there
-    complete_phase_if_ready(rank, t.barrier);
+    Knowledge& passed = slot.gathering.all;
+    passed.order.resize(at(actors_), 0);
+    passed.order[a.actor] = std::max(passed.order[a.actor], a.time);
+    join(passed.waits, t.at_issue.waits);  // no order of memory, but the issuing thread was there
+    const auto step = target::mbarrier_complete_tx(slot.state, bytes);
+    if (!step.legal) fault(FaultKind::byte_count, step.legal.reason, &warps_[at(t.warp)], 0, *t.stmt);
+    advance_barrier(slot, step);
     t.done = stopped() || std::all_of(t.landed.begin(), t.landed.end(), [&](int landed) { return landed >= all; });
     if (t.done) t.at_issue = {};  // there may be very many boxes in one launch
 }
@@ -473,7 +476,7 @@ void Machine::issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op) {
         return;
     }
     if (acc.touched[i]) {
-        fault(FaultKind::in_flight,
+        fault({FaultKind::in_flight, FaultCause::no_wgmma_fence},
               "fragment `" + name + "` was changed by ordinary instructions and no wgmma fence follows before the wgmma", &w, 0, s);
         return;
     }
@@ -481,7 +484,7 @@ void Machine::issue_wgmma(Warp& w, const Stmt& s, const ir::Wgmma& op) {
         FragmentState& f = fragment(g, *a);
         if (!readable(w, s, *a)) return;
         if (f.touched[i]) {
-            fault(FaultKind::in_flight,
+            fault({FaultKind::in_flight, FaultCause::no_wgmma_fence},
                   "fragment `" + k_.fragments[at(*a)].name +
                       "` was changed by ordinary instructions and no wgmma fence follows before the wgmma",
                   &w, 0, s);

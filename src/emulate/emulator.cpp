@@ -169,11 +169,12 @@ void Machine::run_clusters() {
     }
 }
 
-void Machine::fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other, std::string element,
+void Machine::fault(What what, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other, std::string element,
                     const Access* now, const Access* before) {
     if (outcome_.faults.size() >= options_.fault_limit) return;
     Fault f;
-    f.kind = kind;
+    f.kind = what.kind;
+    f.cause = what.cause;
     f.message = std::move(message);
     f.loc = s.loc;
     f.statement = ir::print(k_, s);

@@ -65,6 +65,19 @@ enum class FaultKind : std::uint8_t {
 };
 const char* name_of(FaultKind kind);
 
+// What exactly, where an explanation depends on it.
+enum class FaultCause : std::uint8_t {
+    other,
+    peer_not_started,   // a block's shared memory is reached before it is known to run
+    peer_ended,         // ... or while it may end
+    initialisation,     // of an mbarrier
+    no_wgmma_fence,     // between ordinary instructions and a wgmma
+    unfinished_wgmma,   // at the end
+    unset_expression,   // a variable without value, a division by zero
+    cluster_barrier,    // arrivals and waits that are no pairs
+    too_many_arrivals,  // in a phase of an mbarrier
+};
+
 // Warps that wait for the same thing when nothing can move any more.
 struct StuckWarps {
     const ir::Stmt* stmt = nullptr;
@@ -83,6 +96,7 @@ struct StuckWarps {
 // One thing that went wrong, with the concrete instance.
 struct Fault {
     FaultKind kind = FaultKind::launch;
+    FaultCause cause = FaultCause::other;
     std::string message;
     ir::Loc loc;            // of the statement that noticed
     ir::Loc other;          // of the statement it collides with, line 0 if none

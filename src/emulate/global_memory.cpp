@@ -11,7 +11,8 @@ namespace {}  // namespace
 // The tensor offset of a view element, or nothing where it is masked. `oob` says that it lies outside the tensor itself.
 std::optional<std::int64_t> Machine::global_offset(const ir::GlobalView& view, const std::vector<std::int64_t>& origin,
                                                    const std::vector<std::optional<std::int64_t>>& limits, const int* coordinate,
-                                                   std::int64_t gathered, bool& oob, const Stmt& s, const Warp& w) {
+                                                   const int* unit, std::int64_t gathered, bool& oob, const Stmt& s, const Warp& w) {
+    if (s.device && s.device->access) return planned_offset(view, *s.device->access, origin, limits, coordinate, unit, gathered, s, w);
     const auto& dims = dims_[at(view.tensor)];
     const auto& strides = strides_[at(view.tensor)];
     std::int64_t index[8] = {};
@@ -151,7 +152,10 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
         if (op.src.dims[i] == op.src.gather_dim) gather_view_dim = static_cast<int>(i);
     }
     if (gather_view_dim >= 0) gather_dims = {gather_view_dim};
+    prepare_access(w, s, op.src, o.origin);
+    const int width = s.device && s.device->access ? s.device->access->width : 1;
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
+        auto unit_of = [&](int v) { return table.at(t, v - v % width); };
         std::optional<std::int64_t> vector_start;
         for (int v = 0; v < table.values && !stopped(); ++v) {
             std::int64_t gathered = 0;
@@ -165,7 +169,7 @@ void Machine::load_global(Warp& w, const Stmt& s, const ir::LoadGlobal& op) {
                     g.fragments[at(op.src.gather_fragment)].values[at(t * tables_[at(op.src.gather_fragment)].values + slot)]);
             }
             bool oob = false;
-            auto offset = global_offset(op.src, o.origin, o.limits, table.at(t, v), gathered, oob, s, w);
+            auto offset = global_offset(op.src, o.origin, o.limits, table.at(t, v), unit_of(v), gathered, oob, s, w);
             double x = op.fill;
             if (offset) {
                 if (!vector_fits(offset, v, per_vector, op.vector_bytes, op.src.tensor, vector_start, w, t % 32, s)) return;
@@ -231,8 +235,13 @@ void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, i
     }
     // Copies of an element in several threads are stored once, by the first thread that holds it.
     const ir::Distribution& dist = k_.fragments[at(src)].dist;
+    prepare_access(w, s, view, o.origin);
+    const auto* store = std::get_if<ir::StoreGlobal>(&s.op);
+    const bool exchanged = store && store->by_quads;  // another lane stores it, in a run of the last dimension
+    const int width = s.device && s.device->access && !exchanged ? s.device->access->width : 1;
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         if (holds_a_copy(dist, t)) continue;
+        auto unit_of = [&](int v) { return exchanged ? nullptr : table.at(t, v - v % width); };
         std::optional<std::int64_t> vector_start;
         for (int v = 0; v < table.values && !stopped(); ++v) {
             std::int64_t gathered = 0;
@@ -246,7 +255,7 @@ void Machine::store_global(Warp& w, const Stmt& s, const ir::GlobalView& view, i
                     g.fragments[at(view.gather_fragment)].values[at(t * tables_[at(view.gather_fragment)].values + slot)]);
             }
             bool oob = false;
-            auto offset = global_offset(view, o.origin, o.limits, table.at(t, v), gathered, oob, s, w);
+            auto offset = global_offset(view, o.origin, o.limits, table.at(t, v), unit_of(v), gathered, oob, s, w);
             if (!vector_fits(offset, v, std::max(1, vector_bytes / size), vector_bytes, view.tensor, vector_start, w, t % 32, s)) return;
             if (!offset) continue;
             global_touch(view.tensor, *offset, true, atomic, w, t % 32, s, access_of(w, t % 32, s), w.knows);

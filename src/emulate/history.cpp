@@ -93,7 +93,7 @@ void Machine::note_arrival(int rank, int slot, std::uint32_t event, int arrivals
     if (!options_.history) return;
     Arrival a;
     a.event = event;
-    a.phase = blocks_[at(rank)].barriers[at(slot)].phase;
+    a.phase = blocks_[at(rank)].barriers[at(slot)].state.phase;
     a.arrivals = arrivals;
     a.expected_bytes = expected_bytes;
     a.landed_bytes = landed_bytes;

@@ -13,8 +13,9 @@
 #include "emulate/clock.h"
 #include "emulate/emulator.h"
 #include "emulate/places.h"
-#include "ir/handover.h"
+#include "ir/device.h"
 #include "ir/row_starts.h"
+#include "target/sync.h"
 #include "target/tensor_core.h"
 
 namespace tw::emulate {
@@ -86,12 +87,14 @@ struct CopyTask {          // one warp's share of a CpAsync
 };
 
 struct BarrierSlot {
-    int arrivals = 0;  // per phase
-    int pending = 0;
-    std::int64_t tx = 0;
-    std::uint64_t phase = 0;  // completed phases
+    target::MbarrierState state;  // counts and phase, as the hardware keeps them
     bool initialised = false;
-    Knowledge gathering, released;                                // of this phase; of the last completed one
+    // What arrivals of this phase pass on, and those of the last completed one, to whom it is ordered for: `all` to every acquire (with
+    // what the copy engine brought); in a cluster also to a wait at cluster scope alone (`far`), to a relaxed wait with a fence of the
+    // block after it (`near`), and to any wait (`weak`: finished asynchronous work).
+    struct Passed {
+        Knowledge all = {}, far = {}, near = {}, weak = {};
+    } gathering, released;
     std::map<int, std::pair<std::uint32_t, const Stmt*>> waited;  // warp -> its last wait for the last completed phase (skeleton runs)
     std::uint32_t tma_time = 0;                                   // clock component of loads bound to this slot
     // Copies' arrivals that count for nothing (cp.async.mbarrier.arrive without .noinc): they hold the phase up only if it cannot end
@@ -146,7 +149,8 @@ struct Warp {
     Knowledge outside,
         lane0;  // inside Elect: what the other lanes know; outside: what lane 0 learnt there, theirs with the next barrier of the warp
     bool lane0_ahead = false;
-    std::uint32_t epoch = 0;        // warp-level barriers passed
+    Knowledge before_fence, after_wait;  // in a cluster: what its last fence of the block covers, and what relaxed waits left to the next
+    std::uint32_t epoch = 0;             // warp-level barriers passed
     std::uint32_t lanes_clock = 0;  // own clock up to which each lane knows what the others did: when the last of them was passed, or an
                                     // arrival of all lanes came back through an mbarrier
     bool touched_shared = false;    // ordinary shared accesses since then
@@ -222,8 +226,23 @@ private:
     void report_progress(std::int64_t clusters_done);
 
     // control
-    bool step(Warp& w);                    // false: blocked
+    bool step(Warp& w);          // false: blocked
+    bool leave_frames(Warp& w);  // those that have ended; false: blocked
+    void end_warp(Warp& w);
+    bool enter_loop(Warp& w, const Stmt& s, const ir::For& f);
+    void enter_branch(Warp& w, const Stmt& s, const ir::If& i);
+    void enter_role(Warp& w, const ir::Role& r);
+    void enter_elected(Warp& w, const ir::Elect& e);
     bool execute(Warp& w, const Stmt& s);  // false: blocked, to be tried again
+    void assign(Warp& w, const Stmt& s, const ir::Assign& op);
+    void wait_for_copies(Warp& w, int pending);
+    void arrive_with_copies(Warp& w, const Stmt& s, const ir::CpAsyncArrive& op);
+    void wait_for_bulk(Warp& w, int pending);
+    void init_barrier(Warp& w, const Stmt& s, const ir::BarrierInit& op);
+    void cluster_arrive(Warp& w, const Stmt& s, bool relaxed);
+    bool cluster_wait(Warp& w, const Stmt& s);
+    void proxy_fence(Warp& w);
+    bool wait_for_wgmma(Warp& w, int pending);
     std::optional<std::int64_t> value(const Warp& w, const ir::Expr& e, const Stmt& s);
     std::int64_t must(const Warp& w, const ir::Expr& e, const Stmt& s);
     Group& group_of(Warp& w) { return *w.groups.back(); }
@@ -253,6 +272,20 @@ private:
     void cp_async(Warp& w, const Stmt& s, const ir::CpAsync& op);
     void mma(Warp& w, const Stmt& s, const ir::Mma& op);
     double element(Warp& w, const Stmt& s, const ir::ElementNode& e, int dst, int t, int v, const int* coordinate);
+
+    // the device form (device.cpp)
+    double coordinate_part(const ir::ElementNode& e, int dst, int t, int v) const;
+    bool all_ones(Warp& w, int factors);
+    bool looks(Warp& w, const Stmt& s, const ir::Search& how, int dst, int t);
+    const ir::ElementNode& masked_value(Warp& w, const Stmt& s, const ir::Compute& op, const ir::MaskSplit& how, bool everywhere, int t,
+                                        int v);
+    void fold_as_planned(Warp& w, const Stmt& s, const ir::Reduce& op, const ir::FoldPlan& plan);
+    static void count_ring(Warp& w, const ir::Assign& op, const ir::RingCounter& ring);
+    void prepare_access(Warp& w, const Stmt& s, const ir::GlobalView& view, const std::vector<std::int64_t>& origin);
+    std::optional<std::int64_t> planned_offset(const ir::GlobalView& view, const ir::AccessPlan& plan,
+                                               const std::vector<std::int64_t>& origin,
+                                               const std::vector<std::optional<std::int64_t>>& limits, const int* coordinate,
+                                               const int* unit, std::int64_t gathered, const Stmt& s, const Warp& w);
 
     // history (history.cpp), all only where options_.history is set
     void begin_event(Warp& w, const Stmt& s);
@@ -290,7 +323,8 @@ private:
     void tma_load_piece(TmaTask& t);  // the next piece of the box arrives in one of the blocks that receive it
     int land_box_part(TmaTask& t, int rank, int from, int bytes, const Access& a);
     void tma_store_read(TmaTask& t);
-    void complete_phase_if_ready(int block, int slot);
+    void advance_barrier(BarrierSlot& b, const target::MbarrierStep& step);
+    void end_phase(BarrierSlot& b);
 
     // messages of a team (team.cpp)
     void run_team();
@@ -303,7 +337,11 @@ private:
     void count_arrival(Warp& w, const Stmt& s, const Knowledge& round_before);
     bool named_sync(Warp& w, const Stmt& s, std::int64_t id, int threads, bool wait);
     bool barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op);
-    void barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, int count, std::int64_t bytes);
+    void barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, ir::Scope release, int count, std::int64_t bytes);
+    void pass_to(BarrierSlot& b, bool same_block, ir::Scope release, const Knowledge& known, const Warp& w) const;
+    static void learn_from(Warp& w, const BarrierSlot& b, ir::Scope acquire);
+    void block_fence(Warp& w);
+    Knowledge without_ordinary(Knowledge k) const;
     std::optional<std::pair<int, int>> barrier_slot(Warp& w, const Stmt& s, const ir::BarrierRef& ref);  // block, slot
 
     // memory access with checks
@@ -311,7 +349,7 @@ private:
                       const Stmt& s);
     std::optional<std::int64_t> global_offset(const ir::GlobalView& view, const std::vector<std::int64_t>& origin,
                                               const std::vector<std::optional<std::int64_t>>& limits, const int* coordinate,
-                                              std::int64_t gathered, bool& oob, const ir::Stmt& s, const Warp& w);
+                                              const int* unit, std::int64_t gathered, bool& oob, const ir::Stmt& s, const Warp& w);
     void global_touch(int tensor, std::int64_t offset, bool is_write, bool atomic, const Warp& w, int thread, const Stmt& s,
                       const Access& access, const Knowledge& k);
     FragmentState& fragment(Group& g, int id);
@@ -335,13 +373,17 @@ private:
     Knowledge known_to_one_thread(const Warp& w) const;
     void tick(Warp& w);  // the warp's own component advances
 
-    void fault(FaultKind kind, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr,
+    struct What {
+        FaultKind kind;
+        FaultCause cause = FaultCause::other;
+        What(FaultKind k, FaultCause c = FaultCause::other) : kind(k), cause(c) {}  // NOLINT: a kind is what happened
+    };
+    void fault(What what, std::string message, const Warp* w, int lane, const Stmt& s, const Stmt* other = nullptr,
                std::string element = {}, const Access* now = nullptr, const Access* before = nullptr);
     std::string arena_place(int address) const;
     bool stopped() const { return outcome_.faults.size() >= options_.fault_limit || limit_hit_; }
 
     const ir::Kernel& k_;
-    const ir::Handover handover_{ir::handover_of(k_)};  // what arrivals at other blocks' barriers pass on
     const ir::RowStarts row_starts_{k_};
     const std::vector<std::int64_t>& sizes_;
     const std::vector<double>& scalars_;
@@ -393,8 +435,10 @@ private:
     int actors_ = 0;
     std::mt19937_64 random_;
     std::size_t turn_ = 0;
-    std::int64_t rounds_ended_ = 0;  // by all warps
-    Access writer_;                  // what last_writer() points to
+    std::int64_t rounds_ended_ = 0;          // by all warps
+    Access writer_;                          // what last_writer() points to
+    std::vector<std::int64_t> access_ends_;  // of the access that is executed: where each dimension of its view ends
+    bool access_inside_ = false;             // its uniform test found the whole tile inside
 
     int actor_copies(int warp) const { return static_cast<int>(warps_.size()) + warp; }
     int actor_bulk(int warp) const { return 2 * static_cast<int>(warps_.size()) + warp; }
@@ -414,6 +458,7 @@ struct MatrixOperand {
 double product_sum(target::MatrixUnit unit, const MatrixOperand& a, std::size_t a_first, const MatrixOperand& b, std::size_t b_first,
                    std::size_t count, double c, target::DType acc);
 
+double plain_result(ir::ElementOp op, const double* args);  // ElementNode::plain
 double load_value(const std::uint8_t* bytes, target::DType type);
 void store_value(std::uint8_t* bytes, target::DType type, double value);
 double rounded(double value, target::DType type);

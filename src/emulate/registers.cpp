@@ -1,6 +1,7 @@
 // Values in registers: element-wise work, reductions, scans, shuffles.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/index.h"
 #include "emulate/machine.h"
@@ -13,17 +14,9 @@ using ir::ElementOp;
 
 namespace {
 
-ElementOp fold_op(const std::string& op) {
-    return op == "sum"    ? ElementOp::add
-           : op == "prod" ? ElementOp::mul
-           : op == "max"  ? ElementOp::max
-           : op == "min"  ? ElementOp::min
-                          : ElementOp::logic_or;
-}
-
-double fold(const std::string& op, double a, double b, target::DType type) {
+double fold(ir::FoldKind kind, double a, double b, target::DType type) {
     const double args[3] = {a, b, 0};
-    return ir::computed(fold_op(op), type, args);
+    return ir::computed(ir::operation_of(kind), type, args);
 }
 
 }  // namespace
@@ -116,12 +109,13 @@ double Machine::element(Warp& w, const Stmt& s, const ir::ElementNode& e, int ds
         case ElementOp::number: return rounded(e.number, e.dtype);
         case ElementOp::scalar: return scalars_[at(e.id)];
         case ElementOp::index: return static_cast<double>(must(w, e.index, s));
-        case ElementOp::coordinate: return coordinate[e.id];
+        case ElementOp::coordinate:
+            return e.part == ir::ElementNode::Part::whole && e.run == 1 ? coordinate[e.id] : coordinate_part(e, dst, t, v);
         case ElementOp::cast: return ir::converted(element(w, s, *e.args[0], dst, t, v, coordinate), e.args[0]->dtype, e.dtype);
         default: {
             double args[3] = {0, 0, 0};
             for (std::size_t i = 0; i < e.args.size() && i < 3; ++i) args[i] = element(w, s, *e.args[i], dst, t, v, coordinate);
-            return ir::computed(e.op, e.dtype, args);
+            return e.plain ? plain_result(e.op, args) : ir::computed(e.op, e.dtype, args);
         }
     }
 }
@@ -134,13 +128,23 @@ void Machine::compute(Warp& w, const Stmt& s, const ir::Compute& op) {
     Group& g = group_of(w);
     const FragmentTable& table = tables_[at(op.dst)];
     const int first = 32 * warp_in_group(w);
+    const ir::DeviceStmt* how = s.device.get();
+    if (how && how->unless_ones >= 0 && all_ones(w, how->unless_ones)) return written(w, s, op.dst);
+    const bool everywhere = how && how->mask && must(w, how->mask->everywhere, s) != 0;
+    FragmentState& dst = fragment(g, op.dst);
     std::vector<double> out;
     out.reserve(at(32 * table.values));
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
-        for (int v = 0; v < table.values; ++v) out.push_back(element(w, s, *op.value, op.dst, t, v, table.at(t, v)));
+        if (how && how->search && !looks(w, s, *how->search, op.dst, t)) {
+            out.insert(out.end(), at(table.values), -std::numeric_limits<double>::infinity());  // anything: what would hurt a minimum most
+            continue;
+        }
+        for (int v = 0; v < table.values; ++v) {
+            const ir::ElementNode& value = how && how->mask ? masked_value(w, s, op, *how->mask, everywhere, t, v) : *op.value;
+            out.push_back(element(w, s, value, op.dst, t, v, table.at(t, v)));
+        }
         if (stopped()) return;
     }
-    FragmentState& dst = fragment(g, op.dst);
     if (options_.history) {
         std::vector<MadeId> made;
         for (int t = first; t < first + 32 && t < table.threads; ++t) {
@@ -155,6 +159,7 @@ void Machine::compute(Warp& w, const Stmt& s, const ir::Compute& op) {
 void Machine::reduce(Warp& w, const Stmt& s, const ir::Reduce& op) {
     if (!readable(w, s, op.src)) return;
     if (!options_.values) return written(w, s, op.dst);
+    if (s.device && s.device->fold && !options_.history) return fold_as_planned(w, s, op, *s.device->fold);
     Group& g = group_of(w);
     const FragmentTable& from = tables_[at(op.src)];
     const FragmentTable& to = tables_[at(op.dst)];
@@ -196,7 +201,7 @@ void Machine::reduce(Warp& w, const Stmt& s, const ir::Reduce& op) {
             if (options_.history) {
                 std::vector<MadeId> made;
                 for (const auto& [thread, value] : list) made.push_back(src.made[at(thread * from.values + value)]);
-                dst.made[at(t * to.values + v)] = options_.history->fold(fold_op(op.op), made, w.event);
+                dst.made[at(t * to.values + v)] = options_.history->fold(ir::operation_of(op.op), made, w.event);
             }
         }
     }
@@ -234,7 +239,7 @@ void Machine::scan(Warp& w, const Stmt& s, const ir::Scan& op) {
     }
     for (auto& [key, line] : made) {
         MadeId running = 0;
-        for (auto& [along, x] : line) running = x = running ? options_.history->fold(fold_op(op.op), {running, x}, w.event) : x;
+        for (auto& [along, x] : line) running = x = running ? options_.history->fold(ir::operation_of(op.op), {running, x}, w.event) : x;
     }
     for (int t = first; t < first + 32 && t < table.threads; ++t) {
         for (int v = 0; v < table.values; ++v) {

@@ -127,9 +127,9 @@ StuckWarps Machine::stuck_at(const Warp& w) {
             here.barrier = bw->barrier.array;
             here.slot = *slot;
             here.parity = value(w, bw->parity, *w.waiting_at).value_or(0);
-            here.phase = b.phase;
-            here.arrivals = b.pending;
-            here.bytes = b.tx;
+            here.phase = b.state.phase;
+            here.arrivals = b.state.pending;
+            here.bytes = b.state.tx;
         }
     } else if (auto* n = std::get_if<ir::NamedSync>(&w.waiting_at->op)) {
         named(value(w, n->id, *w.waiting_at).value_or(0), n->threads);
@@ -281,7 +281,7 @@ void Machine::check_exits() {
         for (const auto& [actor, visit] : blocks_[b].visits) {
             if (known_in_block(b, actor, visit.time)) continue;
             const bool by_load = std::holds_alternative<ir::TmaLoad>(visit.stmt->op);
-            fault(FaultKind::in_flight,
+            fault({FaultKind::in_flight, by_load ? FaultCause::other : FaultCause::peer_ended},
                   by_load ? "the block ends while a TMA load may still write to its shared memory; wait for its mbarrier first"
                           : "block " + std::to_string(b) +
                                 " of the cluster may end while this still reaches into its shared memory; a cluster barrier must follow "

@@ -102,7 +102,7 @@ void Machine::visit_peer(int block, Warp& w, std::uint32_t time, const Stmt& s) 
         std::any_of(w.knows.order.begin() + static_cast<std::ptrdiff_t>(first),
                     w.knows.order.begin() + static_cast<std::ptrdiff_t>(first) + k_.warps, [](std::uint32_t t) { return t > 0; });
     if (!started) {
-        fault(FaultKind::race,
+        fault({FaultKind::race, FaultCause::peer_not_started},
               "the shared memory of block " + std::to_string(block) +
                   " of the cluster is reached before that block is known to have started; a cluster barrier must come first",
               &w, 0, s);

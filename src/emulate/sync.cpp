@@ -1,4 +1,6 @@
 // Barriers: mbarriers, named barriers, the block barrier.
+#include <utility>
+
 #include "base/index.h"
 #include "emulate/machine.h"
 
@@ -43,7 +45,7 @@ std::optional<std::pair<int, int>> Machine::barrier_slot(Warp& w, const Stmt& s,
         // The copy engine completes on it from another proxy, whoever initialised it.
         if (b.initialiser != w.number || std::holds_alternative<ir::TmaLoad>(s.op)) {
             if (w.knows.fenced[static_cast<std::size_t>(b.initialiser)] < b.init_time) {
-                fault(FaultKind::proxy,
+                fault({FaultKind::proxy, FaultCause::initialisation},
                       "the initialisation of mbarrier `" + array.name + "` was not fenced (fence.mbarrier_init) before its use", &w, 0, s);
                 return std::nullopt;
             }
@@ -59,14 +61,17 @@ void Machine::count_arrival(Warp& w, const Stmt& s, const Knowledge& round_befor
     ++w.knows.waits[at(w.number)];
 }
 
-void Machine::complete_phase_if_ready(int block, int number) {
-    BarrierSlot& b = blocks_[at(block)].barriers[at(number)];
-    if (b.pending != 0 || b.tx != 0) return;
+void Machine::advance_barrier(BarrierSlot& b, const target::MbarrierStep& step) {
+    b.state = step.state;
+    if (step.phase_completed) end_phase(b);
+}
+
+void Machine::end_phase(BarrierSlot& b) {
     // A parity tells two phases apart. Who waits for one must be known to have passed before the next one ends, or a later comer
     // finds the parity come round again and waits for ever: that the other schedules end as this one does stands on it.
     for (const auto& [warp, wait] : b.waited) {
         const auto n = static_cast<std::size_t>(warp);
-        if (n < b.gathering.waits.size() && b.gathering.waits[n] >= wait.first) continue;
+        if (const Clock& waits = b.gathering.all.waits; n < waits.size() && waits[n] >= wait.first) continue;
         if (!overrun_) overrun_ = {warp, wait.second};  // told at the end, where nothing worse was found
         break;
     }
@@ -78,44 +83,71 @@ void Machine::complete_phase_if_ready(int block, int number) {
     }
     b.uncounted.clear();
     b.counted.clear();
-    ++b.phase;
-    b.pending = b.arrivals;
     b.released = std::move(b.gathering);
     b.gathering = {};
     b.tma_time += 1;
 }
 
-void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, int count, std::int64_t bytes) {
+// Of what a thread knows, what needs no fence to be passed on: that warps run, and asynchronous work that is complete.
+Knowledge Machine::without_ordinary(Knowledge k) const {
+    const std::size_t warps = warps_.size();
+    for (std::size_t n = 0; n < 2 * warps; ++n) {  // the warps, and the copies of their threads
+        if (n < k.order.size()) k.order[n] = n < warps ? std::min(k.order[n], 1u) : 0;
+        if (n < k.fenced.size()) k.fenced[n] = 0;
+    }
+    return k;
+}
+
+// An arrival and a wait order ordinary accesses where the scope of each includes the other's thread.
+void Machine::pass_to(BarrierSlot& b, bool same_block, ir::Scope release, const Knowledge& known, const Warp& w) const {
+    BarrierSlot::Passed& to = b.gathering;
+    join(to.all.waits, known.waits);
+    if (same_block && release != ir::Scope::none) to.all.join_from(known);
+    if (cluster_size_ == 1 && release != ir::Scope::none) return;
+    to.weak.join_from(without_ordinary(known));
+    if (same_block) to.near.join_from(release == ir::Scope::none ? w.before_fence : known);
+    else if (release == ir::Scope::cluster) to.far.join_from(known);
+}
+
+void Machine::learn_from(Warp& w, const BarrierSlot& b, ir::Scope acquire) {
+    const BarrierSlot::Passed& from = b.released;
+    join(w.knows.waits, from.all.waits);
+    w.knows.join_from(from.weak);
+    if (acquire == ir::Scope::none) return w.after_wait.join_from(from.near);
+    w.knows.join_from(from.all);
+    w.knows.join_from(from.near);
+    if (acquire == ir::Scope::cluster) w.knows.join_from(from.far);
+}
+
+void Machine::block_fence(Warp& w) {
+    w.knows.join_from(std::exchange(w.after_wait, {}));
+    w.before_fence = known_to_one_thread(w);
+    if (!w.single && w.lane0_ahead) w.before_fence.join_from(w.lane0);
+    tick(w);
+}
+
+void Machine::barrier_arrive(Warp& w, const Stmt& s, const ir::BarrierRef& ref, ir::Scope release, int count, std::int64_t bytes) {
     auto place = barrier_slot(w, s, ref);
     if (!place) return;
     BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
-    count_arrival(w, s, b.released);
+    count_arrival(w, s, b.released.all);
     const int copies = w.single ? 1 : 32;
     note_arrival(place->first, place->second, w.event, count * copies, bytes * copies, 0);
-    b.tx += bytes * copies;
     Knowledge passed_on = known_to_one_thread(w);
-    if (place->first != w.block) {
-        visit_peer(place->first, w, passed_on.order[at(w.number)], s);
-        // Relaxed (ir/handover.h): a block learns nothing of its own warps' doing by way of another, but that they run.
-        for (int n = place->first * k_.warps; handover_ != ir::Handover::cluster && n < (place->first + 1) * k_.warps; ++n) {
-            if (at(n) < passed_on.order.size()) passed_on.order[at(n)] = std::min(passed_on.order[at(n)], 1u);
-            if (at(n) < passed_on.fenced.size()) passed_on.fenced[at(n)] = 0;
-        }
-    }
-    b.gathering.join_from(passed_on);
-    if (!w.single && w.lane0_ahead) b.gathering.join_from(w.lane0);
+    if (place->first != w.block) visit_peer(place->first, w, passed_on.order[at(w.number)], s);
     if (count > 0 && !options_.values) join(b.counted, passed_on.order);
+    if (!w.single && w.lane0_ahead) passed_on.join_from(w.lane0);
+    pass_to(b, place->first == w.block, release, passed_on, w);
     tick(w);
     for (int i = 0; i < count * copies; ++i) {
-        if (b.pending == 0) {
-            fault(FaultKind::barrier,
-                  "mbarrier `" + k_.barriers[at(ref.array)].name + "` gets more arrivals in a phase than the " +
-                      std::to_string(b.arrivals) + " it expects",
-                  &w, 0, s);
-            return;
+        const auto step = bytes ? target::mbarrier_arrive_expect_tx(b.state, bytes) : target::mbarrier_arrive(b.state);
+        if (!step.legal) {
+            const std::string name = "mbarrier `" + k_.barriers[at(ref.array)].name + "`";
+            if (b.state.pending > 0) return fault(FaultKind::byte_count, name + ": " + step.legal.reason, &w, 0, s);
+            return fault({FaultKind::barrier, FaultCause::too_many_arrivals},
+                         name + " gets more arrivals in a phase than the " + std::to_string(b.state.expected) + " it expects", &w, 0, s);
         }
-        --b.pending;
-        complete_phase_if_ready(place->first, place->second);
+        advance_barrier(b, step);
     }
 }
 
@@ -128,11 +160,12 @@ bool Machine::barrier_wait(Warp& w, const Stmt& s, const ir::BarrierWait& op) {
         return true;
     }
     BarrierSlot& b = blocks_[at(place->first)].barriers[at(place->second)];
-    if (static_cast<std::int64_t>(b.phase & 1) == parity) return false;
+    if (!target::mbarrier_wait_parity(b.state, static_cast<int>(parity))) return false;
     // No new epoch: a wait orders each lane after the arrivals, not the warp's lanes among themselves.
-    w.knows.join_from(b.released);
+    learn_from(w, b, op.acquire);
     // Where all lanes arrived there themselves, each knows now what the others did before.
-    if (const auto n = at(w.number); !w.single && n < b.released.order.size()) w.lanes_clock = std::max(w.lanes_clock, b.released.order[n]);
+    if (const Clock& known = b.released.all.order; !w.single && op.acquire != ir::Scope::none && at(w.number) < known.size())
+        w.lanes_clock = std::max(w.lanes_clock, known[at(w.number)]);
     if (!options_.values) b.waited[w.number] = {++w.knows.waits[at(w.number)], &s};
     return true;
 }

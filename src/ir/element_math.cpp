@@ -75,6 +75,7 @@ double of_floats(ElementOp op, DType type, const double* a) {
         case ElementOp::tanh: return std::tanh(a[0]);
         case ElementOp::erf: return std::erf(a[0]);
         case ElementOp::sigmoid: return 1.0 / (1.0 + std::exp(-a[0]));
+        case ElementOp::gelu: return 0.5 * a[0] * (1.0 + std::erf(a[0] * 0.70710678118654752));
         default: return std::nan("");
     }
 }

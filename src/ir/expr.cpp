@@ -34,6 +34,10 @@ std::optional<std::int64_t> fold_values(ExprKind kind, std::span<const std::int6
         case ExprKind::mod:
             if (a[1] == 0 || (a[0] == lowest && a[1] == -1)) return std::nullopt;
             return floor_mod(a[0], a[1]);
+        case ExprKind::quotient:
+        case ExprKind::remainder:
+            if (a[1] == 0 || (a[0] == lowest && a[1] == -1)) return std::nullopt;
+            return kind == ExprKind::quotient ? a[0] / a[1] : a[0] % a[1];
         case ExprKind::min: return std::min(a[0], a[1]);
         case ExprKind::max: return std::max(a[0], a[1]);
         case ExprKind::lt: return a[0] < a[1];
@@ -253,6 +257,8 @@ std::string to_string(const Expr& e, const ExprNames& names) {
         case ExprKind::mul: return infix("*");
         case ExprKind::floor_div: return infix("//");
         case ExprKind::mod: return infix("%");
+        case ExprKind::quotient: return infix("/");
+        case ExprKind::remainder: return infix("rem");
         case ExprKind::min: return "min(" + arg(0) + ", " + arg(1) + ")";
         case ExprKind::max: return "max(" + arg(0) + ", " + arg(1) + ")";
         case ExprKind::lt: return infix("<");

@@ -45,6 +45,9 @@ enum class ExprKind : std::uint8_t {
     bit_and,
     shift_left,
     shift_right,
+    // Device form only: as C divides, where neither side is negative (floor_div and mod with a cheaper instruction).
+    quotient,
+    remainder,
 };
 
 struct ExprNode;

@@ -51,6 +51,7 @@ const char* name_of(ElementOp op) {
         case ElementOp::tanh: return "tanh";
         case ElementOp::erf: return "erf";
         case ElementOp::sigmoid: return "sigmoid";
+        case ElementOp::gelu: return "gelu";
         case ElementOp::lt: return "lt";
         case ElementOp::le: return "le";
         case ElementOp::gt: return "gt";
@@ -64,6 +65,41 @@ const char* name_of(ElementOp op) {
         case ElementOp::cast: return "cast";
     }
     return "?";
+}
+
+const char* name_of(FoldKind kind) {
+    switch (kind) {
+        case FoldKind::sum: return "sum";
+        case FoldKind::prod: return "prod";
+        case FoldKind::max: return "max";
+        case FoldKind::min: return "min";
+    }
+    return "?";
+}
+
+ElementOp operation_of(FoldKind kind) {
+    switch (kind) {
+        case FoldKind::sum: return ElementOp::add;
+        case FoldKind::prod: return ElementOp::mul;
+        case FoldKind::max: return ElementOp::max;
+        case FoldKind::min: return ElementOp::min;
+    }
+    return ElementOp::add;
+}
+
+const char* name_of(Scope scope) {
+    switch (scope) {
+        case Scope::none: return "relaxed";
+        case Scope::block: return "cta";
+        case Scope::cluster: return "cluster";
+    }
+    return "?";
+}
+
+int number_statements(Kernel& kernel) {
+    int next = 0;
+    for_each_stmt(kernel.body, [&](Stmt& s) { s.number = next++; });
+    return next;
 }
 
 ExprNames names_of(const Kernel& kernel) {

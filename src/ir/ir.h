@@ -33,6 +33,7 @@
 #include "ir/term.h"
 #include "target/dtype.h"
 #include "target/swizzle.h"
+#include "target/warp.h"
 
 namespace tw::ir {
 
@@ -96,7 +97,8 @@ struct SharedBuffer {
     target::SwizzleMode swizzle = target::SwizzleMode::None;  // acts on the byte ADDRESS (arena offsets; arena base is 1024-aligned)
     int byte_offset = -1;                                     // in the block's arena; buffers may overlap on purpose (overlay)
     int bytes = 0;
-    int overlay_of = -1;  // the buffer whose bytes this one re-uses, or -1
+    int overlay_of = -1;   // the buffer whose bytes this one re-uses, or -1
+    bool scratch = false;  // the compiler's own, for an exchange between warps: nothing that a source names
     Loc loc;
     int rank() const { return static_cast<int>(dims.size()); }
     int extent(int d) const {
@@ -223,6 +225,7 @@ enum class ElementOp : std::uint8_t {
     tanh,
     erf,
     sigmoid,
+    gelu,  // device form only: 0.5 x (1 + erf(x / sqrt 2))
     // conditions
     lt,
     le,
@@ -252,6 +255,12 @@ struct ElementNode {
     Expr index;
     std::vector<Element> args;
     bool approximate = false;  // ex2.approx and friends: the policy the source asked for
+    // Coordinate leaf, device form only: what the thread's number or what the slot of the value contributes to it; of the slots v of one
+    // run of this many, that of the first (1: its own).
+    enum class Part : std::uint8_t { whole, thread, value } part = Part::whole;
+    int run = 1;
+    // Device form only, of i32: C's own operator. The result is within 32 bits, and neither side of a division is negative.
+    bool plain = false;
 };
 
 // ----------------------------------------------------------------------------------------------------------- statements
@@ -260,6 +269,14 @@ struct Stmt;
 using Region = std::vector<Stmt>;
 
 enum class CacheHint : std::uint8_t { none, evict_first, evict_last, streaming };
+
+enum class FoldKind : std::uint8_t { sum, prod, max, min };
+const char* name_of(FoldKind kind);
+ElementOp operation_of(FoldKind kind);  // that joins two of what is folded
+
+// Whose ordinary accesses an operation on an mbarrier orders: nobody's (relaxed), those of threads of the block, or of the cluster.
+enum class Scope : std::uint8_t { none, block, cluster };
+const char* name_of(Scope scope);
 
 // control
 struct For {
@@ -297,17 +314,17 @@ struct Compute {
 };                                  // elementwise; dst may appear in value
 struct Reduce {                     // dst = fold of src along `dim` inside each warp (thread values, then lanes)
     int dst = 0, src = 0, dim = 0;  // dst's dist is sliced(src.dist, dim), where a warp digit along dim (if any)
-    std::string op;                 // appears in dst as a last dimension `across` (partial results per warp)
+    FoldKind op = FoldKind::sum;    // appears in dst as a last dimension `across` (partial results per warp)
     int across = 1;                 // extent of that dimension; 1: dst has one dimension less than src
 };
 struct Scan {
     int dst = 0, src = 0, dim = 0;
-    std::string op;
+    FoldKind op = FoldKind::sum;
     bool reverse = false;
 };  // inclusive, inside each warp along dim
 struct Shuffle {
     int dst = 0, src = 0;
-    std::string mode;
+    target::ShuffleMode mode = target::ShuffleMode::Bfly;
     int lane_arg = 0;
 };  // idx/up/down/bfly of every value
 
@@ -404,6 +421,7 @@ struct BarrierInitFence {};  // fence.mbarrier_init.release.cluster
 struct BarrierArrive {
     BarrierRef barrier;
     int count = 1;
+    Scope release = Scope::cluster;  // who learns from it what the arriving thread did (set by the step `scopes`)
 };
 struct BarrierExpect {
     BarrierRef barrier;
@@ -412,8 +430,10 @@ struct BarrierExpect {
 struct BarrierWait {
     BarrierRef barrier;
     Expr parity;
-};                    // returns when the phase with this parity has completed
-struct BlockSync {};  // __syncthreads
+    Scope acquire = Scope::cluster;  // from whom it learns (set by the step `scopes`)
+};                                   // returns when the phase with this parity has completed
+struct BlockFence {};                // fence.acq_rel.cta, beside relaxed operations: they then order as at block scope
+struct BlockSync {};                 // __syncthreads
 struct NamedSync {
     Expr id;
     int threads = 0;
@@ -460,6 +480,10 @@ struct WgmmaFence {};
 struct WgmmaCommit {};
 struct WgmmaWait {
     int pending = 0;
+};
+// Device form only. Ordinary code may use these accumulators from here on, and none of it may move up.
+struct Pin {
+    std::vector<int> fragments;
 };
 struct Mma {
     int acc = 0, a = 0, b = 0;
@@ -510,13 +534,18 @@ struct Sugar {
 using Operation = std::variant<For, If, Role, Elect, Assign, Compute, Reduce, Scan, Shuffle, LoadGlobal, StoreGlobal, AtomicAdd, LoadShared,
                                StoreShared, CpAsync, CpAsyncCommit, CpAsyncWait, CpAsyncArrive, TmaLoad, TmaStore, BulkCommit, BulkWait,
                                BarrierInit, BarrierInitFence, BarrierArrive, BarrierExpect, BarrierWait, BlockSync, NamedSync, NamedArrive,
-                               WarpSync, ClusterArrive, ClusterWait, ProxyFence, SetMaxRegisters, GridWait, GridLaunch, TeamSend,
-                               TeamReceive, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Mma, Expect, Sugar>;
+                               WarpSync, ClusterArrive, ClusterWait, ProxyFence, BlockFence, SetMaxRegisters, GridWait, GridLaunch,
+                               TeamSend, TeamReceive, Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait, Pin, Mma, Expect, Sugar>;
+
+struct DeviceStmt;    // how each thread does it (ir/device.h)
+struct DeviceKernel;  // what the device form adds to a kernel (ir/device.h)
 
 struct Stmt {
     Operation op;
     Loc loc;
-    std::string note;  // a short remark the code generator prints beside it, e.g. "pipeline ring: wait until the slot is empty"
+    std::string note = {};  // a short remark the code generator prints beside it, e.g. "pipeline ring: wait until the slot is empty"
+    std::shared_ptr<const DeviceStmt> device = nullptr;  // device form only
+    int number = -1;                                     // in program order, outer before inner (number_statements)
 };
 
 // --------------------------------------------------------------------------------------------------------------- kernels
@@ -565,6 +594,7 @@ struct Kernel {
     Computes computes;
     Region body;
     Loc loc;
+    std::shared_ptr<const DeviceKernel> device = nullptr;  // null: a tile form
 };
 
 // Several launches with buffers between them.
@@ -602,5 +632,7 @@ const char* kind_name(const Operation& op);
 // Calls `visit` for every statement, outer before inner, in program order.
 void for_each_stmt(const Region& region, const std::function<void(const Stmt&)>& visit);
 void for_each_stmt(Region& region, const std::function<void(Stmt&)>& visit);
+// Gives every statement its place in that order; how many there are.
+int number_statements(Kernel& kernel);
 
 }  // namespace tw::ir

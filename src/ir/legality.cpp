@@ -44,6 +44,7 @@ const std::vector<LegalityRule>& legality_table() {
         {"cluster_arrive", E::group, ""},
         {"cluster_wait", E::group, ""},
         {"fence_proxy_async", E::anyone, ""},
+        {"fence_block", E::anyone, ""},
         {"setmaxnreg", E::group, "first statement of a role of whole warpgroups"},
         {"grid_wait", E::group, "of a kernel with dependent_launch"},
         {"grid_launch", E::group, "of a kernel with dependent_launch"},
@@ -53,6 +54,7 @@ const std::vector<LegalityRule>& legality_table() {
         {"wgmma_fence", E::group, ""},
         {"wgmma_commit", E::group, ""},
         {"wgmma_wait", E::group, ""},
+        {"pin", E::group, "of the device form only"},
         {"mma", E::group, ""},
         {"expect", E::anyone, "checked, never executed"},
         {"sugar", E::anyone, "never in the last form"},
@@ -221,6 +223,7 @@ private:
         if (rule.executor == Executor::group && elected) fail(kind + " stands inside elect", s.loc);
         if (rule.executor == Executor::block_only && (role || elected)) fail(kind + " is not executed by the whole block", s.loc);
         if (std::holds_alternative<Sugar>(s.op)) fail("sugar is left: " + std::get<Sugar>(s.op).text, s.loc);
+        if (!k_.device && (s.device || std::holds_alternative<Pin>(s.op))) fail("a part of the device form stands in a tile form", s.loc);
         if (auto* c = std::get_if<Compute>(&s.op)) {
             fragment(c->dst, threads, s);
             if (found_.empty()) element(c->value, c->dst, s, threads);
@@ -237,7 +240,7 @@ private:
         }
         if (auto* x = std::get_if<Shuffle>(&s.op)) {
             fragment(x->dst, threads, s), fragment(x->src, threads, s);
-            if (!shuffle_mode(x->mode) || x->lane_arg < 0 || x->lane_arg > 31) fail("a shuffle from no lane", s.loc);
+            if (x->lane_arg < 0 || x->lane_arg > 31) fail("a shuffle from no lane", s.loc);
             else if (found_.empty() &&
                      !same_map(k_.fragments[static_cast<std::size_t>(x->dst)].dist, k_.fragments[static_cast<std::size_t>(x->src)].dist))
                 fail("a shuffle between tiles that lie differently", s.loc);

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "ir/ir.h"
+#include "ir/print_device.h"
 #include "ir/promise.h"
 
 namespace tw::ir {
@@ -89,7 +90,12 @@ public:
             case ElementOp::number: return number_text(e->number);
             case ElementOp::scalar: return named(k_.scalars, e->id, "scalar");
             case ElementOp::index: return "(" + expr(e->index) + ")";
-            case ElementOp::coordinate: return "coord" + std::to_string(e->id);
+            case ElementOp::coordinate:
+                return "coord" + std::to_string(e->id) +
+                       (e->part == ElementNode::Part::thread  ? ".thread"
+                        : e->part == ElementNode::Part::value ? ".value"
+                                                              : "") +
+                       (e->run > 1 ? ".run" + std::to_string(e->run) : "");
             default: break;
         }
         std::string s = e->op == ElementOp::cast ? std::string(target::name(e->dtype)) : name_of(e->op);
@@ -140,7 +146,7 @@ public:
     }
 
     std::string line(const Stmt& s) const {
-        return std::visit([&](const auto& op) { return text(op); }, s.op);
+        return std::visit([&](const auto& op) { return text(op); }, s.op) + (s.device ? device_text(k_, *s.device) : "");
     }
 
     void region(const Region& body, int depth, std::string& out) const {
@@ -183,14 +189,15 @@ private:
     std::string text(const Assign& a) const { return names_.var(a.var) + " = " + expr(a.value); }
     std::string text(const Compute& c) const { return frag(c.dst) + " = " + element(c.value); }
     std::string text(const Reduce& r) const {
-        return frag(r.dst) + " = reduce " + r.op + " " + frag(r.src) + " dim " + std::to_string(r.dim) +
+        return frag(r.dst) + " = reduce " + name_of(r.op) + " " + frag(r.src) + " dim " + std::to_string(r.dim) +
                (r.across > 1 ? " across " + std::to_string(r.across) : "");
     }
     std::string text(const Scan& r) const {
-        return frag(r.dst) + " = scan " + r.op + " " + frag(r.src) + " dim " + std::to_string(r.dim) + (r.reverse ? " reverse" : "");
+        return frag(r.dst) + " = scan " + name_of(r.op) + " " + frag(r.src) + " dim " + std::to_string(r.dim) +
+               (r.reverse ? " reverse" : "");
     }
     std::string text(const Shuffle& r) const {
-        return frag(r.dst) + " = shuffle." + r.mode + " " + frag(r.src) + ", " + std::to_string(r.lane_arg);
+        return frag(r.dst) + " = shuffle." + std::string(target::name(r.mode)) + " " + frag(r.src) + ", " + std::to_string(r.lane_arg);
     }
     std::string text(const LoadGlobal& l) const {
         return frag(l.dst) + " = load " + global(l.src) + (l.has_fill ? " fill=" + number_text(l.fill) : "") + vec(l.vector_bytes) +
@@ -233,10 +240,18 @@ private:
     }
     std::string text(const BarrierInitFence&) const { return "fence_mbarrier_init"; }
     std::string text(const BarrierArrive& b) const {
-        return "mbarrier_arrive " + barrier(b.barrier) + (b.count != 1 ? " count=" + std::to_string(b.count) : "");
+        return "mbarrier_arrive" + scope(b.release) + " " + barrier(b.barrier) + (b.count != 1 ? " count=" + std::to_string(b.count) : "");
     }
     std::string text(const BarrierExpect& b) const { return "mbarrier_arrive_expect " + barrier(b.barrier) + " bytes=" + expr(b.bytes); }
-    std::string text(const BarrierWait& b) const { return "mbarrier_wait " + barrier(b.barrier) + " parity=" + expr(b.parity); }
+    std::string text(const BarrierWait& b) const {
+        return "mbarrier_wait" + scope(b.acquire) + " " + barrier(b.barrier) + " parity=" + expr(b.parity);
+    }
+    // Where a block is alone in its cluster all scopes are one.
+    std::string scope(Scope s) const {
+        const bool alone = k_.cluster[0] * k_.cluster[1] * k_.cluster[2] == 1;
+        return s == Scope::block || (alone && s == Scope::cluster) ? std::string() : std::string(".") + name_of(s);
+    }
+    std::string text(const BlockFence&) const { return "fence_block"; }
     std::string text(const BlockSync&) const { return "block_sync"; }
     std::string text(const NamedSync& n) const { return "named_sync " + expr(n.id) + " threads=" + std::to_string(n.threads); }
     std::string text(const NamedArrive& n) const { return "named_arrive " + expr(n.id) + " threads=" + std::to_string(n.threads); }
@@ -267,6 +282,11 @@ private:
     std::string text(const WgmmaFence&) const { return "wgmma_fence"; }
     std::string text(const WgmmaCommit&) const { return "wgmma_commit"; }
     std::string text(const WgmmaWait& w) const { return "wgmma_wait " + std::to_string(w.pending); }
+    std::string text(const Pin& p) const {
+        std::string s = "pin";
+        for (int f : p.fragments) s += " " + frag(f);
+        return s;
+    }
     std::string text(const Mma& m) const { return "mma " + frag(m.acc) + " += " + frag(m.a) + " * " + frag(m.b); }
     std::string text(const Expect& e) const { return "expect " + e.text; }
     std::string text(const Sugar& s) const { return "~ " + s.text; }
@@ -312,6 +332,7 @@ const char* kind_name(const Operation& op) {
                                             "cluster_arrive",
                                             "cluster_wait",
                                             "fence_proxy_async",
+                                            "fence_block",
                                             "setmaxnreg",
                                             "grid_wait",
                                             "grid_launch",
@@ -321,6 +342,7 @@ const char* kind_name(const Operation& op) {
                                             "wgmma_fence",
                                             "wgmma_commit",
                                             "wgmma_wait",
+                                            "pin",
                                             "mma",
                                             "expect",
                                             "sugar"};

@@ -12,7 +12,7 @@ bool takes_away(const Expr& e, bool away) {
     if (e.kind() == ExprKind::add) return takes_away(e->args[0], away) || takes_away(e->args[1], away);
     if (e.kind() == ExprKind::sub) return takes_away(e->args[0], away) || takes_away(e->args[1], !away);
     if (const auto c = e.as_constant()) return away ? *c > 0 : *c < 0;
-    return away && e.kind() == ExprKind::mod;
+    return away && (e.kind() == ExprKind::mod || e.kind() == ExprKind::remainder);
 }
 
 // Nothing but what is taken away.
@@ -63,6 +63,7 @@ private:
                 return product;
             }
             case ExprKind::mod:
+            case ExprKind::remainder:
                 if (auto c = e->args[1].as_constant(); c && *c > 0 && *c % n_ == 0) return of(e->args[0]);
                 break;
             default: break;

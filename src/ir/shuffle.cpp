@@ -4,19 +4,9 @@
 
 namespace tw::ir {
 
-std::optional<target::ShuffleMode> shuffle_mode(const std::string& name) {
-    using target::ShuffleMode;
-    for (ShuffleMode m : {ShuffleMode::Up, ShuffleMode::Down, ShuffleMode::Bfly, ShuffleMode::Idx}) {
-        if (target::name(m) == name) return m;
-    }
-    return std::nullopt;
-}
-
 int shuffle_source(const Shuffle& op, int t) {
-    const auto mode = shuffle_mode(op.mode);
-    if (!mode) return t;
     return t / 32 * 32 +
-           target::shuffle_source(*mode, t % 32, static_cast<std::uint32_t>(op.lane_arg), target::shuffle_clamp(*mode, 32)).lane;
+           target::shuffle_source(op.mode, t % 32, static_cast<std::uint32_t>(op.lane_arg), target::shuffle_clamp(op.mode, 32)).lane;
 }
 
 bool keeps_copies(const Distribution& d, const Shuffle& op) {

@@ -11,8 +11,6 @@
 
 namespace tw::ir {
 
-std::optional<target::ShuffleMode> shuffle_mode(const std::string& name);  // the names of target::name(ShuffleMode)
-
 // The thread of the group whose values thread `t` receives.
 int shuffle_source(const Shuffle& op, int t);
 

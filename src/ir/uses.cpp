@@ -57,6 +57,9 @@ public:
         if (!o.accumulate.is_constant(0)) read(o.acc);
         write(o.acc);
     }
+    void operator()(const Pin& o) const {
+        for (int f : o.fragments) read(f);
+    }
     void operator()(const Mma& o) const { read(o.a), read(o.b), read(o.acc), write(o.acc); }
     // The rest uses nothing. By name, so that a new statement does not compile until it has been thought of.
     void operator()(const Elect&) const {}
@@ -70,6 +73,7 @@ public:
     void operator()(const ClusterArrive&) const {}
     void operator()(const ClusterWait&) const {}
     void operator()(const ProxyFence&) const {}
+    void operator()(const BlockFence&) const {}
     void operator()(const SetMaxRegisters&) const {}
     void operator()(const GridWait&) const {}
     void operator()(const GridLaunch&) const {}

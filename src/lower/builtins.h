@@ -29,7 +29,7 @@ struct Builtins {
     Value tma(const std::string& name, const CallArgs& args);
     bool peer_of(const Bound& b, ir::SharedView& view);  // rank=: another block's shared memory; false: reported
     bool filled_from(const Value& limit, const Value& tile, std::size_t axis, double identity);
-    Value extreme_index(const std::string& op, const Bound& b, Span span);  // tw.argmax, tw.argmin
+    Value extreme_index(ir::FoldKind fold, const Bound& b, Span span);  // tw.argmax, tw.argmin
     Value shuffle(const Bound& b, Span span);
     Value load(const CallArgs& args);
     Value store(const std::string& name, const CallArgs& args);

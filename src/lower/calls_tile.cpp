@@ -218,7 +218,7 @@ bool Builtins::filled_from(const Value& limit, const Value& tile, std::size_t ax
 // coordinate of a tile exactly (a tile has at most 2^20 elements), because there the fold has an identity. Where `limit` is given,
 // elements at or beyond it take no part: they count as the fold's identity in both of the two reductions that the result is made of, the
 // extreme value, and the least coordinate that has it.
-Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) {
+Value Builtins::extreme_index(ir::FoldKind fold, const Bound& b, Span span) {
     auto t = r.as_tile(b.at("x"), b.where("x"), "the tile");
     if (!t) return {};
     if (t->dtype != DType::F32 && t->dtype != DType::BF16 && t->dtype != DType::F16)
@@ -245,7 +245,7 @@ Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) 
     place.dtype = DType::I32;
     place.shape = t->shape;
     place.spread.assign(t->shape.size(), 0);
-    const double identity = (op == "max" ? -1 : 1) * std::numeric_limits<double>::infinity();
+    const double identity = (fold == ir::FoldKind::max ? -1 : 1) * std::numeric_limits<double>::infinity();
     const bool filled = !b.has("limit") || filled_from(b.at("limit"), x, static_cast<std::size_t>(axis), identity);
     if (!filled) {
         const Value before = r.elementwise(ElementOp::lt, {Value::of_tile(place), b.at("limit")}, span, "<");
@@ -253,7 +253,7 @@ Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) 
         x = cut ? r.settled(cut, "searched", span) : Value{};
         if (!x) return {};
     }
-    const Value best = x ? r.reduce(op, x, &along, span, span) : Value{};
+    const Value best = x ? r.reduce(fold, x, &along, span, span) : Value{};
     if (!best) return {};
     // Back to the tile's rank: the axis is a dimension along which the result spreads.
     Tile spread = *best.tile;
@@ -272,7 +272,7 @@ Value Builtins::extreme_index(const std::string& op, const Bound& b, Span span) 
                               {r.elementwise(ElementOp::lt, {Value::of_tile(place), b.at("limit")}, span, "<"), found, nowhere}, span,
                               "argmax");
     }
-    const Value first = found ? r.reduce("min", found, &along, span, span) : Value{};
+    const Value first = found ? r.reduce(ir::FoldKind::min, found, &along, span, span) : Value{};
     return first ? Value::of_tile(r.cast(*first.tile, DType::I32)) : Value{};
 }
 
@@ -302,7 +302,7 @@ Value Builtins::shuffle(const Bound& b, Span span) {
     r.assigning_ = left;
     if (src < 0) return {};
     const int dst = r.new_fragment("shuffled", t->dtype, r.d.kernel.fragments[static_cast<std::size_t>(src)].dist.shape, span);
-    r.emit(ir::Shuffle{dst, src, std::string(target::name(*mode)), lane}, span);
+    r.emit(ir::Shuffle{dst, src, *mode, lane}, span);
     return r.fragment_value(dst, true);
 }
 
@@ -375,12 +375,16 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         }
         auto b = r.bind(args, "tw." + name, "x axis=");
         if (!b) return Value{};
-        return r.reduce(name, b->at("x"), b->has("axis") ? &b->at("axis") : nullptr, span, b->where("axis"));
+        const ir::FoldKind kind = name == "min"   ? ir::FoldKind::min
+                                  : name == "max" ? ir::FoldKind::max
+                                  : name == "sum" ? ir::FoldKind::sum
+                                                  : ir::FoldKind::prod;
+        return r.reduce(kind, b->at("x"), b->has("axis") ? &b->at("axis") : nullptr, span, b->where("axis"));
     }
     if (name == "argmax" || name == "argmin") {
         auto b = r.bind(args, "tw." + name, "x axis= limit=");
         if (!b) return Value{};
-        return extreme_index(name == "argmax" ? "max" : "min", *b, span);
+        return extreme_index(name == "argmax" ? ir::FoldKind::max : ir::FoldKind::min, *b, span);
     }
     if (name == "any") {
         auto b = r.bind(args, "tw.any", "x");
@@ -420,7 +424,7 @@ std::optional<Value> Builtins::tiles(const std::string& name, const CallArgs& ar
         r.assigning_ = left;
         if (src < 0) return Value{};
         const int dst = r.new_fragment(name, t->dtype, r.d.kernel.fragments[static_cast<std::size_t>(src)].dist.shape, span);
-        r.emit(ir::Scan{dst, src, static_cast<int>(axis), name == "cumsum" ? "sum" : "prod",
+        r.emit(ir::Scan{dst, src, static_cast<int>(axis), name == "cumsum" ? ir::FoldKind::sum : ir::FoldKind::prod,
                         b->has("reverse") && b->at("reverse").integer != 0},
                span);
         return r.fragment_value(dst, true);

@@ -7,6 +7,7 @@
 // the other distribution. Each place has its own scratch, so that one barrier suffices; inside a loop a second one keeps the
 // next round's stores behind this round's loads; where a round has two reductions, each one's barrier does that for the other.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -87,6 +88,7 @@ private:
         if (shape.empty()) shape.push_back(1);
         ir::SharedView v;
         v.buffer = d_.add_buffer(name, dtype, shape, target::SwizzleMode::None, 0, loc);
+        k_.buffers[static_cast<std::size_t>(v.buffer)].scratch = true;
         v.origin.assign(shape.size(), ir::Expr(0));
         if (many) v.origin[0] = ir::var_expr(group.instance_var);
         for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -131,20 +133,23 @@ private:
         const int partial = fragment(name + "_partial", dtype, part, r.dst, s.loc);
         out.push_back({ir::Reduce{partial, r.src, r.dim, r.op, across}, s.loc, "inside each warp"});
         const ir::SharedView view = scratch(name + "_scratch", dtype, part.shape, group, s.loc);
-        if (group.in_loop && !behind_another(out)) out.push_back(group_sync(d_, cx_, group, s.loc, before));
-        folded_.insert(view.buffer);
+        const bool guarded = group.in_loop && !after_another(out);
+        if (guarded) out.push_back(group_sync(d_, cx_, group, s.loc, before));
+        folded_[view.buffer] = guarded;
         out.push_back({ir::StoreShared{view, partial, target::bytes(dtype), false, false}, s.loc, ""});
         out.push_back(group_sync(d_, cx_, group, s.loc, "all warps have stored"));
         fold_columns(r, view, dtype, name, s, out);
     }
 
-    // Two reductions of one round of a loop: the barrier behind which each is read lies between the other's reads and its next stores, so
+    // Two reductions of one round of a loop: the barrier after which each is read lies between the other's reads and its next stores, so
     // that neither needs one before them. Takes away the earlier one's.
-    bool behind_another(ir::Region& out) {
+    bool after_another(ir::Region& out) {
         for (std::size_t i = 0; i < out.size(); ++i) {
             const auto* store = std::get_if<ir::StoreShared>(&out[i].op);
-            if (!store || !folded_.count(store->dst.buffer)) continue;
-            if (i > 0 && out[i - 1].note == before) out.erase(out.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+            const auto known = store ? folded_.find(store->dst.buffer) : folded_.end();
+            if (known == folded_.end()) continue;
+            if (known->second) out.erase(out.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+            known->second = false;
             return true;
         }
         return false;
@@ -264,13 +269,14 @@ private:
             coordinate->id = sc.dim;
             ir::Element mine = sc.reverse ? node(ir::ElementOp::lt, DType::Bool, {coordinate, number(w * per_warp, DType::I32)})
                                           : node(ir::ElementOp::ge, DType::Bool, {coordinate, number((w + 1) * per_warp, DType::I32)});
-            ir::Element added = node(ir::ElementOp::select, dtype, {mine, leaf(total, false), number(sc.op == "sum" ? 0 : 1, dtype)});
-            const auto join = sc.op == "sum" ? ir::ElementOp::add : ir::ElementOp::mul;
+            ir::Element added =
+                node(ir::ElementOp::select, dtype, {mine, leaf(total, false), number(sc.op == ir::FoldKind::sum ? 0 : 1, dtype)});
+            const auto join = sc.op == ir::FoldKind::sum ? ir::ElementOp::add : ir::ElementOp::mul;
             before = before ? node(join, dtype, {before, added}) : added;
         }
-        out.push_back(
-            {ir::Compute{sc.dst, node(sc.op == "sum" ? ir::ElementOp::add : ir::ElementOp::mul, dtype, {leaf(sc.dst, true), before})},
-             s.loc, "across the warps"});
+        out.push_back({ir::Compute{sc.dst, node(sc.op == ir::FoldKind::sum ? ir::ElementOp::add : ir::ElementOp::mul, dtype,
+                                                {leaf(sc.dst, true), before})},
+                       s.loc, "across the warps"});
     }
 
     void relayout(const Relayout& r, const ir::Stmt& s, const ExecutingGroup& group, ir::Region& out) {
@@ -301,7 +307,7 @@ private:
     ir::Kernel& k_;
     const Context& cx_;
     std::vector<Scanned> scanned_;
-    std::set<int> folded_;  // scratch buffers of reductions
+    std::map<int, bool> folded_;  // scratch buffers of reductions: does a barrier stand right before the store?
     static constexpr const char* before = "the round before has read";
 };
 

@@ -427,7 +427,8 @@ Value Resolver::tile_index(const Tile& whole, const lang::Subscript& s, Span spa
     return Value::of_tile(std::move(out));
 }
 
-Value Resolver::reduce(const std::string& op, const Value& v, const Value* axis, Span span, Span axis_span) {
+Value Resolver::reduce(ir::FoldKind kind, const Value& v, const Value* axis, Span span, Span axis_span) {
+    const std::string op = ir::name_of(kind);
     auto t = as_tile(v, span, "the value to reduce");
     if (!t) return {};
     if (t->shape.empty()) return error(Code::bad_axis, span, fmt::format("tw.{} of a scalar", op));
@@ -439,7 +440,7 @@ Value Resolver::reduce(const std::string& op, const Value& v, const Value* axis,
         case DType::I64: break;
         case DType::BF16:
         case DType::F16:
-            if (op == "max" || op == "min") break;  // exact
+            if (kind == ir::FoldKind::max || kind == ir::FoldKind::min) break;  // exact
             [[fallthrough]];
         default:
             return error(Code::bad_dtype, span, fmt::format("tw.{} of {} values", op, target::name(t->dtype)),
@@ -469,7 +470,7 @@ Value Resolver::reduce(const std::string& op, const Value& v, const Value* axis,
         std::vector<int> shape = d.kernel.fragments[static_cast<std::size_t>(src)].dist.shape;
         shape.erase(shape.begin() + dim);
         const int dst = new_fragment(op, t->dtype, shape, span);
-        emit(ir::Reduce{dst, src, dim, op, 1}, span);
+        emit(ir::Reduce{dst, src, dim, kind, 1}, span);
         src = dst;
     }
     return fragment_value(src, true);

@@ -157,7 +157,7 @@ private:
     // A tile that later statements cannot change any more: a fragment of its own, with None dimensions put back. Other values as they are.
     Value settled(const Value& v, const std::string& name, Span span);
     Value tile_index(const Tile& t, const lang::Subscript& s, Span span);
-    Value reduce(const std::string& op, const Value& v, const Value* axis, Span span, Span axis_span);
+    Value reduce(ir::FoldKind kind, const Value& v, const Value* axis, Span span, Span axis_span);
     bool can_hold_tiles(Span span, const char* what);
     int new_fragment(const std::string& name, DType dtype, std::vector<int> shape, Span span);
 

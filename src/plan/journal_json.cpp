@@ -153,16 +153,19 @@ json to_json(const RunDocument& document, bool compact) {
         steps.push_back(to_json(step, compact));
         if (compact && step.number != best && step.evidence.is_object()) steps.back()["evidence"] = brief(step.evidence);
     }
-    return {
-        {"schema", kExportSchema}, {"kind", "tilewright run"}, {"compact", compact}, {"run", to_json(document.run)}, {"steps", std::move(steps)}};
+    return {{"schema", kExportSchema},
+            {"kind", "tilewright run"},
+            {"compact", compact},
+            {"run", to_json(document.run)},
+            {"steps", std::move(steps)}};
 }
 
 Result<RunDocument> run_from_json(const json& exported) {
     if (!exported.is_object() || text_of(exported, "kind") != "tilewright run")
         return fail(FailureKind::bad_input, "this is not an exported run", "make one with `tilewright show RUN --export FILE`");
     if (integer_of(exported, "schema") != kExportSchema)
-        return fail(FailureKind::bad_input,
-                    fmt::format("this run was exported with schema {}; this program reads {}", integer_of(exported, "schema"), kExportSchema));
+        return fail(FailureKind::bad_input, fmt::format("this run was exported with schema {}; this program reads {}",
+                                                        integer_of(exported, "schema"), kExportSchema));
     RunDocument document;
     const json run = part_of(exported, "run", json::object());
     document.run = {text_of(run, "id"),

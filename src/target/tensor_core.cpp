@@ -26,7 +26,6 @@ struct FixedSum {
     int scale;
 };
 
-
 Term f32_term(std::uint32_t v) {
     const MatrixFactor f = matrix_factor(v, DType::F32);
     return {f.significand, f.exponent, 23};

@@ -571,7 +571,7 @@ void Flow::run(const ir::Reduce& op, const ir::Stmt&, State& s) {
         const Atom x = ints_.fresh("r", 0, src.shape[at(op.dim)] - 1);
         in[at(op.dim)] = Poly::of(x);
         put(s, op.dst,
-            values_.folded(op.op, x, 0, src.shape[at(op.dim)], {fragment_at(op.src, s, in), rounding_of(op.src, s)},
+            values_.folded(ir::name_of(op.op), x, 0, src.shape[at(op.dim)], {fragment_at(op.src, s, in), rounding_of(op.src, s)},
                            k_.fragments[at(op.dst)].dtype));
         return;
     }
@@ -613,7 +613,7 @@ void Flow::run(const ir::Reduce& op, const ir::Stmt&, State& s) {
     in[at(op.dim)] = index;
     Typed v{fragment_at(op.src, s, in), rounding_of(op.src, s)};
     for (std::size_t i = 0; i < parts.size(); ++i)
-        v = values_.folded(op.op, atoms[i], 0, parts[i].extent, v, k_.fragments[at(op.dst)].dtype);
+        v = values_.folded(ir::name_of(op.op), atoms[i], 0, parts[i].extent, v, k_.fragments[at(op.dst)].dtype);
     put(s, op.dst, v);
 }
 
@@ -654,8 +654,8 @@ void Flow::run(const ir::Scan& op, const ir::Stmt&, State& s) {
     const Poly first = part == extent ? Poly(0) : Poly(part) * ints_.quotient(here, Poly(part));
     const target::DType type = k_.fragments[at(op.dst)].dtype;
     put(s, op.dst,
-        op.reverse ? values_.folded(op.op, x, here, first + Poly(part), body, type)
-                   : values_.folded(op.op, x, first, here + Poly(1), body, type));
+        op.reverse ? values_.folded(ir::name_of(op.op), x, here, first + Poly(part), body, type)
+                   : values_.folded(ir::name_of(op.op), x, first, here + Poly(1), body, type));
 }
 
 bool Flow::holds_of_anything(const Condition& c) {

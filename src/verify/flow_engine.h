@@ -60,9 +60,10 @@ concept MovesNoData = std::is_same_v<T, ir::CpAsyncCommit> || std::is_same_v<T, 
     std::is_same_v<T, ir::BarrierInitFence> || std::is_same_v<T, ir::BarrierArrive> || std::is_same_v<T, ir::BarrierExpect> ||
     std::is_same_v<T, ir::BarrierWait> || std::is_same_v<T, ir::BlockSync> || std::is_same_v<T, ir::NamedSync> ||
     std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> || std::is_same_v<T, ir::ClusterArrive> ||
-    std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> || std::is_same_v<T, ir::SetMaxRegisters> ||
-    std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> || std::is_same_v<T, ir::WgmmaFence> ||
-    std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait>;
+    std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> || std::is_same_v<T, ir::BlockFence> ||
+    std::is_same_v<T, ir::SetMaxRegisters> || std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> ||
+    std::is_same_v<T, ir::WgmmaFence> || std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait> ||
+    std::is_same_v<T, ir::Pin>;
 
 // A digit of the space of executions of a statement: values 0 <= atom < extent.
 struct Digit {

@@ -23,7 +23,7 @@ Source<Number> source(const std::vector<ir::LaneDigit>& lanes, const ir::Shuffle
     const auto digit_of = [&](const Number& a, int step, int n) { return divide(a, step) - Number(n) * divide(a, step * n); };
     const auto digit = [&](const ir::LaneDigit& l) { return digit_of(c[at(l.dim)], l.step, l.extent); };
     Source<Number> out{c, Number(0)};
-    const auto mode = *ir::shuffle_mode(op.mode);
+    const target::ShuffleMode mode = op.mode;
     Number from = Number(0);
     if (mode == target::ShuffleMode::Up || mode == target::ShuffleMode::Down) {
         for (const ir::LaneDigit& l : lanes) {
@@ -52,7 +52,7 @@ Source<Number> source(const std::vector<ir::LaneDigit>& lanes, const ir::Shuffle
 
 // The digits, where the formula is what the instruction does.
 std::optional<std::vector<ir::LaneDigit>> exact_digits(const ir::Distribution& d, const ir::Shuffle& op) {
-    if (!ir::shuffle_mode(op.mode) || op.lane_arg < 0 || op.lane_arg > 31) return std::nullopt;
+    if (op.lane_arg < 0 || op.lane_arg > 31) return std::nullopt;
     const auto lanes = ir::lane_digits(d);
     if (!lanes) return std::nullopt;
     const auto floor = [](int a, int n) { return a >= 0 ? a / n : -((-a + n - 1) / n); };
@@ -82,7 +82,7 @@ void Flow::run(const ir::Shuffle& op, const ir::Stmt& stmt, State& s) {
     const Source<Poly> from = source<Poly>(*known->second, op, c, divide);
     const Value own = fragment_at(op.src, s, c), moved = fragment_at(op.src, s, from.coordinate);
     const Value result = values_.where(at_least(from.slack, Poly(0)), moved, own);
-    if (op.mode == "bfly" && !values_.has_unknown(own)) {
+    if (op.mode == target::ShuffleMode::Bfly && !values_.has_unknown(own)) {
         for (const ir::LaneDigit& l : *known->second) {
             const int bit = op.lane_arg / l.place;
             if (l.dim < 0 || op.lane_arg % l.place || bit >= l.extent || (bit & (bit - 1)) || bit == 0) continue;

@@ -68,9 +68,10 @@ private:
             if (auto* i = std::get_if<ir::If>(&s.op)) return only_synchronises(*i);
             if (auto* e = std::get_if<ir::Elect>(&s.op)) return only_synchronises(e->body);
             auto is = [&]<class... Ops>() { return (std::holds_alternative<Ops>(s.op) || ...); };
-            return is.operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::CpAsyncCommit,
-                                 ir::CpAsyncWait, ir::BulkCommit, ir::BulkWait, ir::BlockSync, ir::NamedSync, ir::NamedArrive, ir::WarpSync,
-                                 ir::ClusterArrive, ir::ClusterWait, ir::ProxyFence, ir::WgmmaFence, ir::WgmmaCommit, ir::WgmmaWait>();
+            return is.
+            operator()<ir::BarrierArrive, ir::BarrierExpect, ir::BarrierWait, ir::CpAsyncArrive, ir::CpAsyncCommit, ir::CpAsyncWait,
+                       ir::BulkCommit, ir::BulkWait, ir::BlockSync, ir::NamedSync, ir::NamedArrive, ir::WarpSync, ir::ClusterArrive,
+                       ir::ClusterWait, ir::ProxyFence, ir::BlockFence, ir::WgmmaFence, ir::WgmmaCommit, ir::WgmmaWait>();
         });
     }
 

@@ -268,9 +268,10 @@ private:
         std::is_same_v<T, ir::BarrierExpect> || std::is_same_v<T, ir::BarrierWait> || std::is_same_v<T, ir::BlockSync> ||
         std::is_same_v<T, ir::NamedSync> || std::is_same_v<T, ir::NamedArrive> || std::is_same_v<T, ir::WarpSync> ||
         std::is_same_v<T, ir::ClusterArrive> || std::is_same_v<T, ir::ClusterWait> || std::is_same_v<T, ir::ProxyFence> ||
-        std::is_same_v<T, ir::SetMaxRegisters> || std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> ||
-        std::is_same_v<T, ir::WgmmaFence> || std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait> ||
-        std::is_same_v<T, ir::Expect> || std::is_same_v<T, ir::Sugar>;
+        std::is_same_v<T, ir::BlockFence> || std::is_same_v<T, ir::Pin> || std::is_same_v<T, ir::SetMaxRegisters> ||
+        std::is_same_v<T, ir::GridWait> || std::is_same_v<T, ir::GridLaunch> || std::is_same_v<T, ir::WgmmaFence> ||
+        std::is_same_v<T, ir::WgmmaCommit> || std::is_same_v<T, ir::WgmmaWait> || std::is_same_v<T, ir::Expect> ||
+        std::is_same_v<T, ir::Sugar>;
     template <class T>
     requires rounds_nothing<T>
     void run(const Stmt&, const T&) {}
@@ -296,9 +297,9 @@ private:
     }
 
     // `how` tells folds along one dimension from those along another.
-    Rounded folded(const std::string& op, int src, DType type, double steps, int n, int how) {
+    Rounded folded(ir::FoldKind op, int src, DType type, double steps, int n, int how) {
         Rounded v = get(src);
-        if (op == "sum") {
+        if (op == ir::FoldKind::sum) {
             v = a_.moved(std::move(v), how);
             v.ceiling = {};
             v.ceiling.not_negative = get(src).ceiling.not_negative, v.ceiling.not_positive = get(src).ceiling.not_positive;
@@ -311,10 +312,10 @@ private:
         }
         v = a_.settled(v);
         const Ceiling before = v.ceiling;
-        v.number = a_.numbers.of({207, how, static_cast<std::int64_t>(std::hash<std::string>{}(op)), v.number});
+        v.number = a_.numbers.of({207, how, static_cast<std::int64_t>(op), v.number});
         v.ceiling.exact_root = v.ceiling.root = v.number;
         v.ceiling.factor = 1, v.ceiling.scale = -1, v.ceiling.constant = false;
-        if (op == "max") {
+        if (op == ir::FoldKind::max) {
             const bool plain = before.factor == 1 && before.scale < 0;
             v.ceiling.above = plain ? before.above : std::vector<int>{};
             v.ceiling.above.push_back(a_.scaled_root(before, true));
@@ -322,7 +323,7 @@ private:
         } else {
             v.ceiling.above.clear();
         }
-        if (op == "prod") {
+        if (op == ir::FoldKind::prod) {
             for (Loss& l : v.bound.losses) l.amount *= n;
             a_.round(v, type, n);
         }
@@ -338,8 +339,7 @@ private:
         set(o.dst, folded(o.op, o.src, k_.fragments[at(o.dst)].dtype, n - 1, n, 5000 + 2 * o.dim + (o.reverse ? 1 : 0)));
     }
     void run(const Stmt&, const ir::Shuffle& o) {
-        const auto mode = static_cast<std::int64_t>(std::hash<std::string>{}(o.mode) >> 8);
-        set(o.dst, a_.moved(get(o.src), mode ^ (1000 + o.lane_arg)));
+        set(o.dst, a_.moved(get(o.src), 10000 + 100 * static_cast<std::int64_t>(o.mode) + o.lane_arg));
     }
 
     void run(const Stmt& s, const ir::LoadGlobal& o) {

@@ -1,4 +1,4 @@
-#include "codegen/index_map.h"
+#include "codegen/digit_text.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include "emulate/trial.h"
 
 namespace tw::diagnose {
-namespace {
+namespace random_shapes_test {
 
 TEST(RandomShapes, KeepPromises) {
     RandomOptions options;
@@ -30,5 +30,5 @@ TEST(RandomShapes, KeepPromises) {
     EXPECT_GT(tables, 0);
 }
 
-}  // namespace
+}  // namespace random_shapes_test
 }  // namespace tw::diagnose

@@ -11,21 +11,23 @@ namespace shuffle_test {
 
 using namespace testing_kernels;
 
-int lane_by_the_text(const std::string& mode, int lane, int by) {
+using target::ShuffleMode;
+
+int lane_by_the_text(ShuffleMode mode, int lane, int by) {
     int from = by;
-    if (mode == "bfly") from = lane ^ by;
-    if (mode == "up") from = lane - by;
-    if (mode == "down") from = lane + by;
+    if (mode == ShuffleMode::Bfly) from = lane ^ by;
+    if (mode == ShuffleMode::Up) from = lane - by;
+    if (mode == ShuffleMode::Down) from = lane + by;
     return from < 0 || from > 31 ? lane : from;
 }
 
 TEST(Shuffle, EveryLaneOfEveryWarp) {
-    for (const std::string mode : {"up", "down", "bfly", "idx"}) {
+    for (const ShuffleMode mode : {ShuffleMode::Up, ShuffleMode::Down, ShuffleMode::Bfly, ShuffleMode::Idx}) {
         for (int by = 0; by < 32; ++by) {
             const ir::Shuffle op{0, 0, mode, by};
             for (int t = 0; t < 96; ++t)
                 EXPECT_EQ(ir::shuffle_source(op, t), t / 32 * 32 + lane_by_the_text(mode, t % 32, by))
-                    << mode << " " << by << " thread " << t;
+                    << target::name(mode) << " " << by << " thread " << t;
         }
     }
 }
@@ -34,11 +36,11 @@ TEST(Shuffle, CopiesMustStayCopies) {
     ir::Distribution twice;  // 16 elements in 32 lanes
     twice.shape = {16};
     twice.thread = {{16, 0, 1}, {2, -1, 0}};
-    EXPECT_TRUE(ir::keeps_copies(twice, {0, 0, "bfly", 16}));
-    EXPECT_TRUE(ir::keeps_copies(twice, {0, 0, "bfly", 3}));
-    EXPECT_TRUE(ir::keeps_copies(twice, {0, 0, "idx", 5}));
-    EXPECT_FALSE(ir::keeps_copies(twice, {0, 0, "up", 1}));  // lane 16 receives element 15, lane 0 keeps element 0
-    EXPECT_FALSE(ir::keeps_copies(twice, {0, 0, "down", 1}));
+    EXPECT_TRUE(ir::keeps_copies(twice, {0, 0, ShuffleMode::Bfly, 16}));
+    EXPECT_TRUE(ir::keeps_copies(twice, {0, 0, ShuffleMode::Bfly, 3}));
+    EXPECT_TRUE(ir::keeps_copies(twice, {0, 0, ShuffleMode::Idx, 5}));
+    EXPECT_FALSE(ir::keeps_copies(twice, {0, 0, ShuffleMode::Up, 1}));  // lane 16 receives element 15, lane 0 keeps element 0
+    EXPECT_FALSE(ir::keeps_copies(twice, {0, 0, ShuffleMode::Down, 1}));
 }
 
 TEST(Shuffle, KernelsAgreeWithTheReference) {

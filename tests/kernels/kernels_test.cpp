@@ -5,6 +5,7 @@
 #include <map>
 
 #include "emulate/trial.h"
+#include "kernels/device_agreement.h"
 #include "kernels/hostile_table.h"
 #include "verify/kernel_test_support.h"
 
@@ -50,7 +51,8 @@ TEST_P(ShippedKernel, AgreesWithTheReferenceUnderHostileSchedules) {
     }
     std::size_t number = 0;
     for (const auto& [size, value] : c.sizes) number = number * 7 + static_cast<std::size_t>(value) + c.number;
-    for (const Schedule& schedule : schedules_of_case(kernel, c.small, number)) {
+    const std::vector<Schedule> schedules = schedules_of_case(kernel, c.small, number);
+    for (const Schedule& schedule : schedules) {
         TrialOptions options;
         options.seed = 11;
         options.emulator.schedule = schedule;
@@ -62,6 +64,7 @@ TEST_P(ShippedKernel, AgreesWithTheReferenceUnderHostileSchedules) {
         ASSERT_FALSE(trial.failed()) << schedule.describe() << ": " << trial.summary(kernel);
         ASSERT_FALSE(trial.outputs.empty());
         for (const OutputError& e : trial.outputs) EXPECT_FALSE(e.unwritten) << schedule.describe();
+        if (&schedule == &schedules.front()) expect_device_form_agrees(kernel, trial, options);
     }
 }
 
@@ -256,7 +259,12 @@ TEST_P(GroupedGemm, AgreesWithTheReferenceUnderHostileSchedules) {
         Options options;
         options.schedule = schedule;
         options.resident_blocks = 3;
+        std::vector<TensorData> beside = tensors;
         const Outcome outcome = run(kernel, sizes, {}, tensors, options);
+        const Outcome device_outcome = run(device::device_form(kernel), sizes, {}, beside, options);
+        ASSERT_TRUE(device_outcome.clean()) << "the device form: " << device_outcome.faults[0].message;
+        for (const ReferenceOutput& out : *expected)
+            EXPECT_EQ(tensors[static_cast<std::size_t>(out.tensor)].bytes, beside[static_cast<std::size_t>(out.tensor)].bytes);
         bool failed = !outcome.clean();
         for (const ReferenceOutput& out : *expected)
             failed |= !(compare(out, tensors[static_cast<std::size_t>(out.tensor)]).worst <

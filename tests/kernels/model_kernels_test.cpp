@@ -10,7 +10,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::emulate {
-namespace {
+namespace model_kernels_test {
 
 using namespace testing_kernels;
 
@@ -133,7 +133,7 @@ TEST(ModelKernels, EveryTextIsReached) {
     }
 }
 
-}  // namespace
+}  // namespace model_kernels_test
 }  // namespace tw::emulate
 
 bool tw::testing_kernels::in_model_table(const std::string& stem) {

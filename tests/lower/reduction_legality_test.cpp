@@ -5,7 +5,7 @@
 #include "lower/lower.h"
 
 namespace tw::lower {
-namespace {
+namespace reduction_legality_test {
 
 ir::Kernel kernel_of(const std::string& body) {
     SourceMap sources;
@@ -57,5 +57,5 @@ TEST(ReductionLegality, AScanStaysWhereItIs) {
     EXPECT_FALSE(ir::legal_last_form(disturbed<ir::Scan>(k, true)).empty());
 }
 
-}  // namespace
+}  // namespace reduction_legality_test
 }  // namespace tw::lower

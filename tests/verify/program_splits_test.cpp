@@ -3,7 +3,7 @@
 #include "verify/kernel_test_support.h"
 
 namespace tw::verify {
-namespace {
+namespace program_splits_test {
 
 // A sum of squares of X, from parts in two buffers. `split` says what the second buffer holds, `used` what is added up.
 std::string squares(const std::string& low, const std::string& used, const std::string& call) {
@@ -84,5 +84,5 @@ TEST(ProgramSplits, HighPartsInThePlaceOfLowOnesDoNotHelp) {
     EXPECT_EQ(precision_of(squares(low_of_x, three, "add(H, H, Y)")), Status::not_proved);
 }
 
-}  // namespace
+}  // namespace program_splits_test
 }  // namespace tw::verify

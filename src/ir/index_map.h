@@ -1,8 +1,8 @@
-// Integer functions of a thread number and a register number, as text.
+// Integer functions of a thread number and a register number, as sums of digits.
 //
 // Addresses and coordinates of register tiles are sums of digits of two counters: the thread inside its group and the value
 // inside the thread. A function that has this form is found by evaluating it at the digits' units and checked everywhere, so
-// what is printed is exactly what the table says or nothing at all.
+// the sum is exactly what the table says or nothing at all.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 #include "ir/distribution.h"
 
-namespace tw::codegen {
+namespace tw::ir {
 
 // f(x) = base + sum over terms of (x / divisor % extent) * step, for 0 <= x < domain.
 struct DigitSum {
@@ -28,19 +28,21 @@ struct DigitSum {
 // The digit sum with these extents (least significant first; split into primes) that equals the table, or nothing.
 std::optional<DigitSum> fit_digits(const std::vector<int>& table, const std::vector<int>& extents);
 
-// "x / 4 % 8 * 16 + x % 4 * 2", without the base; "0" when nothing is left. `x` is put in parentheses unless it is a name.
-std::string digit_text(const DigitSum& sum, const std::string& x);
-
 // f(t, v) = thread(t) + value[v] for all t and v, thread(0) = 0.
 struct SplitMap {
     DigitSum thread;
     std::vector<int> value;
 };
 // `f` gets the coordinate of (t, v) in `d`. Nothing when f is not such a sum.
-std::optional<SplitMap> split(const ir::Distribution& d, const std::function<int(const std::vector<int>&)>& f);
+std::optional<SplitMap> split(const Distribution& d, const std::function<int(const std::vector<int>&)>& f);
 
-std::vector<int> extents_of(const std::vector<ir::DistDigit>& digits);
+// The slot of a thread's part of `from` that holds what each slot of `d` asks for: dimension i of `from` runs along dimension dims[i] of
+// `d` (empty: i), offset[i] further on. Nothing where a thread does not hold it, or not all threads in the same slot.
+std::optional<std::vector<int>> held_slots(const Distribution& from, const std::vector<int>& dims, const std::vector<int>& offset,
+                                           const Distribution& d);
+
+std::vector<int> extents_of(const std::vector<DistDigit>& digits);
 // Every digit split into its prime factors, so that bit positions can be told.
-std::vector<ir::DistDigit> prime_digits(const std::vector<ir::DistDigit>& digits);
+std::vector<DistDigit> prime_digits(const std::vector<DistDigit>& digits);
 
-}  // namespace tw::codegen
+}  // namespace tw::ir

@@ -1,6 +1,8 @@
-#include "codegen/index_map.h"
+#include "ir/index_map.h"
 
-namespace tw::codegen {
+#include <map>
+
+namespace tw::ir {
 
 namespace {
 
@@ -21,15 +23,15 @@ int DigitSum::at(int x) const {
     return r;
 }
 
-std::vector<int> extents_of(const std::vector<ir::DistDigit>& digits) {
+std::vector<int> extents_of(const std::vector<DistDigit>& digits) {
     std::vector<int> out;
-    for (const ir::DistDigit& d : digits) out.push_back(d.extent);
+    for (const DistDigit& d : digits) out.push_back(d.extent);
     return out;
 }
 
-std::vector<ir::DistDigit> prime_digits(const std::vector<ir::DistDigit>& digits) {
-    std::vector<ir::DistDigit> out;
-    for (const ir::DistDigit& d : digits) {
+std::vector<DistDigit> prime_digits(const std::vector<DistDigit>& digits) {
+    std::vector<DistDigit> out;
+    for (const DistDigit& d : digits) {
         int step = d.step;
         for (int p : primes_of(d.extent)) {
             out.push_back({p, d.dim, d.dim < 0 ? 0 : step});
@@ -61,20 +63,7 @@ std::optional<DigitSum> fit_digits(const std::vector<int>& table, const std::vec
     return sum;
 }
 
-std::string digit_text(const DigitSum& sum, const std::string& x) {
-    std::string out;
-    const bool name = x.find_first_of(" +-*/%^&|?") == std::string::npos;
-    for (const DigitSum::Term& t : sum.terms) {
-        std::string s = name ? x : "(" + x + ")";
-        if (t.divisor > 1) s += " / " + std::to_string(t.divisor);
-        if (t.divisor * t.extent < sum.domain) s += " % " + std::to_string(t.extent);
-        if (t.step != 1) s += " * " + std::to_string(t.step);
-        out += (out.empty() ? "" : " + ") + s;
-    }
-    return out.empty() ? "0" : out;
-}
-
-std::optional<SplitMap> split(const ir::Distribution& d, const std::function<int(const std::vector<int>&)>& f) {
+std::optional<SplitMap> split(const Distribution& d, const std::function<int(const std::vector<int>&)>& f) {
     SplitMap map;
     const int threads = d.threads(), values = d.values();
     const int origin = f(d.at(0, 0));
@@ -93,4 +82,29 @@ std::optional<SplitMap> split(const ir::Distribution& d, const std::function<int
     return map;
 }
 
-}  // namespace tw::codegen
+std::optional<std::vector<int>> held_slots(const Distribution& from, const std::vector<int>& dims, const std::vector<int>& offset,
+                                           const Distribution& d) {
+    if (from.threads() != d.threads()) return std::nullopt;
+    auto wanted = [&](const std::vector<int>& c) {
+        std::vector<int> want(from.shape.size());
+        for (std::size_t i = 0; i < want.size(); ++i)
+            want[i] = from.shape[i] == 1
+                          ? 0
+                          : c[static_cast<std::size_t>(dims.empty() ? static_cast<int>(i) : dims[i])] + (offset.empty() ? 0 : offset[i]);
+        return want;
+    };
+    std::map<std::vector<int>, int> held;
+    for (int v = 0; v < from.values(); ++v) held.emplace(from.at(0, v), v);
+    std::vector<int> out;
+    for (int v = 0; v < d.values(); ++v) {
+        auto it = held.find(wanted(d.at(0, v)));
+        if (it == held.end()) return std::nullopt;
+        out.push_back(it->second);
+        for (int t = 1; t < d.threads(); ++t) {
+            if (from.at(t, it->second) != wanted(d.at(t, v))) return std::nullopt;
+        }
+    }
+    return out;
+}
+
+}  // namespace tw::ir
