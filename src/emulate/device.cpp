@@ -3,16 +3,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/index.h"
 #include "emulate/machine.h"
 #include "ir/device.h"
 #include "ir/element_math.h"
 
 namespace tw::emulate {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 // ---------------------------------------------------------------------------------------------------------------- registers
 

@@ -10,7 +10,7 @@
 #include <set>
 
 namespace tw::testing_kernels {
-namespace hostile_table_test {
+namespace {
 
 using emulate::Schedule;
 
@@ -56,7 +56,7 @@ Table& table() {
 }
 const bool registered = (table(), true);  // before the tests run
 
-}  // namespace hostile_table_test
+}  // namespace
 
 std::vector<Schedule> schedules_of_case(const ir::Kernel& kernel, bool small, std::size_t case_number) {
     if (table_file()) return emulate::hostile_schedules(kernel, 4, 7);
