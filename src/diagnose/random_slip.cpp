@@ -36,7 +36,7 @@ struct Rewrite {
     std::string (*change)(const std::smatch& m, std::mt19937_64& random);
 };
 
-const Rewrite rewrites[] = {
+const Rewrite slips[] = {
     // numbers: counts, offsets, bounds, stages, widths
     {R"(\b(\d+)\b(?!\.))",
      [](const std::smatch& m, std::mt19937_64& r) {
@@ -171,7 +171,7 @@ std::optional<TextSlip> slip_in_text(const std::string& source, std::mt19937_64&
             return done(fmt::format("lines {} and {} trade places: {} / {}", i + 1, i + 2, bare(lines[i + 1]), bare(lines[i])));
         }
         default: {  // something in a line is written wrongly
-            const Rewrite& rewrite = rewrites[random() % std::size(rewrites)];
+            const Rewrite& rewrite = slips[random() % std::size(slips)];
             const std::regex pattern(rewrite.pattern);
             struct Place {
                 std::size_t line;

@@ -37,8 +37,8 @@ private:
     std::vector<int> in_;
 };
 
-using Writer = std::function<int(Call&)>;
-using Operators = std::map<std::string, Writer>;
+using Operator = std::function<int(Call&)>;
+using Operators = std::map<std::string, Operator>;
 
 void add_pointwise(Operators& table);
 void add_folds(Operators& table);     // reductions, softmax, norms, scans, losses

@@ -13,9 +13,9 @@ namespace {
 
 using Kind = ComputesTokenKind;
 
-class Parser {
+class ComputesParser {
 public:
-    Parser(const ComputesText& text, DiagnosticSink& sink) : source_(text), tokens_(tokenize_computes(text, sink)), sink_(sink) {}
+    ComputesParser(const ComputesText& text, DiagnosticSink& sink) : source_(text), tokens_(tokenize_computes(text, sink)), sink_(sink) {}
 
     ComputesSpec run() {
         bool output = false, error = false;
@@ -40,7 +40,7 @@ public:
 private:
     class Nested {
     public:
-        explicit Nested(Parser& parser) : parser_(parser) {
+        explicit Nested(ComputesParser& parser) : parser_(parser) {
             if (++parser_.nesting_ > kMaxNesting) {
                 parser_.fail(Code::computes_too_deep, parser_.here(), fmt::format("more than {} levels are nested here", kMaxNesting))
                     .with_hint("name parts with 'let'");
@@ -51,7 +51,7 @@ private:
         Nested& operator=(const Nested&) = delete;
 
     private:
-        Parser& parser_;
+        ComputesParser& parser_;
     };
 
     // ---- tokens and errors ----
@@ -233,11 +233,11 @@ private:
     TermId parse_expr() {
         const Nested nested(*this);
         if (panicking_) return nothing();
-        return parse_chain(Kind::kw_or, ComputesOp::logical_or, &Parser::parse_and);
+        return parse_chain(Kind::kw_or, ComputesOp::logical_or, &ComputesParser::parse_and);
     }
-    TermId parse_and() { return parse_chain(Kind::kw_and, ComputesOp::logical_and, &Parser::parse_not); }
+    TermId parse_and() { return parse_chain(Kind::kw_and, ComputesOp::logical_and, &ComputesParser::parse_not); }
 
-    TermId parse_chain(Kind sign, ComputesOp op, TermId (Parser::*operand)()) {
+    TermId parse_chain(Kind sign, ComputesOp op, TermId (ComputesParser::*operand)()) {
         const std::uint32_t begin = token().begin;
         TermId left = (this->*operand)();
         while (accept(sign)) {
@@ -586,6 +586,6 @@ ComputesText computes_text(const Module& module, ExprId literal) {
 
 ComputesText computes_text(const SourceMap& sources, FileId file) { return {sources.file(file).text(), file, {StringPiece{0, 0}}}; }
 
-ComputesSpec parse_computes(const ComputesText& text, DiagnosticSink& sink) { return Parser(text, sink).run(); }
+ComputesSpec parse_computes(const ComputesText& text, DiagnosticSink& sink) { return ComputesParser(text, sink).run(); }
 
 }  // namespace tw::lang

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr Stage kStages[] = {Stage::structure, Stage::memory, Stage::pipeline, Stage::instruction, Stage::constants};
+constexpr Stage kLoopStages[] = {Stage::structure, Stage::memory, Stage::pipeline, Stage::instruction, Stage::constants};
 
 // Everything that decides what happens next. Written into each step, so that a killed run goes on from the last one.
 struct State {

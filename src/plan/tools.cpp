@@ -46,7 +46,7 @@ json kernel_schema(json more, json required = json::array()) {
     return object_schema(std::move(properties), std::move(required));
 }
 
-std::string text_of(const json& arguments, const char* key) {
+std::string argument_text(const json& arguments, const char* key) {
     return arguments.contains(key) ? arguments[key].get<std::string>() : std::string();
 }
 bool flag_of(const json& arguments, const char* key) { return arguments.contains(key) && arguments[key].get<bool>(); }
@@ -55,11 +55,11 @@ bool flag_of(const json& arguments, const char* key) { return arguments.contains
 std::optional<std::string> add_kernel(const json& arguments, const Scratch& scratch, std::vector<std::string>& words) {
     const bool source = arguments.contains("source"), file = arguments.contains("file");
     if (source == file) return "give either 'source' or 'file'";
-    if (const std::string kernel = text_of(arguments, "kernel"); !kernel.empty()) words.push_back("--kernel=" + kernel);
-    std::filesystem::path path = text_of(arguments, "file");
+    if (const std::string kernel = argument_text(arguments, "kernel"); !kernel.empty()) words.push_back("--kernel=" + kernel);
+    std::filesystem::path path = argument_text(arguments, "file");
     if (source) {
         path = scratch.path() / "kernel.py";
-        if (auto written = write_file_atomically(path, text_of(arguments, "source")); !written) return written.error();
+        if (auto written = write_file_atomically(path, argument_text(arguments, "source")); !written) return written.error();
     }
     words.push_back("--");
     words.push_back(path.string());
@@ -99,8 +99,8 @@ Prepared run(const json& a, const Scratch& scratch) {
 }
 
 Prepared emit(const json& a, const Scratch& scratch) {
-    Invocation out{{"emit", "--to=" + (a.contains("form") ? text_of(a, "form") : std::string("cuda"))}, {}};
-    if (text_of(a, "form") == "report") out.words.push_back("--json");
+    Invocation out{{"emit", "--to=" + (a.contains("form") ? argument_text(a, "form") : std::string("cuda"))}, {}};
+    if (argument_text(a, "form") == "report") out.words.push_back("--json");
     if (auto bad = add_settings(a, "constants", out.words)) return Unexpected{*bad};
     if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
     return out;
@@ -123,7 +123,7 @@ Prepared bench(const json& a, const Scratch& scratch) {
     Invocation out{{"bench", "--json=-"}, {}};
     for (const char* key : {"sizes", "constants"})
         if (auto bad = add_settings(a, key, out.words)) return Unexpected{*bad};
-    if (a.contains("against")) out.words.push_back("--against=" + text_of(a, "against"));
+    if (a.contains("against")) out.words.push_back("--against=" + argument_text(a, "against"));
     if (auto bad = add_kernel(a, scratch, out.words)) return Unexpected{*bad};
     return out;
 }
@@ -134,7 +134,7 @@ Prepared profile(const json& a, const Scratch& scratch) {
     return out;
 }
 
-Prepared explain(const json& a, const Scratch&) { return Invocation{{"explain", "--json", "--", text_of(a, "code")}, {}}; }
+Prepared explain(const json& a, const Scratch&) { return Invocation{{"explain", "--json", "--", argument_text(a, "code")}, {}}; }
 Prepared reference(const json& a, const Scratch&) {
     Invocation out{{"reference"}, {}};
     if (flag_of(a, "list")) out.words.push_back("--list");
@@ -166,13 +166,13 @@ Prepared layout(const json& a, const Scratch& scratch) {
         out.words.push_back("--svg=" + out.picture->string());
     }
     out.words.push_back("--");
-    out.words.push_back(text_of(a, "expression"));
+    out.words.push_back(argument_text(a, "expression"));
     return out;
 }
 
 Prepared knowledge(const json& a, const Scratch&) {
-    const std::string action = text_of(a, "action");
-    const std::string words = text_of(a, "words");
+    const std::string action = argument_text(a, "action");
+    const std::string words = argument_text(a, "words");
     if (action == "list") return Invocation{{"knowledge", "list"}, {}};
     if (words.empty())
         return Unexpected{fmt::format("'words' is missing: {}", action == "show" ? "the technique to show" : "what to search for")};
@@ -321,16 +321,16 @@ Expected<TaskWords, std::string> task_words(const json& a, const Scratch& scratc
     if (!a.contains("computes")) {
         for (const char* key : {"sizes", "dtypes", "scalars", "shapes", "name", "target"})
             if (a.contains(key)) return Unexpected{fmt::format("'{}' belongs to 'computes'; a task file says it itself", key)};
-        out.file = text_of(a, "task_file");
+        out.file = argument_text(a, "task_file");
         if (a.contains("task")) {
             out.file = (scratch.path() / "task.toml").string();
-            if (auto written = write_file_atomically(out.file, text_of(a, "task")); !written) return Unexpected{written.error()};
+            if (auto written = write_file_atomically(out.file, argument_text(a, "task")); !written) return Unexpected{written.error()};
         }
         return out;
     }
-    out.words.push_back("--computes=" + text_of(a, "computes"));
+    out.words.push_back("--computes=" + argument_text(a, "computes"));
     for (const char* key : {"name", "target"})
-        if (a.contains(key)) out.words.push_back(fmt::format("--{}={}", key, text_of(a, key)));
+        if (a.contains(key)) out.words.push_back(fmt::format("--{}={}", key, argument_text(a, key)));
     for (const auto& [key, option] :
          {std::pair("sizes", "set"), std::pair("dtypes", "dtype"), std::pair("scalars", "scalar"), std::pair("shapes", "shape")}) {
         const json given = a.value(key, json::object());

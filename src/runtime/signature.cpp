@@ -16,7 +16,7 @@ namespace {
 using ir::Term;
 using ir::TermKind;
 
-std::optional<std::int64_t> value_of(const ir::Expr& e, const std::vector<std::int64_t>& sizes) {
+std::optional<std::int64_t> known_value(const ir::Expr& e, const std::vector<std::int64_t>& sizes) {
     return ir::evaluate(e, [&](const ir::ExprNode& n, const std::vector<std::int64_t>&) -> std::optional<std::int64_t> {
         if (n.kind == ir::ExprKind::size && static_cast<std::size_t>(n.id) < sizes.size()) return sizes[static_cast<std::size_t>(n.id)];
         return std::nullopt;
@@ -27,7 +27,7 @@ std::optional<std::int64_t> value_of(const ir::Expr& e, const std::vector<std::i
 class Counter {
 public:
     Counter(const ir::Equation& e, const std::vector<std::int64_t>& sizes) : sizes_(sizes), values_(e.index_names.size() + 1, 0) {
-        for (std::size_t d = 0; d < e.output_vars.size(); ++d) set(e.output_vars[d], value_of(e.output_extents[d], sizes).value_or(1) - 1);
+        for (std::size_t d = 0; d < e.output_vars.size(); ++d) set(e.output_vars[d], known_value(e.output_extents[d], sizes).value_or(1) - 1);
         walk(e.value, {});
     }
     double steps = 0;       // loop iterations, hoisted
@@ -163,12 +163,12 @@ Work work_of(const Signature& s, const std::vector<std::int64_t>& sizes) {
     Work w;
     for (const ir::Tensor& t : s.tensors) {
         double bytes = target::bytes(t.dtype);
-        for (const ir::Expr& e : t.dims) bytes *= static_cast<double>(value_of(e, sizes).value_or(0));
+        for (const ir::Expr& e : t.dims) bytes *= static_cast<double>(known_value(e, sizes).value_or(0));
         w.bytes += bytes;
     }
     for (const ir::Equation& e : s.computes.equations) {
         double elements = 1;
-        for (const ir::Expr& x : e.output_extents) elements *= static_cast<double>(value_of(x, sizes).value_or(0));
+        for (const ir::Expr& x : e.output_extents) elements *= static_cast<double>(known_value(x, sizes).value_or(0));
         // What a row or a matrix shares is computed once by a sensible kernel: the elements of dimensions that a sum does not
         // depend on do not multiply it. Counter hoists only inner variables, so count the whole index space at once.
         ir::Equation whole = e;

@@ -29,7 +29,7 @@ using F = Feature;
 constexpr std::nullopt_t always = std::nullopt;
 
 // One row for each Op, in the order of the enumeration.
-constexpr std::array<Instruction, op_count> table = {{
+constexpr std::array<Instruction, op_count> instruction_table = {{
     {Op::LoadVector, "ld.global", "ld.global{.nc}{.v2,.v4}.{type} {d}, [a]", always, C::Thread, global_generic, registers, K::Immediate,
      "element bytes x count", "vector_access_legal, vector_access_aligned",
      "the address is a multiple of the access width; .nc only for data no thread writes during the kernel", MOVE "ld"},
@@ -325,10 +325,10 @@ std::string_view named(const std::array<std::string_view, N>& names, E e) {
 
 }  // namespace
 
-std::span<const Instruction> all_instructions() { return table; }
+std::span<const Instruction> all_instructions() { return instruction_table; }
 
 const Instruction& info(Op op) {
-    const Instruction& row = table[static_cast<std::size_t>(op)];
+    const Instruction& row = instruction_table[static_cast<std::size_t>(op)];
     assert(row.op == op);
     return row;
 }

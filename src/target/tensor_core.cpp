@@ -8,7 +8,7 @@ namespace tw::target {
 
 namespace {
 
-using Kind = MatrixFactor::Kind;
+using FactorKind = MatrixFactor::Kind;
 
 constexpr std::uint32_t f32_nan = 0x7fffffff;
 constexpr std::uint16_t f16_nan = 0x7fff;
@@ -120,13 +120,13 @@ struct Special {
 Special specials(std::span<const MatrixFactor> a, std::span<const MatrixFactor> b, const MatrixFactor& c) {
     Special s;
     for (std::size_t i = 0; i < a.size(); ++i) {
-        if (a[i].kind == Kind::Finite && b[i].kind == Kind::Finite) continue;
-        const bool zero = (a[i].kind == Kind::Finite && a[i].significand == 0) || (b[i].kind == Kind::Finite && b[i].significand == 0);
-        if (a[i].kind == Kind::Nan || b[i].kind == Kind::Nan || zero) s.nan = true;
+        if (a[i].kind == FactorKind::Finite && b[i].kind == FactorKind::Finite) continue;
+        const bool zero = (a[i].kind == FactorKind::Finite && a[i].significand == 0) || (b[i].kind == FactorKind::Finite && b[i].significand == 0);
+        if (a[i].kind == FactorKind::Nan || b[i].kind == FactorKind::Nan || zero) s.nan = true;
         else s.infinity((a[i].significand < 0) != (b[i].significand < 0));
     }
-    if (c.kind == Kind::Nan) s.nan = true;
-    if (c.kind == Kind::Infinite) s.infinity(c.significand < 0);
+    if (c.kind == FactorKind::Nan) s.nan = true;
+    if (c.kind == FactorKind::Infinite) s.infinity(c.significand < 0);
     if (s.positive && s.negative) s.nan = true;
     return s;
 }
@@ -136,7 +136,7 @@ Special specials(std::span<const MatrixFactor> a, std::span<const MatrixFactor> 
 MatrixFactor matrix_factor(std::uint64_t v, DType type) {
     if (!info(type).is_float) {
         const std::uint64_t extended = convert(v, type, DType::I64);
-        return {static_cast<std::int32_t>(static_cast<std::int64_t>(extended)), 0, Kind::Finite};
+        return {static_cast<std::int32_t>(static_cast<std::int64_t>(extended)), 0, FactorKind::Finite};
     }
     const DTypeInfo& f = info(type);
     if (type == DType::TF32) v = (v & 0xffffffff) >> 13;
@@ -146,11 +146,11 @@ MatrixFactor matrix_factor(std::uint64_t v, DType type) {
     const bool negative = (v >> (f.fraction_bits + f.exponent_bits)) & 1;
     MatrixFactor out;
     const bool is_nan = f.has_infinity ? exponent == top && fraction != 0 : exponent == top && fraction == (1 << f.fraction_bits) - 1;
-    if (is_nan) out.kind = Kind::Nan;
-    else if (f.has_infinity && exponent == top) out.kind = Kind::Infinite;
+    if (is_nan) out.kind = FactorKind::Nan;
+    else if (f.has_infinity && exponent == top) out.kind = FactorKind::Infinite;
     const std::int32_t hidden = exponent == 0 ? 0 : 1 << f.fraction_bits;
     out.significand = negative ? -(fraction | hidden) : fraction | hidden;
-    if (out.kind == Kind::Infinite) out.significand = negative ? -1 : 1;
+    if (out.kind == FactorKind::Infinite) out.significand = negative ? -1 : 1;
     out.exponent = static_cast<std::int16_t>((exponent == 0 ? 1 : exponent) - f.exponent_bias);
     return out;
 }

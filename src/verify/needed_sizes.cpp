@@ -22,7 +22,7 @@ void add_factors(const Expr& e, std::set<int>& out) {
 
 void add_divisors(const Term& t, std::set<int>& out) {
     if (t->kind == TermKind::index) add_factors(t->indices[0], out);
-    if (t->kind == TermKind::apply && t->name == "mul")
+    if (t->kind == TermKind::cast || (t->kind == TermKind::apply && t->name == "mul"))
         for (const Term& a : t->args) add_divisors(a, out);
 }
 

@@ -18,7 +18,6 @@ std::vector<int> extents_of(const std::vector<ir::DistDigit>& digits) {
     return out;
 }
 
-bool is_float(DType t) { return target::info(t).is_float; }
 
 std::string bare(const std::string& text) {
     if (text.size() < 2 || text.front() != '(' || text.back() != ')') return text;
@@ -242,11 +241,9 @@ void Printer::compute(const ir::Compute& op) {
 void Printer::reduce(const ir::Reduce& op) {
     const ir::Distribution &from = dist(op.src), &to = dist(op.dst);
     const DType type = dtype(op.dst);
-    static const std::map<std::string, const char*> functors = {
-        {"sum", "Sum"}, {"prod", "Prod"}, {"max", "Max"}, {"min", "Min"}, {"any", "Any"}};
-    const auto functor = functors.find(op.op);
-    if (functor == functors.end()) return fail("a reduction by `" + op.op + "`");
-    if (type != DType::F32 && type != DType::I32 && !(type == DType::Bool && op.op == "any"))
+    std::string functor = ir::name_of(op.op);
+    functor[0] = static_cast<char>(functor[0] - 'a' + 'A');
+    if (type != DType::F32 && type != DType::I32)
         return fail(fmt::format("a reduction of {} (convert to f32 first)", target::name(type)));
     // Values that differ along `dim` alone are folded; the others are results.
     std::vector<std::pair<int, int>> results, folded;
@@ -289,15 +286,15 @@ void Printer::reduce(const ir::Reduce& op) {
         weight *= g.extent;
     }
     use("fold");
-    use(functor->first.c_str());
+    use(ir::name_of(op.op));
     const Mode stay = mode(results), gone = mode(folded);
     open("");
     line(fmt::format("Tensor parts = make_tensor({}.data(), Layout<Shape<{}, {}>, Stride<{}, {}>>{{}});   // (results, values to fold)",
                      name(op.src), stay.shape, gone.shape, stay.stride, gone.stride));
-    std::string value = fmt::format("tw::fold(parts(r, _), tw::{}{{}})", functor->second);
+    std::string value = fmt::format("tw::fold(parts(r, _), tw::{}{{}})", functor);
     if (!masks.empty()) {
         use("fold_lanes");
-        value = fmt::format("tw::fold_lanes<{}>({}, tw::{}{{}})", masks, value, functor->second);
+        value = fmt::format("tw::fold_lanes<{}>({}, tw::{}{{}})", masks, value, functor);
     }
     line("CUTE_UNROLL");
     line(fmt::format("for (int r = 0; r < {}; ++r) {}(r) = {};", count, name(op.dst), value));
