@@ -13,7 +13,7 @@ namespace {
 using ir::Element;
 using ir::ElementOp;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 Element with_args(const Element& e, ElementOp op, std::vector<Element> args) {
     auto node = std::make_shared<ir::ElementNode>();
@@ -185,7 +185,7 @@ private:
         }
         if (e->op != ElementOp::number) return {};
         std::set<double> wanted = {
-            0, 1, -infinity, infinity, -1e30, -e->number, e->number + 1, e->number - 1, 2 * e->number, e->number / 2};
+            0, 1, -unbounded, unbounded, -1e30, -e->number, e->number + 1, e->number - 1, 2 * e->number, e->number / 2};
         wanted.insert(stated_.begin(), stated_.end());
         if (e->number != 0) wanted.insert({1 / e->number, 10 * e->number, e->number / 10});
         wanted.insert({1 / std::log(2.0), std::log(2.0)});
@@ -210,7 +210,7 @@ private:
         if (!target::info(c.value->dtype).is_float || c.value->op == ElementOp::number || c.value->op == ElementOp::fragment) return all;
         for (std::size_t d = 0; d < shape.size(); ++d) {
             for (int v = 0; v < static_cast<int>(k_.sizes.size()); ++v) {
-                for (double nothing : {0.0, -infinity}) {
+                for (double nothing : {0.0, -unbounded}) {
                     auto place = std::make_shared<ir::ElementNode>();
                     place->op = ElementOp::coordinate;
                     place->id = static_cast<int>(d);
@@ -272,7 +272,7 @@ private:
     }
 
     void fills(const ir::LoadGlobal& l) {
-        for (double to : {-infinity, 0.0, infinity, 1.0}) {
+        for (double to : {-unbounded, 0.0, unbounded, 1.0}) {
             if (to == l.fill) continue;
             auto text = [](double x) {
                 return std::isinf(x) ? x < 0 ? std::string("float(\"-inf\")") : std::string("float(\"inf\")") : fmt::format("{:.1f}", x);

@@ -5,7 +5,7 @@ namespace tw::target {
 
 namespace {
 
-std::string text(std::uint64_t v) { return std::to_string(v); }
+std::string words(std::uint64_t v) { return std::to_string(v); }
 
 // Types the driver's tensor map can name; fp8 and bool travel as bytes.
 bool nan_fill_admitted(DType t) { return info(t).is_float && bits(t) >= 16; }
@@ -13,10 +13,10 @@ bool nan_fill_admitted(DType t) { return info(t).is_float && bits(t) >= 16; }
 Legality shared_legal(const Arch& arch, const TensorMapSpec& t, std::uint32_t shared_address) {
     if (Legality l = tensor_map_legal(arch, t); !l) return l;
     if (shared_address % tma_hardware_shared_alignment != 0)
-        return Legality::no("TMA shared address " + text(shared_address) + " is not a multiple of 128");
+        return Legality::no("TMA shared address " + words(shared_address) + " is not a multiple of 128");
     if (shared_address + static_cast<std::uint64_t>(box_footprint(t)) > static_cast<std::uint64_t>(arch.max_shared_bytes_per_block) + 1024)
-        return Legality::no("TMA box of " + text(static_cast<std::uint64_t>(box_footprint(t))) +
-                            " bytes does not fit in shared memory at address " + text(shared_address));
+        return Legality::no("TMA box of " + words(static_cast<std::uint64_t>(box_footprint(t))) +
+                            " bytes does not fit in shared memory at address " + words(shared_address));
     return Legality::yes();
 }
 
@@ -47,25 +47,25 @@ Legality tensor_map_legal(const Arch& arch, const TensorMapSpec& t) {
     if (!arch.has(Feature::Tma)) return Legality::no("TMA does not exist on " + std::string(arch.name));
     if (t.rank < 1 || t.rank > tma_max_rank) return Legality::no("a tensor map has rank 1 to 5, not " + std::to_string(t.rank));
     if (t.global_address % 16 != 0)
-        return Legality::no("tensor base address is not aligned to 16 bytes (it is " + text(t.global_address % 16) + " past)");
+        return Legality::no("tensor base address is not aligned to 16 bytes (it is " + words(t.global_address % 16) + " past)");
     const auto size = static_cast<std::uint64_t>(bytes(t.type));
     for (int d = 0; d < t.rank; ++d) {
         const std::string which = "dimension " + std::to_string(d);
         if (t.dims[at(d)] == 0 || t.dims[at(d)] > (std::uint64_t{1} << 32))
-            return Legality::no(which + " has extent " + text(t.dims[at(d)]) + "; it must be 1 to 2^32");
+            return Legality::no(which + " has extent " + words(t.dims[at(d)]) + "; it must be 1 to 2^32");
         if (t.box[at(d)] == 0 || t.box[at(d)] > 256)
-            return Legality::no("box " + which + " is " + text(t.box[at(d)]) + "; it must be 1 to 256");
+            return Legality::no("box " + which + " is " + words(t.box[at(d)]) + "; it must be 1 to 256");
         if (d > 0 && (t.element_strides[at(d)] == 0 || t.element_strides[at(d)] > 8))
-            return Legality::no("element stride of " + which + " is " + text(t.element_strides[at(d)]) + "; it must be 1 to 8");
+            return Legality::no("element stride of " + which + " is " + words(t.element_strides[at(d)]) + "; it must be 1 to 8");
         if (d > 0 && t.strides[at(d)] % 16 != 0)
-            return Legality::no("global stride of " + which + " is " + text(t.strides[at(d)]) + " bytes; it must be a multiple of 16");
+            return Legality::no("global stride of " + which + " is " + words(t.strides[at(d)]) + " bytes; it must be a multiple of 16");
         if (d > 0 && t.strides[at(d)] >= (std::uint64_t{1} << 40))
-            return Legality::no("global stride of " + which + " is " + text(t.strides[at(d)]) + " bytes; it must be below 2^40");
+            return Legality::no("global stride of " + which + " is " + words(t.strides[at(d)]) + " bytes; it must be below 2^40");
     }
     const std::uint64_t inner = t.box[0] * size;
-    if (inner % 16 != 0) return Legality::no("the box's inner row is " + text(inner) + " bytes; it must be a multiple of 16");
+    if (inner % 16 != 0) return Legality::no("the box's inner row is " + words(inner) + " bytes; it must be a multiple of 16");
     if (t.swizzle != SwizzleMode::None && inner > static_cast<std::uint64_t>(span_bytes(t.swizzle)))
-        return Legality::no("the box's inner row is " + text(inner) + " bytes; with the " + std::string(name(t.swizzle)) +
+        return Legality::no("the box's inner row is " + words(inner) + " bytes; with the " + std::string(name(t.swizzle)) +
                             " swizzle it must be at most " + std::to_string(span_bytes(t.swizzle)));
     if (t.fill == TmaFill::Nan && !nan_fill_admitted(t.type))
         return Legality::no("NaN fill needs a floating-point tensor of 16 bits or more, not " + std::string(name(t.type)));
@@ -112,7 +112,7 @@ Legality multicast_legal(const Arch& arch, std::uint32_t cta_mask, int cluster_b
     if (!arch.has(Feature::Cluster)) return Legality::no("multicast needs clusters, which " + std::string(arch.name) + " has not");
     if (cta_mask == 0) return Legality::no("multicast mask is empty");
     if (cta_mask >> cluster_blocks != 0)
-        return Legality::no("multicast mask " + text(cta_mask) + " names a block outside the cluster of " + std::to_string(cluster_blocks));
+        return Legality::no("multicast mask " + words(cta_mask) + " names a block outside the cluster of " + std::to_string(cluster_blocks));
     return Legality::yes();
 }
 
