@@ -111,6 +111,8 @@ const Case kCases[] = {
     {"moe_sm90", "moe_gate", {}, {{"T", 5}, {"E", 9}}, true},
     {"moe_sm90", "moe_gate", {}, {{"T", 2}, {"E", 200}}},
     {"moe_sm90", "moe_combine", {}, {{"T", 5}, {"P", 12}, {"N", 1032}, {"TOP", 3}}, true},
+    {"decode_paged_sm90", "paged_parts", {}, {{"B", 2}, {"HK", 1}, {"G", 3}, {"PAGES", 5}, {"MP", 2}, {"D", 72}}},
+    {"decode_paged_sm90", "paged_join", {}, {{"B", 3}, {"HK", 1}, {"G", 3}, {"MP", 70}, {"D", 40}}},
     {"mla_decode_sm90", "mla_parts", {}, {{"B", 1}, {"H", 1}, {"T", 1}}},
     {"mla_decode_sm90", "mla_parts", {}, {{"B", 1}, {"H", 70}, {"T", 300}}},
     {"mla_decode_sm90", "mla_join", {}, {{"B", 2}, {"H", 3}}, true},
