@@ -44,7 +44,7 @@ def gemm_fp8_fast(
     C: tw.Tensor(bf16, M, N),
     DEFERRED: tw.each(1, 0),  # a tile is stored after the next one's first k blocks, where there are as many as chunks of columns
     BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    STAGES: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
     DEPENDENT: tw.const(0, 1) = 0,
 ):

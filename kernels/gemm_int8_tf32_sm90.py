@@ -50,7 +50,7 @@ def multiply(A, B, C, sa, sb, T, ACC, OUT, BN, STAGES, GROUP, SCALED):
         tw.tma_store_wait(0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_int8", computes="C[m, n] = sum(k, i32(A[m, k]) * i32(B[n, k]))", dependent_launch=DEPENDENT)
+@tw.kernel(target="sm_90a", name="gemm_int8", computes="C[m, n] = sum(k, i32(A[m, k]) * i32(B[n, k]))")
 def gemm_int8(
     A: tw.Tensor(i8, M, K),
     B: tw.Tensor(i8, N, K),
@@ -58,7 +58,6 @@ def gemm_int8(
     BN: tw.const(128, 256) = 256,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
 ):
     """Exact sums, in 32 bits."""
     tw.assume(K % 16 == 0)
@@ -66,7 +65,7 @@ def gemm_int8(
     multiply(A, B, C, 0, 0, i8, i32, i32, BN, STAGES, GROUP, 0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_int8_rows", computes="C[m, n] = bf16(sa[m] * sb[n] * f32(sum(k, i32(A[m, k]) * i32(B[n, k]))))", dependent_launch=DEPENDENT)
+@tw.kernel(target="sm_90a", name="gemm_int8_rows", computes="C[m, n] = bf16(sa[m] * sb[n] * f32(sum(k, i32(A[m, k]) * i32(B[n, k]))))")
 def gemm_int8_rows(
     A: tw.Tensor(i8, M, K),
     B: tw.Tensor(i8, N, K),
@@ -76,7 +75,6 @@ def gemm_int8_rows(
     BN: tw.const(128, 256) = 256,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
 ):
     """Quantised activations and weights: a scale for each token and each output channel."""
     tw.assume(K % 16 == 0)
@@ -85,7 +83,7 @@ def gemm_int8_rows(
     multiply(A, B, C, sa, sb, i8, i32, bf16, BN, STAGES, GROUP, 1)
 
 
-@tw.kernel(target="sm_90a", name="gemm_tf32", computes="C[m, n] = sum(k, f32(A[m, k]) * f32(B[n, k]))", dependent_launch=DEPENDENT)
+@tw.kernel(target="sm_90a", name="gemm_tf32", computes="C[m, n] = sum(k, f32(A[m, k]) * f32(B[n, k]))")
 def gemm_tf32(
     A: tw.Tensor(tf32, M, K),
     B: tw.Tensor(tf32, N, K),
@@ -93,7 +91,6 @@ def gemm_tf32(
     BN: tw.const(128, 256) = 256,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
 ):
     """Numbers of 10 bits of mantissa that lie in memory as f32; of others the matrix unit leaves the low bits out."""
     tw.assume(K % 4 == 0)
