@@ -140,6 +140,11 @@ def paged(sizes, page=128, share=1.0, seed=3):
     return {"table": pages[: sizes["B"] * sizes["MP"]], "lengths": lengths}
 
 
+def slopes(sizes, heads):
+    """slope of attention_alibi: powers of two that fall from head to head, as ALiBi has them."""
+    return {"slope": [2.0 ** (-8.0 * (h + 1) / heads) for h in range(heads)]}
+
+
 def packed(sizes, seed=6):
     """document, starts, tile_first, tile_end of attention_packed: E documents of random lengths that fill P rows, cut into tiles of 128."""
     generator = random.Random(seed)

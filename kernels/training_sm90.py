@@ -78,7 +78,7 @@ def embedding_gradient(
     computes="""
         let u[n] = beta1 * m[n] + (1 - beta1) * f32(G[n])
         let q[n] = beta2 * v[n] + (1 - beta2) * f32(G[n]) * f32(G[n])
-        let x[n] = w[n] - rate * (u[n] * fix1 / (sqrt(q[n] * fix2) + eps) + decay * w[n])
+        let x[n] = w[n] - rate * (u[n] * fix1 / (sqrt(maximum(q[n] * fix2, 0)) + eps) + decay * w[n])
         m2[n] = u[n]
         v2[n] = q[n]
         w2[n] = x[n]
@@ -112,7 +112,7 @@ def adam(
     x = tw.load(w[i : i + BA], fill=0.0, hint="streaming")
     u = beta1 * tw.load(m[i : i + BA], fill=0.0, hint="streaming") + (1.0 - beta1) * g
     q = beta2 * tw.load(v[i : i + BA], fill=0.0, hint="streaming") + (1.0 - beta2) * g * g
-    x = x - rate * (u * fix1 / (tw.sqrt(q * fix2) + eps) + decay * x)
+    x = x - rate * (u * fix1 / (tw.sqrt(tw.maximum(q * fix2, 0.0)) + eps) + decay * x)
     tw.store(m2[i : i + BA], u, hint="streaming")
     tw.store(v2[i : i + BA], q, hint="streaming")
     tw.store(w2[i : i + BA], x, hint="streaming")
