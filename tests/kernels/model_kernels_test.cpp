@@ -122,8 +122,8 @@ const Case kCases[] = {
     {"attention_backward_sm90", "attention_causal_gradient_q", {}, {{"B", 1}, {"H", 1}, {"S", 140}, {"T", 140}, {"D", 64}}},
     {"attention_backward_sm90", "attention_causal_gradient_kv", {}, {{"B", 1}, {"H", 1}, {"S", 140}, {"T", 150}, {"D", 72}}},
     {"decode_sm90", "decode_parts", kTwoStages, {{"B", 2}, {"HK", 1}, {"G", 1}, {"T", 1}, {"D", 8}}},
-    {"decode_sm90", "decode_parts", kTwoStages, {{"B", 2}, {"HK", 1}, {"G", 8}, {"T", 700}, {"D", 72}}},
-    {"decode_sm90", "decode_join", {}, {{"B", 2}, {"HK", 3}, {"G", 5}, {"D", 40}}, true},
+    {"decode_sm90", "decode_parts", kTwoStages, {{"B", 2}, {"HK", 1}, {"G", 8}, {"T", 1200}, {"D", 72}}},
+    {"decode_sm90", "decode_join", {}, {{"B", 2}, {"HK", 3}, {"G", 5}, {"D", 40}, {"NS", 19}}, true},
 };
 INSTANTIATE_TEST_SUITE_P(Table, ModelKernel, ::testing::ValuesIn(kCases), name_of_case);
 
