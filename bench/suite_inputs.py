@@ -128,6 +128,23 @@ def cached(sizes, share=1.0, seed=3):
     return {"lengths": [sizes["T"] if share == 1.0 else generator.randint(1, max(1, int(sizes["T"] * share))) for _ in range(sizes["B"])]}
 
 
+def paged(sizes, page=128, share=1.0, seed=3):
+    """table, lengths of kernels/decode_paged_sm90.py: each sequence has its own pages, in random order; all of them full, or lengths up to a share of that."""
+    generator = random.Random(seed)
+    pages = list(range(sizes["PAGES"]))
+    generator.shuffle(pages)
+    longest = sizes["MP"] * page
+    if len(pages) < sizes["B"] * sizes["MP"]:
+        raise SystemExit(f"PAGES must be at least {sizes['B'] * sizes['MP']}, it is {len(pages)}")
+    lengths = [longest if share == 1.0 else generator.randint(1, max(1, int(longest * share))) for _ in range(sizes["B"])]
+    return {"table": pages[: sizes["B"] * sizes["MP"]], "lengths": lengths}
+
+
+def slopes(sizes, heads):
+    """slope of attention_alibi: powers of two that fall from head to head, as ALiBi has them."""
+    return {"slope": [2.0 ** (-8.0 * (h + 1) / heads) for h in range(heads)]}
+
+
 def packed(sizes, seed=6):
     """document, starts, tile_first, tile_end of attention_packed: E documents of random lengths that fill P rows, cut into tiles of 128."""
     generator = random.Random(seed)

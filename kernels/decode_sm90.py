@@ -1,10 +1,10 @@
-"""Attention of one token to a cache of keys and values, grouped heads, a length for each sequence: the time is that of reading the cache once. The keys of a sequence are shared out to SPLITS
-blocks a head; each leaves a maximum, a sum and a weighted sum of values, and a second launch joins them."""
+"""Attention of one token to a cache of keys and values, grouped heads, a length for each sequence: the time is that of reading the cache once. The keys of a sequence are shared out to
+blocks of CHUNK; each leaves a maximum, a sum and a weighted sum of values, and a second launch joins them."""
 import tilewright as tw
 from tilewright import bf16, f32, i32
 
-B, HK, G, T, D = tw.sizes("B HK G T D")  # sequences, heads of the cache, queries of each of them, most keys of a sequence, elements of a head
-SPLITS = 8  # blocks that share a head of a sequence
+B, HK, G, T, D, NS = tw.sizes("B HK G T D NS")  # sequences, heads of the cache, queries of each of them, most keys of a sequence, elements of a head, parts of a sequence
+CHUNK = 1024  # keys of a block
 
 
 @tw.kernel(
@@ -12,11 +12,11 @@ SPLITS = 8  # blocks that share a head of a sequence
     name="decode_parts",
     computes="""
         let x[b, h, g, t] = scale * sum(d, f32(Q[b, h, g, d]) * f32(K[b, h, t, d]))
-        let top[b, h, s, g] = max(t in s * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64) : minimum(minimum((s + 1) * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64), T), lengths[b]), x[b, h, g, t])
+        let top[b, h, s, g] = max(t in s * CHUNK : minimum(minimum((s + 1) * CHUNK, T), lengths[b]), x[b, h, g, t])
         MX[b, h, s, g] = top[b, h, s, g]
-        TOTAL[b, h, s, g] = sum(t in s * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64) : minimum(minimum((s + 1) * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64), T), lengths[b]),
+        TOTAL[b, h, s, g] = sum(t in s * CHUNK : minimum(minimum((s + 1) * CHUNK, T), lengths[b]),
                                 exp2(x[b, h, g, t] - top[b, h, s, g]))
-        A[b, h, s, g, d] = sum(t in s * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64) : minimum(minimum((s + 1) * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64), T), lengths[b]),
+        A[b, h, s, g, d] = sum(t in s * CHUNK : minimum(minimum((s + 1) * CHUNK, T), lengths[b]),
                                f32(bf16(exp2(x[b, h, g, t] - top[b, h, s, g]))) * f32(V[b, h, t, d]))
     """,
 )
@@ -25,12 +25,12 @@ def decode_parts(
     K: tw.Tensor(bf16, B, HK, T, D),
     V: tw.Tensor(bf16, B, HK, T, D),
     lengths: tw.Tensor(i32, B, range=(1, T + 1)),
-    MX: tw.Tensor(f32, B, HK, SPLITS, G),
-    TOTAL: tw.Tensor(f32, B, HK, SPLITS, G),
-    A: tw.Tensor(f32, B, HK, SPLITS, G, D),
+    MX: tw.Tensor(f32, B, HK, (T + CHUNK - 1) // CHUNK, G),
+    TOTAL: tw.Tensor(f32, B, HK, (T + CHUNK - 1) // CHUNK, G),
+    A: tw.Tensor(f32, B, HK, (T + CHUNK - 1) // CHUNK, G, D),
     scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
     W: tw.each(64, 128),
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    STAGES: tw.const(2, 3, 4, 5, 6) = 3,
 ):
     """The G queries of a head are the first rows of a tile of 64. 64 keys come at a time through a ring, and their values through another."""
     tw.assume(G <= 64)
@@ -42,9 +42,9 @@ def decode_parts(
     queries = tw.pipeline(1)
     keys = tw.pipeline(STAGES)
     values = tw.pipeline(STAGES)
-    s, h, b = tw.grid(SPLITS, HK, B)
-    first = s * (tw.cdiv(T, 64 * SPLITS) * 64)
-    end = tw.min(tw.min(first + tw.cdiv(T, 64 * SPLITS) * 64, T), lengths[b])
+    s, h, b = tw.grid(tw.cdiv(T, CHUNK), HK, B)
+    first = s * CHUNK
+    end = tw.min(tw.min(first + CHUNK, T), lengths[b])
     steps = tw.cdiv(end - first, 64)
     with tw.warps(0, name="producer"):
         qs = queries.acquire()
@@ -86,27 +86,33 @@ def decode_parts(
     target="sm_90a",
     name="decode_join",
     computes="""
-        let w[b, h, s, g] = exp2(MX[b, h, s, g] - max(r in 0:SPLITS, MX[b, h, r, g]))
-        O[b, h, g, d] = sum(s in 0:SPLITS, w[b, h, s, g] * A[b, h, s, g, d]) / sum(s in 0:SPLITS, w[b, h, s, g] * TOTAL[b, h, s, g])
+        let w[b, h, s, g] = exp2(MX[b, h, s, g] - max(r in 0:NS, MX[b, h, r, g]))
+        O[b, h, g, d] = sum(s in 0:NS, w[b, h, s, g] * A[b, h, s, g, d]) / sum(s in 0:NS, w[b, h, s, g] * TOTAL[b, h, s, g])
     """,
     threads=128,
     dependent_launch=True,
 )
 def decode_join(
-    MX: tw.Tensor(f32, B, HK, SPLITS, G),
-    TOTAL: tw.Tensor(f32, B, HK, SPLITS, G),
-    A: tw.Tensor(f32, B, HK, SPLITS, G, D),
+    MX: tw.Tensor(f32, B, HK, NS, G),
+    TOTAL: tw.Tensor(f32, B, HK, NS, G),
+    A: tw.Tensor(f32, B, HK, NS, G, D),
     O: tw.Tensor(bf16, B, HK, G, D),
     W: tw.each(64, 128),
 ):
     """The parts of a head, each times what its maximum is below the largest."""
     tw.assume(D <= W)
     g, h, b = tw.grid(G, HK, B)
-    m = tw.load(MX[b, h, 0:SPLITS, g])
-    w = tw.exp2(m - tw.max(m, axis=0))
-    total = tw.sum(w * tw.load(TOTAL[b, h, 0:SPLITS, g]), axis=0)
-    out = tw.sum(w[:, None] * tw.load(A[b, h, 0:SPLITS, g, 0:W], fill=0.0), axis=0)
-    tw.store(O[b, h, g, 0:W], (out / total).to(bf16))
+    top = tw.full(f32, (32,), float("-inf"))
+    for c in tw.range(tw.cdiv(NS, 32)):
+        top = tw.maximum(top, tw.load(MX[b, h, c * 32 : c * 32 + 32, g], fill=float("-inf")))
+    m = tw.max(top, axis=0)
+    out = tw.zeros(f32, (16, W))
+    total = tw.zeros(f32, (16,))
+    for c in tw.range(tw.cdiv(NS, 16)):
+        w = tw.exp2(tw.load(MX[b, h, c * 16 : c * 16 + 16, g], fill=float("-inf")) - m)
+        total = total + w * tw.load(TOTAL[b, h, c * 16 : c * 16 + 16, g], fill=0.0)
+        out = out + w[:, None] * tw.load(A[b, h, c * 16 : c * 16 + 16, g, 0:W], fill=0.0)
+    tw.store(O[b, h, g, 0:W], (tw.sum(out, axis=0) / tw.sum(total, axis=0)).to(bf16))
 
 
 @tw.program(
@@ -123,8 +129,8 @@ def decode(
     O: tw.Tensor(bf16, B, HK, G, D),
     scale: tw.scalar(f32, positive=True),
 ):
-    MX = tw.buffer(f32, B, HK, SPLITS, G)
-    TOTAL = tw.buffer(f32, B, HK, SPLITS, G)
-    A = tw.buffer(f32, B, HK, SPLITS, G, D)
+    MX = tw.buffer(f32, B, HK, (T + CHUNK - 1) // CHUNK, G)
+    TOTAL = tw.buffer(f32, B, HK, (T + CHUNK - 1) // CHUNK, G)
+    A = tw.buffer(f32, B, HK, (T + CHUNK - 1) // CHUNK, G, D)
     decode_parts(Q, K, V, lengths, MX, TOTAL, A, scale)
     decode_join(MX, TOTAL, A, O)

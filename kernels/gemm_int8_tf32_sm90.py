@@ -50,7 +50,7 @@ def multiply(A, B, C, sa, sb, T, ACC, OUT, BN, STAGES, GROUP, SCALED):
         tw.tma_store_wait(0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_int8", computes="C[m, n] = sum(k, i32(A[m, k]) * i32(B[n, k]))", dependent_launch=DEPENDENT)
+@tw.kernel(target="sm_90a", name="gemm_int8", computes="C[m, n] = sum(k, i32(A[m, k]) * i32(B[n, k]))")
 def gemm_int8(
     A: tw.Tensor(i8, M, K),
     B: tw.Tensor(i8, N, K),
@@ -58,7 +58,6 @@ def gemm_int8(
     BN: tw.const(128, 256) = 256,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
 ):
     """Exact sums, in 32 bits."""
     tw.assume(K % 16 == 0)
@@ -66,7 +65,7 @@ def gemm_int8(
     multiply(A, B, C, 0, 0, i8, i32, i32, BN, STAGES, GROUP, 0)
 
 
-@tw.kernel(target="sm_90a", name="gemm_int8_rows", computes="C[m, n] = bf16(sa[m] * sb[n] * f32(sum(k, i32(A[m, k]) * i32(B[n, k]))))", dependent_launch=DEPENDENT)
+@tw.kernel(target="sm_90a", name="gemm_int8_rows", computes="C[m, n] = bf16(sa[m] * sb[n] * f32(sum(k, i32(A[m, k]) * i32(B[n, k]))))")
 def gemm_int8_rows(
     A: tw.Tensor(i8, M, K),
     B: tw.Tensor(i8, N, K),
@@ -76,7 +75,6 @@ def gemm_int8_rows(
     BN: tw.const(128, 256) = 256,
     STAGES: tw.const(2, 3, 4, 5, 6) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
-    DEPENDENT: tw.const(0, 1) = 0,
 ):
     """Quantised activations and weights: a scale for each token and each output channel."""
     tw.assume(K % 16 == 0)
@@ -90,12 +88,48 @@ def gemm_tf32(
     A: tw.Tensor(tf32, M, K),
     B: tw.Tensor(tf32, N, K),
     C: tw.Tensor(f32, M, N),
-    BN: tw.const(128, 256) = 256,
-    STAGES: tw.const(2, 3, 4, 5, 6) = 4,
+    DEPTH: tw.const(2, 3, 4) = 4,
     GROUP: tw.const(1, 4, 8, 16) = 8,
     DEPENDENT: tw.const(0, 1) = 0,
 ):
-    """Numbers of 10 bits of mantissa that lie in memory as f32; of others the matrix unit leaves the low bits out."""
+    """Numbers of 10 bits of mantissa that lie in memory as f32; of others the matrix unit leaves the low bits out. It also cuts off what it adds, so a sum stays there for 32 steps of k and is
+    then added in f32, to nearest: 256 x 128 tiles, a consumer has 128 rows and one sum of 64 x 128 in the matrix unit at a time."""
     tw.assume(K % 4 == 0)
     tw.assume(N % 4 == 0)
-    multiply(A, B, C, 0, 0, tf32, f32, f32, BN, STAGES, GROUP, 0)
+    sA = tw.shared(tf32, (DEPTH, 256, 32), swizzle=128)
+    sB = tw.shared(tf32, (DEPTH, 128, 32), swizzle=128)
+    sC = tw.shared(f32, (2, 128, 32), swizzle=128)
+    ring = tw.pipeline(DEPTH, consumers=2)
+    with tw.warpgroups(0, regs=40, name="producer"):
+        for bm, bn in tw.tiles(M, N, 256, 128, group=GROUP):
+            for kt in tw.range(tw.cdiv(K, 32)):
+                slot = ring.acquire()
+                tw.tma_load(sA[slot], A[bm * 256, kt * 32], on=ring.full(slot))
+                tw.tma_load(sB[slot], B[bn * 128, kt * 32], on=ring.full(slot))
+    with tw.warpgroups(1, 2, regs=232, name="consumer") as w:
+        done = tw.named_barrier(1 + w, 128)
+        part = tw.zeros(f32, (64, 128))
+        for bm, bn in tw.tiles(M, N, 256, 128, group=GROUP):
+            row = bm * 256 + w * 128
+            upper = tw.zeros(f32, (64, 128))
+            lower = tw.zeros(f32, (64, 128))
+            for kt in tw.range(tw.cdiv(K, 32)):
+                slot = ring.wait()
+                tw.wgmma(part, sA[slot, w * 128 : w * 128 + 64, :], sB[slot].T, zero=True)
+                tw.wgmma_wait(0)
+                upper = upper + part
+                tw.wgmma(part, sA[slot, w * 128 + 64 : w * 128 + 128, :], sB[slot].T, zero=True)
+                tw.wgmma_wait(0)
+                ring.release()
+                lower = lower + part
+            for j in tw.unroll(4):
+                column = bn * 128 + j * 32
+                tw.tma_store_wait(0, read=True)
+                done.sync()
+                tw.store(sC[w, 0:64, :], upper[:, j * 32 : j * 32 + 32])
+                tw.store(sC[w, 64:128, :], lower[:, j * 32 : j * 32 + 32])
+                tw.fence_async()
+                done.sync()
+                tw.tma_store(C[row, column], sC[w])
+                tw.tma_store_commit()
+        tw.tma_store_wait(0)

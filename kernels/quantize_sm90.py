@@ -21,7 +21,7 @@ def quantize_rows(X: tw.Tensor(bf16, M, N), Q: tw.Tensor(e4m3, M, N), S: tw.Tens
     tw.assume(1 <= N and N <= BN)
     tw.assume(N % 16 == 0)
     m = tw.grid(M)
-    x = tw.load(X[m, 0:BN], fill=0.0, layout=tw.blocked(vector=16)).to(f32)
+    x = tw.load(X[m, 0:BN], fill=0.0, layout=tw.blocked(vector=8)).to(f32)
     top = tw.max(tw.where(tw.coord(x, 0) < N, tw.abs(x), float("-inf")), axis=0)
     tw.store(S[m], top / 448.0)
     tw.store(Q[m, 0:BN], (x * (448.0 / tw.maximum(top, 1.0e-12))).to(e4m3))

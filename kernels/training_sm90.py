@@ -61,15 +61,15 @@ def embedding_gradient(
     starts: tw.Tensor(i32, V + 1, offsets_of="token"),  # where each token's positions begin
     DW: tw.Tensor(f32, V, N),
     T: tw.each(bf16, f32),
-    BN: tw.const(512, 1024) = 1024,
+    BE: tw.const(512, 1024) = 1024,
 ):
     """A block a row of the table: it adds up its token's rows, always in the same order, and writes zeros where there are none."""
     tw.assume(N % (16 // T.bytes) == 0)
-    b, v = tw.grid(tw.cdiv(N, BN), V)
-    total = tw.zeros(f32, (BN,))
+    b, v = tw.grid(tw.cdiv(N, BE), V)
+    total = tw.zeros(f32, (BE,))
     for p in tw.range(starts[v], starts[v + 1]):
-        total = total + tw.load(DY[order[p], b * BN : b * BN + BN], fill=0.0).to(f32)
-    tw.store(DW[v, b * BN : b * BN + BN], total)
+        total = total + tw.load(DY[order[p], b * BE : b * BE + BE], fill=0.0).to(f32)
+    tw.store(DW[v, b * BE : b * BE + BE], total)
 
 
 @tw.kernel(
@@ -78,7 +78,7 @@ def embedding_gradient(
     computes="""
         let u[n] = beta1 * m[n] + (1 - beta1) * f32(G[n])
         let q[n] = beta2 * v[n] + (1 - beta2) * f32(G[n]) * f32(G[n])
-        let x[n] = w[n] - rate * (u[n] * fix1 / (sqrt(q[n] * fix2) + eps) + decay * w[n])
+        let x[n] = w[n] - rate * (u[n] * fix1 / (sqrt(maximum(q[n] * fix2, 0)) + eps) + decay * w[n])
         m2[n] = u[n]
         v2[n] = q[n]
         w2[n] = x[n]
@@ -103,17 +103,17 @@ def adam(
     eps: tw.scalar(f32),
     decay: tw.scalar(f32),
     T: tw.each(bf16, f32),
-    BN: tw.const(1024, 2048) = 1024,
+    BA: tw.const(1024, 2048) = 1024,
 ):
     """AdamW on flat f32 parameters, with the bf16 copy that the next forward pass reads. The new state lies beside the old one: two sets take turns."""
     tw.assume(N % 8 == 0)
-    i = tw.grid(tw.cdiv(N, BN)) * BN
-    g = tw.load(G[i : i + BN], fill=0.0, hint="streaming", layout=tw.blocked(vector=4)).to(f32)
-    x = tw.load(w[i : i + BN], fill=0.0, hint="streaming")
-    u = beta1 * tw.load(m[i : i + BN], fill=0.0, hint="streaming") + (1.0 - beta1) * g
-    q = beta2 * tw.load(v[i : i + BN], fill=0.0, hint="streaming") + (1.0 - beta2) * g * g
-    x = x - rate * (u * fix1 / (tw.sqrt(q * fix2) + eps) + decay * x)
-    tw.store(m2[i : i + BN], u, hint="streaming")
-    tw.store(v2[i : i + BN], q, hint="streaming")
-    tw.store(w2[i : i + BN], x, hint="streaming")
-    tw.store(W[i : i + BN], x.to(bf16), hint="streaming")
+    i = tw.grid(tw.cdiv(N, BA)) * BA
+    g = tw.load(G[i : i + BA], fill=0.0, hint="streaming", layout=tw.blocked(vector=4)).to(f32)
+    x = tw.load(w[i : i + BA], fill=0.0, hint="streaming")
+    u = beta1 * tw.load(m[i : i + BA], fill=0.0, hint="streaming") + (1.0 - beta1) * g
+    q = beta2 * tw.load(v[i : i + BA], fill=0.0, hint="streaming") + (1.0 - beta2) * g * g
+    x = x - rate * (u * fix1 / (tw.sqrt(tw.maximum(q * fix2, 0.0)) + eps) + decay * x)
+    tw.store(m2[i : i + BA], u, hint="streaming")
+    tw.store(v2[i : i + BA], q, hint="streaming")
+    tw.store(w2[i : i + BA], x, hint="streaming")
+    tw.store(W[i : i + BA], x.to(bf16), hint="streaming")

@@ -1,0 +1,123 @@
+"""Attention of one token to a paged cache of keys and values, grouped heads. Every page of a sequence leaves a maximum, a sum and a weighted sum of values; a second launch joins those of a sequence."""
+import tilewright as tw
+from tilewright import bf16, f32, i32
+
+B, HK, G, PAGES, MP, D = tw.sizes("B HK G PAGES MP D")  # sequences, heads of the cache, queries of each of them, pages of the cache, most pages of a sequence, elements of a head
+PAGE = 128
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="paged_parts",
+    computes="""
+        let x[b, h, g, p, t] = scale * sum(d, f32(Q[b, h, g, d]) * f32(K[table[b, p], h, t, d]))
+        let top[b, h, p, g] = maximum(max(t in 0:minimum(PAGE, lengths[b] - p * PAGE), x[b, h, g, p, t]), -1.0e30)
+        MX[b, h, p, g] = top[b, h, p, g]
+        TOTAL[b, h, p, g] = sum(t in 0:minimum(PAGE, lengths[b] - p * PAGE), exp2(x[b, h, g, p, t] - top[b, h, p, g]))
+        A[b, h, p, g, d] = sum(t in 0:minimum(PAGE, lengths[b] - p * PAGE), f32(bf16(exp2(x[b, h, g, p, t] - top[b, h, p, g]))) * f32(V[table[b, p], h, t, d]))
+    """,
+)
+def paged_parts(
+    Q: tw.Tensor(bf16, B, HK, G, D),
+    K: tw.Tensor(bf16, PAGES, HK, PAGE, D),
+    V: tw.Tensor(bf16, PAGES, HK, PAGE, D),
+    table: tw.Tensor(i32, B, MP, range=PAGES),  # the pages of each sequence
+    lengths: tw.Tensor(i32, B, range=(1, MP * PAGE + 1)),
+    MX: tw.Tensor(f32, B, HK, MP, G),
+    TOTAL: tw.Tensor(f32, B, HK, MP, G),
+    A: tw.Tensor(f32, B, HK, MP, G, D),
+    scale: tw.scalar(f32, positive=True),  # softmax scale times log2(e)
+    W: tw.each(64, 128),
+):
+    """A block a page and head. The G queries of a head are the first rows of a tile of 64; three blocks share a multiprocessor, so that some load while others compute."""
+    tw.assume(G <= 64)
+    tw.assume(D <= W)
+    tw.assume(D % 8 == 0)
+    sQ = tw.shared(bf16, (64, W), swizzle=128)
+    sK = tw.shared(bf16, (PAGE, W), swizzle=128)
+    sV = tw.shared(bf16, (PAGE, W), swizzle=128)
+    keys = tw.pipeline(1)
+    values = tw.pipeline(1)
+    p, h, b = tw.grid(MP, HK, B)
+    with tw.warps(0, name="producer"):
+        page = table[b, p]
+        ks = keys.acquire()
+        tw.tma_load(sQ, Q[b, h, 0:64, 0:W], on=keys.full(ks))
+        tw.tma_load(sK, K[page, h, 0:PAGE, 0:W], on=keys.full(ks), hint="evict_first")
+        vs = values.acquire()
+        tw.tma_load(sV, V[page, h, 0:PAGE, 0:W], on=values.full(vs), hint="evict_first")
+    with tw.warpgroups(1, name="consumer"):
+        x = tw.zeros(f32, (64, PAGE))
+        out = tw.zeros(f32, (64, W))
+        keys.wait()
+        tw.wgmma(x, sQ, sK.T, zero=True)
+        tw.wgmma_wait(0)
+        keys.release()
+        seen = tw.coord(x, 1) < lengths[b] - p * PAGE
+        top = tw.maximum(tw.max(tw.where(seen, x * scale, float("-inf")), axis=1), -1.0e30)
+        e = tw.where(seen, tw.exp2(x * scale - top[:, None]), 0.0)
+        values.wait()
+        tw.wgmma(out, e.to(bf16), sV, zero=True)
+        tw.wgmma_wait(0)
+        values.release()
+        tw.store(MX[b, h, p, 0:64], top)
+        tw.store(TOTAL[b, h, p, 0:64], tw.sum(e, axis=1))
+        tw.store(A[b, h, p, 0:64, 0:W], out)
+
+
+@tw.kernel(
+    target="sm_90a",
+    name="paged_join",
+    computes="""
+        let m[b, h, g] = max(q in 0:minimum(MP, (lengths[b] + PAGE - 1) // PAGE), MX[b, h, q, g])
+        O[b, h, g, d] = (sum(p in 0:minimum(MP, (lengths[b] + PAGE - 1) // PAGE), exp2(MX[b, h, p, g] - m[b, h, g]) * A[b, h, p, g, d])
+                         / sum(p in 0:minimum(MP, (lengths[b] + PAGE - 1) // PAGE), exp2(MX[b, h, p, g] - m[b, h, g]) * TOTAL[b, h, p, g]))
+    """,
+    threads=128,
+)
+def paged_join(
+    MX: tw.Tensor(f32, B, HK, MP, G),
+    TOTAL: tw.Tensor(f32, B, HK, MP, G),
+    A: tw.Tensor(f32, B, HK, MP, G, D),
+    lengths: tw.Tensor(i32, B, range=(1, MP * PAGE + 1)),
+    O: tw.Tensor(bf16, B, HK, G, D),
+    W: tw.each(64, 128),
+):
+    """The pages of a sequence, each times what its maximum is below the largest."""
+    tw.assume(D <= W)
+    g, h, b = tw.grid(G, HK, B)
+    end = tw.min(MP, tw.cdiv(lengths[b], PAGE))
+    top = tw.full(f32, (64,), float("-inf"))
+    for c in tw.range(tw.cdiv(end, 64)):
+        top = tw.maximum(top, tw.load(MX[b, h, c * 64 : c * 64 + 64, g], fill=float("-inf"), limit=(end,)))
+    m = tw.max(top, axis=0)
+    out = tw.zeros(f32, (16, W))
+    total = tw.zeros(f32, (16,))
+    for c in tw.range(tw.cdiv(end, 16)):
+        w = tw.exp2(tw.load(MX[b, h, c * 16 : c * 16 + 16, g], fill=float("-inf"), limit=(end,)) - m)
+        total = total + w * tw.load(TOTAL[b, h, c * 16 : c * 16 + 16, g], fill=0.0, limit=(end,))
+        out = out + w[:, None] * tw.load(A[b, h, c * 16 : c * 16 + 16, g, 0:W], fill=0.0, limit=(end, None))
+    tw.store(O[b, h, g, 0:W], (tw.sum(out, axis=0) / tw.sum(total, axis=0)).to(bf16))
+
+
+@tw.program(
+    computes="""
+        let x[b, h, g, p, t] = scale * sum(d, f32(Q[b, h, g, d]) * f32(K[table[b, p], h, t, d]))
+        O[b, h, g, d] = bf16(sum(p in 0:minimum(MP, (lengths[b] + PAGE - 1) // PAGE), sum(t in 0:minimum(PAGE, lengths[b] - p * PAGE), f32(bf16(exp2(x[b, h, g, p, t]))) * f32(V[table[b, p], h, t, d])))
+                             / sum(p in 0:minimum(MP, (lengths[b] + PAGE - 1) // PAGE), sum(t in 0:minimum(PAGE, lengths[b] - p * PAGE), exp2(x[b, h, g, p, t]))))
+    """
+)
+def decode_paged(
+    Q: tw.Tensor(bf16, B, HK, G, D),
+    K: tw.Tensor(bf16, PAGES, HK, PAGE, D),
+    V: tw.Tensor(bf16, PAGES, HK, PAGE, D),
+    table: tw.Tensor(i32, B, MP, range=PAGES),
+    lengths: tw.Tensor(i32, B, range=(1, MP * PAGE + 1)),
+    O: tw.Tensor(bf16, B, HK, G, D),
+    scale: tw.scalar(f32, positive=True),
+):
+    MX = tw.buffer(f32, B, HK, MP, G)
+    TOTAL = tw.buffer(f32, B, HK, MP, G)
+    A = tw.buffer(f32, B, HK, MP, G, D)
+    paged_parts(Q, K, V, table, lengths, MX, TOTAL, A, scale)
+    paged_join(MX, TOTAL, A, lengths, O)
