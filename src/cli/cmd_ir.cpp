@@ -53,8 +53,10 @@ int run(const Options& o) {
         else text += printed + "\n";
     };
     const auto module = lower::compile_file(sources, o.file, *values, sink, observer);
+    if (module && !found && !o.kernel.empty()) return no_such_kernel(*module, o.kernel, o.file);
     if (o.json) {
-        nlohmann::json out = to_json(sink, sources);
+        nlohmann::ordered_json out = {{"schema", "tilewright ir 1"}, {"verdict", module ? "fine" : "rejected"}};
+        out.update(nlohmann::ordered_json(to_json(sink, sources)));
         out["kernels"] = kernels;
         std::cout << out.dump(2) << "\n";
     } else {
@@ -62,7 +64,6 @@ int run(const Options& o) {
         if (!sink.empty()) std::cerr << render_text(sink, sources);
     }
     if (!module || sink.has_internal_errors()) return refusal_status(sink);
-    if (!found && !o.kernel.empty()) return no_such_kernel(*module, o.kernel, o.file);
     return exit_fine;
 }
 
