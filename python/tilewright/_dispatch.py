@@ -112,6 +112,13 @@ def run(operation, arrays, inputs, outputs, scalars=(), constants=None):
     """Computes the operation into `outputs`. Unfit: no kernel takes these tensors."""
     tensors = (*inputs, *outputs)
     device = device_of(inputs[0])
+    if device != HOST and device != torch_module()._C._cuda_getDevice():
+        with torch_module().cuda.device(device):
+            return _run(operation, arrays, tensors, scalars, constants, device)
+    return _run(operation, arrays, tensors, scalars, constants, device)
+
+
+def _run(operation, arrays, tensors, scalars, constants, device):
     key = (operation, device, tuple(constants.items()) if constants else (), *[arrays.key(t) for t in tensors])
     plan = _plans.get(key)
     values = (*tensors, *scalars)
@@ -120,11 +127,7 @@ def run(operation, arrays, inputs, outputs, scalars=(), constants=None):
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
         _plans[key] = plan
-    if device != HOST and device != torch_module().cuda.current_device():
-        with torch_module().cuda.device(device):
-            plan.run(values, device)
-    else:
-        plan.run(values, device)
+    plan.run(values, device)
 
 
 def left_to_torch(operation, reason):

@@ -8,19 +8,21 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/text.h"
 #include "cli/check_cute.h"
 #include "cli/command.h"
 #include "cli/kernel_file.h"
 #include "cli/limits.h"
 #include "cli/terminal.h"
 #include "diagnose/check.h"
+#include "report/check_page.h"
 #include "runtime/verdicts.h"
 
 namespace tw::cli {
 namespace check_command {
 
 struct Options {
-    std::string file, kernel, log;
+    std::string file, kernel, log, html;
     std::vector<std::string> settings;
     bool json = false, verbose = false;
     double seconds = 3, audit = 1;
@@ -270,8 +272,9 @@ struct Report {
         if (result.violated()) worst = "violated";
         const std::string said = text_of(options, checked, sources);
         text += said;
-        if (options.json) out[std::string(checked.what) + "s"].push_back(nlohmann::ordered_json(json_of(options, checked)));
-        else print_coloured(said);
+        if (options.json || !options.html.empty())
+            out[std::string(checked.what) + "s"].push_back(nlohmann::ordered_json(json_of(options, checked)));
+        if (!options.json) print_coloured(said);
     }
 
     std::string verdict() const {
@@ -280,10 +283,14 @@ struct Report {
         return exit_code == exit_not_proved ? "not_proved" : exit_code == exit_our_bug ? "internal_error" : "rejected";
     }
 
-    void print_json() {
+    void finish() {
         out["verdict"] = verdict();
         out["text"] = text;
         out["exit_code"] = exit_code;
+    }
+
+    void print_json() {
+        finish();
         std::cout << out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
     }
 };
@@ -310,14 +317,15 @@ int run(const Options& o) {
         report.print_json();
     });
     load_kernel_file(loaded, o.file, *values);
-    if (o.json) {
+    if (o.json || !o.html.empty()) {
         const auto held = watchdog.hold();
         report.out = {{"schema", "tilewright check 3"}, {"verdict", ""}, {"text", ""}, {"file", o.file}, {"exit_code", 0}};
         report.out.update(nlohmann::ordered_json(tw::to_json(loaded.sink, loaded.sources)));
         report.out["kernels"] = nlohmann::json::array();
         report.out["programs"] = nlohmann::json::array();
         if (!loaded.sink.empty()) report.text = render_text(loaded.sink, loaded.sources);
-    } else if (!loaded.sink.empty()) {
+    }
+    if (!o.json && !loaded.sink.empty()) {
         std::cerr << render_text(loaded.sink, loaded.sources);
     }
     report.exit_code = loaded.exit_code;
@@ -388,10 +396,14 @@ int run(const Options& o) {
         if (!found && !o.kernel.empty()) return no_such_kernel(*loaded.module, o.kernel, o.file);
     }
     if (loaded.module && loaded.sources.size() > 0) runtime::record_verdicts(loaded.sources.file(0).text(), *values, report.verdicts);
-    if (o.json) {
-        const auto held = watchdog.hold();
-        report.print_json();
+    const auto held = watchdog.hold();
+    if (!o.html.empty()) {
+        report.finish();
+        if (auto written = write_file_atomically(o.html, report::check_page(report.out)); !written)
+            return complain(exit_bad_input, written.error());
+        fmt::print(stderr, "the page is {}\n", o.html);
     }
+    if (o.json) report.print_json();
     return report.exit_code;
 }
 
@@ -414,6 +426,7 @@ std::function<int()> declare_check(CLI::App& app) {
     app.add_option("--seed", options->seed, "seed of the search");
     declare_limits(app, options->limits);
     app.add_flag("--json", options->json, "print JSON (schema in docs/verifier.md)");
+    app.add_option("--html", options->html, "also write the result as a page: verdicts, the run of a counterexample, its picture");
     app.add_flag("-v,--verbose", options->verbose, "print every assertion and what its proof used");
     app.footer(
         "Exit code: 0 everything proved, 1 wrong (a counterexample is shown), 2 bad input, 3 not proved or given up at a limit, 70 our bug "

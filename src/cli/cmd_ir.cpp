@@ -59,8 +59,10 @@ int run(const Options& o) {
     };
     const auto module = lower::compile_file(sources, o.file, *values, sink,
                                             [&](std::string_view step, const ir::Kernel& k) { observer(std::string(step), k); });
+    if (module && !found && !o.kernel.empty()) return no_such_kernel(*module, o.kernel, o.file);
     if (o.json) {
-        nlohmann::json out = to_json(sink, sources);
+        nlohmann::ordered_json out = {{"schema", "tilewright ir 1"}, {"verdict", module ? "fine" : "rejected"}};
+        out.update(nlohmann::ordered_json(to_json(sink, sources)));
         out["kernels"] = kernels;
         std::cout << out.dump(2) << "\n";
     } else {
@@ -68,7 +70,6 @@ int run(const Options& o) {
         if (!sink.empty()) std::cerr << render_text(sink, sources);
     }
     if (!module || sink.has_internal_errors()) return refusal_status(sink);
-    if (!found && !o.kernel.empty()) return no_such_kernel(*module, o.kernel, o.file);
     return exit_fine;
 }
 

@@ -51,7 +51,12 @@ int explain(const Options& options) {
     }
     const CodeInfo& nearest = code_info(nearest_code(options.code));
     if (options.json) {
-        const nlohmann::json answer = {{"error", "unknown code"}, {"asked", printable(options.code)}, {"nearest", to_json(nearest)}};
+        const nlohmann::ordered_json answer = {{"schema", "tilewright error 1"},
+                                               {"verdict", "error"},
+                                               {"exit_code", static_cast<int>(exit_bad_input)},
+                                               {"message", fmt::format("there is no code '{}'", printable(options.code))},
+                                               {"fix", fmt::format("the nearest is {}", nearest.id)},
+                                               {"nearest", to_json(nearest)}};
         fmt::print("{}\n", answer.dump(2));
         return exit_bad_input;
     }

@@ -1,9 +1,15 @@
 // `tilewright optimize TASK`: from what to compute to a proved, measured kernel.
 #include <fmt/format.h>
 
+#include <pthread.h>
 #include <unistd.h>
+#include <atomic>
+#include <csignal>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -35,6 +41,53 @@ std::string write_page(const OptimizeOptions& o, plan::Journal& journal, const s
     auto written = write_file_atomically(path, report::run_page(*document));
     if (!written && !o.page.empty()) complain(exit_bad_input, written.error());
     return written ? path.string() : std::string();
+}
+
+// While it lives, Ctrl-C calls `stopped` on a thread of its own and ends the program: steps are in the journal by then, so nothing is lost.
+class OnInterrupt {
+public:
+    explicit OnInterrupt(std::function<void()> stopped) {
+        sigemptyset(&set_);
+        sigaddset(&set_, SIGINT);
+        pthread_sigmask(SIG_BLOCK, &set_, &before_);
+        watch_ = std::thread([this, stopped = std::move(stopped)] {
+            const timespec moment{0, 200'000'000};
+            while (!over_) {
+                if (sigtimedwait(&set_, nullptr, &moment) != SIGINT) continue;
+                stopped();
+                std::fflush(stdout);
+                std::_Exit(130);
+            }
+        });
+    }
+    ~OnInterrupt() {
+        over_ = true;
+        watch_.join();
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    OnInterrupt(const OnInterrupt&) = delete;
+    OnInterrupt& operator=(const OnInterrupt&) = delete;
+
+private:
+    sigset_t set_{}, before_{};
+    std::atomic<bool> over_{false};
+    std::thread watch_;
+};
+
+// What a run that is stopped leaves: its best kernel, its page, and how to go on.
+void leave(const OptimizeOptions& o, const std::filesystem::path& journal_path, const std::string& run) {
+    fmt::print("\nstopped by Ctrl-C\n");
+    if (run.empty()) return;
+    auto journal = plan::Journal::open(journal_path, plan::Database::Mode::read);
+    if (journal) {
+        if (const std::string page = write_page(o, *journal, run); !page.empty()) fmt::print("the run's page is {}\n", page);
+        const auto document = journal->read(run);
+        const plan::Step* best = document ? report::best_step(*document) : nullptr;
+        if (best && !o.out.empty() && write_file_atomically(o.out, best->source)) fmt::print("the best kernel so far is in {}\n", o.out);
+        else if (best) fmt::print("`tilewright show {} --source` prints the best kernel so far\n", run);
+        else fmt::print("no kernel was accepted so far\n");
+    }
+    fmt::print("`tilewright resume {}` goes on\n", run);
 }
 
 int run(const OptimizeOptions& o) {
@@ -96,7 +149,17 @@ int optimize_task(const OptimizeOptions& o, const tasks::Task& task, const std::
         memory = std::move(*opened);
     }
     const tasks::Roofline roof = tasks::roofline(task, tasks::machine_of(task.target));
+    std::mutex guard;
+    std::string current;
+    const OnInterrupt watch([&] {
+        const std::lock_guard hold(guard);
+        leave(o, journal->path(), current);
+    });
     options.on_run = [&](const std::string& id) {
+        {
+            const std::lock_guard hold(guard);
+            current = id;
+        }
         fmt::print("run {}\n{}: {} on {}, at best {} us ({} bound); proposer {}\n", id, task.name, tasks::name_of(task.workload),
                    task.target, roof.seconds * 1e6 < 0.1 ? "under 0.1" : fmt::format("{:.1f}", roof.seconds * 1e6),
                    roof.memory_bound ? "memory" : "compute", proposer->name());

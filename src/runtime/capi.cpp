@@ -113,6 +113,17 @@ json describe_tensor(const tw::ir::Tensor& t, const tw::ir::ExprNames& names) {
     return {{"kind", "tensor"}, {"name", t.name}, {"dtype", tw::target::name(t.dtype)}, {"output", t.is_output}, {"dims", dims}};
 }
 
+// Bytes and operations of a call: what its equations ask for at least.
+json work_json(const tw::ir::Module& module, const std::string& kernel, const rt::LaunchArguments& arguments) {
+    const auto found = rt::accepted(module, kernel, arguments);
+    const auto signature = rt::find_signature(module, kernel);
+    if (!found || !signature) return nullptr;
+    const auto sizes = rt::size_values(*signature, found->sizes);
+    if (!sizes) return nullptr;
+    const rt::Work work = rt::work_of(*signature, *sizes);
+    return {{"operations", work.operations}, {"bytes", work.bytes}};
+}
+
 std::string define_text(const json& value) {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
@@ -420,11 +431,11 @@ int tw_module_choose(tw_module* module, const char* kernel, const tw_tensor* ten
             const tw::ir::Kernel& k = *variants[chosen->variant];
             launches.push_back({{"kernel", k.name}, {"arch", k.arch}, {"variant", k.variant}, {"line", k.loc.line}});
         }
-        source_text = json{
-            {"constants", picked.constants.empty() ? json::object() : json(picked.constants)},
-            {"predicted_us", picked.us ? json(*picked.us) : json()},
-            {"launches",
-             launches}}.dump();
+        const json out = {{"constants", picked.constants.empty() ? json::object() : json(picked.constants)},
+                          {"predicted_us", picked.us ? json(*picked.us) : json()},
+                          {"work", work_json(picked.module->ir(), kernel, arguments)},
+                          {"launches", launches}};
+        source_text = out.dump();
         *choice = source_text.c_str();
         return TW_OK;
     });

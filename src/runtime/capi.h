@@ -126,7 +126,8 @@ TW_API int tw_module_launch(tw_module* module, const char* kernel, const tw_tens
  * its place. For small shapes. */
 TW_API int tw_module_emulate(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
                              uint32_t scalar_count);
-/* What a launch with these arguments would take, without a GPU: {"constants", "predicted_us" (by tuned data, or null), "launches":
+/* What a launch with these arguments would take, without a GPU: {"constants", "predicted_us" (by tuned data, or null), "work": {operations,
+ * bytes}, "launches":
  * [{kernel, arch, variant, line}]}. The text belongs to the thread, until its next call. */
 TW_API int tw_module_choose(tw_module* module, const char* kernel, const tw_tensor* tensors, uint32_t tensor_count, const double* scalars,
                             uint32_t scalar_count, const char** choice);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "emulate/trial.h"
+#include "runtime/work_count.h"
 
 namespace tw::runtime {
 namespace {
@@ -72,7 +73,7 @@ private:
                 static_cast<double>(std::max<std::int64_t>(hi > lo ? hi - lo : hi, 0)) * (loops.empty() ? 1 : loops.back().trips);
             set(t->id, std::max<std::int64_t>(hi - 1, 0));
             steps += trips;
-            if (t->name != "over") operations += trips;  // the fold; "over" is work_of()'s index space
+            operations += trips;  // the fold
             loops.push_back({t->id, trips});
         } else if (t->kind == TermKind::apply && t->name != "select") {
             operations += loops.empty() ? 1 : loops.back().trips;
@@ -166,19 +167,9 @@ Work work_of(const Signature& s, const std::vector<std::int64_t>& sizes) {
         for (const ir::Expr& e : t.dims) bytes *= static_cast<double>(known_value(e, sizes).value_or(0));
         w.bytes += bytes;
     }
+    WorkCounter counter(sizes);
     for (const ir::Equation& e : s.computes.equations) {
-        double elements = 1;
-        for (const ir::Expr& x : e.output_extents) elements *= static_cast<double>(known_value(x, sizes).value_or(0));
-        // What a row or a matrix shares is computed once by a sensible kernel: the elements of dimensions that a sum does not
-        // depend on do not multiply it. Counter hoists only inner variables, so count the whole index space at once.
-        ir::Equation whole = e;
-        whole.output_vars.clear();
-        whole.output_extents.clear();
-        ir::Term body = e.value;
-        for (std::size_t d = e.output_vars.size(); d-- > 0;)
-            body = ir::reduce_term("over", e.output_vars[d], ir::Expr(0), e.output_extents[d], body);
-        whole.value = body;
-        w.operations += Counter(whole, sizes).operations;
+        if (!counter.add(e)) w.operations += Counter(e, sizes).operations;  // too large to compare its parts
         std::function<void(const Term&)> look = [&](const Term& t) {
             if (t->kind == TermKind::reduce && t->name == "sum") {
                 const Term product = without_casts(t->args[0]);
@@ -194,6 +185,7 @@ Work work_of(const Signature& s, const std::vector<std::int64_t>& sizes) {
         };
         look(e.value);
     }
+    w.operations += counter.operations();
     return w;
 }
 

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -84,3 +85,21 @@ def test_zsh_and_the_manual_page():
     if shutil.which("zsh"):
         assert subprocess.run(["zsh", "-n"], input=zsh, text=True, capture_output=True).returncode == 0
     assert page.startswith(".TH TILEWRIGHT 1") and ".SS check" in page and "\\-\\-audit" in page
+
+
+def test_ctrl_c_leaves_the_best_kernel_and_says_how_to_go_on(tmp_path):
+    out = tmp_path / "best.py"
+    environment = {**os.environ, "TILEWRIGHT_STATE": str(tmp_path)}
+    running = subprocess.Popen([PROGRAM, "optimize", "tasks/gelu.toml", "--no-gpu", "-o", str(out)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=SOURCE, env=environment)
+    said = ""
+    for line in running.stdout:
+        said += line
+        if line.lstrip().startswith("1"):  # the second step is over: the first was accepted
+            running.send_signal(signal.SIGINT)
+            break
+    said += running.stdout.read()
+    status = running.wait(timeout=60)
+    if status == 0:
+        pytest.skip("the run was over before it could be stopped")
+    assert status == 130 and "tilewright resume" in said and "the best kernel so far is in" in said, said
+    assert "@tw.kernel" in out.read_text()

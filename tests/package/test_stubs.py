@@ -37,7 +37,7 @@ def test_a_kernel_file_imports_in_plain_python(file):
 
 
 def test_pyright_finds_no_error():
-    pyright = shutil.which("pyright")
+    pyright = shutil.which("pyright", path=os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", ""))
     if not pyright:
         pytest.skip("pyright is not installed")
     done = subprocess.run([pyright], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
