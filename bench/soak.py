@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Soak: many candidates (good, wrong, crashing, hanging, malicious) through one run, and what is left afterwards.
+"""Soak: many candidates (good, wrong, crashing, hanging, malicious) through one journal, and what is left afterwards.
 
     python3 bench/soak.py build/bin/tilewright --candidates 1000 --json bench/results/soak.json
 
-One `tilewright optimize` with a command proposer that answers by the number of the step: honest kernels of many forms, every cheat of tests/plan/cheats.py, and programs that crash, hang, fork or eat the
+`tilewright optimize` with a command proposer, run after run (a run ends when every technique has been tried) until there were so many candidates; the proposer answers by the number of the step: honest kernels of many forms, every cheat of tests/plan/cheats.py, and programs that crash, hang, fork or eat the
 memory. Looked at every second: memory, processes and open files of the run, and the GPU's memory where there is one. Fails when the journal lacks a step, when anything grows without end, when a process or a folder is left,
 or when a cheat was accepted.
 """
@@ -29,10 +29,10 @@ PROPOSER = '''import json, os, signal, sys, time
 sys.path.insert(0, {cheats!r})
 import cheats
 request = json.load(sys.stdin)
-n = request["step"]
+n = request["step"] + int(os.environ["SOAK_OFFSET"])
 kernels = [c for c in cheats.KERNELS if c.task == "dbl"]
 what = n % 10
-if n == 0 or what in (0, 3, 7):                       # honest, in another form each time
+if request["step"] == 0 or what in (0, 3, 7):                       # honest, in another form each time
     width = [32, 64, 128, 256, 512][n // 10 % 5]
     text = cheats.HONEST.replace("128)) * 128", f"{{width}})) * {{width}}").replace("i + 128", f"i + {{width}}").replace("threads=128", f"threads={{max(32, width // [1, 2, 4][n // 50 % 3])}}")
     print(json.dumps({{"source": text + f"# step {{n}}\\n", "note": "honest"}}))
@@ -93,6 +93,16 @@ def watch(process, samples, over):
             samples.append({"seconds": time.monotonic(), "megabytes": own[0], "files": own[1], "processes": len(processes_below(process.pid))})
 
 
+def steps_in(journal):
+    database = sqlite3.connect(journal)
+    try:
+        return database.execute("SELECT count(*) FROM steps").fetchone()[0]
+    except sqlite3.Error:
+        return 0
+    finally:
+        database.close()
+
+
 def grows(samples, key):
     """The median of the last fifth over that of the second fifth, once it has warmed up."""
     values = [s[key] for s in samples]
@@ -116,28 +126,35 @@ def main():
     (folder / "task.toml").write_text(cheats.TASKS["dbl"])
     (folder / "proposer.py").write_text(PROPOSER.format(cheats=str(ROOT / "tests" / "plan")))
     (folder / "tmp").mkdir()
-    words = [o.program, "optimize", str(folder / "task.toml"), "--proposer", f"command:{sys.executable} {folder / 'proposer.py'}", "--steps", str(o.candidates), "--plateau", "1000000", "--repairs", "0", "--stop-at", "1000",
+    words = [o.program, "optimize", str(folder / "task.toml"), "--proposer", f"command:{sys.executable} {folder / 'proposer.py'}", "--plateau", "1000000", "--repairs", "20", "--stop-at", "1000",
              "--journal", str(folder / "journal.db"), "--memory", str(folder / "memory.db")]
     if o.no_gpu:
         words.append("--no-gpu")
-    if o.seconds:
-        words += ["--seconds", str(o.seconds)]
     gpu_before = gpu_megabytes()
-    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "TILEWRIGHT_STATE": str(folder / "state"), "OPENAI_API_KEY": "sk-soak-secret", "TILEWRIGHT_COMMAND_SECONDS": "4"}
-    began = time.monotonic()
-    process = subprocess.Popen(words, stdout=open(folder / "out", "w"), stderr=subprocess.STDOUT, env=environment)
-    samples, over = [], threading.Event()
-    watcher = threading.Thread(target=watch, args=(process, samples, over))
-    watcher.start()
-    try:
-        status = process.wait()
-    finally:  # an interrupted soak leaves nothing either
-        process.kill()
-        over.set()
-        watcher.join()
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "TILEWRIGHT_STATE": str(folder / "state"), "OPENAI_API_KEY": "sk-soak-secret", "TILEWRIGHT_COMMAND_SECONDS": "4", "TILEWRIGHT_PASS": "SOAK_OFFSET"}
+    began, runs, done, statuses = time.monotonic(), [], 0, set()
+    while done < o.candidates and (not o.seconds or time.monotonic() - began < o.seconds):
+        limits = ["--steps", str(o.candidates - done)]
+        if o.seconds:
+            limits += ["--seconds", str(max(1.0, o.seconds - (time.monotonic() - began)))]
+        process = subprocess.Popen(words + limits, stdout=open(folder / "out", "a"), stderr=subprocess.STDOUT, env={**environment, "SOAK_OFFSET": str(done)})
+        samples, over = [], threading.Event()
+        watcher = threading.Thread(target=watch, args=(process, samples, over))
+        watcher.start()
+        try:
+            statuses.add(process.wait())
+        finally:  # an interrupted soak leaves nothing either
+            process.kill()
+            over.set()
+            watcher.join()
+        runs.append(samples)
+        before, done = done, steps_in(folder / "journal.db")
+        if done == before:
+            break
     time.sleep(2)
     database = sqlite3.connect(folder / "journal.db")
-    steps = database.execute("SELECT number, outcome, failure_class, message, source FROM steps ORDER BY number").fetchall()
+    steps = database.execute("SELECT number, outcome, failure_class, message, source FROM steps ORDER BY run, number").fetchall()
+    counts = database.execute("SELECT run, count(*), max(number) FROM steps GROUP BY run").fetchall()
     outcomes, classes = {}, {}
     for _, outcome, failure, _, _ in steps:
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
@@ -149,9 +166,9 @@ def main():
     folders = [p.name for p in (folder / "tmp").iterdir()]
     gpu_after = gpu_megabytes()
     problems = []
-    if status not in (0, 1):
-        problems.append(f"the run ended with status {status}")
-    if [s[0] for s in steps] != list(range(len(steps))):
+    if not statuses <= {0, 1}:
+        problems.append(f"runs ended with status {sorted(statuses)}: " + open(folder / "out").read()[-500:])
+    if any(count != last + 1 for _, count, last in counts):
         problems.append("the journal lacks a step")
     if not o.seconds and len(steps) != o.candidates:
         problems.append(f"{len(steps)} steps of {o.candidates}: " + open(folder / "out").read()[-500:])
@@ -163,14 +180,16 @@ def main():
         problems.append(f"folders are left: {folders}")
     if gpu_before is not None and gpu_after is not None and gpu_after > gpu_before + 64:
         problems.append(f"the GPU has {gpu_before} MB in use before and {gpu_after} MB after")
+    growth = {key: round(max(grows(r, key) for r in runs), 3) for key in ("megabytes", "files", "processes")}
     for key, most in (("megabytes", 1.5), ("files", 1.5)):
-        if grows(samples, key) > most:
-            problems.append(f"{key} grow: {grows(samples, key):.2f} times over the run")
+        if growth[key] > most:
+            problems.append(f"{key} grow: {growth[key]:.2f} times over a run")
+    samples = [s for r in runs for s in r]
     if "sk-soak-secret" in open(folder / "out").read() or any(b"sk-soak-secret" in p.read_bytes() for p in folder.rglob("*") if p.is_file()):
         problems.append("the key was written somewhere")
-    result = {"kind": "tilewright soak", "candidates": len(steps), "outcomes": outcomes, "failure_classes": classes, "seconds": round(time.monotonic() - began, 1), "gpu": not o.no_gpu and gpu_before is not None,
+    result = {"kind": "tilewright soak", "candidates": len(steps), "runs": len(runs), "outcomes": outcomes, "failure_classes": classes, "seconds": round(time.monotonic() - began, 1), "gpu": not o.no_gpu and gpu_before is not None,
               "largest_megabytes": round(max((s["megabytes"] for s in samples), default=0)), "largest_files": max((s["files"] for s in samples), default=0), "most_processes": max((s["processes"] for s in samples), default=0),
-              "growth": {key: round(grows(samples, key), 3) for key in ("megabytes", "files", "processes")}, "gpu_megabytes": [gpu_before, gpu_after], "problems": problems}
+              "growth": growth, "gpu_megabytes": [gpu_before, gpu_after], "problems": problems}
     print(json.dumps(result, indent=1))
     if o.json:
         pathlib.Path(o.json).write_text(json.dumps(result, indent=1) + "\n")
