@@ -229,15 +229,15 @@ private:
         multiply(taps.accumulator());
         w_.close();
         taps.close();
-        const Met met = meets(v_.window, w_.index_of(n_), names);
-        std::string x = fmt::format("{}[{}, {}, c, {}]", b_.name, name_[0], name_[1], met.position);
-        if (!met.inside.empty()) x = fmt::format("where({}, {}, 0)", met.inside, x);
         const std::string o = w_.index_of(m_);
-        const std::string kernel = fmt::format("{}[{}, {}, {}{}]", a_.name, name_[1], a_.turned ? "c" : o, a_.turned ? o : "c", tap);
-        std::string equation = fmt::format("sum(c in 0:{}, {})", depth_, term(x, kernel));
-        for (std::size_t d = names.size(); d-- > 0;)
-            if (v_.window.kernel[d] > 1) equation = fmt::format("sum({} in 0:{}, {})", names[d], v_.window.kernel[d], equation);
-        w_.anchor_equation = equation;
+        w_.anchor_equation = over_taps(v_.window, "sum", [&](const std::vector<std::string>& t) {
+            const Met met = meets(v_.window, w_.index_of(n_), t);
+            std::string x = fmt::format("{}[{}, {}, c, {}]", b_.name, name_[0], name_[1], met.position), at;
+            if (!met.inside.empty()) x = fmt::format("where({}, {}, 0)", met.inside, x);
+            for (const std::string& one : t) at += ", " + one;
+            const std::string kernel = fmt::format("{}[{}, {}, {}{}]", a_.name, name_[1], a_.turned ? "c" : o, a_.turned ? o : "c", at);
+            return fmt::format("sum(c in 0:{}, {})", depth_, term(x, kernel));
+        });
     }
 
     Writer& w_;
