@@ -33,20 +33,37 @@ std::vector<std::string> coordinates(const std::string& s, const Shape& extents)
     return out;
 }
 
+namespace {
+
+bool turned(const Window& w, std::size_t d) { return w.transposed && w.stride[d] == 1 && !one_by_one(w); }
+// Of the ordinary window that a turned one is.
+std::int64_t padding_of(const Window& w, std::size_t d) {
+    return turned(w, d) ? w.dilation[d] * (w.kernel[d] - 1) - w.padding[d] : w.padding[d];
+}
+
+}  // namespace
+
+std::vector<std::string> weight_taps(const Window& w, const std::vector<std::string>& taps) {
+    std::vector<std::string> out = taps;
+    for (std::size_t d = 0; d < taps.size(); ++d)
+        if (turned(w, d) && w.kernel[d] > 1) out[d] = fmt::format("{} - {}", w.kernel[d] - 1, taps[d]);
+    return out;
+}
+
 Met meets(const Window& w, const std::string& s, const std::vector<std::string>& taps) {
     const auto o = coordinates(s, w.out);
     Met met;
     for (std::size_t d = 0; d < w.in.size(); ++d) {
         std::vector<std::string> conditions;
         std::string h;
-        if (w.transposed) {
+        if (w.transposed && !turned(w, d)) {
             h = fmt::format("({} - {})", shifted(o[d], w.padding[d]), times(taps[d], w.dilation[d]));
             if (w.stride[d] > 1) {
                 conditions.push_back(fmt::format("{} % {} == 0", h, w.stride[d]));
                 h = fmt::format("({} // {})", h, w.stride[d]);
             }
         } else {
-            h = fmt::format("({} + {})", times(o[d], w.stride[d]), shifted(times(taps[d], w.dilation[d]), -w.padding[d]));
+            h = fmt::format("({} + {})", times(o[d], w.stride[d]), shifted(times(taps[d], w.dilation[d]), -padding_of(w, d)));
         }
         if (!single(w, d)) conditions.push_back(h + " >= 0");
         if (!single(w, d)) conditions.push_back(fmt::format("{} < {}", h, w.in[d]));
@@ -57,10 +74,10 @@ Met meets(const Window& w, const std::string& s, const std::vector<std::string>&
 }
 
 bool one_by_one(const Window& w) {
-    if (!w.transposed || w.taps() > 64) return false;
-    for (const std::int64_t s : w.stride)
-        if (s > 1) return true;
-    return false;
+    if (!w.transposed) return false;
+    bool strided = false;
+    for (const std::int64_t s : w.stride) strided = strided || s > 1;
+    return w.taps() <= (strided ? 64 : 32);
 }
 
 std::string over_taps(const Window& w, const std::string& fold, const std::function<std::string(const std::vector<std::string>&)>& term) {
@@ -114,7 +131,7 @@ void Taps::open() {
     for (std::size_t d = 0; d < window_.kernel.size(); ++d) {
         const std::string h = fmt::format("h{}", d);
         std::vector<std::string> conditions;
-        if (window_.transposed) {
+        if (window_.transposed && !turned(window_, d)) {
             w_.line(fmt::format("{} = o{} + ({} - {})", h, d, window_.padding[d], times(taps[d], window_.dilation[d])));
             if (window_.stride[d] > 1) {
                 w_.line(fmt::format("e{} = {}", d, h));
@@ -123,7 +140,7 @@ void Taps::open() {
             }
         } else {
             w_.line(fmt::format("{} = {} + ({} - {})", h, times(fmt::format("o{}", d), window_.stride[d]),
-                                times(taps[d], window_.dilation[d]), window_.padding[d]));
+                                times(taps[d], window_.dilation[d]), padding_of(window_, d)));
         }
         if (!single(window_, d)) conditions.push_back(fmt::format("({} >= 0)", h));
         if (!single(window_, d)) conditions.push_back(fmt::format("({} < {})", h, window_.in[d]));
@@ -209,7 +226,7 @@ void write_window(Writer& w) {
     const std::string kernel = dot ? w.operand(arguments[1]) : "";
     const auto subscript_of = [&](const std::vector<std::string>& outer, const std::vector<std::string>& t) {
         std::string tap;
-        for (const std::string& one : t) tap += ", " + one;
+        for (const std::string& one : weight_taps(v.window, t)) tap += ", " + one;
         return v.window.transposed ? fmt::format("{}, {}, {}{}", outer[1], channel, outer[2], tap)
                                    : fmt::format("{}, {}, {}{}", outer[1], outer[2], channel, tap);
     };
