@@ -17,5 +17,18 @@ from ._module import Kernel, Module, UnprovedKernelWarning, load, loads
 globals().update(DTYPES)
 globals().update(OTHERS)
 
-__all__ = ["Kernel", "Module", "Tensor", "TilewrightError", "UnprovedKernelWarning", "inline", "kernel", "library_path", "load", "loads", "parameters", "program",
+
+def optimize(module, example_inputs, strict=False, tf32="conv"):
+    """A PyTorch module on generated kernels (tilewright.compiled)."""
+    from .compiled import optimize as of_module
+    return of_module(module, example_inputs, strict, tf32)
+
+
+def register_backend():
+    """After this, torch.compile(model, backend="tilewright") works."""
+    from .compiled import register
+    register()
+
+
+__all__ = ["Kernel", "Module", "Tensor", "TilewrightError", "UnprovedKernelWarning", "inline", "kernel", "library_path", "load", "loads", "optimize", "parameters", "program", "register_backend",
            "sizes", "version", *DTYPES]

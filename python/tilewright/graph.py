@@ -451,8 +451,6 @@ def from_fx(gm, placeholders, name="graph"):
             if missing:
                 g.values[n.name] = n.name
                 continue
-            if opname == "mean" and False:
-                pass
             g.values[n.name] = write(g, n, [value(v) for v in n.args], {k: value(v) for k, v in n.kwargs.items()})
     if missing:
         raise Unsupported("not supported: " + ", ".join(sorted(set(missing))), sorted(set(missing)))
@@ -464,6 +462,11 @@ def _drop_unused(gm):
     for n in reversed(list(gm.graph.nodes)):
         if n.op == "call_function" and not n.users and "tilewright" not in n.meta:
             gm.graph.erase_node(n)
+
+
+def parameter_name(name):
+    """What a module's parameter or buffer is called in its graph."""
+    return "p_" + name.replace(".", "_")
 
 
 def trace(module, inputs, name="graph", fake_mode=None):
@@ -493,7 +496,7 @@ def trace(module, inputs, name="graph", fake_mode=None):
     tensors = [i for i, v in enumerate(inputs) if isinstance(v, torch.Tensor)]
     if len(tensors) != len(inputs):
         raise Unsupported("inputs that are no tensors", ["inputs"])
-    placeholders = [("parameters", f"p_{n}".replace(".", "_")) for n in names] + [("inputs", f"x{i}") for i in range(len(inputs))]
+    placeholders = [("parameters", parameter_name(n)) for n in names] + [("inputs", f"x{i}") for i in range(len(inputs))]
     graph, notes = from_fx(gm, placeholders, name)
     used = {v for node in graph["nodes"] for v in node["inputs"] if isinstance(v, str)} | set(graph["outputs"])
     graph["parameters"] = [p for p in graph["parameters"] if p["name"] in used]

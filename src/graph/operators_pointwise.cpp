@@ -80,8 +80,12 @@ void add_activations(Operators& t) {
     };
     t["clamp"] = [](Call& c) {
         int x = c.real(0);
-        if (c.node.attributes.contains("min")) x = c.b.call("max", x, c.number("min", 0));
-        if (c.node.attributes.contains("max")) x = c.b.call("min", x, c.number("max", 0));
+        // As choices: sums over them are proved where those over maxima of products are not. (NaN becomes the bound either way.)
+        for (const char* key : {"min", "max"}) {
+            if (!c.node.attributes.contains(key)) continue;
+            const int bound = c.b.number(c.number(key, 0));
+            x = c.b.where(c.b.call(key[1] == 'i' ? "gt" : "lt", x, bound), x, bound);
+        }
         return x;
     };
 }

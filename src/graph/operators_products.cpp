@@ -102,6 +102,15 @@ int linear(Call& c) {
     return b.shape(x).size() == 1 ? b.drop(z, {0}) : z;
 }
 
+// Dimensions of one position and one tap are none.
+void drop_single(Window& w) {
+    for (std::size_t d = w.in.size(); d-- > 0 && w.in.size() > 1;) {
+        if (w.in[d] != 1 || w.out[d] != 1 || w.kernel[d] != 1) continue;
+        for (Shape* s : {&w.in, &w.out, &w.kernel, &w.stride, &w.padding, &w.dilation})
+            s->erase(s->begin() + static_cast<std::ptrdiff_t>(d));
+    }
+}
+
 // Reads stride, padding, dilation and works out the positions; false: noted.
 bool read_window(Call& c, Window& w, std::size_t dims, bool pooling) {
     w.stride = c.integers("stride", dims, 1);
@@ -192,10 +201,12 @@ int pool(Call& c, const char* fn) {
     if (average && (c.flag("ceil_mode", false) || (padded && !c.flag("count_include_pad", true))))
         return c.fail("averages with ceil_mode, or that leave padding out of the count, are not supported");
     const std::int64_t outer = count_of(but_last(s, dims)), taps = w.taps();
+    const Shape positions = w.out;
+    drop_single(w);
     p.in = {b.reshape(x, {outer, count_of(w.in)})};
     p.shape = {outer, count_of(w.out)};
     Shape result = but_last(s, dims);
-    result.insert(result.end(), w.out.begin(), w.out.end());
+    result.insert(result.end(), positions.begin(), positions.end());
     int y = b.add(std::move(p));
     if (average) y = b.call("div", y, static_cast<double>(taps));
     return b.reshape(y, result);

@@ -83,8 +83,9 @@ private:
             bool plain = true;
             for (const int id : g_.members) plain = plain && (id == g_.anchor || w_.prim(id).kind == Kind::reshape);
             if (!plain) return w_.fail("a long sum for few results", g_.anchor);
-            steps_ = std::max<std::int64_t>(64, steps * tiles / 528);
-            parts_ = (steps + steps_ - 1) / steps_;
+            // Equal parts of the sum: a few for each multiprocessor.
+            for (parts_ = std::max<std::int64_t>(1, 528 / tiles); steps % parts_ != 0;) --parts_;
+            steps_ = steps / parts_;
         }
     }
 
@@ -198,8 +199,12 @@ private:
         const std::string before = batch_ ? index_[0] + ", " : "", left = batch_ ? name_[0] + ", " : "";
         w_.line("acc = " + zeros());
         const std::int64_t steps = (depth_ + bk_ - 1) / bk_;
-        if (parts_ > 1) w_.open(fmt::format("for k in tw.range(part * {0}, tw.min(part * {0} + {0}, {1})):", steps_, steps));
-        else w_.open(fmt::format("for k in tw.range({}):", steps));
+        if (parts_ > 1) {
+            w_.open(fmt::format("for c in tw.range({}):", steps_));
+            w_.line(fmt::format("k = part * {} + c", steps_));
+        } else {
+            w_.open(fmt::format("for k in tw.range({}):", steps));
+        }
         const auto load = [&](const char* var, const Side& s, const char* block, std::int64_t rows) {
             const std::string row = slice(block, rows), k = slice("k", bk_);
             w_.line(fmt::format("{} = tw.load({}[{}{}, {}], fill=0.0)", var, s.name, before, s.turned ? k : row, s.turned ? row : k));
@@ -220,7 +225,7 @@ private:
         taps.open();
         const auto names = taps.tap_names();
         std::string tap;
-        for (const std::string& t : names) tap += ", " + t;
+        for (const std::string& t : weight_taps(v_.window, names)) tap += ", " + t;
         w_.open(fmt::format("for c in tw.range({}):", (depth_ + bk_ - 1) / bk_));
         w_.line(fmt::format("b = tw.load({}[{}, {}, {}, at], fill=0.0)", b_.name, index_[0], index_[1], slice("c", bk_)));
         if (taps.masked()) w_.line("b = tw.where(inside[None, :], b, 0.0)");
@@ -229,15 +234,15 @@ private:
         multiply(taps.accumulator());
         w_.close();
         taps.close();
-        const Met met = meets(v_.window, w_.index_of(n_), names);
-        std::string x = fmt::format("{}[{}, {}, c, {}]", b_.name, name_[0], name_[1], met.position);
-        if (!met.inside.empty()) x = fmt::format("where({}, {}, 0)", met.inside, x);
         const std::string o = w_.index_of(m_);
-        const std::string kernel = fmt::format("{}[{}, {}, {}{}]", a_.name, name_[1], a_.turned ? "c" : o, a_.turned ? o : "c", tap);
-        std::string equation = fmt::format("sum(c in 0:{}, {})", depth_, term(x, kernel));
-        for (std::size_t d = names.size(); d-- > 0;)
-            if (v_.window.kernel[d] > 1) equation = fmt::format("sum({} in 0:{}, {})", names[d], v_.window.kernel[d], equation);
-        w_.anchor_equation = equation;
+        w_.anchor_equation = over_taps(v_.window, "sum", [&](const std::vector<std::string>& t) {
+            const Met met = meets(v_.window, w_.index_of(n_), t);
+            std::string x = fmt::format("{}[{}, {}, c, {}]", b_.name, name_[0], name_[1], met.position), at;
+            if (!met.inside.empty()) x = fmt::format("where({}, {}, 0)", met.inside, x);
+            for (const std::string& one : weight_taps(v_.window, t)) at += ", " + one;
+            const std::string kernel = fmt::format("{}[{}, {}, {}{}]", a_.name, name_[1], a_.turned ? "c" : o, a_.turned ? o : "c", at);
+            return fmt::format("sum(c in 0:{}, {})", depth_, term(x, kernel));
+        });
     }
 
     Writer& w_;

@@ -33,20 +33,37 @@ std::vector<std::string> coordinates(const std::string& s, const Shape& extents)
     return out;
 }
 
+namespace {
+
+bool turned(const Window& w, std::size_t d) { return w.transposed && w.stride[d] == 1 && !one_by_one(w); }
+// Of the ordinary window that a turned one is.
+std::int64_t padding_of(const Window& w, std::size_t d) {
+    return turned(w, d) ? w.dilation[d] * (w.kernel[d] - 1) - w.padding[d] : w.padding[d];
+}
+
+}  // namespace
+
+std::vector<std::string> weight_taps(const Window& w, const std::vector<std::string>& taps) {
+    std::vector<std::string> out = taps;
+    for (std::size_t d = 0; d < taps.size(); ++d)
+        if (turned(w, d) && w.kernel[d] > 1) out[d] = fmt::format("{} - {}", w.kernel[d] - 1, taps[d]);
+    return out;
+}
+
 Met meets(const Window& w, const std::string& s, const std::vector<std::string>& taps) {
     const auto o = coordinates(s, w.out);
     Met met;
     for (std::size_t d = 0; d < w.in.size(); ++d) {
         std::vector<std::string> conditions;
         std::string h;
-        if (w.transposed) {
+        if (w.transposed && !turned(w, d)) {
             h = fmt::format("({} - {})", shifted(o[d], w.padding[d]), times(taps[d], w.dilation[d]));
             if (w.stride[d] > 1) {
                 conditions.push_back(fmt::format("{} % {} == 0", h, w.stride[d]));
                 h = fmt::format("({} // {})", h, w.stride[d]);
             }
         } else {
-            h = fmt::format("({} + {})", times(o[d], w.stride[d]), shifted(times(taps[d], w.dilation[d]), -w.padding[d]));
+            h = fmt::format("({} + {})", times(o[d], w.stride[d]), shifted(times(taps[d], w.dilation[d]), -padding_of(w, d)));
         }
         if (!single(w, d)) conditions.push_back(h + " >= 0");
         if (!single(w, d)) conditions.push_back(fmt::format("{} < {}", h, w.in[d]));
@@ -54,6 +71,34 @@ Met meets(const Window& w, const std::string& s, const std::vector<std::string>&
         met.position = d == 0 ? h : fmt::format("({} * {} + {})", met.position, w.in[d], h);
     }
     return met;
+}
+
+bool one_by_one(const Window& w) {
+    if (!w.transposed) return false;
+    bool strided = false;
+    for (const std::int64_t s : w.stride) strided = strided || s > 1;
+    return w.taps() <= (strided ? 64 : 32);
+}
+
+std::string over_taps(const Window& w, const std::string& fold, const std::function<std::string(const std::vector<std::string>&)>& term) {
+    std::vector<std::string> names;
+    for (std::size_t d = 0; d < w.kernel.size(); ++d) names.push_back(w.kernel[d] == 1 ? "0" : fmt::format("p{}", d));
+    if (!one_by_one(w)) {
+        std::string text = term(names);
+        for (std::size_t d = names.size(); d-- > 0;)
+            if (w.kernel[d] > 1) text = fmt::format("{}({} in 0:{}, {})", fold, names[d], w.kernel[d], text);
+        return text;
+    }
+    std::string text;
+    for (std::int64_t t = 0; t < w.taps(); ++t) {
+        std::int64_t rest = t;
+        for (std::size_t d = names.size(); d-- > 0;) {
+            names[d] = std::to_string(rest % w.kernel[d]);
+            rest /= w.kernel[d];
+        }
+        text += (t ? " + " : "(") + term(names);
+    }
+    return text + ")";
 }
 
 Taps::Taps(Writer& writer, const Window& window, std::string shape, std::string identity, std::string combine)
@@ -77,7 +122,7 @@ void Taps::open() {
     const auto taps = tap_names();
     for (std::size_t d = 0; d < window_.kernel.size(); ++d) {
         if (window_.kernel[d] == 1) continue;
-        w_.open(fmt::format("for p{} in tw.range({}):", d, window_.kernel[d]));
+        w_.open(fmt::format("for p{} in tw.{}({}):", d, one_by_one(window_) ? "unroll" : "range", window_.kernel[d]));
         names_.push_back(fmt::format("acc{}", d));
         w_.line(fmt::format("{} = {}", names_.back(), identity_));
         ++loops_;
@@ -86,7 +131,7 @@ void Taps::open() {
     for (std::size_t d = 0; d < window_.kernel.size(); ++d) {
         const std::string h = fmt::format("h{}", d);
         std::vector<std::string> conditions;
-        if (window_.transposed) {
+        if (window_.transposed && !turned(window_, d)) {
             w_.line(fmt::format("{} = o{} + ({} - {})", h, d, window_.padding[d], times(taps[d], window_.dilation[d])));
             if (window_.stride[d] > 1) {
                 w_.line(fmt::format("e{} = {}", d, h));
@@ -95,7 +140,7 @@ void Taps::open() {
             }
         } else {
             w_.line(fmt::format("{} = {} + ({} - {})", h, times(fmt::format("o{}", d), window_.stride[d]),
-                                times(taps[d], window_.dilation[d]), window_.padding[d]));
+                                times(taps[d], window_.dilation[d]), padding_of(window_, d)));
         }
         if (!single(window_, d)) conditions.push_back(fmt::format("({} >= 0)", h));
         if (!single(window_, d)) conditions.push_back(fmt::format("({} < {})", h, window_.in[d]));
@@ -166,10 +211,7 @@ void write_window(Writer& w) {
     Taps taps(w, v.window, "", fmt::format("tw.full(f32, ({},), {})", tile, start), largest ? "tw.maximum({0}, {1})" : "{0} + {1}");
     taps.positions(fmt::format("tw.arange({}) + j * {}", tile, tile));
     const auto names = taps.tap_names();
-    const Met met = meets(v.window, w.index_of(atom), names);
     taps.open();
-    std::string element, equation;
-    const std::string rest = dot ? "c, " : "";
     const std::string before = dot ? fmt::format("{}, {}, ", index[0], index[1]) : index[0] + ", ";
     const std::string left = dot ? fmt::format("{}, {}, ", name[0], name[1]) : name[0] + ", ";
     const std::int64_t channels = dot ? w.prim(v.in[0]).shape[2] : 1;
@@ -181,32 +223,34 @@ void write_window(Writer& w) {
     const std::string channel = channels > 1 ? "c" : "0";
     w.line(fmt::format("x = tw.load({}[{}{}at], fill=0.0){}", x, before, dot ? channel + ", " : "", to_f32));
     if (taps.masked()) w.line(fmt::format("x = tw.where(inside, x, {})", start));
-    std::string value = to_f32.empty() ? fmt::format("{}[{}{}{}]", x, left, dot ? channel + ", " : "", met.position)
-                                       : fmt::format("f32({}[{}{}{}])", x, left, dot ? channel + ", " : "", met.position);
-    if (!met.inside.empty()) value = fmt::format("where({}, {}, {})", met.inside, value, largest ? "(-inf)" : "0");
+    const std::string kernel = dot ? w.operand(arguments[1]) : "";
+    const auto subscript_of = [&](const std::vector<std::string>& outer, const std::vector<std::string>& t) {
+        std::string tap;
+        for (const std::string& one : weight_taps(v.window, t)) tap += ", " + one;
+        return v.window.transposed ? fmt::format("{}, {}, {}{}", outer[1], channel, outer[2], tap)
+                                   : fmt::format("{}, {}, {}{}", outer[1], outer[2], channel, tap);
+    };
     if (dot) {
-        const std::string k = w.operand(arguments[1]);
-        std::string tap, tap_name;
-        for (const std::string& t : names) tap += ", " + t;
-        const std::string at = v.window.transposed ? fmt::format("{}, {}, {}{}", index[1], channel, index[2], tap)
-                                                   : fmt::format("{}, {}, {}{}", index[1], index[2], channel, tap);
-        const std::string in = v.window.transposed ? fmt::format("{}, {}, {}{}", name[1], channel, name[2], tap)
-                                                   : fmt::format("{}, {}, {}{}", name[1], name[2], channel, tap);
         const char* round = v.tf32 ? ".to(tf32).to(f32)" : "";
-        w.line(fmt::format("{0} = {0} + x{2} * tw.load({1}[{3}]){2}", part, k, round, at));
-        value = v.tf32 ? fmt::format("f32(tf32({})) * f32(tf32({}[{}]))", value, k, in) : fmt::format("{} * {}[{}]", value, k, in);
+        w.line(fmt::format("{0} = {0} + x{2} * tw.load({1}[{3}]){2}", part, kernel, round, subscript_of(index, names)));
         if (channels > 1) {
             w.close();
             w.line(fmt::format("{0} = {0} + part", taps.accumulator()));
-            value = fmt::format("sum(c in 0:{}, {})", channels, value);
         }
     } else {
         w.line(fmt::format("{0} = {1}", part, largest ? fmt::format("tw.maximum({}, x)", part) : fmt::format("{} + x", part)));
     }
     taps.close();
-    for (std::size_t d = names.size(); d-- > 0;)
-        if (v.window.kernel[d] > 1) value = fmt::format("{}({} in 0:{}, {})", largest ? "max" : "sum", names[d], v.window.kernel[d], value);
-    w.anchor_equation = value;
+    w.anchor_equation = over_taps(v.window, largest ? "max" : "sum", [&](const std::vector<std::string>& t) {
+        const Met met = meets(v.window, w.index_of(atom), t);
+        std::string value = fmt::format("{}[{}{}{}]", x, left, dot ? channel + ", " : "", met.position);
+        if (!to_f32.empty()) value = fmt::format("f32({})", value);
+        if (!met.inside.empty()) value = fmt::format("where({}, {}, {})", met.inside, value, largest ? "(-inf)" : "0");
+        if (!dot) return value;
+        const std::string k = fmt::format("{}[{}]", kernel, subscript_of(name, t));
+        value = v.tf32 ? fmt::format("f32(tf32({})) * f32(tf32({}))", value, k) : fmt::format("{} * {}", value, k);
+        return channels > 1 ? fmt::format("sum(c in 0:{}, {})", channels, value) : value;
+    });
     w.set(g.anchor, {"acc", 1U, false});
     w.store(w.value(g.root));
 }

@@ -442,7 +442,8 @@ Result<KernelText> Writer::finish(bool zeroed) {
         if (!rows) dims += fmt::format(", strides=({}{})", strides, a.dims.size() == 1 ? "," : "");
         if (a.range > 0) dims += fmt::format(", range={}", a.range);
         if (a.zeroed) dims += ", zeroed=True";
-        parameters += fmt::format("{}{}: tw.Tensor({}{})", parameters.empty() ? "" : ", ", a.name, a.dtype, dims);
+        parameters +=
+            fmt::format("{}{}: tw.Tensor({}{})", parameters.empty() ? "" : ", ", a.name, a.dtype == "bool" ? "tw.bool" : a.dtype, dims);
     }
     k.text = fmt::format("@tw.kernel(target=\"{}\", threads={}, computes=\"\"\"\n{}    {} = {}\"\"\")\ndef {}({}):\n{}", target, threads,
                          lets_, left_side(), equation, name_, parameters, body_);

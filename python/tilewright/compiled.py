@@ -1,0 +1,142 @@
+"""PyTorch modules on generated kernels.
+
+    fast = tilewright.optimize(module, example_inputs)      # a callable with the module's parameters
+    torch.compile(model, backend="tilewright")              # what is not supported stays with torch, and is named
+
+`tilewright generate` makes and proves the kernels; `fast.report` says what is in which kernel and whether it is proved. Only allocation and launches
+happen in a call.
+"""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+from . import graph as _graph
+from ._library import TilewrightError
+from ._module import loads
+
+_TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64", "bool": "bool"}
+
+
+def program():
+    """TILEWRIGHT_PROGRAM, else beside the library or in PATH."""
+    from ._library import library_path
+    named = os.environ.get("TILEWRIGHT_PROGRAM")
+    if named:
+        return named
+    beside = os.path.join(os.path.dirname(os.path.dirname(library_path())), "bin", "tilewright")
+    found = beside if os.path.exists(beside) else shutil.which("tilewright")
+    if not found:
+        raise TilewrightError(2, "the program `tilewright` was not found\n  fix: put it into PATH, or set TILEWRIGHT_PROGRAM")
+    return found
+
+
+def generate(graph, strict=False, tf32="conv", folder=None):
+    """The kernels, the plan and the report of a graph (docs/graph.md)."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path, out = os.path.join(scratch, "graph.json"), folder or os.path.join(scratch, "out")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(graph, f)
+        words = [program(), "generate", path, "-o", out, "--tf32", tf32, "--jobs", str(min(8, os.cpu_count() or 1))] + (["--strict"] if strict else [])
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise TilewrightError(done.returncode, (done.stderr or done.stdout).strip())
+        return read_generated(out)
+
+
+def read_generated(folder):
+    text = {}
+    for name in ("kernels.py", "plan.json", "report.json"):
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            text[name] = f.read()
+    return text["kernels.py"], json.loads(text["plan.json"]), json.loads(text["report.json"])
+
+
+class Compiled:
+    """The launches of a plan. Call it with the inputs; parameters are given once."""
+
+    def __init__(self, source, plan, report, parameters):
+        self.source, self.plan, self.report = source, plan, report
+        self._module = loads(source, name=plan["name"] + ".py")
+        self._fixed = {}
+        for p in plan["parameters"]:
+            self._fixed[p["name"]] = parameters[p["name"]].detach().contiguous()
+        self._last = self._last_uses()
+
+    def _last_uses(self):
+        """By launch: the buffers that nothing reads after it."""
+        kept = {o["buffer"] for o in self.plan["outputs"]}
+        last = {}
+        for i, launch in enumerate(self.plan["launches"]):
+            for a in launch["arguments"]:
+                if a["buffer"].startswith("%") and a["buffer"] not in kept:
+                    last[a["buffer"]] = i
+        by_launch = {}
+        for name, i in last.items():
+            by_launch.setdefault(i, []).append(name)
+        return by_launch
+
+    def __call__(self, *inputs):
+        import torch
+        if len(inputs) != len(self.plan["inputs"]):
+            raise TilewrightError(1, f"{self.plan['name']} takes {len(self.plan['inputs'])} inputs; {len(inputs)} were given")
+        values = dict(self._fixed)
+        for about, x in zip(self.plan["inputs"], inputs):
+            if list(x.shape) != about["shape"] or x.dtype != getattr(torch, _TORCH[about["dtype"]]):
+                raise TilewrightError(1, f"{about['name']} is {tuple(x.shape)} of {x.dtype}; these kernels are for {tuple(about['shape'])} of {about['dtype']}")
+            values[about["name"]] = x.contiguous()
+        device = inputs[0].device if inputs else next(iter(self._fixed.values())).device
+        for i, launch in enumerate(self.plan["launches"]):
+            views = []
+            for a in launch["arguments"]:
+                if a["output"]:
+                    made = self.plan["buffers"][a["buffer"]]
+                    values[a["buffer"]] = torch.empty(made["shape"], dtype=getattr(torch, _TORCH[made["dtype"]]), device=device)
+                views.append(values[a["buffer"]].as_strided(a["shape"], a["strides"]))
+            self._module.kernels[launch["kernel"]](*views)
+            for name in self._last.get(i, ()):
+                del values[name]
+        out = [values[o["buffer"]] for o in self.plan["outputs"]]
+        return out[0] if len(out) == 1 else tuple(out)
+
+
+def optimize(module, example_inputs, strict=False, tf32="conv"):
+    """A callable that computes what `module` does for inputs of these shapes, on generated kernels. Raises Unsupported (with the operators' names)
+    where the module has something that graphs do not have; `strict`: also where a kernel is not proved."""
+    example = list(example_inputs) if isinstance(example_inputs, (list, tuple)) else [example_inputs]
+    graph, notes, names = _graph.trace(module, example)
+    source, plan, report = generate(graph, strict, tf32)
+    report["notes"] = notes
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    return Compiled(source, plan, report, {_graph.parameter_name(n): state[n] for n in names})
+
+
+def backend(gm, example_inputs):
+    """For torch.compile: generated kernels where the whole graph is supported, else torch's own."""
+    import logging
+    import torch
+    if any(not isinstance(v, torch.Tensor) for v in example_inputs) or any(getattr(v, "requires_grad", False) for v in example_inputs) and torch.is_grad_enabled():
+        logging.getLogger("tilewright").warning("left to torch: it needs gradients, or takes sizes that change")
+        return gm.forward
+    try:
+        graph, _, names = _graph.trace(gm, list(example_inputs))
+        source, plan, report = generate(graph)
+    except (_graph.Unsupported, TilewrightError) as error:
+        logging.getLogger("tilewright").warning("left to torch: %s", error)
+        return gm.forward
+    if not report["proved"]:
+        logging.getLogger("tilewright").warning("%s: not every kernel is proved", plan["name"])
+    state = {**dict(gm.named_parameters()), **dict(gm.named_buffers())}
+    compiled = Compiled(source, plan, report, {_graph.parameter_name(n): state[n] for n in names})
+
+    def call(*inputs):
+        out = compiled(*inputs)
+        return out if isinstance(out, tuple) else (out,)
+    return call
+
+
+def register():
+    """Makes torch.compile(..., backend="tilewright") known. Importing tilewright after torch does it."""
+    from torch._dynamo import register_backend
+    register_backend(backend, name="tilewright")
