@@ -146,18 +146,43 @@ private:
     bool fit_ = true;
 };
 
-// Trip counts for irregular loops, one for each iteration around: every pair of neighbours, beginning in every state of the rings.
-std::vector<std::int64_t> any_trips(std::int64_t period, std::int64_t distance) {
-    std::vector<std::int64_t> all;
-    const std::int64_t symbols = distance + 2;
-    for (std::int64_t state = 0; state < period; ++state) {
-        for (std::int64_t a = 0; a < symbols; ++a) {
-            for (std::int64_t b = a; b < symbols; ++b) {
-                all.push_back(a);
-                if (b != a) all.push_back(b);
+// Every word of so many letters, going round: the last letters of `result` and its first are words too.
+std::vector<std::int64_t> all_words(const std::vector<std::int64_t>& letters, std::size_t length) {
+    std::vector<std::size_t> word(length * letters.size(), 0);
+    std::vector<std::int64_t> result;
+    std::function<void(std::size_t, std::size_t)> grow = [&](std::size_t t, std::size_t p) {  // Lyndon words, in order
+        if (t > length) {
+            if (length % p == 0) {
+                for (std::size_t i = 1; i <= p; ++i) result.push_back(letters[word[i]]);
             }
+            return;
         }
-        all.push_back(1);  // the next round begins one further
+        word[t] = word[t - p];
+        grow(t + 1, p);
+        for (std::size_t j = word[t - p] + 1; j < letters.size(); ++j) word[t] = j, grow(t + 1, t);
+    };
+    grow(1, 1);
+    return result;
+}
+
+// Trip counts for irregular loops, one for each iteration around: every pair of neighbours, and every three of none, one and many,
+// beginning in every state of the rings.
+std::vector<std::int64_t> any_trips(std::int64_t period, std::int64_t distance) {
+    std::vector<std::int64_t> counts;
+    for (std::int64_t n = 0; n < distance + 2; ++n) counts.push_back(n);
+    std::vector<std::int64_t> round = all_words(counts, 2);
+    const std::vector<std::int64_t> threes = all_words({0, 1, distance + 1}, 3);
+    round.insert(round.end(), threes.begin(), threes.end());
+    std::vector<std::int64_t> all;
+    for (std::int64_t state = 0; state < period; ++state) {
+        std::rotate(round.begin(), round.begin() + 1, round.end());  // the loop around goes on by itself
+        std::vector<std::int64_t> block = round;
+        block.insert(block.end(), round.begin(), round.begin() + 2);
+        // The next round begins one further, whatever an iteration around advances beside: a multiple of the period of iterations.
+        const std::int64_t sum = std::accumulate(block.begin(), block.end(), std::int64_t{0});
+        block.push_back(((1 - sum) % period + period) % period);
+        while (static_cast<std::int64_t>(block.size()) % period != 0) block.push_back(0);
+        all.insert(all.end(), block.begin(), block.end());
     }
     return all;
 }
@@ -177,6 +202,12 @@ std::string take_irregular(const ir::Kernel& k, const Steering& steering, Cutoff
         texts.insert(ir::to_string(i.trips, names));
         period = std::max(period, loop.period), distance = std::max(distance, loop.distance);
         c.irregular.insert(loop.loop);
+        // Iterations around can be joined into one without changing what those of the inner loop do, so that neighbours speak for all: only
+        // where no iteration knows its number.
+        if (loop.by_own)
+            return "the trip count " + ir::to_string(i.trips, ir::names_of(k)) +
+                   " changes with the loop around it, and a slot or a condition follows the loop's own variable; count in a variable that "
+                   "goes on";
         std::function<bool(const Expr&)> by_instance = [&](const Expr& e) {
             return (e.kind() == ExprKind::var && !outer.count(e->id)) || std::any_of(e->args.begin(), e->args.end(), by_instance);
         };

@@ -407,6 +407,7 @@ private:
         SteeringLoop loop;
         loop.loop = &f;
         loop.reach = loop.own_reach = trip_reach_ + reach_[f.var] + end_reach_[f.var];  // start and end may lie apart
+        loop.by_own = reach_[f.var] + end_reach_[f.var] > 0;
         std::int64_t in_memory = 1;
         auto iterations = [&](const std::map<ShapeAtom, std::int64_t>& periods) {
             std::int64_t all = 1;
@@ -416,6 +417,7 @@ private:
                 if (atom.second == f.var) {
                     own = p / std::gcd(p, std::abs(f.step.as_constant().value_or(1)));
                     loop.by_inner = loop.by_inner && own == 1;
+                    loop.by_own |= own > 1;
                 } else if (const Gain g = gain(f.body, atom.second); g.touched) {
                     own = g.exact ? p / std::gcd(p, std::abs(g.net)) : std::min(p * g.slower, longest_period + 1);
                     loop.by_inner = loop.by_inner && (own == 1 || (g.in_loops && g.slower == 1));

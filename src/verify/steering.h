@@ -19,6 +19,7 @@ struct SteeringLoop {
     std::int64_t own_reach = 0;  // the same, of conditions on its own variable or trip count
     std::int64_t distance = 1;   // iterations between two that may use one place, and the reach
     std::int64_t own_part = 0;   // of the distance: what counts its own iterations
+    bool by_own = false;         // its own variable decides something, or where its iterations end
     bool by_inner = true;        // it repeats only because loops inside it advance counters
     std::int64_t cap = 2;        // a longer run is like one that is shorter by a period: trip counts up to this one decide all
 };
