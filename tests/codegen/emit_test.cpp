@@ -108,7 +108,17 @@ TEST_P(EveryKernel, CompilesWithoutSpills) {
 INSTANTIATE_TEST_SUITE_P(Kernels, EveryKernel, testing::ValuesIn(kernel_files()),
                          [](const auto& info) { return info.param.substr(0, info.param.size() - 3); });
 
-// The text of small kernels, as a person would read it. TILEWRIGHT_UPDATE_GOLDEN=1 writes it anew.
+// TILEWRIGHT_UPDATE_GOLDEN=1 writes it anew.
+void expect_golden(const std::string& name, const std::string& text) {
+    const fs::path golden = source_folder() / "tests/codegen/golden" / (name + ".cu");
+    if (std::getenv("TILEWRIGHT_UPDATE_GOLDEN")) {
+        fs::create_directories(golden.parent_path());
+        std::ofstream(golden) << text;
+    }
+    EXPECT_EQ(text, read(golden)) << name;
+}
+
+// The text of small kernels, as a person would read it.
 TEST(Golden, SmallKernels) {
     for (const char* name : {"vector_add", "transpose"}) {
         const std::string file = std::string("kernels/") + name + ".py";
@@ -119,12 +129,18 @@ TEST(Golden, SmallKernels) {
             ASSERT_TRUE(emitted);
             text += emitted->source;
         }
-        const fs::path golden = source_folder() / "tests/codegen/golden" / (std::string(name) + ".cu");
-        if (std::getenv("TILEWRIGHT_UPDATE_GOLDEN")) {
-            fs::create_directories(golden.parent_path());
-            std::ofstream(golden) << text;
-        }
-        EXPECT_EQ(text, read(golden)) << name;
+        expect_golden(name, text);
+    }
+}
+
+// The first kernel of each of these files, so that a change of the text of products, attention and norms is seen in review.
+TEST(Golden, FirstOfTheLargeKernels) {
+    for (const char* name : {"gemm_sm90", "attention_sm90", "layernorm", "grouped_gemm_sm80"}) {
+        const std::string file = std::string("kernels/") + name + ".py";
+        const ir::Module module = lowered(file, read(source_folder() / file));
+        auto emitted = emit(module.kernels.at(0), file);
+        ASSERT_TRUE(emitted) << name;
+        expect_golden(name, without_comments(emitted->source));
     }
 }
 
