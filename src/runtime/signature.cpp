@@ -28,7 +28,8 @@ std::optional<std::int64_t> known_value(const ir::Expr& e, const std::vector<std
 class Counter {
 public:
     Counter(const ir::Equation& e, const std::vector<std::int64_t>& sizes) : sizes_(sizes), values_(e.index_names.size() + 1, 0) {
-        for (std::size_t d = 0; d < e.output_vars.size(); ++d) set(e.output_vars[d], known_value(e.output_extents[d], sizes).value_or(1) - 1);
+        for (std::size_t d = 0; d < e.output_vars.size(); ++d)
+            set(e.output_vars[d], known_value(e.output_extents[d], sizes).value_or(1) - 1);
         walk(e.value, {});
     }
     double steps = 0;       // loop iterations, hoisted

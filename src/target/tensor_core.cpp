@@ -121,7 +121,8 @@ Special specials(std::span<const MatrixFactor> a, std::span<const MatrixFactor> 
     Special s;
     for (std::size_t i = 0; i < a.size(); ++i) {
         if (a[i].kind == FactorKind::Finite && b[i].kind == FactorKind::Finite) continue;
-        const bool zero = (a[i].kind == FactorKind::Finite && a[i].significand == 0) || (b[i].kind == FactorKind::Finite && b[i].significand == 0);
+        const bool zero =
+            (a[i].kind == FactorKind::Finite && a[i].significand == 0) || (b[i].kind == FactorKind::Finite && b[i].significand == 0);
         if (a[i].kind == FactorKind::Nan || b[i].kind == FactorKind::Nan || zero) s.nan = true;
         else s.infinity((a[i].significand < 0) != (b[i].significand < 0));
     }

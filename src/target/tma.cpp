@@ -112,7 +112,8 @@ Legality multicast_legal(const Arch& arch, std::uint32_t cta_mask, int cluster_b
     if (!arch.has(Feature::Cluster)) return Legality::no("multicast needs clusters, which " + std::string(arch.name) + " has not");
     if (cta_mask == 0) return Legality::no("multicast mask is empty");
     if (cta_mask >> cluster_blocks != 0)
-        return Legality::no("multicast mask " + words(cta_mask) + " names a block outside the cluster of " + std::to_string(cluster_blocks));
+        return Legality::no("multicast mask " + words(cta_mask) + " names a block outside the cluster of " +
+                            std::to_string(cluster_blocks));
     return Legality::yes();
 }
 

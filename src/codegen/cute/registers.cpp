@@ -18,7 +18,6 @@ std::vector<int> extents_of(const std::vector<ir::DistDigit>& digits) {
     return out;
 }
 
-
 std::string bare(const std::string& text) {
     if (text.size() < 2 || text.front() != '(' || text.back() != ')') return text;
     int depth = 0;
@@ -243,8 +242,7 @@ void Printer::reduce(const ir::Reduce& op) {
     const DType type = dtype(op.dst);
     std::string functor = ir::name_of(op.op);
     functor[0] = static_cast<char>(functor[0] - 'a' + 'A');
-    if (type != DType::F32 && type != DType::I32)
-        return fail(fmt::format("a reduction of {} (convert to f32 first)", target::name(type)));
+    if (type != DType::F32 && type != DType::I32) return fail(fmt::format("a reduction of {} (convert to f32 first)", target::name(type)));
     // Values that differ along `dim` alone are folded; the others are results.
     std::vector<std::pair<int, int>> results, folded;
     const std::vector<int> slot = order(op.src), into = order(op.dst);
