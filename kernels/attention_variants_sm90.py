@@ -24,6 +24,35 @@ def falling(x, scale, extra, h, distance):
 
 
 @tw.inline
+def step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, MASKED):
+    """The scores of one key tile, and its values added to what the rows have; MASKED: some rows do not see some of its keys."""
+    ks = keys.wait()
+    tw.wgmma(x, sQ[w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
+    tw.wgmma_wait(0)
+    keys.release()
+    y = score(x, scale, extra, h, tw.coord(x, 1) + i * BN - (tw.coord(x, 0) + row))
+    if MASKED:
+        seen = (tw.coord(x, 1) + i * BN <= tw.coord(x, 0) + row) & (tw.coord(x, 1) + i * BN < T)
+        if WINDOW:
+            seen = seen & (tw.coord(x, 1) + i * BN > tw.coord(x, 0) + row - W)
+        new_top = tw.maximum(top, tw.max(tw.where(seen, y, float("-inf")), axis=1))
+    else:
+        new_top = tw.maximum(top, tw.max(y, axis=1))
+    new_mark = tw.maximum(new_top, -1.0e30)
+    e = tw.exp2(y - new_mark[:, None])
+    if MASKED:
+        e = tw.where(seen, e, 0.0)
+    alpha = tw.exp2(tw.maximum(top, -1.0e30) - new_mark)
+    total = total * alpha + tw.sum(e, axis=1)
+    out = out * alpha[:, None]
+    vs = values.wait()
+    tw.wgmma(out, e.to(bf16), sV[vs])
+    tw.wgmma_wait(0)
+    values.release()
+    return out, new_top, total
+
+
+@tw.inline
 def attend(Q, K, V, O, LSE, scale, extra, W, score, D, G, BN, STAGES, WINDOW):
     """A block has 128 query rows: one thread loads, two warpgroups of 64 rows compute. It goes through the key tiles that its rows see, from the first to the last."""
     sQ = tw.shared(bf16, (128, D), swizzle=128)
@@ -50,27 +79,18 @@ def attend(Q, K, V, O, LSE, scale, extra, W, score, D, G, BN, STAGES, WINDOW):
         top = tw.full(f32, (64,), float("-inf"))
         total = tw.zeros(f32, (64,))
         queries.wait()
-        for i in tw.range(first, end):
-            ks = keys.wait()
-            tw.wgmma(x, sQ[w * 64 : (w + 1) * 64, :], sK[ks].T, zero=True)
-            tw.wgmma_wait(0)
-            keys.release()
-            distance = tw.coord(x, 1) + i * BN - (tw.coord(x, 0) + row)
-            seen = (tw.coord(x, 1) + i * BN <= tw.coord(x, 0) + row) & (tw.coord(x, 1) + i * BN < T)
-            if WINDOW:
-                seen = seen & (tw.coord(x, 1) + i * BN > tw.coord(x, 0) + row - W)
-            y = score(x, scale, extra, h, distance)
-            new_top = tw.maximum(top, tw.max(tw.where(seen, y, float("-inf")), axis=1))
-            new_mark = tw.maximum(new_top, -1.0e30)
-            e = tw.where(seen, tw.exp2(y - new_mark[:, None]), 0.0)
-            alpha = tw.exp2(tw.maximum(top, -1.0e30) - new_mark)
-            top = new_top
-            total = total * alpha + tw.sum(e, axis=1)
-            out = out * alpha[:, None]
-            vs = values.wait()
-            tw.wgmma(out, e.to(bf16), sV[vs])
-            tw.wgmma_wait(0)
-            values.release()
+        if BN == 128 and (W >= 256 or not WINDOW):  # key tiles that every row sees whole have no mask
+            whole = tw.max(first, tw.min(tw.cdiv(row + 64 - W, BN), end)) if WINDOW else 0  # from here on no row's window begins
+            last = tw.max(whole, tw.min((row + 1) // BN, end))  # and up to here none of them ends
+            for i in tw.range(first, whole):
+                out, top, total = step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, 1)
+            for i in tw.range(whole, last):
+                out, top, total = step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, 0)
+            for i in tw.range(last, end):
+                out, top, total = step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, 1)
+        else:
+            for i in tw.range(first, end):
+                out, top, total = step(out, x, top, total, sQ, sK, sV, keys, values, i, row, w, h, scale, extra, W, score, BN, WINDOW, 1)
         queries.release()
         inverse = 1.0 / total
         tw.store(O[b, h, row, 0], (out * inverse[:, None]).to(bf16))
@@ -127,7 +147,7 @@ def attention_softcap(
     STAGES: tw.const(2, 3) = 2,
 ):
     """Causal; scores are bent so that none leaves -cap to cap."""
-    tw.assume(T >= 1)
+    tw.assume(S <= T)
     attend(Q, K, V, O, LSE, scale, cap, 0, capped, D, G, BN, STAGES, 0)
 
 
@@ -154,7 +174,7 @@ def attention_alibi(
     STAGES: tw.const(2, 3) = 2,
 ):
     """Causal; a key counts slope less for each place that it lies before the query."""
-    tw.assume(T >= 1)
+    tw.assume(S <= T)
     attend(Q, K, V, O, LSE, scale, slope, 0, falling, D, G, BN, STAGES, 0)
 
 
