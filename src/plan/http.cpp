@@ -1,6 +1,6 @@
 #include "plan/http.h"
 
-#define CURL_DISABLE_TYPECHECK  // its macros would hide the functions that are looked up below
+#define CURL_DISABLE_TYPECHECK    // its macros would hide the functions that are looked up below
 #define CURL_DISABLE_DEPRECATION  // old libraries know the older names only
 #include <curl/curl.h>
 #include <dlfcn.h>
