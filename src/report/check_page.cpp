@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kStyle = R"css(
+constexpr const char* kCheckStyle = R"css(
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #5b6570; --line: #d8dde3; --back: #ffffff; --panel: #f5f7f9; --good: #1a7f37; --bad: #b42318; --warn: #9a6700; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6eaef; --soft: #98a3af; --line: #323a44; --back: #14181d; --panel: #1c2229; --good: #4ac26b; --bad: #ff7b72; --warn: #d9a93a; } }
 body { margin: 0 auto; max-width: 1000px; padding: 24px; background: var(--back); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
@@ -107,7 +107,8 @@ std::string check_page(const json& result) {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{} "
         "{}</title><style>{}</style></head><body>\n"
         "<h1>{} <span class=\"{}\">{}</span></h1>\n<table><tr><th>kernel</th><th>line</th><th>verdict</th><th>assertions</th></tr>\n",
-        shown(result, "file"), shown(result, "verdict"), kStyle, shown(result, "file"), shown(result, "verdict"), shown(result, "verdict"));
+        shown(result, "file"), shown(result, "verdict"), kCheckStyle, shown(result, "file"), shown(result, "verdict"),
+        shown(result, "verdict"));
     std::string below;
     for (const char* what : {"kernel", "program"}) {
         for (const json& k : list_at(result, (std::string(what) + "s").c_str())) {

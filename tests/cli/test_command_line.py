@@ -1,4 +1,5 @@
 """The command line as a person meets it: suggestions, errors as JSON, files instead of output, completion, help with an example."""
+import html
 import json
 import os
 import pathlib
@@ -103,3 +104,14 @@ def test_ctrl_c_leaves_the_best_kernel_and_says_how_to_go_on(tmp_path):
         pytest.skip("the run was over before it could be stopped")
     assert status == 130 and "tilewright resume" in said and "the best kernel so far is in" in said, said
     assert "@tw.kernel" in out.read_text()
+
+
+def test_a_counterexample_as_a_page(tmp_path):
+    (tmp_path / "no_fence.py").write_text((SOURCE / "kernels/gemm_sm90.py").read_text().replace("                tw.fence_async()\n", "", 1))
+    page = tmp_path / "page.html"
+    done = tilewright("check", str(tmp_path / "no_fence.py"), "--set", "T=bf16", "--html", str(page), "--json")
+    facts = json.loads(done.stdout)["kernels"][0]["counterexample"]
+    text = page.read_text()
+    assert facts["code"] in text and "What happens" in text and "<script" not in text and "http" not in text
+    for step in facts["trace"]:  # every step is in its row, with the words of the JSON
+        assert html.escape(step["who"], quote=False) in text and f"line {step['place']['line']}: {step['action']}" in text

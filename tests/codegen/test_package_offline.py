@@ -90,7 +90,8 @@ def refusal(call, *arguments):
 def test_dlpack_arguments_are_checked_by_name():
     add = kernels("vector_add").vector_add
     good = lambda n=100, at=1 << 20: Capsule([n], address=at)  # noqa: E731
-    assert "A is not in CUDA memory" in refusal(add, Capsule([100], device=1), good(), good())
+    assert "A is in the CPU's memory, B in cuda:0" in refusal(add, Capsule([100], device=1), good(), good())
+    assert "A is neither in CUDA memory nor in the CPU's" in refusal(add, Capsule([100], device=7), good(), good())
     assert "B has a type that kernels do not take" in refusal(add, good(), Capsule([100], code=5, bits=64), good())
     assert "B is f64, f32 is expected" in refusal(add, good(), Capsule([100], bits=64), good())
     assert "N is 99" in refusal(add, good(), good(99, 2 << 20), good(100, 3 << 20))
@@ -150,13 +151,11 @@ def test_the_decorator_on_a_function_of_ones_own_file(tmp_path, monkeypatch):
     assert "N is 5" in refusal(own_kernels.double, Capsule([4]), Capsule([5], address=2 << 20))
 
 
-def test_only_what_is_in_the_language_is_kept_and_lines_stay():
-    from tilewright._module import only_kernels
-
-    text = 'import torch\nimport tilewright as tw\n\nN = tw.sizes("N")\nLOG = 2.0\nmodel = torch.nn.Linear(3, 4)\n\n@tw.kernel(computes="Y[i] = X[i] * LOG")\ndef f(X: tw.Tensor(tw.f32, N)):\n    broken here\n'
-    kept = only_kernels(text.replace("broken here", "pass"))
-    assert kept.splitlines()[1] == "import tilewright as tw" and kept.splitlines()[0] == "" and kept.splitlines()[5] == ""
-    assert "LOG = 2.0" in kept and kept.splitlines()[8].startswith("def f")
+def test_only_what_is_in_the_language_is_read_and_lines_stay():
+    text = ('import torch\nimport tilewright as tw\n\nN = tw.sizes("N")\nLOG = 2.0\nmodel = torch.nn.Linear(3, 4)\n\n@tw.kernel(target="sm_80", computes="Y[i] = X[i] * LOG", threads=128)\n'
+            'def f(X: tw.Tensor(tw.f32, N), Y: tw.Tensor(tw.f32, N)):\n    i = tw.grid(tw.cdiv(N, 128)) * 128\n    tw.store(Y[i : i + 128], tw.load(X[i : i + 128], fill=0.0) * LOG)\n')
+    assert tilewright.loads(text).f.variants[0]["line"] == 9
+    assert "mine.py:11" in refusal(lambda: tilewright.loads(text.replace("tw.store(", "tw.stoer("), name="mine.py"))
 
 
 def test_a_tuned_file_that_is_damaged_is_named(tmp_path):
