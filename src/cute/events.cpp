@@ -127,6 +127,10 @@ private:
     }
 
     void events(std::size_t at, std::size_t end, std::vector<Node>& out) {
+        if (end - at > kMaxExpression) {
+            report_.not_analysed.push_back({"a statement", t_[at].span, "too long to be read"});
+            return;
+        }
         for (std::size_t i = at; i < end; ++i) {
             if (t_[i].kind != Token::Kind::name) continue;
             std::size_t open = i + 1;
