@@ -23,7 +23,8 @@ void Evaluator::find_brackets() {
 }
 
 std::size_t Evaluator::matching(std::size_t open) const {
-    if (t_[open].text != "<") return closing_[open];
+    if (t_[open].text != "<" || closing_[open] != t_.size() - 1) return closing_[open];
+    if (!angles_.insert(open).second) return t_.size() - 1;  // looked for once, and not found
     // A bracket of templates: brackets of other kinds are skipped, and what no template argument holds ends the attempt.
     int depth = 0;
     const std::size_t limit = std::min(t_.size(), open + kMaxExpression);
@@ -32,7 +33,7 @@ std::size_t Evaluator::matching(std::size_t open) const {
         if (t_[i].is("(") || t_[i].is("[") || t_[i].is("{")) i = closing_[i];
         else if (t_[i].is(";") || t_[i].is("&&") || t_[i].is("||")) break;
         else if (t_[i].is("<")) ++depth;
-        else if (t_[i].is(">") && --depth == 0) return i;
+        else if (t_[i].is(">") && --depth == 0) return closing_[open] = i;
     }
     return t_.size() - 1;
 }
@@ -107,8 +108,9 @@ void Evaluator::define(const std::string& name, Definition d) {
 void Evaluator::find_definitions() {
     find_brackets();
     find_scopes();
+    std::size_t found = 0;
     for (std::size_t i = 0; i + 3 < t_.size(); ++i) {
-        if (definitions_.size() >= kMaxDefinitions) {
+        if (found >= kMaxDefinitions) {
             report_.not_analysed.push_back({"the rest of the file", t_[i].span, "more definitions than are read"});
             break;
         }
@@ -124,14 +126,17 @@ void Evaluator::find_definitions() {
             return t_.size() - 1;
         };
         if (t_[i].text == "using" && t_[i + 1].kind == Token::Kind::name && t_[i + 2].is("=")) {
+            ++found;
             define(t_[i + 1].text, {{i + 3, until(i + 3)}, {}, i + 1});
             continue;
         }
         // `x = e` after a word or a `>`, `&`: a declaration with a value.
         if (t_[i + 1].is("=") && i > 0 &&
             (t_[i - 1].kind == Token::Kind::name || t_[i - 1].is(">") || t_[i - 1].is("&") || t_[i - 1].is(",")) &&
-            t_[i - 1].text != "return")
+            t_[i - 1].text != "return") {
+            ++found;
             define(t_[i].text, {{i + 2, until(i + 2)}, {}, i});
+        }
         // `__shared__ T x[n]`
         if (t_[i].text == "__shared__") {
             std::size_t j = i + 1;

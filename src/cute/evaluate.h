@@ -22,7 +22,7 @@ struct Range {
 };
 
 // Of a text that is meant to take long, no more than this is read.
-constexpr std::size_t kMaxExpression = 4000;  // tokens
+constexpr std::size_t kMaxExpression = 2000;  // tokens
 constexpr std::size_t kMaxDefinitions = 5000;
 
 class Evaluator {
@@ -83,7 +83,8 @@ private:
     Report& report_;
     std::map<std::string, Definition> definitions_;  // by name and function
     std::vector<std::string> order_;                 // keys
-    std::vector<std::size_t> closing_;               // of an opening bracket
+    mutable std::vector<std::size_t> closing_;       // of an opening bracket; of a `<` once it was looked for
+    mutable std::set<std::size_t> angles_;           // those that were
     std::vector<int> scopes_;                        // the function that a token stands in, 0: none
     int scope_ = 0;
     std::map<std::string, Value> values_;
