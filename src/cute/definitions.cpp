@@ -8,22 +8,32 @@
 
 namespace tw::cute {
 
+// Brackets of three kinds, matched once for the whole file. One that is never closed ends with the file.
+void Evaluator::find_brackets() {
+    closing_.assign(t_.size(), t_.size() - 1);
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < t_.size(); ++i) {
+        if (t_[i].kind != Token::Kind::sign) continue;
+        const std::string& s = t_[i].text;
+        if (s == "(" || s == "[" || s == "{") open.push_back(i);
+        const char* opener = s == ")" ? "(" : s == "]" ? "[" : s == "}" ? "{" : nullptr;
+        if (!opener || open.empty()) continue;
+        if (t_[open.back()].text == opener) closing_[open.back()] = i, open.pop_back();
+    }
+}
+
 std::size_t Evaluator::matching(std::size_t open) const {
-    const std::string& o = t_[open].text;
-    const char* close = o == "(" ? ")" : o == "[" ? "]" : o == "{" ? "}" : ">";
+    if (t_[open].text != "<" || closing_[open] != t_.size() - 1) return closing_[open];
+    if (!angles_.insert(open).second) return t_.size() - 1;  // looked for once, and not found
+    // A bracket of templates: brackets of other kinds are skipped, and what no template argument holds ends the attempt.
     int depth = 0;
-    for (std::size_t i = open; i < t_.size(); ++i) {
+    const std::size_t limit = std::min(t_.size(), open + kMaxExpression);
+    for (std::size_t i = open; i < limit; ++i) {
         if (t_[i].kind == Token::Kind::text) continue;
-        if (o == "<") {
-            // A bracket of templates: whole brackets of other kinds inside are skipped, a `;` ends the attempt.
-            if (i != open && (t_[i].is("(") || t_[i].is("[") || t_[i].is("{"))) {
-                i = matching(i);
-                continue;
-            }
-            if (t_[i].is(";") || t_[i].is("&&") || t_[i].is("||")) return t_.size() - 1;
-        }
-        if (t_[i].text == o) ++depth;
-        else if (t_[i].text == close && --depth == 0) return i;
+        if (t_[i].is("(") || t_[i].is("[") || t_[i].is("{")) i = closing_[i];
+        else if (t_[i].is(";") || t_[i].is("&&") || t_[i].is("||")) break;
+        else if (t_[i].is("<")) ++depth;
+        else if (t_[i].is(">") && --depth == 0) return closing_[open] = i;
     }
     return t_.size() - 1;
 }
@@ -31,6 +41,7 @@ std::size_t Evaluator::matching(std::size_t open) const {
 std::vector<Range> Evaluator::arguments(std::size_t open, std::size_t* close) const {
     const std::size_t end = matching(open);
     if (close) *close = end;
+    if (end - open > kMaxExpression) return {};
     std::vector<Range> out;
     std::size_t from = open + 1;
     for (std::size_t i = open + 1; i < end; ++i) {
@@ -95,11 +106,17 @@ void Evaluator::define(const std::string& name, Definition d) {
 }
 
 void Evaluator::find_definitions() {
+    find_brackets();
     find_scopes();
+    std::size_t found = 0;
     for (std::size_t i = 0; i + 3 < t_.size(); ++i) {
+        if (found >= kMaxDefinitions) {
+            report_.not_analysed.push_back({"the rest of the file", t_[i].span, "more definitions than are read"});
+            break;
+        }
         if (t_[i].kind != Token::Kind::name) continue;
         auto until = [&](std::size_t from) {  // the `;` or `,` that ends a value that begins at `from`
-            for (std::size_t j = from; j < t_.size(); ++j) {
+            for (std::size_t j = from; j < std::min(t_.size(), from + kMaxExpression); ++j) {
                 if (t_[j].is("(") || t_[j].is("[") || t_[j].is("{")) j = matching(j);
                 else if (t_[j].is("<") && t_[j - 1].kind == Token::Kind::name) {
                     const std::size_t last = matching(j);
@@ -109,14 +126,17 @@ void Evaluator::find_definitions() {
             return t_.size() - 1;
         };
         if (t_[i].text == "using" && t_[i + 1].kind == Token::Kind::name && t_[i + 2].is("=")) {
+            ++found;
             define(t_[i + 1].text, {{i + 3, until(i + 3)}, {}, i + 1});
             continue;
         }
         // `x = e` after a word or a `>`, `&`: a declaration with a value.
         if (t_[i + 1].is("=") && i > 0 &&
             (t_[i - 1].kind == Token::Kind::name || t_[i - 1].is(">") || t_[i - 1].is("&") || t_[i - 1].is(",")) &&
-            t_[i - 1].text != "return")
+            t_[i - 1].text != "return") {
+            ++found;
             define(t_[i].text, {{i + 2, until(i + 2)}, {}, i});
+        }
         // `__shared__ T x[n]`
         if (t_[i].text == "__shared__") {
             std::size_t j = i + 1;
@@ -136,13 +156,15 @@ void Evaluator::find_definitions() {
 // __launch_bounds__(n), or `dim3 x(n)` with a name that says block or thread, where they agree.
 void Evaluator::find_threads() {
     std::set<std::int64_t> said;
-    for (std::size_t i = 0; i + 2 < t_.size(); ++i) {
+    int looked = 0;
+    for (std::size_t i = 0; i + 2 < t_.size() && looked < 200; ++i) {
         const bool bounds = t_[i].text == "__launch_bounds__" && t_[i + 1].is("(");
         std::string lower = t_[i + 1].text;
         std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
         const bool dim = t_[i].text == "dim3" && t_[i + 2].is("(") &&
                          (lower.find("block") != std::string::npos || lower.find("thread") != std::string::npos);
         if (!bounds && !dim) continue;
+        ++looked;
         const auto args = arguments(bounds ? i + 1 : i + 2);
         std::int64_t n = 1;
         bool known = !args.empty();

@@ -22,6 +22,7 @@ void Evaluator::cover(const char* what, Range r, std::string facts) {
 
 Value Evaluator::expression(Range r) {
     if (r.empty()) return Value::unknown("nothing is there");
+    if (r.end - r.begin > kMaxExpression) return Value::unknown("an expression that is too long");
     if (++depth_ > 200) {
         --depth_;
         return Value::unknown("nested too deeply");

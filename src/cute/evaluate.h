@@ -21,6 +21,10 @@ struct Range {
     bool empty() const { return begin >= end; }
 };
 
+// Of a text that is meant to take long, no more than this is read.
+constexpr std::size_t kMaxExpression = 2000;  // tokens
+constexpr std::size_t kMaxDefinitions = 5000;
+
 class Evaluator {
 public:
     Evaluator(const TokenList& list, DiagnosticSink& sink, Report& report) : list_(list), t_(list.tokens), sink_(sink), report_(report) {}
@@ -47,6 +51,7 @@ private:
     struct Cursor {
         std::size_t at, end;
     };
+    void find_brackets();
     void find_scopes();
     void define(const std::string& name, Definition d);
     // The definition in the function at hand, else the file's own.
@@ -78,6 +83,8 @@ private:
     Report& report_;
     std::map<std::string, Definition> definitions_;  // by name and function
     std::vector<std::string> order_;                 // keys
+    mutable std::vector<std::size_t> closing_;       // of an opening bracket; of a `<` once it was looked for
+    mutable std::set<std::size_t> angles_;           // those that were
     std::vector<int> scopes_;                        // the function that a token stands in, 0: none
     int scope_ = 0;
     std::map<std::string, Value> values_;

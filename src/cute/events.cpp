@@ -127,6 +127,10 @@ private:
     }
 
     void events(std::size_t at, std::size_t end, std::vector<Node>& out) {
+        if (end - at > kMaxExpression) {
+            report_.not_analysed.push_back({"a statement", t_[at].span, "too long to be read"});
+            return;
+        }
         for (std::size_t i = at; i < end; ++i) {
             if (t_[i].kind != Token::Kind::name) continue;
             std::size_t open = i + 1;
@@ -322,7 +326,9 @@ void Reader::call(std::size_t i, std::size_t open, const std::vector<Range>& tem
     // A barrier by another name (a wrapper, a pipeline class) is believed.
     static const std::set<std::string> pipelines = {"consumer_wait", "producer_acquire", "producer_commit", "consumer_release",
                                                     "producer_tail"};
-    const bool wrapper = f.find("sync") != std::string::npos || f.find("barrier") != std::string::npos || pipelines.count(f) != 0;
+    const std::size_t sync = f.find("sync");
+    const bool asynchronous = sync != std::string::npos && sync > 0 && f[sync - 1] == 'a';
+    const bool wrapper = (sync != std::string::npos && !asynchronous) || f.find("barrier") != std::string::npos || pipelines.count(f) != 0;
     static const std::set<std::string> known = {"initialize_barrier", "wait_barrier",   "set_barrier_transaction_bytes",
                                                 "elect_one_sync",     "__shfl_sync",    "__shfl_xor_sync",
                                                 "__shfl_down_sync",   "__shfl_up_sync", "__ballot_sync",

@@ -58,7 +58,7 @@ __global__ void k(float* p) {
 def test_odd_texts_end_in_words(tmp_path):
     texts = {"empty": "", "deep": "(" * 100000, "angle": "a<" * 50000, "self": "using A = B; using B = A; auto x = make_layout(A{});",
              "brace": "__global__ void k() {" * 3000, "zero": "auto l = Layout<Shape<_0>, Stride<_1>>{};", "huge": "auto l = Layout<Shape<Int<99999999>, Int<99999999>>, Stride<_1, Int<99999999>>>{};",
-             "binary": "\x00\x01\xff" * 1000, "quote": "\"" * 9999, "loop": "__global__ void k() { " + "for (;;) { " * 60 + "__syncthreads(); " + "}" * 61}
+             "binary": "\x00\x01\xff" * 1000, "quote": "\"" * 9999, "assigns": "x = " * 100000, "calls": "x = (" * 60000, "bounds": "__launch_bounds__(" * 60000, "angles": "auto x = a<b<" * 40000, "statement": "__global__ void k() { " + "copy(a, b) , " * 40000, "loop": "__global__ void k() { " + "for (;;) { " * 60 + "__syncthreads(); " + "}" * 61}
     for name, text in texts.items():
         (tmp_path / f"{name}.cu").write_text(text, errors="surrogateescape")
         ran = check(tmp_path / f"{name}.cu")

@@ -299,9 +299,6 @@ void Printer::refuse_what_has_no_text() {
     if (!k_.teams.empty()) return fail("messages between the blocks of a team");
     if (k_.cluster[0] * k_.cluster[1] * k_.cluster[2] > 1) return fail("a cluster of blocks");
     if (k_.dependent_launch) return fail("a launch that begins before the one before it has ended");
-    for (const auto& t : k_.tensors) {
-        if (t.zero_initialised) return fail(fmt::format("an output that the launcher zeroes first (`{}`)", t.name));
-    }
 }
 
 Expected<CuteKernel, EmitFailure> Printer::run() {

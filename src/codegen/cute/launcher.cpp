@@ -54,6 +54,22 @@ std::string Printer::launcher() {
     for (const ir::Expr& g : k_.grid) grid.push_back(expr(g));
     add(fmt::format("int const grid_x = {}, grid_y = {}, grid_z = {};", grid[0], grid[1], grid[2]));
     add("if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return cudaSuccess;   // nothing to do");
+    for (std::size_t i = 0; i < k_.tensors.size(); ++i) {
+        const ir::Tensor& t = k_.tensors[i];
+        if (!t.zero_initialised) continue;
+        ir::Expr below = 1;
+        bool compact = true;
+        for (std::size_t d = t.dims.size(); d-- > 0;) {
+            compact &= ir::same(t.strides[d], below);
+            below = below.is_constant(1) ? t.dims[d] : below * t.dims[d];
+        }
+        if (!compact) return fail(fmt::format("an output with gaps that the launcher zeroes first (`{}`)", t.name)), "";
+        std::string elements = "size_t(1)";
+        for (const ir::Expr& d : t.dims) elements += " * " + expr(d);
+        add(fmt::format("cudaError_t const zeroed{} = cudaMemsetAsync({}, 0, {} * {}, stream);   // the kernel adds to it", i,
+                        companion(tensor_names_[i], "ptr"), elements, target::bytes(t.dtype)));
+        add(fmt::format("if (zeroed{0} != cudaSuccess) return zeroed{0};", i));
+    }
     std::string blocks = "grid_x";
     if (k_.persistent) {
         blocks = "blocks";

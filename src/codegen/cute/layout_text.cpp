@@ -71,6 +71,7 @@ std::string element_type(ir::DType type) {
         case ir::DType::BF16: return "bfloat16_t";
         case ir::DType::F16: return "half_t";
         case ir::DType::I32: return "int";
+        case ir::DType::I64: return "int64_t";
         case ir::DType::Bool: return "bool";
         default: return {};
     }

@@ -96,6 +96,14 @@ std::optional<std::string> Printer::shared_tile(const ir::SharedView& view) {
     return tile_text(buffer_names_[static_cast<std::size_t>(view.buffer)], view.origin, view.dims, view.extents);
 }
 
+// Pre: the view has no dimensions.
+std::string Printer::shared_element(const ir::SharedView& view) {
+    if (view.cluster_rank) fail("shared memory of another block of the cluster");
+    std::vector<std::string> at;
+    for (const Expr& o : view.origin) at.push_back(expr(o));
+    return fmt::format("{}({})", buffer_names_[static_cast<std::size_t>(view.buffer)], at.empty() ? "0" : join(at, ", "));
+}
+
 std::string Printer::tiled_copy(const std::string& atom, ir::DType type, const ir::Distribution& d) const {
     return fmt::format("TiledCopy<Copy_Atom<{}, {}>, {}, {}>", atom, element_type(type), thread_value_layout(d), shape(d.shape));
 }
@@ -208,9 +216,9 @@ void Printer::atomic_add(const ir::AtomicAdd& op) {
 
 void Printer::load_shared(const ir::LoadShared& op) {
     if (op.matrix) return load_matrix(op);
-    const auto tile = shared_tile(op.src);
+    const auto tile = op.src.dims.empty() ? std::optional<std::string>("") : shared_tile(op.src);
     if (!tile) return;
-    if (dist(op.dst).shape.empty()) return fail("a single element of shared memory");
+    if (dist(op.dst).shape.empty()) return line(fmt::format("{}(0) = {};", name(op.dst), shared_element(op.src)));
     open("");
     line(fmt::format("using Copy = {};",
                      tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), dtype(op.dst), dist(op.dst))));
@@ -222,11 +230,12 @@ void Printer::load_shared(const ir::LoadShared& op) {
 
 void Printer::store_shared(const ir::StoreShared& op) {
     if (op.matrix) return store_matrix(op);
-    const auto tile = shared_tile(op.dst);
+    const auto tile = op.dst.dims.empty() ? std::optional<std::string>("") : shared_tile(op.dst);
     if (!tile) return;
     const ir::Distribution& d = dist(op.src);
-    if (d.shape.empty()) return fail("a single element of shared memory");
     const std::string once = stores_once(d);
+    if (d.shape.empty())
+        return line(fmt::format("{}{} = {}(0);", once.empty() ? "" : "if (" + once + ") ", shared_element(op.dst), name(op.src)));
     open(once.empty() ? "" : "if (" + once + ")");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), dtype(op.src), d)));
     line(fmt::format("Tensor dst = Copy{{}}.get_slice({}).partition_D({});", tid_, *tile));

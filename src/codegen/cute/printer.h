@@ -85,6 +85,7 @@ private:
     bool may_cut(const ir::GlobalView& view, int vector) const;  // may a bound lie inside a vector?
     std::string compact(int f);
     std::optional<std::string> shared_tile(const ir::SharedView& view);
+    std::string shared_element(const ir::SharedView& view);
     std::string tile_text(const std::string& tensor, const std::vector<ir::Expr>& origin, const std::vector<int>& dims,
                           const std::vector<int>& extents);
     std::string tiled_copy(const std::string& atom, ir::DType type, const ir::Distribution& d) const;

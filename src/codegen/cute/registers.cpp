@@ -143,7 +143,9 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
     };
     const bool real = is_float(e->dtype);
     auto arithmetic = [&](const char* op) {  // integers wrap around
-        return e->dtype == DType::I32 ? fmt::format("int(unsigned({}) {} unsigned({}))", bare(arg(0)), op, bare(arg(1))) : infix(op);
+        if (e->dtype == DType::I32) return fmt::format("int(unsigned({}) {} unsigned({}))", bare(arg(0)), op, bare(arg(1)));
+        if (e->dtype == DType::I64) return fmt::format("int64_t(uint64_t({}) {} uint64_t({}))", bare(arg(0)), op, bare(arg(1)));
+        return infix(op);
     };
     switch (e->op) {
         case ElementOp::fragment: {
@@ -159,7 +161,7 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
             if (e->dtype == DType::Bool) return "(" + arg(0) + " != 0)";
             if (e->dtype == DType::BF16 || e->dtype == DType::F16) return round(is_float(from) ? arg(0) : "float(" + bare(arg(0)) + ")");
             if (from == e->dtype || (e->dtype == DType::F32 && is_float(from))) return arg(0);
-            if (!real && is_float(from)) return "__float2int_rz(" + bare(arg(0)) + ")";
+            if (!real && is_float(from)) return (e->dtype == DType::I64 ? "__float2ll_rz(" : "__float2int_rz(") + bare(arg(0)) + ")";
             return element_type(e->dtype) + "(" + bare(arg(0)) + ")";
         }
         case ElementOp::add: return arithmetic("+");
@@ -172,17 +174,19 @@ std::string Printer::element(const ir::Element& e, bool keep_wide) {
             return arithmetic("*");
         case ElementOp::div:
             if (real) return helper("div_full");
+            if (e->dtype == DType::I64) return fail("a quotient of i64"), "0";
             use("floor_div");
             return call("tw::floor_div");
         case ElementOp::mod:
             if (real) return helper("mod_floor");
+            if (e->dtype == DType::I64) return fail("a remainder of i64"), "0";
             use("floor_div");
             return call("tw::floor_mod");
         case ElementOp::neg: return "(-" + arg(0) + ")";
         case ElementOp::fma: return call("fmaf");
-        case ElementOp::min: return call(real ? "fminf" : "cute::min");
-        case ElementOp::max: return call(real ? "fmaxf" : "cute::max");
-        case ElementOp::abs: return call(real ? "fabsf" : "abs");
+        case ElementOp::min: return call(real ? "fminf" : e->dtype == DType::I64 ? "cute::min<int64_t, int64_t>" : "cute::min");
+        case ElementOp::max: return call(real ? "fmaxf" : e->dtype == DType::I64 ? "cute::max<int64_t, int64_t>" : "cute::max");
+        case ElementOp::abs: return call(real ? "fabsf" : e->dtype == DType::I64 ? "llabs" : "abs");
         case ElementOp::pow: return call("powf");
         case ElementOp::floor: return call("floorf");
         case ElementOp::ceil: return call("ceilf");
