@@ -153,7 +153,13 @@ private:
                 else if (axes[d] != proposal[d]) return block(last_user(id));
             }
         }
+        // What is folded already may be what this fold runs over, unless the value has it as another dimension.
         std::vector<int> known = folds_;
+        for (const auto& axis : axes)
+            for (const int a : axis)
+                if (a >= 0 && std::find(known.begin(), known.end(), a) != known.end() &&
+                    std::find(axes.begin(), axes.end(), free()) != axes.end())
+                    return block(between(last_user(id)));
         std::size_t next = 0;
         for (std::size_t d = 0; d < axes.size(); ++d) {
             if (axes[d] != free()) continue;
