@@ -14,7 +14,7 @@
 #include "lower/lower.h"
 
 namespace tw::cli {
-namespace {
+namespace generate_command {
 
 using nlohmann::json;
 
@@ -118,9 +118,10 @@ int run(const Options& o) {
     return wrong ? exit_kernel_wrong : report["proved"].get<bool>() || !o.strict ? exit_fine : exit_not_proved;
 }
 
-}  // namespace
+}  // namespace generate_command
 
 std::function<int()> declare_generate(CLI::App& app) {
+    using namespace generate_command;
     auto o = std::make_shared<Options>();
     app.add_option("graph", o->file, "a graph in JSON (docs/graph.md)")->required();
     app.add_option("-o,--output", o->folder, "folder for kernels.py, plan.json and report.json; left out, the kernels are printed");

@@ -150,10 +150,16 @@ private:
             for (std::size_t d = 0; d < axes.size(); ++d) {
                 if (proposal[d] == free()) continue;
                 if (axes[d] == free()) axes[d] = proposal[d];
-                else if (axes[d] != proposal[d]) return block(last_user(id));
+                else if (axes[d] != proposal[d]) return block(fold_above(id));
             }
         }
+        // What is folded already may be what this fold runs over, unless the value has it as another dimension.
         std::vector<int> known = folds_;
+        for (const auto& axis : axes)
+            for (const int a : axis)
+                if (a >= 0 && std::find(known.begin(), known.end(), a) != known.end() &&
+                    std::find(axes.begin(), axes.end(), free()) != axes.end())
+                    return block(between(last_user(id)));
         std::size_t next = 0;
         for (std::size_t d = 0; d < axes.size(); ++d) {
             if (axes[d] != free()) continue;
@@ -192,6 +198,13 @@ private:
         const int taken = at(outer).in[0];
         const bool less = count_of(at(taken).shape) < count_of(at(at(inner).in[0]).shape);
         return less && !stored_.contains(taken) && taken != g_.root ? taken : inner;
+    }
+
+    // A value is seen in two ways because a fold runs over atoms of its own: the nearest fold above it.
+    int fold_above(int id) const {
+        for (const int m : member_)
+            if (m > id && m != g_.root && at(m).kind == Kind::reduce) return m;
+        return last_user(id);
     }
 
     // The user that was taken last: storing it separates the two ways of seeing the value.
@@ -380,6 +393,10 @@ private:
         }
         for (const auto& axis : g_.axes.at(widest))
             for (const int a : axis) g_.order.push_back(a);
+        for (const auto& [id, axes] : g_.axes)
+            for (const auto& axis : axes)
+                for (const int a : axis)
+                    if (std::find(g_.order.begin(), g_.order.end(), a) == g_.order.end()) return block(fold_above(id));
         for (const int id : reads_) {
             const View view = resolve(p_, id == g_.root ? at(id).in[0] : id, stored_);
             const View seen = id == g_.root ? resolve(p_, id, without(id)) : view;

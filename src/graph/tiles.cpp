@@ -217,10 +217,9 @@ private:
             const std::string& fn = w_.prim(id).fn;
             const Value v = w_.value(w_.prim(id).in[0]);
             std::string text = v.axes == w_.all_axes() ? v.text : w_.as_tile(v);
-            if (across) {
-                const std::string mask = w_.mask(axis);
-                if (!mask.empty()) text = fmt::format("tw.where({}, {}, {})", mask, text, identity(fn));
-            }
+            // Columns beyond the last have the identity too, though nobody stores them: so every iteration folds something of one form.
+            const std::string mask = w_.mask(axis);
+            if (!mask.empty() && (across || looped)) text = fmt::format("tw.where({}, {}, {})", mask, text, identity(fn));
             if (looped)
                 w_.line(fmt::format("{} = {}", s,
                                     combine(fn, s, v.axes == w_.all_axes() || !text.starts_with("tw.zeros") ? text : "(" + text + ")")));

@@ -10,7 +10,7 @@ namespace {
 // the taps is then recognised as the fold over the taps that `computes` states, where an unconditional one could be read as a run of
 // neighbouring elements.
 bool single(const Window& w, std::size_t d) {
-    return w.kernel[d] == 1 && w.padding[d] == 0 &&
+    return w.taps() == 1 && w.padding[d] == 0 &&
            (w.transposed ? w.stride[d] == 1 && w.out[d] <= w.in[d] : (w.out[d] - 1) * w.stride[d] < w.in[d]);
 }
 

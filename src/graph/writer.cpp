@@ -354,8 +354,7 @@ std::string Writer::equation_of(int id) {
     if (const auto read = g.reads.find(id); read != g.reads.end()) {
         const std::string name = parameter(read->second, v.dtype);
         text = read->second.places.empty() ? name : fmt::format("{}[{}]", name, equation_index(read->second));
-        if (v.dtype == "bool") text = fmt::format("({} != 0)", text);
-        else if (v.dtype != "f32") text = fmt::format("f32({})", text);
+        if (v.dtype != "f32" && v.dtype != "bool") text = fmt::format("f32({})", text);
         plain = true;
     } else if (id == g.anchor) {
         text = anchor_equation;
