@@ -398,6 +398,12 @@ Value Evaluator::called(const std::string& f, const std::vector<Range>& template
             return tuple.parts[static_cast<std::size_t>(i.integer)];
         return Value::unknown("a part of what is no constant tuple");
     }
+    return called_object(f, templates, args, whole);
+}
+
+// Tensors, copies and products.
+Value Evaluator::called_object(const std::string& f, const std::vector<Range>& templates, const std::vector<Range>& args, Range whole) {
+    auto arg = [&](std::size_t i) { return i < args.size() ? expression(args[i]) : Value::unknown("missing"); };
     if (f == "make_tensor") return make_tensor_value(args, whole);
     if (f == "make_gmem_ptr" || f == "make_smem_ptr" || f == "reinterpret_cast" || f == "static_cast" || f == "raw_pointer_cast") {
         Value v = arg(0);

@@ -62,6 +62,7 @@ private:
     Value product(Cursor& c);
     Value postfix(Cursor& c);
     Value primary(Cursor& c);
+    Value called_object(const std::string& f, const std::vector<Range>& templates, const std::vector<Range>& args, Range whole);
     Value called(const std::string& f, const std::vector<Range>& templates, const std::vector<Range>& args, Range whole);
     Value typed(const std::string& f, const std::vector<Range>& args, Range whole);
     Value member(const Value& object, const std::string& f, const std::vector<Range>& args, Range whole);
