@@ -77,7 +77,7 @@ bool one_by_one(const Window& w) {
     if (!w.transposed) return false;
     bool strided = false;
     for (const std::int64_t s : w.stride) strided = strided || s > 1;
-    return w.taps() <= (strided ? 64 : 32);
+    return strided ? w.taps() <= 64 : w.taps() <= 32 && w.in == w.out;
 }
 
 std::string over_taps(const Window& w, const std::string& fold, const std::function<std::string(const std::vector<std::string>&)>& term) {
