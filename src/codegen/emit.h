@@ -1,4 +1,4 @@
-// CUDA C++ from the last IR, statement by statement.
+// CUDA C++ from the last tile form, by way of the device form (device/form.h), statement by statement.
 //
 // The text is deterministic and makes no decision of its own: no synchronisation is added, no layout is chosen. What it does
 // choose is how an address is written: thread digits become a few integer operations, value digits become constants.
