@@ -143,5 +143,6 @@ TEST(ModelKernels, EveryTextIsReached) {
 }  // namespace tw::emulate
 
 bool tw::testing_kernels::in_model_table(const std::string& stem) {
-    return std::any_of(std::begin(emulate::kCases), std::end(emulate::kCases), [&](const emulate::Case& c) { return stem == c.file; });
+    return std::any_of(std::begin(emulate::model_kernels_test::kCases), std::end(emulate::model_kernels_test::kCases),
+                       [&](const emulate::model_kernels_test::Case& c) { return stem == c.file; });
 }
