@@ -13,23 +13,6 @@
 namespace tw::lower {
 namespace {
 
-// Are they one term, with their casts to floats (`casts`) or but for them?
-bool same_term(ir::Term a, ir::Term b, bool casts) {
-    const auto bare = [&](ir::Term& t) {
-        while (!casts && t->kind == ir::TermKind::cast && is_float(t->dtype)) t = ir::Term(t->args[0]);
-    };
-    bare(a), bare(b);
-    if (a == b) return true;
-    if (a->kind != b->kind || a->id != b->id || a->number != b->number || a->name != b->name || a->dtype != b->dtype ||
-        a->indices.size() != b->indices.size() || a->args.size() != b->args.size())
-        return false;
-    for (std::size_t i = 0; i < a->indices.size(); ++i)
-        if (!ir::same(a->indices[i], b->indices[i])) return false;
-    for (std::size_t i = 0; i < a->args.size(); ++i)
-        if (!same_term(a->args[i], b->args[i], casts)) return false;
-    return true;
-}
-
 using ir::Expr;
 using ir::Term;
 using lang::ComputesOp;
@@ -214,7 +197,7 @@ public:
             Term t = value(c->operand, env);
             return t ? ir::cast_term(c->dtype, t) : nullptr;
         }
-        if (auto* o = std::get_if<lang::Operation>(&node)) return operation(*o, env, spec_[id].span);
+        if (auto* o = std::get_if<lang::Operation>(&node)) return operation(*o, env);
         if (auto* a = std::get_if<lang::Apply>(&node)) return apply(*a, span, env);
         return reduction(std::get<lang::Reduction>(node), span, env);
     }
@@ -317,7 +300,7 @@ private:
         return nullptr;
     }
 
-    Term operation(const lang::Operation& o, const Env& env, Span span) {
+    Term operation(const lang::Operation& o, const Env& env) {
         Term a = value(o.left, env);
         if (!a) return nullptr;
         if (o.op == ComputesOp::negate) return a->kind == ir::TermKind::constant ? num(-a->number) : call("neg", {a});
@@ -326,11 +309,7 @@ private:
         if (!b) return nullptr;
         switch (o.op) {
             case ComputesOp::add: return call("add", {a, b});
-            case ComputesOp::subtract:
-                if (!same_term(a, b, false) || same_term(a, b, true)) return call("sub", {a, b});
-                sink_.error(Code::computes_rounding_error, span, "this is a value less its own rounding")
-                    .with_hint("state what the parts are for: their products, or their sum");
-                return nullptr;
+            case ComputesOp::subtract: return call("sub", {a, b});
             case ComputesOp::multiply: return call("mul", {a, b});
             case ComputesOp::divide: return call("div", {a, b});
             case ComputesOp::floor_divide: return call("floor", {call("div", {a, b})});

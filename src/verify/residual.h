@@ -1,0 +1,12 @@
+// Statements about rounding errors.
+#pragma once
+
+#include "ir/ir.h"
+
+namespace tw::verify {
+
+// Does an equation subtract from a value that value rounded? Proofs and references compare real numbers, where nothing is left: neither can
+// say what such a kernel must store.
+bool states_rounding_error(const ir::Computes& computes);
+
+}  // namespace tw::verify
