@@ -63,4 +63,6 @@ def attention(q, k, v, *, causal=False, scale=None, strict=False):
         _dispatch.left_to_torch("attention", str(reason).split("these arguments: ", 1)[1])
         if causal and q.shape[2] != k.shape[2]:  # torch's own mask is the same only for a square
             return inner(q, k, v, causal=causal, scale=scale)[0]
+        # torch's own kernels want whole vectors: with other strides or offsets they fault or err.
+        q, k, v = (t if t.is_contiguous() and t.storage_offset() % 8 == 0 else t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1])

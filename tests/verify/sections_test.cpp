@@ -22,6 +22,7 @@ H, N, T = tw.sizes("H N T")
 
 @tw.kernel(target="sm_80", computes="Y[h, n] = X[h // 4, n] * 2")
 def by_sections(X: tw.Tensor(f32, H, N), Y: tw.Tensor(f32, H * 4, N), Z: tw.Tensor(f32, T)):
+    tw.assume(T >= 1)
     for t in tw.persistent(4 * H * tw.cdiv(N, 128)):
         n = tw.cdiv(N, 128)
         section = )" + section + R"(
