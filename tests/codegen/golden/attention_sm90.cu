@@ -396,25 +396,25 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_kernel(
       for (int v = 0; v < 2; ++v) {
         inverse_[v] = tw::div_full(1.0f, total_[v]);
       }
-      float out_2_[64];
-      
-#pragma unroll
-      for (int v = 0; v < 64; ++v) {
-        out_2_[v] = out_[v] * inverse_[v / 2 % 2];
-      }
       float lse_[2];
       
 #pragma unroll
       for (int v = 0; v < 2; ++v) {
         lse_[v] = mark_[v] + log2f(total_[v]);
       }
-      bool any_[2];
+      bool lost_[64];
       
 #pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        any_[v] = (total_[v] > 9.99999984e+17f) || (total_[v] < 1.00000005e-18f);
+      for (int v = 0; v < 64; ++v) {
+        lost_[v] = ((total_[v / 2 % 2] > 1.00000002e+30f) || (total_[v / 2 % 2] < 1e-30f)) || (!(fabsf(out_[v]) < 9.99999993e+36f));
       }
-      if (__any_sync(0xffffffffu, any_[0] || any_[1])) {
+      float out_2_[64];
+      
+#pragma unroll
+      for (int v = 0; v < 64; ++v) {
+        out_2_[v] = out_[v] * inverse_[v / 2 % 2];
+      }
+      if (__any_sync(0xffffffffu, lost_[0] || lost_[1] || lost_[2] || lost_[3] || lost_[4] || lost_[5] || lost_[6] || lost_[7] || lost_[8] || lost_[9] || lost_[10] || lost_[11] || lost_[12] || lost_[13] || lost_[14] || lost_[15] || lost_[16] || lost_[17] || lost_[18] || lost_[19] || lost_[20] || lost_[21] || lost_[22] || lost_[23] || lost_[24] || lost_[25] || lost_[26] || lost_[27] || lost_[28] || lost_[29] || lost_[30] || lost_[31] || lost_[32] || lost_[33] || lost_[34] || lost_[35] || lost_[36] || lost_[37] || lost_[38] || lost_[39] || lost_[40] || lost_[41] || lost_[42] || lost_[43] || lost_[44] || lost_[45] || lost_[46] || lost_[47] || lost_[48] || lost_[49] || lost_[50] || lost_[51] || lost_[52] || lost_[53] || lost_[54] || lost_[55] || lost_[56] || lost_[57] || lost_[58] || lost_[59] || lost_[60] || lost_[61] || lost_[62] || lost_[63])) {
         const int end_ = T_;
         tw::u32 q_[32];
         
