@@ -11,6 +11,7 @@
 #include "codegen/emit.h"
 #include "diagnose/check.h"
 #include "emulate/trial.h"
+#include "lang/extract.h"
 #include "lower/lower.h"
 #include "plan/builtin/terms.h"
 #include "plan/feedback.h"
@@ -115,6 +116,11 @@ private:
     }
 
     Answer parse() {
+        // A candidate is a kernel file and nothing else: nobody has to read what else it might do.
+        if (lang::kernels_beside_python(source_)) {
+            const std::string what = "the file imports something else than tilewright: a candidate holds kernels alone";
+            return refuse(FailureClass::syntax, what, what);
+        }
         module_ = lower::compile_text(sources_, task_.name + ".py", source_, {}, sink_);
         if (module_ && !sink_.has_errors()) return Answer::pass;
         bool syntax = false;

@@ -47,8 +47,12 @@ std::set<std::string> all_kinds(std::index_sequence<I...>) {
 const std::map<std::string, std::string> excepted_statements = {
     {ir::kind_name(ir::Operation(ir::Sugar{})), "never in the last form"},
     {ir::kind_name(ir::Operation(ir::SetMaxRegisters{})), "registers of roles: changes nothing that is checked"},
+    {ir::kind_name(ir::Operation(ir::FenceBlock{})), "made by the step `scopes` where a hand-over needs it: tests/emulate/scopes_test.cpp"},
+    {ir::kind_name(ir::Operation(ir::Pin{})), "of the device form alone"},
 };
+const std::set<std::string> excepted_elements = {"gelu"};  // of the device form alone
 const std::map<std::string, std::string> excepted_names = {
+    {"parameters", "a list of names for Python"},
     {"inline", "expanded before anything is checked"},
     {"each", "variants: the families draw constants instead"},
     {"wgmma_c", "the accumulator's own layout is drawn in `batches`"},
@@ -74,7 +78,8 @@ TEST(RandomKernels, UseEveryConstructOfTheLanguage) {
         EXPECT_TRUE(seen.statements.count(kind) || excepted_statements.count(kind)) << "no random kernel has a statement `" << kind << "`";
     }
     for (int op = 0; op <= static_cast<int>(ir::ElementOp::cast); ++op) {
-        EXPECT_TRUE(seen.elements.count(ir::name_of(static_cast<ir::ElementOp>(op))))
+        EXPECT_TRUE(seen.elements.count(ir::name_of(static_cast<ir::ElementOp>(op))) ||
+                    excepted_elements.count(ir::name_of(static_cast<ir::ElementOp>(op))))
             << "no random kernel computes `" << ir::name_of(static_cast<ir::ElementOp>(op)) << "`";
     }
     for (const ir::ExprKind kind : {ir::ExprKind::floor_div, ir::ExprKind::mod, ir::ExprKind::bit_xor, ir::ExprKind::bit_and,
