@@ -47,7 +47,7 @@ std::set<std::string> all_kinds(std::index_sequence<I...>) {
 const std::map<std::string, std::string> excepted_statements = {
     {ir::kind_name(ir::Operation(ir::Sugar{})), "never in the last form"},
     {ir::kind_name(ir::Operation(ir::SetMaxRegisters{})), "registers of roles: changes nothing that is checked"},
-    {ir::kind_name(ir::Operation(ir::FenceBlock{})), "made by the step `scopes` where a hand-over needs it: tests/emulate/scopes_test.cpp"},
+    {ir::kind_name(ir::Operation(ir::BlockFence{})), "made by the step `scopes` where a hand-over needs it: tests/emulate/scopes_test.cpp"},
     {ir::kind_name(ir::Operation(ir::Pin{})), "of the device form alone"},
 };
 const std::set<std::string> excepted_elements = {"gelu"};  // of the device form alone
