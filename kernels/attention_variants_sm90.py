@@ -4,6 +4,7 @@ import tilewright as tw
 from tilewright import bf16, f32, i32
 
 B, HK, S, T, P, E, TILES = tw.sizes("B HK S T P E TILES")
+G, D = tw.parameters("G D")
 LN2 = 0.6931471805599453
 LOG2E = 1.4426950408889634
 

@@ -7,6 +7,7 @@ import tilewright as tw
 from tilewright import bf16, e4m3, f32
 
 M, N, K, NB, KB = tw.sizes("M N K NB KB")
+DEPENDENT = tw.parameters("DEPENDENT")
 
 
 @tw.inline

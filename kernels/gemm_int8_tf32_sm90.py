@@ -3,6 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32, i8, i32, tf32
 
 M, N, K = tw.sizes("M N K")
+DEPENDENT = tw.parameters("DEPENDENT")
 
 
 @tw.inline

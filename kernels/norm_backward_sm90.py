@@ -4,6 +4,7 @@ import tilewright as tw
 from tilewright import bf16, f32
 
 M, N = tw.sizes("M N")
+BYTES, T = tw.parameters("BYTES T")
 PARTS = 528  # runs of rows: four blocks for each of 132 multiprocessors
 
 

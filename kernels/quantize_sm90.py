@@ -3,6 +3,7 @@ import tilewright as tw
 from tilewright import bf16, e4m3, f32
 
 M, N, NB = tw.sizes("M N NB")
+BN = tw.parameters("BN")
 
 
 @tw.kernel(

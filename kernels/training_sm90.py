@@ -3,6 +3,7 @@ import tilewright as tw
 from tilewright import bf16, f32, i32
 
 M, N, V, P, L = tw.sizes("M N V P L")
+T = tw.parameters("T")
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 LOWEST = -3.4028234663852886e38  # a floor for maxima of parts of a row: a part of nothing but -inf must not make inf - inf

@@ -122,8 +122,9 @@ int emit_cute_text(const Options& o, const ir::Module& module) {
             // One kernel that has no text does not hide the others.
             const std::string why = fmt::format("{}:{}: {}: {}", o.file, emitted.error().loc.line, kernel.name, emitted.error().message);
             list.push_back({{"kernel", kernel.name}, {"variant", kernel.variant}, {"arch", kernel.arch}, {"error", why}});
-            status = complain(exit_kernel_wrong, why,
-                              "the CUDA form (--to cuda) has text for every construct; docs/cute.md lists what CuTe text covers");
+            status = o.json ? int{exit_kernel_wrong}
+                            : complain(exit_kernel_wrong, why,
+                                       "the CUDA form (--to cuda) has text for every construct; docs/cute.md lists what CuTe text covers");
             continue;
         }
         const std::string stem = emitted->entry.substr(0, emitted->entry.rfind("_kernel")) + (alone ? "" : "_" + std::to_string(n));
