@@ -186,7 +186,7 @@ def test_wrong_arguments_are_answered_as_tool_errors(tmp_path):
         ("run", {"source": VECTOR_ADD, "sizes": {"N;rm -rf": 3}}, "no name of a size"),
         ("run", {"source": VECTOR_ADD, "sizes": {"N": 9223372036854775807}}, ""),
         ("emit", {"source": VECTOR_ADD, "form": "poem"}, "must be one of"),
-        ("explain", {"code": "no such code"}, "unknown code"),
+        ("explain", {"code": "no such code"}, "there is no code"),
     ]
 
     async def work(session):
