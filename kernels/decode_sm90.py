@@ -19,6 +19,7 @@ CHUNK = 1024  # keys of a block
         A[b, h, s, g, d] = sum(t in s * CHUNK : minimum(minimum((s + 1) * CHUNK, T), lengths[b]),
                                f32(bf16(exp2(x[b, h, g, t] - top[b, h, s, g]))) * f32(V[b, h, t, d]))
     """,
+    dependent_launch=True,
 )
 def decode_parts(
     Q: tw.Tensor(bf16, B, HK, G, D),
@@ -90,6 +91,7 @@ def decode_parts(
         O[b, h, g, d] = sum(s in 0:NS, w[b, h, s, g] * A[b, h, s, g, d]) / sum(s in 0:NS, w[b, h, s, g] * TOTAL[b, h, s, g])
     """,
     threads=128,
+    blocks_per_sm=8,
     dependent_launch=True,
 )
 def decode_join(
@@ -99,20 +101,21 @@ def decode_join(
     O: tw.Tensor(bf16, B, HK, G, D),
     W: tw.each(64, 128),
 ):
-    """The parts of a head, each times what its maximum is below the largest."""
+    """The parts of a head, each times what its maximum is below the largest. A warp a query, so that nobody meets."""
     tw.assume(D <= W)
-    g, h, b = tw.grid(G, HK, B)
-    top = tw.full(f32, (32,), float("-inf"))
-    for c in tw.range(tw.cdiv(NS, 32)):
-        top = tw.maximum(top, tw.load(MX[b, h, c * 32 : c * 32 + 32, g], fill=float("-inf")))
-    m = tw.max(top, axis=0)
-    out = tw.zeros(f32, (16, W))
-    total = tw.zeros(f32, (16,))
-    for c in tw.range(tw.cdiv(NS, 16)):
-        w = tw.exp2(tw.load(MX[b, h, c * 16 : c * 16 + 16, g], fill=float("-inf")) - m)
-        total = total + w * tw.load(TOTAL[b, h, c * 16 : c * 16 + 16, g], fill=0.0)
-        out = out + w[:, None] * tw.load(A[b, h, c * 16 : c * 16 + 16, g, 0:W], fill=0.0)
-    tw.store(O[b, h, g, 0:W], (tw.sum(out, axis=0) / tw.sum(total, axis=0)).to(bf16))
+    tw.assume(D % 8 == 0)
+    q, h, b = tw.grid(tw.cdiv(G, 4), HK, B)
+    g = q * 4
+    m = tw.full(f32, (4,), float("-inf"))
+    for s in tw.range(NS, unroll=4):
+        m = tw.maximum(m, tw.load(MX[b, h, s, g : g + 4], fill=float("-inf")))
+    out = tw.zeros(f32, (4, W))
+    total = tw.zeros(f32, (4,))
+    for s in tw.range(NS, unroll=4):
+        w = tw.exp2(tw.load(MX[b, h, s, g : g + 4], fill=float("-inf")) - m)
+        total = total + w * tw.load(TOTAL[b, h, s, g : g + 4], fill=0.0)
+        out = out + w[:, None] * tw.load(A[b, h, s, g : g + 4, 0:W], fill=0.0)
+    tw.store(O[b, h, g : g + 4, 0:W], (out / total[:, None]).to(bf16))
 
 
 @tw.program(

@@ -21,6 +21,7 @@ SPLITS = 4
         A[b, s, h, d in 0:512] = sum(t in s * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64) : minimum(minimum((s + 1) * (((T + 64 * SPLITS - 1) // (64 * SPLITS)) * 64), T), lengths[b]),
                                      f32(bf16(exp2(x[b, h, t] - top[b, s, h]))) * f32(K[b, t, d]))
     """,
+    dependent_launch=True,
 )
 def mla_parts(
     Q: tw.Tensor(bf16, B, H, 576),
