@@ -40,8 +40,8 @@
 #include "ir/uses.h"
 #include "verify/carried.h"
 #include "verify/flow.h"
-#include "verify/operands.h"
 #include "verify/in_place.h"
+#include "verify/operands.h"
 #include "verify/order_only.h"
 #include "verify/value.h"
 
