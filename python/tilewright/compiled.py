@@ -90,10 +90,10 @@ class Compiled:
         for i, launch in enumerate(self.plan["launches"]):
             views = []
             for a in launch["arguments"]:
-                if a["output"]:
+                if a["output"] and a["buffer"] not in values:
                     made = self.plan["buffers"][a["buffer"]]
                     values[a["buffer"]] = torch.empty(made["shape"], dtype=getattr(torch, _TORCH[made["dtype"]]), device=device)
-                views.append(values[a["buffer"]].as_strided(a["shape"], a["strides"]))
+                views.append(values[a["buffer"]].as_strided(a["shape"], a["strides"], a["offset"]))
             self._module.kernels[launch["kernel"]](*views)
             for name in self._last.get(i, ()):
                 del values[name]

@@ -33,7 +33,8 @@ json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelTe
     for (const KernelText& k : kernels) {
         json arguments = json::array();
         for (const Argument& a : k.arguments)
-            arguments.push_back({{"buffer", name.at(a.primitive)}, {"shape", a.dims}, {"strides", a.strides}, {"output", a.output}});
+            arguments.push_back(
+                {{"buffer", name.at(a.primitive)}, {"shape", a.dims}, {"strides", a.strides}, {"offset", a.offset}, {"output", a.output}});
         launches.push_back({{"kernel", k.name}, {"arguments", arguments}, {"family", k.family}, {"nodes", k.nodes}});
     }
     json outputs = json::array(), inputs = json::array(), parameters = json::array();
@@ -63,13 +64,13 @@ Result<Generated> generate(const Graph& graph, const Precision& precision) {
         for (std::size_t i = 0; i < groups->size() && !again; ++i) {
             const Group& g = (*groups)[i];
             const std::string& from = primitives->list[static_cast<std::size_t>(g.root)].from;
-            auto kernel = write_kernel(*primitives, g, identifier(fmt::format("k{}_{}", i, from)));
-            if (!kernel) {
-                const int store = kernel.error().store;
-                if (store < 0 || !stored.insert(store).second) return Unexpected<Problem>{kernel.error()};
+            auto written = write_kernels(*primitives, g, identifier(fmt::format("k{}_{}", i, from)));
+            if (!written) {
+                const int store = written.error().store;
+                if (store < 0 || !stored.insert(store).second) return Unexpected<Problem>{written.error()};
                 again = true;
             } else {
-                out.kernels.push_back(std::move(*kernel));
+                for (KernelText& k : *written) out.kernels.push_back(std::move(k));
             }
         }
         if (again) continue;

@@ -23,6 +23,7 @@ struct Place {
 struct Read {
     int source = -1;            // the primitive that is stored
     std::vector<Place> places;  // in the order of the domain
+    std::int64_t offset = 0;    // elements before the first place
 };
 
 // A dimension of a tensor as it is seen through views of a stored one.

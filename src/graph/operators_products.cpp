@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "graph/operators.h"
+#include "graph/window.h"
 
 namespace tw::graph {
 
@@ -142,6 +143,36 @@ bool read_window(Call& c, Window& w, std::size_t dims, bool pooling) {
     return true;
 }
 
+// Zeros around a transposed window's input (outer, positions), as many as its taps reach: then each of them meets an element.
+int padded(Builder& b, int x, Window& w) {
+    Window edge;
+    edge.in = w.in;
+    bool any = false;
+    for (std::size_t d = 0; d < w.in.size(); ++d) {
+        std::int64_t before = 0, after = 0;
+        for (const Residue& r : residues(w, d)) {
+            if (r.taps == 0) continue;
+            before = std::max(before, -r.shift);
+            after = std::max(after, r.extent - 1 + r.shift + (r.taps - 1) * r.spread - (w.in[d] - 1));
+        }
+        any = any || before > 0 || after > 0;
+        edge.padding.push_back(before);
+        edge.out.push_back(before + w.in[d] + after);
+        w.padding[d] += before * w.stride[d];
+    }
+    w.in = edge.out;
+    if (!any) return x;
+    edge.kernel = edge.stride = edge.dilation = Shape(edge.in.size(), 1);
+    drop_single(edge);
+    Primitive p;
+    p.kind = Kind::window;
+    p.fn = "sum";
+    p.in = {x};
+    p.shape = {b.shape(x)[0], count_of(edge.out)};
+    p.window = edge;
+    return b.add(std::move(p));
+}
+
 int conv(Call& c) {
     Builder& b = c.b;
     const int x = c.real(0), k = c.real(1);
@@ -160,6 +191,8 @@ int conv(Call& c) {
     if ((w.transposed ? sk[0] != sx[1] : sk[1] != channels || sk[0] % groups != 0))
         return c.fail(fmt::format("a kernel {} does not fit {} with {} groups", text_of(sk), text_of(sx), groups));
     if (!read_window(c, w, sx.size() - 2, false)) return 0;
+    int positions = b.reshape(x, {count_of(sx) / count_of(w.in), count_of(w.in)});
+    if (w.transposed) positions = padded(b, positions, w);
     const std::int64_t in = count_of(w.in), out = count_of(w.out);
     p.shape = {sx[0], groups, outs, out};
     Shape kernel = {groups, w.transposed ? channels : outs, w.transposed ? outs : channels};
@@ -169,7 +202,7 @@ int conv(Call& c) {
     p.kind = direct ? Kind::window : Kind::conv;
     if (direct) p.fn = "dot";
     p.tf32 = c.precision.conv_tf32 && channels > 1;
-    p.in = {b.reshape(x, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
+    p.in = {b.reshape(positions, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
     Shape result = {sx[0], groups * outs};
     result.insert(result.end(), w.out.begin(), w.out.end());
     int y = b.reshape(b.add(std::move(p)), result);
