@@ -1,5 +1,7 @@
 #include "graph/emit.h"
 
+#include <algorithm>
+
 #include "graph/writer.h"
 
 namespace tw::graph {
@@ -9,9 +11,12 @@ namespace {
 // A comparison of what a product of rounded operands gives: nothing is proved of it in the product's own kernel, so the product is stored.
 int compared(const Primitives& p, const Group& g) {
     if (g.anchor < 0 || g.root == g.anchor || !p.list[static_cast<std::size_t>(g.anchor)].tf32) return -1;
+    std::set<int> rounded = {g.anchor};
     for (const int m : g.members) {
         const Primitive& v = p.list[static_cast<std::size_t>(m)];
-        if (m > g.anchor && v.kind == Kind::pointwise && v.dtype == "bool") return m;
+        if (!std::any_of(v.in.begin(), v.in.end(), [&](int q) { return rounded.contains(q); })) continue;
+        rounded.insert(m);
+        if (v.kind == Kind::pointwise && v.dtype == "bool") return m;
     }
     return -1;
 }
@@ -22,8 +27,8 @@ Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Grou
     if (const int hangs = compared(primitives, group); hangs >= 0)
         return Unexpected<Problem>{Problem{primitives.list[static_cast<std::size_t>(hangs)].from,
                                            "a choice that hangs on a rounded product", "this is a limit of the generator", group.anchor}};
-    if (group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].window.transposed)
-        return write_transposed(primitives, group, name);
+    if (group.anchor >= 0 && primitives.list[static_cast<std::size_t>(group.anchor)].window.padded)
+        return write_dense(primitives, group, name);
     Writer w(primitives, group, name);
     bool zeroed = false;
     const Kind kind = group.anchor < 0 ? Kind::pointwise : primitives.list[static_cast<std::size_t>(group.anchor)].kind;

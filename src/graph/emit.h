@@ -22,6 +22,7 @@ struct KernelText {
     std::string name, text, family;
     std::vector<Argument> arguments;
     std::vector<std::string> nodes;  // of the graph, that it computes
+    std::vector<int> cuts;           // primitives that could be stored, so that this becomes several kernels
 };
 
 // Most groups are one kernel; a strided transposed convolution is one for each remainder of its positions.

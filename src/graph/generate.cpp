@@ -44,18 +44,43 @@ json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelTe
                            {"dtype", graph.nodes[static_cast<std::size_t>(graph.outputs[o])].dtype}});
     for (const Node& n : graph.nodes) {
         if (n.role == Role::operation) continue;
-        (n.role == Role::input ? inputs : parameters).push_back({{"name", n.name}, {"shape", n.shape}, {"dtype", n.dtype}});
+        json about = {{"name", n.name}, {"shape", n.shape}, {"dtype", n.dtype}};
+        if (n.random) about["random"] = "uniform";
+        (n.role == Role::input ? inputs : parameters).push_back(about);
     }
     return {{"format", "tilewright-plan"}, {"version", 1},       {"name", graph.name},   {"inputs", inputs},
             {"parameters", parameters},    {"buffers", buffers}, {"launches", launches}, {"outputs", outputs}};
 }
 
+// Where a kernel could be cut in two, what is most likely to help first: after an operator of the graph, after a reduction, after the
+// product.
+std::vector<int> cuts_of(const Primitives& p, const Group& g) {
+    std::vector<int> ends, folds, out;
+    for (auto it = g.members.rbegin(); it != g.members.rend(); ++it) {
+        const Primitive& v = p.list[static_cast<std::size_t>(*it)];
+        if (*it == g.root || v.dtype != "f32" || v.kind == Kind::pick) continue;
+        const bool end = std::any_of(g.members.begin(), g.members.end(), [&](int m) {
+            const Primitive& user = p.list[static_cast<std::size_t>(m)];
+            return user.from != v.from && std::find(user.in.begin(), user.in.end(), *it) != user.in.end();
+        });
+        int value = *it;  // under reshapes
+        while (p.list[static_cast<std::size_t>(value)].kind == Kind::reshape && g.has(value))
+            value = p.list[static_cast<std::size_t>(value)].in[0];
+        if (!g.has(value) || (value != *it && !end)) continue;
+        if (end) ends.push_back(value);
+        else if (v.kind == Kind::reduce || *it == g.anchor) folds.push_back(*it);
+    }
+    out = ends;
+    out.insert(out.end(), folds.begin(), folds.end());
+    return out;
+}
+
 }  // namespace
 
-Result<Generated> generate(const Graph& graph, const Precision& precision) {
+Result<Generated> generate(const Graph& graph, const Precision& precision, std::set<int> stored) {
     auto primitives = to_primitives(graph, precision);
     if (!primitives) return Unexpected<Problem>{primitives.error()};
-    std::set<int> stored;
+    stored.merge(epilogues(*primitives));
     for (std::size_t round = 0; round <= primitives->list.size(); ++round) {
         auto groups = cut(*primitives, stored);
         if (!groups) return Unexpected<Problem>{groups.error()};
@@ -70,7 +95,10 @@ Result<Generated> generate(const Graph& graph, const Precision& precision) {
                 if (store < 0 || !stored.insert(store).second) return Unexpected<Problem>{written.error()};
                 again = true;
             } else {
-                for (KernelText& k : *written) out.kernels.push_back(std::move(k));
+                for (KernelText& k : *written) {
+                    k.cuts = cuts_of(*primitives, g);
+                    out.kernels.push_back(std::move(k));
+                }
             }
         }
         if (again) continue;

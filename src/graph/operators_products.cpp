@@ -143,7 +143,7 @@ bool read_window(Call& c, Window& w, std::size_t dims, bool pooling) {
     return true;
 }
 
-// Zeros around a transposed window's input (outer, positions), as many as its taps reach: then each of them meets an element.
+// Zeros around a window's input (outer, positions), as many as its taps reach: then each of them meets an element.
 int padded(Builder& b, int x, Window& w) {
     Window edge;
     edge.in = w.in;
@@ -153,14 +153,15 @@ int padded(Builder& b, int x, Window& w) {
         for (const Residue& r : residues(w, d)) {
             if (r.taps == 0) continue;
             before = std::max(before, -r.shift);
-            after = std::max(after, r.extent - 1 + r.shift + (r.taps - 1) * r.spread - (w.in[d] - 1));
+            after = std::max(after, (r.extent - 1) * r.stride + r.shift + (r.taps - 1) * r.spread - (w.in[d] - 1));
         }
         any = any || before > 0 || after > 0;
         edge.padding.push_back(before);
         edge.out.push_back(before + w.in[d] + after);
-        w.padding[d] += before * w.stride[d];
+        w.padding[d] += w.transposed ? before * w.stride[d] : -before;
     }
     w.in = edge.out;
+    w.padded = true;
     if (!any) return x;
     edge.kernel = edge.stride = edge.dilation = Shape(edge.in.size(), 1);
     drop_single(edge);
@@ -192,16 +193,16 @@ int conv(Call& c) {
         return c.fail(fmt::format("a kernel {} does not fit {} with {} groups", text_of(sk), text_of(sx), groups));
     if (!read_window(c, w, sx.size() - 2, false)) return 0;
     int positions = b.reshape(x, {count_of(sx) / count_of(w.in), count_of(w.in)});
-    if (w.transposed) positions = padded(b, positions, w);
+    // Few results for each input element: no work for the matrix unit. One channel for each group is exact in the reference too.
+    const bool direct = channels == 1 || outs < 8;
+    if (w.transposed || (!direct && w.in.size() == 3)) positions = padded(b, positions, w);
     const std::int64_t in = count_of(w.in), out = count_of(w.out);
     p.shape = {sx[0], groups, outs, out};
     Shape kernel = {groups, w.transposed ? channels : outs, w.transposed ? outs : channels};
     kernel.insert(kernel.end(), w.kernel.begin(), w.kernel.end());
-    // Few results for each input element: no work for the matrix unit. One channel for each group is exact in the reference too.
-    const bool direct = channels == 1 || outs < 8;
     p.kind = direct ? Kind::window : Kind::conv;
     if (direct) p.fn = "dot";
-    p.tf32 = c.precision.conv_tf32 && channels > 1;
+    p.tf32 = c.flag("tf32", true) && c.precision.conv_tf32 && channels > 1;
     p.in = {b.reshape(positions, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
     Shape result = {sx[0], groups * outs};
     result.insert(result.end(), w.out.begin(), w.out.end());

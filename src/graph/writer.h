@@ -99,7 +99,7 @@ private:
 bool write_tiles(Writer& w);    // pointwise and reductions; true: the output is added to, and starts at zero
 bool write_product(Writer& w);  // matmul, conv; as above
 void write_window(Writer& w);
-Result<std::vector<KernelText>> write_transposed(const Primitives& p, const Group& g, const std::string& name);
+Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& g, const std::string& name);
 void write_scan(Writer& w);
 void write_arg(Writer& w);
 

@@ -1,6 +1,6 @@
-// Transposed convolutions. Output positions with one remainder of division by the stride meet the same taps, at input positions that
-// follow one another: for each remainder a dense convolution of stride 1, whose results lie `stride` apart. Every tap meets an element,
-// because the input is padded first (operators_products.cpp): nothing is masked, and no tap is looked at in vain.
+// Convolutions row by row over an input that was padded first (operators_products.cpp): every tap meets an element, nothing is masked.
+// Output positions of a transposed one with one remainder of division by the stride meet the same taps, at input positions that follow
+// one another: for each remainder a convolution of stride 1, whose results lie `stride` apart. No tap is looked at in vain.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +13,12 @@ namespace tw::graph {
 std::vector<Residue> residues(const Window& w, std::size_t d) {
     std::vector<Residue> out;
     const std::int64_t stride = w.stride[d], dilation = w.dilation[d];
+    if (!w.transposed) return {{0, w.out[d], w.kernel[d], 0, -1, -w.padding[d], dilation, stride, 1}};
     for (std::int64_t rest = 0; rest < std::min(stride, w.out[d]); ++rest) {
         Residue r;
         r.rest = rest;
         r.extent = (w.out[d] - rest + stride - 1) / stride;
+        r.apart = stride;
         r.step = stride / std::gcd(stride, dilation);
         r.spread = dilation * r.step / stride;
         for (std::int64_t t = 0; t < w.kernel[d]; ++t) {
@@ -92,7 +94,7 @@ private:
                 std::int64_t stride = place.stride;
                 for (std::size_t k = dims.size(); k-- > 0;) {
                     const std::size_t d = dims[k];
-                    made.insert(made.begin(), {fresh[k], stride * w.stride[d], 0, r_[d].extent});
+                    made.insert(made.begin(), {fresh[k], stride * r_[d].apart, 0, r_[d].extent});
                     read.offset += r_[d].rest * stride;
                     stride *= w.out[d];
                 }
@@ -111,13 +113,13 @@ private:
     std::vector<Residue> r_;
 };
 
-class Transposed {
+class Dense {
 public:
-    Transposed(Writer& w, std::vector<Residue> r, std::vector<int> positions)
+    Dense(Writer& w, std::vector<Residue> r, std::vector<int> positions)
         : w_(w), g_(w.g), v_(w.prim(w.g.anchor)), r_(std::move(r)), positions_(std::move(positions)) {}
 
     void write() {
-        w_.family = "transposed convolution";
+        w_.family = v_.window.transposed ? "transposed convolution" : "convolution";
         w_.ranges = true;
         matrix_ = v_.kind == Kind::conv;
         for (std::size_t d = 0; d < positions_.size(); ++d)
@@ -215,7 +217,7 @@ private:
             k.strides.push_back(d.stride);
         }
         kernel_ = w_.operand(k);
-        if (a.dtype != "f32" || k.dtype != "f32") w_.fail("a transposed convolution of a narrow type");
+        if (a.dtype != "f32" || k.dtype != "f32") w_.fail("a convolution of a narrow type");
     }
 
     void head() {
@@ -235,9 +237,10 @@ private:
 
     static std::string plus(const std::string& a, std::int64_t by) { return by == 0 ? a : fmt::format("{} + {}", a, by); }
 
-    // q + shift + p * spread
-    std::string met(std::size_t d, const std::string& q) const {
+    // q * stride + shift + p * spread
+    std::string met(std::size_t d, std::string q) const {
         const Residue& r = r_[d];
+        if (r.stride > 1 && q != "0") q = fmt::format("{} * {}", q, r.stride);
         std::string text = r.shift == 0 && q != "0" ? q : q == "0" ? std::to_string(r.shift) : plus(q, r.shift);
         if (r.taps > 1) text += r.spread == 1 ? fmt::format(" + p{}", d) : fmt::format(" + p{} * {}", d, r.spread);
         return text;
@@ -246,6 +249,7 @@ private:
     std::string tap(std::size_t d) const {
         const Residue& r = r_[d];
         if (r.taps == 1) return std::to_string(r.first);
+        if (r.step == -1) return fmt::format("p{}", d);
         return fmt::format("{} - p{}{}", r.first, d, r.step == 1 ? "" : fmt::format(" * {}", r.step));
     }
 
@@ -259,7 +263,9 @@ private:
     std::string input(const std::string& channel, bool tile) const {
         std::string out = fmt::format("{}[{}, {}, {}", x_, tile ? index_[0] : name_[0], tile ? index_[1] : name_[1], channel);
         for (std::size_t d = 0; d < r_.size(); ++d) {
-            if (tile && d == line_) {
+            if (tile && d == line_ && r_[d].stride > 1) {
+                out += ", " + met(d, fmt::format("(tw.arange({0}) + j * {0})", bn_));
+            } else if (tile && d == line_) {
                 const std::string start = met(d, fmt::format("j * {}", bn_));
                 out += fmt::format(", {0} : {0} + {1}", start, bn_);
             } else {
@@ -273,7 +279,8 @@ private:
         const std::string zeros = matrix_ ? fmt::format("tw.zeros(f32, ({}, {}), layout=tw.mma_c(warps={}))", bm_, bn_, warps_)
                                           : fmt::format("tw.zeros(f32, ({},))", bn_);
         if (matrix_) {
-            w_.line(fmt::format("sa = tw.shared(f32, ({}, {}), pad=8)", bk_, bm_));
+            w_.line(turned() ? fmt::format("sa = tw.shared(f32, ({}, {}), pad=8)", bk_, bm_)
+                             : fmt::format("sa = tw.shared(f32, ({}, {}), pad=4)", bm_, bk_));
             w_.line(fmt::format("sb = tw.shared(f32, ({}, {}), pad=8)", bk_, bn_));
         }
         // A sum of its own for each loop: so each is seen to be the sum that `computes` states. And the matrix unit does not round sums to
@@ -291,7 +298,7 @@ private:
             w_.line(fmt::format("{0} = {0} + {1}", sums[sums.size() - 2], sums.back()));
             w_.close();
         }
-        const std::string kernel = fmt::format("{}[{}, c, {}{}]", kernel_, name_[1], name_[2], taps());
+        const std::string kernel = weight(name_[1], "c", name_[2]);
         const std::string x = input("c", false);
         std::string text = v_.tf32 ? fmt::format("f32(tf32({})) * f32(tf32({}))", x, kernel) : fmt::format("{} * {}", x, kernel);
         text = fmt::format("sum(c in 0:{}, {})", depth_, text);
@@ -300,17 +307,23 @@ private:
         w_.anchor_equation = text;
     }
 
+    // Channels come before results in the kernels of transposed convolutions.
+    bool turned() const { return v_.window.transposed; }
+    std::string weight(const std::string& group, const std::string& channel, const std::string& result) const {
+        return fmt::format("{}[{}, {}, {}{}]", kernel_, group, turned() ? channel : result, turned() ? result : channel, taps());
+    }
+
     void matrix(const std::string& sum) {
         w_.open(fmt::format("for c in tw.range({}):", (depth_ + bk_ - 1) / bk_));
         const std::string k = fmt::format("c * {0} : c * {0} + {0}", bk_);
         w_.line(fmt::format("b = tw.load({}, fill=0.0)", input(k, true)));
-        w_.line(fmt::format("a = tw.load({}[{}, {}, i * {} : i * {} + {}{}], fill=0.0)", kernel_, index_[1], k, bm_, bm_, bm_, taps()));
+        w_.line(fmt::format("a = tw.load({}, fill=0.0)", weight(index_[1], k, fmt::format("i * {0} : i * {0} + {0}", bm_))));
         w_.line("tw.sync()");
         w_.line("tw.store(sa, a)");
         w_.line("tw.store(sb, b)");
         w_.line("tw.sync()");
         w_.open(fmt::format("for kk in tw.unroll({}):", bk_ / 8));
-        w_.line("fa = tw.load(sa[kk * 8 : kk * 8 + 8, :].T, layout=tw.mma_a())");
+        w_.line(fmt::format("fa = tw.load(sa[{}, layout=tw.mma_a())", turned() ? "kk * 8 : kk * 8 + 8, :].T" : ":, kk * 8 : kk * 8 + 8]"));
         w_.line("fb = tw.load(sb[kk * 8 : kk * 8 + 8, :].T, layout=tw.mma_b())");
         if (v_.tf32) {
             w_.line(fmt::format("tw.mma({}, fa.to(tf32), fb.to(tf32))", sum));
@@ -329,7 +342,7 @@ private:
         const char* round = v_.tf32 ? ".to(tf32).to(f32)" : "";
         w_.open(fmt::format("for c in tw.range({}):", depth_));
         w_.line(fmt::format("x = tw.load({}, fill=0.0){}", input("c", true), round));
-        w_.line(fmt::format("{0} = {0} + x * tw.load({1}[{2}, c, {3}{4}]){5}", sum, kernel_, index_[1], index_[2], taps(), round));
+        w_.line(fmt::format("{0} = {0} + x * tw.load({1}){2}", sum, weight(index_[1], "c", index_[2]), round));
         w_.close();
     }
 
@@ -349,7 +362,7 @@ private:
 
 }  // namespace
 
-Result<std::vector<KernelText>> write_transposed(const Primitives& p, const Group& group, const std::string& name) {
+Result<std::vector<KernelText>> write_dense(const Primitives& p, const Group& group, const std::string& name) {
     const Primitive& v = p.list[static_cast<std::size_t>(group.anchor)];
     const int store = group.root == group.anchor ? -1 : group.anchor;
     const auto refused = [&](const char* what) {
@@ -362,7 +375,7 @@ Result<std::vector<KernelText>> write_transposed(const Primitives& p, const Grou
     }
     Group g = group;
     const auto axes = g.axes.at(g.anchor);
-    if (axes.back().empty()) return refused("a transposed convolution with a single position");
+    if (axes.back().empty()) return refused("a convolution with a single position");
     std::set<int> ends;
     for (const auto& axis : axes)
         if (!axis.empty()) ends.insert({axis.back(), atom_before(g, axis.front())});
@@ -386,7 +399,7 @@ Result<std::vector<KernelText>> write_transposed(const Primitives& p, const Grou
         const auto positions = phase.split();
         if (positions.empty()) return refused("what follows a convolution cuts its positions");
         Writer w(p, phase.group(), count == 1 ? name : fmt::format("{}_{}", name, i));
-        Transposed(w, r, positions).write();
+        Dense(w, r, positions).write();
         if (w.failed) return Unexpected<Problem>{w.problem};
         auto kernel = w.finish();
         if (!kernel) return Unexpected<Problem>{kernel.error()};
