@@ -52,12 +52,14 @@ json plan_of(const Graph& graph, const Primitives& p, const std::vector<KernelTe
             {"parameters", parameters},    {"buffers", buffers}, {"launches", launches}, {"outputs", outputs}};
 }
 
-// Where a kernel could be cut in two, what is most likely to help first: after an operator of the graph, after a reduction, after the
-// product.
+// Where a kernel could be cut in two, what is most likely to help first: after an operator of the graph, after a reduction or the product,
+// before a reduction.
 std::vector<int> cuts_of(const Primitives& p, const Group& g) {
-    std::vector<int> ends, folds, out;
+    std::vector<int> ends, folds, taken, out;
     for (auto it = g.members.rbegin(); it != g.members.rend(); ++it) {
         const Primitive& v = p.list[static_cast<std::size_t>(*it)];
+        if (v.kind == Kind::reduce && g.has(v.in[0]) && p.list[static_cast<std::size_t>(v.in[0])].kind == Kind::pointwise)
+            taken.push_back(v.in[0]);
         if (*it == g.root || v.dtype != "f32" || v.kind == Kind::pick) continue;
         const bool end = std::any_of(g.members.begin(), g.members.end(), [&](int m) {
             const Primitive& user = p.list[static_cast<std::size_t>(m)];
@@ -72,6 +74,7 @@ std::vector<int> cuts_of(const Primitives& p, const Group& g) {
     }
     out = ends;
     out.insert(out.end(), folds.begin(), folds.end());
+    out.insert(out.end(), taken.begin(), taken.end());
     return out;
 }
 

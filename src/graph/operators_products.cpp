@@ -215,6 +215,21 @@ int conv(Call& c) {
     return y;
 }
 
+// A window with a single position: a reduction of the elements that it meets.
+int pool_once(Call& c, int x, const Window& w, const std::string& fn) {
+    Builder& b = c.b;
+    const Shape s = b.shape(x);
+    Shape starts(s.size(), 0), extents = s, axes, result = s;
+    for (std::size_t d = 0; d < w.in.size(); ++d) {
+        const std::size_t at = s.size() - w.in.size() + d;
+        if (w.dilation[d] != 1) return c.fail("a dilated window with a single position is not supported");
+        extents[at] = std::min(w.in[d], w.kernel[d] - w.padding[d]);
+        axes.push_back(static_cast<std::int64_t>(at));
+    }
+    const int y = b.reduce(fn, b.slice(x, starts, extents), axes);
+    return fn == "sum" ? b.call("div", y, static_cast<double>(w.taps())) : y;
+}
+
 int pool(Call& c, const char* fn) {
     Builder& b = c.b;
     const int x = c.real(0);
@@ -236,6 +251,7 @@ int pool(Call& c, const char* fn) {
         return c.fail("averages with ceil_mode, or that leave padding out of the count, are not supported");
     const std::int64_t outer = count_of(but_last(s, dims)), taps = w.taps();
     const Shape positions = w.out;
+    if (count_of(positions) == 1) return pool_once(c, x, w, p.fn);
     drop_single(w);
     p.in = {b.reshape(x, {outer, count_of(w.in)})};
     p.shape = {outer, count_of(w.out)};
