@@ -19,7 +19,7 @@ std::optional<lower::ConstValues> parse_settings(const std::vector<std::string>&
             const std::size_t equals = one.find('=');
             const auto value = equals == 0 || equals == std::string::npos ? std::nullopt : lower::ConstValue::parse(one.substr(equals + 1));
             if (!value) {
-                problem = fmt::format("'{}' is neither NAME=INTEGER nor NAME=DTYPE", one);
+                problem = fmt::format("'{}' is neither NAME=INTEGER nor NAME=NAME", one);
                 return std::nullopt;
             }
             values[one.substr(0, equals)] = *value;

@@ -29,6 +29,7 @@ Value Resolver::builtin(const std::string& name, const CallArgs& args) {
 
 Value Resolver::method(const Value& receiver, const std::string& name, const CallArgs& args) {
     Builtins b{*this};
+    if (receiver.is(K::table)) return entry_or(receiver, args);
     if (auto v = b.method(receiver, name, args)) return *v;
     return error(Code::unknown_attribute, args.callee, fmt::format("{} has no '{}'", describe(receiver), name));
 }
@@ -107,6 +108,13 @@ std::optional<Value> Builtins::scalars(const std::string& name, const CallArgs& 
         if (!b) return Value{};
         if (!b->at("value").is(K::sequence)) return r.error(Code::type_mismatch, span, "len() takes a tuple");
         return Value::of(static_cast<std::int64_t>(b->at("value").items.size()));
+    }
+    if (name == "record") return r.record(args);
+    if (name == "table") {
+        auto b = r.bind(args, "tw.table", "entries");
+        if (!b) return Value{};
+        if (b->at("entries").is(K::table)) return b->at("entries");
+        return r.error(Code::type_mismatch, b->where("entries"), "tw.table takes {key: value, ...}");
     }
     if (r.module_level) return std::nullopt;
     if (name == "grid") {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "lang/computes.h"
+#include "lang/computes_token.h"
 
 namespace tw::lower {
 namespace {
@@ -600,27 +601,29 @@ std::optional<ir::Computes> resolve_spec(const lang::ComputesSpec& spec, const C
 
 }  // namespace
 
-std::optional<ir::Computes> resolve_computes(const lang::Module& ast, lang::ExprId literal, const ComputesNames& names,
-                                             DiagnosticSink& sink) {
+std::optional<ir::Computes> resolve_computes(FileId file, const Value& written, const ComputesNames& names, DiagnosticSink& sink) {
     DiagnosticSink parse_sink;
-    lang::ComputesText source = lang::computes_text(ast, literal);
+    const std::string& text = written.text;
+    lang::ComputesText source{text, file, *written.pieces, {}, {}};
     source.dtype = names.dtype;
+    source.function = names.function;
     const lang::ComputesSpec spec = lang::parse_computes(source, parse_sink);
     for (const Diagnostic& d : parse_sink.diagnostics()) sink.report(d);
     if (parse_sink.has_errors()) return std::nullopt;
     auto out = resolve_spec(spec, names, sink);
     if (!out) return out;
-    // As this variant means it: dtype parameters by their value.
-    const std::string& text = ast.get_if<lang::StringLiteral>(literal)->value;
+    // As this variant means it: parameters that are dtypes or functions by their value.
     auto in_name = [&](std::size_t i) { return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_'); };
     for (std::size_t i = 0; i < text.size();) {
         std::size_t end = i + 1;
         if (in_name(i))
             while (in_name(end)) ++end;
         const std::string word = text.substr(i, end - i);
-        const auto dtype =
-            end < text.size() && text[end] == '(' && names.dtype && !target::dtype_from_name(word) ? names.dtype(word) : std::nullopt;
-        out->text += dtype ? std::string(target::name(*dtype)) : word;
+        const bool called = end < text.size() && text[end] == '(';
+        const auto dtype = called && names.dtype && !target::dtype_from_name(word) ? names.dtype(word) : std::nullopt;
+        const bool known = lang::find_reduction(word) || lang::find_elementwise(word);
+        const auto function = called && !known && names.function ? names.function(word) : std::nullopt;
+        out->text += dtype ? std::string(target::name(*dtype)) : function.value_or(word);
         i = end;
     }
     return out;
@@ -635,14 +638,15 @@ ComputesNames kernel_names(Resolver& r) {
     names.integer = [&r](const std::string& name) -> std::optional<Expr> { return r.integer_named(name); };
     names.real = [&r](const std::string& name) -> std::optional<double> { return r.real_named(name); };
     names.dtype = [&r](std::string_view name) { return r.dtype_named(std::string(name)); };
+    names.function = [&r](std::string_view name) { return r.function_named(std::string(name)); };
     return names;
 }
 
 }  // namespace
 
-void resolve_computes(Resolver& r, lang::ExprId literal) {
+void resolve_computes(Resolver& r, const Value& text) {
     const ComputesNames names = kernel_names(r);
-    auto out = resolve_computes(r.ast, literal, names, r.cx.sink);
+    auto out = resolve_computes(r.ast.file, text, names, r.cx.sink);
     if (!out) return;
     for (const ir::Equation& e : out->equations) r.d.kernel.tensors[static_cast<std::size_t>(e.output)].is_output = true;
     r.d.kernel.computes = std::move(*out);
