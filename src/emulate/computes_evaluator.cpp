@@ -86,6 +86,10 @@ int ComputesEvaluator::compile(const Term& term) {
     return numbers_[term.get()] = static_cast<int>(nodes_.size()) - 1;
 }
 
+// A cast that is not made here may be made by the kernel: half a unit of the narrower type, which matters where the result cancels. In
+// sixteenths of f32's unit, since `compare` allows sixteen.
+static double cast_rounding(double x, target::DType to) { return std::ldexp(std::fabs(x), 19 - target::info(to).fraction_bits); }
+
 void ComputesEvaluator::bind(int var, std::int64_t value) {
     vars_[at(var)] = value;
     bound_[at(var)] = 1;
@@ -156,6 +160,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::value(int node) {
         case TermKind::cast: {
             Scalar x = value(n.args[0]);
             if (options_.round_casts || n.exact) x.value = ir::converted(x.value, n.from, t.dtype);
+            else x.rounding += cast_rounding(x.value, t.dtype);
             return x;
         }
         case TermKind::reduce: return remembered_fold(node);
@@ -325,8 +330,9 @@ void ComputesEvaluator::strip(int node, int var, std::int64_t first, int count, 
             return;
         case TermKind::cast:
             strip(n.args[0], var, first, count, out);
-            if (options_.round_casts || n.exact) {
-                for (int i = 0; i < count; ++i) out.value[at(i)] = ir::converted(out.value[at(i)], n.from, t.dtype);
+            for (int i = 0; i < count; ++i) {
+                if (options_.round_casts || n.exact) out.value[at(i)] = ir::converted(out.value[at(i)], n.from, t.dtype);
+                else out.rounding[at(i)] += cast_rounding(out.value[at(i)], t.dtype);
             }
             return;
         case TermKind::reduce: return;  // by_element
