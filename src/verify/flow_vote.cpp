@@ -25,18 +25,14 @@ Value Flow::where_none(Value v, const std::string& name, Value y) {
     const ValueNode n = values_.node(v);
     auto inside = [&](Value a) { return where_none(a, name, y); };
     if (n.kind == ValueNode::Kind::extreme) {
-        // x < y adds nothing to max(x, y), nor x > y to min(x, y). A y that is such an extreme itself lies in the other as its parts.
-        const ValueNode& bound = values_.node(y);
-        const std::vector<Value> parts = bound.kind == n.kind && bound.name == n.name ? bound.args : std::vector<Value>{y};
-        auto is_part = [&](Value a) { return std::find(parts.begin(), parts.end(), a) != parts.end(); };
+        // x < y adds nothing to max(x, y), nor x > y to min(x, y).
         const bool has_y = n.name == (name == "ge"   ? "max"
                                       : name == "le" ? "min"
                                                      : "") &&
-                           std::all_of(parts.begin(), parts.end(),
-                                       [&](Value part) { return std::find(n.args.begin(), n.args.end(), part) != n.args.end(); });
+                           std::find(n.args.begin(), n.args.end(), y) != n.args.end();
         Value all = values_.number(Values::identity(n.name));
         for (Value a : n.args) {
-            if (!has_y || is_part(a) || !only_voted(a)) all = values_.apply(n.name, {all, has_y && is_part(a) ? a : inside(a)});
+            if (!has_y || a == y || !only_voted(a)) all = values_.apply(n.name, {all, a == y ? a : inside(a)});
         }
         return all;
     }
@@ -45,16 +41,6 @@ Value Flow::where_none(Value v, const std::string& name, Value y) {
         return values_.reduce(n.name, i, n.lo, n.hi, inside(values_.replace(n.args[0], {{n.variable, Poly::of(i)}})));
     }
     if (n.kind == ValueNode::Kind::where) return values_.where(n.condition, inside(n.args[0]), inside(n.args[1]));
-    if (n.kind == ValueNode::Kind::sum) {
-        std::vector<std::pair<Coefficient, Value>> terms;
-        for (std::size_t i = 0; i < n.args.size(); ++i) terms.emplace_back(n.weights[i], inside(n.args[i]));
-        return values_.sum(n.number, std::move(terms));
-    }
-    if (n.kind == ValueNode::Kind::product) {
-        std::vector<std::pair<Value, Coefficient>> bases;
-        for (std::size_t i = 0; i < n.args.size(); ++i) bases.emplace_back(inside(n.args[i]), n.weights[i]);
-        return values_.product(std::move(bases));
-    }
     if (n.kind == ValueNode::Kind::function && n.name != voted) {
         std::vector<Value> args;
         for (Value a : n.args) args.push_back(inside(a));
