@@ -24,6 +24,7 @@ struct Options {
     double seconds = 30;
     int jobs = 1;
     std::uint64_t seed = 1;
+    std::int64_t large = std::int64_t{1} << 29;
 };
 
 int refuse(const graph::Problem& p) {
@@ -75,7 +76,7 @@ int run(const Options& o) {
     if (!text) return complain(exit_bad_input, text.error());
     const auto g = graph::read_graph(*text);
     if (!g) return refuse(g.error());
-    const auto made = graph::generate(*g, {o.tf32 != "none", o.tf32 == "all"});
+    const auto made = graph::generate(*g, {o.tf32 != "none", o.tf32 == "all", o.large});
     if (!made) return refuse(made.error());
     SourceMap sources;
     DiagnosticSink sink;
@@ -128,6 +129,10 @@ std::function<int()> declare_generate(CLI::App& app) {
     app.add_flag("--strict", o->strict, "a kernel that is not proved is an error (exit status 3)");
     app.add_option("--tf32", o->tf32, "whose f32 operands are rounded to tf32, as the reference does: conv, all or none")
         ->check(CLI::IsMember({"conv", "all", "none"}))
+        ->capture_default_str();
+    app.add_option("--large", o->large,
+                   "multiplications from which on kernels of their own bring operands into the matrix unit's form (tests: 1, always)")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 60))
         ->capture_default_str();
     app.add_flag("--emulate", o->emulate,
                  "also run the launches on the emulator with random inputs and compare with the graph in fp64 (small sizes)");

@@ -14,13 +14,18 @@ struct Argument {
     Shape dims, strides;
     std::string name, dtype;
     bool output = false, zeroed = false;
-    std::int64_t range = 0;  // of an index tensor: 0 <= element < range
+    std::int64_t range = 0;          // of an index tensor: 0 <= element < range
+    std::vector<std::string> texts;  // dimensions that are sizes of the kernel, not numbers; empty ones are numbers
+    std::string scratch;             // a buffer between the kernels of one group, not a primitive
+    Shape whole;                     // of scratch: what is allocated
 };
 
 struct KernelText {
     std::string name, text, family;
     std::vector<Argument> arguments;
-    std::vector<std::string> nodes;  // of the graph, that it computes
+    std::vector<std::string> nodes;                           // of the graph, that it computes
+    std::vector<std::pair<std::string, std::int64_t>> sizes;  // a kernel for all sizes: its sizes and their values in this launch
+    std::vector<KernelText> before;                           // of the same group: they make its scratch
 };
 
 Result<KernelText> write_kernel(const Primitives& primitives, Group group, const std::string& name);
