@@ -25,7 +25,7 @@ public:
         w_.family = conv_ ? (v_.window.transposed ? "transposed convolution" : "convolution") : "product";
         ProductAxes axes;
         if (!arrange_product(w_, axes)) return;
-        if (!conv_ && write_split_product(w_, axes)) return;
+        if (conv_ ? write_packed_conv(w_, axes) : write_split_product(w_, axes)) return;
         m_ = axes.m;
         n_ = axes.n;
         outer_ = axes.outer;

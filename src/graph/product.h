@@ -39,5 +39,7 @@ KernelText helper_text(const Helper& h, const std::string& family, const std::ve
 
 // f32 by three products of f16 parts on the matrix unit of Hopper. False: not for this product; nothing was written.
 bool write_split_product(Writer& w, const ProductAxes& axes);
+// Convolutions in tf32 with channels last. False: as above.
+bool write_packed_conv(Writer& w, const ProductAxes& axes);
 
 }  // namespace tw::graph

@@ -131,7 +131,9 @@ private:
         h.arguments[1].name = "A_up";
         h.arguments[2].name = "A_down";
         const std::int64_t wide = o.turned ? 32 : std::clamp<std::int64_t>(power_of_two(o.depth), 32, 2048);
-        const std::int64_t deep = o.turned ? 128 : std::max<std::int64_t>(1, 2048 / wide);
+        // Two steps at least: the loop is then recognised as one maximum, whether or not the last step is cut off.
+        const std::int64_t deep =
+            o.turned ? std::clamp<std::int64_t>(power_of_two(o.depth) / 2, 16, 128) : std::max<std::int64_t>(1, 2048 / wide);
         h.threads = o.turned ? 512 : 256;
         const std::int64_t rows = o.turned ? wide : deep, step = o.turned ? deep : wide;
         grid(h, o, "r", (o.rows + rows - 1) / rows, "", 1);

@@ -458,8 +458,9 @@ Result<KernelText> Writer::finish(bool zeroed) {
     k.sizes = sizes;
     k.before = before;
     const std::string parameters = parameter_list(k.arguments);
-    k.text = fmt::format("@tw.kernel(target=\"{}\", threads={}, computes=\"\"\"\n{}    {} = {}\"\"\")\ndef {}({}):\n{}", target, threads,
-                         lets_, left_side(), equation, name_, parameters, body_);
+    const std::string resident = blocks_per_sm > 0 ? fmt::format(", blocks_per_sm={}", blocks_per_sm) : "";
+    k.text = fmt::format("@tw.kernel(target=\"{}\", threads={}{}, computes=\"\"\"\n{}    {} = {}\"\"\")\ndef {}({}):\n{}", target, threads,
+                         resident, lets_, left_side(), equation, name_, parameters, body_);
     for (const int m : g.members) {
         const std::string& from = prim(m).from;
         if (std::find(k.nodes.begin(), k.nodes.end(), from) == k.nodes.end()) k.nodes.push_back(from);

@@ -40,7 +40,7 @@ public:
     Group& g;
     std::vector<TileAxis> tile;
     std::map<int, std::string> at;  // atoms with one index at a time: its expression
-    int threads = 256;
+    int threads = 256, blocks_per_sm = 0;
     std::string target = "sm_90a", family;
     std::map<int, std::string> rename;  // `computes`: other names of indices, while an equation under a fold of its own is written
     std::string anchor_equation;        // `computes` of the anchor, over index_of of its atoms
@@ -53,6 +53,7 @@ public:
     std::string extent_text(int atom) const;
     void add_argument(Argument a) { arguments_.push_back(std::move(a)); }
     const std::string& name() const { return name_; }
+    const std::string& body() const { return body_; }
 
     const Primitive& prim(int id) const { return p.list[static_cast<std::size_t>(id)]; }
     void fail(std::string what, int store = -1);
