@@ -12,6 +12,7 @@ namespace tw::graph {
 struct Argument {
     int primitive = -1;  // what is stored there
     Shape dims, strides;
+    std::int64_t offset = 0;  // elements before the first one
     std::string name, dtype;
     bool output = false, zeroed = false;
     std::int64_t range = 0;          // of an index tensor: 0 <= element < range
@@ -26,8 +27,10 @@ struct KernelText {
     std::vector<std::string> nodes;                           // of the graph, that it computes
     std::vector<std::pair<std::string, std::int64_t>> sizes;  // a kernel for all sizes: its sizes and their values in this launch
     std::vector<KernelText> before;                           // of the same group: they make its scratch
+    std::vector<int> cuts;                                    // primitives that could be stored, so that this becomes several kernels
 };
 
-Result<KernelText> write_kernel(const Primitives& primitives, Group group, const std::string& name);
+// Most groups are one kernel; a strided transposed convolution is one for each remainder of its positions.
+Result<std::vector<KernelText>> write_kernels(const Primitives& primitives, Group group, const std::string& name);
 
 }  // namespace tw::graph
