@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "graph/product.h"
+#include "graph/window.h"
 
 namespace tw::graph {
 
@@ -15,17 +16,27 @@ std::int64_t up_to(std::int64_t n, std::int64_t multiple) { return (n + multiple
 std::int64_t blocks_of(std::int64_t n, std::int64_t each) { return (n + each - 1) / each; }
 std::string plus(std::int64_t by) { return by == 0 ? "" : by > 0 ? fmt::format(" + {}", by) : fmt::format(" - {}", -by); }
 
-// One spatial dimension of an ordinary convolution: position o and tap t meet o * stride + t * dilation - padding.
+// One dimension of the positions: position o and tap p meet o * stride + shift + p * spread of the input.
 struct Axis {
-    std::int64_t in = 1, out = 1, taps = 1, stride = 1, padding = 0, dilation = 1;
-    bool flipped = false;  // taps of the weights run backwards (a transposed convolution)
+    std::int64_t in = 1, out = 1, taps = 1, stride = 1, shift = 0, spread = 1;
+    std::int64_t padding() const { return std::max<std::int64_t>(0, -shift); }  // zeros before the first element of the packed input
+    std::int64_t from() const { return shift + padding(); }
 };
 
 constexpr std::int64_t kPositions = 64;  // of one row: a chunk
 
 class PackedConv {
 public:
-    PackedConv(Writer& w, const ProductAxes& axes) : w_(w), g_(w.g), v_(w.prim(w.g.anchor)), axes_(axes) {}
+    // `positions`: their atoms, one for each dimension (-1: a single one); empty: they are one atom, axes.n.
+    PackedConv(Writer& w, const ProductAxes& axes, std::vector<Residue> r, std::vector<int> positions, std::size_t phase, bool pack)
+        : w_(w),
+          g_(w.g),
+          v_(w.prim(w.g.anchor)),
+          axes_(axes),
+          r_(std::move(r)),
+          position_(std::move(positions)),
+          phase_(phase),
+          pack_(pack) {}
 
     bool write() {
         if (!suits()) return false;
@@ -37,7 +48,8 @@ public:
         choose();
         pack_input();
         pack_weights();
-        split_positions();
+        if (position_.empty()) split_positions();
+        turn_places();
         main_kernel();
         return true;
     }
@@ -52,14 +64,11 @@ private:
                 if (!d.whole()) return false;
         }
         if (g_.operands[0].dims[3].stride != 1) return false;
+        std::int64_t positions = 1, taps = 1;
         for (std::size_t d = 0; d < win.in.size(); ++d) {
-            Axis a{win.in[d], win.out[d], win.kernel[d], win.stride[d], win.padding[d], win.dilation[d], win.transposed};
-            if (win.transposed) {
-                if (a.stride != 1) return false;
-                a.padding = a.dilation * (a.taps - 1) - a.padding;
-            }
-            if (a.padding < 0) return false;
-            axis_.push_back(a);
+            axis_.push_back({win.in[d], r_[d].extent, r_[d].taps, r_[d].stride, r_[d].shift, r_[d].spread});
+            positions *= r_[d].extent;
+            taps *= r_[d].taps;
         }
         const Shape& x = w_.prim(v_.in[0]).shape;  // (b, g, c, s)
         batch_ = x[0];
@@ -67,25 +76,25 @@ private:
         channels_ = x[2];
         results_ = g_.size.at(axes_.m);
         if (groups_ != 1) return false;
-        if (!whole_in(g_, axes_.m) || !whole_in(g_, axes_.n)) return false;
-        for (std::size_t i = 0; i + 1 < axis_.size();) {  // a dimension without a window of its own is part of the one before it
+        if (!whole_in(g_, axes_.m) || (position_.empty() && !whole_in(g_, axes_.n))) return false;
+        if (!position_.empty() && position_.back() < 0) return false;
+        if (win.taps() == 1 || taps == 0) return false;                        // nothing is gained by a copy of the input
+        for (std::size_t i = 0; position_.empty() && i + 1 < axis_.size();) {  // a dimension without a window is part of the one before it
             Axis &a = axis_[i], &b = axis_[i + 1];
-            const bool plain = b.taps == 1 && b.stride == 1 && b.padding == 0 && b.in == b.out && a.stride == 1 && a.padding == 0;
+            const bool plain = b.taps == 1 && b.stride == 1 && b.shift == 0 && b.in == b.out && a.stride == 1 && a.shift == 0;
             if (!plain) {
                 ++i;
                 continue;
             }
             a.in *= b.in;
             a.out *= b.in;
-            a.dilation *= b.in;
+            a.spread *= b.in;
             axis_.erase(axis_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
         }
-        if (win.taps() == 1) return false;  // nothing is gained by a copy of the input
-        const std::int64_t positions = count_of(win.out);
-        if (batch_ * groups_ * channels_ * results_ * win.taps() < w_.p.large / positions) return false;
+        if (batch_ * channels_ * results_ * taps < w_.p.large / positions) return false;
         if (w_.p.large > 1 && (results_ < 16 || last().out < 24)) return false;
         const Axis& l = last();
-        apart_ = l.taps > 1 && l.dilation > 1;
+        apart_ = l.taps > 1 && l.spread > 1;
         if (axis_.size() == 1 && l.out <= kPositions) return false;
         return !(apart_ && l.stride > 1 && axis_.size() == 3);
     }
@@ -94,14 +103,14 @@ private:
     // Of the packed input: rows that a window can reach.
     std::int64_t height(std::size_t d) const {
         const Axis& a = axis_[d];
-        return std::max(a.in + a.padding, (a.out - 1) * a.stride + (a.taps - 1) * a.dilation + 1);
+        return std::max(a.in + a.padding(), (a.out - 1) * a.stride + a.from() + (a.taps - 1) * a.spread + 1);
     }
     std::size_t rows() const { return axis_.size() - 1; }  // how many dimensions are before the last
 
     void choose() {
         const Axis& l = last();
         lanes_ = up_to(channels_, 4);
-        width_ = std::max(l.in + l.padding, (l.out - 1) * l.stride + (l.taps - 1) * l.dilation + 1);
+        width_ = height(rows());
         if (apart_) width_ = up_to(width_, l.stride);
         depth_ = apart_ ? lanes_ : l.taps * lanes_;
         step_ = 32;
@@ -149,6 +158,7 @@ private:
         packed_.whole = packed_.dims;
         packed_.strides.assign(packed_.dims.size(), 1);
         for (std::size_t d = packed_.dims.size() - 1; d-- > 0;) packed_.strides[d] = packed_.strides[d + 1] * packed_.dims[d + 1];
+        if (!pack_) return;  // the first kernel of the group packs for all
         Helper h;
         h.name = w_.name() + "_x";
         Argument x;
@@ -174,20 +184,20 @@ private:
             const Axis& a = axis_[d];
             const std::string r = fmt::format("r{}", d);
             z.zeroed = z.zeroed || height(d) != a.in;
-            left += fmt::format(", {} in {}:{}", r, a.padding, a.padding + a.in);
+            left += fmt::format(", {} in {}:{}", r, a.padding(), a.padding() + a.in);
             rows_in += ", " + r;
-            rows_out += fmt::format(", {}{}", r, plus(a.padding));
+            rows_out += fmt::format(", {}{}", r, plus(a.padding()));
             rows_grid.insert(rows_grid.begin(), {r, a.in});
         }
         h.arguments = {x, z};
-        const std::string from = "w" + plus(-l.padding);
+        const std::string from = "w" + plus(-l.padding());
         std::string inside;
         const auto require = [&](const std::string& c) { inside += (inside.empty() ? "" : " and ") + c; };
-        if (l.padding > 0) require(from + " >= 0");
-        if (width_ - l.padding > l.in) require(fmt::format("{} < {}", from, l.in));
+        if (l.padding() > 0) require(from + " >= 0");
+        if (width_ - l.padding() > l.in) require(fmt::format("{} < {}", from, l.in));
         if (lanes_ > channels_) require(fmt::format("c < {}", channels_));
         std::string value = "X[b, c";
-        for (std::size_t d = 0; d < rows(); ++d) value += fmt::format(", r{}{}", d, plus(-axis_[d].padding));
+        for (std::size_t d = 0; d < rows(); ++d) value += fmt::format(", r{}{}", d, plus(-axis_[d].padding()));
         value += fmt::format(", {}]", from);
         h.computes = fmt::format("    Z[b{}, w in 0:{}, c in 0:{}] = tf32({})", left, width_, lanes_,
                                  inside.empty() ? value : fmt::format("where({}, {}, 0)", inside, value));
@@ -200,7 +210,7 @@ private:
         blocks.push_back({"b", batch_});
         grid.grid(blocks);
         h.body += grid.body();
-        const std::string w = fmt::format("j * {0}{1} : j * {0}{1} + {0}", wide, plus(-l.padding));
+        const std::string w = fmt::format("j * {0}{1} : j * {0}{1} + {0}", wide, plus(-l.padding()));
         h.body +=
             fmt::format("    tw.store(s, tw.load(X[b, k * {0} : k * {0} + {0}{2}, {1}], fill=0.0))\n    tw.sync()\n", deep, w, rows_in);
         h.body += fmt::format("    tw.store(Z[b{2}, j * {0} : j * {0} + {0}, k * {1} : k * {1} + {1}], tw.load(s.T).to(tf32))\n", wide,
@@ -214,7 +224,7 @@ private:
         const std::size_t n = win.kernel.size();
         weights_.name = "P_w";
         weights_.dtype = "tf32";
-        weights_.buffer = fmt::format("%{}.w", g_.root);
+        weights_.buffer = fmt::format("%{}.w{}", g_.root, phase_);
         Helper h;
         h.name = w_.name() + "_w";
         Argument x, z;
@@ -231,18 +241,20 @@ private:
         std::vector<GridAxis> grid = {{"k", blocks_of(lanes_, 32)}, {"i", blocks_of(results_, 64)}, {"g", groups_}};
         const bool turned = win.transposed;
         const auto tap = [&](std::size_t d) {
-            const std::string t = win.kernel[d] == 1 ? "0" : fmt::format("t{}", d);
-            return turned && win.kernel[d] > 1 ? fmt::format("{} - {}", win.kernel[d] - 1, t) : t;
+            const Residue& r = r_[d];
+            if (r.taps == 1) return std::to_string(r.first);
+            if (r.step == -1) return fmt::format("t{}", d);
+            return r.step == 1 ? fmt::format("{} - t{}", r.first, d) : fmt::format("{} - t{} * {}", r.first, d, r.step);
         };
         for (std::size_t d = 0; d < n; ++d) {
             right += ", " + tap(d);
-            if (win.kernel[d] > 1) grid.push_back({fmt::format("t{}", d), win.kernel[d]});
+            if (r_[d].taps > 1) grid.push_back({fmt::format("t{}", d), r_[d].taps});
         }
         source = right;
         const auto dimension = [&](std::size_t d) {
-            shape.push_back(win.kernel[d]);
-            left += win.kernel[d] > 1 ? fmt::format(", t{}", d) : fmt::format(", t{} in 0:1", d);
-            place += win.kernel[d] > 1 ? fmt::format(", t{}", d) : ", 0";
+            shape.push_back(r_[d].taps);
+            left += fmt::format(", t{} in 0:{}", d, r_[d].taps);
+            place += r_[d].taps > 1 ? fmt::format(", t{}", d) : ", 0";
         };
         const std::size_t inner = last_window();
         for (std::size_t d = 0; d < n; ++d)
@@ -285,8 +297,8 @@ private:
 
     // The dimension of the window that the last axis is: trailing dimensions without a window are part of it.
     std::size_t last_window() const {
-        std::size_t d = v_.window.kernel.size() - 1;
-        while (d > 0 && axis_.size() <= d && v_.window.kernel[d] == 1) --d;
+        std::size_t d = r_.size() - 1;
+        while (d > 0 && axis_.size() <= d && r_[d].taps == 1) --d;
         return d;
     }
 
@@ -323,7 +335,10 @@ private:
             position_.push_back(split(position_.back(), inner));
             inner /= axis_[d].out;
         }
-        // The tile has positions, then results: tensors are seen in this order too.
+    }
+
+    // The tile has positions, then results: tensors are seen in this order too.
+    void turn_places() {
         const auto turn = [&](Read& r) {
             std::stable_sort(r.places.begin(), r.places.end(), [&](const Place& a, const Place& b) {
                 const auto rank = [&](const Place& p) { return p.atom == axes_.m ? 2 : p.atom == position_.back() ? 1 : 0; };
@@ -344,6 +359,7 @@ private:
             x.dims[x.dims.size() - 2] = l.out;
             x.dims.back() = depth_;
             x.strides[x.strides.size() - 2] = l.stride * lanes_;
+            x.offset = l.from() * lanes_;
         } else if (l.stride > 1) {
             x.dims.insert(x.dims.end() - 2, l.stride);
             x.strides.insert(x.strides.end() - 2, lanes_);
@@ -352,13 +368,11 @@ private:
         }
         w_.add_argument(x);
         Argument w = argument_of(weights_, false);
-        const Window& win = v_.window;
         w.dims = {groups_};
         for (const auto& t : taps_) w.dims.push_back(t.second);
         w.dims.insert(w.dims.end(), {results_, depth_});
         w.strides.assign(w.dims.size(), 1);
         for (std::size_t d = w.dims.size() - 1; d-- > 0;) w.strides[d] = w.strides[d + 1] * w.dims[d + 1];
-        (void)win;
         w_.add_argument(w);
     }
 
@@ -371,8 +385,8 @@ private:
     std::string tap(std::size_t d) const { return axis_[d].taps > 1 ? fmt::format("p{}", d) : "0"; }
     std::string shift(std::size_t d) const {
         const Axis& a = axis_[d];
-        const std::string t = a.taps == 1 ? "" : a.dilation == 1 ? tap(d) : fmt::format("{} * {}", tap(d), a.dilation);
-        return t;
+        const std::string t = a.taps == 1 ? "" : a.spread == 1 ? tap(d) : fmt::format("{} * {}", tap(d), a.spread);
+        return t.empty() ? a.from() == 0 ? "" : std::to_string(a.from()) : t + plus(a.from());
     }
     // The row of the input that row `o` of the result and the tap meet.
     std::string meets(std::size_t d, const std::string& o) const {
@@ -381,18 +395,19 @@ private:
         const std::string s = shift(d);
         return s.empty() ? at : fmt::format("{} + {}", at, s);
     }
+
     // Index of the packed input's last two or three dimensions; `at` is the position in the row.
     std::string in_row(const std::string& at, const std::string& k) const {
         const Axis& l = last();
         if (!apart_) return fmt::format("{}, {}", at, k);
-        const std::string t = fmt::format("{} * {}", tap(rows()), l.dilation);
+        const std::string t = shift(rows());
         if (l.stride == 1) return fmt::format("{} + {}, {}", at, t, k);
-        return fmt::format("{} % {}, {} + {} // {}, {}", t, l.stride, at, t, l.stride, k);
+        return fmt::format("({0}) % {1}, {2} + ({0}) // {1}, {3}", t, l.stride, at, k);
     }
 
     void equation() {
         std::string x = "P_x[" + (groups_ == 1 ? axes_.name[0] : fmt::format("({} * {} + {})", axes_.name[0], groups_, axes_.name[1]));
-        for (std::size_t d = 0; d < rows(); ++d) x += ", " + meets(d, w_.index_of(position_[d]));
+        for (std::size_t d = 0; d < rows(); ++d) x += ", " + meets(d, position_[d] < 0 ? "0" : w_.index_of(position_[d]));
         x = fmt::format("f32({}, {}])", x, in_row(w_.index_of(position_.back()), "k"));
         std::string w = "f32(P_w[" + axes_.name[1];
         for (const auto& t : taps_) w += ", " + t.first;
@@ -470,9 +485,10 @@ private:
         w_.line("tw.wgmma_wait(0)");
         w_.line("ring.release()");
         const std::size_t d = rows() - 1;
-        for (std::size_t e = 0; e < rows(); ++e) w_.at[position_[e]] = row_of(e, " + w");
+        for (std::size_t e = 0; e < rows(); ++e)
+            if (position_[e] >= 0) w_.at[position_[e]] = row_of(e, " + w");
         const bool guarded = rows() > 0 && axis_[d].out % down_ != 0;
-        if (guarded) w_.open(fmt::format("if {} < {}:", w_.at[position_[d]], axis_[d].out));
+        if (guarded) w_.open(fmt::format("if {} < {}:", row_of(d, " + w"), axis_[d].out));
         for (std::int64_t i = 0; i < own_; ++i) store(i);
         if (guarded) w_.close();
         w_.close();
@@ -498,6 +514,7 @@ private:
     void main_kernel() {
         w_.threads = 384;
         w_.blocks_per_sm = 2;
+        w_.ranges = true;
         name_taps();
         view_input();
         equation();
@@ -517,9 +534,12 @@ private:
     Group& g_;
     const Primitive& v_;
     const ProductAxes& axes_;
+    std::vector<Residue> r_;
+    std::vector<int> position_;  // atoms of the result's positions, one for each axis
+    std::size_t phase_;
+    bool pack_;
     std::vector<Axis> axis_;
     std::vector<std::pair<std::string, std::int64_t>> taps_;
-    std::vector<int> position_;  // atoms of the result's positions, one for each axis
     std::vector<std::string> nodes_;
     Scratch packed_, weights_;
     std::int64_t batch_ = 1, groups_ = 1, channels_ = 1, results_ = 1;
@@ -529,6 +549,21 @@ private:
 
 }  // namespace
 
-bool write_packed_conv(Writer& w, const ProductAxes& axes) { return PackedConv(w, axes).write(); }
+bool write_packed_conv(Writer& w, const ProductAxes& axes) {
+    const Window& win = w.prim(w.g.anchor).window;
+    if (win.transposed || win.padded) return false;
+    std::vector<Residue> r;
+    for (std::size_t d = 0; d < win.in.size(); ++d) r.push_back(residues(win, d)[0]);
+    return PackedConv(w, axes, r, {}, 0, true).write();
+}
+
+bool write_packed_phase(Writer& w, const std::vector<Residue>& r, const std::vector<int>& positions, std::size_t phase, bool pack) {
+    const auto& axes = w.g.axes.at(w.g.anchor);
+    ProductAxes found;
+    if (axes[2].size() != 1) return false;
+    found.m = axes[2][0];
+    name_outer(w, found, 2);
+    return PackedConv(w, found, r, positions, phase, pack).write();
+}
 
 }  // namespace tw::graph

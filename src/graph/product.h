@@ -15,6 +15,7 @@ struct ProductAxes {
     std::vector<std::string> index, name;  // of the dimensions before the last two: in the kernel, in `computes`
 };
 bool arrange_product(Writer& w, ProductAxes& axes);
+void name_outer(Writer& w, ProductAxes& axes, std::size_t count);  // the first dimensions, one block each
 
 // Of what is stored with symbolic rows and columns, every tensor must have them whole: a proof for all sizes knows no other extents.
 bool whole_in(const Group& g, int atom);
@@ -41,5 +42,8 @@ KernelText helper_text(const Helper& h, const std::string& family, const std::ve
 bool write_split_product(Writer& w, const ProductAxes& axes);
 // Convolutions in tf32 with channels last. False: as above.
 bool write_packed_conv(Writer& w, const ProductAxes& axes);
+// The same for one remainder of the positions; `pack`: the input is not packed yet.
+struct Residue;
+bool write_packed_phase(Writer& w, const std::vector<Residue>& r, const std::vector<int>& positions, std::size_t phase, bool pack);
 
 }  // namespace tw::graph

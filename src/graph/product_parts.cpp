@@ -6,6 +6,23 @@
 
 namespace tw::graph {
 
+void name_outer(Writer& w, ProductAxes& out, std::size_t count) {
+    const Group& g = w.g;
+    const auto& axes = g.axes.at(g.anchor);
+    for (std::size_t d = 0; d < count; ++d) {
+        std::string index = "0", name = "0";
+        for (const int a : axes[d]) {
+            const std::string own = fmt::format("b{}", out.outer.size());
+            out.outer.push_back({own, g.size.at(a)});
+            w.at[a] = own;
+            index = index == "0" ? own : fmt::format("({} * {} + {})", index, g.size.at(a), own);
+            name = name == "0" ? w.index_of(a) : fmt::format("({} * {} + {})", name, g.size.at(a), w.index_of(a));
+        }
+        out.index.push_back(index);
+        out.name.push_back(name);
+    }
+}
+
 bool arrange_product(Writer& w, ProductAxes& out) {
     Group& g = w.g;
     const auto& axes = g.axes.at(g.anchor);
@@ -20,18 +37,7 @@ bool arrange_product(Writer& w, ProductAxes& out) {
     }
     out.m = axes[n - 2][0];
     out.n = axes[n - 1][0];
-    for (std::size_t d = 0; d + 2 < n; ++d) {
-        std::string index = "0", name = "0";
-        for (const int a : axes[d]) {
-            const std::string own = fmt::format("b{}", out.outer.size());
-            out.outer.push_back({own, g.size.at(a)});
-            w.at[a] = own;
-            index = index == "0" ? own : fmt::format("({} * {} + {})", index, g.size.at(a), own);
-            name = name == "0" ? w.index_of(a) : fmt::format("({} * {} + {})", name, g.size.at(a), w.index_of(a));
-        }
-        out.index.push_back(index);
-        out.name.push_back(name);
-    }
+    name_outer(w, out, n - 2);
     return true;
 }
 

@@ -136,7 +136,7 @@ private:
             o.turned ? std::clamp<std::int64_t>(power_of_two(o.depth) / 2, 16, 128) : std::max<std::int64_t>(1, 2048 / wide);
         h.threads = o.turned ? 512 : 256;
         const std::int64_t rows = o.turned ? wide : deep, step = o.turned ? deep : wide;
-        grid(h, o, "r", (o.rows + rows - 1) / rows, "", 1);
+        grid(h, o, {{"r", (o.rows + rows - 1) / rows}});
         h.body += fmt::format("    top = tw.zeros(f32, ({}, {}))\n", deep, wide);
         h.body += fmt::format("    for c in tw.range({}):\n", (o.depth + step - 1) / step);
         const std::string row = fmt::format("r * {0} : r * {0} + {0}", rows), k = fmt::format("c * {0} : c * {0} + {0}", step);
@@ -148,19 +148,11 @@ private:
         add(o, "scales", h);
     }
 
-    void grid(Helper& h, const Operand& o, const char* first, std::int64_t blocks, const char* second, std::int64_t more) const {
-        std::string names = first, counts = std::to_string(blocks);
-        if (more > 1) {
-            names += fmt::format(", {}", second);
-            counts += fmt::format(", {}", more);
-        } else if (*second != 0) {
-            h.body += fmt::format("    {} = 0\n", second);
-        }
-        if (o.batch > 1) {
-            names += ", z";
-            counts += fmt::format(", {}", o.batch);
-        }
-        h.body += fmt::format("    {} = tw.grid({})\n", names, counts);
+    void grid(Helper& h, const Operand& o, std::vector<GridAxis> axes) const {
+        axes.push_back({"z", o.batch});
+        Writer text(w_.p, g_, "");
+        text.grid(std::move(axes));
+        h.body += text.body();
     }
 
     // The f16 nearest to a scaled number, or to what the first one leaves of it. The second reads the first back: what is stated of it then
@@ -180,7 +172,7 @@ private:
         h.computes = high ? fmt::format("    A_high[{0}p, q] = f16(X[{0}p, q] * {1})", z, scale)
                           : fmt::format("    A_low[{0}p, q] = f16(X[{0}p, q] * {1} - f32(A_high[{0}p, q]))", z, scale);
         const std::int64_t wide = std::clamp<std::int64_t>(power_of_two(o.last()), 32, 2048), rows = std::max<std::int64_t>(1, 2048 / wide);
-        grid(h, o, "p", (o.first() + rows - 1) / rows, "q", (o.last() + wide - 1) / wide);
+        grid(h, o, {{"p", (o.first() + rows - 1) / rows}, {"q", (o.last() + wide - 1) / wide}});
         const std::string row = fmt::format("p * {0} : p * {0} + {0}", rows), column = fmt::format("q * {0} : q * {0} + {0}", wide);
         const std::string place = fmt::format("{}{}, {}", z, row, column);
         h.body += fmt::format("    s = tw.load(A_up[{}{}], fill=0.0)\n", z, o.turned ? column : row);
