@@ -119,7 +119,7 @@ def test_convolution(i, tmp_path):
 @pytest.mark.parametrize("i", [0, 1, 3, 4, 10, 13])
 def test_convolution_of_two_parts(i, tmp_path):
     """`--tf32 none`: two tf32 numbers for each, three of their four products; the error is f32's own."""
-    text, plan = generated(CONVOLUTIONS[i], tmp_path, 5, 4e-6, "--tf32", "none")
+    text, plan = generated(CONVOLUTIONS[i], tmp_path, 5, 1e-5, "--tf32", "none")  # the matrix unit cuts off what it adds, up to 300 terms here
     assert "sx_low" in text and any(b.endswith("_low") for b in plan["buffers"])
 
 
