@@ -14,6 +14,7 @@
 #include "diagnose/check.h"
 #include "graph/evaluate.h"
 #include "lower/lower.h"
+#include "runtime/verdicts.h"
 
 namespace tw::cli {
 namespace generate_command {
@@ -153,6 +154,9 @@ int run(const Options& o) {
             if (const auto written = write_file_atomically(folder / name, content); !written)
                 return complain(exit_bad_input, written.error());
     }
+    std::map<std::string, std::string> verdicts;
+    for (const json& k : report["kernels"]) verdicts[k["kernel"].get<std::string>()] = k["verdict"].get<std::string>();
+    runtime::record_verdicts(made->source, {}, verdicts);
     if (o.as_json) {
         std::cout << report.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
     } else {
