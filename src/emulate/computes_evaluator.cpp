@@ -49,6 +49,9 @@ ComputesEvaluator::ComputesEvaluator(const ir::Equation& equation, const std::ve
       vars_(equation.index_names.size(), 0),
       bound_(equation.index_names.size(), 0) {
     decisive_ = ir::decisive_terms(equation.value);
+    const bool known = at(equation.output) < tensors.size();  // an expectation has no output
+    low_products_ = ir::low_products(equation.value, known ? tensors[at(equation.output)].dtype : target::DType::F32,
+                                     [&](int t) { return tensors[at(t)].dtype; });
     root_ = compile(equation.value);
 }
 
@@ -84,7 +87,7 @@ int ComputesEvaluator::compile(const Term& term) {
         n.args.push_back(compile(a));
         n.by_element |= nodes_[at(n.args.back())].by_element;
     }
-    if (term->kind == TermKind::apply) n.function = function_named(term->name);
+    if (term->kind == TermKind::apply) n.function = low_products_.count(term.get()) ? Function::mul_low : function_named(term->name);
     if (term->kind == TermKind::reduce) {
         static const std::map<std::string, Fold> folds = {
             {"sum", Fold::sum}, {"prod", Fold::prod}, {"max", Fold::max}, {"min", Fold::min}, {"any", Fold::any}};
@@ -397,6 +400,7 @@ ComputesEvaluator::Scalar ComputesEvaluator::applied(Function f, const Scalar* a
         case Function::add: return flat(a + b);
         case Function::sub: return flat(a - b);
         case Function::mul: return {a * b, ea * std::fabs(b) + eb * std::fabs(a) + std::fabs(a * b)};
+        case Function::mul_low: return {ir::low_product(a, b), 0};  // of whole numbers: nothing is lost
         case Function::div: {
             const double own = std::fabs(a / b);
             return {a / b, unless_it_vanishes((ea + eb * own) / std::fabs(b) + own, b, eb)};

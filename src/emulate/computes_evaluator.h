@@ -47,6 +47,7 @@ private:
         add,
         sub,
         mul,
+        mul_low,
         div,
         neg,
         fma,
@@ -118,7 +119,7 @@ private:
     std::vector<char> bound_;
     std::vector<Node> nodes_;
     std::map<const ir::TermNode*, int> numbers_;
-    std::set<const ir::TermNode*> decisive_;
+    std::set<const ir::TermNode*> decisive_, low_products_;
     int root_ = 0;
     std::int64_t operations_ = 0;
     std::vector<std::unique_ptr<Strip>> strips_;  // in use: the first `strips_used_`
