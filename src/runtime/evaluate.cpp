@@ -87,6 +87,7 @@ std::map<std::string, T> values(const json& request, const char* field) {
 
 struct LoadedModule {
     std::string label;
+    bool unproved = false;  // text that nobody proved: CuTe
     std::unique_ptr<KernelModule> module;
 };
 
@@ -103,13 +104,16 @@ LoadedModule load(const json& from) {
         if (!read) stop({FailureKind::bad_input, read.error(), {}});
         text = *std::move(read);
     }
-    auto module = KernelModule::from_text(out.label, text, constants);
+    auto module = from.value("language", std::string()) == "cute"
+                      ? KernelModule::from_cute(out.label, text, from.at("signature").get<std::string>())
+                      : KernelModule::from_text(out.label, text, constants);
     if (!module) {
         // What the language says about a source is about the candidate; everything else is about us.
         const bool ours = module.error().kind == FailureKind::internal;
         stop(module.error(), ours ? "our bug" : "rejected");
     }
     out.module = *std::move(module);
+    out.unproved = from.value("language", std::string()) == "cute";
     return out;
 }
 
@@ -257,12 +261,8 @@ json static_figures(const json& request) {
         for (const ir::Kernel& kernel : loaded.module->ir().kernels) {
             const int variant = seen[kernel.name]++;
             if (!wanted.empty() && kernel.name != wanted && !loaded.module->find_program(wanted)) continue;
-            auto emitted = codegen::emit(kernel, loaded.label);
-            if (!emitted) {
-                list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", emitted.error().message}});
-                continue;
-            }
-            auto compiled = compile(request_for_own_text(emitted->source, kernel.name + ".cu", kernel.arch));
+            const auto index = static_cast<std::size_t>(&kernel - loaded.module->ir().kernels.data());
+            auto compiled = loaded.module->compile_kernel(index, kernel.arch);
             if (compiled) list.push_back(resources_of(kernel, *compiled, kernel.arch, variant));
             else
                 list.push_back({{"kernel", kernel.name},
@@ -660,6 +660,27 @@ json Evaluator::on_gpu(const json& request) {
         }
     }
     out["timed_check"]["unwritten"] = unwritten;
+    // What nobody proved may leave alone what it finds done. With other inputs in the same place, and a part of the output poisoned, only
+    // what is computed again is right.
+    if (ours.loaded.unproved && sets.size() > 1 && !any_in_place && !timed_wrong) {
+        std::mt19937_64 random(seed_for(seed, sets.size(), 0));
+        for (std::size_t i = 0; i < sets[0].size(); ++i) {
+            if (!signature.tensors[i].is_output) {
+                if (const auto code = cuda.call.copy_on_device(sets[0][i].argument.address, sets[1][i].argument.address, sets[0][i].bytes))
+                    stop(cuda.failure("change the inputs", code), "fault");
+                continue;
+            }
+            DeviceTensor part = sets[0][i];
+            part.bytes = (part.bytes / 8 + 255) / 256 * 256;
+            const std::size_t rest = sets[0][i].bytes > part.bytes ? sets[0][i].bytes - part.bytes : 0;
+            part.bytes = std::min(part.bytes, sets[0][i].bytes);
+            part.argument.address += rest ? random() % rest / 256 * 256 : 0;
+            need(data_->poison(part));
+        }
+        need(launches[0].launch(nullptr), "rejected");
+        if (const auto code = cuda.call.context_synchronize()) stop(cuda.failure("finish the kernel", code), "fault");
+        out["timed_check"]["outputs_of_changed_inputs"] = verdicts_of(1, sets[0], timed_wrong, timed_reason);
+    }
     if (timed_wrong || unwritten > 0) {
         out["status"] = "wrong";
         out["message"] = "right once, but not in the timed runs: " +

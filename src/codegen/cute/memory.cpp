@@ -42,19 +42,22 @@ std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr
 std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view) {
     if (view.gather_dim >= 0) return fail("a tile whose rows are taken from a list of indices (gather)"), std::nullopt;
     const ir::Tensor& t = k_.tensors[static_cast<std::size_t>(view.tensor)];
-    for (const Expr& o : view.origin) {
-        if (!non_negative(o)) return fail("a tile that may begin before its tensor"), std::nullopt;
-    }
     Tile tile;
     tile.tensor = tile_text(tensor_names_[static_cast<std::size_t>(view.tensor)], view.origin, view.dims, view.extents);
-    std::vector<std::string> bounds, tests;
+    std::vector<std::string> firsts, bounds, tests;
+    bool before = false;  // may it begin before the tensor?
     for (std::size_t i = 0; i < view.dims.size(); ++i) {
         const auto d = static_cast<std::size_t>(view.dims[i]);
         const bool limited = i < view.limit.size() && view.limit[i].has_value();
         if (i < view.in_bounds.size() && view.in_bounds[i] && !limited) {
             bounds.push_back(value(view.extents[i]));
+            firsts.emplace_back("0");
             continue;
         }
+        const bool starts_inside = non_negative(view.origin[d]);
+        before = before || !starts_inside;
+        firsts.push_back(starts_inside ? "0" : fmt::format("-{}", expr(view.origin[d])));
+        if (!starts_inside) tests.push_back(fmt::format("{} >= 0", expr(view.origin[d])));
         const std::string end = limited ? fmt::format("cute::min({}, {})", expr(t.dims[d]), expr(*view.limit[i])) : expr(t.dims[d]);
         bounds.push_back(view.origin[d].is_constant(0) ? end : fmt::format("{} - {}", end, expr(view.origin[d])));
         tests.push_back(fmt::format("{} >= {}", bounds.back(), view.extents[i]));
@@ -62,6 +65,7 @@ std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view) {
     // A dimension that is fixed lies inside: the verifier proves it.
     if (!tests.empty()) {
         tile.bound = fmt::format("make_coord({})", join(bounds, ", "));
+        if (before) tile.first = fmt::format("make_coord({})", join(firsts, ", "));
         tile.whole = join(tests, " && ");
     }
     return tile;
@@ -73,7 +77,8 @@ bool Printer::may_cut(const ir::GlobalView& view, int vector) const {
         const auto d = static_cast<std::size_t>(view.dims[i]);
         const bool limited = i < view.limit.size() && view.limit[i].has_value();
         if (!t.strides[d].is_constant(1) || (i < view.in_bounds.size() && view.in_bounds[i] && !limited)) continue;
-        if (limited || multiple(t.dims[d]) % vector != 0 || multiple(view.origin[d]) % vector != 0) return true;
+        if (limited || !non_negative(view.origin[d]) || multiple(t.dims[d]) % vector != 0 || multiple(view.origin[d]) % vector != 0)
+            return true;
     }
     return false;
 }
@@ -142,11 +147,13 @@ void Printer::load_global(const ir::LoadGlobal& op) {
     line(fmt::format("Tensor dst = make_tensor({}.data(), shape(src));", name(op.dst)));
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
     else {
-        use("load_inside");
+        use(tile->first.empty() ? "load_inside" : "load_between");
         line(fmt::format("Tensor at = thread.partition_S(make_identity_tensor({}{{}}));", shape(dist(op.dst).shape)));
         const bool cuts = may_cut(op.src, vector);
-        const std::string masked = fmt::format("tw::load_inside<{}, {}>(src, at, {}, {}, dst);", vector, cuts, tile->bound,
-                                               number(op.has_fill ? op.fill : 0, type));
+        const std::string fill = number(op.has_fill ? op.fill : 0, type);
+        const std::string masked =
+            tile->first.empty() ? fmt::format("tw::load_inside<{}, {}>(src, at, {}, {}, dst);", vector, cuts, tile->bound, fill)
+                                : fmt::format("tw::load_between<{}>(src, at, {}, {}, {}, dst);", vector, tile->first, tile->bound, fill);
         if (!cuts) line(masked);
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
@@ -178,10 +185,12 @@ void Printer::store_global(const ir::StoreGlobal& op) {
     if (failed()) return;
     if (tile->bound.empty()) line("copy(Copy{}, src, dst);");
     else {
-        use("store_inside");
+        use(tile->first.empty() ? "store_inside" : "store_between");
         line(fmt::format("Tensor at = thread.partition_D(make_identity_tensor({}{{}}));", shape(d.shape)));
         const bool cuts = may_cut(op.dst, vector);
-        const std::string masked = fmt::format("tw::store_inside<{}, {}>(src, at, {}, dst);", vector, cuts, tile->bound);
+        const std::string masked = tile->first.empty()
+                                       ? fmt::format("tw::store_inside<{}, {}>(src, at, {}, dst);", vector, cuts, tile->bound)
+                                       : fmt::format("tw::store_between<{}>(src, at, {}, {}, dst);", vector, tile->first, tile->bound);
         if (!cuts) line(masked);
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
@@ -208,8 +217,9 @@ void Printer::atomic_add(const ir::AtomicAdd& op) {
     line(fmt::format("Tensor at = make_identity_tensor({}{{}}).compose({}{{}})({}, _);", shape(d.shape), thread_value_layout(d), tid_));
     line("CUTE_UNROLL");
     open(fmt::format("for (int v = 0; v < {}; ++v)", d.values()));
-    line(fmt::format("{}atomicAdd(&dst(v), {}(v));", tile->bound.empty() ? "" : "if (elem_less(at(v), " + tile->bound + ")) ",
-                     name(op.src)));
+    std::string inside = tile->bound.empty() ? "" : fmt::format("elem_less(at(v), {})", tile->bound);
+    if (!tile->first.empty()) inside += fmt::format(" && elem_leq({}, at(v))", tile->first);
+    line(fmt::format("{}atomicAdd(&dst(v), {}(v));", inside.empty() ? "" : "if (" + inside + ") ", name(op.src)));
     close();
     close();
 }
@@ -250,6 +260,7 @@ void Printer::cp_async(const ir::CpAsync& op) {
     const auto from = global_tile(op.src);
     const auto to = shared_tile(op.dst);
     if (!from || !to) return;
+    if (!from->first.empty()) return fail("a copy to shared memory of a tile that may begin before its tensor");
     const int vector = op.bytes / target::bytes(type);
     // A bound that cuts a vector would need a partial copy, for which CuTe has no atom.
     if (may_cut(op.src, vector)) return fail("a copy to shared memory whose vectors may lie across the tensor's edge");

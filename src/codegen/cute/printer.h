@@ -27,6 +27,8 @@ class Printer {
 public:
     Printer(const ir::Kernel& kernel, std::string file, int number) : k_(kernel), file_(std::move(file)), number_(number) {}
     Expected<CuteKernel, EmitFailure> run();
+    // The same without host code (candidate.cpp): the function, with its types before it and its launch in comments.
+    Expected<std::string, EmitFailure> run_as_candidate(std::set<std::string>& helpers);
 
 private:
     // -- text (kernel.cpp)
@@ -79,6 +81,7 @@ private:
     struct Tile {
         std::string tensor;  // the tile as a tensor
         std::string bound;   // of the coordinates in it; empty: all inside
+        std::string first;   // coordinates below are outside too; empty: there are none
         std::string whole;   // the whole tile is inside
     };
     std::optional<Tile> global_tile(const ir::GlobalView& view);
@@ -106,12 +109,16 @@ private:
     bool synchronisation(const ir::Stmt& s);  // false: it is none
     std::string barrier(const ir::BarrierRef& b);
     void tma_load(const ir::TmaLoad& op);
+    std::string a_operand(const ir::Wgmma& op) const;  // "K", "MN" (its order in shared memory), or "R": registers
     void tma_store(const ir::TmaStore& op);
     void check_maps();
-    std::string map_tensor(std::size_t map);  // the host's definition of the copy
+    std::string map_tensor(std::size_t map, const std::string& tensor);  // the host's definition of the copy
     std::string box_text(int map, const std::vector<ir::Expr>& coordinates);
 
     std::string launcher();
+    void print_body();  // names, statements
+    std::string launch_lines() const;
+    std::string map_type(std::size_t map);
 
     const ir::Kernel& k_;
     std::string file_;
@@ -124,6 +131,8 @@ private:
     ir::Loc loc_;
     std::set<std::string> helpers_;
     std::string entry_, launcher_;
+    std::string body_list_, body_tensors_;  // parameters; definitions of tensors
+    bool as_candidate_ = false;
     std::vector<std::string> size_names_, tensor_names_, scalar_names_, var_names_, fragment_names_, buffer_names_, barrier_names_;
     std::vector<bool> var_non_negative_, var_declared_;
     std::vector<int> var_assignments_;
@@ -132,7 +141,7 @@ private:
     std::map<int, MatrixUse> matrix_;              // by fragment
     std::map<std::string, std::string> products_;  // TiledMMA definitions by name
     std::map<const ir::ElementNode*, std::string> leaf_;
-    std::set<int> maps_loaded_, maps_stored_;
+    std::set<int> maps_loaded_, maps_stored_, maps_multicast_;
     std::vector<int> accumulators_;  // of wgmma, declared here or around
 };
 
