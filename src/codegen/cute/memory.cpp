@@ -28,7 +28,7 @@ std::string Printer::tile_text(const std::string& tensor, const std::vector<Expr
     bool aligned = true;
     for (std::size_t i = 0; i < dims.size(); ++i) {
         const Expr& o = origin[static_cast<std::size_t>(dims[i])];
-        aligned &= multiple(o) % extents[i] == 0;
+        aligned &= facts_.multiple(o) % extents[i] == 0;
     }
     for (std::size_t i = 0; i < dims.size(); ++i) {
         const Expr& o = origin[static_cast<std::size_t>(dims[i])];
@@ -54,7 +54,7 @@ std::optional<Printer::Tile> Printer::global_tile(const ir::GlobalView& view) {
             firsts.emplace_back("0");
             continue;
         }
-        const bool starts_inside = non_negative(view.origin[d]);
+        const bool starts_inside = facts_.non_negative(view.origin[d]);
         before = before || !starts_inside;
         firsts.push_back(starts_inside ? "0" : fmt::format("-{}", expr(view.origin[d])));
         if (!starts_inside) tests.push_back(fmt::format("{} >= 0", expr(view.origin[d])));
@@ -77,7 +77,8 @@ bool Printer::may_cut(const ir::GlobalView& view, int vector) const {
         const auto d = static_cast<std::size_t>(view.dims[i]);
         const bool limited = i < view.limit.size() && view.limit[i].has_value();
         if (!t.strides[d].is_constant(1) || (i < view.in_bounds.size() && view.in_bounds[i] && !limited)) continue;
-        if (limited || !non_negative(view.origin[d]) || multiple(t.dims[d]) % vector != 0 || multiple(view.origin[d]) % vector != 0)
+        if (limited || !facts_.non_negative(view.origin[d]) || facts_.multiple(t.dims[d]) % vector != 0 ||
+            facts_.multiple(view.origin[d]) % vector != 0)
             return true;
     }
     return false;
