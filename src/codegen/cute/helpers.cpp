@@ -139,6 +139,23 @@ CUTE_DEVICE void bulk_wait() {
         {"named_sync", {}, R"(// Barrier `id` of the block's sixteen, by its hardware number.
 CUTE_DEVICE void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 )"},
+        {"swizzled",
+         {},
+         R"(// An address in shared memory after its swizzle of 16-byte chunks. What is added to it later must leave the bits of the swizzle alone.
+template <int Bits, class T>
+CUTE_DEVICE T* swizzled(T* p) {
+  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) ^ ((cast_smem_ptr_to_uint(p) >> 3) & (((1u << Bits) - 1) << 4)));
+}
+)"},
+        {"put_pair", {}, R"(// Two neighbours of a register tensor, rounded to 16 bits by one instruction.
+template <class Dst>
+CUTE_DEVICE void put_pair(Dst&& dst, int v, float a, float b) {
+  uint32_t pair;
+  if constexpr (is_same_v<typename remove_cvref_t<Dst>::value_type, half_t>) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+  else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+  reinterpret_cast<uint32_t&>(dst(v)) = pair;
+}
+)"},
         {"named_arrive",
          {},
          R"(CUTE_DEVICE void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }

@@ -208,6 +208,11 @@ std::string Printer::shared_tensors() {
         if (type.empty()) return fail(fmt::format("a shared buffer of {}", target::name(b.dtype))), text;
         text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});\n", buffer_names_[i], type,
                             b.byte_offset, buffer_layout(b));
+        if (!plain_buffers_.count(static_cast<int>(i))) continue;
+        ir::SharedBuffer plain = b;
+        plain.swizzle = target::SwizzleMode::None;
+        text += fmt::format("  Tensor {} = make_tensor(make_smem_ptr(reinterpret_cast<{}*>(arena + {})), {});   // without the swizzle\n",
+                            companion(buffer_names_[i], "plain"), type, b.byte_offset, buffer_layout(plain));
     }
     for (std::size_t i = 0; i < k_.barriers.size(); ++i) {
         const ir::BarrierArray& b = k_.barriers[i];
@@ -252,8 +257,8 @@ void Printer::print_body() {
     if (!failed()) check_maps();
     group_threads_ = 32 * k_.warps;
     body_list_ = failed() ? "" : parameters(false);
-    body_tensors_ = failed() ? "" : global_tensors() + shared_tensors();
     if (!failed()) region(k_.body);
+    body_tensors_ = failed() ? "" : global_tensors() + shared_tensors();  // last: which are needed is known then
 }
 
 Expected<CuteKernel, EmitFailure> Printer::run() {

@@ -173,7 +173,12 @@ void Printer::load_matrix(const ir::LoadShared& op) {
     line(fmt::format("auto copy_{} = make_tiled_copy_{}(Copy_Atom<{}, {}>{{}}, {}{{}});", m.operand == 'A' ? 'a' : 'b', m.operand, atom,
                      element_type(dtype(op.dst)), m.name));
     line(fmt::format("auto thread = copy_{}.get_slice({});", m.operand == 'A' ? 'a' : 'b', tid_));
-    line(fmt::format("copy(copy_{}, thread.partition_S({}), thread.retile_D({}));", m.operand == 'A' ? 'a' : 'b', *tile, name(op.dst)));
+    std::string from = fmt::format("thread.partition_S({})", *tile);
+    if (const auto plain = plain_tile(op.src, dist(op.dst), m.order, four ? 8 : 4)) {
+        line(fmt::format("Tensor rows = thread.partition_S({});", *plain));
+        from = swizzled_once(op.src, "rows");
+    }
+    line(fmt::format("copy(copy_{}, {}, thread.retile_D({}));", m.operand == 'A' ? 'a' : 'b', from, name(op.dst)));
     close();
 }
 

@@ -102,6 +102,36 @@ std::optional<std::string> Printer::shared_tile(const ir::SharedView& view) {
     return tile_text(buffer_names_[static_cast<std::size_t>(view.buffer)], view.origin, view.dims, view.extents);
 }
 
+std::optional<std::string> Printer::plain_tile(const ir::SharedView& view, const ir::Distribution& d, const std::vector<int>& order,
+                                               int step) {
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    if (b.swizzle == target::SwizzleMode::None || view.cluster_rank || b.byte_offset % target::pattern_bytes(b.swizzle) != 0) return {};
+    const int bits = target::swizzle_bits(b.swizzle), looked_at = ((1 << bits) - 1) << 7, changed = ((1 << bits) - 1) << 4;
+    std::vector<int> zero(b.dims.size(), 0);
+    std::vector<int> first;
+    for (std::size_t v = 0; v < order.size(); ++v) {
+        if (order[v] % step != 0) continue;
+        const std::vector<int> at = d.at(0, static_cast<int>(v));
+        if (first.empty()) first = at;
+        std::vector<int> coordinate = zero;
+        for (std::size_t i = 0; i < view.dims.size(); ++i) {
+            if (at[i] < first[i]) return {};
+            coordinate[static_cast<std::size_t>(view.dims[i])] = at[i] - first[i];
+        }
+        const int offset = ir::linear_address(b, coordinate) - ir::linear_address(b, zero);
+        if (offset % 16 != 0 || (offset & (looked_at | changed)) != 0) return {};
+    }
+    plain_buffers_.insert(view.buffer);
+    return tile_text(companion(buffer_names_[static_cast<std::size_t>(view.buffer)], "plain"), view.origin, view.dims, view.extents);
+}
+
+std::string Printer::swizzled_once(const ir::SharedView& view, const std::string& partition) {
+    use("swizzled");
+    const ir::SharedBuffer& b = k_.buffers[static_cast<std::size_t>(view.buffer)];
+    return fmt::format("make_tensor(make_smem_ptr(tw::swizzled<{}>(raw_pointer_cast({}.data()))), {}.layout())",
+                       target::swizzle_bits(b.swizzle), partition, partition);
+}
+
 // Pre: the view has no dimensions.
 std::string Printer::shared_element(const ir::SharedView& view) {
     if (view.cluster_rank) fail("shared memory of another block of the cluster");
@@ -140,6 +170,7 @@ void Printer::load_global(const ir::LoadGlobal& op) {
         return line(fmt::format("{}(0) = {};", name(op.dst), element));
     }
     const int vector = std::max(1, op.vector_bytes / target::bytes(type));
+    const int values = dist(op.dst).values();
     if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
     open("");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, dist(op.dst))));
@@ -155,7 +186,7 @@ void Printer::load_global(const ir::LoadGlobal& op) {
         const std::string masked =
             tile->first.empty() ? fmt::format("tw::load_inside<{}, {}>(src, at, {}, {}, dst);", vector, cuts, tile->bound, fill)
                                 : fmt::format("tw::load_between<{}>(src, at, {}, {}, {}, dst);", vector, tile->first, tile->bound, fill);
-        if (!cuts) line(masked);
+        if (!cuts && values <= vector) line(masked);  // one vector: the test of the whole tile would be one more
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
             line("else " + masked);
@@ -177,6 +208,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
                                 tensor_names_[static_cast<std::size_t>(op.dst.tensor)], at.empty() ? "0" : join(at, ", "), name(op.src)));
     }
     const int vector = std::max(1, op.vector_bytes / target::bytes(type));
+    const int values = d.values();
     if (op.vector_bytes < target::bytes(type) || op.vector_bytes > 16) return fail(fmt::format("a vector of {} bytes", op.vector_bytes));
     open(once.empty() ? "" : "if (" + once + ")");
     line(fmt::format("using Copy = {};", tiled_copy(fmt::format("UniversalCopy<{}>", word_type(op.vector_bytes)), type, d)));
@@ -192,7 +224,7 @@ void Printer::store_global(const ir::StoreGlobal& op) {
         const std::string masked = tile->first.empty()
                                        ? fmt::format("tw::store_inside<{}, {}>(src, at, {}, dst);", vector, cuts, tile->bound)
                                        : fmt::format("tw::store_between<{}>(src, at, {}, {}, dst);", vector, tile->first, tile->bound);
-        if (!cuts) line(masked);
+        if (!cuts && values <= vector) line(masked);  // one vector: the test of the whole tile would be one more
         else {
             line(fmt::format("if ({}) copy(Copy{{}}, src, dst);", tile->whole));
             line("else " + masked);
@@ -272,7 +304,12 @@ void Printer::cp_async(const ir::CpAsync& op) {
     line(fmt::format("using Copy = {};", tiled_copy(cp, type, op.dist)));
     line(fmt::format("auto thread = Copy{{}}.get_slice({});", tid_));
     line(fmt::format("Tensor src = thread.partition_S({});", from->tensor));
-    line(fmt::format("Tensor dst = thread.partition_D({});", *to));
+    std::vector<int> own_order(static_cast<std::size_t>(op.dist.values()));
+    for (std::size_t v = 0; v < own_order.size(); ++v) own_order[v] = static_cast<int>(v);
+    if (const auto plain = plain_tile(op.dst, op.dist, own_order, vector)) {
+        line(fmt::format("Tensor rows = thread.partition_D({});", *plain));
+        line(fmt::format("Tensor dst = {};", swizzled_once(op.dst, "rows")));
+    } else line(fmt::format("Tensor dst = thread.partition_D({});", *to));
     if (from->bound.empty()) line("copy(Copy{}, src, dst);");
     else {
         use("cp_async_inside");
