@@ -140,7 +140,7 @@ std::optional<CuteProblem> directive_problem(const std::string& plain) {
 // Words of host code, and variables that outlive a launch: those of the file, and static ones.
 class WordCheck {
 public:
-    explicit WordCheck(const std::string& plain) : plain_(plain) {}
+    WordCheck(const std::string& plain, bool declarations) : plain_(plain), declarations_(declarations) {}
 
     std::optional<CuteProblem> run() {
         std::string word;
@@ -180,7 +180,8 @@ private:
 
     // A declaration ends, or its value begins.
     void declared() {
-        if (called_ || words_.empty() || has("constexpr") || has("using") || has("typedef") || has("template") || has("static_assert"))
+        if (!declarations_ || called_ || words_.empty() || has("constexpr") || has("using") || has("typedef") || has("template") ||
+            has("static_assert"))
             return;
         if (has("struct") || has("class") || has("enum") || has("union") || has("namespace") || has("friend") || has("asm")) return;
         if (outside() ? words_.size() > 1 : has("static") || has("__device__"))
@@ -201,6 +202,7 @@ private:
     }
 
     const std::string& plain_;
+    bool declarations_;  // are looked at
     int line_ = 1, brackets_ = 0;
     std::vector<bool> open_;          // the braces around: true for a namespace's
     std::vector<std::string> words_;  // of the statement at hand
@@ -298,7 +300,15 @@ std::optional<CuteProblem> cute_text_problem(std::string_view text) {
     const PlainText plain(text);
     if (plain.problem()) return plain.problem();
     if (auto problem = directive_problem(plain.text())) return problem;
-    return WordCheck(plain.text()).run();
+    // Lines of the preprocessor declare nothing; the words of host code are looked for in them too.
+    std::string text_of_code, directives;
+    for (const auto line : split_lines(plain.text())) {
+        const bool directive = trim(line).rfind('#', 0) == 0;
+        text_of_code += directive ? std::string("\n") : std::string(line) + "\n";
+        directives += directive ? std::string(line) + ";\n" : std::string("\n");
+    }
+    if (auto problem = WordCheck(directives, false).run()) return problem;
+    return WordCheck(text_of_code, true).run();
 }
 
 Expected<std::vector<CuteLaunch>, CuteProblem> cute_launches(std::string_view text) {

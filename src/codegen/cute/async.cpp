@@ -129,11 +129,22 @@ std::string Printer::box_text(int map, const std::vector<ir::Expr>& coordinates)
     return tile_text(fmt::format("tma{}.get_tma_tensor(make_shape({}))", map, join(dims, ", ")), origin, all, extents);
 }
 
+// The tile in shared memory with as many modes as the map's box: a box of one row of a batch has more than the tile.
+std::optional<std::string> Printer::boxed_tile(const ir::SharedView& view, int map) {
+    const auto tile = shared_tile(view);
+    const std::vector<int>& box = k_.tensor_maps[static_cast<std::size_t>(map)].box;  // innermost first
+    if (!tile || view.dims.size() >= box.size()) return tile;
+    for (std::size_t i = view.dims.size(); i < box.size(); ++i)
+        if (box[i] != 1) return fail("a TMA box with more dimensions than its tile in shared memory"), std::nullopt;
+    line(fmt::format("auto tile = {};", *tile));
+    return fmt::format("make_tensor(tile.data(), prepend<{}>(tile.layout(), Layout<_1, _0>{{}}))", box.size());
+}
+
 void Printer::tma_load(const ir::TmaLoad& op) {
     if (!op.multicast_mask && maps_multicast_.count(op.map)) return fail("a TMA map that is used with several receivers and with one");
-    const auto tile = shared_tile(op.dst);
-    if (!tile) return;
     open("");
+    const auto tile = boxed_tile(op.dst, op.map);
+    if (!tile) return;
     line(fmt::format("auto block = tma{}.get_slice(0);", op.map));
     std::string with = barrier(op.barrier);
     const bool hint = op.hint != ir::CacheHint::none;
@@ -146,9 +157,9 @@ void Printer::tma_load(const ir::TmaLoad& op) {
 
 void Printer::tma_store(const ir::TmaStore& op) {
     if (op.reduce_add) return fail("a TMA store that adds");
-    const auto tile = shared_tile(op.src);
-    if (!tile) return;
     open("");
+    const auto tile = boxed_tile(op.src, op.map);
+    if (!tile) return;
     line(fmt::format("auto block = tma{}.get_slice(0);", op.map));
     line(fmt::format("copy(tma{}, block.partition_S({}), block.partition_D({}));", op.map, *tile, box_text(op.map, op.coordinates)));
     close();

@@ -223,7 +223,7 @@ void Printer::wgmma(const ir::Wgmma& op) {
     open("");
     line(fmt::format("{} product;", m.name));
     line(fmt::format("auto thread = product.get_slice({});", tid_));
-    if (in_registers) line(fmt::format("Tensor& a = {};", *a));
+    if (in_registers) line(fmt::format("auto& a = {};", *a));
     else line(fmt::format("Tensor a = thread.make_fragment_A(thread.partition_A({}));   // descriptors", *a));
     line(fmt::format("Tensor b = thread.make_fragment_B(thread.partition_B({}));", *b));
     if (!op.accumulate.is_constant(1))

@@ -111,6 +111,7 @@ private:
     void wgmma(const ir::Wgmma& op);
     bool synchronisation(const ir::Stmt& s);  // false: it is none
     std::string barrier(const ir::BarrierRef& b);
+    std::optional<std::string> boxed_tile(const ir::SharedView& view, int map);
     void tma_load(const ir::TmaLoad& op);
     std::string a_operand(const ir::Wgmma& op) const;  // "K", "MN" (its order in shared memory), or "R": registers
     void tma_store(const ir::TmaStore& op);
