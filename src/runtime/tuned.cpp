@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/digest.h"
+#include "base/index.h"
 #include "base/input.h"
 #include "base/text.h"
 #include "lang/parse.h"
@@ -113,13 +114,20 @@ std::vector<const TunedEntry*> nearest(const TunedFile& tuned, const std::string
     return out;
 }
 
+// Entries of a set from which its times elsewhere are estimated. Weights are not negative, so that few entries give a coarse estimate, not
+// a wild one.
+constexpr int fewest_to_fit = 4;
+
 std::vector<const TunedEntry*> comparable(std::vector<const TunedEntry*> entries, const std::map<std::string, std::int64_t>& sizes) {
     std::map<std::map<std::string, std::int64_t>, int> at_shape;
     std::map<lower::ConstValues, int> of_set;
     int most = 0;
     for (const TunedEntry* e : entries) ++at_shape[e->sizes], most = std::max(most, ++of_set[e->constants]);
     if (std::none_of(at_shape.begin(), at_shape.end(), [](const auto& s) { return s.second > 1; })) return entries;
-    std::erase_if(entries, [&](const TunedEntry* e) { return 2 * of_set.at(e->constants) < most && e->sizes != sizes; });
+    std::erase_if(entries, [&](const TunedEntry* e) {
+        const int count = of_set.at(e->constants);
+        return 2 * count < most && count < fewest_to_fit && e->sizes != sizes;
+    });
     return entries;
 }
 
@@ -200,9 +208,8 @@ Parts fitted(const std::vector<std::pair<Parts, double>>& times) {
 // By all entries: the fitted time, times what the nearest shapes take more or less than it. Nothing where there are too few to fit.
 std::optional<double> fitted_us(const std::vector<const TunedEntry*>& entries, const Signature& signature, const ir::Kernel* kernel,
                                 const std::map<std::string, std::int64_t>& sizes, double at_once) {
-    constexpr std::size_t fewest = 2 * part_count;
     const auto here = extent_of(signature, kernel, sizes);
-    if (!here || entries.size() < fewest) return std::nullopt;
+    if (!here || entries.size() < at(fewest_to_fit)) return std::nullopt;
     std::vector<std::pair<Parts, double>> times;
     std::vector<double> distances;
     for (const TunedEntry* entry : entries) {
@@ -213,7 +220,7 @@ std::optional<double> fitted_us(const std::vector<const TunedEntry*>& entries, c
         for (std::size_t i = 0; i < here->lines.size(); ++i) distance += 0.15 * square(here->lines[i] - there->lines[i]);
         distances.push_back(distance);
     }
-    if (times.size() < fewest) return std::nullopt;
+    if (times.size() < at(fewest_to_fit)) return std::nullopt;
     const Parts weights = fitted(times);
     double sum = 0, all = 0;
     for (std::size_t i = 0; i < times.size(); ++i) {
