@@ -175,21 +175,26 @@ private:
         if (host.count(word) || (word == "main" && after == '('))
             say(fmt::format("`{}`: a candidate is device code, nothing of it runs on the host", word), kLaunchHint);
         if (word == "__managed__" || word == "thread_local") say(fmt::format("`{}`: a candidate keeps nothing between launches", word), "");
-        if (words_.size() < 64) words_.push_back(word);
+        if (word == "template") parameters_ = 0, in_parameters_ = true;
+        else if (words_.size() < 64 && !in_parameters_) words_.push_back(word);
     }
 
     // A declaration ends, or its value begins.
     void declared() {
-        if (!declarations_ || called_ || words_.empty() || has("constexpr") || has("using") || has("typedef") || has("template") ||
-            has("static_assert"))
+        if (!declarations_ || called_ || words_.empty() || has("constexpr") || has("using") || has("typedef") || has("static_assert"))
             return;
-        if (has("struct") || has("class") || has("enum") || has("union") || has("namespace") || has("friend") || has("asm")) return;
-        if (outside() ? words_.size() > 1 : has("static") || has("__device__"))
+        if (has("struct") || has("class") || has("enum") || has("union") || has("namespace") || has("friend") || has("__shared__")) return;
+        if (outside() || has("static") || has("__device__"))
             say("a variable that outlives a launch: a candidate keeps nothing between launches",
                 "make it constexpr, or a value of the kernel");
     }
 
     void sign(char c) {
+        if (in_parameters_) {  // of a template: they declare nothing of the file's
+            parameters_ += (c == '<') - (c == '>');
+            in_parameters_ = parameters_ > 0 || (c != '>' && c != ';' && c != '(');
+            if (c != '(' || in_parameters_) return;
+        }
         if (c == '(') called_ = true;
         if ((c == ';' || c == '=' || c == '[') && brackets_ == 0) declared();
         brackets_ += (c == '(') - (c == ')');
@@ -207,6 +212,8 @@ private:
     std::vector<bool> open_;          // the braces around: true for a namespace's
     std::vector<std::string> words_;  // of the statement at hand
     bool called_ = false;             // it has a parenthesis: a function, or an expression
+    bool in_parameters_ = false;      // of a template
+    int parameters_ = 0;              // open angle brackets there
     std::optional<CuteProblem> problem_;
 };
 
@@ -297,6 +304,10 @@ std::string take_line(CuteLaunch& launch, const std::string& key, const std::str
 
 std::optional<CuteProblem> cute_text_problem(std::string_view text) {
     if (text.size() > 1u << 20) return CuteProblem{1, "a candidate of more than a megabyte", ""};
+    for (std::size_t i = 0; i < text.size(); ++i)  // some compilers end a line there, and a comment with it
+        if (text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n'))
+            return CuteProblem{1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '\n')),
+                               "a carriage return inside a line", "end lines with a newline"};
     const PlainText plain(text);
     if (plain.problem()) return plain.problem();
     if (auto problem = directive_problem(plain.text())) return problem;
@@ -307,6 +318,11 @@ std::optional<CuteProblem> cute_text_problem(std::string_view text) {
         text_of_code += directive ? std::string("\n") : std::string(line) + "\n";
         directives += directive ? std::string(line) + ";\n" : std::string("\n");
     }
+    for (const char* space : {"__device__", "__constant__"})
+        if (const auto at = directives.find(space); at != std::string::npos)
+            return CuteProblem{
+                1 + static_cast<int>(std::count(directives.begin(), directives.begin() + static_cast<std::ptrdiff_t>(at), '\n')),
+                fmt::format("`{}` in a macro", space), "write it where the function is declared, or use CUTE_DEVICE"};
     if (auto problem = WordCheck(directives, false).run()) return problem;
     return WordCheck(text_of_code, true).run();
 }

@@ -29,7 +29,17 @@ struct Shape2 { int a; int b = 3; };
 namespace tile { template <class T> CUTE_DEVICE T twice(T x) { return x + x; } }
 template <int N = 3> __device__ int plus(int a) { static constexpr int k = N; return a + k; }
 enum class Kind { one, two };
+template <class T, class U = Layout<Shape<T, T>>> struct Pair { T a; U b; };
+template <class T> using Row = decltype(make_tensor(make_gmem_ptr(static_cast<T*>(nullptr)), make_shape(0, 0)));
+struct Sum { template <class T> CUTE_DEVICE T operator()(T a, T b) const { return a + b; } };
+template <int... Masks, class T, class Op>
+CUTE_DEVICE T fold_lanes(T x, Op op) {
+  ((x = op(x, __shfl_xor_sync(0xffffffffu, x, Masks))), ...);
+  return x;
+}
 extern "C" __global__ void __launch_bounds__(256) scale_kernel(float const* X, float* Y, int M, int N, float s) {
+  auto shaped = Pair<int>{}; (void)shaped;
+  if (M > 0) { int k = plus<3>(M); (void)k; }
   __shared__ float part[32];
   const char c = '"'; const int big = 1'000'000; (void)c; (void)big;
   for (int i = threadIdx.x; i < N; i += 256) Y[i] = s * X[i];
@@ -89,6 +99,12 @@ TEST(CuteCandidate, WhatMayNotBeThereIsRefused) {
         "__device__ float cache[1024];\n",
         "__device__ int f() { static int n = 0; return ++n; }\n",
         "__constant__ float weights[4];\n",
+        "template <int N> __device__ int calls;\n",
+        "#define V __device__ int calls\nV;\n",
+        "#define V int calls\nV;\n",
+        "struct Q { int a; } state;\n",
+        "union U { int a; float b; } state[2];\n",
+        "// a\r#include \"/etc/passwd\"\r\n",
         "const char* s = \"open\n",
         "/* never closed",
         "asm(\".incbin \\\"x\\\"\");\nint incbin;\n",
