@@ -52,7 +52,9 @@ LoadedModule load_module(const json& from) {
         if (!read) stop({FailureKind::bad_input, read.error(), {}});
         text = *std::move(read);
     }
-    auto module = KernelModule::from_text(out.label, text, constants);
+    out.unproved = from.value("language", std::string()) == "cute";
+    auto module = out.unproved ? KernelModule::from_cute(out.label, text, from.at("signature").get<std::string>())
+                               : KernelModule::from_text(out.label, text, constants);
     if (!module) {
         // What the language says about a source is about the candidate; everything else is about us.
         const bool ours = module.error().kind == FailureKind::internal;

@@ -38,6 +38,7 @@ std::map<std::string, T> values(const nlohmann::json& request, const char* field
 
 struct LoadedModule {
     std::string label;
+    bool unproved = false;  // text that nobody proved: CuTe
     std::unique_ptr<KernelModule> module;
 };
 LoadedModule load_module(const nlohmann::json& from);

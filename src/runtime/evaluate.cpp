@@ -36,12 +36,8 @@ json static_figures(const json& request) {
         for (const ir::Kernel& kernel : loaded.module->ir().kernels) {
             const int variant = seen[kernel.name]++;
             if (!wanted.empty() && kernel.name != wanted && !loaded.module->find_program(wanted)) continue;
-            auto emitted = codegen::emit(kernel, loaded.label);
-            if (!emitted) {
-                list.push_back({{"kernel", kernel.name}, {"variant", variant}, {"problem", emitted.error().message}});
-                continue;
-            }
-            auto compiled = compile(request_for_own_text(emitted->source, kernel.name + ".cu", kernel.arch));
+            const auto index = static_cast<std::size_t>(&kernel - loaded.module->ir().kernels.data());
+            auto compiled = loaded.module->compile_kernel(index, kernel.arch);
             if (compiled) list.push_back(resources_of(kernel, *compiled, kernel.arch, variant));
             else
                 list.push_back({{"kernel", kernel.name},
