@@ -14,10 +14,11 @@ namespace tw::graph {
 enum class Kind { leaf, number, pointwise, reshape, permute, slice, reduce, matmul, conv, window, scan, arg, pick };
 
 // A window over flattened positions: output position (o_1 ... o_d) and tap (t_1 ... t_d) meet input position o * stride + t * dilation -
-// padding in each dimension; transposed: (o + padding - t * dilation) / stride, where that is whole.
+// padding in each dimension; transposed: (o + padding - t * dilation) / stride, where that is whole. `padded`: the input was
+// padded, so that all of these exist.
 struct Window {
     Shape in, out, kernel, stride, padding, dilation;
-    bool transposed = false;
+    bool transposed = false, padded = false;
     std::int64_t taps() const { return count_of(kernel); }
 };
 
@@ -40,11 +41,15 @@ struct Primitives {
     std::vector<Primitive> list;
     std::vector<int> outputs;  // of list, one for each output of the graph
     std::vector<int> leaves;   // of list, by node of the graph (-1: not used)
+    // From so many multiplications on, operands of products and convolutions are brought into the form that the matrix unit takes, by
+    // kernels of their own: below, those cost more than they save.
+    std::int64_t large = std::int64_t{1} << 29;
 };
 
 struct Precision {
-    bool conv_tf32 = true;     // convolutions round operands to tf32 (the default of the reference on GPUs); off: 3xTF32
-    bool matmul_tf32 = false;  // products too
+    bool conv_tf32 = true;                       // convolutions round operands to tf32 (the default of the reference on GPUs); off: 3xTF32
+    bool matmul_tf32 = false;                    // products too
+    std::int64_t large = std::int64_t{1} << 29;  // Primitives::large
 };
 
 Result<Primitives> to_primitives(const Graph& graph, const Precision& precision);

@@ -20,6 +20,15 @@ std::string combine(const std::string& fn, const std::string& a, const std::stri
     return fmt::format("{} {} {}", a, fn == "prod" ? "*" : "+", b);
 }
 
+// A divisor of n near to `wanted`, or `wanted`: parts of one length are seen to add up to the whole.
+std::int64_t equal_parts(std::int64_t n, std::int64_t wanted) {
+    for (std::int64_t far = 0; far <= 3 * wanted; ++far) {
+        if (n % (wanted + far) == 0) return wanted + far;
+        if (4 * far <= 3 * wanted && n % (wanted - far) == 0) return wanted - far;
+    }
+    return wanted;
+}
+
 class Tiles {
 public:
     explicit Tiles(Writer& w) : w_(w), g_(w.g) {}
@@ -87,13 +96,19 @@ private:
         split_ = !reductions_.empty() && deepest_ == 1 && reductions_.size() == 1 && w_.prim(reductions_[0].first).fn == "sum" &&
                  !stores_everywhere() && g_.kept() < 256 && g_.folded() >= 32768 && linear_above();
         std::int64_t wide = 0, rows = 1;
+        bool again = false;
         if (g_.reduced.empty()) {
-            wide = std::min<std::int64_t>(power_of_two(extent), n == 1 ? 2048 : 1024);
-            if (n > 1) rows = std::min(std::max<std::int64_t>(1, 2048 / wide), power_of_two(g_.size.at(g_.order[n - 2])));
+            // A vector of 16 bytes a thread, as many blocks as fit: kernels/activations.py was measured so.
+            wide = std::min<std::int64_t>(power_of_two(extent), 1024);
+            if (n > 1) rows = std::min(std::max<std::int64_t>(1, 1024 / wide), power_of_two(g_.size.at(g_.order[n - 2])));
+            if (g_.members.size() <= 6 && wide * rows == 1024) w_.blocks_per_sm = 8;
         } else if (folded) {
             const bool alone = g_.reduced.size() == 1;
             held_ = alone && extent <= 8192 && !split_;
             wide = held_ ? std::max<std::int64_t>(32, power_of_two(extent)) : std::min<std::int64_t>(power_of_two(extent), 2048);
+            // Long rows that are read twice: one block a multiprocessor, so that the second pass finds its row in L2 (132 rows in 40 MB).
+            again = !held_ && alone && !split_ && !picks() && (deepest_ > 1 || stores_everywhere()) && extent >= 16384 && extent <= 75000;
+            if (again) wide = 8192;
             const bool row = n > 1 && !g_.reduced.contains(g_.order[n - 2]) && !picks() && !split_;
             if (held_ && row) rows = std::min(std::max<std::int64_t>(1, 4096 / wide), power_of_two(g_.size.at(g_.order[n - 2])));
         } else {
@@ -102,8 +117,19 @@ private:
             w_.threads = 128;
         }
         wide = std::max<std::int64_t>(wide, 32);
+        // Parts of a long line that are all full: as above.
+        if (split_ && folded && extent % wide != 0 && g_.kept() * (g_.folded() / extent) < 264)
+            for (std::int64_t even = wide / 2; even >= 128; even /= 2)
+                if (extent % even == 0) {
+                    wide = even;
+                    break;
+                }
         w_.threads = static_cast<int>(std::clamp<std::int64_t>(wide * rows / 4, 32, g_.reduced.empty() || folded ? 256 : 128));
         if (wide > 4096) w_.threads = 512;
+        if (again) {
+            w_.threads = 1024;
+            w_.blocks_per_sm = 1;
+        }
         place_axes(inner, wide, rows, grid);
     }
 
@@ -117,7 +143,12 @@ private:
             start = grid.back().count == 1 ? "0" : fmt::format("j * {}", wide);
             if (grid.back().count == 1) grid.pop_back();
         } else if (split_) {
+            const std::int64_t chunks = (extent + wide - 1) / wide;
             steps_ = std::max<std::int64_t>(1, std::min<std::int64_t>(16, extent / wide));
+            if (extent % wide == 0) steps_ = equal_parts(chunks, steps_);
+            // A last chunk that is not full stays with the others where there are blocks enough: the number of elements that a block adds
+            // is then seen to be the same for all.
+            if (extent % wide != 0 && g_.kept() * (g_.folded() / extent) >= 264) steps_ = chunks;
             grid.push_back({"part", (extent + wide * steps_ - 1) / (wide * steps_)});
             start = "c";
         } else if (!held_) {
@@ -182,7 +213,9 @@ private:
                                  n));
             } else {
                 const std::int64_t all = (g_.size.at(t.atom) + t.extent - 1) / t.extent;
-                loop(fmt::format("for step in tw.range(part * {}, tw.min(part * {} + {}, {})):", steps_, steps_, steps_, all));
+                loop(steps_ == all       ? fmt::format("for step in tw.range({}):", all)
+                     : all % steps_ == 0 ? fmt::format("for step in tw.range(part * {0}, part * {0} + {0}):", steps_)
+                                         : fmt::format("for step in tw.range(part * {0}, tw.min(part * {0} + {0}, {1})):", steps_, all));
                 w_.line(fmt::format("c = step * {}", t.extent));
             }
             return;
