@@ -131,6 +131,7 @@ struct SampleHash {
         auto take = [&](std::int64_t v) { h = (h ^ h >> 29) * 0x9e3779b97f4a7c15u + static_cast<std::size_t>(v); };
         for (const auto& [variable, value] : s.at_read) take(value);
         for (const auto& [variable, value] : s.at_write) take(value);
+        for (std::int64_t end : s.write_ends) take(end);
         return h ^ h >> 32;
     }
 };
