@@ -22,6 +22,7 @@ struct KernelText {
     std::string name, text, family;
     std::vector<Argument> arguments;
     std::vector<std::string> nodes;  // of the graph, that it computes
+    std::string rows;                // a node whose window could go row by row instead (Precision::rows)
     std::vector<int> cuts;           // primitives that could be stored, so that this becomes several kernels
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,9 @@ struct Primitives {
 };
 
 struct Precision {
-    bool conv_tf32 = true;     // convolutions round operands to tf32 (the default of the reference on GPUs); off: 3xTF32
-    bool matmul_tf32 = false;  // products too
+    bool conv_tf32 = true;       // convolutions round operands to tf32 (the default of the reference on GPUs); off: 3xTF32
+    bool matmul_tf32 = false;    // products too
+    std::set<std::string> rows;  // nodes whose windows go row by row over a padded input (dense.cpp)
 };
 
 Result<Primitives> to_primitives(const Graph& graph, const Precision& precision);
