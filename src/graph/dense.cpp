@@ -10,6 +10,14 @@
 
 namespace tw::graph {
 
+// To tf32, ties to even, by arithmetic that is exact but for one sum: x + 8192 x keeps the upper bits of x, rounded, in f32's 24.
+void round_even(Writer& w, const std::vector<std::string>& names) {
+    for (const std::string& x : names) {
+        w.line(fmt::format("{0}_up = {0} * 8192.0 + {0}", x));
+        w.line(fmt::format("{0} = {0}_up - ({0}_up - {0})", x));
+    }
+}
+
 std::vector<Residue> residues(const Window& w, std::size_t d) {
     std::vector<Residue> out;
     const std::int64_t stride = w.stride[d], dilation = w.dilation[d];
@@ -325,6 +333,7 @@ private:
         const std::string k = fmt::format("c * {0} : c * {0} + {0}", bk_);
         w_.line(fmt::format("b = tw.load({}, fill=0.0)", input(k, true)));
         w_.line(fmt::format("a = tw.load({}, fill=0.0)", weight(index_[1], k, fmt::format("i * {0} : i * {0} + {0}", bm_))));
+        if (v_.tf32 && v_.even) round_even(w_, {"a", "b"});
         w_.line("tw.sync()");
         w_.line("tw.store(sa, a)");
         w_.line("tw.store(sb, b)");

@@ -203,7 +203,9 @@ int conv(Call& c) {
     kernel.insert(kernel.end(), w.kernel.begin(), w.kernel.end());
     p.kind = direct ? Kind::window : Kind::conv;
     if (direct) p.fn = "dot";
-    p.tf32 = c.flag("tf32", true) && c.precision.conv_tf32 && channels > 1;
+    const auto& asked = c.node.attributes;
+    p.even = asked.contains("tf32") && asked["tf32"] == "even";
+    p.tf32 = (p.even || c.flag("tf32", true)) && c.precision.conv_tf32 && channels > 1;
     p.in = {b.reshape(positions, {sx[0], groups, channels, in}), b.reshape(k, kernel)};
     Shape result = {sx[0], groups * outs};
     result.insert(result.end(), w.out.begin(), w.out.end());

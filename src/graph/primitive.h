@@ -35,6 +35,7 @@ struct Primitive {
     Window window;
     bool reverse = false, exclusive = false;  // scan
     bool tf32 = false;                        // conv, matmul: operands are rounded to tf32, as the reference does
+    bool even = false;                        // conv: ties of that rounding go to even, not away from zero
     std::string from;                         // the graph's node
 };
 

@@ -231,6 +231,7 @@ private:
         if (taps.masked()) w_.line("b = tw.where(inside[None, :], b, 0.0)");
         const std::string row = slice("i", bm_), k = slice("c", bk_);
         w_.line(fmt::format("a = tw.load({}[{}, {}, {}{}], fill=0.0)", a_.name, index_[1], a_.turned ? k : row, a_.turned ? row : k, tap));
+        if (v_.tf32 && v_.even) round_even(w_, {"a", "b"});
         multiply(taps.accumulator());
         w_.close();
         taps.close();

@@ -34,6 +34,8 @@ struct Residue {
 };
 std::vector<Residue> residues(const Window& w, std::size_t d);
 
+void round_even(Writer& w, const std::vector<std::string>& names);  // tiles of the kernel
+
 // Loops over the taps of a window, one accumulator for each level.
 class Taps {
 public:
