@@ -16,7 +16,7 @@ from . import graph as _graph
 from ._library import TilewrightError
 from ._module import loads
 
-_TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64", "bool": "bool"}
+_TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64", "bool": "bool", "tf32": "float32"}
 
 
 def program():
@@ -108,7 +108,10 @@ class Compiled:
                 if a["output"] and a["buffer"] not in values:
                     made = self.plan["buffers"][a["buffer"]]
                     values[a["buffer"]] = torch.empty(made["shape"], dtype=getattr(torch, _TORCH[made["dtype"]]), device=device)
-                views.append(values[a["buffer"]].as_strided(a["shape"], a["strides"], a["offset"]))
+                view = values[a["buffer"]].as_strided(a["shape"], a["strides"], a["offset"])
+                if a["buffer"].startswith("%") and self.plan["buffers"][a["buffer"]]["dtype"] == "tf32":
+                    view.tilewright_dtype = "tf32"
+                views.append(view)
             self._module.kernels[launch["kernel"]](*views)
             for name in self._last.get(i, ()):
                 del values[name]

@@ -27,6 +27,7 @@ struct Options {
     double seconds = 30;
     int jobs = 1;
     std::uint64_t seed = 1;
+    std::int64_t large = std::int64_t{1} << 29;
 };
 
 int refuse(const graph::Problem& p) {
@@ -99,7 +100,7 @@ struct Made {
 // proved, or nothing is left to try.
 Expected<Made, int> make(const Options& o, const graph::Graph& g) {
     std::set<int> stored;
-    graph::Precision how{o.tf32 != "none", o.tf32 == "all"};
+    graph::Precision how{o.tf32 != "none", o.tf32 == "all", o.large, {}};
     std::map<std::string, json> known;
     std::optional<Made> best;
     for (int round = 0; round < 24; ++round) {
@@ -188,6 +189,10 @@ std::function<int()> declare_generate(CLI::App& app) {
     app.add_flag("--strict", o->strict, "a kernel that is not proved is an error (exit status 3)");
     app.add_option("--tf32", o->tf32, "whose f32 operands are rounded to tf32, as the reference does: conv, all or none")
         ->check(CLI::IsMember({"conv", "all", "none"}))
+        ->capture_default_str();
+    app.add_option("--large", o->large,
+                   "multiplications from which on kernels of their own bring operands into the matrix unit's form (tests: 1, always)")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 60))
         ->capture_default_str();
     app.add_flag("--emulate", o->emulate,
                  "also run the launches on the emulator with random inputs and compare with the graph in fp64 (small sizes)");
